@@ -7,7 +7,15 @@
 // say stays unsaid: an absent price is unknown, an absent capability is unknown.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Can, Facts, ImageFacts, ModelInfo, Price, PriceLine, Unit } from "tollgate/plugin";
+import type {
+  FeatureSupport,
+  Facts,
+  ImageFacts,
+  ModelInfo,
+  Price,
+  PriceLine,
+  Unit,
+} from "tollgate/plugin";
 
 const root = new URL("..", import.meta.url).pathname;
 const SOURCE = join(root, "test/fixtures/facts/models.json");
@@ -181,8 +189,8 @@ function tokens(m: Listed, price: NonNullable<Listed["price"]>): Price {
 }
 
 /** Only what is said: a kind of input that the list does not name may be one that its source does not follow. */
-function canOf(m: Listed): Can | undefined {
-  const can: { -readonly [F in keyof Can]: boolean } = {
+function canOf(m: Listed): FeatureSupport | undefined {
+  const can: { -readonly [F in keyof FeatureSupport]: boolean } = {
     ...(m.caps?.tools !== undefined && { tools: m.caps.tools }),
     ...(m.caps?.json_schema !== undefined && { json_schema: m.caps.json_schema }),
     ...(m.reasoning && { reasoning: true }),
@@ -222,12 +230,12 @@ function infos(m: Listed, tools: readonly ListedTools[]): ModelInfo[] {
   const image = imageOf(m);
   const info: ModelInfo = {
     model: m.model,
-    kind: m.kind,
+    operation: m.kind,
     ...(m.name !== undefined && { name: m.name }),
     ...(Object.keys(limits).length > 0 && { limits }),
     ...(can && { can }),
     ...(image && { image }),
-    ...(m.caps?.temperature === false && { refuses: ["temperature"] }),
+    ...(m.caps?.temperature === false && { rejectedFields: ["temperature"] }),
     ...(m.released && { released: m.released }),
     ...(m.retires && { retires: m.retires }),
     ...(price && { price }),

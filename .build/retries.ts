@@ -4,42 +4,47 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ERRORS, type ErrorKind } from "../src/model/error.ts";
-import { againAfter, STAGES, type Again, type CallStage } from "../src/model/retry.ts";
+import {
+  retryModeAfter,
+  FAILURE_POINTS,
+  type RetryMode,
+  type FailurePoint,
+} from "../src/model/retry.ts";
 
 export const PAGE = join(import.meta.dirname, "../docs/operators.md");
 const HEAD =
   "| how far a call came | asked once more at the same target | another candidate | in the ledger |";
 
-const HOW: { readonly [A in Again]: string } = {
+const HOW: { readonly [A in RetryMode]: string } = {
   fresh: "at once, on a new connection",
   later: "after the others and a pause",
   told: "after the others, when the provider asks for 5 s at most",
 };
-const ROW: { readonly [R in (typeof STAGES)[CallStage]["row"]]: string } = {
+const ROW: { readonly [R in (typeof FAILURE_POINTS)[FailurePoint]["ledgerResult"]]: string } = {
   void: "void: nothing is billed",
   presumed: "estimated: its input, and what was seen",
   partial: "estimated: what was made",
 };
 
 /** The kinds of failure that lead to each way, in the order of ERRORS. */
-function again(stage: CallStage): string {
+function again(stage: FailurePoint): string {
   const kinds = Object.keys(ERRORS) as ErrorKind[];
-  const ways = Map.groupBy(kinds, (kind) => againAfter(stage, kind));
-  const said = (Object.keys(HOW) as Again[]).flatMap((way) => {
+  const ways = Map.groupBy(kinds, (kind) => retryModeAfter(stage, kind));
+  const said = (Object.keys(HOW) as RetryMode[]).flatMap((way) => {
     const of = ways.get(way);
     return of ? [`${of.map((kind) => `\`${kind}\``).join(", ")}: ${HOW[way]}`] : [];
   });
   if (said.length === 0) return "never";
-  return said.join("; ") + (STAGES[stage].free ? "; costs no budget" : "");
+  return said.join("; ") + (FAILURE_POINTS[stage].isFree ? "; costs no budget" : "");
 }
 
 export const table = (): string =>
   [
     HEAD,
     "|---|---|---|---|",
-    ...(Object.keys(STAGES) as CallStage[]).map((stage) => {
-      const { about, next, row } = STAGES[stage];
-      return `| ${about} | ${again(stage)} | ${next ? "yes" : "never"} | ${ROW[row]} |`;
+    ...(Object.keys(FAILURE_POINTS) as FailurePoint[]).map((stage) => {
+      const { description, allowsFailover, ledgerResult } = FAILURE_POINTS[stage];
+      return `| ${description} | ${again(stage)} | ${allowsFailover ? "yes" : "never"} | ${ROW[ledgerResult]} |`;
     }),
   ].join("\n");
 

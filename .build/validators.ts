@@ -5,15 +5,15 @@ import { join } from "node:path";
 import { _ } from "ajv";
 import standalone from "ajv/dist/standalone/index.js";
 import { builtin } from "../plugins/index.ts";
-import { createAjv, keyOf, type Rules } from "../src/config/compile.ts";
-import { DIALECT, NOTHING } from "../src/config/dialect.ts";
-import { FACTS } from "../src/config/facts.ts";
-import { SKELETON } from "../src/config/skeleton.ts";
-import { BODIES } from "../src/gateway/generation/mounting.ts";
+import { createAjv, schemaKeyOf, type SchemaRules } from "../src/config/compile.ts";
+import { DIALECT_RULES, EMPTY_SCHEMA } from "../src/config/dialect.ts";
+import { FACTS_SCHEMA } from "../src/config/facts.ts";
+import { CONFIG_SCHEMA } from "../src/config/skeleton.ts";
+import { BODY_SCHEMA_RULES } from "../src/gateway/generation/mounting.ts";
 import type { Definition } from "../src/plugin/define.ts";
 import { completions } from "../src/protocols/completions/index.ts";
 import { embeddings } from "../src/protocols/embeddings/index.ts";
-import { gemini, geminiEmbedding, geminiEmbeddingOne } from "../src/protocols/gemini/index.ts";
+import { gemini, geminiEmbedding, geminiSingleEmbedding } from "../src/protocols/gemini/index.ts";
 import { imageEdits, images } from "../src/protocols/images/index.ts";
 import { chatCompletions } from "../src/protocols/chat-completions/index.ts";
 import { messages } from "../src/protocols/messages/index.ts";
@@ -24,7 +24,9 @@ import { speech } from "../src/protocols/speech/index.ts";
 import { transcriptions } from "../src/protocols/transcriptions/index.ts";
 
 /** Every schema with the rules it is compiled under. */
-export async function schemas(): Promise<readonly (readonly [schema: object, rules: Rules])[]> {
+export async function schemas(): Promise<
+  readonly (readonly [schema: object, rules: SchemaRules])[]
+> {
   const loaded = Object.values(builtin).flatMap((kind) => Object.values(kind));
   const definitions = await Promise.all(
     loaded.map(async (load) => ((await load()) as { default: Definition }).default),
@@ -39,7 +41,7 @@ export async function schemas(): Promise<readonly (readonly [schema: object, rul
     embeddings(),
     gemini(),
     geminiEmbedding(),
-    geminiEmbeddingOne(),
+    geminiSingleEmbedding(),
     imageEdits(),
     images(),
     messages(),
@@ -50,13 +52,15 @@ export async function schemas(): Promise<readonly (readonly [schema: object, rul
     transcriptions(),
   ].map(({ server }) => server?.schema);
   return [
-    ...[SKELETON, FACTS, NOTHING, ...options].map((schema) => [schema, DIALECT] as const),
-    ...bodies.map((schema) => [schema, BODIES] as const),
-  ].filter((each): each is readonly [object, Rules] => typeof each[0] === "object");
+    ...[CONFIG_SCHEMA, FACTS_SCHEMA, EMPTY_SCHEMA, ...options].map(
+      (schema) => [schema, DIALECT_RULES] as const,
+    ),
+    ...bodies.map((schema) => [schema, BODY_SCHEMA_RULES] as const),
+  ].filter((each): each is readonly [object, SchemaRules] => typeof each[0] === "object");
 }
 
 /** The text of a `Made`. */
-export function source(schema: object, rules: Rules): string {
+export function source(schema: object, rules: SchemaRules): string {
   const ajv = createAjv(rules, { code: { source: true, optimize: true, formats: _`formats` } });
   const body = standalone.default(ajv, ajv.compile(schema));
   return `exports.make = (formats) => {\nconst module = {};\n${body}\nreturn module.exports;\n};\n`;
@@ -66,5 +70,5 @@ if (import.meta.main) {
   const folder = process.argv[2]!;
   mkdirSync(folder);
   for (const [schema, rules] of await schemas())
-    writeFileSync(join(folder, `${keyOf(schema, rules)}.cjs`), source(schema, rules));
+    writeFileSync(join(folder, `${schemaKeyOf(schema, rules)}.cjs`), source(schema, rules));
 }

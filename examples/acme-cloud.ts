@@ -49,7 +49,7 @@ export default defineProvider({
           token: string;
           expires_in?: number;
         };
-        return { token, forMs: expires_in * 1000 };
+        return { token, ttlMs: expires_in * 1000 };
       };
     // By secret too: after a change of it nothing of the old one is used.
     const named = (account: Account) =>
@@ -65,9 +65,9 @@ export default defineProvider({
             sign: async (_request, account) => ({
               authorization: `Bearer ${await tokens.get(named(account), mint(account))}`,
             }),
-            async refused({ status }, account) {
+            async renewToken({ status }, account) {
               if (status !== 401) return false;
-              await tokens.another(named(account), mint(account));
+              await tokens.renew(named(account), mint(account));
               return true;
             },
           },

@@ -1,12 +1,12 @@
 // examples/acme.ts
-import { apiKey, defineProvider, fail } from "tollgate/plugin";
+import { apiKeySchema, defineProvider, fail } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 
 export default defineProvider({
   api: 1,
   name: "acme",
   summary: "Acme, which speaks chat completions with a quirk",
-  credential: apiKey,
+  credential: apiKeySchema,
   options: {
     type: "object",
     additionalProperties: false,
@@ -29,16 +29,16 @@ export default defineProvider({
         prepare(out) {
           const user = out.get("user");
           if (typeof user === "string" && /^[\x21-\x7e]{1,64}$/.test(user))
-            out.header("x-acme-user", user);
-          out.drop("user");
+            out.setHeader("x-acme-user", user);
+          out.remove("user");
         },
       },
     ],
-    async models(line) {
+    async listModels(line) {
       const answer = await line.fetch("models");
       if (!answer.ok) fail("upstream", `Acme answered its list of models with ${answer.status}.`);
       const { data } = (await answer.json()) as { data: readonly { id: string }[] };
-      return data.map(({ id }) => ({ model: id, kind: "chat" }));
+      return data.map(({ id }) => ({ model: id, operation: "chat" }));
     },
   }),
 });

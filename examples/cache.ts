@@ -1,9 +1,9 @@
 // examples/cache.ts
 import { createHash } from "node:crypto";
-import { defineMiddleware, type Exchange, type RecordedAnswer } from "tollgate/plugin";
+import { defineMiddleware, type Exchange, type RecordedResponse } from "tollgate/plugin";
 
 interface Kept {
-  readonly answer: RecordedAnswer;
+  readonly answer: RecordedResponse;
   /** What it cost when a provider was asked, in nano-dollars; null: its price is not known. */
   readonly costNano: bigint | null;
   readonly until: number;
@@ -18,7 +18,7 @@ interface Shelf {
 
 /** Everything that the answer depends on. The key's id is part of it: no key is shown what another one asked. */
 function nameOf(x: Exchange): string {
-  const asked = [x.identity?.id, x.frontend, x.protocol, x.name, x.stream, x.model, x.body];
+  const asked = [x.identity?.id, x.frontend, x.protocol, x.action, x.stream, x.model, x.body];
   return createHash("sha256").update(JSON.stringify(asked)).digest("base64");
 }
 
@@ -69,19 +69,19 @@ export default defineMiddleware({
     return {
       async attempt(call, next) {
         const x = call.exchange;
-        if (x.privacy !== "off" || x.op !== "generate") return next();
+        if (x.privacy !== "off" || x.actionType !== "generate") return next();
         const name = nameOf(x);
         const found = shelf.kept.get(name);
         if (found && found.until > Date.now()) {
-          x.header("x-cache", "hit");
+          x.setResponseHeader("x-cache", "hit");
           shelf.savedNano += found.costNano ?? 0n;
           return found.answer;
         }
         drop(shelf, name);
-        x.header("x-cache", "miss");
+        x.setResponseHeader("x-cache", "miss");
         const reply = await next();
         // Not waited for: both are there when the client has all of the answer.
-        void Promise.all([reply.record(Math.floor(most / 8)), reply.settled()]).then(
+        void Promise.all([reply.recordResponse(Math.floor(most / 8)), reply.whenSettled()]).then(
           ([answer, { costNano }]) => {
             const until = Date.now() + lifetime_s * 1000;
             if (answer) put(shelf, name, { answer, costNano, until }, most);

@@ -40,10 +40,10 @@ export default defineMiddleware({
     return {
       // Once for each request, before a provider is chosen.
       inspect(request, x) {
-        if (request.kind !== "chat") return;
+        if (request.operation !== "chat") return;
         const blocks = [...request.instructions, ...request.turns.flatMap((turn) => turn.blocks)];
         if (![...texts(blocks)].some(hasOne)) return;
-        x.label("guard", "asked");
+        x.addLabel("guard", "asked");
         if (answer === undefined)
           fail("content_policy", "This request has a word that may not be used here.", {
             code: "word_not_allowed",
@@ -54,7 +54,7 @@ export default defineMiddleware({
       async attempt(call, next) {
         if (answer === undefined || !caught.has(call.exchange)) return next();
         return {
-          answer: {
+          response: {
             blocks: [{ type: "text", text: answer }],
             finish: { type: "finish", reason: "refusal" },
           },

@@ -3,7 +3,7 @@
 // ctx.fetch does the same.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { defineObserver, type Notice } from "tollgate/plugin";
+import { defineObserver, type GatewayEvent } from "tollgate/plugin";
 
 export default defineObserver({
   api: 1,
@@ -23,7 +23,7 @@ export default defineObserver({
   setup({ to, from, sendmail }, ctx) {
     return {
       // What it throws is in the log. A crossed budget is taken for told when this resolves.
-      async told(notice) {
+      async onEvent(notice) {
         const subject = subjectOf(notice);
         if (subject === undefined) return;
         const mail = spawn(sendmail, ["-i", "-f", from, to], {
@@ -42,7 +42,7 @@ export default defineObserver({
 });
 
 /** Undefined: nothing to write about. An account's name is an operator's text: it may not begin a line of its own. */
-function subjectOf(notice: Notice): string | undefined {
+function subjectOf(notice: GatewayEvent): string | undefined {
   if (notice.type === "ledger" && !notice.ok) return "The ledger takes no rows";
   if (notice.type !== "budget_crossed") return undefined;
   return `${notice.scope.replace(/\s/g, " ")} has used ${notice.percent} % of its limit`;

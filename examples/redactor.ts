@@ -45,7 +45,7 @@ export default defineMiddleware({
   },
   setup: ({ text_only }) => ({
     rewrite(request) {
-      if (request.kind !== "chat") return request;
+      if (request.operation !== "chat") return request;
       return {
         ...request,
         instructions: request.instructions.map(redacted),
@@ -54,7 +54,7 @@ export default defineMiddleware({
     },
     // After every rewrite: what it is shown is what leaves.
     inspect(request) {
-      if (!text_only || request.kind !== "chat") return;
+      if (!text_only || request.operation !== "chat") return;
       if (request.turns.some(({ blocks }) => blocks.some(unread)))
         fail("forbidden", "Only text may be sent from here.", { code: "text_only" });
     },

@@ -17,7 +17,7 @@ export default defineFrontend({
         method: "POST",
         path: "/uploads",
         body: "multipart",
-        serve(_x, { file }) {
+        handle(_x, { file }) {
           if (!isFilePart(file)) return fail("invalid", "file is a file.", { param: "file" });
           return {
             status: 200,
@@ -27,6 +27,6 @@ export default defineFrontend({
         },
       },
     ],
-    secret: (headers, query) => (query.get("key") ?? headers.authorization) || undefined,
+    extractCredential: (headers, query) => (query.get("key") ?? headers.authorization) || undefined,
   }),
 });

@@ -102,7 +102,9 @@ export const builtin = {
 /** Providers that are data, by name: none of them is read before one of them is used. */
 function rows<N extends string>(...names: readonly N[]): Record<N, () => Promise<unknown>> {
   const row = (name: N) =>
-    listed(name, async () => ({ default: (await import("./providers/rows.ts")).rows[name]! }));
+    listed(name, async () => ({
+      default: (await import("./providers/rows.ts")).rowProviders[name]!,
+    }));
   return Object.fromEntries(names.map((name) => [name, row(name)])) as Record<
     N,
     () => Promise<unknown>

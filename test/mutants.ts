@@ -25,7 +25,7 @@ import {
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { parseArgs } from "node:util";
-import { random } from "../src/testing/random.ts";
+import { createSeededRandom } from "../src/testing/random.ts";
 import { sources } from "./affected.ts";
 import { importers, importGraph } from "./floors.ts";
 import { mutated, mutationsIn, type Mutation } from "./mutations.ts";
@@ -91,7 +91,7 @@ console.log(`${isEnough ? 1 : 0} passed, ${isEnough ? 0 : 1} failed`);
 process.exitCode = isEnough ? 0 : 1;
 
 function drawn(count: number): Mutant[] {
-  const next = random(seed);
+  const next = createSeededRandom(seed);
   const below = (n: number) => Math.floor(next() * n);
   const names = [...files.keys()].sort();
   const lines = names.map((name) => files.get(name)!.split("\n").length);

@@ -15,15 +15,15 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { TEMPLATE } from "./kit/other-store.ts";
+import { TEMPLATE_DATABASE } from "./kit/other-store.ts";
 import {
   hasPostgres,
   postgresPrograms,
-  postgresStore,
+  postgresStoreYaml,
   startPostgres,
   type Postgres,
 } from "./kit/postgres.ts";
-import { program } from "./kit/program.ts";
+import { spawnTollgate } from "./kit/program.ts";
 
 /** Tests that are of another store, and why. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
@@ -103,13 +103,13 @@ async function gateways(): Promise<number> {
 
 /** Migrated once, as an operator would do it, and copied for each gateway. */
 async function templated(postgres: Postgres): Promise<void> {
-  await postgres.sql(postgres.url, `CREATE DATABASE ${TEMPLATE}`);
+  await postgres.sql(postgres.url, `CREATE DATABASE ${TEMPLATE_DATABASE}`);
   const url = new URL(postgres.url);
-  url.pathname = `/${TEMPLATE}`;
+  url.pathname = `/${TEMPLATE_DATABASE}`;
   const cwd = mkdtempSync(join(tmpdir(), "tollgate-template-"));
-  const store = `store: ${postgresStore(url.href)}`;
+  const store = `store: ${postgresStoreYaml(url.href)}`;
   writeFileSync(join(cwd, "gateway.yaml"), `${store}\nproviders: { demo: { use: demo } }\n`);
-  const migration = program({ cwd, args: ["store", "migrate"] });
+  const migration = spawnTollgate({ cwd, args: ["store", "migrate"] });
   const [code] = (await once(migration, "close")) as [number | null];
   rmSync(cwd, { recursive: true, force: true });
   if (code !== 0) throw new Error(`tollgate store migrate ended with ${code}.`);

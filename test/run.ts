@@ -82,7 +82,9 @@ process.exitCode = total.failed === 0 ? 0 : 1;
 /** Runs the programs of one tier, one after the other. Those of the ci tier run next to the tests. */
 async function programs(of: Program["tier"]): Promise<void> {
   if (!isIn(of)) return;
-  for (const { name, args, needs = [] } of PROGRAMS.filter(inShard).filter((each) => each.tier === of))
+  for (const { name, args, needs = [] } of PROGRAMS.filter(inShard).filter(
+    (each) => each.tier === of,
+  ))
     if (needs.length > 0 && !needs.some((path) => existsSync(path)))
       show(name, `skipped: no ${needs[0]}`);
     else await counted(name, ["node", ...args]);

@@ -3,15 +3,15 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compiled, packaged, removed } from "./kit/package.ts";
+import { typeCheckPackage, createPackage, removeFolder } from "./kit/package.ts";
 
 let folder: string;
 beforeAll(() => {
-  folder = packaged("types", "tollgate-provider-x");
+  folder = createPackage("types", "tollgate-provider-x");
   // The kit brings the whole program, which an author gets as declarations: `tsc -p .` judges its types, in this repository.
   rmSync(join(folder, "src/kit.ts"));
 });
-afterAll(() => removed(folder));
+afterAll(() => removeFolder(folder));
 
 describe("the contract compiles for a third party", () => {
   it.each([
@@ -21,13 +21,13 @@ describe("the contract compiles for a third party", () => {
     ["with neither", {}],
     ["and declares itself", { declaration: true, exactOptionalPropertyTypes: true }],
     ["with a bundler's resolution", { module: "esnext", moduleResolution: "bundler" }],
-  ])("%s", async (_name, options) => expect(await compiled(folder, options)).toEqual([]));
+  ])("%s", async (_name, options) => expect(await typeCheckPackage(folder, options)).toEqual([]));
 
   it("and the tests can fail: a negative that compiles is an error", async () => {
     const file = join(folder, "src/hooks.ts");
     const text = readFileSync(file, "utf8");
     writeFileSync(file, text.replace('fail("teapot", "No.")', 'fail("quota", "No.")'));
-    const problems = await compiled(folder, {});
+    const problems = await typeCheckPackage(folder, {});
     writeFileSync(file, text);
     expect(problems.join()).toMatch(
       /hooks\.ts\(\d+,\d+\): error TS2578: Unused '@ts-expect-error'/,

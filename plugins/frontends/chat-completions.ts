@@ -1,8 +1,15 @@
 // The chat completions endpoint: what OpenAI's SDKs and nearly all other clients call.
 import { defineFrontend } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { at, deployed, deployment, onAzure, onGoogle, unnamed } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import {
+  versionedPaths,
+  deploymentPaths,
+  readDeployment,
+  azurePaths,
+  googlePaths,
+  withModelFromPath,
+} from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
 export default defineFrontend({
   api: 1,
@@ -12,27 +19,27 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer", "api-key") },
+    properties: { accept: acceptOption("bearer", "api-key") },
   },
   setup: ({ accept: schemes }) => ({
     protocol: chatCompletions(),
-    secret: (headers) => presented(headers, schemes),
+    extractCredential: (headers) => extractCredential(headers, schemes),
     routes: [
       {
         method: "POST",
         path: [
-          ...at("/chat/completions"),
-          ...onAzure("/chat/completions"),
-          ...onGoogle("/chat/completions"),
+          ...versionedPaths("/chat/completions"),
+          ...azurePaths("/chat/completions"),
+          ...googlePaths("/chat/completions"),
         ],
-        op: "generate",
+        actionType: "generate",
       },
       {
         method: "POST",
-        path: deployed("/chat/completions"),
-        op: "generate",
-        protocol: unnamed(chatCompletions()),
-        read: deployment,
+        path: deploymentPaths("/chat/completions"),
+        actionType: "generate",
+        protocol: withModelFromPath(chatCompletions()),
+        readInput: readDeployment,
       },
     ],
   }),

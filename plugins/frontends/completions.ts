@@ -1,8 +1,8 @@
 // POST /v1/completions: the older one of OpenAI's, for editors and for models that have learnt no chat.
 import { defineFrontend } from "tollgate/plugin";
 import { completions } from "tollgate/protocols/completions";
-import { at } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import { versionedPaths } from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
 export default defineFrontend({
   api: 1,
@@ -12,11 +12,11 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer") },
+    properties: { accept: acceptOption("bearer") },
   },
   setup: ({ accept: schemes }) => ({
     protocol: completions(),
-    secret: (headers) => presented(headers, schemes),
-    routes: [{ method: "POST", path: at("/completions"), op: "generate" }],
+    extractCredential: (headers) => extractCredential(headers, schemes),
+    routes: [{ method: "POST", path: versionedPaths("/completions"), actionType: "generate" }],
   }),
 });

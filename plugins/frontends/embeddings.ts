@@ -3,8 +3,15 @@
 import { defineFrontend } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings } from "tollgate/protocols/embeddings";
-import { at, deployed, deployment, onAzure, onGoogle, unnamed } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import {
+  versionedPaths,
+  deploymentPaths,
+  readDeployment,
+  azurePaths,
+  googlePaths,
+  withModelFromPath,
+} from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
 export default defineFrontend({
   api: 1,
@@ -14,34 +21,34 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer", "api-key") },
+    properties: { accept: acceptOption("bearer", "api-key") },
   },
   setup: ({ accept: schemes }) => ({
     protocol: embeddings(),
-    secret: (headers) => presented(headers, schemes),
+    extractCredential: (headers) => extractCredential(headers, schemes),
     routes: [
       {
         method: "POST",
         path: [
-          ...at("/embeddings"),
-          ...onAzure("/embeddings"),
-          ...onGoogle("/embeddings"),
+          ...versionedPaths("/embeddings"),
+          ...azurePaths("/embeddings"),
+          ...googlePaths("/embeddings"),
           "/voyage/v1/embeddings",
         ],
-        op: "generate",
+        actionType: "generate",
       },
       {
         method: "POST",
         path: ["/v2/embed", "/v1/v2/embed"],
-        op: "generate",
+        actionType: "generate",
         protocol: cohereEmbeddings(),
       },
       {
         method: "POST",
-        path: deployed("/embeddings"),
-        op: "generate",
-        protocol: unnamed(embeddings()),
-        read: deployment,
+        path: deploymentPaths("/embeddings"),
+        actionType: "generate",
+        protocol: withModelFromPath(embeddings()),
+        readInput: readDeployment,
       },
     ],
   }),

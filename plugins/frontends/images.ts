@@ -2,8 +2,15 @@
 // twice, since that is how base addresses are pasted.
 import { defineFrontend, fail } from "tollgate/plugin";
 import { imageEdits, images } from "tollgate/protocols/images";
-import { at, deployed, deployment, onAzure, onGoogle, unnamed } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import {
+  versionedPaths,
+  deploymentPaths,
+  readDeployment,
+  azurePaths,
+  googlePaths,
+  withModelFromPath,
+} from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
 export default defineFrontend({
   api: 1,
@@ -13,49 +20,49 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer", "api-key") },
+    properties: { accept: acceptOption("bearer", "api-key") },
   },
   setup: ({ accept: schemes }) => ({
     protocol: images(),
-    secret: (headers) => presented(headers, schemes),
+    extractCredential: (headers) => extractCredential(headers, schemes),
     routes: [
       {
         method: "POST",
         path: [
-          ...at("/images/generations"),
-          ...onAzure("/images/generations"),
-          ...onGoogle("/images/generations"),
+          ...versionedPaths("/images/generations"),
+          ...azurePaths("/images/generations"),
+          ...googlePaths("/images/generations"),
         ],
-        op: "generate",
+        actionType: "generate",
       },
       {
         method: "POST",
-        path: deployed("/images/generations"),
-        op: "generate",
-        protocol: unnamed(images()),
-        read: deployment,
+        path: deploymentPaths("/images/generations"),
+        actionType: "generate",
+        protocol: withModelFromPath(images()),
+        readInput: readDeployment,
       },
       {
         method: "POST",
-        path: [...at("/images/edits"), ...onAzure("/images/edits")],
-        op: "generate",
-        name: "edits",
+        path: [...versionedPaths("/images/edits"), ...azurePaths("/images/edits")],
+        actionType: "generate",
+        action: "edits",
         body: "either",
         protocol: imageEdits(),
       },
       {
         method: "POST",
-        path: deployed("/images/edits"),
-        op: "generate",
-        name: "edits",
+        path: deploymentPaths("/images/edits"),
+        actionType: "generate",
+        action: "edits",
         body: "either",
-        protocol: unnamed(imageEdits()),
-        read: deployment,
+        protocol: withModelFromPath(imageEdits()),
+        readInput: readDeployment,
       },
       {
         method: "POST",
-        path: [...at("/images/variations"), ...onAzure("/images/variations")],
-        serve: () =>
+        path: [...versionedPaths("/images/variations"), ...azurePaths("/images/variations")],
+        handle: () =>
           fail(
             "not_found",
             "Variations were dall-e-2's alone, which is gone. Send the picture to /v1/images/edits with a prompt.",

@@ -1,10 +1,10 @@
 // The messages endpoint: what Anthropic's SDKs and Claude Code call.
 import { defineFrontend, fail, type Body, type HeadersIn } from "tollgate/plugin";
 import { messages } from "tollgate/protocols/messages";
-import { at } from "./paths.ts";
+import { versionedPaths } from "./paths.ts";
 
 /** From this version on, the protocol's own SDKs send the key as Bearer. */
-const BEARER_SINCE = "2026-10-21";
+const BEARER_SINCE_VERSION = "2026-10-21";
 const DEFAULT_VERSION = "2023-06-01";
 
 export default defineFrontend({
@@ -33,25 +33,30 @@ export default defineFrontend({
   },
   setup: ({ bearer, vendor }) => ({
     protocol: messages(),
-    secret(headers) {
+    extractCredential(headers) {
       const version = versionOf(headers, `${vendor}-version`);
-      return secretOf(headers, bearer, version);
+      return readKey(headers, bearer, version);
     },
     routes: [
-      { method: "POST", path: at("/messages"), op: "generate", read: (_x, body) => bounded(body) },
-      { method: "POST", path: at("/messages/count_tokens"), op: "count" },
+      {
+        method: "POST",
+        path: versionedPaths("/messages"),
+        actionType: "generate",
+        readInput: (_x, body) => requireMaxTokens(body),
+      },
+      { method: "POST", path: versionedPaths("/messages/count_tokens"), actionType: "count" },
       {
         method: "HEAD",
         path: ["/", "/api/hello"],
-        open: true,
-        serve: () => ({ status: 200 }),
+        allowUnauthenticated: true,
+        handle: () => ({ status: 200 }),
       },
     ],
   }),
 });
 
 /** A count has nothing to bound, so the schema that both share does not ask for it. */
-function bounded(body: Body): { model: string } {
+function requireMaxTokens(body: Body): { model: string } {
   if (body["max_tokens"] === undefined)
     fail("invalid", "max_tokens is required: it bounds the length of the answer.", {
       param: "max_tokens",
@@ -77,7 +82,7 @@ function isDate(text: string): boolean {
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
 }
 
-function secretOf(headers: HeadersIn, bearer: string, version: string): string | undefined {
+function readKey(headers: HeadersIn, bearer: string, version: string): string | undefined {
   const key = [headers["x-api-key"]].flat()[0] || undefined;
   const token = /^Bearer +(\S.*)$/i.exec(headers.authorization ?? "")?.[1];
   if (key !== undefined && token !== undefined && key !== token)
@@ -87,7 +92,8 @@ function secretOf(headers: HeadersIn, bearer: string, version: string): string |
       { code: "ambiguous_credentials" },
     );
   if (key !== undefined || token === undefined) return key;
-  if (bearer === "always" || (bearer === "by_version" && version >= BEARER_SINCE)) return token;
+  if (bearer === "always" || (bearer === "by_version" && version >= BEARER_SINCE_VERSION))
+    return token;
   return fail(
     "unauthenticated",
     `This endpoint takes the key in the x-api-key header (ANTHROPIC_API_KEY), not as Authorization: Bearer${

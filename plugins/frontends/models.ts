@@ -1,26 +1,26 @@
 // GET /v1/models: what the presented key may use, in one body that the SDKs of OpenAI and Anthropic read, and in another for Google's.
-import { defineFrontend, type Arrival, type ListedModel } from "tollgate/plugin";
+import { defineFrontend, type RequestHead, type ListedModel } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
-import { entry, pageOf } from "./models/gemini-list.ts";
-import { page } from "./models/page.ts";
-import { row } from "./models/row.ts";
-import { one, wanted } from "./models/wanted.ts";
-import { at, onAzure, onGoogle } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import { toGeminiModel, createGeminiPage } from "./models/gemini-list.ts";
+import { createListPage } from "./models/page.ts";
+import { toModelEntry } from "./models/row.ts";
+import { findModel, readModelFilter } from "./models/wanted.ts";
+import { versionedPaths, azurePaths, googlePaths } from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
 /** The shapes of an error; every OpenAI-like protocol has the same one. */
 const anthropic = messages().server!;
 const openai = images().server!;
 const google = gemini().server!;
-const speaksMessages = (x: Arrival) => x.headers["anthropic-version"] !== undefined;
+const isMessagesClient = (x: RequestHead) => x.headers["anthropic-version"] !== undefined;
 /** Its SDKs name themselves; others are told by where they put their key, which is where no other family does. */
-const speaksGemini = (x: Arrival) =>
+const isGeminiClient = (x: RequestHead) =>
   x.headers["x-goog-api-client"] !== undefined ||
-  x.presents.some((place) => place === "x-goog-api-key" || place === "?key");
-const familyOf = (x: Arrival) =>
-  speaksGemini(x) ? google : speaksMessages(x) ? anthropic : openai;
+  x.credentialSources.some((place) => place === "x-goog-api-key" || place === "?key");
+const errorEncoderFor = (x: RequestHead) =>
+  isGeminiClient(x) ? google : isMessagesClient(x) ? anthropic : openai;
 
 export default defineFrontend({
   api: 1,
@@ -30,35 +30,40 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer", "x-api-key", "api-key", "x-goog-api-key", "key") },
+    properties: { accept: acceptOption("bearer", "x-api-key", "api-key", "x-goog-api-key", "key") },
   },
   setup({ accept: schemes }, ctx) {
-    const listed = (x: Arrival): readonly ListedModel[] => {
-      const { kind, provider, privacy } = wanted(x, ctx.catalogue.works());
-      const all = ctx.catalogue.list({ identity: x.identity, privacy, kind });
+    const listed = (x: RequestHead): readonly ListedModel[] => {
+      const { operation, provider, privacy } = readModelFilter(x, ctx.catalog.operations());
+      const all = ctx.catalog.list({ identity: x.identity, privacy, operation });
       return provider === undefined ? all : all.filter((model) => model.provider === provider);
     };
-    const rowed = (model: ListedModel) => row(model, ctx.catalogue.works().get(model.kind));
+    const rowed = (model: ListedModel) =>
+      toModelEntry(model, ctx.catalog.operations().get(model.operation));
     return {
-      secret: (headers, query) => presented(headers, schemes, query),
-      fault: (fault, x) => familyOf(x).fault(fault, { id: x.id }),
+      extractCredential: (headers, query) => extractCredential(headers, schemes, query),
+      encodeFault: (fault, x) => errorEncoderFor(x).encodeFault(fault, { id: x.id }),
       routes: [
         {
           method: "GET",
-          path: [...at("/models"), ...onAzure("/models"), ...onGoogle("/models")],
-          serve: (x) => ({
+          path: [...versionedPaths("/models"), ...azurePaths("/models"), ...googlePaths("/models")],
+          handle: (x) => ({
             status: 200,
-            body: speaksGemini(x)
-              ? pageOf(listed(x), x.query)
-              : page(listed(x).map(rowed), x.query, speaksMessages(x)),
+            body: isGeminiClient(x)
+              ? createGeminiPage(listed(x), x.query)
+              : createListPage(listed(x).map(rowed), x.query, isMessagesClient(x)),
           }),
         },
         {
           method: "GET",
-          path: [...at("/models/**:id"), ...onAzure("/models/**:id"), ...onGoogle("/models/**:id")],
-          serve: (x) => {
-            const model = one(listed(x), x.params["id"] ?? "");
-            return { status: 200, body: speaksGemini(x) ? entry(model) : rowed(model) };
+          path: [
+            ...versionedPaths("/models/**:id"),
+            ...azurePaths("/models/**:id"),
+            ...googlePaths("/models/**:id"),
+          ],
+          handle: (x) => {
+            const model = findModel(listed(x), x.params["id"] ?? "");
+            return { status: 200, body: isGeminiClient(x) ? toGeminiModel(model) : rowed(model) };
           },
         },
       ],

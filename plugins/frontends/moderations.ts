@@ -1,8 +1,8 @@
 // POST /v1/moderations, for OpenAI's SDKs and whatever speaks like them. They may leave the model out.
 import { defineFrontend, fail, type Body } from "tollgate/plugin";
 import { moderations } from "tollgate/protocols/moderations";
-import { at } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import { versionedPaths } from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
 export default defineFrontend({
   api: 1,
@@ -13,7 +13,7 @@ export default defineFrontend({
     type: "object",
     additionalProperties: false,
     properties: {
-      accept: accept("bearer"),
+      accept: acceptOption("bearer"),
       default: {
         type: "string",
         minLength: 1,
@@ -23,13 +23,13 @@ export default defineFrontend({
   },
   setup: ({ accept: schemes, default: usual }) => ({
     protocol: moderations(),
-    secret: (headers) => presented(headers, schemes),
+    extractCredential: (headers) => extractCredential(headers, schemes),
     routes: [
       {
         method: "POST",
-        path: at("/moderations"),
-        op: "generate",
-        read: (_x, body) => {
+        path: versionedPaths("/moderations"),
+        actionType: "generate",
+        readInput: (_x, body) => {
           const model = modelIn(body, usual);
           return { model, stream: false, edits: body["model"] === model ? {} : { model } };
         },

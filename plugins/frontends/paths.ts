@@ -1,23 +1,23 @@
-import { fail, type Arrival, type Body, type Protocol, type RouteInput } from "tollgate/plugin";
+import { fail, type RequestHead, type Body, type Protocol, type RouteInput } from "tollgate/plugin";
 
 /** As users write a base address: with the version, without, or with it twice. A trailing slash is no other path. */
-export const at = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
+export const versionedPaths = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
 
 /** As clients of Azure's OpenAI write it: with its version, or with a date of one in the query. */
-export const onAzure = (path: string) => [`/openai/v1${path}`, `/openai${path}`] as const;
+export const azurePaths = (path: string) => [`/openai/v1${path}`, `/openai${path}`] as const;
 
 /** Below the base URL that Google documents for OpenAI's SDKs. */
-export const onGoogle = (path: string) => [`/v1beta/openai${path}`] as const;
+export const googlePaths = (path: string) => [`/v1beta/openai${path}`] as const;
 
 /** A deployment is a model's name, which may have slashes in it. */
-const DEPLOYED = [":model", ":provider/:model", ":provider/:vendor/:model"];
+const DEPLOYMENT_PATHS = [":model", ":provider/:model", ":provider/:vendor/:model"];
 
 /** Where Azure's older clients ask, with the model in the path. */
-export const deployed = (path: string) =>
-  DEPLOYED.map((model) => `/openai/deployments/${model}${path}`);
+export const deploymentPaths = (path: string) =>
+  DEPLOYMENT_PATHS.map((model) => `/openai/deployments/${model}${path}`);
 
 /** The same protocol where the model stands in the path: its body need not name one, and may name none. */
-export function unnamed(protocol: Protocol): Protocol {
+export function withModelFromPath(protocol: Protocol): Protocol {
   const server = protocol.server!;
   const {
     required = [],
@@ -36,7 +36,7 @@ export function unnamed(protocol: Protocol): Protocol {
 }
 
 /** The model of such a path: it takes the place of the one in the body. */
-export function deployment({ params }: Arrival, _body: Body): RouteInput {
+export function readDeployment({ params }: RequestHead, _body: Body): RouteInput {
   const { provider, vendor, model } = params;
   const name = [provider, vendor, model].filter((part) => part !== undefined).join("/");
   if (name === "") fail("invalid", "The path names no deployment.", { param: "model" });

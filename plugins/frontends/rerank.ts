@@ -2,8 +2,8 @@
 // below /voyage.
 import { defineFrontend } from "tollgate/plugin";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
-import { at } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import { versionedPaths } from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
 export default defineFrontend({
   api: 1,
@@ -13,14 +13,23 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer") },
+    properties: { accept: acceptOption("bearer") },
   },
   setup: ({ accept: schemes }) => ({
     protocol: rerank(),
-    secret: (headers) => presented(headers, schemes),
+    extractCredential: (headers) => extractCredential(headers, schemes),
     routes: [
-      { method: "POST", path: [...at("/rerank"), "/v2/rerank", "/v1/v2/rerank"], op: "generate" },
-      { method: "POST", path: "/voyage/v1/rerank", op: "generate", protocol: voyageRerank() },
+      {
+        method: "POST",
+        path: [...versionedPaths("/rerank"), "/v2/rerank", "/v1/v2/rerank"],
+        actionType: "generate",
+      },
+      {
+        method: "POST",
+        path: "/voyage/v1/rerank",
+        actionType: "generate",
+        protocol: voyageRerank(),
+      },
     ],
   }),
 });

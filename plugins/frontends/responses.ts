@@ -2,26 +2,31 @@
 import {
   defineFrontend,
   fail,
-  type Arrival,
+  type RequestHead,
   type Body,
   type Context,
-  type Entry,
+  type LedgerEntry,
   type Json,
   type JsonObject,
   type RouteInput,
 } from "tollgate/plugin";
-import { noItem, noPrevious, noResponse, responses } from "tollgate/protocols/responses";
-import { ItemMemory, lastWord } from "./item-memory.ts";
-import { at, onAzure } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import {
+  failItem,
+  failPreviousResponse,
+  failResponse,
+  responses,
+} from "tollgate/protocols/responses";
+import { ItemMemory, finalResponseText } from "./item-memory.ts";
+import { versionedPaths, azurePaths } from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
 const MIB = 1024 * 1024;
 /** What a client may still refer to is what its conversation is about. */
-const HOUR = 3_600_000;
+const ITEM_TTL_MS = 3_600_000;
 /** Longer answers hold pictures; clients do not refer to those. */
-const LONGEST = 2 * MIB;
+const MAX_REMEMBERED_RESPONSE = 2 * MIB;
 /** A reference is a few bytes, and what it stands for may be two million: a request stays one. */
-const MOST_RECALLED = 32 * MIB;
+const MAX_RESOLVED_BYTES = 32 * MIB;
 
 export default defineFrontend({
   api: 1,
@@ -32,7 +37,7 @@ export default defineFrontend({
     type: "object",
     additionalProperties: false,
     properties: {
-      accept: accept("bearer", "api-key"),
+      accept: acceptOption("bearer", "api-key"),
       reasoning: {
         enum: ["summary", "text"],
         default: "summary",
@@ -50,64 +55,76 @@ export default defineFrontend({
     },
   },
   setup({ accept: schemes, reasoning, item_memory_mb }, ctx) {
-    const memory = memoryOf(item_memory_mb, ctx);
-    const find: Find | undefined = memory && finding(memory, ctx);
-    const made = (x: Arrival, id: string) => entryOf(ctx, x, id);
+    const memory = createItemMemory(item_memory_mb, ctx);
+    const find: FindItem | undefined = memory && createItemFinder(memory, ctx);
+    const made = (x: RequestHead, id: string) => findLedgerEntry(ctx, x, id);
     /** A by-id operation goes to the provider that made the answer, for the key that asked for it. */
     const byId = (name: string) => ({
-      op: "relay" as const,
-      name,
-      async read(x: Arrival): Promise<RouteInput> {
+      actionType: "relay" as const,
+      action: name,
+      async readInput(x: RequestHead): Promise<RouteInput> {
         const id = x.params["id"] ?? "";
         const entry = await made(x, id);
-        return { model: entry?.target ?? noResponse(id), stream: x.query.get("stream") === "true" };
+        return {
+          model: entry?.target ?? failResponse(id),
+          stream: x.query.get("stream") === "true",
+        };
       },
     });
     return {
       protocol: responses({ reasoning }),
-      secret: (headers) => presented(headers, schemes),
+      extractCredential: (headers) => extractCredential(headers, schemes),
       routes: [
         {
           method: "POST",
-          path: [...at("/responses"), ...onAzure("/responses")],
-          op: "generate",
-          async read(x, body) {
-            refuseLasting(body);
+          path: [...versionedPaths("/responses"), ...azurePaths("/responses")],
+          actionType: "generate",
+          async readInput(x, body) {
+            rejectStoredContent(body);
             return {
-              model: await modelOf(x, body, made),
-              edits: await whole(x, body["input"], find),
+              model: await resolveModel(x, body, made),
+              edits: await resolveReferences(x, body["input"], find),
               record:
                 memory && body["store"] !== false && x.privacy === "off"
-                  ? { max: LONGEST, to: (got) => keep(memory, x, got) }
+                  ? {
+                      maxBytes: MAX_REMEMBERED_RESPONSE,
+                      onRecorded: (got) => rememberResponse(memory, x, got),
+                    }
                   : undefined,
             };
           },
         },
         {
           method: "POST",
-          path: [...at("/responses/input_tokens"), ...onAzure("/responses/input_tokens")],
-          op: "count",
-          async read(x, body) {
+          path: [
+            ...versionedPaths("/responses/input_tokens"),
+            ...azurePaths("/responses/input_tokens"),
+          ],
+          actionType: "count",
+          async readInput(x, body) {
             return {
-              model: await modelOf(x, body, made),
-              edits: await whole(x, body["input"], find),
+              model: await resolveModel(x, body, made),
+              edits: await resolveReferences(x, body["input"], find),
               stream: false,
             };
           },
         },
         {
           method: "GET",
-          path: [...at("/responses/:id"), ...onAzure("/responses/:id")],
+          path: [...versionedPaths("/responses/:id"), ...azurePaths("/responses/:id")],
           ...byId("retrieve"),
         },
         {
           method: "DELETE",
-          path: [...at("/responses/:id"), ...onAzure("/responses/:id")],
+          path: [...versionedPaths("/responses/:id"), ...azurePaths("/responses/:id")],
           ...byId("delete"),
         },
         {
           method: "GET",
-          path: [...at("/responses/:id/input_items"), ...onAzure("/responses/:id/input_items")],
+          path: [
+            ...versionedPaths("/responses/:id/input_items"),
+            ...azurePaths("/responses/:id/input_items"),
+          ],
           ...byId("input_items"),
         },
       ],
@@ -115,34 +132,40 @@ export default defineFrontend({
   },
 });
 
-function memoryOf(mb: number, ctx: Context): ItemMemory | undefined {
+function createItemMemory(mb: number, ctx: Context): ItemMemory | undefined {
   if (mb === 0) return undefined;
-  const bounds = { bytes: mb * MIB, each: Math.min(mb, 8) * MIB, ms: HOUR };
+  const bounds = { bytes: mb * MIB, bytesPerKey: Math.min(mb, 8) * MIB, maxAgeMs: ITEM_TTL_MS };
   const memory = ctx.shared(`items ${mb}`, () => new ItemMemory(bounds));
-  ctx.every(60_000, () => memory.sweep());
+  ctx.runEvery(60_000, () => memory.removeExpired());
   return memory;
 }
 
-const ownerOf = (x: Arrival): string => x.identity?.id ?? "";
+const ownerOf = (x: RequestHead): string => x.identity?.id ?? "";
 
-function keep(memory: ItemMemory, x: Arrival, got: { mime: string; body: Buffer }): void {
-  const answer = lastWord(got.mime, got.body);
-  if (answer !== undefined) memory.keep(ownerOf(x), answer);
+function rememberResponse(
+  memory: ItemMemory,
+  x: RequestHead,
+  got: { contentType: string; body: Buffer },
+): void {
+  const answer = finalResponseText(got.contentType, got.body);
+  if (answer !== undefined) memory.add(ownerOf(x), answer);
 }
 
-type Find = (key: string, id: string) => Promise<JsonObject | undefined>;
+type FindItem = (key: string, id: string) => Promise<JsonObject | undefined>;
 
 /** Here, or in the process that answered the key the last time. */
-function finding(memory: ItemMemory, ctx: Context): Find {
-  const elsewhere = ctx.peers(({ key, id }: { key: string; id: string }) => memory.find(key, id));
+function createItemFinder(memory: ItemMemory, ctx: Context): FindItem {
+  const elsewhere = ctx.createPeerQuery(({ key, id }: { key: string; id: string }) =>
+    memory.find(key, id),
+  );
   return async (key, id) => memory.find(key, id) ?? elsewhere({ key, id });
 }
 
 /** The input with whole items where references stood; nothing when there were none. */
-async function whole(
-  x: Arrival,
+async function resolveReferences(
+  x: RequestHead,
   input: unknown,
-  find: Find | undefined,
+  find: FindItem | undefined,
 ): Promise<Body | undefined> {
   if (!Array.isArray(input) || !input.some(isReference)) return undefined;
   const items: Json[] = [];
@@ -153,7 +176,7 @@ async function whole(
     if (!item) return undefined;
     if (!met.has(id)) met.set(id, { item, bytes: JSON.stringify(item).length });
     bytes += met.get(id)!.bytes;
-    if (bytes > MOST_RECALLED)
+    if (bytes > MAX_RESOLVED_BYTES)
       fail("too_large", "The items that are referred to are larger than 32 MiB together.", {
         param: "input",
         code: "request_too_large",
@@ -164,7 +187,7 @@ async function whole(
   for (const item of input as readonly JsonObject[]) {
     const id = String(item["id"]);
     const known = !isReference(item) ? item : x.privacy === "off" ? await recall(id) : undefined;
-    items.push(known ?? noItem(id, `input[${items.length}]`));
+    items.push(known ?? failItem(id, `input[${items.length}]`));
   }
   return { input: items };
 }
@@ -177,7 +200,7 @@ function isReference(item: JsonObject): boolean {
 }
 
 /** What would go on after the answer, or be found again by every client: no provider's setting makes it safe. */
-function refuseLasting(body: Body): void {
+function rejectStoredContent(body: Body): void {
   if (body["background"] === true)
     fail(
       "invalid",
@@ -191,12 +214,16 @@ function refuseLasting(body: Body): void {
     });
 }
 
-type Made = (x: Arrival, id: string) => Promise<Entry | undefined>;
+type FindLedgerEntry = (x: RequestHead, id: string) => Promise<LedgerEntry | undefined>;
 
 /** Which provider made an answer is in the ledger, under the key that paid for it; under privacy nothing was kept anywhere. */
-async function entryOf(ctx: Context, x: Arrival, id: string): Promise<Entry | undefined> {
+async function findLedgerEntry(
+  ctx: Context,
+  x: RequestHead,
+  id: string,
+): Promise<LedgerEntry | undefined> {
   if (x.privacy !== "off" || !x.identity || id === "") return undefined;
-  const { items } = await ctx.ledger.entries(
+  const { items } = await ctx.ledger.listEntries(
     { upstreamId: id, key: x.identity.id },
     { limit: 8 },
     { signal: x.signal },
@@ -205,14 +232,18 @@ async function entryOf(ctx: Context, x: Arrival, id: string): Promise<Entry | un
 }
 
 /** A continued answer goes on where it was made; a client whose answer cannot be continued is told to send everything again. */
-async function modelOf(x: Arrival, body: Body, made: Made): Promise<RouteInput["model"]> {
+async function resolveModel(
+  x: RequestHead,
+  body: Body,
+  made: FindLedgerEntry,
+): Promise<RouteInput["model"]> {
   const model = String(body["model"]);
   const previous = body["previous_response_id"];
   if (previous == null) return model;
   const id = String(previous);
-  const entry = (await made(x, id)) ?? noPrevious(id);
+  const entry = (await made(x, id)) ?? failPreviousResponse(id);
   const { provider, credential } = entry.target;
   if (model.startsWith(`${provider}/`))
     return { provider, credential, model: model.slice(provider.length + 1) };
-  return entry.asked?.model === model ? entry.target : noPrevious(id);
+  return entry.clientRequest?.model === model ? entry.target : failPreviousResponse(id);
 }

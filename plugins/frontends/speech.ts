@@ -1,9 +1,21 @@
 // POST /v1/audio/speech, for OpenAI's SDKs and whatever speaks like them; with /v1, without, or with it twice, since that is how
 // base addresses are pasted.
-import { defineFrontend, fail, type Arrival, type Body, type RouteInput } from "tollgate/plugin";
+import {
+  defineFrontend,
+  fail,
+  type RequestHead,
+  type Body,
+  type RouteInput,
+} from "tollgate/plugin";
 import { speech } from "tollgate/protocols/speech";
-import { at, deployed, deployment, onAzure, unnamed } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import {
+  versionedPaths,
+  deploymentPaths,
+  readDeployment,
+  azurePaths,
+  withModelFromPath,
+} from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
 export default defineFrontend({
   api: 1,
@@ -13,18 +25,18 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer", "api-key") },
+    properties: { accept: acceptOption("bearer", "api-key") },
   },
   setup: ({ accept: schemes }) => ({
     protocol: speech(),
-    secret: (headers) => presented(headers, schemes),
+    extractCredential: (headers) => extractCredential(headers, schemes),
     routes: [
       {
         method: "POST",
-        path: [...at("/audio/speech"), ...onAzure("/audio/speech")],
-        op: "generate",
-        read: (_x, { model }) =>
-          asItComes({
+        path: [...versionedPaths("/audio/speech"), ...azurePaths("/audio/speech")],
+        actionType: "generate",
+        readInput: (_x, { model }) =>
+          asStream({
             model:
               typeof model === "string"
                 ? model
@@ -33,14 +45,14 @@ export default defineFrontend({
       },
       {
         method: "POST",
-        path: deployed("/audio/speech"),
-        op: "generate",
-        protocol: unnamed(speech()),
-        read: (x: Arrival, body: Body) => asItComes(deployment(x, body)),
+        path: deploymentPaths("/audio/speech"),
+        actionType: "generate",
+        protocol: withModelFromPath(speech()),
+        readInput: (x: RequestHead, body: Body) => asStream(readDeployment(x, body)),
       },
     ],
   }),
 });
 
 /** Clients read sound as it comes, and do not ask for a stream. */
-const asItComes = (read: RouteInput): RouteInput => ({ ...read, stream: true });
+const asStream = (read: RouteInput): RouteInput => ({ ...read, stream: true });

@@ -2,10 +2,16 @@
 // it twice, since that is how base addresses are pasted.
 import { defineFrontend } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
-import { at, deployed, deployment, onAzure, unnamed } from "./paths.ts";
-import { accept, presented } from "./presented.ts";
+import {
+  versionedPaths,
+  deploymentPaths,
+  readDeployment,
+  azurePaths,
+  withModelFromPath,
+} from "./paths.ts";
+import { acceptOption, extractCredential } from "./presented.ts";
 
-const BOTH = [
+const ROUTES = [
   ["generate", "/audio/transcriptions"],
   ["translations", "/audio/translations"],
 ] as const;
@@ -18,27 +24,27 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer", "api-key") },
+    properties: { accept: acceptOption("bearer", "api-key") },
   },
   setup: ({ accept: schemes }) => ({
     protocol: transcriptions(),
-    secret: (headers) => presented(headers, schemes),
-    routes: BOTH.flatMap(([name, path]) => [
+    extractCredential: (headers) => extractCredential(headers, schemes),
+    routes: ROUTES.flatMap(([name, path]) => [
       {
         method: "POST",
-        path: [...at(path), ...onAzure(path)],
-        op: "generate" as const,
-        name,
+        path: [...versionedPaths(path), ...azurePaths(path)],
+        actionType: "generate" as const,
+        action: name,
         body: "multipart" as const,
       },
       {
         method: "POST",
-        path: deployed(path),
-        op: "generate" as const,
-        name,
+        path: deploymentPaths(path),
+        actionType: "generate" as const,
+        action: name,
         body: "multipart" as const,
-        protocol: unnamed(transcriptions()),
-        read: deployment,
+        protocol: withModelFromPath(transcriptions()),
+        readInput: readDeployment,
       },
     ]),
   }),

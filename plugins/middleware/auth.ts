@@ -3,15 +3,15 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import {
   defineMiddleware,
   fail,
-  LIMIT,
-  limitOf,
-  type Arrival,
+  LIMIT_SCHEMA,
+  parseScopedLimit,
+  type RequestHead,
   type Identity,
   type Json,
 } from "tollgate/plugin";
-import { GRANTS, LABELS } from "./grants.ts";
+import { GRANT_OPTIONS, LABELS_OPTION } from "./grants.ts";
 
-function known(x: Arrival, who: Identity | undefined): void {
+function identifyClient(x: RequestHead, who: Identity | undefined): void {
   if (!who)
     return fail("unauthenticated", "This key is not known, or no longer valid.", {
       code: "invalid_api_key",
@@ -53,10 +53,10 @@ export default defineMiddleware({
               description: "SHA-256 of the key, in hex",
             },
             name: { type: "string", description: "What people call it" },
-            ...GRANTS,
+            ...GRANT_OPTIONS,
             expires: { type: "string", description: "The date on which it ends, as in 2027-01-31" },
-            limits: { type: "array", items: LIMIT, description: "What it may use" },
-            labels: LABELS,
+            limits: { type: "array", items: LIMIT_SCHEMA, description: "What it may use" },
+            labels: LABELS_OPTION,
           },
         },
       },
@@ -83,7 +83,7 @@ export default defineMiddleware({
       expires: expires === undefined ? Infinity : Date.parse(expires),
       identity: {
         ...who,
-        limits: limits?.map((l) => limitOf(l, `key:${who.id}`)),
+        limits: limits?.map((l) => parseScopedLimit(l, `key:${who.id}`)),
       } as Identity,
     }));
     /** All of them are compared, whichever matches. */
@@ -120,7 +120,9 @@ export default defineMiddleware({
         }
         // Mostly the key is remembered. Then nothing is waited for.
         const who = inFile(secret) ?? ctx.keys.find(secret);
-        return who instanceof Promise ? who.then((found) => known(x, found)) : known(x, who);
+        return who instanceof Promise
+          ? who.then((found) => identifyClient(x, found))
+          : identifyClient(x, who);
       },
     };
   },

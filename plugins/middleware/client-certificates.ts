@@ -3,12 +3,12 @@
 import {
   defineMiddleware,
   fail,
-  LIMIT,
-  limitOf,
+  LIMIT_SCHEMA,
+  parseScopedLimit,
   type ClientCertificate,
   type Identity,
 } from "tollgate/plugin";
-import { GRANTS, LABELS } from "./grants.ts";
+import { GRANT_OPTIONS, LABELS_OPTION } from "./grants.ts";
 
 export default defineMiddleware({
   api: 1,
@@ -34,9 +34,9 @@ export default defineMiddleware({
           type: "object",
           additionalProperties: false,
           properties: {
-            ...GRANTS,
-            limits: { type: "array", items: LIMIT, description: "What each name may use" },
-            labels: LABELS,
+            ...GRANT_OPTIONS,
+            limits: { type: "array", items: LIMIT_SCHEMA, description: "What each name may use" },
+            labels: LABELS_OPTION,
           },
         },
       },
@@ -44,7 +44,7 @@ export default defineMiddleware({
   },
   setup({ names }) {
     const listed = Object.entries(names).map(([pattern, grants]) => ({
-      fits: fitting(pattern),
+      fits: nameMatcher(pattern),
       grants,
     }));
     /** The first that is written counts, of the certificate's names the first that fits it. */
@@ -54,7 +54,11 @@ export default defineMiddleware({
         if (name === undefined) continue;
         const { limits, ...more } = grants;
         const id = `cert:${name}`;
-        return { ...more, id, limits: limits?.map((l) => limitOf(l, `key:${id}`)) } as Identity;
+        return {
+          ...more,
+          id,
+          limits: limits?.map((l) => parseScopedLimit(l, `key:${id}`)),
+        } as Identity;
       }
       return undefined;
     };
@@ -65,7 +69,7 @@ export default defineMiddleware({
         const who = identityOf(certificate);
         if (!who) return;
         // A connection may outlive what was proved when it began.
-        if (certificate.until <= Date.now())
+        if (certificate.expiresAt <= Date.now())
           fail("unauthenticated", "The certificate of this connection has ended.", {
             code: "certificate_ended",
           });
@@ -75,7 +79,7 @@ export default defineMiddleware({
   },
 });
 
-function fitting(pattern: string): (name: string) => boolean {
+function nameMatcher(pattern: string): (name: string) => boolean {
   const star = pattern.indexOf("*");
   if (star < 0) return (name) => name === pattern;
   const [before, after] = [pattern.slice(0, star), pattern.slice(star + 1)];

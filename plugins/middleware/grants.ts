@@ -1,11 +1,11 @@
 // What gateway.yaml may grant to a client, however the client is known: the part of the schema that is the same for all.
 
-const names = (description: string) =>
+const nameListOption = (description: string) =>
   ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;
 
-export const GRANTS = {
-  models: names("Models that it may use. A * stands for any text. Default: all"),
-  frontends: names("Frontends it may use; all when absent"),
+export const GRANT_OPTIONS = {
+  models: nameListOption("Models that it may use. A * stands for any text. Default: all"),
+  frontends: nameListOption("Frontends it may use; all when absent"),
   privacy: {
     enum: ["off", "required", "strict"],
     description: "The least privacy of its requests",
@@ -18,7 +18,7 @@ export const GRANTS = {
   },
 } as const;
 
-export const LABELS = {
+export const LABELS_OPTION = {
   type: "object",
   additionalProperties: { type: "string" },
   description: "Kept with every ledger row of it",

@@ -1,18 +1,31 @@
 // Clients that present a token of an identity provider in place of a key: people, and programs of a cloud or a CI. Its claims say what
 // they may do.
 import { createHash } from "node:crypto";
-import { defineMiddleware, LIMIT, limitOf, type Context, type Identity } from "tollgate/plugin";
+import {
+  defineMiddleware,
+  LIMIT_SCHEMA,
+  parseScopedLimit,
+  type Context,
+  type Identity,
+} from "tollgate/plugin";
 import { identityOf, type Claims } from "./jwt/claims.ts";
-import { ALGORITHMS, type Holder, holderOf, invalid, issuerIn, type Issuer } from "./jwt/issuer.ts";
-import { fromFile, fromUrl, KeySet, noKeys } from "./jwt/key-set.ts";
+import {
+  ALGORITHMS,
+  type ValidatedToken,
+  validateToken,
+  invalidTokenError,
+  readIssuer,
+  type Issuer,
+} from "./jwt/issuer.ts";
+import { fromFile, fromUrl, KeySet, emptyKeyCache } from "./jwt/key-set.ts";
 
 /** A head has no room for more. */
-const LONGEST = 16_384;
+const MAX_TOKEN_LENGTH = 16_384;
 /** Three parts, of which the first begins an object. A key of Tollgate's own has no dot. */
-const LOOKS = /^eyJ[\w-]*\.[\w-]*\.[\w-]*$/;
+const JWT_SHAPE = /^eyJ[\w-]*\.[\w-]*\.[\w-]*$/;
 /** What was revoked at its issuer is not taken at its word for longer. */
-const REMEMBERED_MS = 60_000;
-const MOST_REMEMBERED = 10_000;
+const VALIDATION_CACHE_MS = 60_000;
+const MAX_CACHED_TOKENS = 10_000;
 
 const claim = (description: string) => ({ type: "string", minLength: 1, description }) as const;
 const account = { type: "string", minLength: 1, "x-account": true } as const;
@@ -106,7 +119,7 @@ export default defineMiddleware({
             },
             limits: {
               type: "array",
-              items: LIMIT,
+              items: LIMIT_SCHEMA,
               description: "What each of its clients may use",
             },
           },
@@ -128,33 +141,33 @@ export default defineMiddleware({
   },
   setup({ issuers }, ctx) {
     const known = new Map(
-      Object.entries(issuers).map(([name, of]) => [of.issuer, issuerOf(name, of, ctx)]),
+      Object.entries(issuers).map(([name, of]) => [of.issuer, createIssuer(name, of, ctx)]),
     );
-    const holders = new Map<string, Holder>();
-    const remember = (digest: string, holder: Holder): void => {
-      if (holders.size >= MOST_REMEMBERED) holders.delete(holders.keys().next().value!);
+    const holders = new Map<string, ValidatedToken>();
+    const remember = (digest: string, holder: ValidatedToken): void => {
+      if (holders.size >= MAX_CACHED_TOKENS) holders.delete(holders.keys().next().value!);
       holders.set(digest, holder);
     };
     const find = async (token: string, digest: string): Promise<Identity> => {
-      const issuer = known.get(issuerIn(token)) ?? fail("its issuer is not known here");
+      const issuer = known.get(readIssuer(token)) ?? fail("its issuer is not known here");
       const now = Date.now();
-      const holder = await holderOf(token, issuer, now);
-      const until = Math.min(holder.until, now + REMEMBERED_MS);
-      remember(digest, { identity: holder.identity, until });
+      const holder = await validateToken(token, issuer, now);
+      const until = Math.min(holder.validUntil, now + VALIDATION_CACHE_MS);
+      remember(digest, { identity: holder.identity, validUntil: until });
       return holder.identity;
     };
     return {
       admit(x, secret) {
         if (x.identity || !secret?.startsWith("eyJ")) return undefined;
-        if (secret.length > LONGEST) return fail("it is too long");
+        if (secret.length > MAX_TOKEN_LENGTH) return fail("it is too long");
         // Another middleware may know what it is.
-        if (!LOOKS.test(secret)) return undefined;
+        if (!JWT_SHAPE.test(secret)) return undefined;
         // Of the whole of it: two tokens may differ in their last letter alone.
         const digest = createHash("sha256").update(secret).digest("base64");
         const holder = holders.get(digest);
         const now = Date.now();
         // A clock that was set back keeps nothing alive.
-        if (holder && holder.until > now && holder.until - now <= REMEMBERED_MS)
+        if (holder && holder.validUntil > now && holder.validUntil - now <= VALIDATION_CACHE_MS)
           return x.identify(holder.identity);
         if (holder) holders.delete(digest);
         return find(secret, digest).then((who) => x.identify(who));
@@ -164,10 +177,10 @@ export default defineMiddleware({
 });
 
 const fail = (why: string): never => {
-  throw invalid(why);
+  throw invalidTokenError(why);
 };
 
-interface WrittenIssuer {
+interface IssuerOptions {
   readonly issuer: string;
   readonly audience: readonly string[];
   readonly jwks?: string | undefined;
@@ -180,16 +193,16 @@ interface WrittenIssuer {
   readonly limits?: readonly string[] | undefined;
 }
 
-function issuerOf(
+function createIssuer(
   name: string,
-  of: WrittenIssuer,
+  of: IssuerOptions,
   ctx: Pick<Context, "fetch" | "readFile" | "shared" | "log">,
 ): Issuer {
   const { issuer, audience, algorithms, map, accounts, account: usual, limits } = of;
   const source =
     of.jwks === undefined ? fromFile(of.jwks_file!, ctx.readFile) : fromUrl(of.jwks, ctx.fetch);
-  const keys = ctx.shared(`${issuer}\n${of.jwks ?? of.jwks_file}`, noKeys);
-  const limitsOf = (id: string) => limits?.map((each) => limitOf(each, `key:${id}`));
+  const keys = ctx.shared(`${issuer}\n${of.jwks ?? of.jwks_file}`, emptyKeyCache);
+  const limitsOf = (id: string) => limits?.map((each) => parseScopedLimit(each, `key:${id}`));
   return {
     issuer,
     audience,
@@ -197,6 +210,6 @@ function issuerOf(
     skewMs: of.clock_skew_s * 1_000,
     keys: new KeySet(keys, source, ctx.log),
     identity: (claims: Claims) =>
-      identityOf(claims, name, map, { table: accounts, usual }, limitsOf),
+      identityOf(claims, name, map, { byClaim: accounts, default: usual }, limitsOf),
   };
 }

@@ -1,6 +1,12 @@
 // Limits of each key that has none of the same unit, and how much a budget reserves. A declaration: the store takes all limits and
 // the reserve row in one step. The host counts a key's own limits.
-import { defineMiddleware, LIMIT, limitOf, type Identity, type Limit } from "tollgate/plugin";
+import {
+  defineMiddleware,
+  LIMIT_SCHEMA,
+  parseScopedLimit,
+  type Identity,
+  type Limit,
+} from "tollgate/plugin";
 
 export default defineMiddleware({
   api: 1,
@@ -14,7 +20,7 @@ export default defineMiddleware({
     properties: {
       limits: {
         type: "array",
-        items: LIMIT,
+        items: LIMIT_SCHEMA,
         description:
           "Limits of each key, as in requests=600/minute. A key that has a limit of the same unit keeps its own",
       },
@@ -27,7 +33,7 @@ export default defineMiddleware({
     },
   },
   setup({ limits: texts = [], hold }) {
-    const parsed = texts.map((text) => limitOf(text, ""));
+    const parsed = texts.map((text) => parseScopedLimit(text, ""));
     const limitsOf = (who: Identity): Limit[] =>
       parsed
         .filter(({ unit }) => !who.limits?.some((own) => own.unit === unit))
@@ -37,7 +43,7 @@ export default defineMiddleware({
       admit(x) {
         if (!x.identity) return;
         for (const { unit, scope, max } of limitsOf(x.identity))
-          if (unit === "concurrent") x.occupy(scope, Number(max));
+          if (unit === "concurrent") x.acquireSlot(scope, Number(max));
       },
       charge({ n, exchange: { identity } }) {
         if (!identity) return undefined;

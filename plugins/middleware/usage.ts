@@ -42,7 +42,7 @@ export default defineMiddleware({
           role: "viewer",
           writes: false,
           run: async () =>
-            (await ctx.ledger.totals({ by: ["key"], from: Date.now() - DAY_MS })).map((t) => ({
+            (await ctx.ledger.sumEntries({ by: ["key"], from: Date.now() - DAY_MS })).map((t) => ({
               ...t.by,
               calls: t.calls,
               nano_usd: String(t.costNano),

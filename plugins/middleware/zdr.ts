@@ -12,11 +12,11 @@ import {
   type Logger,
   type Outgoing,
   type Privacy,
-  type Reply,
+  type UpstreamResponse,
 } from "tollgate/plugin";
 
-const ORDER: readonly Privacy[] = ["off", "required", "strict"];
-const SAID: Readonly<Record<string, Privacy>> = {
+const PRIVACY_LEVELS: readonly Privacy[] = ["off", "required", "strict"];
+const PRIVACY_BY_VALUE: Readonly<Record<string, Privacy>> = {
   required: "required",
   true: "required",
   "1": "required",
@@ -25,7 +25,7 @@ const SAID: Readonly<Record<string, Privacy>> = {
   false: "off",
   "0": "off",
 };
-const looser = (a: Privacy, b: Privacy) => ORDER.indexOf(a) < ORDER.indexOf(b);
+const isLooser = (a: Privacy, b: Privacy) => PRIVACY_LEVELS.indexOf(a) < PRIVACY_LEVELS.indexOf(b);
 
 export default defineMiddleware({
   api: 1,
@@ -46,29 +46,29 @@ export default defineMiddleware({
   },
   setup: ({ default: floor }, ctx) => ({
     admit(x) {
-      const asked = read(x.headers["service-zdr"]);
-      const least = looser(x.privacy, floor) ? floor : x.privacy;
-      if (asked !== undefined && looser(asked, least))
+      const asked = parseHeader(x.headers["service-zdr"]);
+      const least = isLooser(x.privacy, floor) ? floor : x.privacy;
+      if (asked !== undefined && isLooser(asked, least))
         fail(
           "forbidden",
           `Service-ZDR: ${asked} is looser than what holds here, ${least}. A request can only ask for more.`,
           { code: "zdr_downgrade_forbidden", param: "Service-ZDR" },
         );
-      x.tighten(floor);
-      x.tighten(asked ?? "off");
+      x.requirePrivacy(floor);
+      x.requirePrivacy(asked ?? "off");
     },
 
     route: (list, x) =>
       x.privacy === "off"
         ? list
         : list.map((c): Candidate | Exclusion =>
-            good(x.privacy, c.policy)
+            satisfiesPrivacy(x.privacy, c.policy)
               ? c
               : {
                   candidate: c,
                   kind: "privacy",
                   code: "zdr_unavailable",
-                  message: `${c.id}[${c.credential}]: ${c.policy.because.join(", ") || "not known to keep nothing"}`,
+                  message: `${c.id}[${c.credential}]: ${c.policy.reasons.join(", ") || "not known to keep nothing"}`,
                 },
           ),
 
@@ -93,22 +93,28 @@ export default defineMiddleware({
           out.set(field, [
             ...new Set([...((out.get(field) as Json[] | undefined) ?? []), ...more]),
           ]);
-        for (const [name, value] of Object.entries(control.headers ?? {})) out.header(name, value);
+        for (const [name, value] of Object.entries(control.headers ?? {}))
+          out.setHeader(name, value);
       }
       if (call.exchange.privacy === "strict")
-        for (const field of CACHES) if (out.get(field) !== undefined) out.drop(field);
-      nameless(out, call.exchange.identity?.id ?? "");
+        for (const field of PROMPT_CACHE_FIELDS)
+          if (out.get(field) !== undefined) out.remove(field);
+      hashUserFields(out, call.exchange.identity?.id ?? "");
     },
 
     attempt: (call, next) =>
-      call.exchange.privacy === "off" ? next() : attested(call, next, ctx.log),
+      call.exchange.privacy === "off" ? next() : requireAttestation(call, next, ctx.log),
   }),
 });
 
-async function attested(call: Call, next: () => Promise<Reply>, log: Logger): Promise<Reply> {
+async function requireAttestation(
+  call: Call,
+  next: () => Promise<UpstreamResponse>,
+  log: Logger,
+): Promise<UpstreamResponse> {
   const x = call.exchange;
   const { policy } = call;
-  if (!good(x.privacy, policy))
+  if (!satisfiesPrivacy(x.privacy, policy))
     fail("privacy", `${call.id} does not satisfy Service-ZDR: ${x.privacy}.`, {
       code: "zdr_unavailable",
       param: "Service-ZDR",
@@ -128,14 +134,14 @@ async function attested(call: Call, next: () => Promise<Reply>, log: Logger): Pr
 }
 
 /** An unreadable wish for privacy is refused, never ignored. */
-function read(header: string | string[] | undefined): Privacy | undefined {
+function parseHeader(header: string | string[] | undefined): Privacy | undefined {
   if (header === undefined) return undefined;
   const values = new Set(
     [header]
       .flat()
       .flatMap((h) => h.split(","))
       .map((v) => v.trim().toLowerCase())
-      .map((v) => (Object.hasOwn(SAID, v) ? SAID[v] : undefined)),
+      .map((v) => (Object.hasOwn(PRIVACY_BY_VALUE, v) ? PRIVACY_BY_VALUE[v] : undefined)),
   );
   const [value] = values;
   if (values.size !== 1 || value === undefined)
@@ -146,15 +152,15 @@ function read(header: string | string[] | undefined): Privacy | undefined {
   return value;
 }
 
-const good = (wanted: Privacy, { retention, trains }: EffectivePolicy): boolean =>
+const satisfiesPrivacy = (wanted: Privacy, { retention, trains }: EffectivePolicy): boolean =>
   trains === "no" &&
   (retention.kind === "zero" || (wanted === "required" && retention.kind === "memory"));
 
 /** Hints for a prompt cache, which is memory of what was sent. */
-const CACHES = ["prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"];
+const PROMPT_CACHE_FIELDS = ["prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"];
 
 /** Users are still told apart, and none of them can be named. */
-function nameless(out: Outgoing, key: string): void {
+function hashUserFields(out: Outgoing, key: string): void {
   const hashed = (name: string) =>
     createHash("sha256").update(`${key}\n${name}`).digest("hex").slice(0, 32);
   for (const field of ["user", "safety_identifier"]) {

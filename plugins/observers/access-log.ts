@@ -1,13 +1,18 @@
 // A line for every request, when it is over: to a file or to standard output, as JSON or as logfmt.
-import { defineObserver, isJournal, type Context, type RequestOutcome } from "tollgate/plugin";
-import { NAMES, refusedAs } from "./access-log/fields.ts";
-import { Gathered } from "./access-log/gathered.ts";
-import { Haste, JOURNAL_RATE, level } from "./access-log/journal.ts";
-import { doorLines, lines } from "./access-log/line.ts";
+import {
+  defineObserver,
+  isSystemdJournal,
+  type Context,
+  type RequestOutcome,
+} from "tollgate/plugin";
+import { FIELD_NAMES, rejectionOutcome } from "./access-log/fields.ts";
+import { LineBuffer } from "./access-log/gathered.ts";
+import { JournalRateMonitor, JOURNAL_LINES_PER_SECOND, levelPrefix } from "./access-log/journal.ts";
+import { createRejectedLineWriter, createLineWriter } from "./access-log/line.ts";
 import { Output } from "./access-log/output.ts";
 
 /** How often it is looked whether the file is still the one under its name. */
-const LOOK_MS = 1_000;
+const ROTATION_CHECK_MS = 1_000;
 
 export default defineObserver({
   api: 1,
@@ -31,7 +36,7 @@ export default defineObserver({
         type: "array",
         minItems: 1,
         uniqueItems: true,
-        items: { enum: NAMES },
+        items: { enum: FIELD_NAMES },
         description: "What a line says, in this order. Absent: all that is known",
       },
       sample: {
@@ -61,26 +66,31 @@ export default defineObserver({
     const { log } = ctx;
     const output = ctx.shared(
       `to ${path ?? "standard output"}`,
-      () => new Output(path, news(log, path)),
+      () => new Output(path, createOutputEvents(log, path)),
       (one) => one.close(),
     );
-    await output.check();
-    if (path !== undefined) ctx.every(LOOK_MS, () => output.follow());
-    const journal = path === undefined && isJournal(ctx.env("JOURNAL_STREAM"));
-    const haste = journal ? ctx.shared("haste", () => new Haste(hurried(log))) : undefined;
-    const names = (fields as readonly (typeof NAMES)[number][] | undefined) ?? NAMES;
-    const [line, doorLine] = [lines(format, names), doorLines(format, names)];
+    await output.checkWritable();
+    if (path !== undefined) ctx.runEvery(ROTATION_CHECK_MS, () => output.reopenIfRotated());
+    const journal = path === undefined && isSystemdJournal(ctx.env("JOURNAL_STREAM"));
+    const haste = journal
+      ? ctx.shared("haste", () => new JournalRateMonitor(createRateWarning(log)))
+      : undefined;
+    const names = (fields as readonly (typeof FIELD_NAMES)[number][] | undefined) ?? FIELD_NAMES;
+    const [line, doorLine] = [
+      createLineWriter(format, names),
+      createRejectedLineWriter(format, names),
+    ];
     const rate = sample.ok ?? 1;
-    const prefix = (outcome: RequestOutcome) => (journal ? level(outcome) : "");
-    const gathered = new Gathered(output);
+    const prefix = (outcome: RequestOutcome) => (journal ? levelPrefix(outcome) : "");
+    const gathered = new LineBuffer(output);
     const write = (text: string, count: number) => {
       if (count === 0) return undefined;
       haste?.add(count, performance.now());
       return gathered.add(text, count);
     };
     return {
-      clients: client,
-      seen(batch) {
+      clientAddress: client,
+      onRequests(batch) {
         let [text, count] = ["", 0];
         for (const record of batch) {
           const isOk = record.outcome === "ok";
@@ -90,24 +100,24 @@ export default defineObserver({
         }
         return write(text, count);
       },
-      turnedAway(batch) {
+      onRejected(batch) {
         const clients = batch.filter(({ listener }) => listener === "clients");
-        const all = clients.map((one) => prefix(refusedAs(one)) + doorLine(one, 1));
+        const all = clients.map((one) => prefix(rejectionOutcome(one)) + doorLine(one, 1));
         return write(all.join(""), all.length);
       },
-      async told({ type }) {
+      async onEvent({ type }) {
         if (type !== "reload_asked") return;
-        await gathered.write();
+        await gathered.flush();
         await output.reopen();
       },
-      end: () => gathered.write(),
+      flush: () => gathered.flush(),
       commands: {
         counts: {
           summary: "Lines that were written, and lines that could not be",
           role: "viewer",
           writes: false,
           async run() {
-            await gathered.write();
+            await gathered.flush();
             return { file: path ?? null, ...output.counts };
           },
         },
@@ -116,15 +126,15 @@ export default defineObserver({
   },
 });
 
-const news = (log: Context["log"], path: string | undefined) => ({
-  lost: (err: unknown) =>
+const createOutputEvents = (log: Context["log"], path: string | undefined) => ({
+  onError: (err: unknown) =>
     log.error({ file: path, err }, "the access log cannot be written; requests go on"),
-  back: (lost: number) =>
+  onRecovered: (lost: number) =>
     log.warn({ file: path, lost }, "the access log is written again; lines are missing"),
 });
 
-const hurried = (log: Context["log"]) => (rate: number) =>
+const createRateWarning = (log: Context["log"]) => (rate: number) =>
   log.warn(
-    { rate, most: Math.floor(JOURNAL_RATE) },
+    { rate, most: Math.floor(JOURNAL_LINES_PER_SECOND) },
     "the access log is faster than the journal usually takes lines; what is too much is missing there",
   );

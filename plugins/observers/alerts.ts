@@ -2,29 +2,29 @@
 // the gateway counts it as told, and is tried for a day.
 import { join } from "node:path";
 import { defineObserver, type Context, type Problem } from "tollgate/plugin";
-import { alertOf, EVENTS, type AlertEvent, type Happening } from "./alerts/alert.ts";
-import { ofCertificates, ofDates } from "./alerts/dates.ts";
-import { type DigestEvery, lastOver, ofPeriod } from "./alerts/digest.ts";
+import { createAlert, ALERT_EVENTS, type AlertEvent, type AlertSource } from "./alerts/alert.ts";
+import { certificateAlerts, expiryAlerts } from "./alerts/dates.ts";
+import { type DigestPeriod, lastCompletePeriod, createDigest } from "./alerts/digest.ts";
 import { Delivery, type Receiver } from "./alerts/delivery.ts";
-import { Failures, ofLine, ofNotice, ofRecord } from "./alerts/happenings.ts";
+import { OngoingFailures, fromCharge, fromEvent, fromRequest } from "./alerts/happenings.ts";
 import { Outbox } from "./alerts/outbox.ts";
-import { isMeant, receiversOf, type Rule } from "./alerts/rules.ts";
-import { secretOf } from "./alerts/sign.ts";
-import { ofSpending } from "./alerts/spending.ts";
-import { testing } from "./alerts/testing.ts";
+import { includesEvent, findReceivers, type AlertRule } from "./alerts/rules.ts";
+import { parseSecret } from "./alerts/sign.ts";
+import { checkSpend } from "./alerts/spending.ts";
+import { createTestCommand } from "./alerts/testing.ts";
 
 const SECOND_MS = 1_000;
 /** The gateway waits five seconds for an observer that ends. */
-const END_MS = 3_000;
+const FLUSH_TIMEOUT_MS = 3_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 86_400_000;
 /** How often the spend of this hour is looked at. */
-const SPENDING_MS = 5 * MINUTE_MS;
+const SPEND_CHECK_MS = 5 * MINUTE_MS;
 
-const patterns = (description: string) =>
+const patternsOption = (description: string) =>
   ({ type: "array", items: { type: "string", minLength: 1 }, minItems: 1, description }) as const;
-const whole = (description: string, standard: number, maximum: number) =>
+const integerOption = (description: string, standard: number, maximum: number) =>
   ({ type: "integer", minimum: 1, maximum, default: standard, description }) as const;
 
 export default defineObserver({
@@ -79,7 +79,7 @@ export default defineObserver({
           properties: {
             on: {
               type: "array",
-              items: { enum: EVENTS },
+              items: { enum: ALERT_EVENTS },
               minItems: 1,
               uniqueItems: true,
               description: "Events; all when absent",
@@ -90,12 +90,12 @@ export default defineObserver({
               minProperties: 1,
               description: "Only of these; an event that does not say it fits none",
               properties: {
-                account: patterns("Accounts, with all that stand in them"),
-                key: patterns("Ids of keys"),
-                provider: patterns("Providers as they are mounted"),
-                model: patterns('Models, as in "openai/gpt-*"'),
-                credential: patterns("Credentials by name"),
-                code: patterns("Codes of refusals, kinds of failures"),
+                account: patternsOption("Accounts, with all that stand in them"),
+                key: patternsOption("Ids of keys"),
+                provider: patternsOption("Providers as they are mounted"),
+                model: patternsOption('Models, as in "openai/gpt-*"'),
+                credential: patternsOption("Credentials by name"),
+                code: patternsOption("Codes of refusals, kinds of failures"),
                 percent: {
                   type: "array",
                   items: { enum: [50, 80, 95, 100] },
@@ -105,7 +105,7 @@ export default defineObserver({
                 },
               },
             },
-            to: patterns("Receivers by name; all when absent"),
+            to: patternsOption("Receivers by name; all when absent"),
           },
         },
       },
@@ -122,16 +122,16 @@ export default defineObserver({
         default: {},
         description: "When spend is unusual",
         properties: {
-          times: whole("This many times what the same hour of 14 days has cost", 4, 1_000),
-          floor_usd: whole("And more than so many dollars in the hour", 1, 1_000_000),
+          times: integerOption("This many times what the same hour of 14 days has cost", 4, 1_000),
+          floor_usd: integerOption("And more than so many dollars in the hour", 1, 1_000_000),
         },
       },
       digest: {
         enum: ["day", "week"],
         description: "How often it is told what was spent; never when absent",
       },
-      queue: whole("How many may wait; what is beyond is lost and counted", 1_000, 100_000),
-      retry_ms: whole(
+      queue: integerOption("How many may wait; what is beyond is lost and counted", 1_000, 100_000),
+      retry_ms: integerOption(
         "How long before an alert is sent again; twice as long each time, an hour at most, for a day",
         5_000,
         3_600_000,
@@ -143,9 +143,13 @@ export default defineObserver({
     for (const [name, { format, secret }] of Object.entries(to)) {
       const path = `/to/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
       if (secret === undefined && format === "webhook")
-        yield { path, message: "has no secret: a receiver could not tell who sends", hint: HINT };
-      else if (secret !== undefined && !secretOf(secret))
-        yield { path: `${path}/secret`, message: "is no secret of a webhook", hint: HINT };
+        yield {
+          path,
+          message: "has no secret: a receiver could not tell who sends",
+          hint: SECRET_HINT,
+        };
+      else if (secret !== undefined && !parseSecret(secret))
+        yield { path: `${path}/secret`, message: "is no secret of a webhook", hint: SECRET_HINT };
     }
     for (const [i, rule] of rules.entries())
       for (const [j, name] of (rule.to ?? []).entries())
@@ -159,64 +163,68 @@ export default defineObserver({
   setup(options, ctx) {
     const { gateway, queue, retry_ms: retryMs } = options;
     const receivers = Object.entries(options.to).map(([name, { secret, ...to }]): Receiver => {
-      return { name, ...to, secret: secret === undefined ? undefined : secretOf(secret) };
+      return { name, ...to, secret: secret === undefined ? undefined : parseSecret(secret) };
     });
     const names = receivers.map(({ name }) => name);
-    const rules: readonly Rule[] = options.rules ?? [{}];
-    const wanted = (type: AlertEvent) => rules.some(({ on = EVENTS }) => isMeant(on, type));
+    const rules: readonly AlertRule[] = options.rules ?? [{}];
+    const wanted = (type: AlertEvent) =>
+      rules.some(({ on = ALERT_EVENTS }) => includesEvent(on, type));
     const outbox = ctx.shared(
       "outbox",
       () => new Outbox(join(ctx.stateDir(), "queue.jsonl")),
       (made) => made.close(),
     );
-    const failures = ctx.shared("failures", () => new Failures());
+    const failures = ctx.shared("failures", () => new OngoingFailures());
     const over = new AbortController();
     const { fetch, log } = ctx;
     const deliveries = receivers.map(
-      (to) => new Delivery(to, { outbox, fetch, log, retryMs, over: over.signal }),
+      (to) => new Delivery(to, { outbox, fetch, log, retryMs, abortSignal: over.signal }),
     );
-    const go = () => Promise.all(deliveries.map((each) => each.go()));
+    const go = () => Promise.all(deliveries.map((each) => each.deliverDue()));
     /** Resolves when it is on the disk. */
-    const tell: Tell = async (happening) => {
-      const to = happening ? receiversOf(rules, names, happening) : [];
+    const tell: SendAlert = async (happening) => {
+      const to = happening ? findReceivers(rules, names, happening) : [];
       if (!happening || to.length === 0) return;
       const before = outbox.counts.lost;
-      const isNew = await outbox.add(alertOf(happening, gateway), to, queue);
+      const isNew = await outbox.add(createAlert(happening, gateway), to, queue);
       if (outbox.counts.lost > before)
         ctx.log.error({ type: happening.type }, "too many alerts wait, and this one is lost");
       if (isNew) void go();
     };
-    ctx.every(SECOND_MS, go);
-    watch(ctx, wanted, options.unusual, tell);
-    if (options.digest && wanted("spend.digest")) digest(ctx, options.digest, tell);
+    ctx.runEvery(SECOND_MS, go);
+    scheduleChecks(ctx, wanted, options.unusual, tell);
+    if (options.digest && wanted("spend.digest")) scheduleDigest(ctx, options.digest, tell);
 
     return {
-      told: (notice) => tell(ofNotice(notice, failures)),
+      onEvent: (notice) => tell(fromEvent(notice, failures)),
       ...(wanted("key.refused") && {
-        async seen(batch) {
-          for (const record of batch) await tell(ofRecord(record));
+        async onRequests(batch) {
+          for (const record of batch) await tell(fromRequest(record));
         },
       }),
       ...(wanted("calls.unpriced") && {
-        async billed(lines) {
-          for (const line of lines) await tell(ofLine(line));
+        async onCharges(lines) {
+          for (const line of lines) await tell(fromCharge(line));
         },
       }),
-      async end() {
+      async flush() {
         // A receiver that hangs is waited for no longer: what it has not answered for the next generation tries again.
-        const late = setTimeout(() => over.abort(), END_MS);
+        const late = setTimeout(() => over.abort(), FLUSH_TIMEOUT_MS);
         await go();
         clearTimeout(late);
       },
       commands: {
-        test: testing(receivers, gateway, ctx.fetch),
+        test: createTestCommand(receivers, gateway, ctx.fetch),
         state: {
           summary: "What waits for each receiver, and what was sent and lost",
           role: "viewer",
           writes: false,
           run: async () => ({
             waiting: Object.fromEntries(
-              names.map((name) => [name, outbox.waiting.filter(({ to }) => to === name).length]),
+              names.map((name) => [
+                name,
+                outbox.pending.filter(({ receiver }) => receiver === name).length,
+              ]),
             ),
             ...outbox.counts,
           }),
@@ -226,47 +234,49 @@ export default defineObserver({
   },
 });
 
-type Tell = (happening: Happening | undefined) => Promise<void>;
+type SendAlert = (happening: AlertSource | undefined) => Promise<void>;
 
 /** What no notice tells: dates that come, and what an hour has cost. */
-function watch(
-  ctx: Pick<Context, "every" | "catalogue" | "ledger" | "readings">,
+function scheduleChecks(
+  ctx: Pick<Context, "runEvery" | "catalog" | "ledger" | "stats">,
   wanted: (type: AlertEvent) => boolean,
   { times, floor_usd: floor }: { readonly times: number; readonly floor_usd: number },
-  tell: Tell,
+  tell: SendAlert,
 ): void {
   if (wanted("policy.expires") || wanted("model.retires")) {
     let today: number | undefined;
-    ctx.every(MINUTE_MS, async () => {
+    ctx.runEvery(MINUTE_MS, async () => {
       const day = Math.floor(Date.now() / DAY_MS);
       if (day === today) return;
       today = day;
-      for (const one of ofDates(ctx.catalogue.list({}), Date.now())) await tell(one);
+      for (const one of expiryAlerts(ctx.catalog.list({}), Date.now())) await tell(one);
     });
   }
   if (wanted("certificate.expires"))
-    ctx.every(HOUR_MS, async () => {
-      const { certificates } = await ctx.readings();
-      for (const one of ofCertificates(certificates, Date.now())) await tell(one);
+    ctx.runEvery(HOUR_MS, async () => {
+      const { certificates } = await ctx.stats();
+      for (const one of certificateAlerts(certificates, Date.now())) await tell(one);
     });
   const unusual = { times, floorNano: BigInt(floor) * 1_000_000_000n };
   if (wanted("spend.unusual"))
-    ctx.every(SPENDING_MS, async () => tell(await ofSpending(ctx.ledger, unusual, Date.now())));
+    ctx.runEvery(SPEND_CHECK_MS, async () =>
+      tell(await checkSpend(ctx.ledger, unusual, Date.now())),
+    );
 }
 
 /** Looked at once a minute; what is told already is known by its id, over restarts too. */
-function digest(
-  { every, ledger }: Pick<Context, "every" | "ledger">,
-  of: DigestEvery,
-  tell: Tell,
+function scheduleDigest(
+  { runEvery, ledger }: Pick<Context, "runEvery" | "ledger">,
+  of: DigestPeriod,
+  tell: SendAlert,
 ): void {
   let told: number | undefined;
-  every(MINUTE_MS, async () => {
-    const { from } = lastOver(of, Date.now());
+  runEvery(MINUTE_MS, async () => {
+    const { from } = lastCompletePeriod(of, Date.now());
     if (from === told) return;
-    await tell(await ofPeriod(ledger, of, Date.now()));
+    await tell(await createDigest(ledger, of, Date.now()));
     told = from;
   });
 }
 
-const HINT = 'write whsec_ and 24 to 64 bytes in base64: "whsec_$(openssl rand -base64 32)"';
+const SECRET_HINT = 'write whsec_ and 24 to 64 bytes in base64: "whsec_$(openssl rand -base64 32)"';

@@ -3,27 +3,27 @@
 import type { RequestRecord, RequestRecordCall } from "tollgate/plugin";
 
 /** Clients choose some of it: with more than this it begins anew. */
-export const MOST_ALIKE = 2_048;
+export const MAX_TEMPLATES = 2_048;
 /** Of one model and one key. */
-const MOST_BESIDE = 32;
+const MAX_PER_MODEL_AND_KEY = 32;
 /** A client may call its model by a whole book. */
-const LONGEST_MODEL = 256;
+const MAX_MODEL_LENGTH = 256;
 
 /** What all requests have that share one `T`. */
-type Likeness = ReturnType<typeof likenessOf>;
-interface Shared<T> {
-  readonly by: Likeness;
-  readonly of: T;
+type TemplateKey = ReturnType<typeof templateKeyOf>;
+interface CacheEntry<T> {
+  readonly key: TemplateKey;
+  readonly value: T;
 }
 
-export class Alike<T> {
-  readonly #make: () => T;
-  readonly #all = new Map<string, Map<string | undefined, Shared<T>[]>>();
+export class TemplateCache<T> {
+  readonly #create: () => T;
+  readonly #byModelAndKey = new Map<string, Map<string | undefined, CacheEntry<T>[]>>();
   #count = 0;
-  #last: Shared<T> | undefined;
+  #last: CacheEntry<T> | undefined;
 
   constructor(make: () => T) {
-    this.#make = make;
+    this.#create = make;
   }
 
   get size(): number {
@@ -34,49 +34,65 @@ export class Alike<T> {
    * What is made of it may say all of a request but its ids, times, sizes, labels and the client's address, and of its only call
    * all but its usage, times and cost. Undefined: it is unlike others, such as one of several calls.
    */
-  of(record: RequestRecord): T | undefined {
-    if (this.#last && isLike(record, this.#last.by)) return this.#last.of;
-    if (!mayBeLike(record)) return undefined;
-    const beside = this.#beside(record);
-    for (const one of beside) if (isLike(record, one.by)) return (this.#last = one).of;
-    if (beside.length >= MOST_BESIDE) this.#count -= beside.splice(0).length;
-    const made = { by: likenessOf(record), of: this.#make() };
+  get(record: RequestRecord): T | undefined {
+    if (this.#last && matchesKey(record, this.#last.key)) return this.#last.value;
+    if (!isCacheable(record)) return undefined;
+    const beside = this.#entriesFor(record);
+    for (const one of beside) if (matchesKey(record, one.key)) return (this.#last = one).value;
+    if (beside.length >= MAX_PER_MODEL_AND_KEY) this.#count -= beside.splice(0).length;
+    const made = { key: templateKeyOf(record), value: this.#create() };
     beside.push(made);
     this.#count++;
-    return (this.#last = made).of;
+    return (this.#last = made).value;
   }
 
-  #beside({ model, key }: RequestRecord): Shared<T>[] {
-    if (this.#count >= MOST_ALIKE) {
-      this.#all.clear();
+  #entriesFor({ model, key }: RequestRecord): CacheEntry<T>[] {
+    if (this.#count >= MAX_TEMPLATES) {
+      this.#byModelAndKey.clear();
       this.#count = 0;
     }
-    let ofModel = this.#all.get(model);
-    if (!ofModel) this.#all.set(model, (ofModel = new Map()));
+    let ofModel = this.#byModelAndKey.get(model);
+    if (!ofModel) this.#byModelAndKey.set(model, (ofModel = new Map()));
     let beside = ofModel.get(key);
     if (!beside) ofModel.set(key, (beside = []));
     return beside;
   }
 }
 
-const mayBeLike = ({ calls, hooks, passedOver, losses, model }: RequestRecord): boolean =>
-  calls.length < 2 && !hooks && !passedOver && losses === 0 && model.length <= LONGEST_MODEL;
+const isCacheable = ({ calls, hooks, skippedCandidates, losses, model }: RequestRecord): boolean =>
+  calls.length < 2 &&
+  !hooks &&
+  !skippedCandidates &&
+  losses === 0 &&
+  model.length <= MAX_MODEL_LENGTH;
 
-function likenessOf(record: RequestRecord) {
-  const { method, route, frontend, kind, op, model, alias, served, stream, lane, status } = record;
+function templateKeyOf(record: RequestRecord) {
+  const {
+    method,
+    route,
+    frontend,
+    operation,
+    actionType,
+    model,
+    alias,
+    served,
+    stream,
+    mode,
+    status,
+  } = record;
   const { outcome, fault, finish, cached, key, account, privacy, worker, generation } = record;
   const call = record.calls[0];
   return {
     method,
     route,
     frontend,
-    kind,
-    op,
+    kind: operation,
+    op: actionType,
     model,
     alias,
     served,
     stream,
-    lane,
+    lane: mode,
     status,
     outcome,
     faultKind: fault?.kind,
@@ -94,7 +110,7 @@ function likenessOf(record: RequestRecord) {
       provider: call.provider,
       model: call.model,
       credential: call.credential,
-      lane: call.lane,
+      lane: call.mode,
       state: call.state,
       isPriced: call.costNano !== null,
       faultKind: call.fault?.kind,
@@ -103,7 +119,7 @@ function likenessOf(record: RequestRecord) {
   };
 }
 
-function isLike(record: RequestRecord, by: Likeness): boolean {
+function matchesKey(record: RequestRecord, by: TemplateKey): boolean {
   return (
     record.model === by.model &&
     record.key === by.key &&
@@ -115,9 +131,9 @@ function isLike(record: RequestRecord, by: Likeness): boolean {
     record.outcome === by.outcome &&
     record.finish === by.finish &&
     record.served === by.served &&
-    record.lane === by.lane &&
-    record.kind === by.kind &&
-    record.op === by.op &&
+    record.mode === by.lane &&
+    record.operation === by.kind &&
+    record.actionType === by.op &&
     record.alias === by.alias &&
     record.cached === by.cached &&
     record.account === by.account &&
@@ -126,12 +142,12 @@ function isLike(record: RequestRecord, by: Likeness): boolean {
     record.generation === by.generation &&
     record.fault?.kind === by.faultKind &&
     record.fault?.code === by.faultCode &&
-    mayBeLike(record) &&
-    isLikeCall(record.calls[0], by.call)
+    isCacheable(record) &&
+    matchesCallKey(record.calls[0], by.call)
   );
 }
 
-function isLikeCall(call: RequestRecordCall | undefined, by: Likeness["call"]): boolean {
+function matchesCallKey(call: RequestRecordCall | undefined, by: TemplateKey["call"]): boolean {
   if (!call || !by) return !call && !by;
   return (
     call.provider === by.provider &&
@@ -139,7 +155,7 @@ function isLikeCall(call: RequestRecordCall | undefined, by: Likeness["call"]): 
     call.credential === by.credential &&
     call.n === by.n &&
     call.hedge === by.hedge &&
-    call.lane === by.lane &&
+    call.mode === by.lane &&
     call.state === by.state &&
     (call.costNano !== null) === by.isPriced &&
     call.fault?.kind === by.faultKind &&

@@ -1,11 +1,11 @@
 // The console: pages for people, on the admin listener. They ask the commands of the admin API as any program does, so that nothing
 // depends on them, and what they may is what their reader may.
 import { defineObserver } from "tollgate/plugin";
-import { askingBy } from "./console/asking.ts";
-import { pagesOf } from "./console/pages.ts";
+import { createPlaygroundProxy } from "./console/asking.ts";
+import { createPageServer } from "./console/pages.ts";
 
 /** Its pages' own addresses begin so. */
-const BASE = "/console";
+const BASE_PATH = "/console";
 
 export default defineObserver({
   api: 1,
@@ -14,20 +14,25 @@ export default defineObserver({
   stability: "beta",
   sends: "nowhere",
   setup(_options, ctx) {
-    const pages = pagesOf(BASE, ctx);
-    const home = () => ({ status: 302, headers: { location: BASE } });
+    const pages = createPageServer(BASE_PATH, ctx);
+    const home = () => ({ status: 302, headers: { location: BASE_PATH } });
     return {
       routes: [
-        { method: "GET", path: "/", open: true, serve: home },
-        { method: "GET", path: [BASE, `${BASE}/**:rest`], open: true, serve: pages },
+        { method: "GET", path: "/", allowUnauthenticated: true, handle: home },
+        {
+          method: "GET",
+          path: [BASE_PATH, `${BASE_PATH}/**:rest`],
+          allowUnauthenticated: true,
+          handle: pages,
+        },
         {
           method: "POST",
-          path: `${BASE}/ask`,
+          path: `${BASE_PATH}/ask`,
           role: "viewer",
           // Every request goes by the key that its sender presents, so it reaches nothing of another account.
-          accounts: true,
+          allowAccountAdmins: true,
           body: "json",
-          serve: askingBy(ctx),
+          handle: createPlaygroundProxy(ctx),
         },
       ],
     };

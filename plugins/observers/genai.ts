@@ -2,21 +2,24 @@
 // Whatever tells of a call in their words, a metric or a span, takes it from here. A name without a place in one of the two is null.
 // Read at the source in August 2026: github.com/open-telemetry/semantic-conventions (v1.41.0) and …/semantic-conventions-genai.
 
-export type Spelling = "released" | "latest";
+export type NamingVersion = "released" | "latest";
 
 /** What an operator may choose. */
-export const SPELLINGS = ["both", "released", "latest", "off"] as const;
+export const NAMING_CHOICES = ["both", "released", "latest", "off"] as const;
 
-export type GenAiName = { readonly [S in Spelling]: string | null };
+export type VersionedName = { readonly [S in NamingVersion]: string | null };
 
 /** The spellings that a choice means. */
-export const spellingsOf = (choice: (typeof SPELLINGS)[number]): readonly Spelling[] =>
+export const namingVersionsOf = (
+  choice: (typeof NAMING_CHOICES)[number],
+): readonly NamingVersion[] =>
   choice === "both" ? ["released", "latest"] : choice === "off" ? [] : [choice];
 
 /** Where both spell it alike, it is there once. */
-export const namesOf = (of: GenAiName, spellings: readonly Spelling[]): readonly string[] => [
-  ...new Set(spellings.flatMap((spelling) => of[spelling] ?? [])),
-];
+export const namesOf = (
+  of: VersionedName,
+  spellings: readonly NamingVersion[],
+): readonly string[] => [...new Set(spellings.flatMap((spelling) => of[spelling] ?? []))];
 
 export const GEN_AI_METRICS = {
   duration: {
@@ -45,36 +48,36 @@ export const GEN_AI_METRICS = {
     released: null,
     latest: "gen_ai.client.inference.usage.reasoning.output_tokens",
   },
-} as const satisfies Readonly<Record<string, GenAiName>>;
+} as const satisfies Readonly<Record<string, VersionedName>>;
 
 /** What both spell alike. */
-const alike = <N extends string>(name: N) => ({ released: name, latest: name });
+const sameName = <N extends string>(name: N) => ({ released: name, latest: name });
 /** What there is a word for since they moved. */
-const newer = <N extends string>(name: N) => ({ released: null, latest: name });
+const latestOnly = <N extends string>(name: N) => ({ released: null, latest: name });
 
 export const GEN_AI_ATTRIBUTES = {
-  operation: alike("gen_ai.operation.name"),
-  provider: alike("gen_ai.provider.name"),
-  requestModel: alike("gen_ai.request.model"),
-  responseModel: alike("gen_ai.response.model"),
-  tokenType: alike("gen_ai.token.type"),
-  errorType: alike("error.type"),
-  stream: alike("gen_ai.request.stream"),
-  finishReasons: alike("gen_ai.response.finish_reasons"),
-  firstChunk: alike("gen_ai.response.time_to_first_chunk"),
-  inputTokens: alike("gen_ai.usage.input_tokens"),
-  outputTokens: alike("gen_ai.usage.output_tokens"),
-  cacheRead: alike("gen_ai.usage.cache_read.input_tokens"),
+  operation: sameName("gen_ai.operation.name"),
+  provider: sameName("gen_ai.provider.name"),
+  requestModel: sameName("gen_ai.request.model"),
+  responseModel: sameName("gen_ai.response.model"),
+  tokenType: sameName("gen_ai.token.type"),
+  errorType: sameName("error.type"),
+  stream: sameName("gen_ai.request.stream"),
+  finishReasons: sameName("gen_ai.response.finish_reasons"),
+  firstChunk: sameName("gen_ai.response.time_to_first_chunk"),
+  inputTokens: sameName("gen_ai.usage.input_tokens"),
+  outputTokens: sameName("gen_ai.usage.output_tokens"),
+  cacheRead: sameName("gen_ai.usage.cache_read.input_tokens"),
   cacheWrite: {
     released: "gen_ai.usage.cache_creation.input_tokens",
     latest: "gen_ai.usage.cache_write.input_tokens",
   },
-  reasoning: alike("gen_ai.usage.reasoning.output_tokens"),
-  audioInput: newer("gen_ai.usage.audio.input_tokens"),
-  audioOutput: newer("gen_ai.usage.audio.output_tokens"),
-  imageInput: newer("gen_ai.usage.image.input_tokens"),
-  imageOutput: newer("gen_ai.usage.image.output_tokens"),
-} as const satisfies Readonly<Record<string, GenAiName>>;
+  reasoning: sameName("gen_ai.usage.reasoning.output_tokens"),
+  audioInput: latestOnly("gen_ai.usage.audio.input_tokens"),
+  audioOutput: latestOnly("gen_ai.usage.audio.output_tokens"),
+  imageInput: latestOnly("gen_ai.usage.image.input_tokens"),
+  imageOutput: latestOnly("gen_ai.usage.image.output_tokens"),
+} as const satisfies Readonly<Record<string, VersionedName>>;
 
 /** What is done, by the kind of model. The conventions have no word for pictures; other gateways say it so. */
 const OPERATIONS: Readonly<Record<string, string>> = {
@@ -83,7 +86,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   image: "image_generation",
 };
 
-export const operationOf = (kind: string): string => OPERATIONS[kind] ?? kind;
+export const genAiOperation = (kind: string): string => OPERATIONS[kind] ?? kind;
 
 /** The conventions' words for providers that they know, by the name that such a one mostly has in gateway.yaml. */
 const PROVIDERS: Readonly<Record<string, string>> = {
@@ -98,4 +101,4 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 };
 
 /** A provider that they do not know has its own name. */
-export const providerOf = (name: string): string => PROVIDERS[name] ?? name;
+export const genAiProvider = (name: string): string => PROVIDERS[name] ?? name;

@@ -14,5 +14,5 @@ export const hedgeResult = (call: RequestRecordCall): HedgeResult | undefined =>
   hasLost(call) ? "lost" : !call.hedge ? undefined : call.fault ? "failed" : "won";
 
 /** Calls in sequence: each was made after the one before had failed. Hedges are left out, except one that answered last. */
-export const inSequence = (calls: RequestRecord["calls"]): RequestRecord["calls"] =>
+export const sequentialCalls = (calls: RequestRecord["calls"]): RequestRecord["calls"] =>
   calls.filter((call, i) => i === calls.length - 1 || !(call.hedge || hasLost(call)));

@@ -1,13 +1,13 @@
 // GET /metrics on the admin listener: counts and times of everything, for Prometheus and whatever reads its formats.
 import { defineObserver } from "tollgate/plugin";
-import { spellingsOf, SPELLINGS } from "./genai.ts";
-import { wanted } from "./metrics/accept.ts";
-import { Everything } from "./metrics/everything.ts";
-import { following } from "./metrics/following.ts";
-import { Scrape } from "./metrics/scrape.ts";
+import { namingVersionsOf, NAMING_CHOICES } from "./genai.ts";
+import { negotiateFormat } from "./metrics/accept.ts";
+import { MetricsWriter } from "./metrics/everything.ts";
+import { createSharedTally } from "./metrics/following.ts";
+import { ScrapeCache } from "./metrics/scrape.ts";
 
 /** Different keys, and different values of a label. */
-const MOST_VALUES = 50;
+const MAX_LABEL_VALUES = 50;
 
 export default defineObserver({
   api: 1,
@@ -20,7 +20,7 @@ export default defineObserver({
     additionalProperties: false,
     properties: {
       gen_ai: {
-        enum: SPELLINGS,
+        enum: NAMING_CHOICES,
         default: "both",
         description:
           "Also under the names of the OpenTelemetry GenAI conventions: as they were released, as they are now, or both",
@@ -40,21 +40,21 @@ export default defineObserver({
     },
   },
   setup({ gen_ai, keys, labels }, ctx) {
-    const spellings = spellingsOf(gen_ai);
-    const options = { genAi: spellings.length > 0, keys, labels, most: MOST_VALUES };
-    const { tally, mine } = following(ctx, options);
-    const scrape = new Scrape(new Everything(ctx, tally, spellings));
+    const spellings = namingVersionsOf(gen_ai);
+    const options = { genAi: spellings.length > 0, keys, labels, maxLabelValues: MAX_LABEL_VALUES };
+    const { tally, activate } = createSharedTally(ctx, options);
+    const scrape = new ScrapeCache(new MetricsWriter(ctx, tally, spellings));
     return {
-      seen: (batch) => mine().seen(batch),
-      billed: (lines) => mine().billed(lines),
-      told: (notice) => mine().told(notice),
+      onRequests: (batch) => activate().onRequests(batch),
+      onCharges: (lines) => activate().onCharges(lines),
+      onEvent: (notice) => activate().onEvent(notice),
       routes: [
         {
           method: "GET",
           path: "/metrics",
           role: "metrics",
-          async serve({ headers }) {
-            const { form, type, gzip } = wanted(headers);
+          async handle({ headers }) {
+            const { form, type, gzip } = negotiateFormat(headers);
             return {
               status: 200,
               headers: {

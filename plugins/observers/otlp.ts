@@ -1,28 +1,33 @@
 // Spans, metrics and logs to an OpenTelemetry collector, by OTLP over HTTP. What it writes is made from records alone, so no word
 // of a prompt or an answer can be in it.
 import { defineObserver, type Context, type RequestRecord } from "tollgate/plugin";
-import { SPELLINGS, spellingsOf } from "./genai.ts";
-import { Batches, type BatchCounts } from "./otlp/batches.ts";
-import { sayNotice, sayRefusal, sayRequest, telling } from "./otlp/logs.ts";
-import { Post } from "./otlp/post.ts";
-import { pushing } from "./otlp/push.ts";
-import { keeps, SAMPLERS } from "./otlp/sampler.ts";
+import { NAMING_CHOICES, namingVersionsOf } from "./genai.ts";
+import { ExportQueue, type ExportCounts } from "./otlp/batches.ts";
 import {
-  addressesOf,
+  writeEventLog,
+  writeRejectionLog,
+  writeRequestLog,
+  createSpanOptions,
+} from "./otlp/logs.ts";
+import { HttpExporter } from "./otlp/post.ts";
+import { createMetricsPush } from "./otlp/push.ts";
+import { createSampler, SAMPLERS } from "./otlp/sampler.ts";
+import {
+  exporterOrigins,
   PROTOCOLS,
-  settingsOf,
+  resolveSettings,
   SIGNALS,
   VARIABLES,
   type OtlpSettings,
 } from "./otlp/settings.ts";
-import { saySpans, spansOf } from "./otlp/spans.ts";
+import { writeSpans, countSpans } from "./otlp/spans.ts";
 import type { Signal } from "./otlp/shapes.ts";
 
-const texts = (description: string, more: object = {}) =>
+const stringMapOption = (description: string, more: object = {}) =>
   ({ type: "object", additionalProperties: { type: "string", ...more }, description }) as const;
-const most = (description: string, maximum: number) =>
+const positiveIntegerOption = (description: string, maximum: number) =>
   ({ type: "integer", minimum: 1, maximum, description }) as const;
-const LONGEST = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export default defineObserver({
   api: 1,
@@ -30,7 +35,7 @@ export default defineObserver({
   summary: "Traces, metrics and logs to an OpenTelemetry collector",
   stability: "beta",
   sends: { retention: { kind: "unknown" }, trains: "unknown" },
-  needs: { env: VARIABLES, origins: addressesOf },
+  needs: { env: VARIABLES, origins: exporterOrigins },
   options: {
     type: "object",
     additionalProperties: false,
@@ -54,12 +59,15 @@ export default defineObserver({
         enum: ["gzip", "none"],
         description: "gzip if absent, none to a collector on this machine",
       },
-      headers: texts("Sent along, such as a token", { "x-secret": true }),
-      timeout_ms: most("How long one post may take; 10000 if absent", LONGEST),
+      headers: stringMapOption("Sent along, such as a token", { "x-secret": true }),
+      timeout_ms: positiveIntegerOption(
+        "How long one post may take; 10000 if absent",
+        MAX_TIMER_MS,
+      ),
       retry_ms: {
-        ...most(
+        ...positiveIntegerOption(
           "How long one batch is tried again while the collector has no room for it",
-          LONGEST,
+          MAX_TIMER_MS,
         ),
         default: 120_000,
       },
@@ -75,11 +83,14 @@ export default defineObserver({
         description: "The share that a ratio keeps; 1 if absent",
       },
       slow_ms: {
-        ...most("A request whose first content comes later than this is kept", LONGEST),
+        ...positiveIntegerOption(
+          "A request whose first content comes later than this is kept",
+          MAX_TIMER_MS,
+        ),
         default: 10_000,
       },
       names: {
-        enum: SPELLINGS,
+        enum: NAMING_CHOICES,
         default: "both",
         description:
           "gen_ai names as the last release spells them, as they are spelled since they moved, or both",
@@ -94,25 +105,40 @@ export default defineObserver({
         default: false,
         description: "Tell labels; never of a private request",
       },
-      resource: texts("Attributes of the gateway itself, such as deployment.environment.name"),
-      interval_ms: most("How often metrics are sent; 60000 if absent", LONGEST),
-      delay_ms: most("How long a span waits for others to go with; 5000 if absent", LONGEST),
-      queue: most("How many spans, and how many lines, may wait; 4096 if absent", 1_000_000),
-      batch: most("How many go at once; 512 if absent", 100_000),
+      resource: stringMapOption(
+        "Attributes of the gateway itself, such as deployment.environment.name",
+      ),
+      interval_ms: positiveIntegerOption(
+        "How often metrics are sent; 60000 if absent",
+        MAX_TIMER_MS,
+      ),
+      delay_ms: positiveIntegerOption(
+        "How long a span waits for others to go with; 5000 if absent",
+        MAX_TIMER_MS,
+      ),
+      queue: positiveIntegerOption(
+        "How many spans, and how many lines, may wait; 4096 if absent",
+        1_000_000,
+      ),
+      batch: positiveIntegerOption("How many go at once; 512 if absent", 100_000),
     },
   },
   setup(options, ctx) {
-    const settings = settingsOf(options, ctx.env);
+    const settings = resolveSettings(options, ctx.env);
     if (settings.ignored.length > 0)
       ctx.log.warn(
         { variables: settings.ignored },
         "variables cannot be read, and are passed over",
       );
-    const counts = ctx.shared("counts", () => ({ traces: none(), metrics: none(), logs: none() }));
+    const counts = ctx.shared("counts", () => ({
+      traces: createCounts(),
+      metrics: createCounts(),
+      logs: createCounts(),
+    }));
     const over = new AbortController();
-    const posts = postsOf(settings, options.retry_ms, ctx, over.signal);
+    const posts = createExporters(settings, options.retry_ms, ctx, over.signal);
     const batched = (signal: "traces" | "logs") =>
-      posts[signal] && new Batches(settings, counts[signal], posts[signal]);
+      posts[signal] && new ExportQueue(settings, counts[signal], posts[signal]);
     const spans = batched("traces");
     const lines = batched("logs");
     ctx.onDispose(() => {
@@ -121,32 +147,32 @@ export default defineObserver({
       lines?.abandon();
     });
     const { keys, labels } = options;
-    const spellings = spellingsOf(options.names);
+    const spellings = namingVersionsOf(options.names);
     const pushed =
-      posts.metrics && pushing(posts.metrics, settings, spellings, counts.metrics, ctx);
-    const kept = keeps({ ...settings, slowMs: options.slow_ms });
-    const tell = telling(spellings, { keys, labels });
+      posts.metrics && createMetricsPush(posts.metrics, settings, spellings, counts.metrics, ctx);
+    const kept = createSampler({ ...settings, slowMs: options.slow_ms });
+    const tell = createSpanOptions(spellings, { keys, labels });
     return {
-      seen(batch: readonly RequestRecord[]) {
-        pushed?.seen(batch);
+      onRequests(batch: readonly RequestRecord[]) {
+        pushed?.onRequests(batch);
         for (const record of batch) {
           if (spans && kept(record))
-            spans.add(spansOf(record), (next) => saySpans(next, record, tell));
-          lines?.add(1, (next) => sayRequest(next(), record, tell));
+            spans.add(countSpans(record), (next) => writeSpans(next, record, tell));
+          lines?.add(1, (next) => writeRequestLog(next(), record, tell));
         }
       },
-      turnedAway(batch) {
-        for (const refusal of batch) lines?.add(1, (next) => sayRefusal(next(), refusal));
+      onRejected(batch) {
+        for (const refusal of batch) lines?.add(1, (next) => writeRejectionLog(next(), refusal));
       },
-      ...(pushed && { billed: pushed.billed }),
-      told(notice) {
-        pushed?.told(notice);
-        lines?.add(1, (next) => sayNotice(next(), notice));
+      ...(pushed && { onCharges: pushed.onCharges }),
+      onEvent(notice) {
+        pushed?.onEvent(notice);
+        lines?.add(1, (next) => writeEventLog(next(), notice));
       },
-      async end() {
-        for (const post of Object.values(posts)) post?.hurry(END_MS);
+      async flush() {
+        for (const post of Object.values(posts)) post?.limitRetries(FLUSH_TIMEOUT_MS);
         // A collector that hangs is waited for no longer: what it has not answered for is lost, and counted.
-        const late = setTimeout(() => over.abort(), END_MS);
+        const late = setTimeout(() => over.abort(), FLUSH_TIMEOUT_MS);
         await Promise.all([spans?.flush(), lines?.flush(), pushed?.push()]);
         clearTimeout(late);
       },
@@ -171,16 +197,16 @@ export default defineObserver({
 });
 
 /** The gateway waits five seconds for an observer that ends. */
-const END_MS = 3_000;
+const FLUSH_TIMEOUT_MS = 3_000;
 
-const none = (): BatchCounts => ({ sent: 0, dropped: 0 });
+const createCounts = (): ExportCounts => ({ sent: 0, dropped: 0 });
 
-function postsOf(
+function createExporters(
   { destinations, resource }: OtlpSettings,
   retryMs: number,
   ctx: Context,
   over: AbortSignal,
-): { readonly [S in Signal]: Post | undefined } {
+): { readonly [S in Signal]: HttpExporter | undefined } {
   const made = (signal: Signal) => {
     const to = destinations[signal];
     let before: string | undefined;
@@ -193,7 +219,18 @@ function postsOf(
     };
     // Metrics say all of it again the next time.
     const again = signal === "metrics" ? 0 : retryMs;
-    return to && new Post({ signal, to, resource, retryMs: again, fetch: ctx.fetch, over, tell });
+    return (
+      to &&
+      new HttpExporter({
+        signal,
+        destination: to,
+        resource,
+        retryMs: again,
+        fetch: ctx.fetch,
+        abortSignal: over,
+        onStateChange: tell,
+      })
+    );
   };
   return { traces: made("traces"), metrics: made("metrics"), logs: made("logs") };
 }

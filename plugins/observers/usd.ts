@@ -1,7 +1,7 @@
 const NANO = 1_000_000_000;
 
 /** Nano-dollars as "0.001234": money is no float. */
-export function usd(nano: bigint): string {
+export function formatUsd(nano: bigint): string {
   const sign = nano < 0n ? "-" : "";
   const amount = nano < 0n ? -nano : nano;
   // What is below nine million dollars is exact as a number, which is faster.

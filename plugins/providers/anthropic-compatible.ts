@@ -1,6 +1,11 @@
 // Any backend that speaks messages and is not Anthropic: a vendor's `/anthropic` endpoint, a local server, another gateway.
-import { defineProvider, type ProviderAccess, type ModelInfo } from "tollgate/plugin";
-import { countIn, optionalKey, page, textIn } from "tollgate/protocols/compatible";
+import { defineProvider, type ProviderClient, type ModelInfo } from "tollgate/plugin";
+import {
+  asPositiveCount,
+  optionalKey,
+  fetchListPage,
+  asNonEmptyText,
+} from "tollgate/protocols/compatible";
 import { messages } from "tollgate/protocols/messages";
 
 export default defineProvider({
@@ -77,14 +82,14 @@ export default defineProvider({
         protocol: messages({
           // Its proofs are its own: they go back to this provider and to no other.
           signer: ctx.id,
-          unsigned: !o.signed,
+          acceptsUnsignedThinking: !o.signed,
           betas: o.betas,
-          counts: o.counts,
+          countsTokens: o.counts,
           thinking: o.thinking,
           maxTokens: o.max_tokens,
-          drop: o.drop,
+          dropFields: o.drop,
         }),
-        base: versioned(o.base_url),
+        base: withVersion(o.base_url),
         auth:
           o.auth === "bearer"
             ? { header: "authorization", prefix: "Bearer ", field: "api_key" }
@@ -92,22 +97,22 @@ export default defineProvider({
         headers: { "anthropic-version": o.version },
       },
     ],
-    ...(o.models && { models: listed }),
+    ...(o.models && { listModels: fetchModelList }),
   }),
 });
 
-const versioned = (base: string): string => {
+const withVersion = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
 };
 
 /** In either of the two shapes that such servers use: only ids are in both. */
-async function listed(line: ProviderAccess): Promise<ModelInfo[]> {
-  const { rows } = await page(line, "models?limit=1000", { under: ["data"] });
+async function fetchModelList(line: ProviderClient): Promise<ModelInfo[]> {
+  const { rows } = await fetchListPage(line, "models?limit=1000", { fields: ["data"] });
   return rows.flatMap((row) => {
-    const model = textIn(row["id"]);
-    const name = textIn(row["display_name"]);
-    const limits = { context: countIn(row["max_model_len"]) };
-    return model === undefined ? [] : [{ model, kind: "chat", name, limits }];
+    const model = asNonEmptyText(row["id"]);
+    const name = asNonEmptyText(row["display_name"]);
+    const limits = { context: asPositiveCount(row["max_model_len"]) };
+    return model === undefined ? [] : [{ model, operation: "chat", name, limits }];
   });
 }

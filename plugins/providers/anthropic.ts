@@ -1,14 +1,19 @@
 // Anthropic: messages, token counts, and the live list of models.
 import {
-  apiKey,
+  apiKeySchema,
   defineProvider,
   type Call,
   type JsonObject,
-  type ProviderAccess,
+  type ProviderClient,
   type ModelInfo,
   type Outgoing,
 } from "tollgate/plugin";
-import { countIn, objectIn, page, textIn } from "tollgate/protocols/compatible";
+import {
+  asPositiveCount,
+  objectIn,
+  fetchListPage,
+  asNonEmptyText,
+} from "tollgate/protocols/compatible";
 import { claude, messages } from "tollgate/protocols/messages";
 import { facts } from "./claude.ts";
 
@@ -19,7 +24,7 @@ export default defineProvider({
   name: "anthropic",
   summary: "Anthropic",
   stability: "beta",
-  credential: apiKey,
+  credential: apiKeySchema,
   facts,
   options: {
     type: "object",
@@ -49,21 +54,21 @@ export default defineProvider({
     endpoints: [
       {
         protocol: messages(claude),
-        base: versioned(base_url),
+        base: withVersion(base_url),
         auth: { header: "x-api-key", field: "api_key" },
         headers: { "anthropic-version": version },
         prepare(out, call) {
-          fromClient(out, call);
-          if (betas) onlyBetas(out, betas);
+          forwardClientVersion(out, call);
+          if (betas) filterBetas(out, betas);
         },
       },
     ],
-    models: (line) => listed(line, version),
+    listModels: (line) => fetchModelList(line, version),
   }),
 });
 
 /** Users know this base address without its version; written out it means the same. */
-const versioned = (base: string): string => {
+const withVersion = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
 };
@@ -72,73 +77,76 @@ const versioned = (base: string): string => {
  * The version that a messages client asked for is the one it is answered in. Its header may bear another vendor's name,
  * and on the translated lane no header passes by itself.
  */
-function fromClient(out: Outgoing, call: Call): void {
+function forwardClientVersion(out: Outgoing, call: Call): void {
   const { exchange } = call;
   if (exchange.protocol !== "messages") return;
   for (const name in exchange.headers) {
     const value = exchange.headers[name];
     if (typeof value !== "string") continue;
     if (/^[a-z][a-z0-9]*-version$/.test(name) && /^\d{4}-\d{2}-\d{2}$/.test(value))
-      out.header("anthropic-version", value);
-    else if (name === "anthropic-beta") out.header(name, value);
+      out.setHeader("anthropic-version", value);
+    else if (name === "anthropic-beta") out.setHeader(name, value);
   }
 }
 
-function onlyBetas(out: Outgoing, allowed: readonly string[]): void {
+function filterBetas(out: Outgoing, allowed: readonly string[]): void {
   const sent = out.headers["anthropic-beta"];
   if (sent === undefined) return;
   const kept = sent
     .split(",")
     .map((beta) => beta.trim())
     .filter((beta) => allowed.includes(beta));
-  out.header("anthropic-beta", kept.length > 0 ? kept.join(",") : undefined);
+  out.setHeader("anthropic-beta", kept.length > 0 ? kept.join(",") : undefined);
 }
 
 /** No upstream has more pages of models than this. */
-const PAGES = 20;
+const MAX_PAGES = 20;
 
-async function listed(line: ProviderAccess, version: string): Promise<ModelInfo[]> {
+async function fetchModelList(line: ProviderClient, version: string): Promise<ModelInfo[]> {
   const models: ModelInfo[] = [];
   let after = "";
-  for (let turn = 0; turn < PAGES; turn++) {
-    const { rows, beside } = await page(line, `models?limit=1000${after}`, {
-      under: ["data"],
+  for (let turn = 0; turn < MAX_PAGES; turn++) {
+    const { rows, otherFields } = await fetchListPage(line, `models?limit=1000${after}`, {
+      fields: ["data"],
       headers: { "anthropic-version": version },
     });
     for (const row of rows) if (row["lifecycle"] !== "retired") models.push(...infoOf(row));
-    const last = textIn(beside["last_id"]);
-    if (!beside["has_more"] || last === undefined) break;
+    const last = asNonEmptyText(otherFields["last_id"]);
+    if (!otherFields["has_more"] || last === undefined) break;
     after = `&after_id=${encodeURIComponent(last)}`;
   }
   return models;
 }
 
 function infoOf(row: JsonObject): readonly ModelInfo[] {
-  const model = textIn(row["id"]);
+  const model = asNonEmptyText(row["id"]);
   if (model === undefined) return [];
   const can = objectIn(row["capabilities"]);
   const able = (name: string): boolean | undefined => {
-    const said = objectIn(can?.[name])?.["supported"];
-    return typeof said === "boolean" ? said : undefined;
+    const isSupported = objectIn(can?.[name])?.["supported"];
+    return typeof isSupported === "boolean" ? isSupported : undefined;
   };
   return [
     {
       model,
-      kind: "chat",
-      name: textIn(row["display_name"]),
+      operation: "chat",
+      name: asNonEmptyText(row["display_name"]),
       can: {
         vision: able("image_input"),
         documents: able("pdf_input"),
         json_schema: able("structured_outputs"),
         reasoning: able("thinking"),
       },
-      limits: { input: countIn(row["max_input_tokens"]), output: countIn(row["max_tokens"]) },
-      released: dayOf(textIn(row["created_at"])),
-      retires: dayOf(textIn(row["retires_at"])),
+      limits: {
+        input: asPositiveCount(row["max_input_tokens"]),
+        output: asPositiveCount(row["max_tokens"]),
+      },
+      released: releaseDate(asNonEmptyText(row["created_at"])),
+      retires: releaseDate(asNonEmptyText(row["retires_at"])),
     },
   ];
 }
 
 /** A model whose birthday is not known is said to be born with the epoch. */
-const dayOf = (time: string | undefined): string | undefined =>
+const releaseDate = (time: string | undefined): string | undefined =>
   time && !time.startsWith("1970") ? time.slice(0, 10) : undefined;

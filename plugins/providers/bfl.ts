@@ -2,7 +2,7 @@
 // job: when the client leaves, it is not asked for any more.
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  apiKey,
+  apiKeySchema,
   defineProvider,
   fail,
   type Call,
@@ -12,13 +12,13 @@ import {
   type Media,
   type ModelEvent,
 } from "tollgate/plugin";
-import { fitting, sniff } from "tollgate/protocols/images";
+import { requireSupported, sniffImage } from "tollgate/protocols/images";
 import { facts } from "./bfl/facts.ts";
-import { body, finished, refused, started, type Job } from "./bfl/job.ts";
+import { encodeJob, parseResultUrl, failJob, parseJob, type Job } from "./bfl/job.ts";
 
-const FIRST_MS = 500;
-const SLOWEST_MS = 3_000;
-const SLOWER = 1.3;
+const FIRST_POLL_MS = 500;
+const MAX_POLL_MS = 3_000;
+const POLL_BACKOFF = 1.3;
 const NANO_PER_CREDIT = 1e7;
 
 export default defineProvider({
@@ -26,7 +26,7 @@ export default defineProvider({
   name: "bfl",
   summary: "Black Forest Labs: FLUX images",
   stability: "beta",
-  credential: apiKey,
+  credential: apiKeySchema,
   facts,
   options: {
     type: "object",
@@ -51,8 +51,8 @@ export default defineProvider({
   setup: ({ base_url: base, timeout_s: seconds }, ctx) => ({
     endpoints: [
       {
-        kind: "image",
-        streams: "never",
+        operation: "image",
+        streaming: "never",
         base,
         origins: ["https://*.bfl.ai"],
         auth: { header: "x-key", field: "api_key" },
@@ -62,30 +62,30 @@ export default defineProvider({
   }),
 });
 
-interface Service {
+interface ServiceOptions {
   base: string;
   deadlineMs: number;
   ctx: Context;
 }
 
-async function* run(r: ImageRequest, call: Call, of: Service): AsyncGenerator<ModelEvent> {
-  fitting({ n: r.n, size: r.size, format: r.format }, call.info);
+async function* run(r: ImageRequest, call: Call, of: ServiceOptions): AsyncGenerator<ModelEvent> {
+  requireSupported({ n: r.n, size: r.size, format: r.format }, call.info);
   const deadline = AbortSignal.timeout(of.deadlineMs);
   const over = new AbortController();
   const until = AbortSignal.any([call.signal, deadline, over.signal]);
   try {
-    const request = JSON.stringify(body(r, call));
-    const submit = async () => started(await asked(call, call.model, until, request));
+    const request = JSON.stringify(encodeJob(r, call));
+    const submit = async () => parseJob(await submitJob(call, call.model, until, request));
     const first = await submit();
     yield { type: "start", id: first.id };
     const jobs = [first, ...(await Promise.all(Array.from({ length: r.n - 1 }, submit)))];
-    const pictures = await Promise.all(jobs.map((job) => picture(job, r, call, until, of)));
+    const pictures = await Promise.all(jobs.map((job) => pollJob(job, r, call, until, of)));
     for (const [index, media] of pictures.entries()) {
       yield { type: "open", index, block: { type: "image" } };
       yield { type: "media", index, media };
       yield { type: "close", index };
     }
-    yield { type: "usage", usage: counts(jobs, pictures), costNano: bill(jobs) };
+    yield { type: "usage", usage: imageUsage(jobs, pictures), costNano: totalCost(jobs) };
     yield { type: "finish", reason: "stop" };
   } catch (error) {
     if (call.signal.aborted) fail("canceled", "The request was given up.", { cause: error });
@@ -98,7 +98,7 @@ async function* run(r: ImageRequest, call: Call, of: Service): AsyncGenerator<Mo
   }
 }
 
-async function asked(
+async function submitJob(
   call: Call,
   url: string,
   signal: AbortSignal,
@@ -110,36 +110,36 @@ async function asked(
     headers: { accept: "application/json" },
     signal,
   });
-  const said = await answer.json().catch(() => ({}));
-  const object = (typeof said === "object" && said !== null ? said : {}) as JsonObject;
-  return answer.ok ? object : refused(answer.status, object, answer.headers.get("retry-after"));
+  const response = await answer.json().catch(() => ({}));
+  const object = (typeof response === "object" && response !== null ? response : {}) as JsonObject;
+  return answer.ok ? object : failJob(answer.status, object, answer.headers.get("retry-after"));
 }
 
 /** Asks after a job until it is done. It is paid for already, so a stumble on the way is no reason to give it up. */
-async function picture(
+async function pollJob(
   job: Job,
   r: ImageRequest,
   call: Call,
   signal: AbortSignal,
-  of: Service,
+  of: ServiceOptions,
 ): Promise<Media> {
-  const at = own(job.pollingUrl, of.base);
-  for (let wait = FIRST_MS; ; wait = Math.min(wait * SLOWER, SLOWEST_MS)) {
+  const at = requireOwnOrigin(job.pollingUrl, of.base);
+  for (let wait = FIRST_POLL_MS; ; wait = Math.min(wait * POLL_BACKOFF, MAX_POLL_MS)) {
     await sleep(wait, undefined, { signal });
     const answer = await call
       .fetch(at, { headers: { accept: "application/json" }, signal })
       .catch((error: unknown) => (signal.aborted ? Promise.reject(error) : undefined));
     if (!answer || answer.status === 429 || answer.status >= 500) continue;
-    const said = (await answer.json().catch(() => ({}))) as JsonObject;
-    const sample = finished(said);
+    const response = (await answer.json().catch(() => ({}))) as JsonObject;
+    const sample = parseResultUrl(response);
     if (sample !== undefined)
-      return r.want === "url" ? { url: sample } : fetched(sample, call, signal, of);
-    if (!answer.ok) refused(answer.status, said, null);
+      return r.responseFormat === "url" ? { url: sample } : fetchImage(sample, call, signal, of);
+    if (!answer.ok) failJob(answer.status, response, null);
   }
 }
 
 /** Jobs are asked after where the service says, as long as that is the service: the key goes along. */
-function own(url: string, base: string): string {
+function requireOwnOrigin(url: string, base: string): string {
   const to = URL.parse(url);
   const bound =
     to?.origin === new URL(base).origin ||
@@ -152,7 +152,12 @@ function own(url: string, base: string): string {
 }
 
 /** Pictures stand elsewhere, at signed addresses, and the key is none of their business. */
-async function fetched(url: string, call: Call, signal: AbortSignal, of: Service): Promise<Media> {
+async function fetchImage(
+  url: string,
+  call: Call,
+  signal: AbortSignal,
+  of: ServiceOptions,
+): Promise<Media> {
   const { ctx, base } = of;
   const here = URL.parse(url)?.origin === new URL(base).origin;
   const answer = await (here ? call.fetch(url, { signal }) : ctx.fetch(url, { signal }));
@@ -161,15 +166,15 @@ async function fetched(url: string, call: Call, signal: AbortSignal, of: Service
       code: "download_failed",
     });
   const bytes = Buffer.from(await answer.arrayBuffer());
-  const seen = sniff({ bytes });
+  const seen = sniffImage({ bytes });
   return seen
     ? { bytes, mime: seen.mime }
     : fail("upstream", "What was fetched is not a picture.", { code: "no_image" });
 }
 
-function counts(jobs: readonly Job[], pictures: readonly Media[]) {
+function imageUsage(jobs: readonly Job[], pictures: readonly Media[]) {
   const megapixels = jobs.map((job, i) => {
-    const size = sniff(pictures[i]!)?.size;
+    const size = sniffImage(pictures[i]!)?.size;
     return job.megapixels ?? (size && (size.width * size.height) / 1e6);
   });
   const known = megapixels.every((m) => m !== undefined);
@@ -180,7 +185,7 @@ function counts(jobs: readonly Job[], pictures: readonly Media[]) {
 }
 
 /** What the jobs themselves say that they cost; unknown when one does not. */
-function bill(jobs: readonly Job[]): bigint | undefined {
+function totalCost(jobs: readonly Job[]): bigint | undefined {
   if (jobs.some((job) => job.cost === undefined)) return undefined;
   return jobs.reduce((sum, job) => sum + BigInt(Math.round(job.cost! * NANO_PER_CREDIT)), 0n);
 }

@@ -5,7 +5,7 @@ import { chat } from "./demo/chat.ts";
 import { completion } from "./demo/completion.ts";
 import { embedding } from "./demo/embedding.ts";
 import { facts, POLICY } from "./demo/facts.ts";
-import { read } from "./demo/heard.ts";
+import { countInputTokens } from "./demo/heard.ts";
 import { image } from "./demo/image.ts";
 import { moderation } from "./demo/moderation.ts";
 import { rerank } from "./demo/rerank.ts";
@@ -31,22 +31,30 @@ export default defineProvider({
       },
     },
   },
-  data: POLICY,
+  dataPolicy: POLICY,
   facts,
   setup: ({ pace_ms: paceMs }) => ({
     endpoints: [
       {
-        kind: "chat",
+        operation: "chat",
         run: (request, call) => chat(request, call, paceMs),
-        count: async (request) => read(request),
+        countTokens: async (request) => countInputTokens(request),
       },
-      { kind: "image", run: (request, call) => image(request, call) },
-      { kind: "completion", run: (request, call) => completion(request, call) },
-      { kind: "speech", run: (request, call) => speech(request, call) },
-      { kind: "transcript", run: (request, call) => transcript(request, call) },
-      { kind: "moderation", run: (request, call) => moderation(request, call), streams: "never" },
-      { kind: "rerank", run: (request, call) => rerank(request, call), streams: "never" },
-      { kind: "embedding", run: (request, call) => embedding(request, call), streams: "never" },
+      { operation: "image", run: (request, call) => image(request, call) },
+      { operation: "completion", run: (request, call) => completion(request, call) },
+      { operation: "speech", run: (request, call) => speech(request, call) },
+      { operation: "transcript", run: (request, call) => transcript(request, call) },
+      {
+        operation: "moderation",
+        run: (request, call) => moderation(request, call),
+        streaming: "never",
+      },
+      { operation: "rerank", run: (request, call) => rerank(request, call), streaming: "never" },
+      {
+        operation: "embedding",
+        run: (request, call) => embedding(request, call),
+        streaming: "never",
+      },
     ],
   }),
 });

@@ -1,19 +1,19 @@
 import type { ModelInfo } from "tollgate/plugin";
 
 /** A model that makes vectors. `usd`: for a million tokens, as its maker publishes it. */
-export const embeds = (model: string, usd?: string): ModelInfo => ({
+export const embeddingModel = (model: string, usd?: string): ModelInfo => ({
   model,
-  kind: "embedding",
+  operation: "embedding",
   ...(usd !== undefined && { price: { lines: [{ unit: "input", usd, per: 1_000_000 }] } }),
 });
 
 /** A model that ranks. `price`: a search, or a million tokens, as its maker publishes it. */
-export const ranks = (
+export const rerankModel = (
   model: string,
   price: { searches: string } | { input: string },
 ): ModelInfo => ({
   model,
-  kind: "rerank",
+  operation: "rerank",
   price: {
     lines: [
       "searches" in price
@@ -24,8 +24,8 @@ export const ranks = (
 });
 
 /** A model that judges. `usd`: a request, as its maker publishes it. */
-export const judges = (model: string, usd?: string): ModelInfo => ({
+export const moderationModel = (model: string, usd?: string): ModelInfo => ({
   model,
-  kind: "moderation",
+  operation: "moderation",
   ...(usd !== undefined && { price: { lines: [{ unit: "requests", usd, per: 1 }] } }),
 });

@@ -2,10 +2,10 @@
 // The files are made by .build/facts.ts; where they come from and under which terms: THIRD_PARTY_NOTICES.
 import type { Facts, ModelInfo } from "tollgate/plugin";
 
-type Listing = () => Promise<{ default: unknown }>;
+type LoadFile = () => Promise<{ default: unknown }>;
 
 /** Every file by its provider; spelt out, for what is not named here is not built. */
-const LISTED: { readonly [provider: string]: Listing } = {
+const FACT_FILES: { readonly [provider: string]: LoadFile } = {
   alibaba: () => import("./facts/alibaba.json", { with: { type: "json" } }),
   anthropic: () => import("./facts/anthropic.json", { with: { type: "json" } }),
   azure: () => import("./facts/azure.json", { with: { type: "json" } }),
@@ -42,18 +42,18 @@ export async function withFacts<D extends { facts?: Facts | undefined }>(
   provider: string,
   definition: D,
 ): Promise<D> {
-  const listed = (await LISTED[provider]?.())?.default as Facts | undefined;
-  return listed ? { ...definition, facts: merged(definition.facts, listed) } : definition;
+  const listed = (await FACT_FILES[provider]?.())?.default as Facts | undefined;
+  return listed ? { ...definition, facts: mergeFacts(definition.facts, listed) } : definition;
 }
 
-function merged(own: Facts | undefined, listed: Facts): Facts {
+function mergeFacts(own: Facts | undefined, listed: Facts): Facts {
   if (!own) return listed;
   const models = new Map(listed.models.map((info) => [info.model, info]));
-  for (const info of own.models) models.set(info.model, over(info, models.get(info.model)));
+  for (const info of own.models) models.set(info.model, mergeModel(info, models.get(info.model)));
   return { asOf: own.asOf < listed.asOf ? own.asOf : listed.asOf, models: [...models.values()] };
 }
 
-const over = (own: ModelInfo, listed: ModelInfo | undefined): ModelInfo =>
+const mergeModel = (own: ModelInfo, listed: ModelInfo | undefined): ModelInfo =>
   listed
     ? {
         ...listed,

@@ -1,22 +1,22 @@
 // Google's Gemini API: its own protocol, for chats, pictures and vectors, and the live list of models. Its imitation of chat
 // completions is offered too, for clients that want what only that has; the reasons stand in the README beside this.
 import {
-  apiKey,
+  apiKeySchema,
   defineProvider,
   type JsonObject,
-  type ProviderAccess,
+  type ProviderClient,
   type ModelInfo,
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { countIn, page, textIn } from "tollgate/protocols/compatible";
+import { asPositiveCount, fetchListPage, asNonEmptyText } from "tollgate/protocols/compatible";
 import {
   gemini,
   geminiEmbedding,
-  geminiEmbeddingOne,
+  geminiSingleEmbedding,
   geminiImage,
 } from "tollgate/protocols/gemini";
-import { embeds } from "./embedding-facts.ts";
-import { several } from "./google/several.ts";
+import { embeddingModel } from "./embedding-facts.ts";
+import { generateImages } from "./google/several.ts";
 
 const VERSION = "v1beta";
 
@@ -25,9 +25,9 @@ export default defineProvider({
   name: "google",
   summary: "Google Gemini API",
   stability: "beta",
-  unchecked: ["thinking by model", "compatible"],
-  credential: apiKey,
-  facts: { asOf: "2026-11-22", models: [embeds("gemini-embedding-001", "0.15")] },
+  unverified: ["thinking by model", "compatible"],
+  credential: apiKeySchema,
+  facts: { asOf: "2026-11-22", models: [embeddingModel("gemini-embedding-001", "0.15")] },
   options: {
     type: "object",
     additionalProperties: false,
@@ -47,22 +47,22 @@ export default defineProvider({
     },
   },
   setup: ({ base_url, compatible }) => {
-    const base = versioned(base_url);
+    const base = withVersion(base_url);
     const auth = { header: "x-goog-api-key", field: "api_key" } as const;
     return {
       endpoints: [
-        { protocol: gemini(), base, auth, serves: (model: string) => !draws(model) },
-        { protocol: geminiImage(), base, auth, serves: draws, can: { n: false } },
-        { protocol: geminiEmbedding(), base, auth, streams: "never" as const },
-        { protocol: geminiEmbeddingOne(), base, auth, streams: "never" as const },
+        { protocol: gemini(), base, auth, servesModel: (model: string) => !isImageModel(model) },
+        { protocol: geminiImage(), base, auth, servesModel: isImageModel, can: { n: false } },
+        { protocol: geminiEmbedding(), base, auth, streaming: "never" as const },
+        { protocol: geminiSingleEmbedding(), base, auth, streaming: "never" as const },
         // One request makes one picture: more of them are as many requests.
         {
-          kind: "image" as const,
-          run: several,
+          operation: "image" as const,
+          run: generateImages,
           base,
           auth,
-          serves: draws,
-          streams: "never" as const,
+          servesModel: isImageModel,
+          streaming: "never" as const,
         },
         ...(compatible
           ? [
@@ -71,49 +71,49 @@ export default defineProvider({
                   maxTokens: "max_tokens",
                   developerRole: false,
                   customTools: false,
-                  drop: IGNORED,
+                  dropFields: IGNORED_FIELDS,
                   reasoning: { control: "effort", efforts: EFFORTS, echo: "never" },
                 }),
                 base: `${base}/openai`,
                 auth: { header: "authorization", prefix: "Bearer ", field: "api_key" } as const,
-                serves: (model: string) => !draws(model),
+                servesModel: (model: string) => !isImageModel(model),
               },
             ]
           : []),
       ],
-      models: listed,
+      listModels: fetchModelList,
     };
   },
 });
 
 const EFFORTS = ["none", "minimal", "low", "medium", "high"];
-const IGNORED = ["store", "metadata", "safety_identifier", "prompt_cache_key", "verbosity"];
+const IGNORED_FIELDS = ["store", "metadata", "safety_identifier", "prompt_cache_key", "verbosity"];
 
 /** Users know this address without its version; written out it means the same. */
-const versioned = (base: string): string => {
+const withVersion = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d\w*$/.test(bare) ? bare : `${bare}/${VERSION}`;
 };
 
 /** The list does not say what a model makes. Their names do. */
-const draws = (model: string): boolean => /-image\b|banana/.test(model);
+const isImageModel = (model: string): boolean => /-image\b|banana/.test(model);
 
 /** Models that neither chat, draw nor embed, though they are asked in the same way. */
-const OTHER = /-tts\b|native-audio|-live\b|embedding|aqa|veo|imagen|lyria/;
+const UNSUPPORTED_MODEL = /-tts\b|native-audio|-live\b|embedding|aqa|veo|imagen|lyria/;
 
 /** No upstream has more pages of models than this. */
-const PAGES = 20;
+const MAX_PAGES = 20;
 
-async function listed(line: ProviderAccess): Promise<ModelInfo[]> {
+async function fetchModelList(line: ProviderClient): Promise<ModelInfo[]> {
   const models: ModelInfo[] = [];
   let token = "";
-  for (let turn = 0; turn < PAGES; turn++) {
-    const { rows, beside } = await page(line, `models?pageSize=1000${token}`, {
-      under: ["models"],
-      absent: true,
+  for (let turn = 0; turn < MAX_PAGES; turn++) {
+    const { rows, otherFields } = await fetchListPage(line, `models?pageSize=1000${token}`, {
+      fields: ["models"],
+      mayBeMissing: true,
     });
     for (const row of rows) models.push(...infoOf(row));
-    const next = textIn(beside["nextPageToken"]);
+    const next = asNonEmptyText(otherFields["nextPageToken"]);
     if (next === undefined) break;
     token = `&pageToken=${encodeURIComponent(next)}`;
   }
@@ -121,7 +121,7 @@ async function listed(line: ProviderAccess): Promise<ModelInfo[]> {
 }
 
 function infoOf(row: JsonObject): readonly ModelInfo[] {
-  const name = textIn(row["name"]);
+  const name = asNonEmptyText(row["name"]);
   const methods = row["supportedGenerationMethods"];
   if (name === undefined || !Array.isArray(methods)) return [];
   const model = name.replace(/^models\//, "");
@@ -129,22 +129,25 @@ function infoOf(row: JsonObject): readonly ModelInfo[] {
     return [
       {
         model,
-        kind: "embedding",
-        name: textIn(row["displayName"]),
-        limits: { input: countIn(row["inputTokenLimit"]) },
+        operation: "embedding",
+        name: asNonEmptyText(row["displayName"]),
+        limits: { input: asPositiveCount(row["inputTokenLimit"]) },
       },
     ];
-  if (!methods.includes("generateContent") || OTHER.test(name)) return [];
-  const drawing = draws(model);
+  if (!methods.includes("generateContent") || UNSUPPORTED_MODEL.test(name)) return [];
+  const drawing = isImageModel(model);
   const thinks = row["thinking"];
   return [
     {
       model,
-      kind: drawing ? "image" : "chat",
-      name: textIn(row["displayName"]),
+      operation: drawing ? "image" : "chat",
+      name: asNonEmptyText(row["displayName"]),
       limits: drawing
         ? { images: 1 }
-        : { context: countIn(row["inputTokenLimit"]), output: countIn(row["outputTokenLimit"]) },
+        : {
+            context: asPositiveCount(row["inputTokenLimit"]),
+            output: asPositiveCount(row["outputTokenLimit"]),
+          },
       ...(typeof thinks === "boolean" && !drawing && { can: { reasoning: thinks } }),
     },
   ];

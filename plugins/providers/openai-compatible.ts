@@ -2,10 +2,10 @@
 import { defineProvider } from "tollgate/plugin";
 import {
   endpointsOf,
-  based,
-  kindsOf,
-  listed,
-  type Row,
+  normalizeBaseUrl,
+  operationsOf,
+  fetchModelList,
+  type ProviderRow,
   optionalKey,
 } from "tollgate/protocols/compatible";
 
@@ -148,20 +148,20 @@ export default defineProvider({
     },
   },
   setup(o, ctx) {
-    const row: Row = {
+    const row: ProviderRow = {
       name: ctx.id,
       summary: "",
-      key: "optional",
+      keyRequirement: "optional",
       ...(o.key_header !== undefined && { auth: { header: o.key_header } }),
-      speaks: {
+      protocols: {
         "chat-completions": {
           maxTokens: o.max_tokens_field,
           developerRole: o.developer_role,
           strictTools: o.strict_tools,
           customTools: false,
           thinkTags: o.think_tags,
-          usage: o.stream_usage ? "include_usage" : "none",
-          drop: o.drop,
+          streamUsage: o.stream_usage ? "include_usage" : "none",
+          dropFields: o.drop,
           ...((o.thinking ?? o.reasoning_echo) !== undefined && {
             reasoning: {
               ...(o.thinking !== undefined && { control: o.thinking }),
@@ -169,30 +169,30 @@ export default defineProvider({
             },
           }),
         },
-        ...(o.responses && { responses: { drop: o.drop } }),
+        ...(o.responses && { responses: { dropFields: o.drop } }),
         ...(o.images && {
           images: {
             edits: o.image_edits,
             responseFormat: o.image_bytes,
-            serves: o.images,
+            servedModels: o.images,
             streams: o.image_streams ? "asked" : "never",
           },
         }),
-        ...(o.embeddings && { embeddings: { serves: o.embeddings } }),
-        ...(o.rerank && { rerank: { serves: o.rerank } }),
+        ...(o.embeddings && { embeddings: { servedModels: o.embeddings } }),
+        ...(o.rerank && { rerank: { servedModels: o.rerank } }),
         ...(o.speech && {
           speech: {
-            serves: o.speech,
+            servedModels: o.speech,
             ...(o.speech_events !== undefined && { events: o.speech_events ? ["*"] : [] }),
           },
         }),
-        ...(o.transcriptions && { transcriptions: { serves: o.transcriptions } }),
+        ...(o.transcriptions && { transcriptions: { servedModels: o.transcriptions } }),
       },
     };
     return {
-      endpoints: endpointsOf(row, based(o.base_url, undefined)),
+      endpoints: endpointsOf(row, normalizeBaseUrl(o.base_url, undefined)),
       ...(o.models && {
-        models: (line) => {
+        listModels: (line) => {
           const { images, embeddings, speech, transcriptions } = o;
           const shape = {
             ...(images && { images }),
@@ -200,7 +200,7 @@ export default defineProvider({
             ...(speech && { speech }),
             ...(transcriptions && { transcriptions }),
           };
-          return listed(line, shape, kindsOf(row));
+          return fetchModelList(line, shape, operationsOf(row));
         },
       }),
     };

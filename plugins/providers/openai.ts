@@ -1,41 +1,41 @@
 // OpenAI: responses, chat, images, embeddings, moderations and sound under one base. Responses stand first: what has to be translated loses least there.
 import { fromRow } from "tollgate/protocols/compatible";
-import { embeds, judges } from "./embedding-facts.ts";
-import { hears, speaks } from "./sound-facts.ts";
+import { embeddingModel, moderationModel } from "./embedding-facts.ts";
+import { transcriptionModel, speechModel } from "./sound-facts.ts";
 
 export default fromRow({
   name: "openai",
   summary: "OpenAI",
   stability: "beta",
   base: "https://api.openai.com/v1",
-  affinity: { field: "prompt_cache_key" },
+  sessionAffinity: { field: "prompt_cache_key" },
   models: { images: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"] },
   facts: {
     asOf: "2026-11-22",
     models: [
-      embeds("text-embedding-3-small", "0.02"),
-      embeds("text-embedding-3-large", "0.13"),
-      judges("omni-moderation-latest"),
-      speaks("tts-1", { retires: "2027-01-06" }),
-      speaks("tts-1-hd", { retires: "2027-01-06" }),
-      speaks("gpt-4o-mini-tts", {
+      embeddingModel("text-embedding-3-small", "0.02"),
+      embeddingModel("text-embedding-3-large", "0.13"),
+      moderationModel("omni-moderation-latest"),
+      speechModel("tts-1", { retires: "2027-01-06" }),
+      speechModel("tts-1-hd", { retires: "2027-01-06" }),
+      speechModel("gpt-4o-mini-tts", {
         price: { input: "0.6", audio_out: "12" },
         retires: "2027-01-06",
       }),
-      hears("whisper-1", "100"),
-      hears("gpt-transcribe", "75"),
-      hears("gpt-4o-transcribe"),
-      hears("gpt-4o-mini-transcribe"),
-      hears("gpt-4o-transcribe-diarize"),
+      transcriptionModel("whisper-1", "100"),
+      transcriptionModel("gpt-transcribe", "75"),
+      transcriptionModel("gpt-4o-transcribe"),
+      transcriptionModel("gpt-4o-mini-transcribe"),
+      transcriptionModel("gpt-4o-transcribe-diarize"),
     ],
   },
-  speaks: {
+  protocols: {
     responses: {},
     "chat-completions": {
       maxTokens: "max_completion_tokens",
-      cacheWrite: "30m",
+      cacheWriteTtl: "30m",
       webSearch: true,
-      reasoning: { control: "effort", on: "medium", echo: "never" },
+      reasoning: { control: "effort", defaultEffort: "medium", echo: "never" },
       models: [
         // These do not reason, and take no word about it.
         {
@@ -47,8 +47,8 @@ export default fromRow({
           reasoning: {
             control: "effort",
             efforts: ["low", "medium", "high"],
-            off: false,
-            on: "medium",
+            canDisable: false,
+            defaultEffort: "medium",
             echo: "never",
           },
         },
@@ -57,8 +57,8 @@ export default fromRow({
           reasoning: {
             control: "effort",
             efforts: ["minimal", "low", "medium", "high"],
-            off: false,
-            on: "medium",
+            canDisable: false,
+            defaultEffort: "medium",
             echo: "never",
           },
         },
@@ -67,7 +67,7 @@ export default fromRow({
           reasoning: {
             control: "effort",
             efforts: ["none", "low", "medium", "high"],
-            on: "medium",
+            defaultEffort: "medium",
             echo: "never",
           },
         },
@@ -76,7 +76,7 @@ export default fromRow({
           reasoning: {
             control: "effort",
             efforts: ["none", "low", "medium", "high", "xhigh"],
-            on: "medium",
+            defaultEffort: "medium",
             echo: "never",
           },
         },
@@ -85,8 +85,8 @@ export default fromRow({
           reasoning: {
             control: "effort",
             efforts: ["medium", "high", "xhigh"],
-            off: false,
-            on: "medium",
+            canDisable: false,
+            defaultEffort: "medium",
             echo: "never",
           },
         },
@@ -95,7 +95,7 @@ export default fromRow({
           reasoning: {
             control: "effort",
             efforts: ["none", "low", "medium", "high", "xhigh", "max"],
-            on: "medium",
+            defaultEffort: "medium",
             echo: "never",
           },
         },
@@ -104,8 +104,8 @@ export default fromRow({
           reasoning: {
             control: "effort",
             efforts: ["low", "medium", "high", "xhigh", "max"],
-            off: false,
-            on: "medium",
+            canDisable: false,
+            defaultEffort: "medium",
             echo: "never",
           },
         },
@@ -116,10 +116,10 @@ export default fromRow({
       responseFormat: "bytes",
       streams: "asked",
       // Words of models that are gone, which clients still say.
-      qualities: { standard: "medium", hd: "high" },
-      drop: ["style"],
-      most: 10,
-      serves: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"],
+      qualityNames: { standard: "medium", hd: "high" },
+      dropFields: ["style"],
+      maxImages: 10,
+      servedModels: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"],
     },
     embeddings: { task: false },
     moderations: {},

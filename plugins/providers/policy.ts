@@ -4,8 +4,8 @@
 import type { DataPolicy, PolicyException } from "tollgate/plugin";
 
 /** One file. `data` is the provider's own word, `exceptions` are where it does not hold. */
-interface Shipped {
-  data: DataPolicy;
+interface PolicyFile {
+  dataPolicy: DataPolicy;
   exceptions?: readonly PolicyException[];
 }
 
@@ -70,8 +70,8 @@ export const POLICIES: { readonly [provider: string]: () => Promise<{ default: u
 
 /** A provider with its policy, which stands in for whatever the definition says itself. */
 export async function withPolicy<D extends object>(provider: string, definition: D): Promise<D> {
-  const shipped = (await POLICIES[provider]?.())?.default as Shipped | undefined;
+  const shipped = (await POLICIES[provider]?.())?.default as PolicyFile | undefined;
   return shipped
-    ? { ...definition, data: shipped.data, exceptions: shipped.exceptions ?? [] }
+    ? { ...definition, data: shipped.dataPolicy, exceptions: shipped.exceptions ?? [] }
     : definition;
 }

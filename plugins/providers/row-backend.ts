@@ -1,7 +1,7 @@
 // What a row says of a backend beside what its codecs need: how it tells its limits and words its errors. The codecs read
 // every one of these forms from every provider; here they stand for people, for the table in the README, and for the tests,
 // which hold each row against a sample of what it names.
-import type { Row } from "tollgate/protocols/compatible";
+import type { ProviderRow } from "tollgate/protocols/compatible";
 
 /** Headers that say how much is left, and when there will be more. */
 export type Limits =
@@ -39,7 +39,7 @@ export type Errors =
   /** {errors: [{code, message}], success: false} */
   | "errors";
 
-export interface Backend extends Row {
+export interface Backend extends ProviderRow {
   limits: Limits;
   errors: Errors;
 }

@@ -1,7 +1,7 @@
 // Clouds that serve other people's models.
 import type { Backend } from "./row-backend.ts";
 import { but, plain } from "./row-dialects.ts";
-import { hears } from "./sound-facts.ts";
+import { transcriptionModel } from "./sound-facts.ts";
 
 /** How templates of open models are told to think. */
 const template = { control: "chat_template_kwargs" } as const;
@@ -14,18 +14,18 @@ export const clouds: readonly Backend[] = [
     errors: "openai",
     stability: "beta",
     base: "https://api.groq.com/openai/v1",
-    facts: { asOf: "2026-11-22", models: [hears("whisper-large-v3", "30.8")] },
-    speaks: {
+    facts: { asOf: "2026-11-22", models: [transcriptionModel("whisper-large-v3", "30.8")] },
+    protocols: {
       "chat-completions": {
         ...plain,
         maxTokens: "max_completion_tokens",
         strictTools: true,
-        drop: [...but("service_tier", "metadata"), "logit_bias", "logprobs", "top_logprobs"],
-        refuse: ["n"],
+        dropFields: [...but("service_tier", "metadata"), "logit_bias", "logprobs", "top_logprobs"],
+        rejectFields: ["n"],
         reasoning: {
           control: "effort",
           efforts: ["low", "medium", "high"],
-          off: false,
+          canDisable: false,
           echo: "reasoning",
         },
         models: [
@@ -34,7 +34,7 @@ export const clouds: readonly Backend[] = [
             reasoning: {
               control: "effort",
               efforts: ["none", "default"],
-              on: "default",
+              defaultEffort: "default",
               echo: "reasoning",
             },
           },
@@ -43,7 +43,7 @@ export const clouds: readonly Backend[] = [
             reasoning: {
               control: "effort",
               efforts: ["none", "low", "medium", "high"],
-              on: "medium",
+              defaultEffort: "medium",
               echo: "reasoning",
             },
           },
@@ -59,29 +59,29 @@ export const clouds: readonly Backend[] = [
     summary: "Together AI",
     limits: "together",
     errors: "openai",
-    unchecked: ["images", "embeddings", "rerank", "limits"],
+    unverified: ["images", "embeddings", "rerank", "limits"],
     stability: "beta",
     base: "https://api.together.ai/v1",
     models: { prices: "per_million" },
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
         topK: true,
-        reasoning: { control: "reasoning.enabled", effortToo: true, echo: "reasoning" },
+        reasoning: { control: "reasoning.enabled", alsoAcceptsEffort: true, echo: "reasoning" },
         models: [
           {
             of: ["openai/gpt-oss*"],
             reasoning: {
               control: "effort",
               efforts: ["low", "medium", "high"],
-              off: false,
+              canDisable: false,
               echo: "reasoning",
             },
           },
         ],
       },
-      images: { responseFormat: "base64", size: "width_height", most: 4 },
-      embeddings: { ids: false },
+      images: { responseFormat: "base64", size: "width_height", maxImages: 4 },
+      embeddings: { tokenIds: false },
       rerank: {},
     },
   },
@@ -90,14 +90,14 @@ export const clouds: readonly Backend[] = [
     summary: "Fireworks AI",
     limits: "fireworks",
     errors: "openai",
-    unchecked: ["limits", "affinity"],
+    unverified: ["limits", "affinity"],
     stability: "beta",
     base: "https://api.fireworks.ai/inference/v1",
-    affinity: { header: "x-session-affinity" },
-    speaks: {
+    sessionAffinity: { header: "x-session-affinity" },
+    protocols: {
       "chat-completions": {
         ...plain,
-        drop: but("metadata"),
+        dropFields: but("metadata"),
         topK: true,
         reasoning: {
           control: "effort",
@@ -110,7 +110,7 @@ export const clouds: readonly Backend[] = [
             reasoning: {
               control: "effort",
               efforts: ["low", "high", "max"],
-              off: false,
+              canDisable: false,
               echo: "reasoning_content",
               echoRequired: true,
             },
@@ -128,22 +128,22 @@ export const clouds: readonly Backend[] = [
     errors: "openai",
     stability: "beta",
     base: "https://api.cerebras.ai/v1",
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
         maxTokens: "max_completion_tokens",
         strictTools: true,
-        drop: [
+        dropFields: [
           ...but("service_tier", "prompt_cache_key"),
           "logit_bias",
           "presence_penalty",
           "frequency_penalty",
         ],
-        refuse: ["n"],
+        rejectFields: ["n"],
         reasoning: {
           control: "effort",
           efforts: ["none", "low", "medium", "high"],
-          on: "medium",
+          defaultEffort: "medium",
           echo: "reasoning",
         },
         models: [
@@ -152,7 +152,7 @@ export const clouds: readonly Backend[] = [
             reasoning: {
               control: "effort",
               efforts: ["low", "medium", "high"],
-              off: false,
+              canDisable: false,
               echo: "reasoning",
             },
           },
@@ -165,13 +165,13 @@ export const clouds: readonly Backend[] = [
     summary: "NVIDIA NIM",
     limits: "none",
     errors: "openai",
-    unchecked: ["thinking", "limits", "errors"],
+    unverified: ["thinking", "limits", "errors"],
     stability: "beta",
     base: "https://integrate.api.nvidia.com/v1",
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
-        drop: [...but(), "parallel_tool_calls", "user"],
+        dropFields: [...but(), "parallel_tool_calls", "user"],
         reasoning: { ...template, echo: "reasoning_content" },
       },
     },
@@ -181,27 +181,27 @@ export const clouds: readonly Backend[] = [
     summary: "SambaNova",
     limits: "none",
     errors: "openai",
-    unchecked: ["responses", "models", "limits", "errors"],
+    unverified: ["responses", "models", "limits", "errors"],
     base: "https://api.sambanova.ai/v1",
     models: { prices: "per_token" },
-    speaks: { "chat-completions": plain, responses: {} },
+    protocols: { "chat-completions": plain, responses: {} },
   },
   {
     name: "deepinfra",
     summary: "DeepInfra",
     limits: "none",
     errors: "openai",
-    unchecked: ["messages", "images", "embeddings", "thinking", "limits", "errors", "affinity"],
+    unverified: ["messages", "images", "embeddings", "thinking", "limits", "errors", "affinity"],
     base: "https://api.deepinfra.com/v1/openai",
-    affinity: { header: "x-session-affinity" },
-    speaks: {
+    sessionAffinity: { header: "x-session-affinity" },
+    protocols: {
       "chat-completions": {
         ...plain,
         topK: true,
         reasoning: { control: "effort", echo: "reasoning_content" },
       },
       messages: { base: "../../anthropic/v1", header: "x-api-key", thinking: "budget" },
-      images: { serves: ["black-forest-labs/*", "stabilityai/*"] },
+      images: { servedModels: ["black-forest-labs/*", "stabilityai/*"] },
       embeddings: {},
     },
   },
@@ -210,9 +210,9 @@ export const clouds: readonly Backend[] = [
     summary: "Cloudflare Workers AI; base_url holds the account",
     limits: "none",
     errors: "errors",
-    unchecked: ["thinking", "limits"],
+    unverified: ["thinking", "limits"],
     models: false,
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
         maxTokens: "max_completion_tokens",
@@ -222,7 +222,7 @@ export const clouds: readonly Backend[] = [
             of: ["@cf/deepseek-ai/*"],
             reasoning: {
               control: "thinking.type",
-              effortToo: true,
+              alsoAcceptsEffort: true,
               efforts: ["high", "max"],
               echo: "reasoning_content",
               echoRequired: true,
@@ -238,8 +238,11 @@ export const clouds: readonly Backend[] = [
     summary: "Databricks; base_url holds the workspace",
     limits: "none",
     errors: "message",
-    unchecked: ["responses", "limits", "errors"],
+    unverified: ["responses", "limits", "errors"],
     models: false,
-    speaks: { "chat-completions": { ...plain, reasoning: { control: "effort" } }, responses: {} },
+    protocols: {
+      "chat-completions": { ...plain, reasoning: { control: "effort" } },
+      responses: {},
+    },
   },
 ];

@@ -21,7 +21,7 @@ export const plain: ChatDialect = {
   developerRole: false,
   strictTools: false,
   customTools: false,
-  drop: OPENAI_ONLY,
+  dropFields: OPENAI_ONLY,
 };
 
 /** The same, without those fields of the list that this one does know. */

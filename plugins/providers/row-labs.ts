@@ -1,8 +1,8 @@
 // Laboratories that make models, and serve them from outside mainland China.
 import type { ImageDialect } from "tollgate/protocols/images";
 import type { Backend } from "./row-backend.ts";
-import { embeds, judges, ranks } from "./embedding-facts.ts";
-import { hears } from "./sound-facts.ts";
+import { embeddingModel, moderationModel, rerankModel } from "./embedding-facts.ts";
+import { transcriptionModel } from "./sound-facts.ts";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
 
 /** What xAI draws in. */
@@ -37,8 +37,8 @@ const NOT_HEARD = [
 const XAI_IMAGES: ImageDialect = {
   size: "ratio",
   ratios: XAI_RATIOS,
-  drop: ["quality", "style", "background", "input_fidelity"],
-  most: 10,
+  dropFields: ["quality", "style", "background", "input_fidelity"],
+  maxImages: 10,
   resolutions: [
     ["1k", 1024],
     ["2k", 2048],
@@ -51,31 +51,31 @@ export const labs: readonly Backend[] = [
     summary: "Mistral AI",
     limits: "mistral",
     errors: "flat",
-    unchecked: ["limits"],
+    unverified: ["limits"],
     stability: "beta",
     base: "https://api.mistral.ai/v1",
     facts: {
       asOf: "2026-11-22",
       models: [
-        embeds("mistral-embed"),
-        embeds("codestral-embed"),
-        judges("mistral-moderation-latest"),
-        hears("voxtral-mini-latest"),
+        embeddingModel("mistral-embed"),
+        embeddingModel("codestral-embed"),
+        moderationModel("mistral-moderation-latest"),
+        transcriptionModel("voxtral-mini-latest"),
       ],
     },
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
-        drop: [...but(), "stream_options", "logit_bias", "logprobs", "top_logprobs", "user"],
+        dropFields: [...but(), "stream_options", "logit_bias", "logprobs", "top_logprobs", "user"],
         // Usage comes with the last chunk, asked for or not.
-        usage: "none",
-        rename: { seed: "random_seed" },
+        streamUsage: "none",
+        renameFields: { seed: "random_seed" },
         toolChoice: "any",
         toolIds: "alnum9",
         reasoning: {
           control: "effort",
           efforts: ["none", "low", "medium", "high", "max"],
-          on: "high",
+          defaultEffort: "high",
           echo: "thinking_parts",
         },
         models: [
@@ -84,7 +84,7 @@ export const labs: readonly Backend[] = [
             reasoning: {
               control: "effort",
               efforts: ["none", "high"],
-              on: "high",
+              defaultEffort: "high",
               echo: "thinking_parts",
             },
           },
@@ -93,13 +93,13 @@ export const labs: readonly Backend[] = [
             reasoning: {
               control: "effort",
               efforts: ["low", "medium", "high"],
-              off: false,
+              canDisable: false,
               echo: "thinking_parts",
             },
           },
           {
             of: ["magistral-*"],
-            reasoning: { control: "none", off: false, echo: "thinking_parts" },
+            reasoning: { control: "none", canDisable: false, echo: "thinking_parts" },
           },
           {
             of: ["codestral-*", "devstral-*", "ministral-*"],
@@ -110,12 +110,12 @@ export const labs: readonly Backend[] = [
       embeddings: {
         dimensions: "output_dimension",
         task: false,
-        ids: false,
-        drop: ["user", "truncate", "truncation"],
+        tokenIds: false,
+        dropFields: ["user", "truncate", "truncation"],
       },
-      moderations: { texts: true },
+      moderations: { textOnly: true },
       "mistral-fim": {},
-      transcriptions: { formats: false, translates: false, drop: NOT_HEARD },
+      transcriptions: { formats: false, translates: false, dropFields: NOT_HEARD },
     },
   },
   {
@@ -123,17 +123,17 @@ export const labs: readonly Backend[] = [
     summary: "DeepSeek",
     limits: "none",
     errors: "openai",
-    unchecked: ["completions", "limits"],
+    unverified: ["completions", "limits"],
     stability: "beta",
     base: "https://api.deepseek.com",
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
-        drop: [...but(), "parallel_tool_calls", "logit_bias", "seed", "user"],
-        refuse: ["n"],
+        dropFields: [...but(), "parallel_tool_calls", "logit_bias", "seed", "user"],
+        rejectFields: ["n"],
         reasoning: {
           control: "thinking.type",
-          effortToo: true,
+          alsoAcceptsEffort: true,
           efforts: ["low", "high", "max"],
           echo: "reasoning_content",
           echoRequired: true,
@@ -143,7 +143,7 @@ export const labs: readonly Backend[] = [
             of: ["deepseek-v4-pro*"],
             reasoning: {
               control: "thinking.type",
-              effortToo: true,
+              alsoAcceptsEffort: true,
               efforts: ["high", "max"],
               echo: "reasoning_content",
               echoRequired: true,
@@ -160,22 +160,22 @@ export const labs: readonly Backend[] = [
     summary: "xAI",
     limits: "none",
     errors: "words",
-    unchecked: ["refused fields", "limits", "affinity"],
+    unverified: ["refused fields", "limits", "affinity"],
     base: "https://api.x.ai/v1",
-    affinity: { field: "prompt_cache_key" },
+    sessionAffinity: { field: "prompt_cache_key" },
     models: { images: ["grok-imagine-*", "grok-2-image*"] },
-    speaks: {
-      responses: { serves: ["grok-*"] },
+    protocols: {
+      responses: { servedModels: ["grok-*"] },
       "chat-completions": {
         ...plain,
         maxTokens: "max_completion_tokens",
         strictTools: true,
-        drop: [...but(), "presence_penalty", "frequency_penalty"],
-        refuse: ["stop"],
+        dropFields: [...but(), "presence_penalty", "frequency_penalty"],
+        rejectFields: ["stop"],
         reasoning: {
           control: "effort",
           efforts: ["low", "medium", "high", "xhigh"],
-          off: false,
+          canDisable: false,
           echo: "never",
         },
         models: [
@@ -184,14 +184,14 @@ export const labs: readonly Backend[] = [
             reasoning: {
               control: "effort",
               efforts: ["none", "low", "medium", "high", "xhigh"],
-              on: "medium",
+              defaultEffort: "medium",
               echo: "never",
             },
           },
         ],
       },
-      images: { ...XAI_IMAGES, serves: ["grok-imagine-*", "grok-2-image*"] },
-      "xai-edits": { ...XAI_IMAGES, serves: ["grok-imagine-*"] },
+      images: { ...XAI_IMAGES, servedModels: ["grok-imagine-*", "grok-2-image*"] },
+      "xai-edits": { ...XAI_IMAGES, servedModels: ["grok-imagine-*"] },
     },
   },
   {
@@ -199,18 +199,18 @@ export const labs: readonly Backend[] = [
     summary: "Perplexity",
     limits: "none",
     errors: "openai",
-    unchecked: ["responses", "limits", "errors"],
+    unverified: ["responses", "limits", "errors"],
     stability: "beta",
     base: "https://api.perplexity.ai",
     models: false,
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
-        drop: [...but(), "parallel_tool_calls", "seed", "user", "logit_bias"],
-        refuse: ["n", "tools", "logprobs"],
+        dropFields: [...but(), "parallel_tool_calls", "seed", "user", "logit_bias"],
+        rejectFields: ["n", "tools", "logprobs"],
         webSearch: true,
-        usage: "none",
-        reasoningOutside: true,
+        streamUsage: "none",
+        reasoningNotInOutput: true,
         thinkTags: true,
         reasoning: {
           control: "effort",
@@ -233,23 +233,31 @@ export const labs: readonly Backend[] = [
     summary: "Cohere: chats by its compatibility API, embeddings and rankings by its own",
     limits: "none",
     errors: "message",
-    unchecked: ["models", "limits"],
+    unverified: ["models", "limits"],
     base: "https://api.cohere.ai/compatibility/v1",
     models: { path: "../../v1/models?page_size=1000" },
     facts: {
       asOf: "2026-11-22",
-      models: [embeds("embed-v4.0", "0.12"), ranks("rerank-v3.5", { searches: "0.002" })],
+      models: [
+        embeddingModel("embed-v4.0", "0.12"),
+        rerankModel("rerank-v3.5", { searches: "0.002" }),
+      ],
     },
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
-        drop: [...but(), "parallel_tool_calls", "logit_bias", "user", "top_logprobs"],
-        refuse: ["n"],
-        reasoning: { control: "effort", efforts: ["none", "high"], on: "high", echo: "never" },
+        dropFields: [...but(), "parallel_tool_calls", "logit_bias", "user", "top_logprobs"],
+        rejectFields: ["n"],
+        reasoning: {
+          control: "effort",
+          efforts: ["none", "high"],
+          defaultEffort: "high",
+          echo: "never",
+        },
       },
       "cohere-embed": { base: "../../v2" },
       // It ranks texts and gives none back; the gateway does.
-      rerank: { base: "../../v2", returns: false, texts: true, drop: ["user"] },
+      rerank: { base: "../../v2", returnsDocuments: false, textOnly: true, dropFields: ["user"] },
     },
   },
   {
@@ -257,21 +265,21 @@ export const labs: readonly Backend[] = [
     summary: "Voyage AI",
     limits: "none",
     errors: "flat",
-    unchecked: ["limits", "errors"],
+    unverified: ["limits", "errors"],
     base: "https://api.voyageai.com/v1",
     models: false,
     facts: {
       asOf: "2026-11-22",
-      models: [embeds("voyage-3.5", "0.06"), ranks("rerank-2.5", { input: "0.05" })],
+      models: [embeddingModel("voyage-3.5", "0.06"), rerankModel("rerank-2.5", { input: "0.05" })],
     },
-    speaks: {
+    protocols: {
       embeddings: {
-        forms: ["base64"],
+        encodingFormats: ["base64"],
         dimensions: "output_dimension",
         task: { field: "input_type", words: { query: "query", document: "document" } },
         truncate: "truncation",
-        ids: false,
-        drop: ["user"],
+        tokenIds: false,
+        dropFields: ["user"],
       },
       "voyage-rerank": {},
     },
@@ -281,19 +289,19 @@ export const labs: readonly Backend[] = [
     summary: "Meta Model API",
     limits: "none",
     errors: "openai",
-    unchecked: ["base", "responses", "limits", "errors"],
+    unverified: ["base", "responses", "limits", "errors"],
     base: "https://api.meta.ai/v1",
     models: false,
-    speaks: { responses: {} },
+    protocols: { responses: {} },
   },
   {
     name: "recraft",
     summary: "Recraft",
     limits: "none",
     errors: "openai",
-    unchecked: ["limits", "errors"],
+    unverified: ["limits", "errors"],
     base: "https://external.api.recraft.ai/v1",
     models: false,
-    speaks: { images: { most: 6 } },
+    protocols: { images: { maxImages: 6 } },
   },
 ];

@@ -10,17 +10,17 @@ export const local: readonly Backend[] = [
     errors: "openai",
     stability: "beta",
     base: "http://localhost:11434/v1",
-    key: "optional",
-    speaks: {
+    keyRequirement: "optional",
+    protocols: {
       "chat-completions": {
         ...plain,
-        drop: [...but(), "parallel_tool_calls", "logit_bias", "user"],
+        dropFields: [...but(), "parallel_tool_calls", "logit_bias", "user"],
         toolChoice: "auto",
-        refuse: ["n"],
+        rejectFields: ["n"],
         reasoning: {
           control: "effort",
           efforts: ["none", "low", "medium", "high"],
-          on: "medium",
+          defaultEffort: "medium",
           echo: "reasoning",
         },
       },
@@ -35,15 +35,15 @@ export const local: readonly Backend[] = [
     summary: "Ollama's cloud",
     limits: "none",
     errors: "openai",
-    unchecked: ["limits", "errors"],
+    unverified: ["limits", "errors"],
     base: "https://ollama.com/v1",
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
         reasoning: {
           control: "effort",
           efforts: ["none", "low", "medium", "high"],
-          on: "medium",
+          defaultEffort: "medium",
           echo: "reasoning",
         },
       },
@@ -56,27 +56,27 @@ export const local: readonly Backend[] = [
     errors: "flat",
     stability: "beta",
     base: "http://localhost:8000/v1",
-    key: "optional",
-    speaks: {
+    keyRequirement: "optional",
+    protocols: {
       "chat-completions": {
         ...plain,
-        drop: but(),
+        dropFields: but(),
         topK: true,
-        videos: true,
-        reasoning: { control: "chat_template_kwargs", effortToo: true, echo: "reasoning" },
+        mediaUrls: true,
+        reasoning: { control: "chat_template_kwargs", alsoAcceptsEffort: true, echo: "reasoning" },
         models: [
           {
             of: ["deepseek-ai/*", "moonshotai/*"],
             reasoning: {
               control: "chat_template_kwargs",
-              key: "thinking",
-              effortToo: true,
+              templateKwarg: "thinking",
+              alsoAcceptsEffort: true,
               echo: "reasoning",
             },
           },
         ],
       },
-      messages: { counts: true, thinking: "budget" },
+      messages: { countsTokens: true, thinking: "budget" },
       responses: {},
       completions: {},
       embeddings: {},
@@ -89,22 +89,22 @@ export const local: readonly Backend[] = [
     summary: "SGLang",
     limits: "none",
     errors: "flat",
-    unchecked: ["responses", "messages"],
+    unverified: ["responses", "messages"],
     stability: "beta",
     base: "http://localhost:30000/v1",
-    key: "optional",
-    speaks: {
+    keyRequirement: "optional",
+    protocols: {
       "chat-completions": {
         ...plain,
         topK: true,
-        videos: true,
+        mediaUrls: true,
         reasoning: { control: "chat_template_kwargs", echo: "reasoning_content" },
         models: [
           {
             of: ["deepseek-ai/*", "moonshotai/*"],
             reasoning: {
               control: "chat_template_kwargs",
-              key: "thinking",
+              templateKwarg: "thinking",
               echo: "reasoning_content",
             },
           },
@@ -124,8 +124,8 @@ export const local: readonly Backend[] = [
     errors: "openai",
     stability: "beta",
     base: "http://localhost:8080/v1",
-    key: "optional",
-    speaks: {
+    keyRequirement: "optional",
+    protocols: {
       "chat-completions": {
         ...plain,
         topK: true,
@@ -141,10 +141,10 @@ export const local: readonly Backend[] = [
     summary: "LM Studio",
     limits: "none",
     errors: "openai",
-    unchecked: ["errors"],
+    unverified: ["errors"],
     base: "http://localhost:1234/v1",
-    key: "optional",
-    speaks: {
+    keyRequirement: "optional",
+    protocols: {
       "chat-completions": {
         ...plain,
         topK: true,

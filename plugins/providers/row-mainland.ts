@@ -6,7 +6,7 @@ import { anthropicAt, but, plain } from "./row-dialects.ts";
 
 const kimi: ChatDialect = {
   ...plain,
-  drop: [
+  dropFields: [
     ...but("prompt_cache_key", "safety_identifier"),
     "parallel_tool_calls",
     "logit_bias",
@@ -18,7 +18,7 @@ const kimi: ChatDialect = {
       of: ["kimi-k2.7-code*"],
       reasoning: {
         control: "thinking.type",
-        off: false,
+        canDisable: false,
         echo: "reasoning_content",
         echoRequired: true,
       },
@@ -28,7 +28,7 @@ const kimi: ChatDialect = {
       reasoning: {
         control: "effort",
         efforts: ["low", "high", "max"],
-        off: false,
+        canDisable: false,
         echo: "reasoning_content",
         echoRequired: true,
       },
@@ -39,7 +39,7 @@ const kimi: ChatDialect = {
 
 const glm: ChatDialect = {
   ...plain,
-  drop: [
+  dropFields: [
     ...but(),
     "parallel_tool_calls",
     "logit_bias",
@@ -47,17 +47,17 @@ const glm: ChatDialect = {
     "presence_penalty",
     "frequency_penalty",
   ],
-  refuse: ["n", "logprobs"],
+  rejectFields: ["n", "logprobs"],
   toolChoice: "auto",
   // Without it, arguments come in one piece at the end.
-  set: { streamedTools: { tool_stream: true } },
+  setFields: { streamedTools: { tool_stream: true } },
   reasoning: { control: "thinking.type", echo: "reasoning_content" },
   models: [
     {
       of: ["glm-5.2*"],
       reasoning: {
         control: "thinking.type",
-        effortToo: true,
+        alsoAcceptsEffort: true,
         efforts: ["high", "max"],
         echo: "reasoning_content",
       },
@@ -66,9 +66,9 @@ const glm: ChatDialect = {
       of: ["glm-5.3*"],
       reasoning: {
         control: "thinking.type",
-        effortToo: true,
+        alsoAcceptsEffort: true,
         efforts: ["low", "high", "max"],
-        off: false,
+        canDisable: false,
         echo: "reasoning_content",
       },
     },
@@ -77,18 +77,18 @@ const glm: ChatDialect = {
 
 const qwen: ChatDialect = {
   ...plain,
-  drop: [...but(), "logit_bias", "user"],
+  dropFields: [...but(), "logit_bias", "user"],
   cacheMarks: "cache_control",
-  cacheWrite: "5m",
+  cacheWriteTtl: "5m",
   topK: true,
-  videos: true,
+  mediaUrls: true,
   reasoning: { control: "enable_thinking", echo: "reasoning_content" },
   models: [{ of: ["qwen3-max", "qwen3-coder*"], reasoning: { control: "none", echo: "never" } }],
 };
 
 const abab: ChatDialect = {
   ...plain,
-  drop: [
+  dropFields: [
     ...but(),
     "parallel_tool_calls",
     "logit_bias",
@@ -98,25 +98,25 @@ const abab: ChatDialect = {
     "presence_penalty",
     "frequency_penalty",
   ],
-  refuse: ["n"],
+  rejectFields: ["n"],
   // Otherwise the reasoning stands between tags in the text.
-  set: { always: { reasoning_split: true } },
+  setFields: { always: { reasoning_split: true } },
   reasoning: { control: "thinking.type", echo: "reasoning_details" },
 };
 
 const seed: ChatDialect = {
   ...plain,
-  drop: [...but("service_tier"), "user"],
+  dropFields: [...but("service_tier"), "user"],
   reasoning: { control: "thinking.type", echo: "reasoning_content" },
   models: [
     {
       of: ["seed-2*", "doubao-seed-2*"],
-      reasoning: { control: "thinking.type", effortToo: true, echo: "reasoning_content" },
+      reasoning: { control: "thinking.type", alsoAcceptsEffort: true, echo: "reasoning_content" },
     },
   ],
 };
 
-const seedream = { serves: ["*seedream*"], most: 15 } as const;
+const seedream = { servedModels: ["*seedream*"], maxImages: 15 } as const;
 
 export const mainland: readonly Backend[] = [
   {
@@ -124,33 +124,41 @@ export const mainland: readonly Backend[] = [
     summary: "Moonshot AI",
     limits: "none",
     errors: "openai",
-    unchecked: ["limits"],
+    unverified: ["limits"],
     stability: "beta",
     base: "https://api.moonshot.ai/v1",
-    speaks: { "chat-completions": kimi, responses: {}, messages: anthropicAt("../anthropic/v1") },
+    protocols: {
+      "chat-completions": kimi,
+      responses: {},
+      messages: anthropicAt("../anthropic/v1"),
+    },
   },
   {
     name: "moonshot-cn",
     summary: "Moonshot AI, mainland China",
     limits: "none",
     errors: "openai",
-    unchecked: ["responses", "messages", "limits"],
+    unverified: ["responses", "messages", "limits"],
     base: "https://api.moonshot.cn/v1",
-    speaks: { "chat-completions": kimi, responses: {}, messages: anthropicAt("../anthropic/v1") },
+    protocols: {
+      "chat-completions": kimi,
+      responses: {},
+      messages: anthropicAt("../anthropic/v1"),
+    },
   },
   {
     name: "zai",
     summary: "Z.ai",
     limits: "none",
     errors: "openai",
-    unchecked: ["images", "limits"],
+    unverified: ["images", "limits"],
     stability: "beta",
     base: "https://api.z.ai/api/paas/v4",
     models: false,
-    speaks: {
+    protocols: {
       "chat-completions": glm,
       messages: anthropicAt("../../anthropic/v1"),
-      images: { responseFormat: "url", most: 1, serves: ["cogview-*", "glm-image*"] },
+      images: { responseFormat: "url", maxImages: 1, servedModels: ["cogview-*", "glm-image*"] },
     },
   },
   {
@@ -158,30 +166,30 @@ export const mainland: readonly Backend[] = [
     summary: "Z.ai coding plan, whose keys work at its own address only",
     limits: "none",
     errors: "openai",
-    unchecked: ["limits"],
+    unverified: ["limits"],
     base: "https://api.z.ai/api/coding/paas/v4",
     models: false,
-    speaks: { "chat-completions": glm, messages: anthropicAt("../../../anthropic/v1") },
+    protocols: { "chat-completions": glm, messages: anthropicAt("../../../anthropic/v1") },
   },
   {
     name: "zhipu",
     summary: "Zhipu AI, mainland China",
     limits: "none",
     errors: "openai",
-    unchecked: ["messages", "limits"],
+    unverified: ["messages", "limits"],
     base: "https://open.bigmodel.cn/api/paas/v4",
     models: false,
-    speaks: { "chat-completions": glm, messages: anthropicAt("../../anthropic/v1") },
+    protocols: { "chat-completions": glm, messages: anthropicAt("../../anthropic/v1") },
   },
   {
     name: "alibaba",
     summary: "Alibaba Model Studio, Singapore",
     limits: "none",
     errors: "openai",
-    unchecked: ["models", "limits"],
+    unverified: ["models", "limits"],
     stability: "beta",
     base: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-    speaks: {
+    protocols: {
       "chat-completions": qwen,
       responses: {},
       messages: anthropicAt("../../apps/anthropic/v1"),
@@ -192,9 +200,9 @@ export const mainland: readonly Backend[] = [
     summary: "Alibaba Model Studio, mainland China",
     limits: "none",
     errors: "openai",
-    unchecked: ["models", "responses", "messages", "limits"],
+    unverified: ["models", "responses", "messages", "limits"],
     base: "https://dashscope.aliyuncs.com/compatible-mode/v1",
-    speaks: {
+    protocols: {
       "chat-completions": qwen,
       responses: {},
       messages: anthropicAt("../../apps/anthropic/v1"),
@@ -205,52 +213,52 @@ export const mainland: readonly Backend[] = [
     summary: "MiniMax",
     limits: "none",
     errors: "base_resp",
-    unchecked: ["thinking", "limits"],
+    unverified: ["thinking", "limits"],
     stability: "beta",
     base: "https://api.minimax.io/v1",
     models: false,
     // Its maker recommends the other protocol, so what has to be translated goes there.
-    speaks: { messages: anthropicAt("../anthropic/v1"), "chat-completions": abab },
+    protocols: { messages: anthropicAt("../anthropic/v1"), "chat-completions": abab },
   },
   {
     name: "minimax-cn",
     summary: "MiniMax, mainland China",
     limits: "none",
     errors: "base_resp",
-    unchecked: ["messages", "thinking", "limits"],
+    unverified: ["messages", "thinking", "limits"],
     base: "https://api.minimaxi.com/v1",
     models: false,
-    speaks: { messages: anthropicAt("../anthropic/v1"), "chat-completions": abab },
+    protocols: { messages: anthropicAt("../anthropic/v1"), "chat-completions": abab },
   },
   {
     name: "byteplus",
     summary: "BytePlus ModelArk",
     limits: "none",
     errors: "openai",
-    unchecked: ["effort", "images", "limits"],
+    unverified: ["effort", "images", "limits"],
     base: "https://ark.ap-southeast.bytepluses.com/api/v3",
     models: false,
-    speaks: { "chat-completions": seed, responses: {}, images: seedream },
+    protocols: { "chat-completions": seed, responses: {}, images: seedream },
   },
   {
     name: "ark",
     summary: "Volcengine Ark, mainland China",
     limits: "none",
     errors: "openai",
-    unchecked: ["effort", "images", "limits"],
+    unverified: ["effort", "images", "limits"],
     base: "https://ark.cn-beijing.volces.com/api/v3",
     models: false,
-    speaks: { "chat-completions": seed, responses: {}, images: seedream },
+    protocols: { "chat-completions": seed, responses: {}, images: seedream },
   },
   {
     name: "hunyuan",
     summary: "Tencent Hunyuan",
     limits: "none",
     errors: "openai",
-    unchecked: ["base", "thinking", "limits", "errors"],
+    unverified: ["base", "thinking", "limits", "errors"],
     base: "https://api.hunyuan.cloud.tencent.com/v1",
     models: false,
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
         reasoning: { control: "thinking.type", echo: "reasoning_content" },
@@ -262,9 +270,9 @@ export const mainland: readonly Backend[] = [
     summary: "Xiaomi MiMo",
     limits: "none",
     errors: "openai",
-    unchecked: ["base", "thinking", "models", "limits", "errors"],
+    unverified: ["base", "thinking", "models", "limits", "errors"],
     base: "https://api.xiaomimimo.com/v1",
-    speaks: {
+    protocols: {
       "chat-completions": {
         ...plain,
         reasoning: { control: "thinking.type", echo: "reasoning_content" },
@@ -276,8 +284,8 @@ export const mainland: readonly Backend[] = [
     summary: "StepFun",
     limits: "none",
     errors: "openai",
-    unchecked: ["base", "models", "limits", "errors"],
+    unverified: ["base", "models", "limits", "errors"],
     base: "https://api.stepfun.com/v1",
-    speaks: { "chat-completions": plain },
+    protocols: { "chat-completions": plain },
   },
 ];

@@ -20,12 +20,12 @@ export const platforms: readonly Backend[] = [
     errors: "openai",
     models: false,
     auth: { header: "api-key" },
-    speaks: {
+    protocols: {
       responses: {},
       "chat-completions": {
         maxTokens: "max_completion_tokens",
-        cacheWrite: "30m",
-        drop: but(
+        cacheWriteTtl: "30m",
+        dropFields: but(
           "store",
           "metadata",
           "service_tier",
@@ -33,7 +33,7 @@ export const platforms: readonly Backend[] = [
           "prediction",
           "verbosity",
         ),
-        reasoning: { control: "effort", on: "medium", echo: "never" },
+        reasoning: { control: "effort", defaultEffort: "medium", echo: "never" },
       },
       images: { responseFormat: "bytes" },
       embeddings: { task: false },
@@ -44,12 +44,17 @@ export const platforms: readonly Backend[] = [
     summary: "Claude in Azure; base_url is https://<resource>.services.ai.azure.com/anthropic/v1",
     limits: "anthropic",
     errors: "anthropic",
-    unchecked: ["limits"],
+    unverified: ["limits"],
     models: false,
     auth: { header: "x-api-key" },
     // It is Claude on every platform: its signatures are one family.
-    speaks: {
-      messages: { signer: "messages", unsigned: false, betas: true, thinking: "adaptive" },
+    protocols: {
+      messages: {
+        signer: "messages",
+        acceptsUnsignedThinking: false,
+        betas: true,
+        thinking: "adaptive",
+      },
     },
   },
   {
@@ -58,21 +63,21 @@ export const platforms: readonly Backend[] = [
       "Amazon Bedrock by API key; base_url is https://bedrock-runtime.<region>.amazonaws.com/openai/v1",
     limits: "none",
     errors: "openai",
-    unchecked: ["models served", "errors"],
+    unverified: ["models served", "errors"],
     models: false,
-    speaks: {
+    protocols: {
       messages: {
         base: "../../anthropic/v1",
-        serves: CLAUDE,
+        servedModels: CLAUDE,
         signer: "messages",
-        unsigned: false,
+        acceptsUnsignedThinking: false,
         thinking: "adaptive",
       },
-      responses: { serves: OTHERS },
+      responses: { servedModels: OTHERS },
       "chat-completions": {
-        serves: OTHERS,
+        servedModels: OTHERS,
         maxTokens: "max_completion_tokens",
-        drop: but(),
+        dropFields: but(),
         customTools: false,
         reasoning: { control: "effort" },
       },

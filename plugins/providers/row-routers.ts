@@ -9,21 +9,21 @@ export const routers: readonly Backend[] = [
     summary: "OpenRouter",
     limits: "openrouter",
     errors: "openai",
-    unchecked: ["limits", "affinity"],
+    unverified: ["limits", "affinity"],
     stability: "beta",
     base: "https://openrouter.ai/api/v1",
-    affinity: { header: "x-session-id" },
+    sessionAffinity: { header: "x-session-id" },
     models: { prices: "per_token" },
-    speaks: {
+    protocols: {
       "chat-completions": {
         maxTokens: "max_tokens",
         developerRole: true,
         topK: true,
-        videos: true,
+        mediaUrls: true,
         cacheMarks: "cache_control",
-        cacheWrite: "5m",
+        cacheWriteTtl: "5m",
         customTools: false,
-        drop: [
+        dropFields: [
           "store",
           "safety_identifier",
           "prompt_cache_retention",
@@ -41,16 +41,16 @@ export const routers: readonly Backend[] = [
     summary: "Vercel AI Gateway",
     limits: "none",
     errors: "openai",
-    unchecked: ["limits", "errors"],
+    unverified: ["limits", "errors"],
     base: "https://ai-gateway.vercel.sh/v1",
     models: { prices: "per_token" },
-    speaks: {
+    protocols: {
       "chat-completions": {
         maxTokens: "max_tokens",
         customTools: false,
         topK: true,
         cacheMarks: "cache_control",
-        cacheWrite: "5m",
+        cacheWriteTtl: "5m",
         reasoning: { control: "reasoning", echo: "reasoning_details" },
       },
       responses: {},
@@ -62,8 +62,8 @@ export const routers: readonly Backend[] = [
     summary: "Hugging Face router",
     limits: "none",
     errors: "openai",
-    unchecked: ["responses", "thinking", "limits", "errors"],
+    unverified: ["responses", "thinking", "limits", "errors"],
     base: "https://router.huggingface.co/v1",
-    speaks: { "chat-completions": plain, responses: {} },
+    protocols: { "chat-completions": plain, responses: {} },
   },
 ];

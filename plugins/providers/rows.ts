@@ -1,6 +1,6 @@
 // Providers that are data. The quirks of each are pinned by fixtures; what a row says on second-hand knowledge it names in
 // `unchecked`, and a row whose very address or protocols are such is experimental.
-import { fromRow, type Compatible } from "tollgate/protocols/compatible";
+import { fromRow, type CompatibleProvider } from "tollgate/protocols/compatible";
 import type { Backend } from "./row-backend.ts";
 import { clouds } from "./row-clouds.ts";
 import { hosts } from "./row-hosts.ts";
@@ -10,7 +10,7 @@ import { mainland } from "./row-mainland.ts";
 import { platforms } from "./row-platforms.ts";
 import { routers } from "./row-routers.ts";
 
-export const all: readonly Backend[] = [
+export const ALL_ROWS: readonly Backend[] = [
   ...labs,
   ...mainland,
   ...clouds,
@@ -20,6 +20,6 @@ export const all: readonly Backend[] = [
   ...local,
 ];
 
-export const rows: Readonly<Record<string, Compatible>> = Object.fromEntries(
-  all.map((row) => [row.name, fromRow(row)]),
+export const rowProviders: Readonly<Record<string, CompatibleProvider>> = Object.fromEntries(
+  ALL_ROWS.map((row) => [row.name, fromRow(row)]),
 );

@@ -1,12 +1,12 @@
 import type { ModelInfo } from "tollgate/plugin";
 
 /** A model that speaks. `price`: a million tokens of text and of sound, as its maker publishes it; absent: it is not known. */
-export const speaks = (
+export const speechModel = (
   model: string,
   { price, retires }: { price?: { input: string; audio_out: string }; retires?: string },
 ): ModelInfo => ({
   model,
-  kind: "speech",
+  operation: "speech",
   ...(retires !== undefined && { retires }),
   ...(price && {
     price: {
@@ -19,8 +19,8 @@ export const speaks = (
 });
 
 /** A model that writes down what it hears. `usd`: a million seconds, for what one costs has more places than money is read with. */
-export const hears = (model: string, usd?: string): ModelInfo => ({
+export const transcriptionModel = (model: string, usd?: string): ModelInfo => ({
   model,
-  kind: "transcript",
+  operation: "transcript",
   ...(usd !== undefined && { price: { lines: [{ unit: "seconds", usd, per: 1_000_000 }] } }),
 });

@@ -3,12 +3,12 @@ import { defineStore } from "tollgate/plugin";
 import type { Store } from "tollgate/plugin";
 import {
   checkCommand,
-  createBook,
+  createLedgerRules,
   createMemoryJournal,
-  journalReads,
-  auditInMemory,
-  presumed,
-  recoveryAt,
+  createJournalReads,
+  createMemoryAuditLog,
+  recoveredSettle,
+  recoveryTime,
 } from "tollgate/store";
 
 export default defineStore({
@@ -28,31 +28,32 @@ export default defineStore({
       },
     },
   },
-  setup: ({ keep }) => memoryStore(keep),
+  setup: ({ keep }) => createMemoryStore(keep),
 });
 
-function memoryStore(keep: number): Store {
+function createMemoryStore(keep: number): Store {
   let owner = "";
   const journal = createMemoryJournal(() => owner);
-  const opened = () => createBook(journal, () => owner);
+  const opened = () => createLedgerRules(journal, () => owner);
   let book: ReturnType<typeof opened> | undefined;
   let epoch = 0;
 
   return {
     async open({ instance }) {
       epoch++;
-      if (book && instance === owner) return { epoch, presumed: 0 };
+      if (book && instance === owner) return { epoch, recovered: 0 };
       const before = book;
-      const left = [...(before?.open.values() ?? [])];
+      const remaining = [...(before?.openCalls.values() ?? [])];
       owner = instance;
       book = opened();
-      for (const meter of before?.meters.values() ?? []) book.load({ ...meter, held: 0n, open: 0 });
-      for (const call of left) book.restore(call);
-      const at = recoveryAt(left, Date.now());
-      for (const { row, heard } of left) book.apply(presumed(row, heard, at));
-      book.done();
-      journal.done();
-      return { epoch, presumed: left.length };
+      for (const meter of before?.meters.values() ?? [])
+        book.loadMeter({ ...meter, reserved: 0n, openCalls: 0 });
+      for (const call of remaining) book.restoreCall(call);
+      const at = recoveryTime(remaining, Date.now());
+      for (const { row, progress } of remaining) book.apply(recoveredSettle(row, progress, at));
+      book.commit();
+      journal.commit();
+      return { epoch, recovered: remaining.length };
     },
     async apply(batch) {
       if (!book) throw new Error("The store is not open.");
@@ -60,29 +61,29 @@ function memoryStore(keep: number): Store {
       try {
         // A copy, as a store in another thread or process has one: the ledger cannot be changed from outside.
         const verdicts = structuredClone(batch).map((command) => book!.apply(command));
-        book.done();
-        journal.done();
-        book.sweep();
-        journal.trim(keep, book.open);
+        book.commit();
+        journal.commit();
+        book.dropIdleMeters();
+        journal.dropOldest(keep, book.openCalls);
         return verdicts;
       } catch (error) {
-        book.undo();
-        journal.undo();
+        book.rollback();
+        journal.rollback();
         throw error;
       }
     },
-    async counted(limits, at) {
+    async readLimits(limits, at) {
       if (!book) throw new Error("The store is not open.");
-      return book.counted(limits, at);
+      return book.limitUsage(limits, at);
     },
-    crossings: {
-      untold: async () => book?.untold() ?? [],
-      async told(crossings) {
-        book?.told(crossings);
-        book?.done();
+    thresholds: {
+      listUndelivered: async () => book?.undeliveredThresholds() ?? [],
+      async markDelivered(crossings) {
+        book?.markDelivered(crossings);
+        book?.commit();
       },
     },
-    ...journalReads(journal),
-    audit: auditInMemory(),
+    ...createJournalReads(journal),
+    audit: createMemoryAuditLog(),
   };
 }

@@ -3,16 +3,21 @@
 import { join, resolve } from "node:path";
 import { defineStore } from "tollgate/plugin";
 import type { Commands, Store } from "tollgate/plugin";
-import { Lull } from "./sqlite/lull.ts";
-import { migrationOf } from "./sqlite/schema.ts";
-import { roomOf } from "./sqlite/room.ts";
-import { keepingOf } from "./sqlite/keeping.ts";
-import { movingOf } from "./sqlite/moving.ts";
-import { startThread, type Thread } from "./sqlite/thread.ts";
-import type { Head } from "./sqlite/chain.ts";
-import { createPacker, heard, type Packer, type Verdicts } from "./sqlite/wire.ts";
-import type { Role } from "./sqlite/ledger-thread.ts";
-import type { Opened, Settings } from "./sqlite/session.ts";
+import { IdleWindow } from "./sqlite/lull.ts";
+import { pendingMigration } from "./sqlite/schema.ts";
+import { readDiskUsage } from "./sqlite/room.ts";
+import { createLedgerMaintenance } from "./sqlite/keeping.ts";
+import { createTransfer } from "./sqlite/moving.ts";
+import { startThread, type WorkerThread } from "./sqlite/thread.ts";
+import type { ChainHead } from "./sqlite/chain.ts";
+import {
+  createBatchEncoder,
+  decodeResults,
+  type BatchEncoder,
+  type EncodedResults,
+} from "./sqlite/wire.ts";
+import type { ThreadRole } from "./sqlite/ledger-thread.ts";
+import type { OpenResult, SqliteSettings } from "./sqlite/session.ts";
 
 export default defineStore({
   api: 1,
@@ -46,18 +51,18 @@ export default defineStore({
     },
   },
   setup(options, ctx) {
-    const settings = (): Settings => ({
+    const settings = (): SqliteSettings => ({
       file: options.file === undefined ? join(ctx.stateDir(), "ledger.db") : resolve(options.file),
       durability: options.durability,
       ballastMb: options.ballast_mb,
     });
-    const store = sqliteStore(settings);
+    const store = createSqliteStore(settings);
     ctx.onDispose(() => store.close());
     return {
       ...store,
       async open(owner) {
-        const migration = migrationOf(settings().file);
-        if (migration) ctx.log.info({ ...migration }, MIGRATES);
+        const migration = pendingMigration(settings().file);
+        if (migration) ctx.log.info({ ...migration }, MIGRATION_MESSAGE);
         return store.open(owner);
       },
     };
@@ -65,7 +70,7 @@ export default defineStore({
 });
 
 /** Before anything is done; with both versions, and how large the file is. */
-const MIGRATES =
+const MIGRATION_MESSAGE =
   "the ledger is brought to this version's form before it is opened, each step in one transaction";
 
 type SqliteStore = Store &
@@ -76,8 +81,8 @@ type SqliteStore = Store &
   };
 
 /** How an operator finds out whether the ledger was cut. */
-const chainCommands = (
-  head: () => Promise<Head>,
+const createChainCommands = (
+  head: () => Promise<ChainHead>,
   holds: (hash: unknown) => Promise<boolean>,
 ): NonNullable<Commands["commands"]> => ({
   head: {
@@ -98,40 +103,40 @@ const chainCommands = (
   },
 });
 
-function sqliteStore(settings: () => Settings): SqliteStore {
+function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
   let owner: string | undefined;
-  let writing: Promise<Running> | undefined;
-  let reading: Promise<Running> | undefined;
-  const keepers = createKeepers(settings);
+  let writerThread: Promise<RunningThread> | undefined;
+  let readerThread: Promise<RunningThread> | undefined;
+  const longTasks = createLongTaskThreads(settings);
 
   /** The thread, started when there is none or when it died: it opens the file anew, and nothing that was durable is lost. */
-  const writer = (): Promise<Running> =>
-    (writing = revived(writing, () => {
+  const writer = (): Promise<RunningThread> =>
+    (writerThread = restartIfDead(writerThread, () => {
       if (owner === undefined) throw new Error("The store is not open.");
-      return start({ role: "writer", settings: settings(), instance: owner });
+      return startRole({ role: "writer", settings: settings(), instance: owner });
     }));
-  const reader = (): Promise<Running> =>
-    (reading = revived(reading, async () => {
+  const reader = (): Promise<RunningThread> =>
+    (readerThread = restartIfDead(readerThread, async () => {
       await writer();
-      return start({ role: "reader", settings: settings() });
+      return startRole({ role: "reader", settings: settings() });
     }));
 
-  const look =
+  const callWriter =
     <A extends readonly unknown[], T>(method: string) =>
     async (...args: A): Promise<T> =>
       (await writer()).thread.call<T>(method, ...args);
-  const read =
+  const callReader =
     <A extends readonly unknown[], T>(method: string) =>
     async (...args: A): Promise<T> =>
       (await reader()).thread.call<T>(method, ...args);
 
-  const report = async <T>(
+  const callReaderCancelable = async <T>(
     method: string,
     signal: AbortSignal | undefined,
     ...args: readonly unknown[]
-  ): Promise<T> => (await reader()).thread.asked<T>(signal, method, ...args);
+  ): Promise<T> => (await reader()).thread.callCancelable<T>(signal, method, ...args);
 
-  const lull = new Lull(async () => (await reader()).thread.call("sum"));
+  const idleWindow = new IdleWindow(async () => (await reader()).thread.call("sum"));
 
   return {
     async open({ instance }) {
@@ -142,99 +147,106 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     },
     async apply(batch) {
       const running = await writer();
-      lull.written(batch.length);
-      const tell = async ({ thread, packer }: Running) =>
-        heard(batch, await thread.call<Verdicts>("apply", packer.pack(batch)));
+      idleWindow.addCommands(batch.length);
+      const tell = async ({ thread, encoder }: RunningThread) =>
+        decodeResults(batch, await thread.call<EncodedResults>("apply", encoder.encode(batch)));
       try {
         return await tell(running);
       } catch (error) {
-        if (running.thread.alive || owner === undefined) throw error;
+        if (running.thread.isAlive || owner === undefined) throw error;
         // It died with the batch in its hands. Another one does it, or finds that it was done.
         return tell(await writer());
       }
     },
-    key: look("key"),
-    price: look("price"),
-    keys: look("keys"),
-    accounts: look("accounts"),
-    counted: look("counted"),
-    entries: (query, page, of) => report("entries", of?.signal, query, page),
-    totals: (query, of) => report("totals", of?.signal, query),
-    audit: { begin: look("audit"), end: look("audit"), list: look("audited") },
-    verify: read("verify"),
-    async size() {
-      const oldest = look<[], number | undefined>("oldest");
-      const [room, oldestAt] = await Promise.all([roomOf(settings().file), oldest()]);
+    findKey: callWriter("key"),
+    findPrice: callWriter("price"),
+    listKeys: callWriter("keys"),
+    listAccounts: callWriter("accounts"),
+    readLimits: callWriter("counted"),
+    listEntries: (query, page, of) => callReaderCancelable("entries", of?.signal, query, page),
+    sumEntries: (query, of) => callReaderCancelable("totals", of?.signal, query),
+    audit: { begin: callWriter("audit"), end: callWriter("audit"), list: callWriter("audited") },
+    verify: callReader("verify"),
+    async readSize() {
+      const oldest = callWriter<[], number | undefined>("oldest");
+      const [room, oldestAt] = await Promise.all([readDiskUsage(settings().file), oldest()]);
       return { ...room, oldestAt };
     },
-    crossings: { untold: look("untold"), told: look("heardOf") },
-    handsOver: true,
-    keeping: keepingOf({ keeper: keepers.with, writer, reader }),
-    moving: movingOf(keepers.start),
-    commands: chainCommands(read<[], Head>("head"), read<[unknown], boolean>("holds")),
+    thresholds: { listUndelivered: callWriter("untold"), markDelivered: callWriter("heardOf") },
+    supportsHandoff: true,
+    maintenance: createLedgerMaintenance({ withLongTasks: longTasks.with, writer, reader }),
+    transfer: createTransfer(longTasks.start),
+    commands: createChainCommands(
+      callReader<[], ChainHead>("head"),
+      callReader<[unknown], boolean>("holds"),
+    ),
     close: () => stop(true),
     kill: () => stop(false),
   };
 
-  async function stop(goodbye: boolean): Promise<void> {
-    lull.end();
-    await keepers.end();
-    const threads = [await reading?.catch(() => undefined), await writing?.catch(() => undefined)];
-    owner = writing = reading = undefined;
-    for (const running of threads) if (running?.thread.alive) await ended(running, goodbye);
+  async function stop(isGraceful: boolean): Promise<void> {
+    idleWindow.stop();
+    await longTasks.end();
+    const threads = [
+      await readerThread?.catch(() => undefined),
+      await writerThread?.catch(() => undefined),
+    ];
+    owner = writerThread = readerThread = undefined;
+    for (const running of threads)
+      if (running?.thread.isAlive) await stopThread(running, isGraceful);
   }
 }
 
-async function ended({ thread }: Running, goodbye: boolean): Promise<void> {
+async function stopThread({ thread }: RunningThread, goodbye: boolean): Promise<void> {
   if (goodbye) await thread.call("close").catch(() => undefined);
   await thread.kill();
 }
 
 /** Threads that are there while a ledger is copied or cut. */
-function createKeepers(settings: () => Settings) {
-  const under = new Set<Thread>();
-  async function begin(): Promise<Thread> {
-    const { thread } = await start({ role: "keeper", settings: { file: settings().file } });
-    under.add(thread);
+function createLongTaskThreads(settings: () => SqliteSettings) {
+  const activeThreads = new Set<WorkerThread>();
+  async function begin(): Promise<WorkerThread> {
+    const { thread } = await startRole({ role: "keeper", settings: { file: settings().file } });
+    activeThreads.add(thread);
     return thread;
   }
   return {
     start: begin,
-    async with<T>(work: (thread: Thread) => Promise<T>): Promise<T> {
+    async with<T>(work: (thread: WorkerThread) => Promise<T>): Promise<T> {
       const thread = await begin();
       try {
         return await work(thread);
       } finally {
-        under.delete(thread);
+        activeThreads.delete(thread);
         await thread.kill();
       }
     },
-    end: () => Promise.all([...under].map((thread) => thread.kill())),
+    end: () => Promise.all([...activeThreads].map((thread) => thread.kill())),
   };
 }
 
-interface Running {
-  thread: Thread;
-  packer: Packer;
+interface RunningThread {
+  thread: WorkerThread;
+  encoder: BatchEncoder;
   /** Of a writer. */
-  opened: Opened | undefined;
+  opened: OpenResult | undefined;
 }
 
-async function revived(
-  before: Promise<Running> | undefined,
-  again: () => Promise<Running>,
-): Promise<Running> {
+async function restartIfDead(
+  before: Promise<RunningThread> | undefined,
+  again: () => Promise<RunningThread>,
+): Promise<RunningThread> {
   const running = await before?.catch(() => undefined);
-  return running?.thread.alive ? running : again();
+  return running?.thread.isAlive ? running : again();
 }
 
-async function start(role: Role): Promise<Running> {
+async function startRole(role: ThreadRole): Promise<RunningThread> {
   const thread = startThread(role);
   try {
     return {
       thread,
-      packer: createPacker(),
-      opened: await thread.call<Opened | undefined>("start"),
+      encoder: createBatchEncoder(),
+      opened: await thread.call<OpenResult | undefined>("start"),
     };
   } catch (error) {
     await thread.kill();

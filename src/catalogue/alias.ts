@@ -8,26 +8,26 @@ const MAX_DEPTH = 16;
  * An alias as a model of its own: it knows what all the models behind it agree on, since any of them may answer. Its
  * policy is the first one's, which is the first to be tried.
  */
-export function shared(
+export function aliasListings(
   aliases: ReadonlyMap<string, readonly string[]>,
   listings: ReadonlyMap<string, Listing>,
 ): ReadonlyMap<string, Listing> {
   const found = new Map<string, Listing>();
   for (const [name, candidates] of aliases) {
     if (name.includes("*")) continue;
-    const [first, ...others] = behind(candidates, aliases, listings, 0);
+    const [first, ...others] = resolveCandidates(candidates, aliases, listings, 0);
     if (!first) continue;
     const { id: _, provider, policy, ...facts } = first;
     const agreed = Object.entries(facts).filter(([field, value]) =>
       others.every((o) => isDeepStrictEqual(o[field as keyof ModelInfo], value)),
     );
-    const info = { model: name, ...Object.fromEntries(agreed), kind: first.kind };
+    const info = { model: name, ...Object.fromEntries(agreed), operation: first.operation };
     found.set(name, { ...info, id: name, provider, policy });
   }
   return found;
 }
 
-function behind(
+function resolveCandidates(
   candidates: readonly string[],
   aliases: ReadonlyMap<string, readonly string[]>,
   listings: ReadonlyMap<string, Listing>,
@@ -39,6 +39,6 @@ function behind(
     const listing = listings.get(id);
     // An alias may have the name of the model it stands for.
     if (listing) return [listing];
-    return next ? behind(next, aliases, listings, depth + 1) : [];
+    return next ? resolveCandidates(next, aliases, listings, depth + 1) : [];
   });
 }

@@ -2,17 +2,17 @@
 // May import: lib, model, money. Makes no call: lists are brought by refresh.ts, facts are handed in as data. A question
 // is a Map lookup; whatever changes is worked out when it changes, off the path of any request.
 import { wallClock } from "../lib/wall-clock.ts";
-import { chatWork } from "../model/chat-work.ts";
-import { OWN_WORKS } from "../model/own-works.ts";
-import type { Work } from "../model/work.ts";
+import { chatOperation } from "../model/chat-work.ts";
+import { BUILT_IN_OPERATIONS } from "../model/own-works.ts";
+import type { OperationSpec } from "../model/work.ts";
 import type { EffectivePolicy, Facts, ModelInfo, Privacy } from "../model/facts.ts";
-import type { Kind } from "../model/request.ts";
+import type { Operation } from "../model/request.ts";
 import type { Opt } from "../model/values.ts";
-import { shared } from "./alias.ts";
+import { aliasListings } from "./alias.ts";
 import type { Listing } from "./listing.ts";
-import { createLists, type Lists } from "./lists.ts";
-import { merge, type FactLayer, type StatedFacts, type FactSources } from "./merge.ts";
-import { near } from "./near.ts";
+import { createInMemoryModelLists, type ModelLists } from "./lists.ts";
+import { mergeFacts, type FactLayer, type StatedFacts, type FactSources } from "./merge.ts";
+import { suggestNames } from "./near.ts";
 import { effectivePolicy, satisfies } from "./policy.ts";
 
 /** One provider, as a config mounts it. */
@@ -22,10 +22,10 @@ export interface ProviderFacts {
   /** What ships beside the provider's code. */
   shipped?: Opt<Facts>;
   /** Whether it can be asked what exists. Otherwise what is known of it is what exists. */
-  lists?: Opt<boolean>;
+  hasLiveList?: Opt<boolean>;
 }
 
-export interface CatalogueEntry {
+export interface CatalogEntry {
   readonly info: ModelInfo;
   /** It exists, as far as is known. A chat model that does not is forwarded all the same, an image model is not. */
   readonly listed: boolean;
@@ -33,58 +33,58 @@ export interface CatalogueEntry {
 }
 
 /** Which listings are wanted. */
-export interface CatalogueQuery {
-  kind?: Opt<Kind>;
+export interface CatalogQuery {
+  operation?: Opt<Operation>;
   provider?: Opt<string>;
   privacy?: Opt<Privacy>;
-  may?: Opt<(id: string) => boolean>;
+  isAllowed?: Opt<(id: string) => boolean>;
 }
 
-export interface Catalogue {
+export interface Catalog {
   /** Every kind that a model may have here. A model of another kind is listed, and no frontend asks for it. */
-  readonly works: ReadonlyMap<string, Work>;
+  readonly operations: ReadonlyMap<string, OperationSpec>;
   /** Moves whenever anything here changes. */
   readonly version: number;
-  find(provider: string, model: string): CatalogueEntry;
+  find(provider: string, model: string): CatalogEntry;
   /** Of one provider, as it is known now: what is learned later makes another one. */
-  shelf(provider: string): ReadonlyMap<string, CatalogueEntry>;
+  entriesOf(provider: string): ReadonlyMap<string, CatalogEntry>;
   /** Everything that exists: aliases first, then by provider as the config has them, by name. */
-  list(of?: CatalogueQuery): readonly Listing[];
+  list(of?: CatalogQuery): readonly Listing[];
   listing(id: string): Listing | undefined;
   /** For a name that is not known: at most three that are, nearest first. */
-  near(id: string, kind?: Kind, may?: (id: string) => boolean): readonly string[];
+  suggest(id: string, kind?: Operation, may?: (id: string) => boolean): readonly string[];
 }
 
-export interface CatalogueParts {
+export interface CatalogSources {
   providers?: Opt<ReadonlyMap<string, ProviderFacts>>;
   /** Names that stand for others; patterns are left out. */
   aliases?: Opt<ReadonlyMap<string, readonly string[]>>;
-  lists?: Opt<Lists>;
+  lists?: Opt<ModelLists>;
   /** Every kind that is mounted, or that the gateway knows by itself. */
-  works?: Opt<ReadonlyMap<string, Work>>;
-  policy?: Opt<(provider: string, info: ModelInfo) => EffectivePolicy>;
+  operations?: Opt<ReadonlyMap<string, OperationSpec>>;
+  policyOf?: Opt<(provider: string, info: ModelInfo) => EffectivePolicy>;
   now?: Opt<() => number>;
 }
 
 /** Policies carry dates, so nothing computed from them is kept for longer. */
-const KEEP_MS = 60_000;
-const MAX_BORROWS = 4;
+const CACHE_TTL_MS = 60_000;
+const MAX_PRICE_REFERENCES = 4;
 const NO_SOURCES: FactSources = {};
-const NOTHING: ReadonlyMap<string, CatalogueEntry> = new Map();
+const NO_ENTRIES: ReadonlyMap<string, CatalogEntry> = new Map();
 
 /** Disposed with its generation: until then it follows the live lists. */
-export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposable {
+export function createCatalog(parts: CatalogSources = {}): Catalog & Disposable {
   const {
     providers = new Map<string, ProviderFacts>(),
     aliases = new Map<string, readonly string[]>(),
-    lists = createLists(),
-    works = OWN_WORKS,
+    lists = createInMemoryModelLists(),
+    operations = BUILT_IN_OPERATIONS,
     now = wallClock,
-    policy = (_: string, info: ModelInfo) =>
-      effectivePolicy({ provider: undefined, model: info.data, trusted: true, now: now() }),
+    policyOf = (_: string, info: ModelInfo) =>
+      effectivePolicy({ provider: undefined, model: info.dataPolicy, trusted: true, now: now() }),
   } = parts;
-  const stated = new Map<string, Map<string, CatalogueEntry>>();
-  const known = new Map<string, ReadonlyMap<string, CatalogueEntry>>();
+  const stated = new Map<string, Map<string, CatalogEntry>>();
+  const known = new Map<string, ReadonlyMap<string, CatalogEntry>>();
   let version = 0;
   let listings: ReadonlyMap<string, Listing> | undefined;
   let keptAt = 0;
@@ -92,11 +92,11 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
   const work = (name: string): void => {
     const stock = providers.get(name);
     if (!stock) return;
-    stated.set(name, stocktake(stock, lists.of(name), works));
+    stated.set(name, collectEntries(stock, lists.of(name), operations));
     // A price may be borrowed across providers, so models that borrow are worked out again.
     for (const [other, models] of stated)
       if (other === name || [...models.values()].some((f) => f.info.pricedAs !== undefined))
-        known.set(other, borrowed(other, stated));
+        known.set(other, withReferencedPrices(other, stated));
     listings = undefined;
     version++;
   };
@@ -105,15 +105,15 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
 
   const all = (): ReadonlyMap<string, Listing> => {
     const age = now() - keptAt;
-    if (listings && age >= 0 && age < KEEP_MS) return listings;
+    if (listings && age >= 0 && age < CACHE_TTL_MS) return listings;
     const found = new Map<string, Listing>();
     for (const [provider, models] of known)
-      for (const { info, listed } of [...models.values()].toSorted(byName))
+      for (const { info, listed } of [...models.values()].toSorted(compareByModel))
         if (listed) {
           const id = `${provider}/${info.model}`;
-          found.set(id, { ...info, id, provider, policy: policy(provider, info) });
+          found.set(id, { ...info, id, provider, policy: policyOf(provider, info) });
         }
-    const named = shared(aliases, found);
+    const named = aliasListings(aliases, found);
     for (const id of named.keys()) found.delete(id);
     keptAt = now();
     return (listings = new Map([...named, ...found]));
@@ -123,94 +123,100 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
     get version() {
       return version;
     },
-    works,
+    operations,
     find: (provider, model) =>
       known.get(provider)?.get(model) ?? {
-        info: { model, kind: chatWork.kind },
+        info: { model, operation: chatOperation.name },
         listed: false,
         sources: NO_SOURCES,
       },
-    shelf: (provider) => known.get(provider) ?? NOTHING,
-    list({ kind, provider, privacy = "off", may } = {}) {
+    entriesOf: (provider) => known.get(provider) ?? NO_ENTRIES,
+    list({ operation, provider, privacy = "off", isAllowed } = {}) {
       return [...all().values()].filter(
         (l) =>
-          (kind === undefined || l.kind === kind) &&
+          (operation === undefined || l.operation === operation) &&
           (provider === undefined || l.provider === provider) &&
-          (may === undefined || may(l.id)) &&
+          (isAllowed === undefined || isAllowed(l.id)) &&
           satisfies(privacy, l.policy),
       );
     },
     listing: (id) => all().get(id),
-    near(id, kind, may) {
+    suggest(id, kind, may) {
       const ids = [...all().values()]
-        .filter((l) => (kind === undefined || l.kind === kind) && (may === undefined || may(l.id)))
+        .filter(
+          (l) => (kind === undefined || l.operation === kind) && (may === undefined || may(l.id)),
+        )
         .map((l) => l.id);
-      return near(id, ids);
+      return suggestNames(id, ids);
     },
     [Symbol.dispose]: stop,
   };
 }
 
-const byName = (a: CatalogueEntry, b: CatalogueEntry): number =>
+const compareByModel = (a: CatalogEntry, b: CatalogEntry): number =>
   a.info.model < b.info.model ? -1 : 1;
 
 /** All that the sources say of one provider's models. */
-function stocktake(
-  stock: ProviderFacts,
-  heard: ReturnType<Lists["of"]>,
-  works: ReadonlyMap<string, Work>,
-): Map<string, CatalogueEntry> {
-  const { operator, shipped, lists = false } = stock;
+function collectEntries(
+  facts: ProviderFacts,
+  liveLists: ReturnType<ModelLists["of"]>,
+  operations: ReadonlyMap<string, OperationSpec>,
+): Map<string, CatalogEntry> {
+  const { operator, shipped, hasLiveList = false } = facts;
   const layers = new Map<string, FactLayer[]>();
   const live = new Set<string>();
-  const say = (model: string, layer: FactLayer) => {
-    const mine = layers.get(model);
-    if (mine) mine.push(layer);
+  const addLayer = (model: string, layer: FactLayer) => {
+    const modelLayers = layers.get(model);
+    if (modelLayers) modelLayers.push(layer);
     else layers.set(model, [layer]);
   };
-  for (const [model, said] of operator ?? []) say(model, { from: "operator", said });
-  for (const { credential, at: ms, models } of heard ?? []) {
+  for (const [model, said] of operator ?? []) addLayer(model, { from: "operator", facts: said });
+  for (const { credential, at: ms, models } of liveLists ?? []) {
     const at = new Date(ms).toISOString();
     for (const said of models) {
       live.add(said.model);
-      say(said.model, { from: "live", at, credential, said });
+      addLayer(said.model, { from: "live", at, credential, facts: said });
     }
   }
   for (const said of shipped?.models ?? [])
-    say(said.model, { from: "shipped", at: shipped!.asOf, said });
-  const found = new Map<string, CatalogueEntry>();
+    addLayer(said.model, { from: "shipped", at: shipped!.asOf, facts: said });
+  const found = new Map<string, CatalogEntry>();
   for (const [model, said] of layers) {
-    const { info, sources } = merge(model, said);
-    const named = operator?.get(model)?.kind !== undefined;
+    const { info, sources } = mergeFacts(model, said);
+    const named = operator?.get(model)?.operation !== undefined;
     const ships = said.some((l) => l.from === "shipped");
     // Until a list was ever heard, shipped facts stand in for it, but for kinds whose models must stand in a list.
-    const waits = lists && (works.get(info.kind)?.listed ?? true);
-    const assumed = heard === undefined && ships && !waits;
+    const waits = hasLiveList && (operations.get(info.operation)?.requiresCatalogEntry ?? true);
+    const assumed = liveLists === undefined && ships && !waits;
     found.set(model, { info, sources, listed: named || live.has(model) || assumed });
   }
   return found;
 }
 
 /** The same, with prices that are stated as another model's. */
-function borrowed(
+function withReferencedPrices(
   provider: string,
-  stated: ReadonlyMap<string, ReadonlyMap<string, CatalogueEntry>>,
-): ReadonlyMap<string, CatalogueEntry> {
+  stated: ReadonlyMap<string, ReadonlyMap<string, CatalogEntry>>,
+): ReadonlyMap<string, CatalogEntry> {
   const models = stated.get(provider)!;
-  const at = (from: string, id: string): [string, CatalogueEntry] | undefined => {
-    const mine = stated.get(from)?.get(id);
-    if (mine) return [from, mine];
+  const at = (from: string, id: string): [string, CatalogEntry] | undefined => {
+    const own = stated.get(from)?.get(id);
+    if (own) return [from, own];
     const slash = id.indexOf("/");
     const other = stated.get(id.slice(0, slash))?.get(id.slice(slash + 1));
     return other && [id.slice(0, slash), other];
   };
-  const resolved = new Map<string, CatalogueEntry>();
+  const resolved = new Map<string, CatalogEntry>();
   for (const [model, found] of models) {
     let from = provider;
-    let lender: CatalogueEntry | undefined = found;
-    for (let hop = 0; lender && lender.info.price === undefined && hop < MAX_BORROWS; hop++) {
+    let lender: CatalogEntry | undefined = found;
+    for (
+      let hop = 0;
+      lender && lender.info.price === undefined && hop < MAX_PRICE_REFERENCES;
+      hop++
+    ) {
       const { pricedAs }: ModelInfo = lender.info;
-      const next: [string, CatalogueEntry] | undefined =
+      const next: [string, CatalogEntry] | undefined =
         pricedAs === undefined ? undefined : at(from, pricedAs);
       lender = next?.[1];
       from = next?.[0] ?? from;
@@ -225,7 +231,7 @@ function borrowed(
             info: { ...found.info, price },
             sources: {
               ...found.sources,
-              price: { ...lender!.sources["price"]!, as: `${from}/${lender!.info.model}` },
+              price: { ...lender!.sources["price"]!, pricedAs: `${from}/${lender!.info.model}` },
             },
           },
     );

@@ -4,58 +4,58 @@ import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promis
 import { join } from "node:path";
 import { wallClock } from "../lib/wall-clock.ts";
 import type { ModelInfo } from "../model/facts.ts";
-import { readList } from "./reading.ts";
+import { parseModelList } from "./reading.ts";
 
 /** One credential's list. */
-export interface LiveList {
+export interface ModelList {
   readonly credential: string;
   /** Unix milliseconds: when upstream last said so. */
   readonly at: number;
   readonly models: readonly ModelInfo[];
 }
 
-export interface Lists {
+export interface ModelLists {
   /** Moves whenever a list changes. */
   readonly version: number;
   /** In the order in which credentials were first heard; undefined: never heard. */
-  of(provider: string): readonly LiveList[] | undefined;
+  of(provider: string): readonly ModelList[] | undefined;
   /** Those that were heard. */
   providers(): readonly string[];
   /** Takes a new list in place of the old one, or throws and keeps the old one. Says whether anything differs. */
-  replace(provider: string, credential: string, models: unknown, at: number): boolean;
+  update(provider: string, credential: string, models: unknown, at: number): boolean;
   /** Forgets the lists of credentials that are not among these. */
-  keep(provider: string, credentials: readonly string[]): void;
+  retainCredentials(provider: string, credentials: readonly string[]): void;
   /** Called after a change, with the provider's name. Returns the undo. */
   onChange(tell: (provider: string) => void): () => void;
   /** The same, also where a list is what it was and only of a later moment. */
-  onHeard(tell: (provider: string) => void): () => void;
+  onRefresh(tell: (provider: string) => void): () => void;
   /** Resolves when everything is on disk that will be. */
-  saved(): Promise<void>;
+  whenSaved(): Promise<void>;
   /** Files that were not taken when the gateway started, and writes that failed. */
-  readonly problems: readonly string[];
+  readonly errors: readonly string[];
 }
 
 /** A file beyond this is not ours. */
-const FILE_CAP = 32 * 1024 * 1024;
-const FORMAT = 1;
-const MOST_PROBLEMS = 20;
+const MAX_FILE_BYTES = 32 * 1024 * 1024;
+const FORMAT_VERSION = 1;
+const MAX_ERRORS = 20;
 
 /** Without a folder, in memory only. */
-export async function openLists(dir?: string): Promise<Lists> {
-  const lists = new LiveLists(dir);
+export async function openModelLists(dir?: string): Promise<ModelLists> {
+  const lists = new PersistedModelLists(dir);
   await lists.load();
   return lists;
 }
 
 /** In memory only, and at once. */
-export const createLists = (): Lists => new LiveLists(undefined);
+export const createInMemoryModelLists = (): ModelLists => new PersistedModelLists(undefined);
 
-class LiveLists implements Lists {
+class PersistedModelLists implements ModelLists {
   version = 0;
-  readonly problems: string[] = [];
-  readonly #heard = new Map<string, readonly LiveList[]>();
-  readonly #tell = new Set<(provider: string) => void>();
-  readonly #tellHeard = new Set<(provider: string) => void>();
+  readonly errors: string[] = [];
+  readonly #lists = new Map<string, readonly ModelList[]>();
+  readonly #changeListeners = new Set<(provider: string) => void>();
+  readonly #refreshListeners = new Set<(provider: string) => void>();
   readonly #writing = new Map<string, Promise<void>>();
   readonly #dirty = new Set<string>();
   readonly #dir: string | undefined;
@@ -64,47 +64,44 @@ class LiveLists implements Lists {
     this.#dir = dir;
   }
 
-  of(provider: string): readonly LiveList[] | undefined {
-    return this.#heard.get(provider);
+  of(provider: string): readonly ModelList[] | undefined {
+    return this.#lists.get(provider);
   }
 
   providers(): readonly string[] {
-    return [...this.#heard.keys()];
+    return [...this.#lists.keys()];
   }
 
-  replace(provider: string, credential: string, models: unknown, at: number): boolean {
-    const heard: LiveList = { credential, at, models: readList(models) };
-    const before = this.#heard.get(provider) ?? [];
+  update(provider: string, credential: string, models: unknown, at: number): boolean {
+    const list: ModelList = { credential, at, models: parseModelList(models) };
+    const before = this.#lists.get(provider) ?? [];
     const old = before.find((h) => h.credential === credential);
-    const changed = !old || JSON.stringify(old.models) !== JSON.stringify(heard.models);
-    this.#heard.set(
-      provider,
-      old ? before.map((h) => (h === old ? heard : h)) : [...before, heard],
-    );
-    this.#taken(provider, changed);
+    const changed = !old || JSON.stringify(old.models) !== JSON.stringify(list.models);
+    this.#lists.set(provider, old ? before.map((h) => (h === old ? list : h)) : [...before, list]);
+    this.#notify(provider, changed);
     return changed;
   }
 
-  keep(provider: string, credentials: readonly string[]): void {
-    const before = this.#heard.get(provider);
+  retainCredentials(provider: string, credentials: readonly string[]): void {
+    const before = this.#lists.get(provider);
     const after = before?.filter((h) => credentials.includes(h.credential));
     if (!before || !after || after.length === before.length) return;
-    if (after.length > 0) this.#heard.set(provider, after);
-    else this.#heard.delete(provider);
-    this.#taken(provider, true);
+    if (after.length > 0) this.#lists.set(provider, after);
+    else this.#lists.delete(provider);
+    this.#notify(provider, true);
   }
 
   onChange(tell: (provider: string) => void): () => void {
-    this.#tell.add(tell);
-    return () => this.#tell.delete(tell);
+    this.#changeListeners.add(tell);
+    return () => this.#changeListeners.delete(tell);
   }
 
-  onHeard(tell: (provider: string) => void): () => void {
-    this.#tellHeard.add(tell);
-    return () => this.#tellHeard.delete(tell);
+  onRefresh(listener: (provider: string) => void): () => void {
+    this.#refreshListeners.add(listener);
+    return () => this.#refreshListeners.delete(listener);
   }
 
-  async saved(): Promise<void> {
+  async whenSaved(): Promise<void> {
     while (this.#writing.size > 0) await Promise.all(this.#writing.values());
   }
 
@@ -117,30 +114,32 @@ class LiveLists implements Lists {
       if (!name.endsWith(".json")) continue;
       try {
         const path = join(this.#dir, name);
-        if ((await stat(path)).size > FILE_CAP) throw new Error("the file is too large");
-        this.#take(providerOf(name), JSON.parse(await readFile(path, "utf8")));
+        if ((await stat(path)).size > MAX_FILE_BYTES) throw new Error("the file is too large");
+        this.#restore(providerOfFile(name), JSON.parse(await readFile(path, "utf8")));
       } catch (error) {
-        this.#problem(`${name} was not taken: ${(error as Error).message}`);
+        this.#reportError(`${name} was not taken: ${(error as Error).message}`);
       }
     }
   }
 
-  #take(provider: string, kept: { format?: unknown; lists?: unknown } | null): void {
-    if (kept?.format !== FORMAT || !Array.isArray(kept.lists))
+  #restore(provider: string, kept: { format?: unknown; lists?: unknown } | null): void {
+    if (kept?.format !== FORMAT_VERSION || !Array.isArray(kept.lists))
       throw new Error("it is not a list of models that this version wrote");
-    const heard = kept.lists.map((list: Record<string, unknown> | null): LiveList => {
+    const restored = kept.lists.map((list: Record<string, unknown> | null): ModelList => {
       const { credential, at, models } = list ?? {};
       if (typeof credential !== "string" || typeof at !== "number" || !Number.isFinite(at))
         throw new Error("it does not say whose list it is, or from when");
-      return { credential, at: Math.min(at, wallClock()), models: readList(models) };
+      return { credential, at: Math.min(at, wallClock()), models: parseModelList(models) };
     });
-    if (heard.length > 0) this.#heard.set(provider, heard);
+    if (restored.length > 0) this.#lists.set(provider, restored);
   }
 
-  #taken(provider: string, changed: boolean): void {
+  #notify(provider: string, changed: boolean): void {
     if (changed) this.version++;
-    const told = changed ? [...this.#tell, ...this.#tellHeard] : this.#tellHeard;
-    for (const tell of told) tell(provider);
+    const listeners = changed
+      ? [...this.#changeListeners, ...this.#refreshListeners]
+      : this.#refreshListeners;
+    for (const tell of listeners) tell(provider);
     this.#save(provider);
   }
 
@@ -153,21 +152,21 @@ class LiveLists implements Lists {
       while (this.#dirty.delete(provider)) await this.#write(provider);
     })()
       .catch((error: Error) =>
-        this.#problem(`${provider}: the list could not be kept on disk: ${error.message}`),
+        this.#reportError(`${provider}: the list could not be kept on disk: ${error.message}`),
       )
       .finally(() => this.#writing.delete(provider));
     this.#writing.set(provider, writing);
   }
 
   async #write(provider: string): Promise<void> {
-    const path = join(this.#dir!, fileOf(provider));
-    const lists = this.#heard.get(provider);
+    const path = join(this.#dir!, fileNameOf(provider));
+    const lists = this.#lists.get(provider);
     if (!lists) return rm(path, { force: true });
     // Never in place: a reader, or a crash, sees the old file or the new one.
     const half = `${path}.${process.pid}.tmp`;
     const file = await open(half, "w", 0o600);
     try {
-      await file.writeFile(JSON.stringify({ format: FORMAT, lists }));
+      await file.writeFile(JSON.stringify({ format: FORMAT_VERSION, lists }));
       await file.sync();
     } finally {
       await file.close();
@@ -175,13 +174,13 @@ class LiveLists implements Lists {
     return rename(half, path);
   }
 
-  #problem(words: string): void {
-    this.problems.push(words);
-    if (this.problems.length > MOST_PROBLEMS) this.problems.shift();
+  #reportError(words: string): void {
+    this.errors.push(words);
+    if (this.errors.length > MAX_ERRORS) this.errors.shift();
   }
 }
 
 /** A provider's name is the operator's; a file's name must not lead anywhere. */
-const fileOf = (provider: string): string =>
+const fileNameOf = (provider: string): string =>
   `${encodeURIComponent(provider).replaceAll(".", "%2E")}.json`;
-const providerOf = (file: string): string => decodeURIComponent(file.slice(0, -".json".length));
+const providerOfFile = (file: string): string => decodeURIComponent(file.slice(0, -".json".length));

@@ -1,4 +1,4 @@
-import { chatWork } from "../model/chat-work.ts";
+import { chatOperation } from "../model/chat-work.ts";
 import type { ModelInfo, Price } from "../model/facts.ts";
 import type { Opt } from "../model/values.ts";
 import { FREE } from "../money/price.ts";
@@ -11,7 +11,7 @@ export interface FactSource {
   /** Whose list. */
   credential?: Opt<string>;
   /** The model whose price this is. */
-  as?: Opt<string>;
+  pricedAs?: Opt<string>;
 }
 
 /** Field → the source that says so. Of what is a set of facts itself, each fact: "limits.context". */
@@ -23,49 +23,56 @@ export type StatedFacts = Partial<Omit<ModelInfo, "price">> & {
 };
 
 export interface FactLayer extends FactSource {
-  said: StatedFacts;
+  facts: StatedFacts;
 }
 
 /** Taken whole: half a price from one list and half from another is no price, and a promise goes with its evidence. */
-const WHOLE = ["name", "protocols", "refuses", "data", "released", "retires"] as const;
+const ATOMIC_FIELDS = [
+  "name",
+  "protocols",
+  "rejectedFields",
+  "dataPolicy",
+  "released",
+  "retires",
+] as const;
 /** Sets of facts, each fact by itself. */
-const SETS = ["can", "limits", "image"] as const;
+const NESTED_FIELDS = ["can", "limits", "image"] as const;
 
 /**
  * What is known of one model. Layers stand strongest first, and a fact is taken from the first layer that states it.
  * The law: a weaker layer never changes what a stronger one says, and what no layer says stays absent.
  */
-export function merge(
+export function mergeFacts(
   model: string,
   layers: readonly FactLayer[],
 ): { info: ModelInfo; sources: FactSources } {
-  const info: Record<string, unknown> = { model, kind: chatWork.kind };
+  const info: Record<string, unknown> = { model, operation: chatOperation.name };
   const sources: Record<string, FactSource> = {};
   const note = (field: string, { from, at, credential }: FactLayer) => {
     sources[field] = { from, at, ...(credential !== undefined && { credential }) };
   };
-  const kind = kindOf(layers);
+  const kind = operationLayerOf(layers);
   if (kind) {
-    info["kind"] = kind.said.kind;
-    note("kind", kind);
+    info["operation"] = kind.facts.operation;
+    note("operation", kind);
   }
-  for (const field of WHOLE) {
-    const layer = layers.find((l) => l.said[field] !== undefined);
+  for (const field of ATOMIC_FIELDS) {
+    const layer = layers.find((l) => l.facts[field] !== undefined);
     if (!layer) continue;
-    info[field] = layer.said[field];
+    info[field] = layer.facts[field];
     note(field, layer);
   }
-  const priced = layers.find((l) => l.said.price !== undefined || l.said.pricedAs !== undefined);
+  const priced = layers.find((l) => l.facts.price !== undefined || l.facts.pricedAs !== undefined);
   if (priced) {
-    const { price, pricedAs } = priced.said;
+    const { price, pricedAs } = priced.facts;
     if (price !== undefined) info["price"] = price === "free" ? FREE : price;
     if (pricedAs !== undefined) info["pricedAs"] = pricedAs;
     note("price", priced);
   }
-  for (const set of SETS) {
+  for (const set of NESTED_FIELDS) {
     const facts: Record<string, unknown> = {};
     for (const layer of layers.toReversed())
-      for (const [fact, value] of Object.entries(layer.said[set] ?? {})) {
+      for (const [fact, value] of Object.entries(layer.facts[set] ?? {})) {
         if (value === undefined) continue;
         facts[fact] = value;
         note(`${set}.${fact}`, layer);
@@ -79,10 +86,12 @@ export function merge(
  * "chat" is also what a list says that does not tell kinds apart, so below the operator's word any other kind counts for
  * more, whichever layer says it.
  */
-function kindOf(layers: readonly FactLayer[]): FactLayer | undefined {
+function operationLayerOf(layers: readonly FactLayer[]): FactLayer | undefined {
   return (
-    layers.find((l) => l.from === "operator" && l.said.kind !== undefined) ??
-    layers.find((l) => l.said.kind !== undefined && l.said.kind !== chatWork.kind) ??
-    layers.find((l) => l.said.kind !== undefined)
+    layers.find((l) => l.from === "operator" && l.facts.operation !== undefined) ??
+    layers.find(
+      (l) => l.facts.operation !== undefined && l.facts.operation !== chatOperation.name,
+    ) ??
+    layers.find((l) => l.facts.operation !== undefined)
   );
 }

@@ -2,7 +2,7 @@
 // Its law: worse information never turns a refusal into acceptance, and unknown never passes.
 import type { DataPolicy, EffectivePolicy, Feature, Privacy, Retention } from "../model/facts.ts";
 
-export interface PolicyFacts {
+export interface PolicyInputs {
   provider: DataPolicy | undefined;
   endpoint?: Partial<DataPolicy> | undefined;
   model?: Partial<DataPolicy> | undefined;
@@ -23,28 +23,31 @@ const ZERO: Retention = { kind: "zero" };
 const RETENTION_ORDER = ["zero", "memory", "days", "until_deleted", "unknown"] as const;
 const TRAINS_ORDER = ["no", "opt_out", "unknown", "yes"] as const;
 
-export function effectivePolicy(of: PolicyFacts): EffectivePolicy {
+export function effectivePolicy(of: PolicyInputs): EffectivePolicy {
   const because: string[] = [];
   const levels = [of.provider, of.endpoint, ...(of.exceptions ?? []), of.model]
     .filter((level) => level !== undefined)
-    .map((level) => believed(level, of, because));
-  const word = of.credential;
-  const excluded = word?.declared === false;
+    .map((level) => discountUntrusted(level, of, because));
+  const declaration = of.credential;
+  const excluded = declaration?.declared === false;
   const unavailable = levels.some((l) => l.requires === "unavailable");
-  const declared = word?.declared === true && holdsStill(word.until, of.now);
+  const declared = declaration?.declared === true && isDeclarationValid(declaration.until, of.now);
   const able = !excluded && !unavailable;
 
   let retention: Retention | undefined;
   let trains: DataPolicy["trains"] | undefined;
   let basis = "unknown";
   for (const level of levels) {
-    const lifted = able && !declared && controlled(level, of.protocol);
+    const lifted = able && !declared && isControlSent(level, of.protocol);
     if (level.retention) {
-      retention = worse(retention, lifted ? ZERO : level.retention);
+      retention = worseRetention(retention, lifted ? ZERO : level.retention);
       if (basis !== "control") basis = lifted ? "control" : "published";
     }
     if (level.trains)
-      trains = worseTraining(trains, lifted ? untrained(level.trains) : level.trains);
+      trains = worseTraining(
+        trains,
+        lifted ? trainingUnderZeroRetention(level.trains) : level.trains,
+      );
   }
   retention ??= UNKNOWN;
   trains ??= "unknown";
@@ -56,26 +59,26 @@ export function effectivePolicy(of: PolicyFacts): EffectivePolicy {
   } else if (unavailable) because.push("model_excluded");
   else if (declared) {
     retention = ZERO;
-    trains = untrained(trains);
+    trains = trainingUnderZeroRetention(trains);
     basis = "declared";
-  } else if (word?.declared) because.push("declaration_expired");
+  } else if (declaration?.declared) because.push("declaration_expired");
   else if (levels.some((l) => l.zeroWhen === "credential")) because.push("credential_not_declared");
 
-  const said = levels.flatMap((l) => l.stateful ?? []);
-  const stateful = levels.some((l) => l.stateful) ? [...new Set(said)] : undefined;
-  const keeps = (of.features ?? []).filter((f) => lasts(f, stateful));
+  const statefulFeatures = levels.flatMap((l) => l.stateful ?? []);
+  const stateful = levels.some((l) => l.stateful) ? [...new Set(statefulFeatures)] : undefined;
+  const keeps = (of.features ?? []).filter((f) => isStateful(f, stateful));
   if (keeps.length > 0) {
-    retention = worse(retention, { kind: "until_deleted" });
+    retention = worseRetention(retention, { kind: "until_deleted" });
     because.push(...keeps.map((f) => `feature_stateful:${f}`));
   }
   if (retention.kind === "days") because.push(`retention_days:${retention.days}`);
   else if (retention.kind !== "zero") because.push(`retention_${retention.kind}`);
   if (trains !== "no") because.push(`trains_${trains}`);
-  return { ...merged(levels), stateful, retention, trains, basis, because };
+  return { ...mergeLevels(levels), stateful, retention, trains, basis, reasons: because };
 }
 
 /** What is not a promise is told by the most particular level; what must be sent, by all of them. */
-function merged(levels: readonly Partial<DataPolicy>[]): Partial<DataPolicy> {
+function mergeLevels(levels: readonly Partial<DataPolicy>[]): Partial<DataPolicy> {
   const all: Partial<DataPolicy> = Object.assign({}, ...levels);
   const controls = levels.flatMap((l) => l.controls ?? []);
   const evidence = [...new Set(levels.flatMap((l) => l.evidence ?? []))];
@@ -89,17 +92,17 @@ function merged(levels: readonly Partial<DataPolicy>[]): Partial<DataPolicy> {
 }
 
 /** Zero by what is sent along: only where it is really sent. */
-const controlled = (level: Partial<DataPolicy>, protocol: string | null | undefined): boolean =>
+const isControlSent = (level: Partial<DataPolicy>, protocol: string | null | undefined): boolean =>
   level.zeroWhen === "control" &&
   protocol !== null &&
   (level.controls ?? []).some((c) => c.protocol === undefined || c.protocol === protocol);
 
 /** A provider that keeps nothing learns from nothing; one that says that it does learn is believed. */
-const untrained = (trains: DataPolicy["trains"]): DataPolicy["trains"] =>
+const trainingUnderZeroRetention = (trains: DataPolicy["trains"]): DataPolicy["trains"] =>
   trains === "yes" ? "yes" : "no";
 
 /** State is what lasts. Of tools that run elsewhere and of caches that outlive the day only those are known not to keep that a policy leaves out of its list. */
-export function lasts(feature: Feature, stateful: readonly Feature[] | undefined): boolean {
+export function isStateful(feature: Feature, stateful: readonly Feature[] | undefined): boolean {
   if (feature.startsWith("state.")) return true;
   if (stateful) return stateful.includes(feature);
   return feature.startsWith("hosted.") || feature === "cache.extended";
@@ -116,12 +119,12 @@ export function satisfies(wanted: Privacy, policy: EffectivePolicy): boolean {
 }
 
 /** What a level says, less what is not to be believed: expired claims, and zero without evidence or without trust. */
-function believed(
+function discountUntrusted(
   level: Partial<DataPolicy>,
-  of: PolicyFacts,
+  of: PolicyInputs,
   because: string[],
 ): Partial<DataPolicy> {
-  if (!current(level.expires, of.now)) {
+  if (!isPolicyCurrent(level.expires, of.now)) {
     because.push("policy_expired");
     // What was bad news is not forgotten by getting old.
     const trains = worseTraining(level.trains, "unknown");
@@ -131,13 +134,16 @@ function believed(
     if (level.retention || level.zeroWhen === "control") because.push("policy_untrusted");
     return {
       ...level,
-      ...(level.retention && { retention: worse(level.retention, UNKNOWN) }),
+      ...(level.retention && { retention: worseRetention(level.retention, UNKNOWN) }),
       ...(level.trains && { trains: worseTraining(level.trains, "unknown") }),
       zeroWhen: level.zeroWhen === "control" ? undefined : level.zeroWhen,
     };
   }
   const kind = level.retention?.kind;
-  if ((kind === "zero" || kind === "memory" || level.zeroWhen === "control") && !evident(level)) {
+  if (
+    (kind === "zero" || kind === "memory" || level.zeroWhen === "control") &&
+    !hasEvidenceUrl(level)
+  ) {
     because.push("evidence_missing");
     return { ...level, retention: UNKNOWN, zeroWhen: undefined };
   }
@@ -145,10 +151,10 @@ function believed(
 }
 
 /** A full address, not a mention of one. */
-const evident = (level: Partial<DataPolicy>): boolean =>
+const hasEvidenceUrl = (level: Partial<DataPolicy>): boolean =>
   (level.evidence ?? []).some((e) => /^https:\/\/[^/]+\/.+/.test(e) || e.startsWith("in-process:"));
 
-function worse(a: Retention | undefined, b: Retention): Retention {
+function worseRetention(a: Retention | undefined, b: Retention): Retention {
   if (!a) return b;
   const rank = (r: Retention) => RETENTION_ORDER.indexOf(r.kind);
   if (rank(a) < 0 || rank(b) < 0) return UNKNOWN;
@@ -167,12 +173,12 @@ const worseTraining = (
 };
 
 /** A last day is a whole one. */
-const holdsStill = (until: string | undefined, now: number): boolean =>
+const isDeclarationValid = (until: string | undefined, now: number): boolean =>
   until === undefined || Date.parse(until) + (/^\d{4}-\d\d-\d\d$/.test(until) ? DAY_MS : 0) > now;
 
 const DAY_MS = 86_400_000;
 
 /** A date that cannot be read has passed. */
-function current(until: string | undefined, now: number): boolean {
+function isPolicyCurrent(until: string | undefined, now: number): boolean {
   return until === undefined || Date.parse(until) > now;
 }

@@ -4,75 +4,76 @@ import { UNITS } from "../model/usage.ts";
 import { parseDecimal } from "../money/decimal.ts";
 
 /** More is not a list of models. */
-const MOST = 20_000;
+const MAX_MODELS = 20_000;
 /** What can stand behind the slash of a model id; a name that no request can carry is left out. */
-const NAME = /^[!#-~]{1,255}$/;
-const DATE = /^\d{4}-\d\d-\d\d/;
+const MODEL_NAME = /^[!#-~]{1,255}$/;
+const DATE_PREFIX = /^\d{4}-\d\d-\d\d/;
 
 /**
  * A list of models as we trust it: only fields we know, each of its type. What a provider's code made of an upstream's
  * answer comes through here, and what was kept on disk. One entry that cannot be read refuses the whole, so that a
  * list which is garbage never stands in for a good one.
  */
-export function readList(value: unknown): readonly ModelInfo[] {
-  if (!Array.isArray(value)) return refuse("it is not a list");
-  if (value.length > MOST) return refuse(`it has ${value.length} entries, more than ${MOST}`);
+export function parseModelList(value: unknown): readonly ModelInfo[] {
+  if (!Array.isArray(value)) return rejectList("it is not a list");
+  if (value.length > MAX_MODELS)
+    return rejectList(`it has ${value.length} entries, more than ${MAX_MODELS}`);
   const models = new Map<string, ModelInfo>();
   value.forEach((entry, i) => {
     const where = `entry ${i + 1}`;
-    if (!isObject(entry)) return refuse(`${where} is not an object`);
+    if (!isObject(entry)) return rejectList(`${where} is not an object`);
     const { model } = entry;
-    if (typeof model !== "string" || model === "") return refuse(`${where} has no model name`);
-    if (NAME.test(model) && !models.has(model)) models.set(model, readEntry(entry, model));
+    if (typeof model !== "string" || model === "") return rejectList(`${where} has no model name`);
+    if (MODEL_NAME.test(model) && !models.has(model)) models.set(model, parseModel(entry, model));
     return undefined;
   });
   return [...models.values()];
 }
 
-function readEntry(entry: Record<string, unknown>, model: string): ModelInfo {
+function parseModel(entry: Record<string, unknown>, model: string): ModelInfo {
   const info: Record<string, unknown> = { model };
-  for (const [field, fits] of Object.entries(FIELDS)) {
+  for (const [field, fits] of Object.entries(FIELD_CHECKS)) {
     const value = entry[field];
     if (value === undefined || value === null) continue;
-    if (!fits(value)) return refuse(`the ${field} of ${model} cannot be read`);
+    if (!fits(value)) return rejectList(`the ${field} of ${model} cannot be read`);
     info[field] = value;
   }
-  if (info["kind"] === undefined) return refuse(`${model} has no kind`);
+  if (info["kind"] === undefined) return rejectList(`${model} has no kind`);
   return info as unknown as ModelInfo;
 }
 
-type Fits = (value: unknown) => boolean;
+type Check = (value: unknown) => boolean;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-const text: Fits = (v) => typeof v === "string" && v.length <= 1_000;
-const date: Fits = (v) => typeof v === "string" && v.length <= 40 && DATE.test(v);
-const yes: Fits = (v) => typeof v === "boolean";
-const count: Fits = (v) => typeof v === "number" && Number.isFinite(v) && v >= 0;
-const oneOf =
-  (...words: readonly unknown[]): Fits =>
+const isText: Check = (v) => typeof v === "string" && v.length <= 1_000;
+const isDateText: Check = (v) => typeof v === "string" && v.length <= 40 && DATE_PREFIX.test(v);
+const isBoolean: Check = (v) => typeof v === "boolean";
+const isCount: Check = (v) => typeof v === "number" && Number.isFinite(v) && v >= 0;
+const isOneOf =
+  (...words: readonly unknown[]): Check =>
   (v) =>
     words.includes(v);
-const listOf =
-  (fits: Fits): Fits =>
+const isListOf =
+  (fits: Check): Check =>
   (v) =>
     Array.isArray(v) && v.length <= 1_000 && v.every(fits);
-const mapOf =
-  (fits: Fits): Fits =>
+const isMapOf =
+  (fits: Check): Check =>
   (v) =>
     isObject(v) &&
     Object.keys(v).length <= 1_000 &&
     Object.values(v).every((x) => x === undefined || fits(x));
-const shape =
-  (fields: { readonly [field: string]: Fits }, ...required: readonly string[]): Fits =>
+const isShape =
+  (fields: { readonly [field: string]: Check }, ...required: readonly string[]): Check =>
   (v) =>
     isObject(v) &&
     required.every((field) => v[field] !== undefined) &&
     Object.entries(v).every(([field, x]) => x === undefined || (fields[field]?.(x) ?? false));
 
 /** What money can calculate with: a decimal that is exact in so many places. */
-const decimal =
-  (places: number): Fits =>
+const isDecimal =
+  (places: number): Check =>
   (v) => {
     if (typeof v !== "string" || v.length > 30) return false;
     try {
@@ -81,54 +82,54 @@ const decimal =
       return false;
     }
   };
-const line = shape(
+const isPriceLine = isShape(
   {
-    unit: oneOf(...UNITS),
-    usd: decimal(6),
-    per: oneOf(1, 1_000_000),
-    variant: shape({ quality: text, size: text, first: yes }),
+    unit: isOneOf(...UNITS),
+    usd: isDecimal(6),
+    per: isOneOf(1, 1_000_000),
+    variant: isShape({ quality: isText, size: isText, first: isBoolean }),
   },
   "unit",
   "usd",
   "per",
 );
-const price: Fits = shape(
+const isPrice: Check = isShape(
   {
-    lines: listOf(line),
-    over: listOf(shape({ input: count, lines: listOf(line) }, "input", "lines")),
-    tiers: mapOf(listOf(line)),
-    multipliers: listOf(shape({ when: mapOf(text), by: decimal(9) }, "when", "by")),
-    from: date,
-    until: date,
-    hours: shape({ from: text, to: text, days: listOf(count) }, "from", "to"),
-    otherwise: (v) => price(v),
+    lines: isListOf(isPriceLine),
+    over: isListOf(isShape({ input: isCount, lines: isListOf(isPriceLine) }, "input", "lines")),
+    tiers: isMapOf(isListOf(isPriceLine)),
+    multipliers: isListOf(isShape({ when: isMapOf(isText), by: isDecimal(9) }, "when", "by")),
+    from: isDateText,
+    until: isDateText,
+    hours: isShape({ from: isText, to: isText, days: isListOf(isCount) }, "from", "to"),
+    otherwise: (v) => isPrice(v),
   },
   "lines",
 );
 
 /** A kind, as packages name them. */
-const KIND = /^[a-z][a-z0-9_-]{0,31}$/;
+const OPERATION_NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 
-const FIELDS: { readonly [field in Exclude<keyof ModelInfo, "model">]: Fits } = {
+const FIELD_CHECKS: { readonly [field in Exclude<keyof ModelInfo, "model">]: Check } = {
   // Which of them are known depends on what is mounted.
-  kind: (v) => typeof v === "string" && KIND.test(v),
-  name: text,
-  protocols: listOf(text),
-  can: mapOf(yes),
-  refuses: listOf(text),
-  price,
-  pricedAs: text,
-  data: isObject,
-  limits: mapOf(count),
-  image: shape({
-    sizes: listOf(text),
-    sides: shape({ min: count, max: count, step: count }, "min", "max"),
-    qualities: listOf(text),
-    formats: listOf(text),
+  operation: (v) => typeof v === "string" && OPERATION_NAME.test(v),
+  name: isText,
+  protocols: isListOf(isText),
+  can: isMapOf(isBoolean),
+  rejectedFields: isListOf(isText),
+  price: isPrice,
+  pricedAs: isText,
+  dataPolicy: isObject,
+  limits: isMapOf(isCount),
+  image: isShape({
+    sizes: isListOf(isText),
+    sides: isShape({ min: isCount, max: isCount, step: isCount }, "min", "max"),
+    qualities: isListOf(isText),
+    formats: isListOf(isText),
   }),
-  released: date,
-  retires: date,
+  released: isDateText,
+  retires: isDateText,
 };
 
-const refuse = (why: string): never =>
+const rejectList = (why: string): never =>
   fail("upstream", `The list of models is not usable: ${why}.`, { code: "bad_model_list" });

@@ -1,14 +1,14 @@
 // When live lists are asked for: at once when a line is new, then now and again, sooner after a failure, never twice at
 // the same time, never on the way of a request. What asking means is handed in; the clock may be too.
 import { wallClock } from "../lib/wall-clock.ts";
-import { sayable } from "../model/error.ts";
-import type { Lists } from "./lists.ts";
+import { publicErrorText } from "../model/error.ts";
+import type { ModelLists } from "./lists.ts";
 
 /** One credential of one provider, and how to ask for its list. */
 export interface ListSource {
   readonly provider: string;
   readonly credential: string;
-  models(signal: AbortSignal): Promise<unknown>;
+  fetchModels(signal: AbortSignal): Promise<unknown>;
 }
 
 /** Plain data, for `tollgate status`. Times are Unix milliseconds. */
@@ -16,34 +16,34 @@ export interface ListStatus {
   readonly provider: string;
   readonly credential: string;
   /** Models in the list that is in force; undefined: never heard. */
-  readonly count: number | undefined;
+  readonly modelCount: number | undefined;
   /** When upstream last said so, this process or an earlier one. */
-  readonly lastOk: number | undefined;
+  readonly lastSuccessAt: number | undefined;
   readonly ageMs: number | undefined;
   /** Since the last success. */
   readonly failures: number;
   readonly lastError: { readonly at: number; readonly message: string } | undefined;
-  readonly nextAt: number | undefined;
+  readonly nextRefreshAt: number | undefined;
 }
 
 /** For people and logs: moments as dates. */
-export const datedLine = ({ lastOk, lastError, nextAt, ...line }: ListStatus) => ({
+export const withIsoDates = ({ lastSuccessAt, lastError, nextRefreshAt, ...line }: ListStatus) => ({
   ...line,
-  lastOk: dateOf(lastOk),
-  lastError: lastError && { ...lastError, at: dateOf(lastError.at) },
-  nextAt: dateOf(nextAt),
+  lastOk: isoDateOf(lastSuccessAt),
+  lastError: lastError && { ...lastError, at: isoDateOf(lastError.at) },
+  nextAt: isoDateOf(nextRefreshAt),
 });
-const dateOf = (at: number | undefined): string | undefined =>
+const isoDateOf = (at: number | undefined): string | undefined =>
   at === undefined ? undefined : new Date(at).toISOString();
 
-export interface Refresh extends Disposable {
+export interface ListRefresher extends Disposable {
   /**
    * These lines from now on, at this pace. One that was there before keeps its rhythm unless that is too slow now; one
    * that is not here any more is let go.
    */
   follow(lines: readonly ListSource[], everyMs?: number): void;
   /** Asks now, all or one provider's; resolves when all have answered or failed. */
-  now(provider?: string): Promise<void>;
+  refreshNow(provider?: string): Promise<void>;
   status(): readonly ListStatus[];
 }
 
@@ -54,18 +54,18 @@ export interface Clock {
   random(): number;
 }
 
-export interface RefreshPace {
+export interface RefreshTimes {
   everyMs: number;
   deadlineMs: number;
 }
 
-const PACE: RefreshPace = { everyMs: 10 * 60_000, deadlineMs: 30_000 };
+const DEFAULT_TIMES: RefreshTimes = { everyMs: 10 * 60_000, deadlineMs: 30_000 };
 /** A quick pace has a quick deadline too, but none shorter than this. */
-const LEAST_MS = 1_000;
+const MIN_DEADLINE_MS = 1_000;
 /** After a first failure; doubles with each one more, up to the usual pace. */
-const AGAIN_MS = 5_000;
+const FIRST_RETRY_MS = 5_000;
 
-const CLOCK: Clock = {
+const SYSTEM_CLOCK: Clock = {
   now: wallClock,
   random: Math.random,
   after(ms, call) {
@@ -78,188 +78,193 @@ const CLOCK: Clock = {
  * How long to wait. Jitter, so that many gateways, or many lines of one, do not ask in step: ±10 % of the usual pace,
  * between half and all of a pause after failures.
  */
-export function pause(failures: number, everyMs: number, random: number): number {
+export function refreshDelay(failures: number, everyMs: number, random: number): number {
   if (failures === 0) return everyMs * (0.9 + 0.2 * random);
-  const backoff = Math.min(everyMs, AGAIN_MS * 2 ** Math.min(failures - 1, 30));
+  const backoff = Math.min(everyMs, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 30));
   return backoff * (0.5 + 0.5 * random);
 }
 
-interface WatchedList {
-  line: ListSource;
+interface TrackedList {
+  source: ListSource;
   failures: number;
   lastError: { at: number; message: string } | undefined;
   nextAt: number | undefined;
   cancel: () => void;
-  asking: Promise<void> | undefined;
-  stop: AbortController;
+  refreshing: Promise<void> | undefined;
+  abort: AbortController;
 }
 
-export interface RefreshOptions {
-  readonly pace?: Partial<RefreshPace>;
+export interface RefresherOptions {
+  readonly times?: Partial<RefreshTimes>;
   readonly clock?: Clock;
   /** A line fails that did not, or works again. */
-  readonly tell?: (status: ListStatus, error?: unknown) => void;
+  readonly onStatusChange?: (status: ListStatus, error?: unknown) => void;
 }
 
-export const createRefresh = (lists: Lists, options: RefreshOptions = {}): Refresh =>
-  new ListRefresh(lists, options);
+export const createListRefresher = (
+  lists: ModelLists,
+  options: RefresherOptions = {},
+): ListRefresher => new PeriodicListRefresher(lists, options);
 
-class ListRefresh implements Refresh {
-  readonly #lists: Lists;
+class PeriodicListRefresher implements ListRefresher {
+  readonly #lists: ModelLists;
   readonly #clock: Clock;
-  readonly #tell: RefreshOptions["tell"];
+  readonly #onStatusChange: RefresherOptions["onStatusChange"];
   readonly #deadlineMs: number;
   #everyMs: number;
-  #followed = new Map<string, WatchedList>();
+  #tracked = new Map<string, TrackedList>();
 
-  constructor(lists: Lists, { pace, clock = CLOCK, tell }: RefreshOptions) {
+  constructor(
+    lists: ModelLists,
+    { times, clock = SYSTEM_CLOCK, onStatusChange }: RefresherOptions,
+  ) {
     this.#lists = lists;
     this.#clock = clock;
-    this.#tell = tell;
-    ({ everyMs: this.#everyMs, deadlineMs: this.#deadlineMs } = { ...PACE, ...pace });
+    this.#onStatusChange = onStatusChange;
+    ({ everyMs: this.#everyMs, deadlineMs: this.#deadlineMs } = { ...DEFAULT_TIMES, ...times });
   }
 
   follow(lines: readonly ListSource[], everyMs: number = this.#everyMs): void {
-    const before = this.#followed;
+    const before = this.#tracked;
     const quicker = everyMs < this.#everyMs;
     this.#everyMs = everyMs;
-    this.#followed = new Map();
+    this.#tracked = new Map();
     for (const line of lines) {
       const key = JSON.stringify([line.provider, line.credential]);
       const known = before.get(key);
       before.delete(key);
-      this.#followed.set(key, known ?? newLine(line));
-      if (known) this.#goOn(known, line, quicker);
-      else void this.#ask(this.#followed.get(key)!);
+      this.#tracked.set(key, known ?? createTracked(line));
+      if (known) this.#reschedule(known, line, quicker);
+      else void this.#refresh(this.#tracked.get(key)!);
     }
     for (const f of before.values()) release(f);
     const byProvider = Map.groupBy(lines, ({ provider }) => provider);
     for (const [provider, mine] of byProvider)
-      this.#lists.keep(
+      this.#lists.retainCredentials(
         provider,
         mine.map(({ credential }) => credential),
       );
   }
 
-  async now(provider?: string): Promise<void> {
-    const wanted = [...this.#followed.values()].filter(
-      (f) => provider === undefined || f.line.provider === provider,
+  async refreshNow(provider?: string): Promise<void> {
+    const wanted = [...this.#tracked.values()].filter(
+      (f) => provider === undefined || f.source.provider === provider,
     );
-    await Promise.all(wanted.map((f) => this.#ask(f)));
+    await Promise.all(wanted.map((f) => this.#refresh(f)));
   }
 
   status(): readonly ListStatus[] {
-    return [...this.#followed.values()].map((f) => this.#statusOf(f));
+    return [...this.#tracked.values()].map((f) => this.#statusOf(f));
   }
 
   [Symbol.dispose](): void {
-    for (const f of this.#followed.values()) release(f);
-    this.#followed = new Map();
+    for (const f of this.#tracked.values()) release(f);
+    this.#tracked = new Map();
   }
 
   /** At its own rhythm, unless that is too slow now. */
-  #goOn(f: WatchedList, line: ListSource, quicker: boolean): void {
-    f.line = line;
+  #reschedule(f: TrackedList, line: ListSource, quicker: boolean): void {
+    f.source = line;
     if (quicker && f.nextAt !== undefined)
-      this.#plan(f, Math.min(f.nextAt - this.#clock.now(), this.#pause(f)));
+      this.#schedule(f, Math.min(f.nextAt - this.#clock.now(), this.#delayOf(f)));
   }
 
-  #plan(f: WatchedList, ms: number): void {
+  #schedule(f: TrackedList, ms: number): void {
     f.cancel();
     f.nextAt = this.#clock.now() + ms;
-    f.cancel = this.#clock.after(ms, () => void this.#ask(f));
+    f.cancel = this.#clock.after(ms, () => void this.#refresh(f));
   }
 
-  #pause({ failures }: WatchedList): number {
-    return pause(failures, this.#everyMs, this.#clock.random());
+  #delayOf({ failures }: TrackedList): number {
+    return refreshDelay(failures, this.#everyMs, this.#clock.random());
   }
 
-  #ask(f: WatchedList): Promise<void> {
+  #refresh(f: TrackedList): Promise<void> {
     f.cancel();
     f.nextAt = undefined;
-    return (f.asking ??= this.#asked(f).finally(() => (f.asking = undefined)));
+    return (f.refreshing ??= this.#fetchAndUpdate(f).finally(() => (f.refreshing = undefined)));
   }
 
-  async #asked(f: WatchedList): Promise<void> {
-    const { provider, credential } = f.line;
+  async #fetchAndUpdate(f: TrackedList): Promise<void> {
+    const { provider, credential } = f.source;
     const failing = f.failures > 0;
-    const deadlineMs = Math.min(this.#deadlineMs, Math.max(this.#everyMs, LEAST_MS));
+    const deadlineMs = Math.min(this.#deadlineMs, Math.max(this.#everyMs, MIN_DEADLINE_MS));
     let broken: unknown;
     try {
-      const models = await within(f, this.#clock, deadlineMs);
-      if (f.stop.signal.aborted) return;
-      this.#lists.replace(provider, credential, models, this.#clock.now());
+      const models = await withDeadline(f, this.#clock, deadlineMs);
+      if (f.abort.signal.aborted) return;
+      this.#lists.update(provider, credential, models, this.#clock.now());
       f.failures = 0;
       f.lastError = undefined;
     } catch (error) {
-      if (f.stop.signal.aborted) return;
+      if (f.abort.signal.aborted) return;
       f.failures++;
       broken = error;
-      f.lastError = { at: this.#clock.now(), message: wordsOf(error) };
+      f.lastError = { at: this.#clock.now(), message: errorTextOf(error) };
     }
-    this.#plan(f, this.#pause(f));
-    if (f.failures > 0 !== failing) this.#tell?.(this.#statusOf(f), broken);
+    this.#schedule(f, this.#delayOf(f));
+    if (f.failures > 0 !== failing) this.#onStatusChange?.(this.#statusOf(f), broken);
   }
 
   #statusOf({
-    line: { provider, credential },
+    source: { provider, credential },
     failures,
     lastError,
     nextAt,
-  }: WatchedList): ListStatus {
-    const heard = this.#lists.of(provider)?.find((h) => h.credential === credential);
+  }: TrackedList): ListStatus {
+    const list = this.#lists.of(provider)?.find((h) => h.credential === credential);
     return {
       provider,
       credential,
-      count: heard?.models.length,
-      lastOk: heard?.at,
-      ageMs: heard && Math.max(0, this.#clock.now() - heard.at),
+      modelCount: list?.models.length,
+      lastSuccessAt: list?.at,
+      ageMs: list && Math.max(0, this.#clock.now() - list.at),
       failures,
       lastError,
-      nextAt,
+      nextRefreshAt: nextAt,
     };
   }
 }
 
-const newLine = (line: ListSource): WatchedList => ({
-  line,
+const createTracked = (line: ListSource): TrackedList => ({
+  source: line,
   failures: 0,
   lastError: undefined,
   nextAt: undefined,
   cancel: () => {},
-  asking: undefined,
-  stop: new AbortController(),
+  refreshing: undefined,
+  abort: new AbortController(),
 });
 
-function release({ cancel, stop }: WatchedList): void {
+function release({ cancel, abort }: TrackedList): void {
   cancel();
-  stop.abort();
+  abort.abort();
 }
 
 /** The deadline holds even for code that does not listen to its signal. */
-function within(f: WatchedList, clock: Clock, deadlineMs: number): Promise<unknown> {
-  const { stop, line } = f;
-  const late = new AbortController();
+function withDeadline(f: TrackedList, clock: Clock, deadlineMs: number): Promise<unknown> {
+  const { abort, source } = f;
+  const timeout = new AbortController();
   return new Promise((resolve, reject) => {
     const cancel = clock.after(deadlineMs, () => {
-      late.abort();
+      timeout.abort();
       reject(new Error(`no answer within ${deadlineMs / 1000} s`));
     });
-    const over = () => reject(new Error("the gateway let go of it"));
-    stop.signal.addEventListener("abort", over, { once: true });
+    const onAbort = () => reject(new Error("the gateway let go of it"));
+    abort.signal.addEventListener("abort", onAbort, { once: true });
     Promise.resolve()
-      .then(() => line.models(AbortSignal.any([stop.signal, late.signal])))
+      .then(() => source.fetchModels(AbortSignal.any([abort.signal, timeout.signal])))
       .then(resolve, reject)
       .finally(() => {
         cancel();
-        stop.signal.removeEventListener("abort", over);
+        abort.signal.removeEventListener("abort", onAbort);
       });
   });
 }
 
 /** The engine's own words say nothing to an operator; they go to the log, with the place that they come from. */
-const wordsOf = (error: unknown): string =>
-  sayable(
+const errorTextOf = (error: unknown): string =>
+  publicErrorText(
     error,
     "the plugin could not read the answer, which is its mistake; the log says where",
   ).slice(0, 500);

@@ -2,47 +2,47 @@ import { BoundedMap } from "../lib/bounded-map.ts";
 import type { HeadersOut } from "../model/values.ts";
 
 /** How a provider's code reaches its upstream: the contract's Line has it. */
-export type Fetch = (
+export type ProviderFetch = (
   url: string | URL,
   init?: { method?: string; headers?: HeadersOut; body?: string | Buffer; signal?: AbortSignal },
 ) => Promise<Response>;
 
 /** Answers are remembered by address. */
-const MOST_KEPT = 8;
+const MAX_CACHED = 8;
 
-interface TaggedAnswer {
+interface CachedResponse {
   etag: string;
   body: ArrayBuffer;
-  mime: string;
+  contentType: string;
 }
 
 /**
  * A memory for one line. Each time the line is asked, its fetch of the day goes through it and asks only for what is
  * new: an answer with an ETag is remembered, and given again when upstream says that it has not changed.
  */
-export function revalidating(): (fetch: Fetch) => Fetch {
-  const kept = new BoundedMap<string, TaggedAnswer>(MOST_KEPT);
+export function createConditionalFetch(): (fetch: ProviderFetch) => ProviderFetch {
+  const cache = new BoundedMap<string, CachedResponse>(MAX_CACHED);
   return (fetch) => async (url, init) => {
     const method = init?.method ?? "GET";
     const key = String(url);
-    const known = method === "GET" ? kept.get(key) : undefined;
+    const known = method === "GET" ? cache.get(key) : undefined;
     const answer = await fetch(
       url,
       known ? { ...init, headers: { ...init?.headers, "if-none-match": known.etag } } : init,
     );
     if (known && answer.status === 304) {
       await answer.body?.cancel();
-      return again(known);
+      return toResponse(known);
     }
-    kept.delete(key);
+    cache.delete(key);
     const etag = answer.headers.get("etag");
     if (method !== "GET" || answer.status !== 200 || etag === null) return answer;
     const body = await answer.arrayBuffer();
-    const now = { etag, body, mime: answer.headers.get("content-type") ?? "" };
-    kept.set(key, now);
-    return again(now);
+    const now = { etag, body, contentType: answer.headers.get("content-type") ?? "" };
+    cache.set(key, now);
+    return toResponse(now);
   };
 }
 
-const again = ({ body, mime, etag }: TaggedAnswer): Response =>
-  new Response(body, { status: 200, headers: { "content-type": mime, etag } });
+const toResponse = ({ body, contentType, etag }: CachedResponse): Response =>
+  new Response(body, { status: 200, headers: { "content-type": contentType, etag } });

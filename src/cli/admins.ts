@@ -1,16 +1,32 @@
 import { ROLES } from "../config/admin.ts";
 import type { ShownAdmin } from "../gateway/control/admin-commands.ts";
-import { COMMANDS } from "../gateway/control/table.ts";
+import { COMMAND_SPECS } from "../gateway/control/table.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { fail } from "../model/error.ts";
-import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
-import { expiryOf } from "./expiry.ts";
-import { storeDoor } from "./store.ts";
-import { clean, columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  createCommandGroup,
+  type Subcommand,
+  GATEWAY_OPTIONS,
+} from "./command.ts";
+import { parseExpiry } from "./expiry.ts";
+import { openStoreAccess } from "./store.ts";
+import {
+  sanitize,
+  alignColumns,
+  formatTime,
+  paint,
+  paintRemark,
+  printRemark,
+  print,
+  printJson,
+} from "./terminal.ts";
 
-const WHERE = "In the running gateway, or in its store while none runs.";
+const WHERE_TEXT = "In the running gateway, or in its store while none runs.";
 
-interface AdminAnswer {
+interface AdminResponse {
   readonly secret?: string;
   readonly admin?: ShownAdmin;
   readonly admins?: readonly ShownAdmin[];
@@ -25,35 +41,35 @@ interface AdminAnswer {
   } | null;
 }
 
-const part = (
+const createSubcommand = (
   does: "create" | "list" | "end",
-  of: Omit<Part, "run" | "summary" | "words">,
+  of: Omit<Subcommand, "run" | "summary" | "positionals">,
   input: (given: CliInput) => JsonObject,
-): Part => ({
+): Subcommand => ({
   ...of,
-  summary: COMMANDS[`admins.${does}`].summary,
-  words: does === "list" ? { least: 0, most: 0 } : { least: 1, most: 1 },
+  summary: COMMAND_SPECS[`admins.${does}`].summary,
+  positionals: does === "list" ? { least: 0, most: 0 } : { least: 1, most: 1 },
   async run(given) {
     const asked = input(given);
-    await using door = await storeDoor(given);
-    const answer: Json = await door.ask(`admins.${does}`, asked);
-    if (given.json) sayJson(answer);
-    else tell(answer as unknown as AdminAnswer);
-    return EXIT.fine;
+    await using door = await openStoreAccess(given);
+    const answer: Json = await door.run(`admins.${does}`, asked);
+    if (given.json) printJson(answer);
+    else printAdmins(answer as unknown as AdminResponse);
+    return EXIT_CODES.ok;
   },
 });
 
-const parts: Readonly<Record<string, Part>> = {
-  create: part(
+const subcommands: Readonly<Record<string, Subcommand>> = {
+  create: createSubcommand(
     "create",
     {
       usage: "admins create <name> --role <role> [options]",
-      about: `Makes a token for the admin listener and prints it: once, for it is kept nowhere. It opens no model. ${WHERE}`,
+      description: `Makes a token for the admin listener and prints it: once, for it is kept nowhere. It opens no model. ${WHERE_TEXT}`,
       options: {
-        role: { value: "role", about: `what its holder may do: ${ROLES.join(", ")}` },
-        account: { value: "name", about: "hold it to this account and those below it" },
-        expires: { value: "when", about: "after 30d, or on 2027-01-31" },
-        ...PLACE,
+        role: { placeholder: "role", description: `what its holder may do: ${ROLES.join(", ")}` },
+        account: { placeholder: "name", description: "hold it to this account and those below it" },
+        expires: { placeholder: "when", description: "after 30d, or on 2027-01-31" },
+        ...GATEWAY_OPTIONS,
       },
       examples: [
         "tollgate admins create anna --role owner",
@@ -61,60 +77,65 @@ const parts: Readonly<Record<string, Part>> = {
       ],
     },
     (given) => ({
-      name: given.words[0],
+      name: given.positionals[0],
       role:
-        given.text("role") ??
+        given.getText("role") ??
         fail("invalid", `Say --role: ${ROLES.join(", ")}.`, { code: "usage" }),
-      account: given.text("account"),
-      expires: given.has("expires") ? expiryOf(given.text("expires")!) : undefined,
+      account: given.getText("account"),
+      expires: given.has("expires") ? parseExpiry(given.getText("expires")!) : undefined,
     }),
   ),
-  list: part(
+  list: createSubcommand(
     "list",
     {
       usage: "admins list [options]",
-      about: `Lists admin tokens with their roles, ended ones too: those of the store, those of gateway.yaml, and the roles of the identity provider's groups. ${WHERE}`,
-      options: PLACE,
+      description: `Lists admin tokens with their roles, ended ones too: those of the store, those of gateway.yaml, and the roles of the identity provider's groups. ${WHERE_TEXT}`,
+      options: GATEWAY_OPTIONS,
       examples: ["tollgate admins list"],
     },
     () => ({}),
   ),
-  end: part(
+  end: createSubcommand(
     "end",
     {
       usage: "admins end <id> [options]",
-      about: `Ends an admin token at once, and the sessions that were begun with it. ${WHERE}`,
-      options: PLACE,
+      description: `Ends an admin token at once, and the sessions that were begun with it. ${WHERE_TEXT}`,
+      options: GATEWAY_OPTIONS,
       examples: ["tollgate admins end anna"],
     },
-    (given) => ({ id: given.words[0] }),
+    (given) => ({ id: given.positionals[0] }),
   ),
 };
 
-export const command: CliCommand = group(
+export const command: CliCommand = createCommandGroup(
   "admins",
   "Makes and ends the tokens of those who may give commands.",
-  parts,
+  subcommands,
 );
 
-function tell({ secret, admin, admins = admin ? [admin] : [], ...file }: AdminAnswer): void {
+function printAdmins({
+  secret,
+  admin,
+  admins = admin ? [admin] : [],
+  ...file
+}: AdminResponse): void {
   if (secret !== undefined) {
-    say(secret);
-    remark(paintRemark("gray", `${admin!.id}: shown this once. Keep it where it is safe.`));
+    print(secret);
+    printRemark(paintRemark("gray", `${admin!.id}: shown this once. Keep it where it is safe.`));
     return;
   }
-  const fixed = fixedRows(file);
+  const fixed = configuredAdminRows(file);
   if (admins.length + fixed.length === 0)
-    return remark("There is none. tollgate admins create <name> makes one.");
-  say(
-    columns([
+    return printRemark("There is none. tollgate admins create <name> makes one.");
+  print(
+    alignColumns([
       ...admins.map(({ id, name, role, account, created, state }) => [
         id,
-        paint("bold", clean(name ?? "")),
+        paint("bold", sanitize(name ?? "")),
         role,
         account ?? "",
         state,
-        paint("gray", moment(created)),
+        paint("gray", formatTime(created)),
       ]),
       ...fixed,
     ]),
@@ -122,10 +143,13 @@ function tell({ secret, admin, admins = admin ? [admin] : [], ...file }: AdminAn
 }
 
 /** Admins that gateway.yaml names. */
-const fixedRows = ({ tokens = [], oidc }: Pick<AdminAnswer, "tokens" | "oidc">): string[][] => [
+const configuredAdminRows = ({
+  tokens = [],
+  oidc,
+}: Pick<AdminResponse, "tokens" | "oidc">): string[][] => [
   ...tokens.map(({ name, role }) => [
     "-",
-    paint("bold", clean(name)),
+    paint("bold", sanitize(name)),
     role,
     "",
     "gateway.yaml",
@@ -133,7 +157,7 @@ const fixedRows = ({ tokens = [], oidc }: Pick<AdminAnswer, "tokens" | "oidc">):
   ]),
   ...(oidc?.roles ?? []).map(({ group, role, account = "" }) => [
     "-",
-    paint("bold", `group ${clean(group)}`),
+    paint("bold", `group ${sanitize(group)}`),
     role,
     account,
     "gateway.yaml",

@@ -2,7 +2,7 @@
 const UNITS = ["B", "KB", "MB", "GB", "TB"] as const;
 
 /** "12.3 MB" */
-export function sizeOf(bytes: number): string {
+export function formatBytes(bytes: number): string {
   let unit = 0;
   let size = bytes;
   while (size >= 1_000 && unit < UNITS.length - 1) {
@@ -13,4 +13,4 @@ export function sizeOf(bytes: number): string {
 }
 
 /** "0.4 s" */
-export const took = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
+export const formatSeconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;

@@ -3,54 +3,57 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { COMMANDS } from "../gateway/control/table.ts";
-import type { BackupMade } from "../gateway/keeping/backup.ts";
+import { COMMAND_SPECS } from "../gateway/control/table.ts";
+import type { BackupResult } from "../gateway/keeping/backup.ts";
 import { fail } from "../model/error.ts";
-import { type CliCommand, EXIT, PLACE } from "./command.ts";
-import { sizeOf, took } from "./amounts.ts";
-import { storeDoor } from "./store.ts";
-import { paintRemark, remark, sayJson } from "./terminal.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "./command.ts";
+import { formatBytes, formatSeconds } from "./amounts.ts";
+import { openStoreAccess } from "./store.ts";
+import { paintRemark, printRemark, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "backup [<file>] [options]",
-  about:
-    `Will ${COMMANDS.backup.summary}: the ledger with keys and limits as of one moment, the key that signs addresses, and the last good ` +
+  description:
+    `Will ${COMMAND_SPECS.backup.summary}: the ledger with keys and limits as of one moment, the key that signs addresses, and the last good ` +
     "lists of models. A running gateway serves on meanwhile. The file is a tar, readable by its owner alone; tollgate restore " +
     "makes a state folder of it.",
   options: {
-    to: { value: "file", about: "the same as <file>; - is standard output" },
-    ...PLACE,
+    to: { placeholder: "file", description: "the same as <file>; - is standard output" },
+    ...GATEWAY_OPTIONS,
   },
-  words: { least: 0, most: 1 },
+  positionals: { least: 0, most: 1 },
   examples: [
     "tollgate backup /backups/monday.tar",
     "tollgate backup --to - | ssh vault 'cat > tollgate.tar'",
   ],
   async run(given) {
-    const named = given.words[0] ?? given.text("to");
-    if (named === undefined || (given.words[0] !== undefined && given.text("to") !== undefined))
+    const named = given.positionals[0] ?? given.getText("to");
+    if (
+      named === undefined ||
+      (given.positionals[0] !== undefined && given.getText("to") !== undefined)
+    )
       return fail("invalid", "Say where to: tollgate backup <file>. See tollgate backup --help.", {
         code: "usage",
       });
-    await using door = await storeDoor(given);
+    await using door = await openStoreAccess(given);
     const ask = async (file: string) =>
-      (await door.ask("backup", { file })) as unknown as BackupMade;
-    const made = named === "-" ? await piped(ask) : await ask(resolve(named));
+      (await door.run("backup", { file })) as unknown as BackupResult;
+    const made = named === "-" ? await backupToStdout(ask) : await ask(resolve(named));
     const { file, bytes, ms, manifest } = made;
     const { head, sums } = manifest;
-    if (given.json && named !== "-") sayJson({ file, bytes, ms, manifest });
+    if (given.json && named !== "-") printJson({ file, bytes, ms, manifest });
     else {
-      remark(
-        `${named === "-" ? "backup" : file}  ${sizeOf(bytes)}, ${took(ms)}, ${sums.calls} calls`,
+      printRemark(
+        `${named === "-" ? "backup" : file}  ${formatBytes(bytes)}, ${formatSeconds(ms)}, ${sums.calls} calls`,
       );
-      if (head) remark(`${paintRemark("gray", "head")}  ${head.hash}`);
+      if (head) printRemark(`${paintRemark("gray", "head")}  ${head.hash}`);
     }
-    return EXIT.fine;
+    return EXIT_CODES.ok;
   },
 };
 
 /** The gateway writes into a folder that is this user's alone; what it wrote goes on from there. */
-async function piped(ask: (file: string) => Promise<BackupMade>): Promise<BackupMade> {
+async function backupToStdout(ask: (file: string) => Promise<BackupResult>): Promise<BackupResult> {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-backup-"));
   try {
     const made = await ask(join(folder, "backup.tar"));

@@ -1,22 +1,22 @@
 // What a person at a terminal sees first: where it is, the key, and a request that answers.
 import type { Gateway } from "../gateway/types.ts";
-import { askControl } from "../gateway/control/asking.ts";
+import { callControl } from "../gateway/control/asking.ts";
 import { isLoopback } from "../lib/egress.ts";
 import { version } from "./loading.ts";
-import { near, sayLeftOut } from "./report.ts";
-import { columns, paint } from "./terminal.ts";
+import { shortPath, formatUnmounted } from "./report.ts";
+import { alignColumns, paint } from "./terminal.ts";
 
 /** `detached`: it does not belong to the terminal, which sends it no Ctrl-C. */
-export async function banner(
+export async function formatBanner(
   gateway: Gateway,
   file: string | undefined,
   detached = false,
 ): Promise<string> {
   const key = gateway.firstKey;
-  const { leftOut } = await gateway.status();
+  const { unmountedProviders } = await gateway.status();
   const facts = [
     ["url", paint("cyan", gateway.url)],
-    ...(await doorOf(gateway)),
+    ...(await consoleOrAdminLine(gateway)),
     key === undefined
       ? ["key", "made before; `tollgate keys create` makes another"]
       : ["key", `${paint("yellow", key)}  shown this once`],
@@ -24,17 +24,17 @@ export async function banner(
       "config",
       file === undefined
         ? "none here: the default, which answers offline; `tollgate init > gateway.yaml` writes one"
-        : near(file),
+        : shortPath(file),
     ],
-    ["state", near(gateway.stateDir)],
-    ...(leftOut.length > 0 ? [["left out", sayLeftOut(leftOut)]] : []),
+    ["state", shortPath(gateway.stateDir)],
+    ...(unmountedProviders.length > 0 ? [["left out", formatUnmounted(unmountedProviders)]] : []),
   ].map(([name, value]) => [paint("gray", name!), value!]);
-  const body = `{"model":"${await someModel(gateway)}","messages":[{"role":"user","content":"Hello"}]}`;
+  const body = `{"model":"${await findDemoModel(gateway)}","messages":[{"role":"user","content":"Hello"}]}`;
   return [
     "",
     `  ${paint("bold", `tollgate ${version}`)}`,
     "",
-    columns(facts, "  "),
+    alignColumns(facts, "  "),
     "",
     `  curl ${gateway.url}/v1/chat/completions \\`,
     `    -H 'authorization: Bearer ${key ?? "<key>"}' -H 'content-type: application/json' \\`,
@@ -46,9 +46,9 @@ export async function banner(
 }
 
 /** The console's link, where it is mounted and this machine alone reaches it; else where operators' programs ask. */
-async function doorOf({ adminUrl, stateDir }: Gateway): Promise<[string, string][]> {
+async function consoleOrAdminLine({ adminUrl, stateDir }: Gateway): Promise<[string, string][]> {
   if (adminUrl === undefined) return [];
-  const ask = (command: string) => askControl(stateDir, command) as Promise<unknown>;
+  const ask = (command: string) => callControl(stateDir, command) as Promise<unknown>;
   const link = async () => {
     if (!URL.canParse(adminUrl) || !isLoopback(hostOf(adminUrl))) return undefined;
     const { plugins } = (await ask("plugins.list")) as { plugins: readonly { id: string }[] };
@@ -63,7 +63,7 @@ async function doorOf({ adminUrl, stateDir }: Gateway): Promise<[string, string]
 const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
 
 /** A model that answers on any machine, if there is one. */
-const someModel = (gateway: Gateway): Promise<string> =>
+const findDemoModel = (gateway: Gateway): Promise<string> =>
   gateway.explain("demo/echo").then(
     ({ candidates }) => (candidates.length > 0 ? "demo/echo" : "<provider>/<model>"),
     () => "<provider>/<model>",

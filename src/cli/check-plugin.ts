@@ -4,39 +4,39 @@ import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { plural } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
-import { type CliCommand, EXIT } from "./command.ts";
-import { judged } from "./check-plugin/judge.ts";
-import { paint, say, sayJson } from "./terminal.ts";
+import { type CliCommand, EXIT_CODES } from "./command.ts";
+import { checkPackage } from "./check-plugin/judge.ts";
+import { paint, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "check-plugin [folder|package] [options]",
-  about:
+  description:
     "Looks at a plugin's package as others will get it: package.json, exports, README, and every law of the contract, with what it reaches " +
     "and what it keeps. Its code is run. Exits with 1 when anything is wrong.",
   options: {
-    write: { about: "write the table of options in its README anew" },
+    write: { description: "write the table of options in its README anew" },
     live: {
-      about:
+      description:
         "ask the provider itself, too: the models under tollgate.live of package.json, with the key from the environment (ACME_API_KEY is api_key of acme). It costs a few tokens",
     },
-    all: { about: "name what is right, too" },
+    all: { description: "name what is right, too" },
   },
-  words: { least: 0, most: 1 },
+  positionals: { least: 0, most: 1 },
   examples: [
     "tollgate check-plugin .",
     "tollgate check-plugin . --live",
     "tollgate check-plugin tollgate-provider-acme --json",
   ],
   async run(given) {
-    const folder = folderOf(given.words[0] ?? ".");
-    const { name, version, plugins, findings } = await judged(folder, {
+    const folder = packageFolder(given.positionals[0] ?? ".");
+    const { name, version, plugins, findings } = await checkPackage(folder, {
       write: given.has("write"),
       live: given.has("live"),
     });
-    const wrong = findings.filter((one) => one.wrong !== undefined);
+    const wrong = findings.filter((one) => one.problem !== undefined);
     const passed = findings.length - wrong.length;
     if (given.json)
-      sayJson({
+      printJson({
         ok: wrong.length === 0,
         name,
         version,
@@ -47,22 +47,22 @@ export const command: CliCommand = {
       });
     else {
       for (const one of given.has("all") ? findings : wrong)
-        say(
-          one.wrong === undefined
+        print(
+          one.problem === undefined
             ? `${paint("green", "ok")}     ${one.check}`
-            : `${paint("red", "wrong")}  ${paint("bold", one.check)}\n       ${one.wrong}`,
+            : `${paint("red", "wrong")}  ${paint("bold", one.check)}\n       ${one.problem}`,
         );
-      if (wrong.length > 0) say();
-      say(
+      if (wrong.length > 0) print();
+      print(
         `${name}@${version} (${plugins.join(", ") || "no plugin"}): ${passed} of ${plural(findings.length, "check")} hold`,
       );
     }
-    return wrong.length === 0 ? EXIT.fine : EXIT.failed;
+    return wrong.length === 0 ? EXIT_CODES.ok : EXIT_CODES.failed;
   },
 };
 
 /** A folder, or a package that is installed here. */
-function folderOf(said: string): string {
+function packageFolder(said: string): string {
   if (existsSync(join(said, "package.json"))) return realpathSync(said);
   const here = pathToFileURL(resolve("package.json"));
   try {

@@ -1,53 +1,64 @@
-import { inFileOrder } from "../config/report.ts";
-import { rehearse } from "../gateway/rehearse.ts";
+import { sortByFileOrder } from "../config/report.ts";
+import { startDryRun } from "../gateway/rehearse.ts";
 import { plural } from "../lib/text.ts";
-import { type CliCommand, CONFIG, EXIT } from "./command.ts";
-import { configFile, load, nameOf, quietLog } from "./loading.ts";
-import { counted, errorsIn, near, reported, sayLeftOut } from "./report.ts";
-import { paint, say, sayJson } from "./terminal.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "./command.ts";
+import { configFile, loadGatewayConfig, configName, quietLog } from "./loading.ts";
+import {
+  summarizeProblems,
+  countErrors,
+  shortPath,
+  formatProblems,
+  formatUnmounted,
+} from "./report.ts";
+import { paint, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "check [options]",
-  about:
+  description:
     "Finds every mistake in gateway.yaml at once: words, values, variables, plugins and their setup. Sends nothing\n" +
     "and starts nothing. Exits with 1 when there are errors.",
   options: {
-    ...CONFIG,
-    "no-setup": { about: "do not set plugins up: for machines without the secrets' services" },
-    strict: { about: "exit with 1 for warnings too" },
+    ...CONFIG_OPTIONS,
+    "no-setup": {
+      description: "do not set plugins up: for machines without the secrets' services",
+    },
+    strict: { description: "exit with 1 for warnings too" },
   },
   examples: ["tollgate check", "tollgate check -c staging.yaml --strict --json"],
   async run(given) {
     const file = configFile(given);
-    const loaded = await load(file);
+    const loaded = await loadGatewayConfig(file);
     // The operator cannot mend the file that ships with the package.
     let problems = loaded.problems.filter((p) => file !== undefined || p.severity !== "note");
     const { config } = loaded;
     if (config && !given.has("no-setup")) {
-      const rehearsed = await rehearse({ loaded, config, ...quietLog() });
+      const rehearsed = await startDryRun({ loaded, config, ...quietLog() });
       const found = "problems" in rehearsed ? rehearsed.problems : rehearsed.warnings;
-      problems = [...inFileOrder([...problems, ...found], loaded.sources)];
+      problems = [...sortByFileOrder([...problems, ...found], loaded.sources)];
       if (!("problems" in rehearsed)) await rehearsed[Symbol.asyncDispose]();
     }
     const bad = problems.some(({ severity }) => given.has("strict") && severity === "warning");
-    const leftOut = [...(config?.unmounted ?? [])].map(([provider, why]) => ({ provider, why }));
-    const ok = errorsIn(problems) === 0 && !bad;
-    if (given.json) sayJson({ ok, file: file ?? null, problems, leftOut });
+    const leftOut = [...(config?.unmountedProviders ?? [])].map(([provider, why]) => ({
+      provider,
+      reason: why,
+    }));
+    const ok = countErrors(problems) === 0 && !bad;
+    if (given.json) printJson({ ok, file: file ?? null, problems, leftOut });
     else {
-      if (problems.length > 0) say(`${reported(problems, paint)}\n`);
-      const name = file === undefined ? nameOf(file) : near(file);
-      const found = counted(problems);
-      if (!config || !ok) say(`${name}: ${found}`);
+      if (problems.length > 0) print(`${formatProblems(problems, paint)}\n`);
+      const name = file === undefined ? configName(file) : shortPath(file);
+      const found = summarizeProblems(problems);
+      if (!config || !ok) print(`${name}: ${found}`);
       else {
         const parts = [
           plural(config.providers.size, "provider"),
           plural(config.frontends.length, "frontend"),
           plural(config.models.size, "model name"),
         ];
-        say(`${name} is fine: ${parts.join(", ")}${found === "" ? "" : ` (${found})`}`);
-        if (leftOut.length > 0) say(`left out: ${sayLeftOut(leftOut)}`);
+        print(`${name} is fine: ${parts.join(", ")}${found === "" ? "" : ` (${found})`}`);
+        if (leftOut.length > 0) print(`left out: ${formatUnmounted(leftOut)}`);
       }
     }
-    return ok ? EXIT.fine : EXIT.failed;
+    return ok ? EXIT_CODES.ok : EXIT_CODES.failed;
   },
 };

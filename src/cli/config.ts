@@ -1,56 +1,65 @@
 import { readFile } from "node:fs/promises";
-import { askControl } from "../gateway/control/asking.ts";
+import { callControl } from "../gateway/control/asking.ts";
 import type { CheckedConfig, ShownConfig } from "../gateway/control/config-commands.ts";
-import { COMMANDS } from "../gateway/control/table.ts";
+import { COMMAND_SPECS } from "../gateway/control/table.ts";
 import { fail } from "../model/error.ts";
-import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
-import { stateDirOf } from "./loading.ts";
-import { counted, reported } from "./report.ts";
-import { columns, paint, remark, say, sayJson } from "./terminal.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  createCommandGroup,
+  type Subcommand,
+  GATEWAY_OPTIONS,
+} from "./command.ts";
+import { findStateDir } from "./loading.ts";
+import { summarizeProblems, formatProblems } from "./report.ts";
+import { alignColumns, paint, printRemark, print, printJson } from "./terminal.ts";
 
-const parts: Readonly<Record<string, Part>> = {
+const subcommands: Readonly<Record<string, Subcommand>> = {
   show: {
     usage: "config show [options]",
-    summary: COMMANDS["config.show"].summary,
-    about:
+    summary: COMMAND_SPECS["config.show"].summary,
+    description:
       "Shows each value of the config that the gateway runs with, and where it comes from: a line of a file, a variable, the command " +
       "line, a default. Secrets are hidden. tollgate print shows what a file says while no gateway runs.",
     options: {
-      said: { about: "only what is said somewhere, no defaults" },
-      ...PLACE,
+      said: { description: "only what is said somewhere, no defaults" },
+      ...GATEWAY_OPTIONS,
     },
     examples: ["tollgate config show", "tollgate config show --said"],
     run: show,
   },
   check: {
     usage: "config check <file> [options]",
-    summary: COMMANDS["config.check"].summary,
-    about:
+    summary: COMMAND_SPECS["config.check"].summary,
+    description:
       "Asks the running gateway what would be wrong with a file in the place of its own, and what that would change. Nothing is written, " +
       "no plugin is loaded that is not mounted, and no secret is looked at. Exits with 1 when there are errors.",
-    options: PLACE,
-    words: { least: 1, most: 1 },
+    options: GATEWAY_OPTIONS,
+    positionals: { least: 1, most: 1 },
     examples: ["tollgate config check next.yaml"],
     run: check,
   },
 };
 
-export const command: CliCommand = group(
+export const command: CliCommand = createCommandGroup(
   "config",
   "Shows the config that runs, and checks another against it. Without a command it shows it.",
-  parts,
+  subcommands,
   "show",
 );
 
 async function show(given: CliInput): Promise<number> {
-  const answer = await askControl(await stateDirOf(given), "config.show");
-  const { file, generation, values } = answer as unknown as ShownConfig;
-  const wanted = given.has("said") ? values.filter(({ from }) => from !== "default") : values;
-  if (given.json) sayJson({ ...(answer as object), values: wanted });
+  const answer = await callControl(await findStateDir(given), "config.show");
+  const { file, generation, shownValues } = answer as unknown as ShownConfig;
+  const wanted = given.has("said")
+    ? shownValues.filter(({ from }) => from !== "default")
+    : shownValues;
+  if (given.json) printJson({ ...(answer as object), values: wanted });
   else {
     const name = file === null ? "" : `${file}:`;
-    say(
-      columns(
+    print(
+      alignColumns(
         wanted.map(({ path, value, from, at }) => [
           path,
           String(value),
@@ -58,32 +67,34 @@ async function show(given: CliInput): Promise<number> {
         ]),
       ),
     );
-    remark(`${file ?? "the default config"}, generation ${generation}`);
+    printRemark(`${file ?? "the default config"}, generation ${generation}`);
   }
-  return EXIT.fine;
+  return EXIT_CODES.ok;
 }
 
 async function check(given: CliInput): Promise<number> {
-  const [file] = given.words;
+  const [file] = given.positionals;
   const text = await readFile(file!, "utf8").catch((error: NodeJS.ErrnoException) =>
     fail("not_found", `${file} cannot be read: ${error.code}.`, { code: "no_file" }),
   );
-  const answer = (await askControl(await stateDirOf(given), "config.check", {
+  const answer = (await callControl(await findStateDir(given), "config.check", {
     text,
   })) as unknown as CheckedConfig;
-  const { ok, problems, changes, more, restart, assumed } = answer;
-  if (given.json) sayJson(answer);
+  const { ok, problems, changes, omittedChanges, restartKeys, assumedVariables } = answer;
+  if (given.json) printJson(answer);
   else {
-    if (problems.length > 0) say(`${reported(problems, paint)}\n`);
-    for (const { path, was, becomes } of changes) {
-      if (was !== undefined) say(paint("red", `- ${path}: ${was}`));
-      if (becomes !== undefined) say(paint("green", `+ ${path}: ${becomes}`));
+    if (problems.length > 0) print(`${formatProblems(problems, paint)}\n`);
+    for (const { path, before, after } of changes) {
+      if (before !== undefined) print(paint("red", `- ${path}: ${before}`));
+      if (after !== undefined) print(paint("green", `+ ${path}: ${after}`));
     }
-    if (more > 0) say(`and ${more} more`);
-    if (ok && changes.length === 0) say("It changes nothing that may be shown.");
-    if (restart.length > 0) remark(`${restart.join(", ")} cannot change while running.`);
-    if (assumed.length > 0) remark(`Set, and not looked at: ${assumed.join(", ")}.`);
-    if (!ok) remark(`${file}: ${counted(problems)}`);
+    if (omittedChanges > 0) print(`and ${omittedChanges} more`);
+    if (ok && changes.length === 0) print("It changes nothing that may be shown.");
+    if (restartKeys.length > 0)
+      printRemark(`${restartKeys.join(", ")} cannot change while running.`);
+    if (assumedVariables.length > 0)
+      printRemark(`Set, and not looked at: ${assumedVariables.join(", ")}.`);
+    if (!ok) printRemark(`${file}: ${summarizeProblems(problems)}`);
   }
-  return ok ? EXIT.fine : EXIT.failed;
+  return ok ? EXIT_CODES.ok : EXIT_CODES.failed;
 }

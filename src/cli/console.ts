@@ -1,22 +1,22 @@
-import { askControl } from "../gateway/control/asking.ts";
-import { type CliCommand, EXIT, PLACE } from "./command.ts";
-import { stateDirOf } from "./loading.ts";
-import { paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { callControl } from "../gateway/control/asking.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "./command.ts";
+import { findStateDir } from "./loading.ts";
+import { paintRemark, printRemark, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "console [options]",
-  about:
+  description:
     "Prints a link that signs in to the console of the running gateway as its owner: once, within a minute. What stands behind # in it\n" +
     "is sent to no server and is in no log.",
-  options: PLACE,
+  options: GATEWAY_OPTIONS,
   examples: ["tollgate console", "tollgate console --state-dir /var/lib/tollgate"],
   async run(given) {
-    const answer = await askControl(await stateDirOf(given), "console");
-    if (given.json) sayJson(answer);
+    const answer = await callControl(await findStateDir(given), "console");
+    if (given.json) printJson(answer);
     else {
-      say((answer as { url: string }).url);
-      remark(paintRemark("gray", "It works once, within a minute."));
+      print((answer as { url: string }).url);
+      printRemark(paintRemark("gray", "It works once, within a minute."));
     }
-    return EXIT.fine;
+    return EXIT_CODES.ok;
   },
 };

@@ -2,20 +2,20 @@
 import { fail } from "../model/error.ts";
 
 /** Each line by the names of the first one. */
-export function csvRows(text: string): Record<string, string>[] {
-  const [names, ...lines] = cells(text.replace(/^\uFEFF/, ""));
+export function parseCsv(text: string): Record<string, string>[] {
+  const [names, ...lines] = parseCells(text.replace(/^\uFEFF/, ""));
   if (!names) return [];
   return lines
     .filter((line) => line.length > 1 || line[0] !== "")
     .map((line) => Object.fromEntries(names.map((name, i) => [name.trim(), line[i] ?? ""])));
 }
 
-function cells(text: string): string[][] {
+function parseCells(text: string): string[][] {
   const lines: string[][] = [];
   let line: string[] = [];
   let at = 0;
   while (at < text.length) {
-    const [cell, end] = text[at] === '"' ? quoted(text, at) : plain(text, at);
+    const [cell, end] = text[at] === '"' ? readQuotedCell(text, at) : readPlainCell(text, at);
     line.push(cell);
     at = end;
     if (text[at] === ",") {
@@ -32,15 +32,15 @@ function cells(text: string): string[][] {
   return lines;
 }
 
-const ENDS = /[,\r\n]/g;
+const CELL_END = /[,\r\n]/g;
 
-function plain(text: string, from: number): [string, number] {
-  ENDS.lastIndex = from;
-  const end = ENDS.exec(text)?.index ?? text.length;
+function readPlainCell(text: string, from: number): [string, number] {
+  CELL_END.lastIndex = from;
+  const end = CELL_END.exec(text)?.index ?? text.length;
   return [text.slice(from, end), end];
 }
 
-function quoted(text: string, from: number): [string, number] {
+function readQuotedCell(text: string, from: number): [string, number] {
   const parts: string[] = [];
   for (let at = from + 1; ;) {
     const end = text.indexOf('"', at);

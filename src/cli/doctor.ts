@@ -1,30 +1,36 @@
-import { rehearse, type Rehearsal } from "../gateway/rehearse.ts";
-import type { GatewayConfig, Located } from "../config/types.ts";
-import { inFileOrder } from "../config/report.ts";
+import { startDryRun, type DryRun } from "../gateway/rehearse.ts";
+import type { GatewayConfig, LocatedProblem } from "../config/types.ts";
+import { sortByFileOrder } from "../config/report.ts";
 import { plural } from "../lib/text.ts";
 import { wallClock } from "../lib/wall-clock.ts";
-import { type CliCommand, CONFIG, EXIT, type CliInput, STATE } from "./command.ts";
-import { certificates } from "./doctor/certificates.ts";
+import {
+  type CliCommand,
+  CONFIG_OPTIONS,
+  EXIT_CODES,
+  type CliInput,
+  STATE_OPTIONS,
+} from "./command.ts";
+import { checkCertificates } from "./doctor/certificates.ts";
 import type { DoctorFinding } from "./doctor/finding.ts";
 import * as gateway from "./doctor/gateway.ts";
 import * as machine from "./doctor/machine.ts";
 import * as network from "./doctor/network.ts";
-import { configFile, load, quietLog, stateDirOf, version } from "./loading.ts";
-import { columns, paint, say, sayJson } from "./terminal.ts";
+import { configFile, loadGatewayConfig, quietLog, findStateDir, version } from "./loading.ts";
+import { alignColumns, paint, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "doctor [options]",
-  about:
+  description:
     "Looks at what could be wrong here: versions, limits, clock, the disk and how soon a write is durable, permissions, the gateway's own " +
     "certificates (when they end, which names they are for, whether the key fits), proxies, names, TLS of providers, each credential, " +
     "prices, policies, who reaches the port. Each finding says what to do. Exits with 1 when one is an " +
     "error, with 78 when gateway.yaml has errors. A gateway that runs makes one small call with each credential; where none does, " +
     "providers are asked what they have.",
   options: {
-    ...CONFIG,
-    ...STATE,
-    offline: { about: "send nothing: no names, no providers, no ports" },
-    strict: { about: "exit with 1 for warnings too" },
+    ...CONFIG_OPTIONS,
+    ...STATE_OPTIONS,
+    offline: { description: "send nothing: no names, no providers, no ports" },
+    strict: { description: "exit with 1 for warnings too" },
   },
   examples: ["tollgate doctor", "tollgate doctor --offline --json"],
   run,
@@ -32,71 +38,75 @@ export const command: CliCommand = {
 
 async function run(given: CliInput): Promise<number> {
   const file = configFile(given);
-  const loaded = await load(file);
-  const found: DoctorFinding[] = [...machine.versions(version)];
+  const loaded = await loadGatewayConfig(file);
+  const found: DoctorFinding[] = [...machine.checkVersions(version)];
   const { config: read } = loaded;
-  const rehearsed = read && (await rehearse({ loaded, config: read, ...quietLog() }));
+  const rehearsed = read && (await startDryRun({ loaded, config: read, ...quietLog() }));
   const made = rehearsed && "problems" in rehearsed ? undefined : rehearsed;
-  const more: readonly Located[] =
+  const more: readonly LocatedProblem[] =
     rehearsed && "problems" in rehearsed ? rehearsed.problems : (made?.warnings ?? []);
-  const problems = inFileOrder([...loaded.problems, ...more], loaded.sources);
-  found.push(...gateway.config(problems, file));
+  const problems = sortByFileOrder([...loaded.problems, ...more], loaded.sources);
+  found.push(...gateway.checkConfig(problems, file));
   if (read) {
-    const config = { ...read, stateDir: await stateDirOf(given) };
-    found.push(...(await around(config, made, given.has("offline"))));
+    const config = { ...read, stateDir: await findStateDir(given) };
+    found.push(...(await checkConfigured(config, made, given.has("offline"))));
   }
   await made?.[Symbol.asyncDispose]();
-  if (given.json) sayJson({ ok: !bad(found, false), file: file ?? null, findings: found });
-  else say(inWords(found));
-  if (problems.some(({ severity }) => severity === "error")) return EXIT.config;
-  return bad(found, given.has("strict")) ? EXIT.failed : EXIT.fine;
+  if (given.json)
+    printJson({ ok: !hasFailures(found, false), file: file ?? null, findings: found });
+  else print(formatFindings(found));
+  if (problems.some(({ severity }) => severity === "error")) return EXIT_CODES.config;
+  return hasFailures(found, given.has("strict")) ? EXIT_CODES.failed : EXIT_CODES.ok;
 }
 
-async function around(
+async function checkConfigured(
   config: GatewayConfig,
-  made: Rehearsal | undefined,
+  made: DryRun | undefined,
   offline: boolean,
 ): Promise<readonly DoctorFinding[]> {
-  const { status, found } = await gateway.running(config.stateDir, version);
+  const { status, found } = await gateway.checkRunning(config.stateDir, version);
   const here = [
-    ...(await machine.limits(config)),
-    ...(await machine.disk(config.stateDir)),
-    ...(await machine.permissions(config)),
-    ...(await certificates(config, status !== undefined && !offline)),
+    ...(await machine.checkLimits(config)),
+    ...(await machine.checkDisk(config.stateDir)),
+    ...(await machine.checkPermissions(config)),
+    ...(await checkCertificates(config, status !== undefined && !offline)),
     ...found,
   ];
-  if (made) here.push(...(await gateway.prices(config, made)), ...gateway.policies(config, made));
+  if (made)
+    here.push(...(await gateway.checkPrices(config, made)), ...gateway.checkPolicies(config, made));
   if (offline || !made) return here;
-  const { origins, skews } = await outward(config, made);
+  const { origins, skews } = await checkProviderOrigins(config, made);
   return [
     ...here,
-    ...machine.clock(skews),
-    ...(await network.proxies(config, process.env)),
+    ...machine.checkClock(skews),
+    ...(await network.checkProxies(config, process.env)),
     ...origins,
-    ...(await gateway.credentials(config, made, status !== undefined)),
-    ...(await network.outside(config, status !== undefined)),
+    ...(await gateway.checkCredentials(config, made, status !== undefined)),
+    ...(await network.checkReachable(config, status !== undefined)),
   ];
 }
 
 /** Each address of each provider once; and what time it is there. */
-async function outward(config: GatewayConfig, made: Rehearsal) {
+async function checkProviderOrigins(config: GatewayConfig, made: DryRun) {
   const bases = new Map<string, readonly [provider: string, base: URL]>();
-  for (const { name, provider } of made.providers.values())
-    for (const { base } of provider.endpoints) {
+  for (const { name, plugin } of made.providers.values())
+    for (const { base } of plugin.endpoints) {
       const url = base === undefined ? null : URL.parse(base);
       if (url) bases.set(url.origin, [name, url]);
     }
   const all = [...bases.values()];
   const proxied = config.proxy !== undefined;
-  const origins = await Promise.all(all.map(([name, base]) => network.origin(name, base, proxied)));
-  const skews = await Promise.all(all.map(([, base]) => skewOf(base)));
+  const origins = await Promise.all(
+    all.map(([name, base]) => network.checkOrigin(name, base, proxied)),
+  );
+  const skews = await Promise.all(all.map(([, base]) => measureClockSkew(base)));
   return { origins: origins.flat(), skews: skews.flatMap((skew) => skew ?? []) };
 }
 
 const WAIT_MS = 5_000;
 
 /** Whatever it answers has a date. */
-async function skewOf(base: URL): Promise<number | undefined> {
+async function measureClockSkew(base: URL): Promise<number | undefined> {
   if (base.protocol !== "https:") return undefined;
   try {
     const began = wallClock();
@@ -112,20 +122,20 @@ async function skewOf(base: URL): Promise<number | undefined> {
   }
 }
 
-const bad = (found: readonly DoctorFinding[], strict: boolean): boolean =>
+const hasFailures = (found: readonly DoctorFinding[], strict: boolean): boolean =>
   found.some(({ level }) => level === "error" || (strict && level === "warning"));
 
-const COLOUR = { fine: "green", note: "gray", warning: "yellow", error: "red" } as const;
-const WORD = { fine: "ok", note: "note", warning: "warning", error: "error" } as const;
+const LEVEL_COLORS = { fine: "green", note: "gray", warning: "yellow", error: "red" } as const;
+const LEVEL_LABELS = { fine: "ok", note: "note", warning: "warning", error: "error" } as const;
 
-function inWords(found: readonly DoctorFinding[]): string {
-  const rows = found.flatMap(({ level, found: text, todo }) => [
-    [paint(COLOUR[level], WORD[level]), text],
-    ...(todo === undefined ? [] : [["", paint("gray", `→ ${todo}`)]]),
+function formatFindings(found: readonly DoctorFinding[]): string {
+  const rows = found.flatMap(({ level, message: text, action }) => [
+    [paint(LEVEL_COLORS[level], LEVEL_LABELS[level]), text],
+    ...(action === undefined ? [] : [["", paint("gray", `→ ${action}`)]]),
   ]);
   const counts = (["error", "warning"] as const)
     .map((level) => [found.filter((each) => each.level === level).length, level] as const)
     .filter(([count]) => count > 0)
     .map(([count, level]) => plural(count, level));
-  return `${columns(rows)}\n\n${counts.length === 0 ? "Nothing is wrong here." : counts.join(", ")}`;
+  return `${alignColumns(rows)}\n\n${counts.length === 0 ? "Nothing is wrong here." : counts.join(", ")}`;
 }

@@ -3,7 +3,7 @@ import { parseDuration } from "../lib/duration.ts";
 import { wallClock } from "../lib/wall-clock.ts";
 import { fail } from "../model/error.ts";
 
-export function expiryOf(text: string): number {
+export function parseExpiry(text: string): number {
   const span = parseDuration(text);
   const at = span === undefined ? Date.parse(text) : wallClock() + span;
   if (Number.isNaN(at) || at <= wallClock())

@@ -1,65 +1,67 @@
-import type { Explanation } from "../gateway/types.ts";
-import { sayDuration } from "../lib/duration.ts";
-import { askLive, rehearsed } from "./asking.ts";
-import { type CliCommand, type CliInput, EXIT, PLACE } from "./command.ts";
-import { sayQuarantine, sayRest } from "./resting.ts";
-import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+import type { RequestExplanation } from "../gateway/types.ts";
+import { formatDuration } from "../lib/duration.ts";
+import { askRunningGateway, dryRunConfig } from "./asking.ts";
+import { type CliCommand, type CliInput, EXIT_CODES, GATEWAY_OPTIONS } from "./command.ts";
+import { formatQuarantine, formatCooldown } from "./resting.ts";
+import { alignColumns, paint, paintRemark, printRemark, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "explain <model> [options]",
-  about:
+  description:
     "Says what a request for a model would meet: which candidates would be tried and in which order, which are left out, by what and\n" +
     "why, whether the client's bytes travel as they are, and which plugins see the request. Sends nothing. Asks the\n" +
     "running gateway; without one, the file.",
   options: {
-    ...PLACE,
+    ...GATEWAY_OPTIONS,
     frontend: {
       short: "f",
-      value: "name",
-      about: "as if it were asked there: messages, responses, …",
+      placeholder: "name",
+      description: "as if it were asked there: messages, responses, …",
     },
     key: {
-      value: "id",
-      about: "as if this key asked: its id or its name; a running gateway knows it",
+      placeholder: "id",
+      description: "as if this key asked: its id or its name; a running gateway knows it",
     },
-    zdr: { about: "as if it were asked with Service-ZDR: required" },
-    strict: { about: "as if it were asked with Service-ZDR: strict" },
+    zdr: { description: "as if it were asked with Service-ZDR: required" },
+    strict: { description: "as if it were asked with Service-ZDR: strict" },
   },
-  words: { least: 1, most: 1 },
+  positionals: { least: 1, most: 1 },
   examples: [
     "tollgate explain demo/echo",
     "tollgate explain fast --frontend messages --zdr --json",
   ],
   async run(given) {
-    const explained = (await fromGateway(given)) ?? (await fromFile(given));
-    if (!explained) return EXIT.failed;
-    if (given.json) sayJson(explained);
-    else say(inWords(explained));
-    return explained.candidates.some(({ excluded }) => !excluded) ? EXIT.fine : EXIT.failed;
+    const explained = (await explainFromGateway(given)) ?? (await explainFromFile(given));
+    if (!explained) return EXIT_CODES.failed;
+    if (given.json) printJson(explained);
+    else print(formatExplanation(explained));
+    return explained.candidates.some(({ excluded }) => !excluded)
+      ? EXIT_CODES.ok
+      : EXIT_CODES.failed;
   },
 };
 
-const inputOf = (given: CliInput) => ({
-  model: given.words[0]!,
-  frontend: given.text("frontend"),
-  key: given.text("key"),
+const explainInput = (given: CliInput) => ({
+  model: given.positionals[0]!,
+  frontend: given.getText("frontend"),
+  key: given.getText("key"),
   privacy: given.has("strict") ? "strict" : given.has("zdr") ? "required" : undefined,
 });
 
-async function fromGateway(given: CliInput): Promise<Explanation | undefined> {
-  const input = inputOf(given);
-  const live = await askLive(given, "explain", input);
-  if (live) remark(paintRemark("gray", "The running gateway says:"));
-  return live?.answer as unknown as Explanation | undefined;
+async function explainFromGateway(given: CliInput): Promise<RequestExplanation | undefined> {
+  const input = explainInput(given);
+  const live = await askRunningGateway(given, "explain", input);
+  if (live) printRemark(paintRemark("gray", "The running gateway says:"));
+  return live?.answer as unknown as RequestExplanation | undefined;
 }
 
-async function fromFile(given: CliInput): Promise<Explanation | undefined> {
-  await using rehearsal = await rehearsed(given);
-  const input = inputOf(given);
-  return (await rehearsal?.commands.explain(input)) as Explanation | undefined;
+async function explainFromFile(given: CliInput): Promise<RequestExplanation | undefined> {
+  await using rehearsal = await dryRunConfig(given);
+  const input = explainInput(given);
+  return (await rehearsal?.commands.explain(input)) as RequestExplanation | undefined;
 }
 
-function inWords(of: Explanation): string {
+function formatExplanation(of: RequestExplanation): string {
   const served = of.candidates.filter(({ excluded }) => !excluded);
   const out = of.candidates.filter(({ excluded }) => excluded);
   const heading = (text: string) => `\n${paint("bold", text)}`;
@@ -68,17 +70,17 @@ function inWords(of: Explanation): string {
   if (served.length > 0)
     lines.push(
       heading(`would be tried, in this order (${of.pick})`),
-      columns(
+      alignColumns(
         served.map((c, i) => [
           `${i + 1}`,
           c.id,
           `credential ${c.credential}`,
           c.protocol ?? "native",
-          c.lane === "verbatim"
-            ? paint("green", c.lane)
-            : `${paint("yellow", c.lane)}${c.closedBy === undefined ? "" : ` (${c.closedBy})`}`,
-          ...(c.place === undefined ? [] : [c.place]),
-          ...(c.resting ? [paint("yellow", sayRest(c.resting))] : []),
+          c.mode === "verbatim"
+            ? paint("green", c.mode)
+            : `${paint("yellow", c.mode)}${c.translationReason === undefined ? "" : ` (${c.translationReason})`}`,
+          ...(c.orderReason === undefined ? [] : [c.orderReason]),
+          ...(c.cooldown ? [paint("yellow", formatCooldown(c.cooldown))] : []),
         ]),
         "  ",
       ),
@@ -87,7 +89,7 @@ function inWords(of: Explanation): string {
   if (out.length > 0)
     lines.push(
       heading("left out"),
-      columns(
+      alignColumns(
         out.map(({ id, credential, excluded }) => [
           id,
           `credential ${credential}`,
@@ -100,26 +102,26 @@ function inWords(of: Explanation): string {
   if (hooks.length > 0)
     lines.push(
       heading("plugins, in order"),
-      columns(
+      alignColumns(
         hooks.map(([hook, plugins]) => [hook, plugins.join(" → ")]),
         "  ",
       ),
     );
-  if ((of.quarantined ?? []).length > 0)
+  if ((of.quarantinedHooks ?? []).length > 0)
     lines.push(
       heading("not asked now"),
-      ...of.quarantined!.map((one) => `  ${sayQuarantine(one)}`),
+      ...of.quarantinedHooks!.map((one) => `  ${formatQuarantine(one)}`),
     );
   lines.push(
     heading("timeouts"),
-    `  connect ${sayDuration(connectMs)}, first byte ${sayDuration(firstByteMs)}, idle ${sayDuration(idleMs)}, total ${sayDuration(totalMs)}`,
+    `  connect ${formatDuration(connectMs)}, first byte ${formatDuration(firstByteMs)}, idle ${formatDuration(idleMs)}, total ${formatDuration(totalMs)}`,
   );
-  if (of.hedge && of.hedge.length > 0)
+  if (of.hedgeDelays && of.hedgeDelays.length > 0)
     lines.push(
       heading("hedging"),
-      ...of.hedge.map(
+      ...of.hedgeDelays.map(
         ({ class: name, afterMs }) =>
-          `  class ${name}: after ${sayDuration(afterMs)} without content the next candidate is called as well`,
+          `  class ${name}: after ${formatDuration(afterMs)} without content the next candidate is called as well`,
       ),
       "  cost: both calls are billed; hedges spend the retry budget of the client, about 6 per 100 requests",
     );

@@ -1,26 +1,26 @@
-import { askControl } from "../gateway/control/asking.ts";
+import { callControl } from "../gateway/control/asking.ts";
 import type { Fleet, FleetNode } from "../gateway/services/fleet.ts";
-import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
-import { stateDirOf } from "./loading.ts";
-import { columns, moment, paint, say, sayJson } from "./terminal.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES, STATE_OPTIONS } from "./command.ts";
+import { findStateDir } from "./loading.ts";
+import { alignColumns, formatTime, paint, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "fleet [options]",
-  about:
+  description:
     "Lists the gateways that share the store of the running one, itself marked with a star: what each runs, how its clock is\n" +
     "beside the store's, and for how long it has missed a change of keys. Exits with 1 when no gateway runs.",
-  options: { ...CONFIG, ...STATE },
+  options: { ...CONFIG_OPTIONS, ...STATE_OPTIONS },
   examples: ["tollgate fleet", "tollgate fleet --json"],
   async run(given) {
-    const answer = await askControl(await stateDirOf(given), "fleet");
+    const answer = await callControl(await findStateDir(given), "fleet");
     const fleet = answer as unknown as Fleet;
-    if (given.json) sayJson(fleet);
-    else say(inWords(fleet));
-    return EXIT.fine;
+    if (given.json) printJson(fleet);
+    else print(formatFleet(fleet));
+    return EXIT_CODES.ok;
   },
 };
 
-const HEAD = [
+const HEADER = [
   "node",
   "state",
   "version",
@@ -33,29 +33,38 @@ const HEAD = [
   "where",
 ];
 
-function inWords({ nodes, commands, remarks }: Fleet): string {
-  const table = columns([HEAD.map((name) => paint("gray", name)), ...nodes.map(row)]);
-  const said = remarks.map((remark) => paint("yellow", remark));
-  const open = commands.map(({ about }) => `pid ${about?.pid} on ${about?.host}`);
+function formatFleet({ nodes, commandPrograms, warnings }: Fleet): string {
+  const table = alignColumns([HEADER.map((name) => paint("gray", name)), ...nodes.map(nodeRow)]);
+  const said = warnings.map((remark) => paint("yellow", remark));
+  const open = commandPrograms.map(({ info }) => `pid ${info?.pid} on ${info?.host}`);
   if (open.length > 0) said.unshift(`commands that have the store open: ${open.join(", ")}`);
   return [table, ...(said.length > 0 ? ["", ...said] : [])].join("\n");
 }
 
-function row({ instance, self, state, about, aheadMs, lagMs, open, heard }: FleetNode): string[] {
-  const { version = "?", config = "", generation, url, pid, host, workers } = about ?? {};
+function nodeRow({
+  instance,
+  isSelf,
+  state,
+  info,
+  clockAheadMs,
+  syncLagMs,
+  openCalls,
+  lastHeartbeatAt,
+}: FleetNode): string[] {
+  const { version = "?", config = "", generation, url, pid, host, workers } = info ?? {};
   return [
-    `${instance.slice(0, 8)}${self ? " *" : ""}`,
+    `${instance.slice(0, 8)}${isSelf ? " *" : ""}`,
     paint(state === "live" ? "green" : "yellow", state),
     version,
     config === "" ? "?" : `${config.slice(0, 8)}, generation ${generation}`,
-    known(workers, String),
-    known(aheadMs, (ms) => `${ms > 0 ? "+" : ""}${ms} ms`),
-    known(lagMs, (ms) => (ms === 0 ? "all" : `${ms} ms late`)),
-    known(open, String),
-    moment(heard),
+    orUnknown(workers, String),
+    orUnknown(clockAheadMs, (ms) => `${ms > 0 ? "+" : ""}${ms} ms`),
+    orUnknown(syncLagMs, (ms) => (ms === 0 ? "all" : `${ms} ms late`)),
+    orUnknown(openCalls, String),
+    formatTime(lastHeartbeatAt),
     [url, pid === undefined ? undefined : `pid ${pid} on ${host}`].filter(Boolean).join(", "),
   ];
 }
 
-const known = (value: number | undefined, said: (value: number) => string): string =>
+const orUnknown = (value: number | undefined, said: (value: number) => string): string =>
   value === undefined ? "?" : said(value);

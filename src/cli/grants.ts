@@ -1,61 +1,72 @@
 // What a key or an account may use, as the command line says it: the same options for both, to make one and to change one.
-import { expiryOf } from "./expiry.ts";
+import { parseExpiry } from "./expiry.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject, Json } from "../model/values.ts";
 import type { CliInput, Options } from "./command.ts";
 import { checkLimit } from "./limit.ts";
 
 /** Of keys and accounts. */
-export const GRANTS: Options = {
-  name: { value: "words", about: "what people call it" },
+export const GRANT_OPTIONS: Options = {
+  name: { placeholder: "words", description: "what people call it" },
   models: {
-    value: "pattern",
-    about: 'what it may use, as in "openai/*"; everything by default',
-    many: true,
+    placeholder: "pattern",
+    description: 'what it may use, as in "openai/*"; everything by default',
+    isRepeatable: true,
   },
-  frontends: { value: "name", about: "where it may ask; everywhere by default", many: true },
-  privacy: { value: "level", about: "the least privacy of its requests: off, required or strict" },
+  frontends: {
+    placeholder: "name",
+    description: "where it may ask; everywhere by default",
+    isRepeatable: true,
+  },
+  privacy: {
+    placeholder: "level",
+    description: "the least privacy of its requests: off, required or strict",
+  },
   limit: {
-    value: "limit",
-    about: "requests=60/minute, tokens=1000000/day, usd=5/month, concurrent=4",
-    many: true,
+    placeholder: "limit",
+    description: "requests=60/minute, tokens=1000000/day, usd=5/month, concurrent=4",
+    isRepeatable: true,
   },
-  label: { value: "name=value", about: "kept with every ledger row of it", many: true },
+  label: {
+    placeholder: "name=value",
+    description: "kept with every ledger row of it",
+    isRepeatable: true,
+  },
 };
-export const OF_KEY: Options = {
-  account: { value: "name", about: "the account that it draws on" },
-  expires: { value: "when", about: "after 30d, or on 2027-01-31" },
+export const KEY_OPTIONS: Options = {
+  account: { placeholder: "name", description: "the account that it draws on" },
+  expires: { placeholder: "when", description: "after 30d, or on 2027-01-31" },
 };
-export const OF_ACCOUNT: Options = {
-  parent: { value: "name", about: "the account that it stands in" },
+export const ACCOUNT_OPTIONS: Options = {
+  parent: { placeholder: "name", description: "the account that it stands in" },
   "default-limit": {
-    value: "limit",
-    about: "what new keys get that are made in it without it",
-    many: true,
+    placeholder: "limit",
+    description: "what new keys get that are made in it without it",
+    isRepeatable: true,
   },
   tells: {
-    value: "what",
-    about: "what clients are told of its limits: numbers, or nothing but when to come again",
+    placeholder: "what",
+    description: "what clients are told of its limits: numbers, or nothing but when to come again",
   },
 };
-export const VERSION: Options = {
-  version: { value: "number", about: "only while it is at this version" },
+export const VERSION_OPTION: Options = {
+  version: { placeholder: "number", description: "only while it is at this version" },
 };
 
 /** Takes away what there was. */
-const NONE = "none";
+const CLEAR_VALUE = "none";
 
 /** What was given of these, as the command's input; `none` is said as null. */
-export function grantsOf(given: CliInput): JsonObject {
+export function parseGrants(given: CliInput): JsonObject {
   const said = (name: string, of: (text: string) => Json = (text) => text): Json | undefined => {
-    const text = given.text(name);
-    return text === undefined ? undefined : text === NONE ? null : of(text);
+    const text = given.getText(name);
+    return text === undefined ? undefined : text === CLEAR_VALUE ? null : of(text);
   };
   const list = (name: string, of: (texts: readonly string[]) => Json): Json | undefined => {
-    const texts = given.texts(name).filter(Boolean);
+    const texts = given.getTexts(name).filter(Boolean);
     return texts.length === 0
       ? undefined
-      : texts.length === 1 && texts[0] === NONE
+      : texts.length === 1 && texts[0] === CLEAR_VALUE
         ? null
         : of(texts);
   };
@@ -68,7 +79,7 @@ export function grantsOf(given: CliInput): JsonObject {
     privacy: said("privacy"),
     account: said("account"),
     parent: said("parent"),
-    expires: said("expires", expiryOf),
+    expires: said("expires", parseExpiry),
     limits: list("limit", (texts) => texts.map(checkLimit)),
     labels: list("label", (texts) => Object.fromEntries(texts.map(parseLabel))),
     defaults: list("default-limit", (texts) => ({ limits: texts.map(checkLimit) })),

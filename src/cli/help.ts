@@ -1,11 +1,11 @@
 // What `--help` says, at the width of the terminal that reads it.
-import { type CliCommand, COMMON, type Option } from "./command.ts";
-import { paint, widthOf } from "./terminal.ts";
+import { type CliCommand, COMMON_OPTIONS, type Option } from "./command.ts";
+import { paint, terminalWidth } from "./terminal.ts";
 
-const LEAST_ABOUT = 24;
+const MIN_DESCRIPTION_WIDTH = 24;
 
 /** Words in lines of at most so many characters; a word that is longer has a line of its own. */
-function wrapped(text: string, width: number): string[] {
+function wrapText(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(/\s+/).filter(Boolean)) {
     const line = lines.at(-1);
@@ -16,45 +16,48 @@ function wrapped(text: string, width: number): string[] {
   return lines;
 }
 
-const hanging = (text: string, width: number, indent: string): string =>
-  wrapped(text, width - indent.length).join(`\n${indent}`);
+const hangingIndent = (text: string, width: number, indent: string): string =>
+  wrapText(text, width - indent.length).join(`\n${indent}`);
 
 /** Names and what they are, beside each other where there is room, else under each other. */
-function rows(of: readonly (readonly [name: string, about: string])[], width: number): string {
+function formatRows(
+  of: readonly (readonly [name: string, about: string])[],
+  width: number,
+): string {
   const widest = Math.max(...of.map(([name]) => name.length));
-  const beside = width - widest - 4 >= LEAST_ABOUT;
+  const beside = width - widest - 4 >= MIN_DESCRIPTION_WIDTH;
   return of
     .map(([name, about]) => {
       const head = `  ${paint("bold", name)}`;
-      if (!beside) return `${head}\n      ${hanging(about, width, "      ")}`;
+      if (!beside) return `${head}\n      ${hangingIndent(about, width, "      ")}`;
       const indent = " ".repeat(widest + 4);
-      return `${head}${" ".repeat(widest - name.length + 2)}${hanging(about, width, indent)}`;
+      return `${head}${" ".repeat(widest - name.length + 2)}${hangingIndent(about, width, indent)}`;
     })
     .join("\n");
 }
 
-const optionRow = ([name, { short, value, about, many }]: [string, Option]) =>
+const optionRow = ([name, { short, placeholder, description, isRepeatable }]: [string, Option]) =>
   [
-    `${short ? `-${short}, ` : "    "}--${name}${value ? ` <${value}>` : ""}`,
-    `${about}${many ? " (may be repeated)" : ""}`,
+    `${short ? `-${short}, ` : "    "}--${name}${placeholder ? ` <${placeholder}>` : ""}`,
+    `${description}${isRepeatable ? " (may be repeated)" : ""}`,
   ] as const;
 
-export function overview(
+export function formatOverview(
   version: string,
   commands: Readonly<Record<string, { readonly summary: string }>>,
-  width = widthOf(),
+  width = terminalWidth(),
 ): string {
   return [
     `tollgate ${version}: a model gateway`,
     "",
     "Usage: tollgate <command> [options]",
     "",
-    rows(
+    formatRows(
       Object.entries(commands).map(([name, { summary }]) => [name, summary]),
       width,
     ),
     "",
-    hanging(
+    hangingIndent(
       "tollgate <command> --help says more. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.",
       width,
       "",
@@ -62,18 +65,18 @@ export function overview(
   ].join("\n");
 }
 
-export function helpOf(command: CliCommand, width = widthOf()): string {
-  const parts = Object.entries(command.parts ?? {});
+export function formatHelp(command: CliCommand, width = terminalWidth()): string {
+  const parts = Object.entries(command.subcommands ?? {});
   const shared = parts.length > 0 ? {} : command.options;
   return [
-    hanging(`Usage: tollgate ${command.usage}`, width, "       "),
+    hangingIndent(`Usage: tollgate ${command.usage}`, width, "       "),
     "",
-    hanging(command.about, width, ""),
+    hangingIndent(command.description, width, ""),
     "",
     ...(parts.length > 0
       ? [
           "Commands:",
-          rows(
+          formatRows(
             parts.map(([name, { summary }]) => [name, summary]),
             width,
           ),
@@ -81,7 +84,7 @@ export function helpOf(command: CliCommand, width = widthOf()): string {
         ]
       : []),
     "Options:",
-    rows(Object.entries({ ...shared, ...COMMON }).map(optionRow), width),
+    formatRows(Object.entries({ ...shared, ...COMMON_OPTIONS }).map(optionRow), width),
     "",
     command.examples.length > 1 ? "Examples:" : "Example:",
     ...command.examples.map((line) => `  ${line}`),

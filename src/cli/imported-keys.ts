@@ -4,41 +4,41 @@ import { readFile } from "node:fs/promises";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { formatDecimal } from "../money/decimal.ts";
-import { limitInstead } from "../config/limit-mapping.ts";
-import { csvRows } from "./csv-rows.ts";
-import { type Limit, limitText, parseLimit } from "../plugin/limit.ts";
-import { nanoOf } from "./import/amounts.ts";
+import { suggestLimitText } from "../config/limit-mapping.ts";
+import { parseCsv } from "./csv-rows.ts";
+import { type Limit, formatLimit, parseLimit } from "../plugin/limit.ts";
+import { parseNano } from "./import/amounts.ts";
 
 export interface ImportedKeys {
   /** As `keys.import` takes them. */
   readonly keys: readonly JsonObject[];
-  readonly remarks: readonly string[];
+  readonly warnings: readonly string[];
   /** Each as it was written, in the same order. */
   readonly records: readonly JsonObject[];
 }
 
-const MOST_BYTES = 64 << 20;
+const MAX_FILE_BYTES = 64 << 20;
 
-export async function importedKeys(
+export async function readImportedKeys(
   file: string,
   account: string | undefined,
 ): Promise<ImportedKeys> {
   const bytes = await readFile(file);
-  if (bytes.length > MOST_BYTES) fail("too_large", `${file} has more than 64 MiB.`);
+  if (bytes.length > MAX_FILE_BYTES) fail("too_large", `${file} has more than 64 MiB.`);
   const text = bytes.toString();
-  const records = /^\s*[[{]/.test(text) ? jsonRecords(text, file) : csvRows(text);
+  const records = /^\s*[[{]/.test(text) ? parseRecords(text, file) : parseCsv(text);
   const unread = new Set<string>();
   const remarks: string[] = [];
   const keys = records.map((record, i) =>
-    keyOf(record, `${file}: key ${i + 1}`, { account, unread, remarks }),
+    toKeyInput(record, `${file}: key ${i + 1}`, { account, unread, remarks }),
   );
   if (unread.size > 0) remarks.push(`Not read: ${[...unread].sort().join(", ")}.`);
-  return { keys, remarks, records };
+  return { keys, warnings: remarks, records };
 }
 
-function jsonRecords(text: string, file: string): readonly JsonObject[] {
+function parseRecords(text: string, file: string): readonly JsonObject[] {
   const notJson = (): never => fail("invalid", `${file} is not JSON.`, { code: "usage" });
-  const said = parsed(text) ?? notJson();
+  const said = tryParseJson(text) ?? notJson();
   const list = Array.isArray(said) ? said : ((said as { keys?: Json }).keys ?? notJson());
   if (!Array.isArray(list)) return notJson();
   return list.map((each) =>
@@ -48,7 +48,7 @@ function jsonRecords(text: string, file: string): readonly JsonObject[] {
   );
 }
 
-const parsed = (text: string): Json | undefined => {
+const tryParseJson = (text: string): Json | undefined => {
   try {
     return JSON.parse(text) as Json;
   } catch {
@@ -57,7 +57,7 @@ const parsed = (text: string): Json | undefined => {
 };
 
 /** By these names, the first that says something. */
-const NAMES = {
+const FIELD_NAMES = {
   digest: ["digest", "token", "keyHash", "key_hash", "hash"],
   name: ["name", "key_alias", "alias", "key_name"],
   models: ["models"],
@@ -75,33 +75,33 @@ const NAMES = {
   account: ["account"],
   ended: ["blocked", "revoked"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
-const READ: ReadonlySet<string> = new Set(Object.values(NAMES).flat());
+const KNOWN_FIELDS: ReadonlySet<string> = new Set(Object.values(FIELD_NAMES).flat());
 
-function keyOf(
+function toKeyInput(
   record: JsonObject,
   where: string,
   of: { account: string | undefined; unread: Set<string>; remarks: string[] },
 ): JsonObject {
-  const said = (what: keyof typeof NAMES): Json | undefined => {
-    for (const name of NAMES[what]) {
+  const said = (what: keyof typeof FIELD_NAMES): Json | undefined => {
+    for (const name of FIELD_NAMES[what]) {
       const value = record[name];
       if (value !== undefined && value !== null && value !== "") return value;
     }
     return undefined;
   };
   for (const [name, value] of Object.entries(record))
-    if (!READ.has(name) && !isEmpty(value)) of.unread.add(name);
+    if (!KNOWN_FIELDS.has(name) && !isEmpty(value)) of.unread.add(name);
   const key: { [name: string]: Json | undefined } = {
-    digest: digestOf(said("digest"), where),
-    name: text(said("name")),
-    models: listOf(said("models")),
-    frontends: listOf(said("frontends")),
+    digest: parseDigest(said("digest"), where),
+    name: toText(said("name")),
+    models: parseList(said("models")),
+    frontends: parseList(said("frontends")),
     privacy: said("privacy"),
-    account: of.account ?? text(said("account")),
-    expires: momentOf(said("expires"), where),
-    labels: objectOf(said("labels")),
-    limits: [...limitsOf(said, where, of.remarks)],
-    spent: spentOf(said("spent"), where),
+    account: of.account ?? toText(said("account")),
+    expires: parseTime(said("expires"), where),
+    labels: parseObject(said("labels")),
+    limits: [...readLimits(said, where, of.remarks)],
+    spent: parseSpent(said("spent"), where),
     revoked: said("ended") === true || said("ended") === "true" || undefined,
   };
   return Object.fromEntries(
@@ -118,7 +118,7 @@ const isEmpty = (value: Json | undefined): boolean =>
   (typeof value === "object" && Object.keys(value).length === 0);
 
 /** "sha256:<hex>" of some, hex of others. A key itself is none: it is not to lie about in files. */
-function digestOf(said: Json | undefined, where: string): string {
+function parseDigest(said: Json | undefined, where: string): string {
   const hex = String(said ?? "")
     .replace(/^sha256:/, "")
     .toLowerCase();
@@ -129,18 +129,18 @@ function digestOf(said: Json | undefined, where: string): string {
       });
 }
 
-const text = (said: Json | undefined): string | undefined =>
+const toText = (said: Json | undefined): string | undefined =>
   said === undefined ? undefined : String(said).slice(0, 200);
 
 /** A list, its JSON, or names with commas between them; an empty one restricts nothing there, and here it is not said. */
-function listOf(said: Json | undefined): string[] | undefined {
-  const list = Array.isArray(said) ? said : fromText(said);
+function parseList(said: Json | undefined): string[] | undefined {
+  const list = Array.isArray(said) ? said : parseTextList(said);
   const names = list.map(String).filter((each) => each !== "" && each !== "*");
   return names.length > 0 ? names : undefined;
 }
-function fromText(said: Json | undefined): readonly Json[] {
+function parseTextList(said: Json | undefined): readonly Json[] {
   if (typeof said !== "string") return [];
-  const list = said.startsWith("[") ? parsed(said) : undefined;
+  const list = said.startsWith("[") ? tryParseJson(said) : undefined;
   return Array.isArray(list)
     ? list
     : said
@@ -149,14 +149,14 @@ function fromText(said: Json | undefined): readonly Json[] {
         .map((each) => each.trim());
 }
 
-function objectOf(said: Json | undefined): JsonObject | undefined {
-  const value = typeof said === "string" ? parsed(said) : said;
+function parseObject(said: Json | undefined): JsonObject | undefined {
+  const value = typeof said === "string" ? tryParseJson(said) : said;
   return typeof value === "object" && value !== null && !Array.isArray(value)
     ? (value as JsonObject)
     : undefined;
 }
 
-function momentOf(said: Json | undefined, where: string): number | undefined {
+function parseTime(said: Json | undefined, where: string): number | undefined {
   if (said === undefined) return undefined;
   const at = typeof said === "number" ? said : Date.parse(String(said));
   return Number.isFinite(at)
@@ -167,7 +167,7 @@ function momentOf(said: Json | undefined, where: string): number | undefined {
 }
 
 /** Windows there go with a key's own clock; here with the calendar. */
-const SPANS: Readonly<Record<string, Limit["per"]>> = {
+const WINDOWS: Readonly<Record<string, Limit["per"]>> = {
   "1h": "hour",
   "24h": "day",
   "1d": "day",
@@ -180,7 +180,7 @@ const SPANS: Readonly<Record<string, Limit["per"]>> = {
   "1M": "month",
 };
 
-function* limitsOf(
+function* readLimits(
   said: (
     what: "limits" | "budget" | "span" | "requests" | "tokens" | "concurrent",
   ) => Json | undefined,
@@ -188,15 +188,19 @@ function* limitsOf(
   remarks: string[],
 ): Generator<string, void> {
   const own = said("limits");
-  for (const each of Array.isArray(own) ? own : fromText(own))
-    if (each !== "") yield limitIn(each, where);
+  for (const each of Array.isArray(own) ? own : parseTextList(own))
+    if (each !== "") yield checkedLimit(each, where);
   const budget = said("budget");
   if (budget !== undefined) {
     const span = said("span");
-    const per = span === undefined ? "total" : SPANS[String(span)];
+    const per = span === undefined ? "total" : WINDOWS[String(span)];
     if (per === undefined)
       remarks.push(`${where}: a budget for ${String(span)} is counted here by the month.`);
-    const limit = limitText({ unit: "nano_usd", max: nano(budget, where), per: per ?? "month" });
+    const limit = formatLimit({
+      unit: "nano_usd",
+      max: toNano(budget, where),
+      per: per ?? "month",
+    });
     if (parseLimit(limit)) yield limit;
     else
       remarks.push(`${where}: a budget of ${String(budget)} dollars is too large to be a limit.`);
@@ -204,16 +208,16 @@ function* limitsOf(
   for (const unit of ["requests", "tokens", "concurrent"] as const) {
     const max = said(unit);
     if (max !== undefined)
-      yield limitIn(limitText({ unit, max: Math.floor(Number(max)), per: "minute" }), where);
+      yield checkedLimit(formatLimit({ unit, max: Math.floor(Number(max)), per: "minute" }), where);
   }
 }
 
-const limitIn = (limit: Json, where: string): string =>
+const checkedLimit = (limit: Json, where: string): string =>
   typeof limit === "string" && parseLimit(limit)
     ? limit
     : fail(
         "invalid",
-        `${where} has the limit ${JSON.stringify(limit)}: ${limitInstead(limit) ?? "write it as usd=300/month"}.`,
+        `${where} has the limit ${JSON.stringify(limit)}: ${suggestLimitText(limit) ?? "write it as usd=300/month"}.`,
         { code: "usage" },
       );
 
@@ -221,21 +225,21 @@ const limitIn = (limit: Json, where: string): string =>
  * Returns a key as keys.json has it, from which `importedKeys` reads the same key: amounts are decimal dollars.
  * @param key As `keys.import` takes it.
  */
-export function writtenKey(key: JsonObject): JsonObject {
+export function toKeysJson(key: JsonObject): JsonObject {
   const { spent, ...rest } = key;
   return spent === undefined ? key : { ...rest, spent: formatDecimal(BigInt(spent as number), 9) };
 }
 
 /** Of the window that is now, as exports say it: it is set back when a budget begins anew. */
-function spentOf(said: Json | undefined, where: string): number | undefined {
-  const spent = said === undefined ? 0 : Number(nano(said, where));
+function parseSpent(said: Json | undefined, where: string): number | undefined {
+  const spent = said === undefined ? 0 : Number(toNano(said, where));
   return spent > 0 ? spent : undefined;
 }
 
 /** In nano-dollars, rounded: exports have floats with more digits than that. */
-function nano(said: Json, where: string): bigint {
+function toNano(said: Json, where: string): bigint {
   return (
-    nanoOf(String(said)) ??
+    parseNano(String(said)) ??
     fail("invalid", `${where} says "${String(said)}", which is no amount.`, { code: "usage" })
   );
 }

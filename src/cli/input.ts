@@ -2,77 +2,85 @@
 import type { Schema } from "../config/dialect.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { type CliInput, type Option, type Options, PLACE } from "./command.ts";
+import { type CliInput, type Option, type Options, GATEWAY_OPTIONS } from "./command.ts";
 
 /** Every command's own: a property of such a name is said with --input. */
-const TAKEN = new Set([...Object.keys(PLACE), "input", "json", "help"]);
+const RESERVED_OPTIONS = new Set([...Object.keys(GATEWAY_OPTIONS), "input", "json", "help"]);
 
-const flat = (property: string) => property.replaceAll("_", "-");
-export const flagOf = (property: string): string => `--${flat(property)}`;
+const toKebabCase = (property: string) => property.replaceAll("_", "-");
+export const optionFlag = (property: string): string => `--${toKebabCase(property)}`;
 
 const propertiesOf = (schema: Schema): [property: string, Schema][] =>
   Object.entries((schema["properties"] ?? {}) as Record<string, Schema>).filter(
-    ([property]) => !TAKEN.has(flat(property)),
+    ([property]) => !RESERVED_OPTIONS.has(toKebabCase(property)),
   );
 
 const isRequired = (schema: Schema, property: string): boolean =>
   ((schema["required"] ?? []) as string[]).includes(property);
 
-export const optionsOf = (schema: Schema): Options =>
+export const schemaOptions = (schema: Schema): Options =>
   Object.fromEntries(
     propertiesOf(schema).map(([property, of]): [string, Option] => {
-      const value = valueOf(of);
+      const value = placeholderOf(of);
       const about = [
         (of["description"] as string | undefined) ?? "",
         isRequired(schema, property) && "required",
         of["default"] !== undefined && `${JSON.stringify(of["default"])} by default`,
       ].filter(Boolean);
       return [
-        flat(property),
+        toKebabCase(property),
         {
-          about: about.join("; "),
-          ...(value !== undefined && { value }),
-          ...(of["type"] === "array" && { many: true }),
+          description: about.join("; "),
+          ...(value !== undefined && { placeholder: value }),
+          ...(of["type"] === "array" && { isRepeatable: true }),
         },
       ];
     }),
   );
 
 /** The options that must be given: " --hash <text>". */
-export const usageOf = (schema: Schema): string =>
+export const requiredUsage = (schema: Schema): string =>
   propertiesOf(schema)
     .filter(([property]) => isRequired(schema, property))
-    .map(([property, of]) => ` ${flagOf(property)}${valueOf(of) ? ` <${valueOf(of)}>` : ""}`)
+    .map(
+      ([property, of]) =>
+        ` ${optionFlag(property)}${placeholderOf(of) ? ` <${placeholderOf(of)}>` : ""}`,
+    )
     .join("");
 
 /** What stands for the value; undefined: it is a yes. */
-function valueOf(of: Schema): string | undefined {
+function placeholderOf(of: Schema): string | undefined {
   if (Array.isArray(of["enum"])) return of["enum"].join("|");
-  if (of["type"] === "array") return valueOf((of["items"] ?? {}) as Schema) ?? "true|false";
+  if (of["type"] === "array") return placeholderOf((of["items"] ?? {}) as Schema) ?? "true|false";
   const words = { boolean: undefined, integer: "number", number: "number", string: "text" };
   const type = of["type"];
   return typeof type === "string" && type in words ? words[type as keyof typeof words] : "json";
 }
 
 /** The options as they were given. Their values are still text; the schema makes numbers of them. */
-export async function inputOf(schema: Schema, given: CliInput): Promise<JsonObject> {
-  const whole = given.text("input");
-  const said = whole === undefined ? {} : parsed(whole === "-" ? await stdin() : whole, "--input");
+export async function readInput(schema: Schema, given: CliInput): Promise<JsonObject> {
+  const whole = given.getText("input");
+  const said =
+    whole === undefined
+      ? {}
+      : parseJsonOption(whole === "-" ? await readStdin() : whole, "--input");
   if (typeof said !== "object" || said === null || Array.isArray(said))
     return fail("invalid", '--input is a JSON object, as in {"name": "value"}.', { code: "usage" });
   const input: Record<string, Json | undefined> = { ...(said as JsonObject) };
   for (const [property, of] of propertiesOf(schema)) {
-    const name = flat(property);
-    const text = given.text(name);
+    const name = toKebabCase(property);
+    const text = given.getText(name);
     if (given.has(name)) input[property] = true;
     else if (text === undefined) continue;
-    else if (of["type"] === "array") input[property] = [...given.texts(name)];
-    else input[property] = valueOf(of) === "json" ? parsed(text, flagOf(property)) : text;
+    else if (of["type"] === "array") input[property] = [...given.getTexts(name)];
+    else
+      input[property] =
+        placeholderOf(of) === "json" ? parseJsonOption(text, optionFlag(property)) : text;
   }
   return input;
 }
 
-function parsed(text: string, option: string): Json {
+function parseJsonOption(text: string, option: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch (error) {
@@ -81,7 +89,7 @@ function parsed(text: string, option: string): Json {
   }
 }
 
-async function stdin(): Promise<string> {
+async function readStdin(): Promise<string> {
   let text = "";
   for await (const chunk of process.stdin.setEncoding("utf8")) text += chunk as string;
   return text;

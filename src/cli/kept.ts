@@ -3,14 +3,16 @@
 import { lstatSync, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { join } from "node:path";
-import { packageRoot } from "../config/default.ts";
+import { findPackageRoot } from "../config/default.ts";
 
-export function keepCompiled(folder = join(packageRoot(), "node_modules/.cache/tollgate")): void {
-  if (isOurs(folder)) enableCompileCache(folder);
+export function setUpCompileCache(
+  folder = join(findPackageRoot(), "node_modules/.cache/tollgate"),
+): void {
+  if (isOwnedFolder(folder)) enableCompileCache(folder);
 }
 
 /** Made when it is not there; where nothing may be written there is none, and nothing is lost. */
-export function isOurs(folder: string): boolean {
+export function isOwnedFolder(folder: string): boolean {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const found = lstatSync(folder);

@@ -1,180 +1,204 @@
 import { wallClock } from "../lib/wall-clock.ts";
 import type { ShownKey } from "../gateway/control/key-commands.ts";
-import { COMMANDS } from "../gateway/control/table.ts";
+import { COMMAND_SPECS } from "../gateway/control/table.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
-import { HASH } from "./key-hash.ts";
-import { grantsOf, GRANTS, OF_KEY, VERSION } from "./grants.ts";
-import { importedKeys } from "./imported-keys.ts";
-import { tell, type KeyAnswer, type ListedKey } from "./key-words.ts";
-import { ask, mounted } from "./plugin.ts";
-import { storeDoor } from "./store.ts";
-import { paintRemark, remark, sayJson } from "./terminal.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  createCommandGroup,
+  type Subcommand,
+  GATEWAY_OPTIONS,
+} from "./command.ts";
+import { HASH_COMMAND } from "./key-hash.ts";
+import { parseGrants, GRANT_OPTIONS, KEY_OPTIONS, VERSION_OPTION } from "./grants.ts";
+import { readImportedKeys } from "./imported-keys.ts";
+import { printKeys, type KeyResponse, type ListedKey } from "./key-words.ts";
+import { callPluginCommand, listMountedPlugins } from "./plugin.ts";
+import { openStoreAccess } from "./store.ts";
+import { paintRemark, printRemark, printJson } from "./terminal.ts";
 
 /** Keys of one command. */
-const AT_ONCE = 1_000;
-const WHERE = "In the running gateway, or in its store while none runs.";
+const KEYS_PER_COMMAND = 1_000;
+const WHERE_TEXT = "In the running gateway, or in its store while none runs.";
 
 /** One that works on the store, by its name there. */
-const onStore = (
+const createSubcommand = (
   does: string,
-  of: Omit<Part, "run" | "words"> & { readonly takes?: "id" },
+  of: Omit<Subcommand, "run" | "positionals"> & { readonly takes?: "id" },
   input: (given: CliInput) => JsonObject = () => ({}),
-): Part => ({
+): Subcommand => ({
   ...of,
-  words: { least: of.takes ? 1 : 0, most: of.takes ? 1 : 0 },
+  positionals: { least: of.takes ? 1 : 0, most: of.takes ? 1 : 0 },
   async run(given) {
-    const asked = { id: given.words[0], ...input(given) };
-    await using door = await storeDoor(given);
-    const answer = (await door.ask(`keys.${does}`, asked)) as unknown as KeyAnswer;
-    if (given.json) sayJson(answer);
-    else tell(does, answer);
-    return EXIT.fine;
+    const asked = { id: given.positionals[0], ...input(given) };
+    await using door = await openStoreAccess(given);
+    const answer = (await door.run(`keys.${does}`, asked)) as unknown as KeyResponse;
+    if (given.json) printJson(answer);
+    else printKeys(does, answer);
+    return EXIT_CODES.ok;
   },
 });
 
-const parts: Readonly<Record<string, Part>> = {
-  create: onStore(
+const subcommands: Readonly<Record<string, Subcommand>> = {
+  create: createSubcommand(
     "create",
     {
       usage: "keys create [options]",
-      summary: COMMANDS["keys.create"].summary,
-      about: `Makes a key of a client and prints it: once, for it is kept nowhere. ${WHERE}`,
+      summary: COMMAND_SPECS["keys.create"].summary,
+      description: `Makes a key of a client and prints it: once, for it is kept nowhere. ${WHERE_TEXT}`,
       options: {
-        ...GRANTS,
-        ...OF_KEY,
-        "no-defaults": { about: "without the limits that new keys get there" },
-        ...PLACE,
+        ...GRANT_OPTIONS,
+        ...KEY_OPTIONS,
+        "no-defaults": { description: "without the limits that new keys get there" },
+        ...GATEWAY_OPTIONS,
       },
       examples: [
         "tollgate keys create --name laptop --models 'demo/*' --limit requests=60/minute",
         "tollgate keys create --name ci --expires 30d --label team=web --account research",
       ],
     },
-    (given) => ({ ...grantsOf(given), ...(given.has("no-defaults") && { defaults: false }) }),
+    (given) => ({ ...parseGrants(given), ...(given.has("no-defaults") && { defaults: false }) }),
   ),
   list: {
     usage: "keys list [options]",
-    summary: COMMANDS["keys.list"].summary,
-    about: `Lists the keys that there are, with what each may use. ${WHERE}`,
-    options: PLACE,
+    summary: COMMAND_SPECS["keys.list"].summary,
+    description: `Lists the keys that there are, with what each may use. ${WHERE_TEXT}`,
+    options: GATEWAY_OPTIONS,
     examples: ["tollgate keys list", "tollgate keys list --json"],
     async run(given) {
-      const keys = [...(await inStore(given)), ...(await inFile(given))];
-      if (given.json) sayJson({ keys });
-      else tell("list", { keys });
-      return EXIT.fine;
+      const keys = [...(await listStoreKeys(given)), ...(await listConfigKeys(given))];
+      if (given.json) printJson({ keys });
+      else printKeys("list", { keys });
+      return EXIT_CODES.ok;
     },
   },
-  show: onStore("show", {
+  show: createSubcommand("show", {
     usage: "keys show <id> [options]",
-    summary: COMMANDS["keys.show"].summary,
-    about: `Shows a key by its id, or by its name where only one has it. ${WHERE}`,
-    options: PLACE,
+    summary: COMMAND_SPECS["keys.show"].summary,
+    description: `Shows a key by its id, or by its name where only one has it. ${WHERE_TEXT}`,
+    options: GATEWAY_OPTIONS,
     takes: "id",
     examples: ["tollgate keys show laptop"],
   }),
-  update: onStore(
+  update: createSubcommand(
     "update",
     {
       usage: "keys update <id> [options]",
-      summary: COMMANDS["keys.update"].summary,
-      about: `Changes what a key may do, from its next request on; its secret stays. What is not said stays, and "none" takes away. ${WHERE}`,
-      options: { ...GRANTS, ...OF_KEY, ...VERSION, ...PLACE },
+      summary: COMMAND_SPECS["keys.update"].summary,
+      description: `Changes what a key may do, from its next request on; its secret stays. What is not said stays, and "none" takes away. ${WHERE_TEXT}`,
+      options: { ...GRANT_OPTIONS, ...KEY_OPTIONS, ...VERSION_OPTION, ...GATEWAY_OPTIONS },
       takes: "id",
       examples: [
         "tollgate keys update laptop --limit usd=20/month --limit requests=60/minute",
         "tollgate keys update laptop --models none --expires 90d",
       ],
     },
-    grantsOf,
+    parseGrants,
   ),
   import: {
     usage: "keys import <file> [options]",
-    summary: COMMANDS["keys.import"].summary,
-    about: `Takes in the keys of another gateway by their SHA-256, as its JSON or CSV says them: clients go on with the keys that they have. ${WHERE}`,
-    words: { least: 1, most: 1 },
+    summary: COMMAND_SPECS["keys.import"].summary,
+    description: `Takes in the keys of another gateway by their SHA-256, as its JSON or CSV says them: clients go on with the keys that they have. ${WHERE_TEXT}`,
+    positionals: { least: 1, most: 1 },
     options: {
-      account: { value: "name", about: "the account of all of them" },
-      defaults: { about: "with the limits that new keys get there" },
-      ...PLACE,
+      account: { placeholder: "name", description: "the account of all of them" },
+      defaults: { description: "with the limits that new keys get there" },
+      ...GATEWAY_OPTIONS,
     },
     examples: ["tollgate keys import keys.csv", "tollgate keys import keys.json --account acme"],
     async run(given) {
-      const { keys, remarks } = await importedKeys(given.words[0]!, given.text("account"));
-      for (const each of remarks) remark(`${paintRemark("yellow", "warning")}  ${each}`);
-      await using door = await storeDoor(given);
-      const answers: KeyAnswer[] = [];
-      for (let at = 0; at < keys.length; at += AT_ONCE) {
-        const some = { keys: keys.slice(at, at + AT_ONCE), defaults: given.has("defaults") };
-        answers.push((await door.ask("keys.import", some as never)) as never);
+      const { keys, warnings } = await readImportedKeys(
+        given.positionals[0]!,
+        given.getText("account"),
+      );
+      for (const each of warnings) printRemark(`${paintRemark("yellow", "warning")}  ${each}`);
+      await using door = await openStoreAccess(given);
+      const answers: KeyResponse[] = [];
+      for (let at = 0; at < keys.length; at += KEYS_PER_COMMAND) {
+        const some = {
+          keys: keys.slice(at, at + KEYS_PER_COMMAND),
+          defaults: given.has("defaults"),
+        };
+        answers.push((await door.run("keys.import", some as never)) as never);
       }
       const all = {
         keys: answers.flatMap((each) => each.keys ?? []),
-        there: answers.reduce((sum, each) => sum + (each.there ?? 0), 0),
+        existing: answers.reduce((sum, each) => sum + (each.existing ?? 0), 0),
         warnings: [...new Set(answers.flatMap((each) => each.warnings ?? []))],
       };
-      if (given.json) sayJson(all);
-      else tell("import", all);
-      return EXIT.fine;
+      if (given.json) printJson(all);
+      else printKeys("import", all);
+      return EXIT_CODES.ok;
     },
   },
-  revoke: onStore("revoke", {
+  revoke: createSubcommand("revoke", {
     usage: "keys revoke <id> [options]",
-    summary: COMMANDS["keys.revoke"].summary,
-    about: `Ends a key at once; what it has open is finished. ${WHERE}`,
-    options: PLACE,
+    summary: COMMAND_SPECS["keys.revoke"].summary,
+    description: `Ends a key at once; what it has open is finished. ${WHERE_TEXT}`,
+    options: GATEWAY_OPTIONS,
     takes: "id",
     examples: ["tollgate keys revoke laptop"],
   }),
-  move: onStore(
+  move: createSubcommand(
     "move",
     {
       usage: "keys move <id> [options]",
-      summary: COMMANDS["keys.move"].summary,
-      about: `What it uses from now on counts there; its rows stay where they are. ${WHERE}`,
+      summary: COMMAND_SPECS["keys.move"].summary,
+      description: `What it uses from now on counts there; its rows stay where they are. ${WHERE_TEXT}`,
       options: {
-        account: { value: "name", about: "the account; none by default" },
-        ...PLACE,
+        account: { placeholder: "name", description: "the account; none by default" },
+        ...GATEWAY_OPTIONS,
       },
       takes: "id",
       examples: ["tollgate keys move laptop --account research"],
     },
-    (given) => ({ account: given.text("account") }),
+    (given) => ({ account: given.getText("account") }),
   ),
-  rotate: onStore(
+  rotate: createSubcommand(
     "rotate",
     {
       usage: "keys rotate <id> [options]",
-      summary: COMMANDS["keys.rotate"].summary,
-      about: `Prints a new secret of the same key; the old one still works for a while. ${WHERE}`,
+      summary: COMMAND_SPECS["keys.rotate"].summary,
+      description: `Prints a new secret of the same key; the old one still works for a while. ${WHERE_TEXT}`,
       options: {
-        overlap: { value: "time", about: "how long the old one still works; 24h by default" },
-        ...PLACE,
+        overlap: {
+          placeholder: "time",
+          description: "how long the old one still works; 24h by default",
+        },
+        ...GATEWAY_OPTIONS,
       },
       takes: "id",
       examples: ["tollgate keys rotate laptop --overlap 1h"],
     },
-    (given) => ({ overlapMs: overlapOf(given) }),
+    (given) => ({ overlapMs: parseOverlap(given) }),
   ),
-  hash: HASH,
+  hash: HASH_COMMAND,
 };
 
-export const command: CliCommand = group("keys", "Makes and ends the keys of clients.", parts);
+export const command: CliCommand = createCommandGroup(
+  "keys",
+  "Makes and ends the keys of clients.",
+  subcommands,
+);
 
-async function inStore(given: CliInput): Promise<readonly ListedKey[]> {
-  await using door = await storeDoor(given);
-  return ((await door.ask("keys.list", {})) as unknown as { keys: ShownKey[] }).keys;
+async function listStoreKeys(given: CliInput): Promise<readonly ListedKey[]> {
+  await using door = await openStoreAccess(given);
+  return ((await door.run("keys.list", {})) as unknown as { keys: ShownKey[] }).keys;
 }
 
 /** A plugin that has a command `keys` lists with it the keys that it lets in. */
-async function inFile(given: CliInput): Promise<readonly ListedKey[]> {
+async function listConfigKeys(given: CliInput): Promise<readonly ListedKey[]> {
   const found: ListedKey[] = [];
-  for (const { id, commands } of await mounted(given))
+  for (const { id, commands } of await listMountedPlugins(given))
     if (commands.some(({ name }) => name === "keys"))
-      for (const key of (await ask(given, `${id}/keys`, {})) as unknown as readonly ListedKey[])
+      for (const key of (await callPluginCommand(
+        given,
+        `${id}/keys`,
+        {},
+      )) as unknown as readonly ListedKey[])
         found.push({
           ...key,
           from: id,
@@ -183,8 +207,8 @@ async function inFile(given: CliInput): Promise<readonly ListedKey[]> {
   return found;
 }
 
-function overlapOf(given: CliInput): number {
-  const text = given.text("overlap") ?? "24h";
+function parseOverlap(given: CliInput): number {
+  const text = given.getText("overlap") ?? "24h";
   return (
     parseDuration(text) ??
     fail("invalid", `--overlap is a time, as in 24h, not "${text}".`, { code: "usage" })

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 
 /** `named`: whether it will be imported; a process that runs one plugin needs few of them. */
-export async function lentModules(
+export async function createSharedModules(
   named: (specifier: string) => boolean = () => true,
 ): Promise<Record<string, unknown>> {
   const protocols = new URL("../protocols/", import.meta.url);

@@ -1,13 +1,13 @@
 import { fail } from "../model/error.ts";
 import type { Needs } from "../plugin/plugin.ts";
-import { type CliCommand, CONFIG, EXIT } from "./command.ts";
-import { configFile, load, nameOf } from "./loading.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "./command.ts";
+import { configFile, loadGatewayConfig, configName } from "./loading.ts";
 import { KINDS, knownPlugins } from "./plugins.ts";
-import { errorsIn } from "./report.ts";
-import { columns, paint, remark, say, sayJson } from "./terminal.ts";
+import { countErrors } from "./report.ts";
+import { alignColumns, paint, printRemark, print, printJson } from "./terminal.ts";
 
 /** What it says before an operator has given it options. `tollgate plugin <id>` has what they come to. */
-function declared(needs: Needs<never> | undefined): string[] {
+function declaredNeeds(needs: Needs<never> | undefined): string[] {
   const said = (what: readonly string[] | Function | undefined, otherwise: string) =>
     typeof what === "function" ? [otherwise] : (what ?? []);
   return [
@@ -20,19 +20,23 @@ function declared(needs: Needs<never> | undefined): string[] {
 
 export const command: CliCommand = {
   usage: "list [frontend|middleware|observer|provider|store] [options]",
-  about:
+  description:
     "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings.\nWhat they claim of others without having checked it stands beside them.",
-  options: CONFIG,
-  words: { least: 0, most: 1 },
+  options: CONFIG_OPTIONS,
+  positionals: { least: 0, most: 1 },
   examples: ["tollgate list", "tollgate list provider --json"],
   async run(given) {
-    const wanted = given.words[0]?.replace(/s$/, "");
+    const wanted = given.positionals[0]?.replace(/s$/, "");
     if (wanted !== undefined && !KINDS.some((kind) => kind === wanted))
-      fail("invalid", `"${given.words[0]}" is no kind of plugin. There are: ${KINDS.join(", ")}.`, {
-        code: "usage",
-      });
+      fail(
+        "invalid",
+        `"${given.positionals[0]}" is no kind of plugin. There are: ${KINDS.join(", ")}.`,
+        {
+          code: "usage",
+        },
+      );
     const file = configFile(given);
-    const loaded = await load(file);
+    const loaded = await loadGatewayConfig(file);
     const all = await knownPlugins(loaded);
     const plugins = all
       .filter(({ kind }) => wanted === undefined || kind === wanted)
@@ -44,13 +48,13 @@ export const command: CliCommand = {
         version,
         api: definition.api as number,
         summary: definition.summary,
-        unchecked: definition.unchecked ?? [],
-        needs: declared(definition.needs),
+        unchecked: definition.unverified ?? [],
+        needs: declaredNeeds(definition.needs),
       }));
-    if (given.json) sayJson({ plugins });
+    if (given.json) printJson({ plugins });
     else
-      say(
-        columns(
+      print(
+        alignColumns(
           plugins.map(({ kind, name, stability, from, version, summary, unchecked, needs }) => [
             paint("gray", kind),
             paint("bold", name),
@@ -66,8 +70,10 @@ export const command: CliCommand = {
           ]),
         ),
       );
-    if (errorsIn(loaded.problems) > 0)
-      remark(`${nameOf(file)} has errors: what it brings is not listed. See tollgate check.`);
-    return EXIT.fine;
+    if (countErrors(loaded.problems) > 0)
+      printRemark(
+        `${configName(file)} has errors: what it brings is not listed. See tollgate check.`,
+      );
+    return EXIT_CODES.ok;
   },
 };

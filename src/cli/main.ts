@@ -1,20 +1,26 @@
 // The command line: words on a terminal, and nothing that the other floors do not already do. May import everything;
 // each command is imported when it is asked for. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.
 import { parseArgs } from "node:util";
-import { COMMANDS as GATEWAY } from "../gateway/control/table.ts";
+import { COMMAND_SPECS as GATEWAY } from "../gateway/control/table.ts";
 import { nearest } from "../lib/text.ts";
-import { faultOf, fail } from "../model/error.ts";
-import { type CliCommand, COMMON, EXIT, type CliInput, type Options } from "./command.ts";
-import { helpOf, overview } from "./help.ts";
+import { getFault, fail } from "../model/error.ts";
+import {
+  type CliCommand,
+  COMMON_OPTIONS,
+  EXIT_CODES,
+  type CliInput,
+  type Options,
+} from "./command.ts";
+import { formatHelp, formatOverview } from "./help.ts";
 import { version } from "./loading.ts";
-import { paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { paintRemark, printRemark, print, printJson } from "./terminal.ts";
 
-interface Entry {
+interface CommandEntry {
   readonly summary: string;
   readonly load: () => Promise<{ readonly command: CliCommand }>;
 }
 
-export const COMMANDS: Readonly<Record<string, Entry>> = {
+export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   serve: { summary: "run the gateway", load: () => import("./serve.ts") },
   check: { summary: "find every mistake in gateway.yaml", load: () => import("./check.ts") },
   print: {
@@ -43,8 +49,8 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   completion: {
     summary: "print what a shell needs to complete commands",
     load: async () => {
-      const { completing } = await import("./completion.ts");
-      return { command: completing(COMMANDS) };
+      const { createCompletionCommand } = await import("./completion.ts");
+      return { command: createCompletionCommand(COMMANDS) };
     },
   },
   status: { summary: GATEWAY.status.summary, load: () => import("./status.ts") },
@@ -104,59 +110,59 @@ export async function main(
   terminal: boolean = process.stdout.isTTY,
 ): Promise<number> {
   for (const stream of [process.stdout, process.stderr])
-    if (!stream.listeners("error").includes(gone)) stream.on("error", gone);
+    if (!stream.listeners("error").includes(onStdoutError)) stream.on("error", onStdoutError);
   const [first = ""] = argv;
   if (["--version", "-v", "version"].includes(first)) {
-    if (argv.includes("--json")) sayJson({ version, node: process.version });
-    else say(version);
-    return EXIT.fine;
+    if (argv.includes("--json")) printJson({ version, node: process.version });
+    else print(version);
+    return EXIT_CODES.ok;
   }
   const json = argv.includes("--json");
   try {
     const asks = ["--help", "-h", "help"].includes(first);
     if (argv.length === 0 ? terminal : asks && argv[1] === undefined) {
-      say(overview(version, COMMANDS));
-      return EXIT.fine;
+      print(formatOverview(version, COMMANDS));
+      return EXIT_CODES.ok;
     }
-    return await named(asks ? [...argv.slice(1), "--help"] : argv);
+    return await runNamed(asks ? [...argv.slice(1), "--help"] : argv);
   } catch (error) {
-    return failed(error, json);
+    return printFailure(error, json);
   }
 }
 
-async function named(argv: readonly string[]): Promise<number> {
+async function runNamed(argv: readonly string[]): Promise<number> {
   const [first = ""] = argv;
   // A service runs `tollgate`, or `tollgate --port 9000`, and means that it serves.
   const [name, rest] =
     first === "" || first.startsWith("-") ? ["serve", argv] : [first, argv.slice(1)];
   const entry = Object.hasOwn(COMMANDS, name)
     ? COMMANDS[name]!
-    : unknown("command", name, Object.keys(COMMANDS), "tollgate --help");
+    : failUnknown("command", name, Object.keys(COMMANDS), "tollgate --help");
   const { command: wide } = await entry.load();
-  const [part, words] = wide.parts ? partOf(name, wide, rest) : [wide, rest];
+  const [part, words] = wide.subcommands ? resolveSubcommand(name, wide, rest) : [wide, rest];
   const helps = words.includes("--help") || words.includes("-h");
-  const command = (await part.narrow?.(glance(part, words))) ?? part;
+  const command = (await part.resolveCommand?.(peekInput(part, words))) ?? part;
   if (helps) {
-    say(helpOf(command));
-    return EXIT.fine;
+    print(formatHelp(command));
+    return EXIT_CODES.ok;
   }
-  return await command.run(read(command, words));
+  return await command.run(parseInput(command, words));
 }
 
 /** Which command of two words is meant, and what follows the second. Help without one is of all of them. */
-function partOf(
+function resolveSubcommand(
   name: string,
   wide: CliCommand,
   argv: readonly string[],
 ): readonly [CliCommand, readonly string[]] {
-  const parts = wide.parts!;
+  const parts = wide.subcommands!;
   const every = Object.assign({}, ...Object.values(parts).map(({ options }) => options)) as Options;
-  const word = parsed({ ...every, ...COMMON }, argv).tokens.find(
+  const word = tokenizeArgs({ ...every, ...COMMON_OPTIONS }, argv).tokens.find(
     ({ kind }) => kind === "positional",
   );
   if (word?.kind !== "positional") {
     if (argv.includes("--help") || argv.includes("-h")) return [wide, argv];
-    if (wide.usual !== undefined) return [parts[wide.usual]!, argv];
+    if (wide.defaultSubcommand !== undefined) return [parts[wide.defaultSubcommand]!, argv];
     const all = Object.keys(parts).map((part) => `${name} ${part}`);
     return fail("invalid", `Say what: ${all.join(", ")}. See tollgate ${name} --help.`, {
       code: "usage",
@@ -172,50 +178,50 @@ function partOf(
 }
 
 /** The reader of stdout has left: nothing to complain about. */
-function gone(error: NodeJS.ErrnoException): void {
+function onStdoutError(error: NodeJS.ErrnoException): void {
   if (error.code === "EPIPE") process.exit();
 }
 
 /** A fault in words; any other error with its stack. */
-function failed(error: unknown, json: boolean): number {
-  const fault = faultOf(error);
+function printFailure(error: unknown, json: boolean): number {
+  const fault = getFault(error);
   const message = fault?.message ?? (error instanceof Error ? error.message : String(error));
-  if (json) sayJson({ error: { code: fault?.code ?? fault?.kind ?? "internal", message } });
-  remark(`${paintRemark("red", "error")}  ${message}`);
-  if (!fault && error instanceof Error) remark(paintRemark("gray", error.stack ?? ""));
-  return EXIT.failed;
+  if (json) printJson({ error: { code: fault?.code ?? fault?.kind ?? "internal", message } });
+  printRemark(`${paintRemark("red", "error")}  ${message}`);
+  if (!fault && error instanceof Error) printRemark(paintRemark("gray", error.stack ?? ""));
+  return EXIT_CODES.failed;
 }
 
-function unknown(what: string, word: string, known: readonly string[], help: string): never {
+function failUnknown(what: string, word: string, known: readonly string[], help: string): never {
   const near = nearest(word, known);
   const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
   return fail("invalid", `There is no ${what} "${word}".${meant} See ${help}.`, { code: "usage" });
 }
 
-const parsed = (options: Options, argv: readonly string[]) =>
+const tokenizeArgs = (options: Options, argv: readonly string[]) =>
   parseArgs({
     args: [...argv],
     strict: false,
     tokens: true,
     allowPositionals: true,
     options: Object.fromEntries(
-      Object.entries(options).map(([name, { value, short, many }]) => [
+      Object.entries(options).map(([name, { placeholder, short, isRepeatable }]) => [
         name,
         {
-          type: value === undefined ? ("boolean" as const) : ("string" as const),
+          type: placeholder === undefined ? ("boolean" as const) : ("string" as const),
           ...(short === undefined ? {} : { short }),
-          ...(many ? { multiple: true } : {}),
+          ...(isRepeatable ? { multiple: true } : {}),
         },
       ]),
     ),
   });
 
 /** What a command can know before it knows all its options: its own ones, and the words before the first strange one. */
-function glance(command: CliCommand, argv: readonly string[]): CliInput {
-  const options = { ...command.options, ...COMMON };
+function peekInput(command: CliCommand, argv: readonly string[]): CliInput {
+  const options = { ...command.options, ...COMMON_OPTIONS };
   const known: string[] = [];
   let strange = false;
-  for (const token of parsed(options, argv).tokens) {
+  for (const token of tokenizeArgs(options, argv).tokens) {
     if (token.kind === "positional" && !strange) known.push(token.value);
     if (token.kind !== "option") continue;
     const taken = token.value !== undefined && !token.inlineValue ? 2 : 1;
@@ -223,43 +229,45 @@ function glance(command: CliCommand, argv: readonly string[]): CliInput {
       known.push(...argv.slice(token.index, token.index + taken));
     else strange = true;
   }
-  return read(command, known);
+  return parseInput(command, known);
 }
 
 /** The words that begin its usage: "keys", "plugin store head". */
-const nameIn = (usage: string): string => /^\w[\w.-]*( \w[\w.-]*(?![^ ]))*/.exec(usage)![0];
+const commandNameIn = (usage: string): string => /^\w[\w.-]*( \w[\w.-]*(?![^ ]))*/.exec(usage)![0];
 
 /** The words and options of one command. */
-export function read(command: CliCommand, argv: readonly string[]): CliInput {
-  const options = { ...command.options, ...COMMON };
-  const help = `tollgate ${nameIn(command.usage)} --help`;
-  const { values, positionals, tokens } = parsed(options, argv);
+export function parseInput(command: CliCommand, argv: readonly string[]): CliInput {
+  const options = { ...command.options, ...COMMON_OPTIONS };
+  const help = `tollgate ${commandNameIn(command.usage)} --help`;
+  const { values, positionals, tokens } = tokenizeArgs(options, argv);
   for (const token of tokens) {
     if (token.kind !== "option") continue;
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
     if (!option)
-      unknown(
+      failUnknown(
         "option",
         token.rawName,
         Object.keys(options).map((o) => `--${o}`),
         help,
       );
-    else if (option.value === undefined && token.value !== undefined)
+    else if (option.placeholder === undefined && token.value !== undefined)
       fail("invalid", `${token.rawName} takes no value. See ${help}.`, { code: "usage" });
-    else if (option.value !== undefined && (token.value ?? "") === "")
-      fail("invalid", `${token.rawName} needs a ${option.value}. See ${help}.`, { code: "usage" });
+    else if (option.placeholder !== undefined && (token.value ?? "") === "")
+      fail("invalid", `${token.rawName} needs a ${option.placeholder}. See ${help}.`, {
+        code: "usage",
+      });
   }
-  const { least, most } = command.words ?? { least: 0, most: 0 };
+  const { least, most } = command.positionals ?? { least: 0, most: 0 };
   if (positionals.length > most)
     fail("invalid", `"${positionals[most]}" is one word too many. See ${help}.`, { code: "usage" });
   if (positionals.length < least)
     fail("invalid", `Usage: tollgate ${command.usage}. See ${help}.`, { code: "usage" });
   const texts = (name: string) => [values[name] ?? []].flat().filter((v) => typeof v === "string");
   return {
-    words: positionals,
+    positionals: positionals,
     json: values["json"] === true,
     has: (name) => values[name] === true,
-    text: (name) => texts(name).at(-1),
-    texts,
+    getText: (name) => texts(name).at(-1),
+    getTexts: texts,
   };
 }

@@ -2,9 +2,9 @@
 // collection of the young generation. A request in flight does outlive one. An old object keeps all that it names alive until a
 // full collection, long after its request was answered.
 import { setFlagsFromString } from "node:v8";
-import { flagsOfOurs } from "../lib/debugger.ts";
+import { childProcessFlags } from "../lib/debugger.ts";
 
-export const startYoung = () => setFlagsFromString("--no-allocation-site-pretenuring");
+export const disablePretenuring = () => setFlagsFromString("--no-allocation-site-pretenuring");
 
 /**
  * glibc learns from a large body that large blocks are usual, and from then on keeps what is freed: tens of megabytes for each
@@ -12,9 +12,9 @@ export const startYoung = () => setFlagsFromString("--no-allocation-site-pretenu
  * more, in its own place. What an operator has set stays. Workers are given the words with the rest of what they are given.
  * Lower numbers keep less, and cost a body of 2 MB a tenth of its time: pages that are given back are made anew.
  */
-const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: "8388608", MALLOC_TRIM_THRESHOLD_: "67108864" };
+const MALLOC_SETTINGS = { MALLOC_MMAP_THRESHOLD_: "8388608", MALLOC_TRIM_THRESHOLD_: "67108864" };
 
-export function giveBack([command = ""]: readonly string[]): void {
+export function restartWithMallocSettings([command = ""]: readonly string[]): void {
   const serves = command === "serve" || command === "" || command.startsWith("-");
   // Sockets that a service manager hands over are not handed on.
   const told = "MALLOC_MMAP_THRESHOLD_" in process.env || "LISTEN_FDS" in process.env;
@@ -22,10 +22,10 @@ export function giveBack([command = ""]: readonly string[]): void {
   try {
     process.execve?.(
       process.execPath,
-      [process.execPath, ...flagsOfOurs(), ...process.argv.slice(1)],
+      [process.execPath, ...childProcessFlags(), ...process.argv.slice(1)],
       {
         ...process.env,
-        ...ALLOCATOR,
+        ...MALLOC_SETTINGS,
       } as Record<string, string>,
     );
   } catch {

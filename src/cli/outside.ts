@@ -2,26 +2,26 @@
 // to read, and a connection.
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
-import { OutsidePlugin } from "../isolation/inside/plugin.ts";
-import { graphOf } from "../loader/graph.ts";
+import { PluginProcess } from "../isolation/inside/plugin.ts";
+import { readImportGraph } from "../loader/graph.ts";
 import { createLoader } from "../loader/load.ts";
 import { lockModules } from "../loader/locked.ts";
-import { lentModules } from "./lent-modules.ts";
-import { keepPrototype } from "./prototype.ts";
-import { sendNoSignals } from "./signals.ts";
+import { createSharedModules } from "./lent-modules.ts";
+import { freezeObjectPrototype } from "./prototype.ts";
+import { blockSignalSending } from "./signals.ts";
 
-keepPrototype();
-sendNoSignals();
+freezeObjectPrototype();
+blockSignalSending();
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)
   process.on(signal, () => {});
 
-const plugin = new OutsidePlugin(async (entry, locked) => {
+const plugin = new PluginProcess(async (entry, locked) => {
   if (locked) lockModules(locked.name, new Map(Object.entries(locked.files)));
-  const texts = graphOf(entry).files.map((file) => readFileSync(file, "utf8"));
+  const texts = readImportGraph(entry).files.map((file) => readFileSync(file, "utf8"));
   const named = (specifier: string) => texts.some((text) => text.includes(specifier));
-  const load = createLoader({ builtin: {}, host: await lentModules(named) });
+  const load = createLoader({ builtin: {}, hostModules: await createSharedModules(named) });
   const found = await load(entry, "middleware", entry);
   if ("problem" in found) throw new Error(found.problem.message);
   return found.definition as Record<string, unknown>;
 });
-plugin.speak(new Socket({ fd: 3 }));
+plugin.serve(new Socket({ fd: 3 }));

@@ -1,28 +1,34 @@
 import type { Schema } from "../config/dialect.ts";
 import { checkInput } from "../gateway/control/input.ts";
 import {
-  find,
+  findCommand,
   findPlugin,
   type ShownCommand,
   type ShownPlugin,
 } from "../gateway/control/plugin-commands.ts";
-import { rehearse, runPluginCommand } from "../gateway/rehearse.ts";
+import { startDryRun, runOfflinePluginCommand } from "../gateway/rehearse.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { askLive } from "./asking.ts";
-import { type CliCommand, type CliInput, EXIT, type Options, PLACE } from "./command.ts";
-import { configFile, load, nameOf, quietLog } from "./loading.ts";
-import { flagOf, inputOf, optionsOf, usageOf } from "./input.ts";
-import { refuseMemory } from "./store.ts";
-import { table } from "./table.ts";
-import { columns, paint, remark, say, sayJson } from "./terminal.ts";
+import { askRunningGateway } from "./asking.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  type Options,
+  GATEWAY_OPTIONS,
+} from "./command.ts";
+import { configFile, loadGatewayConfig, configName, quietLog } from "./loading.ts";
+import { optionFlag, readInput, schemaOptions, requiredUsage } from "./input.ts";
+import { rejectMemoryStore } from "./store.ts";
+import { formatTable } from "./table.ts";
+import { alignColumns, paint, printRemark, print, printJson } from "./terminal.ts";
 
-const SHARED: Options = {
-  ...PLACE,
+const SHARED_OPTIONS: Options = {
+  ...GATEWAY_OPTIONS,
 };
 
 /** What is done to packages; no plugin's id is one of these words. */
-const PACKAGES: Readonly<Record<string, () => Promise<CliCommand>>> = {
+const PACKAGE_COMMANDS: Readonly<Record<string, () => Promise<CliCommand>>> = {
   add: async () => (await import("./install/add.ts")).add,
   verify: async () => (await import("./install/verify.ts")).verify,
   remove: async () => (await import("./install/remove.ts")).remove,
@@ -30,11 +36,11 @@ const PACKAGES: Readonly<Record<string, () => Promise<CliCommand>>> = {
 
 export const command: CliCommand = {
   usage: "plugin [id] [command] [options]",
-  about:
+  description:
     "add, verify and remove: packages that are not Tollgate's own, see tollgate plugin add --help. Otherwise it lists the plugins that are mounted and the commands that they bring, the commands of one, or runs one: in the\n" +
     "running gateway, or on its files while none runs. Exits with 1 when it failed, not when its answer is no.",
-  options: SHARED,
-  words: { least: 0, most: 2 },
+  options: SHARED_OPTIONS,
+  positionals: { least: 0, most: 2 },
   examples: [
     "tollgate plugin",
     "tollgate plugin middleware.usage today",
@@ -43,62 +49,66 @@ export const command: CliCommand = {
     "tollgate plugin verify",
     "tollgate plugin remove tollgate-provider-acme",
   ],
-  async narrow(given) {
-    const [id, name] = given.words;
-    if (id !== undefined && Object.hasOwn(PACKAGES, id)) return PACKAGES[id]!();
+  async resolveCommand(given) {
+    const [id, name] = given.positionals;
+    if (id !== undefined && Object.hasOwn(PACKAGE_COMMANDS, id)) return PACKAGE_COMMANDS[id]!();
     if (id === undefined || name === undefined) return command;
-    const { plugin, command: found } = find(await mounted(given), id, name);
-    return narrowed(plugin, found);
+    const { plugin, command: found } = findCommand(await listMountedPlugins(given), id, name);
+    return pluginCommand(plugin, found);
   },
   async run(given) {
-    const [id] = given.words;
-    const plugins = await mounted(given);
-    if (id !== undefined) tellOne(given, findPlugin(plugins, id));
-    else tellAll(given, plugins);
-    return EXIT.fine;
+    const [id] = given.positionals;
+    const plugins = await listMountedPlugins(given);
+    if (id !== undefined) printPlugin(given, findPlugin(plugins, id));
+    else printPlugins(given, plugins);
+    return EXIT_CODES.ok;
   },
 };
 
-const narrowed = (
+const pluginCommand = (
   { id }: ShownPlugin,
   { name, summary, input: schema }: ShownCommand,
 ): CliCommand => {
   const words = `plugin ${id} ${name}`;
-  const options = optionsOf(schema);
+  const options = schemaOptions(schema);
   return {
-    usage: `${words}${usageOf(schema)} [options]`,
-    about: `${summary}.`,
+    usage: `${words}${requiredUsage(schema)} [options]`,
+    description: `${summary}.`,
     options: {
       ...options,
-      input: { value: "json", about: "all of its input as one JSON object, or - for stdin" },
-      ...SHARED,
+      input: {
+        placeholder: "json",
+        description: "all of its input as one JSON object, or - for stdin",
+      },
+      ...SHARED_OPTIONS,
     },
-    words: { least: 2, most: 2 },
-    examples: [`tollgate ${words}${usageOf(schema)}`],
+    positionals: { least: 2, most: 2 },
+    examples: [`tollgate ${words}${requiredUsage(schema)}`],
     async run(given) {
-      const input = checked(schema, await inputOf(schema, given), words);
-      const answer = await ask(given, `${id}/${name}`, input);
-      if (given.json) sayJson(answer);
+      const input = validateInput(schema, await readInput(schema, given), words);
+      const answer = await callPluginCommand(given, `${id}/${name}`, input);
+      if (given.json) printJson(answer);
       else {
-        const text = table(answer);
-        if (text === "") remark("It has nothing to say.");
-        else say(text);
+        const text = formatTable(answer);
+        if (text === "") printRemark("It has nothing to say.");
+        else print(text);
       }
-      return EXIT.fine;
+      return EXIT_CODES.ok;
     },
   };
 };
 
 /** Everything that is wrong with the input at once, each at its option. */
-function checked(schema: Schema, input: JsonObject, words: string): JsonObject {
-  const { value, complaints } = checkInput(schema, input, () => true);
-  if (complaints.length === 0) return value as JsonObject;
-  const said = complaints.map(({ words: { id, message, hint }, pointer }) => {
+function validateInput(schema: Schema, input: JsonObject, words: string): JsonObject {
+  const { value, errors } = checkInput(schema, input, () => true);
+  if (errors.length === 0) return value as JsonObject;
+  const said = errors.map(({ words: { id, message, hint }, pointer }) => {
     const [, first, ...deeper] = pointer.split("/");
     const more = hint === undefined ? "" : ` — ${hint}`;
-    if (first === undefined) return message.replace(/"(\w+)"/, (_, key) => flagOf(key)) + more;
+    if (first === undefined) return message.replace(/"(\w+)"/, (_, key) => optionFlag(key)) + more;
     // No option could have said it.
-    const option = id === "config/unknown-key" ? "--input" : [flagOf(first), ...deeper].join("/");
+    const option =
+      id === "config/unknown-key" ? "--input" : [optionFlag(first), ...deeper].join("/");
     return `${option}: ${message}${more}`;
   });
   return fail("invalid", `${said.join("\n       ")}\nSee tollgate ${words} --help.`, {
@@ -107,35 +117,39 @@ function checked(schema: Schema, input: JsonObject, words: string): JsonObject {
 }
 
 /** What is mounted in the running gateway, or would be. */
-export async function mounted(given: CliInput): Promise<readonly ShownPlugin[]> {
-  const live = await askLive(given, "plugins.list", {});
+export async function listMountedPlugins(given: CliInput): Promise<readonly ShownPlugin[]> {
+  const live = await askRunningGateway(given, "plugins.list", {});
   if (live) return (live.answer as unknown as { plugins: ShownPlugin[] }).plugins;
-  const rehearsed = await rehearse(await onFiles(given));
-  if ("problems" in rehearsed) return broken(given);
+  const rehearsed = await startDryRun(await runOffline(given));
+  if ("problems" in rehearsed) return failInvalidConfig(given);
   await using rehearsal = rehearsed;
   return ((await rehearsal.commands["plugins.list"]({})) as { plugins: ShownPlugin[] }).plugins;
 }
 
-export async function ask(given: CliInput, name: string, input: JsonObject): Promise<Json> {
-  const live = await askLive(given, name, input);
+export async function callPluginCommand(
+  given: CliInput,
+  name: string,
+  input: JsonObject,
+): Promise<Json> {
+  const live = await askRunningGateway(given, name, input);
   if (live) return live.answer;
-  const files = await onFiles(given);
-  refuseMemory(files.config);
-  return runPluginCommand(files, name, input);
+  const files = await runOffline(given);
+  rejectMemoryStore(files.config);
+  return runOfflinePluginCommand(files, name, input);
 }
 
-async function onFiles(given: CliInput) {
-  const loaded = await load(configFile(given));
-  return { loaded, config: loaded.config ?? broken(given), ...quietLog() };
+async function runOffline(given: CliInput) {
+  const loaded = await loadGatewayConfig(configFile(given));
+  return { loaded, config: loaded.config ?? failInvalidConfig(given), ...quietLog() };
 }
 
-const broken = (given: CliInput): never =>
-  fail("invalid", `${nameOf(configFile(given))} has errors, see tollgate check.`);
+const failInvalidConfig = (given: CliInput): never =>
+  fail("invalid", `${configName(configFile(given))} has errors, see tollgate check.`);
 
-function tellAll(given: CliInput, plugins: readonly ShownPlugin[]): void {
-  if (given.json) return sayJson({ plugins });
-  say(
-    columns(
+function printPlugins(given: CliInput, plugins: readonly ShownPlugin[]): void {
+  if (given.json) return printJson({ plugins });
+  print(
+    alignColumns(
       plugins.map(({ id, use, commands }) => [
         paint("bold", id),
         paint("gray", use),
@@ -145,29 +159,31 @@ function tellAll(given: CliInput, plugins: readonly ShownPlugin[]): void {
   );
 }
 
-function needsInWords({ origins, metadata, env, files }: ShownPlugin["needs"]): string {
+function formatNeeds({ origins, usesMetadataService, env, files }: ShownPlugin["needs"]): string {
   const parts = [
     origins.length > 0 && origins.join(", "),
-    metadata && "the cloud's metadata service",
+    usesMetadataService && "the cloud's metadata service",
     env.length > 0 && `the variables ${env.join(", ")}`,
     files.length > 0 && `the files ${files.join(", ")}`,
   ];
   return parts.filter(Boolean).join("; ");
 }
 
-function tellOne(given: CliInput, plugin: ShownPlugin): void {
-  if (given.json) return sayJson(plugin);
+function printPlugin(given: CliInput, plugin: ShownPlugin): void {
+  if (given.json) return printJson(plugin);
   const { id, use, summary, needs, commands } = plugin;
-  say(`${paint("bold", id)}  ${paint("gray", use)}  ${summary}`);
-  const needed = needsInWords(needs);
-  if (needed !== "") say(`needs ${needed}`);
-  if (commands.length === 0) return remark("It has no commands.");
+  print(`${paint("bold", id)}  ${paint("gray", use)}  ${summary}`);
+  const needed = formatNeeds(needs);
+  if (needed !== "") print(`needs ${needed}`);
+  if (commands.length === 0) return printRemark("It has no commands.");
   for (const { name, summary, input } of commands) {
-    say(`\ntollgate plugin ${id} ${paint("bold", name)}${usageOf(input)}\n  ${summary}`);
-    const rows = Object.entries(optionsOf(input)).map(([option, { value, about }]) => [
-      `--${option}${value === undefined ? "" : ` <${value}>`}`,
-      about,
-    ]);
-    if (rows.length > 0) say(columns(rows, "  "));
+    print(`\ntollgate plugin ${id} ${paint("bold", name)}${requiredUsage(input)}\n  ${summary}`);
+    const rows = Object.entries(schemaOptions(input)).map(
+      ([option, { placeholder, description }]) => [
+        `--${option}${placeholder === undefined ? "" : ` <${placeholder}>`}`,
+        description,
+      ],
+    );
+    if (rows.length > 0) print(alignColumns(rows, "  "));
   }
 }

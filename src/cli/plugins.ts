@@ -1,7 +1,7 @@
 // Every plugin that this machine knows: what comes with us, and what the config names beside it.
 import type { LoadedConfig } from "../config/load.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
-import { builtins, version } from "./loading.ts";
+import { builtinPlugins, version } from "./loading.ts";
 
 export interface KnownPlugin {
   readonly kind: PluginKind;
@@ -22,7 +22,7 @@ export const KINDS: readonly PluginKind[] = [
 
 export async function knownPlugins(loaded: LoadedConfig): Promise<KnownPlugin[]> {
   const ours = KINDS.flatMap((kind) =>
-    Object.entries(builtins[kind]).map(async ([use, load]): Promise<KnownPlugin> => {
+    Object.entries(builtinPlugins[kind]).map(async ([use, load]): Promise<KnownPlugin> => {
       const { default: definition } = (await load()) as { default: Definition };
       return { kind, use, from: "built-in", version, definition };
     }),
@@ -38,11 +38,17 @@ export async function knownPlugins(loaded: LoadedConfig): Promise<KnownPlugin[]>
       ]
     : [];
   const others = new Map<string, KnownPlugin>();
-  for (const { definition, use, from } of mounted) {
+  for (const { definition, use, loadedFrom } of mounted) {
     const kind = definition["~tollgate"];
-    const [, number] = /^.+@([^@/]+)$/.exec(from) ?? [];
-    if (from !== "built-in")
-      others.set(`${kind} ${use}`, { kind, use, from, version: number ?? "", definition });
+    const [, number] = /^.+@([^@/]+)$/.exec(loadedFrom) ?? [];
+    if (loadedFrom !== "built-in")
+      others.set(`${kind} ${use}`, {
+        kind,
+        use,
+        from: loadedFrom,
+        version: number ?? "",
+        definition,
+      });
   }
   return [...(await Promise.all(ours)), ...others.values()].sort(
     (a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || (a.use < b.use ? -1 : 1),

@@ -1,93 +1,105 @@
-import type { ExplainedPolicy, ExplainedWay } from "../gateway/control/policy-commands.ts";
-import { COMMANDS } from "../gateway/control/table.ts";
+import type { ExplainedPolicy, ExplainedRoute } from "../gateway/control/policy-commands.ts";
+import { COMMAND_SPECS } from "../gateway/control/table.ts";
 import type { DataPolicy, Privacy } from "../model/facts.ts";
 import type { JsonObject } from "../model/values.ts";
-import { askLive, rehearsed } from "./asking.ts";
-import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
-import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { askRunningGateway, dryRunConfig } from "./asking.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  createCommandGroup,
+  type Subcommand,
+  GATEWAY_OPTIONS,
+} from "./command.ts";
+import { paint, paintRemark, printRemark, print, printJson } from "./terminal.ts";
 
-const explain: Part = {
+const explain: Subcommand = {
   usage: "policy explain <model> [options]",
-  summary: COMMANDS["policy.explain"].summary,
-  about:
+  summary: COMMAND_SPECS["policy.explain"].summary,
+  description:
     "Says what becomes of data on every way to a model: what each level says and on which evidence, what your own " +
     "declaration adds, what is sent along, until when it holds, and whether Service-ZDR would let it pass. With --zdr or " +
     "--strict it fails when no way would do. Asks the running gateway; without one, the file.",
   options: {
-    zdr: { about: "as for Service-ZDR: required" },
-    strict: { about: "as for Service-ZDR: strict" },
-    ...PLACE,
+    zdr: { description: "as for Service-ZDR: required" },
+    strict: { description: "as for Service-ZDR: strict" },
+    ...GATEWAY_OPTIONS,
   },
-  words: { least: 1, most: 1 },
+  positionals: { least: 1, most: 1 },
   examples: [
     "tollgate policy explain openai/gpt-5 --zdr",
     "tollgate policy explain fast --strict --json",
   ],
   async run(given) {
-    const [model] = given.words;
+    const [model] = given.positionals;
     const wanted: Privacy = given.has("strict") ? "strict" : given.has("zdr") ? "required" : "off";
-    const explained = await ask(given, { model: model!, privacy: wanted });
-    if (!explained) return EXIT.failed;
-    if (given.json) sayJson(explained);
-    else say(inWords(explained));
-    if (wanted === "off") return EXIT.fine;
-    const open = explained.closed.length === 0 && explained.ways.some(({ would }) => would[wanted]);
-    return open ? EXIT.fine : EXIT.failed;
+    const explained = await askGatewayOrFile(given, { model: model!, privacy: wanted });
+    if (!explained) return EXIT_CODES.failed;
+    if (given.json) printJson(explained);
+    else print(formatPolicy(explained));
+    if (wanted === "off") return EXIT_CODES.ok;
+    const open =
+      explained.blockedBy.length === 0 &&
+      explained.routes.some(({ satisfies }) => satisfies[wanted]);
+    return open ? EXIT_CODES.ok : EXIT_CODES.failed;
   },
 };
 
 export const command: CliCommand = {
-  ...group("policy", "Says what becomes of data.", { explain }),
+  ...createCommandGroup("policy", "Says what becomes of data.", { explain }),
   examples: explain.examples,
 };
 
-async function ask(given: CliInput, input: JsonObject): Promise<ExplainedPolicy | undefined> {
-  const live = await askLive(given, "policy.explain", input);
+async function askGatewayOrFile(
+  given: CliInput,
+  input: JsonObject,
+): Promise<ExplainedPolicy | undefined> {
+  const live = await askRunningGateway(given, "policy.explain", input);
   if (live) {
-    remark(paintRemark("gray", "The running gateway says:"));
+    printRemark(paintRemark("gray", "The running gateway says:"));
     return live.answer as unknown as ExplainedPolicy;
   }
-  await using rehearsal = await rehearsed(given);
+  await using rehearsal = await dryRunConfig(given);
   if (!rehearsal) return undefined;
   return (await rehearsal.commands["policy.explain"](input)) as unknown as ExplainedPolicy;
 }
 
-const inWords = ({ model, wanted, ways, closed }: ExplainedPolicy): string =>
+const formatPolicy = ({ model, requestedPrivacy, routes, blockedBy }: ExplainedPolicy): string =>
   [
-    `${paint("bold", model)}${wanted === "off" ? "" : ` under Service-ZDR: ${wanted}`}`,
-    ...ways.flatMap((way) => ["", ...wayInWords(way, wanted)]),
-    ...(closed.length > 0
+    `${paint("bold", model)}${requestedPrivacy === "off" ? "" : ` under Service-ZDR: ${requestedPrivacy}`}`,
+    ...routes.flatMap((way) => ["", ...formatPath(way, requestedPrivacy)]),
+    ...(blockedBy.length > 0
       ? [
           "",
-          `${paint("yellow", "closed")} under Service-ZDR: ${closed.join(", ")} sends content elsewhere`,
+          `${paint("yellow", "closed")} under Service-ZDR: ${blockedBy.join(", ")} sends content elsewhere`,
         ]
       : []),
   ].join("\n");
 
-function wayInWords(way: ExplainedWay, wanted: Privacy): string[] {
-  const { policy, declared, would } = way;
-  const passes = wanted === "off" ? would.required : would[wanted];
+function formatPath(way: ExplainedRoute, wanted: Privacy): string[] {
+  const { policy, credentialDeclaration, satisfies } = way;
+  const passes = wanted === "off" ? satisfies.required : satisfies[wanted];
   const told =
     wanted === "off"
-      ? `required: ${would.required ? "yes" : "no"}, strict: ${would.strict ? "yes" : "no"}`
+      ? `required: ${satisfies.required ? "yes" : "no"}, strict: ${satisfies.strict ? "yes" : "no"}`
       : passes
         ? "would do"
         : "would be refused";
   const lines = [
     `${paint("bold", way.id)}  credential ${way.credential}, ${way.protocol ?? "native"}  ${paint(passes ? "green" : "yellow", told)}`,
-    `  in effect    ${retention(policy)}, trains: ${policy.trains}, basis: ${policy.basis}`,
-    ...(policy.because.length > 0 ? [`  because      ${policy.because.join(", ")}`] : []),
+    `  in effect    ${formatRetention(policy)}, trains: ${policy.trains}, basis: ${policy.basis}`,
+    ...(policy.reasons.length > 0 ? [`  because      ${policy.reasons.join(", ")}`] : []),
   ];
-  for (const { level, data } of way.sayings)
-    lines.push(`  ${level.padEnd(12)} ${inShort(data)}`, ...sources(data));
-  if (way.sayings.length === 0) lines.push("  no level says anything of it: unknown");
-  if (!way.trusted && way.sayings.length > 0)
+  for (const { level, data } of way.statements)
+    lines.push(`  ${level.padEnd(12)} ${formatDataPolicy(data)}`, ...evidenceLines(data));
+  if (way.statements.length === 0) lines.push("  no level says anything of it: unknown");
+  if (!way.isTrusted && way.statements.length > 0)
     lines.push(
       "  not believed: it is a third party's word, or about another address; trust_policy: true says otherwise",
     );
-  if (declared)
+  if (credentialDeclaration)
     lines.push(
-      `  your word    ${declared.declared ? "keeps nothing" : "not to be used"}${declared.note === undefined ? "" : `, "${declared.note}"`}${declared.until === undefined ? "" : `, until ${declared.until}`}`,
+      `  your word    ${credentialDeclaration.declared ? "keeps nothing" : "not to be used"}${credentialDeclaration.note === undefined ? "" : `, "${credentialDeclaration.note}"`}${credentialDeclaration.until === undefined ? "" : `, until ${credentialDeclaration.until}`}`,
     );
   const sent = (policy.controls ?? []).filter(
     (c) => c.protocol === undefined || c.protocol === way.protocol,
@@ -98,7 +110,7 @@ function wayInWords(way: ExplainedWay, wanted: Privacy): string[] {
   return lines;
 }
 
-const retention = ({ retention: kept }: Partial<DataPolicy>): string => {
+const formatRetention = ({ retention: kept }: Partial<DataPolicy>): string => {
   if (!kept) return "retention as above";
   if (kept.kind === "days") return `kept for ${kept.days} days`;
   return {
@@ -109,9 +121,9 @@ const retention = ({ retention: kept }: Partial<DataPolicy>): string => {
   }[kept.kind];
 };
 
-const inShort = (data: Partial<DataPolicy>): string =>
+const formatDataPolicy = (data: Partial<DataPolicy>): string =>
   [
-    retention(data),
+    formatRetention(data),
     data.trains === undefined ? undefined : `trains: ${data.trains}`,
     data.requires === undefined ? undefined : `zero requires: ${data.requires}`,
     data.zeroWhen === undefined ? undefined : `zero when: ${data.zeroWhen}`,
@@ -121,5 +133,5 @@ const inShort = (data: Partial<DataPolicy>): string =>
     .filter((word) => word !== undefined)
     .join(", ");
 
-const sources = ({ evidence }: Partial<DataPolicy>): string[] =>
+const evidenceLines = ({ evidence }: Partial<DataPolicy>): string[] =>
   (evidence ?? []).map((address) => `               ${address}`);

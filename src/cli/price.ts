@@ -3,7 +3,7 @@ import type { Price, PriceLine } from "../model/facts.ts";
 import { UNITS, type Unit } from "../model/usage.ts";
 
 /** What stands behind an amount; all else by its own name. */
-const WORDS: { readonly [unit in Unit]?: string } = {
+const UNIT_LABELS: { readonly [unit in Unit]?: string } = {
   input: "in",
   output: "out",
   cache_read: "read from cache",
@@ -23,27 +23,27 @@ const WORDS: { readonly [unit in Unit]?: string } = {
   requests: "a request",
 };
 /** What one glance should see. */
-const FIRST: readonly Unit[] = ["input", "output", "image_out", "images", "megapixels"];
+const MAIN_UNITS: readonly Unit[] = ["input", "output", "image_out", "images", "megapixels"];
 
-const free = ({ lines }: Price): boolean =>
+const isFree = ({ lines }: Price): boolean =>
   UNITS.every((unit) => lines.some((l) => l.unit === unit && /^[0.]+$/.test(l.usd)));
 
 /** "$1.10 in, $4.40 out"; tokens by the million. */
-export function briefly(price: Price | undefined): string {
+export function formatPriceBrief(price: Price | undefined): string {
   if (!price) return "unpriced";
-  if (free(price)) return "free";
-  const lines = price.lines.filter((l) => FIRST.includes(l.unit) && l.variant === undefined);
-  return lines.length === 0 ? "it depends" : lines.map(said).join(", ");
+  if (isFree(price)) return "free";
+  const lines = price.lines.filter((l) => MAIN_UNITS.includes(l.unit) && l.variant === undefined);
+  return lines.length === 0 ? "it depends" : lines.map(formatPriceLine).join(", ");
 }
 
 /** All of it, a row for each circumstance in which other rates hold. */
-export function inFull(price: Price): readonly (readonly [name: string, words: string])[] {
-  if (free(price)) return [["price", "free"]];
-  const rows: [string, string][] = [["price", rates(price.lines)]];
+export function priceRows(price: Price): readonly (readonly [name: string, words: string])[] {
+  if (isFree(price)) return [["price", "free"]];
+  const rows: [string, string][] = [["price", formatRates(price.lines)]];
   for (const { input, lines } of price.over ?? [])
-    rows.push([`above ${input.toLocaleString("en")} in`, rates(lines)]);
+    rows.push([`above ${input.toLocaleString("en")} in`, formatRates(lines)]);
   for (const [tier, lines] of Object.entries(price.tiers ?? {}))
-    rows.push([`tier ${tier}`, rates(lines)]);
+    rows.push([`tier ${tier}`, formatRates(lines)]);
   for (const { when, by } of price.multipliers ?? [])
     rows.push([Object.entries(when).flat().join(" "), `tokens by ${by}`]);
   const { from, until, hours, otherwise } = price;
@@ -54,15 +54,15 @@ export function inFull(price: Price): readonly (readonly [name: string, words: s
   ];
   if (holds.some(Boolean)) rows.push(["holds", holds.filter(Boolean).join(", ")]);
   if (otherwise)
-    rows.push(...inFull(otherwise).map(([k, v]) => [`else ${k}`, v] as [string, string]));
+    rows.push(...priceRows(otherwise).map(([k, v]) => [`else ${k}`, v] as [string, string]));
   return rows;
 }
 
-const rates = (lines: readonly PriceLine[]): string =>
-  `${lines.map(said).join(", ")}${lines.some(({ per }) => per !== 1) ? "; tokens by the million" : ""}`;
+const formatRates = (lines: readonly PriceLine[]): string =>
+  `${lines.map(formatPriceLine).join(", ")}${lines.some(({ per }) => per !== 1) ? "; tokens by the million" : ""}`;
 
-function said({ unit, usd, variant = {} }: PriceLine): string {
+function formatPriceLine({ unit, usd, variant = {} }: PriceLine): string {
   const particular = [variant.first && "the first", variant.quality, variant.size].filter(Boolean);
   const amount = /\.\d$/.test(usd) ? `${usd}0` : usd;
-  return `$${amount} ${WORDS[unit] ?? unit}${particular.length > 0 ? ` (${particular.join(" ")})` : ""}`;
+  return `$${amount} ${UNIT_LABELS[unit] ?? unit}${particular.length > 0 ? ` (${particular.join(" ")})` : ""}`;
 }

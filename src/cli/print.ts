@@ -1,25 +1,25 @@
-import { type CliCommand, CONFIG, EXIT } from "./command.ts";
-import { configFile, load, nameOf } from "./loading.ts";
-import { counted, reported } from "./report.ts";
-import { paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "./command.ts";
+import { configFile, loadGatewayConfig, configName } from "./loading.ts";
+import { summarizeProblems, formatProblems } from "./report.ts";
+import { paintRemark, printRemark, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "print [options]",
-  about:
+  description:
     "Shows the config that runs: every default filled in, short forms written out, variables as the file names them,\n" +
     "secrets hidden. What it prints is a gateway.yaml itself.",
-  options: CONFIG,
+  options: CONFIG_OPTIONS,
   examples: ["tollgate print", "tollgate print --json | jq .listen"],
   async run(given) {
     const file = configFile(given);
-    const loaded = await load(file);
+    const loaded = await loadGatewayConfig(file);
     if (loaded.config) {
-      say(loaded.print(given.json).trimEnd());
-      return EXIT.fine;
+      print(loaded.print(given.json).trimEnd());
+      return EXIT_CODES.ok;
     }
-    if (given.json) sayJson({ ok: false, file: file ?? null, problems: loaded.problems });
-    remark(reported(loaded.problems, paintRemark));
-    remark(`\n${nameOf(file)}: ${counted(loaded.problems)}`);
-    return EXIT.failed;
+    if (given.json) printJson({ ok: false, file: file ?? null, problems: loaded.problems });
+    printRemark(formatProblems(loaded.problems, paintRemark));
+    printRemark(`\n${configName(file)}: ${summarizeProblems(loaded.problems)}`);
+    return EXIT_CODES.failed;
   },
 };

@@ -1,155 +1,164 @@
-import type { Tested } from "../gateway/control/test-call.ts";
+import type { TestCallResult } from "../gateway/control/test-call.ts";
 import type { ProviderHealth, ProvidersHealth } from "../gateway/control/provider-commands.ts";
-import { COMMANDS } from "../gateway/control/table.ts";
-import { askControl } from "../gateway/control/asking.ts";
+import { COMMAND_SPECS } from "../gateway/control/table.ts";
+import { callControl } from "../gateway/control/asking.ts";
 import type { JsonObject } from "../model/values.ts";
 import { plural } from "../lib/text.ts";
 import {
   type CliCommand,
   type CliInput,
-  EXIT,
-  group,
+  EXIT_CODES,
+  createCommandGroup,
   type Options,
-  type Part,
-  PLACE,
+  type Subcommand,
+  GATEWAY_OPTIONS,
 } from "./command.ts";
-import { stateDirOf } from "./loading.ts";
-import { sayRest } from "./resting.ts";
-import { columns, moment, paint, say, sayJson } from "./terminal.ts";
+import { findStateDir } from "./loading.ts";
+import { formatCooldown } from "./resting.ts";
+import { alignColumns, formatTime, paint, print, printJson } from "./terminal.ts";
 
-const ONE: Options = {
-  credential: { value: "name", about: "only with this credential" },
-  ...PLACE,
+const PROVIDER_OPTIONS: Options = {
+  credential: { placeholder: "name", description: "only with this credential" },
+  ...GATEWAY_OPTIONS,
 };
 
-const parts: Readonly<Record<string, Part>> = {
+const subcommands: Readonly<Record<string, Subcommand>> = {
   list: {
     usage: "providers list [options]",
-    summary: COMMANDS["providers.list"].summary,
-    about:
+    summary: COMMAND_SPECS["providers.list"].summary,
+    description:
       "Says how each provider has fared in the last hour: calls, failures, time to first content, what rests and until when, what failed " +
       "last. Needs a running gateway.",
-    options: PLACE,
+    options: GATEWAY_OPTIONS,
     examples: ["tollgate providers", "tollgate providers list --json"],
     run: list,
   },
   test: {
     usage: "providers test <provider> [options]",
-    summary: COMMANDS["providers.test"].summary,
-    about:
+    summary: COMMAND_SPECS["providers.test"].summary,
+    description:
       "Makes one small call with each credential of a provider, and says what became of it. It costs what it costs: the ledger has it, " +
       'under the key "operator". Exits with 1 when one of them fails.',
     options: {
-      model: { value: "model", about: "this one; the cheapest chat model by default" },
-      ...ONE,
+      model: { placeholder: "model", description: "this one; the cheapest chat model by default" },
+      ...PROVIDER_OPTIONS,
     },
-    words: { least: 1, most: 1 },
+    positionals: { least: 1, most: 1 },
     examples: ["tollgate providers test demo", "tollgate providers test openai --model gpt-5-mini"],
     run: test,
   },
   wake: {
     usage: "providers wake <provider> [options]",
-    summary: COMMANDS["providers.wake"].summary,
-    about:
+    summary: COMMAND_SPECS["providers.wake"].summary,
+    description:
       "Ends what keeps a provider, or one credential of it, from being asked: a rest that it asked for, a credential that it refused, " +
       "failures in a row. If it fails again, it rests again.",
-    options: ONE,
-    words: { least: 1, most: 1 },
+    options: PROVIDER_OPTIONS,
+    positionals: { least: 1, most: 1 },
     examples: ["tollgate providers wake demo"],
-    run: wake,
+    run: reset,
   },
 };
 
-export const command: CliCommand = group(
+export const command: CliCommand = createCommandGroup(
   "providers",
   "Says how providers are, tries them and wakes them. Without a command it lists them.",
-  parts,
+  subcommands,
   "list",
 );
 
-const ask = async (given: CliInput, name: string, input: JsonObject = {}) =>
-  askControl(await stateDirOf(given), name, input);
+const askGateway = async (given: CliInput, name: string, input: JsonObject = {}) =>
+  callControl(await findStateDir(given), name, input);
 
 async function list(given: CliInput): Promise<number> {
-  const answer = (await ask(given, "providers.list")) as unknown as ProvidersHealth;
-  if (given.json) sayJson(answer);
-  else say(inWords(answer));
-  return EXIT.fine;
+  const answer = (await askGateway(given, "providers.list")) as unknown as ProvidersHealth;
+  if (given.json) printJson(answer);
+  else print(formatHealth(answer));
+  return EXIT_CODES.ok;
 }
 
-function inWords({ providers, leftOut }: ProvidersHealth): string {
+function formatHealth({ providers, unmountedProviders }: ProvidersHealth): string {
   const titles = ["provider", "models", "calls 1h", "failed", "first content p50 / p95", "list"];
   const rows = [
     titles.map((title) => paint("gray", title)),
     ...providers.map((one) => [
       one.name,
-      String(one.models),
-      String(one.hour?.requests ?? 0),
-      one.hour?.failed ? paint("red", String(one.hour.failed)) : "0",
-      one.hour?.firstContentMs
-        ? `${one.hour.firstContentMs.p50} / ${one.hour.firstContentMs.p95} ms`
+      String(one.modelCount),
+      String(one.lastHour?.requests ?? 0),
+      one.lastHour?.failed ? paint("red", String(one.lastHour.failed)) : "0",
+      one.lastHour?.firstTokenMs
+        ? `${one.lastHour.firstTokenMs.p50} / ${one.lastHour.firstTokenMs.p95} ms`
         : "",
-      listOf(one),
+      formatListState(one),
     ]),
-    ...leftOut.map(({ provider, why }) => [paint("gray", provider), "", "", "", "", why]),
+    ...unmountedProviders.map(({ provider, reason }) => [
+      paint("gray", provider),
+      "",
+      "",
+      "",
+      "",
+      reason,
+    ]),
   ];
   const lines = providers.flatMap((one) => [
-    ...one.credentials.flatMap(({ name, resting }) =>
-      resting.map((rest) =>
+    ...one.credentials.flatMap(({ name, cooldowns }) =>
+      cooldowns.map((rest) =>
         paint(
           "yellow",
-          `${one.name} ${name} ${rest.model ?? ""}`.trimEnd().concat(`: ${sayRest(rest)}`),
+          `${one.name} ${name} ${rest.model ?? ""}`.trimEnd().concat(`: ${formatCooldown(rest)}`),
         ),
       ),
     ),
-    ...one.faults
+    ...one.recentFaults
       .slice(0, 1)
       .map(
         ({ kind, code, at, request }) =>
-          `${one.name} failed last ${moment(at)}: ${code ?? kind} (tollgate request ${request})`,
+          `${one.name} failed last ${formatTime(at)}: ${code ?? kind} (tollgate request ${request})`,
       ),
   ]);
-  return [columns(rows), ...lines].join("\n");
+  return [alignColumns(rows), ...lines].join("\n");
 }
 
-function listOf({ credentials }: ProviderHealth): string {
-  const lists = credentials.flatMap(({ list }) => (list ? [list] : []));
+function formatListState({ credentials }: ProviderHealth): string {
+  const lists = credentials.flatMap(({ modelList }) => (modelList ? [modelList] : []));
   const failed = lists.find(({ lastError }) => lastError);
   if (failed) return paint("red", failed.lastError!.message);
-  const oldest = Math.min(...lists.flatMap(({ lastOk }) => lastOk ?? []));
-  return Number.isFinite(oldest) ? `said ${moment(oldest)}` : "";
+  const oldest = Math.min(...lists.flatMap(({ lastSuccessAt }) => lastSuccessAt ?? []));
+  return Number.isFinite(oldest) ? `said ${formatTime(oldest)}` : "";
 }
 
 async function test(given: CliInput): Promise<number> {
-  const { tests } = (await ask(given, "providers.test", {
-    provider: given.words[0]!,
-    credential: given.text("credential"),
-    model: given.text("model"),
-  })) as unknown as { tests: readonly Tested[] };
-  if (given.json) sayJson({ tests });
+  const { tests } = (await askGateway(given, "providers.test", {
+    provider: given.positionals[0]!,
+    credential: given.getText("credential"),
+    model: given.getText("model"),
+  })) as unknown as { tests: readonly TestCallResult[] };
+  if (given.json) printJson({ tests });
   else
-    say(
-      columns(
+    print(
+      alignColumns(
         tests.map((one) => [
           one.credential,
           one.ok ? paint("green", "answers") : paint("red", "fails"),
           one.model ?? "",
           one.model === null ? "" : `${one.ms} ms`,
           one.model === null || one.usd === null ? "" : `$${one.usd}`,
-          one.why ?? "",
+          one.reason ?? "",
         ]),
       ),
     );
-  return tests.every(({ ok }) => ok) ? EXIT.fine : EXIT.failed;
+  return tests.every(({ ok }) => ok) ? EXIT_CODES.ok : EXIT_CODES.failed;
 }
 
-async function wake(given: CliInput): Promise<number> {
-  const answer = (await ask(given, "providers.wake", {
-    provider: given.words[0]!,
-    credential: given.text("credential"),
+async function reset(given: CliInput): Promise<number> {
+  const answer = (await askGateway(given, "providers.wake", {
+    provider: given.positionals[0]!,
+    credential: given.getText("credential"),
   })) as unknown as { woken: readonly string[] };
-  if (given.json) sayJson(answer);
+  if (given.json) printJson(answer);
   else
-    say(`${plural(answer.woken.length, "credential")} of ${given.words[0]} will be asked again.`);
-  return EXIT.fine;
+    print(
+      `${plural(answer.woken.length, "credential")} of ${given.positionals[0]} will be asked again.`,
+    );
+  return EXIT_CODES.ok;
 }

@@ -1,61 +1,65 @@
-import { askControl } from "../gateway/control/asking.ts";
-import type { Readings } from "../plugin/readings.ts";
-import { type CliCommand, EXIT, PLACE } from "./command.ts";
-import { stateDirOf } from "./loading.ts";
-import { sayRest } from "./resting.ts";
-import { columns, moment, paint, say, sayJson } from "./terminal.ts";
+import { callControl } from "../gateway/control/asking.ts";
+import type { GatewayStats } from "../plugin/readings.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "./command.ts";
+import { findStateDir } from "./loading.ts";
+import { formatCooldown } from "./resting.ts";
+import { alignColumns, formatTime, paint, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "readings [options]",
-  about:
+  description:
     "Says what is going on now in all processes of the running gateway: requests, connections to providers, the ledger,\n" +
     "memory, and what was turned away before a frontend saw it. Exits with 1 when none runs.",
-  options: PLACE,
+  options: GATEWAY_OPTIONS,
   examples: ["tollgate readings", "tollgate readings --json"],
   async run(given) {
-    const answer = await askControl(await stateDirOf(given), "readings");
-    const readings = answer as unknown as Readings;
-    if (given.json) sayJson(readings);
-    else say(inWords(readings));
-    return EXIT.fine;
+    const answer = await callControl(await findStateDir(given), "readings");
+    const readings = answer as unknown as GatewayStats;
+    if (given.json) printJson(readings);
+    else print(formatStats(readings));
+    return EXIT_CODES.ok;
   },
 };
 
-function inWords(of: Readings): string {
+function formatStats(of: GatewayStats): string {
   const { processes, ledger, loopDelayMs: late, memory } = of;
   const rows = [
-    ["processes", `${processes.there}, of which ${processes.answered} have answered`],
+    ["processes", `${processes.expected}, of which ${processes.responded} have answered`],
     ["in flight", [of.inFlight, ...busyFrontends(of)].join(", ")],
     ["ledger", `${ledger.ok ? "takes rows" : paint("red", "takes no rows")}, ${ledger.queue} wait`],
-    ["commits", commitsInWords(ledger.commits)],
-    ...(ledger.size?.bytes === undefined ? [] : [["ledger's size", megabytes(ledger.size.bytes)]]),
+    ["commits", formatCommits(ledger.commits)],
+    ...(ledger.size?.bytes === undefined
+      ? []
+      : [["ledger's size", formatMegabytes(ledger.size.bytes)]]),
     ["loop delay", `${late.mean} ms, p99 ${late.p99} ms, at most ${late.max} ms`],
-    ["memory", `${megabytes(memory.rss)}, heap ${megabytes(memory.heapUsed)}`],
+    ["memory", `${formatMegabytes(memory.rss)}, heap ${formatMegabytes(memory.heapUsed)}`],
     ...of.pools.map(({ origin, running, free, queued }) => [
       origin,
       `${running} running, ${free} free, ${queued} wait`,
     ]),
-    ...of.resting.map(({ provider, credential, model, ...rest }) => [
+    ...of.cooldowns.map(({ provider, credential, model, ...rest }) => [
       "resting",
-      `${provider} ${credential}${model ? ` ${model}` : ""}: ${sayRest(rest)}`,
+      `${provider} ${credential}${model ? ` ${model}` : ""}: ${formatCooldown(rest)}`,
     ]),
     ...of.unreachable.map(({ plugin, since, requests, processes }) => [
       "unreachable",
-      `${plugin} since ${moment(since)}, in ${processes} process${processes === 1 ? "" : "es"}; requests are ${requests}`,
+      `${plugin} since ${formatTime(since)}, in ${processes} process${processes === 1 ? "" : "es"}; requests are ${requests}`,
     ]),
-    ...Object.entries(of.refusals).map(([code, count]) => ["refused", `${count} times ${code}`]),
-    ...Object.entries(of.dropped).map(([observer, count]) => [
+    ...Object.entries(of.rejections).map(([code, count]) => ["refused", `${count} times ${code}`]),
+    ...Object.entries(of.droppedRecords).map(([observer, count]) => [
       observer,
       `${count} records dropped`,
     ]),
   ];
-  return columns(rows.map(([name, value]) => [paint("gray", name!), value!]));
+  return alignColumns(rows.map(([name, value]) => [paint("gray", name!), value!]));
 }
 
-const busyFrontends = ({ inFlightOf }: Readings): readonly string[] =>
-  Object.entries(inFlightOf).flatMap(([name, count]) => (count > 0 ? [`${name} ${count}`] : []));
+const busyFrontends = ({ inFlightByFrontend }: GatewayStats): readonly string[] =>
+  Object.entries(inFlightByFrontend).flatMap(([name, count]) =>
+    count > 0 ? [`${name} ${count}`] : [],
+  );
 
-const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+const formatMegabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
-const commitsInWords = ({ count, sumMs }: Readings["ledger"]["commits"]): string =>
+const formatCommits = ({ count, sumMs }: GatewayStats["ledger"]["commits"]): string =>
   count === 0 ? "none yet" : `${count}, ${(sumMs / count).toFixed(1)} ms each`;

@@ -4,58 +4,58 @@ import { inputTokens, outputTokens, type Usage } from "../model/usage.ts";
 import { plural } from "../lib/text.ts";
 import { formatUsd } from "../money/format.ts";
 import type { RequestRecord } from "../plugin/observer.ts";
-import { clean, moment, paint } from "./terminal.ts";
+import { sanitize, formatTime, paint } from "./terminal.ts";
 
 /** "840 ms", "12.3 s", "4 min 5 s" */
-export function span(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms * 10) / 10} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
 }
 
-export const colourOf = (status: number, broke: boolean): "red" | "yellow" | "green" =>
+export const statusColor = (status: number, broke: boolean): "red" | "yellow" | "green" =>
   status >= 500 || (broke && status < 400) ? "red" : status >= 400 ? "yellow" : "green";
 
-export function requestLine(item: ShownRequest): string {
+export function formatRequestLine(item: ShownRequest): string {
   const broke = "frontend" in item && item.fault !== undefined;
   return [
-    paint("gray", moment(item.at).slice(0, 19)),
+    paint("gray", formatTime(item.at).slice(0, 19)),
     item.id,
-    paint(colourOf(item.status, broke), String(item.status)),
-    ...("frontend" in item ? answered(item) : ["".padStart(8), turnedAway(item)]),
+    paint(statusColor(item.status, broke), String(item.status)),
+    ...("frontend" in item ? formatServed(item) : ["".padStart(8), formatRejected(item)]),
   ]
     .join("  ")
     .trimEnd();
 }
 
-const turnedAway = ({ code, method, listener }: Extract<ShownRequest, { listener: string }>) =>
+const formatRejected = ({ code, method, listener }: Extract<ShownRequest, { listener: string }>) =>
   `${method ?? "-"} at the door${listener === "admin" ? " of the admin listener" : ""}: ${code}`;
 
-function answered(item: Extract<ShownRequest, { frontend: string }>): string[] {
+function formatServed(item: Extract<ShownRequest, { frontend: string }>): string[] {
   const { ms, fault, cached } = item;
   return [
-    span(ms).padStart(8),
-    clean(item.keyName ?? item.key ?? "-"),
-    modelOf(item),
-    ...(item.calls.length > 0 ? [usedOf(item)] : []),
+    formatDuration(ms).padStart(8),
+    sanitize(item.keyName ?? item.key ?? "-"),
+    formatModel(item),
+    ...(item.calls.length > 0 ? [formatUsage(item)] : []),
     ...(cached ? ["recorded answer"] : []),
     ...(item.calls.length > 1 ? [`${item.calls.length} attempts`] : []),
-    ...(fault ? [paint(colourOf(item.status, true), faultWords(fault))] : []),
+    ...(fault ? [paint(statusColor(item.status, true), formatFault(fault))] : []),
   ];
 }
 
-export const faultWords = ({ kind, code }: NonNullable<RequestRecord["fault"]>): string =>
-  clean(code === undefined || code === null || code === kind ? kind : `${kind} ${code}`);
+export const formatFault = ({ kind, code }: NonNullable<RequestRecord["fault"]>): string =>
+  sanitize(code === undefined || code === null || code === kind ? kind : `${kind} ${code}`);
 
 /** What was asked for, and what answered where that is another name. */
-function modelOf({ model, calls }: RequestRecord): string {
+function formatModel({ model, calls }: RequestRecord): string {
   const last = calls.at(-1);
   const served = last && `${last.provider}/${last.model}`;
-  const asked = clean(model.length > 60 ? `${model.slice(0, 59)}…` : model) || "-";
-  return served === undefined || served === model ? asked : `${asked} → ${clean(served)}`;
+  const asked = sanitize(model.length > 60 ? `${model.slice(0, 59)}…` : model) || "-";
+  return served === undefined || served === model ? asked : `${asked} → ${sanitize(served)}`;
 }
 
-function usedOf({ calls }: RequestRecord): string {
+function formatUsage({ calls }: RequestRecord): string {
   const sum = (of: (usage: Usage) => number) =>
     calls.reduce((all, { usage }) => all + of(usage), 0);
   const images = sum((usage) => usage.images ?? 0);

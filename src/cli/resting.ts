@@ -1,45 +1,50 @@
 // What is known against a target or a plugin, in words.
-import type { RestingStatus, UnreachablePlugin } from "../gateway/types.ts";
+import type { CooldownStatus, UnreachablePlugin } from "../gateway/types.ts";
 import type { QuarantinedHook } from "../plugin/notice.ts";
-import { clean, moment } from "./terminal.ts";
+import { sanitize, formatTime } from "./terminal.ts";
 
 /** "cooling down until 10:03:05 because its requests fail (overloaded); tried last": a cooldown, its reason, and what it changes. */
-export function sayRest({ keys, ...rest }: Omit<RestingStatus, "what">): string {
-  if (!keys) return saidOf(rest);
-  const named = keys.map((key) => clean(key === "" ? "none" : key)).join(", ");
-  return `for requests of ${keys.length === 1 ? "the key" : "the keys"} ${named} only: ${saidOf(rest)}`;
+export function formatCooldown({ keys, ...rest }: Omit<CooldownStatus, "target">): string {
+  if (!keys) return formatCooldownState(rest);
+  const named = keys.map((key) => sanitize(key === "" ? "none" : key)).join(", ");
+  return `for requests of ${keys.length === 1 ? "the key" : "the keys"} ${named} only: ${formatCooldownState(rest)}`;
 }
 
-function saidOf({ state, why, until, refuses }: Omit<RestingStatus, "what" | "keys">): string {
-  if (state === "half_open") return `cooldown over (${why}); the next request probes`;
+function formatCooldownState({
+  state,
+  reason,
+  until,
+  rejectsRequests,
+}: Omit<CooldownStatus, "target" | "keys">): string {
+  if (state === "half_open") return `cooldown over (${reason}); the next request probes`;
   if (state === "recovering")
-    return `recovering until ${moment(until)} (${why}); gets more requests step by step`;
-  const effect = refuses
+    return `recovering until ${formatTime(until)} (${reason}); gets more requests step by step`;
+  const effect = rejectsRequests
     ? "no request is sent until then"
     : "tried last: requests are sent if no other candidate is left";
-  return `cooling down until ${moment(until)} because ${BECAUSE[state]} (${why}); ${effect}`;
+  return `cooling down until ${formatTime(until)} because ${COOLDOWN_REASONS[state]} (${reason}); ${effect}`;
 }
 
-const BECAUSE: {
-  readonly [S in Exclude<RestingStatus["state"], "half_open" | "recovering">]: string;
+const COOLDOWN_REASONS: {
+  readonly [S in Exclude<CooldownStatus["state"], "half_open" | "recovering">]: string;
 } = {
   refused: "the provider rejected its credential",
   told: "the provider sent retry-after",
   open: "its requests fail",
 };
 
-export const sayQuarantine = ({ plugin, hook, why, until }: QuarantinedHook): string =>
-  `${plugin} (${hook}): ${FAILED[why]} again and again, not asked until ${moment(until)}`;
+export const formatQuarantine = ({ plugin, hook, reason, until }: QuarantinedHook): string =>
+  `${plugin} (${hook}): ${FAILURE_LABELS[reason]} again and again, not asked until ${formatTime(until)}`;
 
 /** "middleware.guard: since 10:03:05, the process ended; requests that pass it are refused; next attempt 10:03:07" */
-export const sayUnreachable = (of: UnreachablePlugin): string =>
-  `${of.plugin} since ${moment(of.since)}: ${of.why.replace(/\.$/, "")}; ${
+export const formatUnreachable = (of: UnreachablePlugin): string =>
+  `${of.plugin} since ${formatTime(of.since)}: ${of.reason.replace(/\.$/, "")}; ${
     of.requests === "refused"
       ? "requests that pass through it fail with an error"
       : "requests continue without it"
-  }; next attempt ${moment(of.retryAt)}`;
+  }; next attempt ${formatTime(of.retryAt)}`;
 
-const FAILED: { readonly [W in QuarantinedHook["why"]]: string } = {
+const FAILURE_LABELS: { readonly [W in QuarantinedHook["reason"]]: string } = {
   threw: "it threw",
   slow: "it took too long",
   invalid: "it gave what cannot be used",

@@ -1,61 +1,61 @@
 import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
-import { type BackupManifest, MANIFEST, readManifest } from "../gateway/keeping/manifest.ts";
+import { type BackupManifest, MANIFEST_NAME, parseManifest } from "../gateway/keeping/manifest.ts";
 import { restoreBackup } from "../gateway/keeping/restore.ts";
 import { readTar } from "../lib/tar.ts";
 import { plural } from "../lib/text.ts";
-import { fail, faultOf } from "../model/error.ts";
-import { type CliCommand, CONFIG, EXIT } from "./command.ts";
-import { configFile, load, nameOf, quietLog } from "./loading.ts";
-import { moment, paint, say, sayJson } from "./terminal.ts";
+import { fail, getFault } from "../model/error.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "./command.ts";
+import { configFile, loadGatewayConfig, configName, quietLog } from "./loading.ts";
+import { formatTime, paint, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "restore <file> [options]",
-  about:
+  description:
     "Makes a state folder of what tollgate backup wrote, where gateway.yaml has it (state_dir). The folder has to be empty. All of the " +
     "ledger is verified before anything is there, and its newest hash is printed. Calls that were open at that moment are settled as " +
     "estimated when a gateway begins on it.",
   options: {
     "erased-in": {
-      value: "file",
-      about: "a later backup: what was erased by then is taken out of this one, too",
-      many: true,
+      placeholder: "file",
+      description: "a later backup: what was erased by then is taken out of this one, too",
+      isRepeatable: true,
     },
-    ...CONFIG,
+    ...CONFIG_OPTIONS,
   },
-  words: { least: 1, most: 1 },
+  positionals: { least: 1, most: 1 },
   examples: [
     "tollgate restore /backups/monday.tar",
     "tollgate restore /backups/monday.tar --erased-in /backups/friday.tar",
     "ssh vault cat tollgate.tar | tollgate restore -",
   ],
   async run(given) {
-    const [named = ""] = given.words;
+    const [named = ""] = given.positionals;
     const file = configFile(given);
-    const { config } = await load(file);
-    if (!config) return fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
+    const { config } = await loadGatewayConfig(file);
+    if (!config) return fail("invalid", `${configName(file)} has errors, see tollgate check.`);
     const erased = new Set<string>();
-    for (const later of given.texts("erased-in"))
-      for (const value of (await manifestOf(later)).erased) erased.add(value);
+    for (const later of given.getTexts("erased-in"))
+      for (const value of (await readBackupManifest(later)).erased) erased.add(value);
     const done = await restoreBackup(config, {
       log: quietLog().log,
-      backup: bytesOf(named),
+      backup: openBackup(named),
       erased: [...erased],
     });
     const { head, sums, at, files } = done.manifest;
-    if (given.json) sayJson(done);
+    if (given.json) printJson(done);
     else {
-      say(
-        `${paint("green", "as it was written")}  ${done.stateDir}, as of ${moment(at)}: ${plural(sums.calls, "call")}, ${plural(files.length, "file")}`,
+      print(
+        `${paint("green", "as it was written")}  ${done.stateDir}, as of ${formatTime(at)}: ${plural(sums.calls, "call")}, ${plural(files.length, "file")}`,
       );
-      if (done.erased > 0) say(`${paint("gray", "erased")}  ${plural(done.erased, "text")}`);
-      if (head) say(`${paint("gray", "head")}  ${head.hash}`);
+      if (done.erased > 0) print(`${paint("gray", "erased")}  ${plural(done.erased, "text")}`);
+      if (head) print(`${paint("gray", "head")}  ${head.hash}`);
     }
-    return EXIT.fine;
+    return EXIT_CODES.ok;
   },
 };
 
-async function* bytesOf(named: string): AsyncGenerator<Uint8Array, void> {
+async function* openBackup(named: string): AsyncGenerator<Uint8Array, void> {
   try {
     yield* named === "-"
       ? (process.stdin as AsyncIterable<Buffer>)
@@ -67,16 +67,16 @@ async function* bytesOf(named: string): AsyncGenerator<Uint8Array, void> {
   }
 }
 
-async function manifestOf(named: string): Promise<BackupManifest> {
+async function readBackupManifest(named: string): Promise<BackupManifest> {
   try {
-    for await (const { name, bytes } of readTar(bytesOf(named)))
-      if (name === MANIFEST) {
+    for await (const { name, bytes } of readTar(openBackup(named)))
+      if (name === MANIFEST_NAME) {
         const chunks: Buffer[] = [];
         for await (const chunk of bytes) chunks.push(chunk);
-        return readManifest(Buffer.concat(chunks).toString());
+        return parseManifest(Buffer.concat(chunks).toString());
       }
   } catch (error) {
-    if (faultOf(error)) throw error;
+    if (getFault(error)) throw error;
   }
   return fail("invalid", `${named} is no backup.`, { code: "no_backup" });
 }

@@ -4,58 +4,58 @@ import { plural } from "../lib/text.ts";
 import type { Json } from "../model/values.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
 import { formatUsd } from "../money/format.ts";
-import type { Entry, ResultPage } from "../plugin/store.ts";
-import { type CliInput, EXIT } from "./command.ts";
-import type { Following } from "./following.ts";
-import { whichOf } from "./since.ts";
-import { storeDoor, type StoreDoor } from "./store.ts";
-import { columns, moment, paint, remark, say } from "./terminal.ts";
+import type { LedgerEntry, ResultPage } from "../plugin/store.ts";
+import { type CliInput, EXIT_CODES } from "./command.ts";
+import type { LongRunning } from "./following.ts";
+import { readFilters } from "./since.ts";
+import { openStoreAccess, type StoreAccess } from "./store.ts";
+import { alignColumns, formatTime, paint, printRemark, print } from "./terminal.ts";
 
 /** How often a running gateway is asked for what is new. */
-const EVERY_MS = 400;
+const POLL_MS = 400;
 const PAGE = 500;
 
 /** From the last ten minutes on, unless told otherwise; while no gateway runs, what is there. */
-export async function sayRows(given: CliInput, live: Following): Promise<number> {
-  await using door = await storeDoor(given);
-  const which = { from: wallClock() - 600_000, ...defined(whichOf(given)) };
-  const follow = door.live && !given.has("once") && given.text("until") === undefined;
+export async function tailRows(given: CliInput, live: LongRunning): Promise<number> {
+  await using door = await openStoreAccess(given);
+  const which = { from: wallClock() - 600_000, ...withoutUndefined(readFilters(given)) };
+  const follow = door.isLive && !given.has("once") && given.getText("until") === undefined;
   let after: string | undefined;
   do {
-    for await (const entry of entries(door, which, after)) {
+    for await (const entry of readEntries(door, which, after)) {
       after = String(entry.seq);
-      if (given.json) say(JSON.stringify(entry));
-      else if (entry.kind !== "reserve") say(line(entry));
+      if (given.json) print(JSON.stringify(entry));
+      else if (entry.kind !== "reserve") print(formatEntry(entry));
     }
-    await live.drained();
-    if (follow) await live.pause(EVERY_MS);
+    await live.waitForDrain();
+    if (follow) await live.sleep(POLL_MS);
   } while (follow && !live.signal.aborted);
-  if (after === undefined && !given.json) remark("Nothing was used.");
-  return EXIT.fine;
+  if (after === undefined && !given.json) printRemark("Nothing was used.");
+  return EXIT_CODES.ok;
 }
 
 /** Page after page, until there is nothing new. */
-export async function* entries(
-  door: StoreDoor,
+export async function* readEntries(
+  door: StoreAccess,
   which: Readonly<Record<string, Json | undefined>>,
   after?: string,
-): AsyncGenerator<Entry> {
+): AsyncGenerator<LedgerEntry> {
   for (;;) {
-    const page = (await door.ask("ledger.entries", {
+    const page = (await door.run("ledger.entries", {
       ...which,
       after,
       limit: PAGE,
-    })) as unknown as ResultPage<Entry>;
+    })) as unknown as ResultPage<LedgerEntry>;
     yield* page.items;
     if (page.next === undefined) return;
     after = page.next;
   }
 }
 
-const defined = (of: object) =>
+const withoutUndefined = (of: object) =>
   Object.fromEntries(Object.entries(of).filter(([, value]) => value !== undefined));
 
-const COLOUR = {
+const STATE_COLORS = {
   exact: "green",
   estimated: "yellow",
   unpriced: "yellow",
@@ -63,19 +63,19 @@ const COLOUR = {
   open: "gray",
 } as const;
 
-function line(entry: Entry): string {
+function formatEntry(entry: LedgerEntry): string {
   const { at, key, target, state, usage, costNano, outcome, kind } = entry;
   const cost = costNano === null ? "no known price" : formatUsd(BigInt(costNano));
   const pictures = usage.images ? `${plural(usage.images, "image")}, ` : "";
-  return columns([
+  return alignColumns([
     [
-      paint("gray", moment(at).slice(0, 19)),
+      paint("gray", formatTime(at).slice(0, 19)),
       key,
       `${target.provider}/${target.model}`,
       kind === "adjust"
         ? `corrected by ${cost}`
         : `${pictures}${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}`,
-      paint(COLOUR[state], state) + (outcome === "ok" ? "" : paint("gray", ` (${outcome})`)),
+      paint(STATE_COLORS[state], state) + (outcome === "ok" ? "" : paint("gray", ` (${outcome})`)),
     ],
   ]);
 }

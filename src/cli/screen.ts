@@ -1,12 +1,12 @@
 // A terminal that is drawn again and again in place: the other screen, no cursor, and each picture in one write that overwrites the
 // one before, so that nothing flickers. Whatever ends the program, the terminal is as it was.
-import { truncated } from "./terminal.ts";
+import { truncateLine } from "./terminal.ts";
 
-const ENTER = "\u001b[?1049h\u001b[?25l";
-const LEAVE = "\u001b[?25h\u001b[?1049l";
-const BEGIN = "\u001b[?2026h\u001b[H";
+const ENTER_ALTERNATE = "\u001b[?1049h\u001b[?25l";
+const LEAVE_ALTERNATE = "\u001b[?25h\u001b[?1049l";
+const BEGIN_FRAME = "\u001b[?2026h\u001b[H";
 const LINE_END = "\u001b[K";
-const END = "\u001b[J\u001b[?2026l";
+const END_FRAME = "\u001b[J\u001b[?2026l";
 
 export interface Terminal {
   readonly columns?: number;
@@ -16,11 +16,11 @@ export interface Terminal {
 
 export class Screen implements Disposable {
   readonly #terminal: Terminal;
-  readonly #leave = () => void this.#terminal.write(LEAVE);
+  readonly #leave = () => void this.#terminal.write(LEAVE_ALTERNATE);
 
   constructor(terminal: Terminal) {
     this.#terminal = terminal;
-    terminal.write(ENTER);
+    terminal.write(ENTER_ALTERNATE);
     process.once("exit", this.#leave);
   }
 
@@ -29,9 +29,9 @@ export class Screen implements Disposable {
     const { columns = 80, rows = 24 } = this.#terminal;
     const picture = lines
       .slice(0, rows)
-      .map((line) => truncated(line, columns) + LINE_END)
+      .map((line) => truncateLine(line, columns) + LINE_END)
       .join("\r\n");
-    this.#terminal.write(`${BEGIN}${picture}${END}`);
+    this.#terminal.write(`${BEGIN_FRAME}${picture}${END_FRAME}`);
   }
 
   [Symbol.dispose](): void {

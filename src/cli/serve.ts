@@ -3,54 +3,61 @@ import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
 import { createGateway } from "../gateway/gateway.ts";
-import { Predecessor } from "../gateway/succession/predecessor.ts";
-import { SUCCEEDS } from "../gateway/succession/said.ts";
-import type { Channel } from "../gateway/workers/link.ts";
-import { startPulse, type Pulse } from "../gateway/pulse/pulse.ts";
+import { OldProcess } from "../gateway/succession/predecessor.ts";
+import { REPLACES_PID_VARIABLE } from "../gateway/succession/said.ts";
+import type { IpcChannel } from "../gateway/workers/link.ts";
+import { startEventLoopWatchdog, type EventLoopWatchdog } from "../gateway/pulse/pulse.ts";
 import type { Gateway } from "../gateway/types.ts";
 import { createLog, type Level, type Log } from "../lib/log.ts";
-import { Mask } from "../lib/mask.ts";
-import { fail, faultOf, sayable } from "../model/error.ts";
-import { banner } from "./banner.ts";
-import { type CliCommand, CONFIG, EXIT, type CliInput } from "./command.ts";
-import { keepPrototype } from "./prototype.ts";
-import { builtins, configFile, createLoad, nameOf, version } from "./loading.ts";
-import { counted, reported, sayLeftOut } from "./report.ts";
-import { handedOver, ServiceManager } from "./service-manager.ts";
-import { underNpm } from "./starter.ts";
-import { outliveTerminal, paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { SecretMask } from "../lib/mask.ts";
+import { fail, getFault, publicErrorText } from "../model/error.ts";
+import { formatBanner } from "./banner.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES, type CliInput } from "./command.ts";
+import { freezeObjectPrototype } from "./prototype.ts";
+import { builtinPlugins, configFile, createPluginLoader, configName, version } from "./loading.ts";
+import { summarizeProblems, formatProblems, formatUnmounted } from "./report.ts";
+import { inheritedSockets, ServiceManager } from "./service-manager.ts";
+import { watchNpmParent } from "./starter.ts";
+import { ignoreTerminalErrors, paintRemark, printRemark, print, printJson } from "./terminal.ts";
 
 const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
 
 /** When nothing is waited for any more. */
-const KILL_MS = 10_000;
+const FORCED_EXIT_MS = 10_000;
 
 /** After a Ctrl-C of the terminal npm sends the same signal once more: within this time it is one. */
-const ECHO_MS = 300;
+const SIGNAL_ECHO_MS = 300;
 
 export const command: CliCommand = {
   usage: "serve [options]",
-  about:
+  description:
     "Runs the gateway. SIGHUP, or a change of the file, reloads the config; SIGTERM and Ctrl-C let what is in flight\n" +
     "finish first, a second one does not; upon SIGUSR2 another process takes over, and nothing is cut. Without a gateway.yaml it runs a default that answers offline.",
   options: {
-    ...CONFIG,
+    ...CONFIG_OPTIONS,
     port: {
       short: "p",
-      value: "number",
-      about: "listen here, whatever the file says; 0 is any free port",
+      placeholder: "number",
+      description: "listen here, whatever the file says; 0 is any free port",
     },
     "admin-port": {
-      value: "number",
-      about: "where the admin listener is, whatever the file says; 0 is any free port",
+      placeholder: "number",
+      description: "where the admin listener is, whatever the file says; 0 is any free port",
     },
-    host: { value: "address", about: "listen on this address, whatever the file says" },
-    "state-dir": { value: "folder", about: "keep keys and ledger here, whatever the file says" },
-    "log-level": { value: "level", about: "debug, info, warn or error, whatever the file says" },
+    host: { placeholder: "address", description: "listen on this address, whatever the file says" },
+    "state-dir": {
+      placeholder: "folder",
+      description: "keep keys and ledger here, whatever the file says",
+    },
+    "log-level": {
+      placeholder: "level",
+      description: "debug, info, warn or error, whatever the file says",
+    },
     dev: {
-      about: "for authors of plugins: one process, and code whose types are wrong is not taken",
+      description:
+        "for authors of plugins: one process, and code whose types are wrong is not taken",
     },
-    "no-watch": { about: "reload on SIGHUP only, not when the file changes" },
+    "no-watch": { description: "reload on SIGHUP only, not when the file changes" },
   },
   examples: [
     "tollgate serve",
@@ -58,77 +65,81 @@ export const command: CliCommand = {
     "tollgate serve -c /etc/tollgate/gateway.yaml --host 0.0.0.0",
   ],
   async run(given) {
-    keepPrototype();
-    outliveTerminal();
+    freezeObjectPrototype();
+    ignoreTerminalErrors();
     const file = configFile(given);
     const terminal = process.stdout.isTTY && !given.json;
-    const mask = new Mask();
+    const mask = new SecretMask();
     const log = createLog({ level: "info", pretty: terminal, mask });
-    const predecessor = predecessorOf(process.env);
-    const handed = handedOver(process.env, process.pid, predecessor?.pid);
+    const predecessor = findOldProcess(process.env);
+    const handed = inheritedSockets(process.env, process.pid, predecessor?.pid);
     const starting = createGateway({
-      file,
+      configFile: file,
       env: process.env,
       log,
       mask,
       version,
-      load: createLoad({ dev: given.has("dev") }),
-      isBuiltin: (use, kind) => Object.hasOwn(builtins[kind], use),
-      overrides: overridesOf(given),
-      attended: process.stdin.isTTY,
-      watch: !given.has("no-watch"),
-      ...(handed && { handed }),
-      ...(predecessor && { predecessor }),
-      worker: join(import.meta.dirname, `worker.${import.meta.filename.slice(-2)}`),
+      loadPlugin: createPluginLoader({ dev: given.has("dev") }),
+      isBuiltin: (use, kind) => Object.hasOwn(builtinPlugins[kind], use),
+      overrides: readOverrides(given),
+      isInteractive: process.stdin.isTTY,
+      watchesConfig: !given.has("no-watch"),
+      ...(handed && { inheritedSockets: handed }),
+      ...(predecessor && { oldProcess: predecessor }),
+      workerProgram: join(import.meta.dirname, `worker.${import.meta.filename.slice(-2)}`),
     });
-    const gateway = await (terminal ? starting : starting.catch((error) => unstarted(error, log)));
-    if (gateway === undefined) return EXIT.failed;
+    const gateway = await (terminal
+      ? starting
+      : starting.catch((error) => reportStartFailure(error, log)));
+    if (gateway === undefined) return EXIT_CODES.failed;
     if ("problems" in gateway) {
       if (given.json) {
-        sayJson({ ok: false, file, problems: gateway.problems });
-        return EXIT.config;
+        printJson({ ok: false, file, problems: gateway.problems });
+        return EXIT_CODES.config;
       }
-      remark(reported(gateway.problems, paintRemark));
-      remark(`\n${nameOf(file)}: ${counted(gateway.problems)}. Nothing was started.`);
-      return EXIT.config;
+      printRemark(formatProblems(gateway.problems, paintRemark));
+      printRemark(
+        `\n${configName(file)}: ${summarizeProblems(gateway.problems)}. Nothing was started.`,
+      );
+      return EXIT_CODES.config;
     }
-    const pulse = startPulse({ pretty: terminal });
-    const manager = managerOf(gateway, log);
+    const pulse = startEventLoopWatchdog({ isPretty: terminal });
+    const manager = createServiceManager(gateway, log);
     const stopped = untilStopped(gateway, {
       log,
       terminal,
-      pulse,
+      watchdog: pulse,
       manager,
-      succeeds: predecessor !== undefined,
+      replacesOldProcess: predecessor !== undefined,
     });
-    if (terminal) say(await banner(gateway, file, predecessor !== undefined));
-    else await announce(gateway, file, log);
-    await manager?.ready();
+    if (terminal) print(await formatBanner(gateway, file, predecessor !== undefined));
+    else await logStarted(gateway, file, log);
+    await manager?.notifyReady();
     return stopped;
   },
 };
 
 /** The gateway that has started this one to take its place. */
-function predecessorOf(env: NodeJS.ProcessEnv): Predecessor | undefined {
-  const before = Number(env[SUCCEEDS]);
-  delete env[SUCCEEDS];
+function findOldProcess(env: NodeJS.ProcessEnv): OldProcess | undefined {
+  const before = Number(env[REPLACES_PID_VARIABLE]);
+  delete env[REPLACES_PID_VARIABLE];
   return before === process.ppid && process.connected
-    ? new Predecessor(process as Channel & { disconnect(): void }, before)
+    ? new OldProcess(process as IpcChannel & { disconnect(): void }, before)
     : undefined;
 }
 
 /** So long may the ledger be silent. */
-const ALIVE_MS = 10_000;
+const LEDGER_SILENCE_MS = 10_000;
 
-function managerOf(gateway: Gateway, log: Log): ServiceManager | undefined {
-  return ServiceManager.of({
+function createServiceManager(gateway: Gateway, log: Log): ServiceManager | undefined {
+  return ServiceManager.create({
     env: process.env,
-    alive: () => gateway.alive(ALIVE_MS),
+    checkAlive: () => gateway.assertLedgerAnswers(LEDGER_SILENCE_MS),
     status: async () => {
       const { state, url, generation } = await gateway.status();
-      return `${state} at ${url}, generation ${generation}, ${gateway.busy} in flight`;
+      return `${state} at ${url}, generation ${generation}, ${gateway.inFlight} in flight`;
     },
-    failed: (error) =>
+    onError: (error) =>
       log.error(
         { error: error.message },
         "the service manager cannot be told: systemd-notify failed",
@@ -137,21 +148,22 @@ function managerOf(gateway: Gateway, log: Log): ServiceManager | undefined {
 }
 
 /** A program reads what a person does not: one line, in the form of all others. */
-function unstarted(error: unknown, log: Log): undefined {
-  const { kind, code } = faultOf(error) ?? {};
+function reportStartFailure(error: unknown, log: Log): undefined {
+  const { kind, code } = getFault(error) ?? {};
   // A fault was written to be read, and says all; of anything else the place is wanted.
-  if (kind) log.error({ kind, code }, `the gateway did not start: ${sayable(error)}`);
+  if (kind) log.error({ kind, code }, `the gateway did not start: ${publicErrorText(error)}`);
   else log.error({ error }, "the gateway did not start");
   log.flush();
 }
 
-function overridesOf(given: CliInput) {
-  const level = given.text("log-level");
-  const stateDir = given.text("state-dir");
-  const [host, port] = [given.text("host"), portOf(given, "port")];
+function readOverrides(given: CliInput) {
+  const level = given.getText("log-level");
+  const stateDir = given.getText("state-dir");
+  const [host, port] = [given.getText("host"), readPort(given, "port")];
   // The default's listeners move together: with its fixed one two gateways would meet.
   const adminPort =
-    portOf(given, "admin-port") ?? (port === 0 && configFile(given) === undefined ? 0 : undefined);
+    readPort(given, "admin-port") ??
+    (port === 0 && configFile(given) === undefined ? 0 : undefined);
   if (level !== undefined && !LEVELS.includes(level))
     fail("invalid", `--log-level is one of ${LEVELS.join(", ")}.`, { code: "usage" });
   return {
@@ -164,8 +176,8 @@ function overridesOf(given: CliInput) {
   };
 }
 
-function portOf(given: CliInput, name: "port" | "admin-port"): number | undefined {
-  const said = given.text(name);
+function readPort(given: CliInput, name: "port" | "admin-port"): number | undefined {
+  const said = given.getText(name);
   if (said === undefined) return undefined;
   if (!/^\d{1,5}$/.test(said) || Number(said) > 65_535)
     fail("invalid", `--${name} is a number from 0 to 65535.`, { code: "usage" });
@@ -173,7 +185,7 @@ function portOf(given: CliInput, name: "port" | "admin-port"): number | undefine
 }
 
 /** For programs that read lines: where it is, and where the first key is, never the key. */
-async function announce(gateway: Gateway, file: string | undefined, log: Log): Promise<void> {
+async function logStarted(gateway: Gateway, file: string | undefined, log: Log): Promise<void> {
   if (file === undefined)
     log.info(
       { folder: process.cwd() },
@@ -184,8 +196,9 @@ async function announce(gateway: Gateway, file: string | undefined, log: Log): P
     await writeFile(path, `${gateway.firstKey}\n`, { mode: 0o600 });
     log.info({ path }, "a first key was made; it is in this file and nowhere else");
   }
-  const { generation, stateDir, leftOut, urls } = await gateway.status();
-  if (leftOut.length > 0) log.info({ leftOut }, `left out: ${sayLeftOut(leftOut)}`);
+  const { generation, stateDir, unmountedProviders, urls } = await gateway.status();
+  if (unmountedProviders.length > 0)
+    log.info({ leftOut: unmountedProviders }, `left out: ${formatUnmounted(unmountedProviders)}`);
   log.info(
     {
       url: gateway.url,
@@ -201,30 +214,30 @@ async function announce(gateway: Gateway, file: string | undefined, log: Log): P
   );
 }
 
-interface Around {
+interface ServeContext {
   readonly log: Log;
   readonly terminal: boolean;
-  readonly pulse: Pulse;
+  readonly watchdog: EventLoopWatchdog;
   readonly manager: ServiceManager | undefined;
   /** It has taken another one's place. */
-  readonly succeeds: boolean;
+  readonly replacesOldProcess: boolean;
 }
 
 /** The exit code, when it is over. */
 function untilStopped(
   gateway: Gateway,
-  { log, terminal, pulse, manager, succeeds }: Around,
+  { log, terminal, watchdog, manager, replacesOldProcess }: ServeContext,
 ): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>();
   let since: number | undefined;
-  let code: number = EXIT.fine;
+  let code: number = EXIT_CODES.ok;
 
   const end = () => {
-    pulse.endWithin(gateway.endMs);
+    watchdog.limitRemainingTime(gateway.maxShutdownMs);
     gateway
       .stop()
       .catch((error: unknown) => {
-        code = EXIT.failed;
+        code = EXIT_CODES.failed;
         log.error({ error }, "the gateway did not stop well");
       })
       .finally(() => {
@@ -234,32 +247,32 @@ function untilStopped(
   };
   const stop = (why: string) => {
     if (since !== undefined) {
-      if (performance.now() - since < ECHO_MS) return;
-      if (gateway.busy > 0) code = EXIT.failed;
-      pulse.endWithin(KILL_MS);
+      if (performance.now() - since < SIGNAL_ECHO_MS) return;
+      if (gateway.inFlight > 0) code = EXIT_CODES.failed;
+      watchdog.limitRemainingTime(FORCED_EXIT_MS);
       void gateway.kill().catch(() => {});
       return;
     }
     since = performance.now();
-    const inFlight = gateway.busy;
+    const inFlight = gateway.inFlight;
     log.info(
       { why, inFlight },
       inFlight === 0
         ? "stopping"
         : "stopping when what is in flight is over; once more cuts it off",
     );
-    void manager?.stopping();
+    void manager?.notifyStopping();
     end();
   };
   /** Another process serves: the service manager is its to talk to. */
   const leave = async (successor: number) => {
     since = performance.now();
-    log.info({ successor, inFlight: gateway.busy }, "another process has taken over");
-    await manager?.succeeded(successor);
+    log.info({ successor, inFlight: gateway.inFlight }, "another process has taken over");
+    await manager?.notifyNewMainPid(successor);
     end();
   };
   const fatal = (words: string) => (error: unknown) => {
-    code = EXIT.failed;
+    code = EXIT_CODES.failed;
     // What fails on the way out follows from what came first, or changes nothing any more.
     if (since !== undefined) return log.debug({ error }, "an error while stopping");
     log.error({ error }, words);
@@ -267,27 +280,28 @@ function untilStopped(
   };
   const broken = fatal("an error that was not caught; stopping");
 
-  void gateway.broken.then(fatal("the gateway cannot go on"));
+  void gateway.failed.then(fatal("the gateway cannot go on"));
   // One that takes another's place has that one for its parent, and outlives it.
-  if (!succeeds) underNpm(process.env, () => stop("npm is gone"));
+  if (!replacesOldProcess) watchNpmParent(process.env, () => stop("npm is gone"));
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   process.on("SIGHUP", () => {
     // A terminal that is closed sends the same signal.
     if (terminal && !isatty(1)) stop("the terminal is gone");
     else {
-      const heard = manager?.reloading();
-      void gateway.reload("signal").then(async ({ unchanged, generation }) => {
-        if (unchanged) log.info({ generation }, "reload: nothing has changed");
+      const heard = manager?.notifyReloading();
+      void gateway.reload("signal").then(async ({ isUnchanged, generation }) => {
+        if (isUnchanged) log.info({ generation }, "reload: nothing has changed");
         await heard;
-        await manager?.ready();
+        await manager?.notifyReady();
       }, broken);
     }
   });
   process.on("SIGUSR2", () => {
-    const kept = (error: unknown) => log.error({ error: sayable(error) }, "nothing has taken over");
+    const kept = (error: unknown) =>
+      log.error({ error: publicErrorText(error) }, "nothing has taken over");
     gateway
-      .upgrade()
+      .hotRestart()
       .then((successor) => (since === undefined ? leave(successor) : undefined), kept);
   });
   process.on("uncaughtException", broken);

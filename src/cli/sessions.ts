@@ -1,58 +1,65 @@
 import type { ShownSession } from "../gateway/admin/sessions.ts";
-import { askControl } from "../gateway/control/asking.ts";
-import { COMMANDS } from "../gateway/control/table.ts";
+import { callControl } from "../gateway/control/asking.ts";
+import { COMMAND_SPECS } from "../gateway/control/table.ts";
 import { plural } from "../lib/text.ts";
-import { type CliCommand, EXIT, group, type Part, PLACE } from "./command.ts";
-import { stateDirOf } from "./loading.ts";
-import { columns, moment, paint, remark, say, sayJson } from "./terminal.ts";
+import {
+  type CliCommand,
+  EXIT_CODES,
+  createCommandGroup,
+  type Subcommand,
+  GATEWAY_OPTIONS,
+} from "./command.ts";
+import { findStateDir } from "./loading.ts";
+import { alignColumns, formatTime, paint, printRemark, print, printJson } from "./terminal.ts";
 
-const parts: Readonly<Record<string, Part>> = {
+const subcommands: Readonly<Record<string, Subcommand>> = {
   list: {
     usage: "sessions list [options]",
-    summary: COMMANDS["sessions.list"].summary,
-    about: "Lists the sessions of the console. They end after 30 minutes without use, or 12 hours.",
-    options: PLACE,
+    summary: COMMAND_SPECS["sessions.list"].summary,
+    description:
+      "Lists the sessions of the console. They end after 30 minutes without use, or 12 hours.",
+    options: GATEWAY_OPTIONS,
     examples: ["tollgate sessions list"],
     async run(given) {
-      const answer = await askControl(await stateDirOf(given), "sessions.list");
+      const answer = await callControl(await findStateDir(given), "sessions.list");
       const { sessions } = answer as unknown as { sessions: readonly ShownSession[] };
-      if (given.json) sayJson({ sessions });
-      else if (sessions.length === 0) remark("There are no sessions.");
+      if (given.json) printJson({ sessions });
+      else if (sessions.length === 0) printRemark("There are no sessions.");
       else
-        say(
-          columns(
-            sessions.map(({ id, name, role, within, address, used }) => [
+        print(
+          alignColumns(
+            sessions.map(({ id, name, role, account, address, lastUsedAt }) => [
               id,
               paint("bold", name),
               role,
-              within ?? "",
+              account ?? "",
               address,
-              paint("gray", moment(used)),
+              paint("gray", formatTime(lastUsedAt)),
             ]),
           ),
         );
-      return EXIT.fine;
+      return EXIT_CODES.ok;
     },
   },
   end: {
     usage: "sessions end [id] [options]",
-    summary: COMMANDS["sessions.end"].summary,
-    about: "Signs one session out, or without an id all of them.",
-    options: PLACE,
-    words: { least: 0, most: 1 },
+    summary: COMMAND_SPECS["sessions.end"].summary,
+    description: "Signs one session out, or without an id all of them.",
+    options: GATEWAY_OPTIONS,
+    positionals: { least: 0, most: 1 },
     examples: ["tollgate sessions end"],
     async run(given) {
-      const [id] = given.words;
-      const answer = await askControl(await stateDirOf(given), "sessions.end", { id });
-      if (given.json) sayJson(answer);
-      else say(`${plural((answer as { ended: number }).ended, "session")} ended`);
-      return EXIT.fine;
+      const [id] = given.positionals;
+      const answer = await callControl(await findStateDir(given), "sessions.end", { id });
+      if (given.json) printJson(answer);
+      else print(`${plural((answer as { ended: number }).ended, "session")} ended`);
+      return EXIT_CODES.ok;
     },
   },
 };
 
-export const command: CliCommand = group(
+export const command: CliCommand = createCommandGroup(
   "sessions",
   "Shows and ends the sessions of the console.",
-  parts,
+  subcommands,
 );

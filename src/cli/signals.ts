@@ -3,20 +3,20 @@
 import { ChildProcess } from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
 
-const SENDERS = ["kill", "_kill", "_debugProcess", "_debugEnd", "execve", "binding"];
+const SIGNAL_FUNCTIONS = ["kill", "_kill", "_debugProcess", "_debugEnd", "execve", "binding"];
 
-export function sendNoSignals(): void {
-  for (const name of SENDERS) replace(process, name);
-  replace(ChildProcess.prototype, "kill");
+export function blockSignalSending(): void {
+  for (const name of SIGNAL_FUNCTIONS) replaceWithThrow(process, name);
+  replaceWithThrow(ChildProcess.prototype, "kill");
   // A handle that has started nothing has an id all the same.
   const { _handle: handle } = new ChildProcess() as unknown as { _handle: object };
-  replace(Object.getPrototypeOf(handle) as object, "kill");
-  replace(Object.getPrototypeOf(handle) as object, "spawn");
+  replaceWithThrow(Object.getPrototypeOf(handle) as object, "kill");
+  replaceWithThrow(Object.getPrototypeOf(handle) as object, "spawn");
   // `import { kill } from "node:process"` is another name of the same.
   syncBuiltinESMExports();
 }
 
-function replace(of: object, name: string): void {
+function replaceWithThrow(of: object, name: string): void {
   if (!(name in of)) return;
   Object.defineProperty(of, name, {
     value() {

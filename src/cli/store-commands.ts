@@ -4,23 +4,23 @@ import { command as plugin } from "./plugin.ts";
 
 export const command: CliCommand = {
   usage: "store [command] [options]",
-  about:
+  description:
     "Lists the commands that the mounted store brings, or runs one: in the running gateway, or on its files while none\n" +
     "runs. The same as tollgate plugin store. And tollgate store copy moves a ledger into another kind of store.",
   options: plugin.options,
-  words: { least: 0, most: 1 },
+  positionals: { least: 0, most: 1 },
   examples: ["tollgate store", "tollgate store status", "tollgate store copy --help"],
-  async narrow(given) {
-    const [name] = given.words;
+  async resolveCommand(given) {
+    const [name] = given.positionals;
     if (name === undefined) return command;
     if (name === "copy") return (await import("./store-copy.ts")).command;
-    const found = await plugin.narrow!({ ...given, words: ["store", name] });
+    const found = await plugin.resolveCommand!({ ...given, positionals: ["store", name] });
     return {
       ...found,
       usage: found.usage.replace(/^plugin /, ""),
       examples: found.examples.map((line) => line.replace("tollgate plugin ", "tollgate ")),
-      words: { least: 1, most: 1 },
+      positionals: { least: 1, most: 1 },
     };
   },
-  run: (given) => plugin.run({ ...given, words: ["store"] }),
+  run: (given) => plugin.run({ ...given, positionals: ["store"] }),
 };

@@ -2,31 +2,37 @@
 // copied again, so the pause is as short as what came since.
 import { resolve } from "node:path";
 import type { GatewayConfig } from "../config/types.ts";
-import { idleStore } from "../gateway/keeping/idle-store.ts";
+import { createClosedStore } from "../gateway/keeping/idle-store.ts";
 import { plural } from "../lib/text.ts";
-import { fail, faultOf } from "../model/error.ts";
-import type { LedgerMoving, MovedIn, MovedOut } from "../plugin/moving.ts";
-import { took } from "./amounts.ts";
-import { type CliCommand, type CliInput, CONFIG, EXIT } from "./command.ts";
-import { configFile, load, nameOf, quietLog } from "./loading.ts";
+import { fail, getFault } from "../model/error.ts";
+import type { LedgerTransfer, LedgerImport, LedgerExport } from "../plugin/moving.ts";
+import { formatSeconds } from "./amounts.ts";
+import { type CliCommand, type CliInput, CONFIG_OPTIONS, EXIT_CODES } from "./command.ts";
+import { configFile, loadGatewayConfig, configName, quietLog } from "./loading.ts";
 import { formatUsd } from "../money/format.ts";
-import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { paint, paintRemark, printRemark, print, printJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "store copy --to <store> [options]",
-  about:
+  description:
     "Copies all of a ledger into another kind of store: rows, keys, accounts, prices, what limits have counted, what operators did. A store is a gateway.yaml " +
     "that mounts it, or its name, with --from-with and --to-with for its options. While a gateway serves, rows are copied and nothing else; run it again " +
     "when all gateways have ended, and what came since is copied, with the rest. The new ledger's chain begins with the hash of the old one, and is " +
     "used only when both come to the same sums.",
   options: {
-    from: { value: "store", about: "the store that is left; without it that of gateway.yaml" },
-    to: { value: "store", about: "the store that is moved into, which has to be empty" },
-    "from-with": { value: "json", about: "options of a store that --from names" },
-    "to-with": { value: "json", about: "options of a store that --to names" },
-    ...CONFIG,
+    from: {
+      placeholder: "store",
+      description: "the store that is left; without it that of gateway.yaml",
+    },
+    to: {
+      placeholder: "store",
+      description: "the store that is moved into, which has to be empty",
+    },
+    "from-with": { placeholder: "json", description: "options of a store that --from names" },
+    "to-with": { placeholder: "json", description: "options of a store that --to names" },
+    ...CONFIG_OPTIONS,
   },
-  words: { least: 1, most: 1 },
+  positionals: { least: 1, most: 1 },
   examples: [
     `tollgate store copy --to postgres --to-with '{"url":"\${env:TOLLGATE_DATABASE_URL}"}'`,
     "tollgate store copy --from fleet.yaml --to gateway.yaml",
@@ -35,7 +41,7 @@ export const command: CliCommand = {
 };
 
 /** What one run has done. */
-interface Copied {
+interface CopyResult {
   /** Whether all of it is there. */
   readonly done: boolean;
   readonly rows: number;
@@ -47,38 +53,38 @@ interface Copied {
   readonly calls?: number;
   readonly usd?: string;
   /** Which gateway is open on it. */
-  readonly why?: string;
+  readonly openBy?: string;
 }
 
 async function copy(given: CliInput): Promise<number> {
-  const named = given.text("to");
+  const named = given.getText("to");
   if (named === undefined)
     return fail("invalid", "Say where to: --to postgres. See tollgate store copy --help.", {
       code: "usage",
     });
   const own = configFile(given);
-  const from = await configOf(own, given.text("from"), given.text("from-with"));
-  const to = await configOf(own, named, given.text("to-with"));
+  const from = await readStoreConfig(own, given.getText("from"), given.getText("from-with"));
+  const to = await readStoreConfig(own, named, given.getText("to-with"));
   const { log } = quietLog();
-  await using left = await idleStore(from, log);
-  await using entered = await idleStore(to, log);
-  await using out = await movingOf(left.store, from).out();
-  await using into = await movingOf(entered.store, to).in();
-  const copied = await moved(out, into);
-  if (given.json) sayJson(copied);
-  else tell(copied, to.store.use);
-  return EXIT.fine;
+  await using left = await createClosedStore(from, log);
+  await using entered = await createClosedStore(to, log);
+  await using out = await requireTransfer(left.store, from).openExport();
+  await using into = await requireTransfer(entered.store, to).openImport();
+  const copied = await transferLedger(out, into);
+  if (given.json) printJson(copied);
+  else printResult(copied, to.store.use);
+  return EXIT_CODES.ok;
 }
 
-async function moved(out: MovedOut, into: MovedIn): Promise<Copied> {
+async function transferLedger(out: LedgerExport, into: LedgerImport): Promise<CopyResult> {
   const began = performance.now();
   const since = (at: number) => Math.round(performance.now() - at);
   let rows = 0;
   let after = into.after;
   const catchUp = async (): Promise<void> => {
     for (let more = true; more;) {
-      const page = await out.rows(after);
-      if (page.rows.length > 0 || page.next !== after) await into.take(page);
+      const page = await out.readRows(after);
+      if (page.rows.length > 0 || page.next !== after) await into.writeRows(page);
       rows += page.rows.length;
       ({ next: after, more } = page);
     }
@@ -86,14 +92,14 @@ async function moved(out: MovedOut, into: MovedIn): Promise<Copied> {
   await catchUp();
   const paused = performance.now();
   try {
-    await out.quiet();
+    await out.stopWrites();
   } catch (error) {
-    const fault = faultOf(error);
+    const fault = getFault(error);
     if (fault?.code !== "in_use") throw error;
-    return { done: false, rows, ms: since(began), why: fault.message };
+    return { done: false, rows, ms: since(began), openBy: fault.message };
   }
   await catchUp();
-  const rest = await out.rest();
+  const rest = await out.readRemainder();
   const { head, totals } = await into.finish(rest);
   return {
     done: true,
@@ -107,57 +113,60 @@ async function moved(out: MovedOut, into: MovedIn): Promise<Copied> {
   };
 }
 
-function tell({ done, rows, ms, pauseMs, head, from, calls, usd, why }: Copied, use: string): void {
-  say(`${plural(rows, "row")} copied, ${took(ms)}`);
+function printResult(
+  { done, rows, ms, pauseMs, head, from, calls, usd, openBy }: CopyResult,
+  use: string,
+): void {
+  print(`${plural(rows, "row")} copied, ${formatSeconds(ms)}`);
   if (!done) {
-    remark(
+    printRemark(
       paintRemark(
         "yellow",
-        `${why} End it, and run this again: what came since is copied, and the rest.`,
+        `${openBy} End it, and run this again: what came since is copied, and the rest.`,
       ),
     );
     return;
   }
-  say(`${paint("green", "the same sums")}  ${plural(calls!, "call")}, ${usd}`);
-  if (from !== undefined) say(`${paint("gray", "from")}  ${from}`);
-  if (head !== undefined) say(`${paint("gray", "head")}  ${head}`);
-  remark(
+  print(`${paint("green", "the same sums")}  ${plural(calls!, "call")}, ${usd}`);
+  if (from !== undefined) print(`${paint("gray", "from")}  ${from}`);
+  if (head !== undefined) print(`${paint("gray", "head")}  ${head}`);
+  printRemark(
     paintRemark(
       "gray",
-      `Nobody wrote for ${took(pauseMs!)}. Mount store: ${use} in gateway.yaml, and start it.`,
+      `Nobody wrote for ${formatSeconds(pauseMs!)}. Mount store: ${use} in gateway.yaml, and start it.`,
     ),
   );
 }
 
-function movingOf(
-  store: { moving?: LedgerMoving | undefined },
-  { store: { use } }: Mounted,
-): LedgerMoving {
+function requireTransfer(
+  store: { transfer?: LedgerTransfer | undefined },
+  { store: { use } }: StoreConfig,
+): LedgerTransfer {
   return (
-    store.moving ??
+    store.transfer ??
     fail("conflict", `The store "${use}" is none that moves.`, { code: "store_cannot" })
   );
 }
 
-type Mounted = Pick<GatewayConfig, "store" | "file" | "stateDir">;
+type StoreConfig = Pick<GatewayConfig, "store" | "file" | "stateDir">;
 
 /** Of a gateway.yaml, or of a store's name: that of gateway.yaml itself, where it has that one. */
-async function configOf(
+async function readStoreConfig(
   own: string | undefined,
   named: string | undefined,
   options: string | undefined,
-): Promise<Mounted> {
-  const { config } = await load(own);
+): Promise<StoreConfig> {
+  const { config } = await loadGatewayConfig(own);
   if (named === undefined || (named === config?.store.use && options === undefined))
-    return config ?? broken(own);
+    return config ?? failInvalidConfig(own);
   if (/\.ya?ml$/.test(named)) {
     const other = resolve(named);
-    return (await load(other)).config ?? broken(other);
+    return (await loadGatewayConfig(other)).config ?? failInvalidConfig(other);
   }
   const text = `store: { use: ${JSON.stringify(named)}, with: ${options ?? "{}"} }\nproviders: { demo: { use: demo } }\n${
     config ? `state_dir: ${JSON.stringify(config.stateDir)}\n` : ""
   }`;
-  const found = await load(own, { text });
+  const found = await loadGatewayConfig(own, { text });
   return (
     found.config ??
     fail(
@@ -168,5 +177,5 @@ async function configOf(
   );
 }
 
-const broken = (file: string | undefined): never =>
-  fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
+const failInvalidConfig = (file: string | undefined): never =>
+  fail("invalid", `${configName(file)} has errors, see tollgate check.`);

@@ -1,37 +1,44 @@
 // How commands reach what the store keeps: through the running gateway, or on the store itself while none runs.
 import { wallClock } from "../lib/wall-clock.ts";
 import type { GatewayConfig } from "../config/types.ts";
-import { aroundOf, namesAround } from "../gateway/around.ts";
-import { askControl, plain } from "../gateway/control/asking.ts";
-import { treeOf } from "../gateway/control/account-tree.ts";
-import { Auditing } from "../gateway/control/auditing.ts";
-import { CommandGate } from "../gateway/control/gate.ts";
-import { ON_FILES } from "../gateway/control/giver.ts";
-import type { ControlCommandsOf } from "../gateway/control/socket.ts";
-import { adminCommands, auditCommands } from "../gateway/control/admin-commands.ts";
-import { keysIn } from "../gateway/control/world.ts";
-import { keepingCommands } from "../gateway/control/keeping-commands.ts";
+import { createGrantTargets, knownLedgerNames } from "../gateway/around.ts";
+import { callControl, jsonReplacer } from "../gateway/control/asking.ts";
+import { readAccountTree } from "../gateway/control/account-tree.ts";
+import { CommandAudit } from "../gateway/control/auditing.ts";
+import { CommandDispatcher } from "../gateway/control/gate.ts";
+import { OFFLINE_PRINCIPAL } from "../gateway/control/giver.ts";
+import type { CommandHandlerMap } from "../gateway/control/socket.ts";
+import { createAdminCommands, createAuditCommands } from "../gateway/control/admin-commands.ts";
+import { listAllKeys } from "../gateway/control/world.ts";
+import { createMaintenanceCommands } from "../gateway/control/keeping-commands.ts";
 import { accountCommands } from "../gateway/control/account-commands.ts";
-import { keyCommands } from "../gateway/control/key-commands.ts";
-import { readsOf, type Shelf } from "../gateway/control/shelf.ts";
-import { KnownAccounts } from "../gateway/services/accounts.ts";
-import { ledgerCommands } from "../gateway/control/ledger-commands.ts";
-import { foundCommand } from "../gateway/control/request-commands.ts";
-import { openStore } from "../gateway/rehearse.ts";
+import { createKeyCommands } from "../gateway/control/key-commands.ts";
+import { createRepositoryReads, type KeyRepository } from "../gateway/control/shelf.ts";
+import { AccountCache } from "../gateway/services/accounts.ts";
+import { createLedgerCommands } from "../gateway/control/ledger-commands.ts";
+import { createShowCommand } from "../gateway/control/request-commands.ts";
+import { openStoreOffline } from "../gateway/rehearse.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { askLive } from "./asking.ts";
+import { askRunningGateway } from "./asking.ts";
 import type { CliInput } from "./command.ts";
-import { configFile, load, nameOf, quietLog, stateDirOf, version } from "./loading.ts";
+import {
+  configFile,
+  loadGatewayConfig,
+  configName,
+  quietLog,
+  findStateDir,
+  version,
+} from "./loading.ts";
 
-export interface StoreDoor extends AsyncDisposable {
+export interface StoreAccess extends AsyncDisposable {
   /** The same words on both ways; amounts come as decimal strings. */
-  ask(command: string, input: JsonObject): Promise<Json>;
+  run(command: string, input: JsonObject): Promise<Json>;
   /** Whether a gateway runs, and new rows may come. */
-  readonly live: boolean;
+  readonly isLive: boolean;
 }
 
-export function refuseMemory({ store }: Pick<GatewayConfig, "store">): void {
+export function rejectMemoryStore({ store }: Pick<GatewayConfig, "store">): void {
   if (store.use === "memory")
     fail(
       "conflict",
@@ -39,67 +46,75 @@ export function refuseMemory({ store }: Pick<GatewayConfig, "store">): void {
     );
 }
 
-export async function storeDoor(given: CliInput): Promise<StoreDoor> {
-  if (await askLive(given, "status")) {
-    const folder = await stateDirOf(given);
+export async function openStoreAccess(given: CliInput): Promise<StoreAccess> {
+  if (await askRunningGateway(given, "status")) {
+    const folder = await findStateDir(given);
     return {
-      ask: (command, input) => askControl(folder, command, input),
-      live: true,
+      run: (command, input) => callControl(folder, command, input),
+      isLive: true,
       async [Symbol.asyncDispose]() {},
     };
   }
   const file = configFile(given);
-  const loaded = await load(file);
+  const loaded = await loadGatewayConfig(file);
   const config =
-    loaded.config ?? fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
-  refuseMemory(config);
+    loaded.config ?? fail("invalid", `${configName(file)} has errors, see tollgate check.`);
+  rejectMemoryStore(config);
   const log = quietLog();
-  const opened = await openStore({ loaded, config, ...log });
+  const opened = await openStoreOffline({ loaded, config, ...log });
   const { store } = opened;
-  const accounts = new KnownAccounts();
-  await accounts.read(store);
-  const around = () => aroundOf(config, loaded, []);
+  const accounts = new AccountCache();
+  await accounts.load(store);
+  const around = () => createGrantTargets(config, loaded, []);
   const at = () => ({ at: wallClock() });
-  const shelf: Shelf = {
-    ...readsOf(store, wallClock),
-    write: async (key) => void (await store.apply([{ do: "key", ...at(), key }])),
+  const shelf: KeyRepository = {
+    ...createRepositoryReads(store, wallClock),
+    writeKey: async (key) => void (await store.apply([{ do: "key", ...at(), key }])),
     writeAccount: async (account) =>
       void (await store.apply([{ do: "account", ...at(), account }])),
     writeOpening: async (opening) => void (await store.apply(opening)),
   };
-  const commands: ControlCommandsOf = {
-    ...ledgerCommands(
+  const commands: CommandHandlerMap = {
+    ...createLedgerCommands(
       store,
       (command) => store.apply([command]),
-      () => namesAround(config, accounts, []),
+      () => knownLedgerNames(config, accounts, []),
     ),
-    ...keepingCommands(
+    ...createMaintenanceCommands(
       { store, use: config.store.use, stateDir: config.stateDir, version },
       async () => {},
     ),
-    ...foundCommand({ store }),
-    ...adminCommands({
-      list: keysIn(store),
-      write: shelf.write,
-      file: () => config.admin,
-      tree: () => treeOf(shelf, around().accounts),
+    ...createShowCommand({ store }),
+    ...createAdminCommands({
+      list: listAllKeys(store),
+      write: shelf.writeKey,
+      fileConfig: () => config.admin,
+      readTree: () => readAccountTree(shelf, around().fileAccounts),
     }),
-    ...auditCommands(store.audit),
-    ...keyCommands(shelf, around),
+    ...createAuditCommands(store.audit),
+    ...createKeyCommands(shelf, around),
     ...accountCommands(shelf, around),
   };
-  const gate = new CommandGate({
+  const gate = new CommandDispatcher({
     commands,
-    own: { find: () => undefined, all: () => [] },
-    world: { path: (account) => [account], keys: keysIn(store) },
-    auditing: new Auditing({ log: store.audit, now: wallClock, mask: log.mask, told: log.log }),
+    pluginCommands: { find: () => undefined, all: () => [] },
+    scopes: { accountPath: (account) => [account], listKeys: listAllKeys(store) },
+    audit: new CommandAudit({
+      auditLog: store.audit,
+      now: wallClock,
+      mask: log.mask,
+      log: log.log,
+    }),
   });
   return {
-    ask: async (command, input) =>
+    run: async (command, input) =>
       JSON.parse(
-        JSON.stringify((await gate.give(command, input, ON_FILES)) ?? null, plain),
+        JSON.stringify(
+          (await gate.dispatch(command, input, OFFLINE_PRINCIPAL)) ?? null,
+          jsonReplacer,
+        ),
       ) as Json,
-    live: false,
+    isLive: false,
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   };
 }

@@ -1,30 +1,32 @@
 // Any JSON as people read it: a list of things as rows under their names, one thing as names and values.
 import type { Json } from "../model/values.ts";
-import { columns, paint } from "./terminal.ts";
+import { alignColumns, paint } from "./terminal.ts";
 
 /** Empty when there is nothing. */
-export function table(value: Json | undefined): string {
+export function formatTable(value: Json | undefined): string {
   if (value === null || value === undefined) return "";
   if (isList(value)) {
-    if (!value.some(isThing)) return value.map(cell).join("\n");
-    const things = value.map((each) => (isThing(each) ? each : { "": each }));
+    if (!value.some(isRecord)) return value.map(formatCell).join("\n");
+    const things = value.map((each) => (isRecord(each) ? each : { "": each }));
     const names = [...new Set(things.flatMap((each) => Object.keys(each)))];
-    return columns([
+    return alignColumns([
       names.map((name) => paint("gray", name)),
-      ...things.map((each) => names.map((name) => cell(each[name]))),
+      ...things.map((each) => names.map((name) => formatCell(each[name]))),
     ]);
   }
-  if (!isThing(value)) return cell(value);
-  return columns(Object.entries(value).map(([name, each]) => [paint("gray", name), cell(each)]));
+  if (!isRecord(value)) return formatCell(value);
+  return alignColumns(
+    Object.entries(value).map(([name, each]) => [paint("gray", name), formatCell(each)]),
+  );
 }
 
-type Thing = { readonly [name: string]: Json | undefined };
+type JsonRecord = { readonly [name: string]: Json | undefined };
 
 const isList = (value: Json): value is readonly Json[] => Array.isArray(value);
-const isThing = (value: Json): value is Thing =>
+const isRecord = (value: Json): value is JsonRecord =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-function cell(value: Json | undefined): string {
+function formatCell(value: Json | undefined): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "object") return JSON.stringify(value);

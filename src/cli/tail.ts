@@ -1,40 +1,40 @@
 import { wallClock } from "../lib/wall-clock.ts";
 import type { RequestPage } from "../gateway/control/request-commands.ts";
-import { askControl } from "../gateway/control/asking.ts";
+import { callControl } from "../gateway/control/asking.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { type CliCommand, type CliInput, EXIT, PLACE } from "./command.ts";
-import { following, type Following } from "./following.ts";
-import { stateDirOf } from "./loading.ts";
-import { requestLine } from "./request-words.ts";
-import { sayRows } from "./rows.ts";
-import { momentOf, WHICH } from "./since.ts";
-import { paintRemark, remark, say } from "./terminal.ts";
+import { type CliCommand, type CliInput, EXIT_CODES, GATEWAY_OPTIONS } from "./command.ts";
+import { startLongRunning, type LongRunning } from "./following.ts";
+import { findStateDir } from "./loading.ts";
+import { formatRequestLine } from "./request-words.ts";
+import { tailRows } from "./rows.ts";
+import { parseTimeOption, LEDGER_FILTER_OPTIONS } from "./since.ts";
+import { paintRemark, printRemark, print } from "./terminal.ts";
 
 const PAGE = 500;
 const WAIT_MS = 10_000;
 /** What was over in the last minutes is shown first. */
-const BEFORE_MS = 600_000;
-const ALL = 100_000;
+const INITIAL_WINDOW_MS = 600_000;
+const MAX_ITEMS = 100_000;
 
 export const command: CliCommand = {
   usage: "tail [options]",
-  about:
+  description:
     "Shows requests as they end, refused ones too, from the last ten minutes on until Ctrl-C: when, id, status, how long it " +
     "took, key, model, what it used and cost, why it failed. tollgate request <id> says all of one. With --json each is a line " +
     "of JSON. A reader that is too slow is told how many it missed. --rows reads the ledger instead: a line for each call and " +
     "for each correction, also while no gateway runs.",
   options: {
-    ...PLACE,
-    ...WHICH,
-    failed: { about: "only those that were refused, failed or broke off" },
+    ...GATEWAY_OPTIONS,
+    ...LEDGER_FILTER_OPTIONS,
+    failed: { description: "only those that were refused, failed or broke off" },
     model: {
-      value: "model",
-      about:
+      placeholder: "model",
+      description:
         'only of this model, as asked for or as served; one star stands for anything: "openai/*"',
     },
-    once: { about: "print what is there, and end" },
-    rows: { about: "rows of the ledger" },
+    once: { description: "print what is there, and end" },
+    rows: { description: "rows of the ledger" },
   },
   examples: [
     "tollgate tail --failed",
@@ -42,50 +42,55 @@ export const command: CliCommand = {
     "tollgate tail --rows --since 24h",
   ],
   async run(given) {
-    using live = following();
+    using live = startLongRunning();
     if (given.has("rows")) {
-      only(given, ["failed", "model"], "--rows reads the ledger, which does not know");
-      return await sayRows(given, live);
+      rejectOptions(given, ["failed", "model"], "--rows reads the ledger, which does not know");
+      return await tailRows(given, live);
     }
-    only(given, ["account", "until"], "Only tail --rows takes");
-    return await sayRequests(given, live);
+    rejectOptions(given, ["account", "until"], "Only tail --rows takes");
+    return await tailRequests(given, live);
   },
 };
 
-function only(given: CliInput, names: readonly string[], why: string): void {
-  const name = names.find((each) => given.has(each) || given.text(each) !== undefined);
+function rejectOptions(given: CliInput, names: readonly string[], why: string): void {
+  const name = names.find((each) => given.has(each) || given.getText(each) !== undefined);
   if (name !== undefined) fail("invalid", `${why} --${name}.`, { code: "usage" });
 }
 
-async function sayRequests(given: CliInput, live: Following): Promise<number> {
-  const folder = await stateDirOf(given);
-  const said = momentOf(given, "since");
+async function tailRequests(given: CliInput, live: LongRunning): Promise<number> {
+  const folder = await findStateDir(given);
+  const said = parseTimeOption(given, "since");
   const which: JsonObject = {
-    ...optional("key", given.text("key")),
-    ...optional("model", given.text("model")),
+    ...optional("key", given.getText("key")),
+    ...optional("model", given.getText("model")),
     ...optional("failed", given.has("failed") || undefined),
-    from: said ?? wallClock() - BEFORE_MS,
+    from: said ?? wallClock() - INITIAL_WINDOW_MS,
     limit: PAGE,
   };
   const follow = !given.has("once");
   let after: number | undefined;
   for (;;) {
-    const place = after === undefined ? { last: ALL } : { after, waitMs: follow ? WAIT_MS : 0 };
-    const page = await unless(live, askControl(folder, "requests.list", { ...which, ...place }));
-    if (!page) return EXIT.fine;
-    const { items, next, missed, since } = page as unknown as RequestPage;
-    if (after === undefined && said !== undefined && said < since) tellReach(since);
+    const place =
+      after === undefined ? { last: MAX_ITEMS } : { after, waitMs: follow ? WAIT_MS : 0 };
+    const page = await orAborted(
+      live,
+      callControl(folder, "requests.list", { ...which, ...place }),
+    );
+    if (!page) return EXIT_CODES.ok;
+    const { items, next, missed, rememberedSince } = page as unknown as RequestPage;
+    if (after === undefined && said !== undefined && said < rememberedSince)
+      printReach(rememberedSince);
     if (after !== undefined && missed > 0)
-      remark(paintRemark("yellow", `${missed} requests were over too fast to be shown.`));
-    for (const item of items) say(given.json ? JSON.stringify(item) : requestLine(item));
-    await live.drained();
-    if (live.signal.aborted || (!follow && items.length < PAGE)) return EXIT.fine;
+      printRemark(paintRemark("yellow", `${missed} requests were over too fast to be shown.`));
+    for (const item of items) print(given.json ? JSON.stringify(item) : formatRequestLine(item));
+    await live.waitForDrain();
+    if (live.signal.aborted || (!follow && items.length < PAGE)) return EXIT_CODES.ok;
     after = next;
   }
 }
 
-const tellReach = (since: number): void =>
-  remark(
+const printReach = (since: number): void =>
+  printRemark(
     paintRemark(
       "gray",
       `Requests are remembered since ${new Date(since).toISOString()}. tollgate tail --rows reads the ledger, which has no refusals.`,
@@ -93,7 +98,7 @@ const tellReach = (since: number): void =>
   );
 
 /** Undefined: it was ended meanwhile. */
-const unless = (live: Following, asked: Promise<Json>): Promise<Json | undefined> =>
+const orAborted = (live: LongRunning, asked: Promise<Json>): Promise<Json | undefined> =>
   Promise.race([
     asked,
     new Promise<undefined>((resolve) => {

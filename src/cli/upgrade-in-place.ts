@@ -1,69 +1,69 @@
 // Another process in the place of the one that runs, with what is installed now: no request is cut, no connection refused.
 import { setTimeout as sleep } from "node:timers/promises";
-import { askControl } from "../gateway/control/asking.ts";
-import type { Status } from "../gateway/types.ts";
+import { callControl } from "../gateway/control/asking.ts";
+import type { GatewayStatus } from "../gateway/types.ts";
 import { plural } from "../lib/text.ts";
-import { fail, faultOf } from "../model/error.ts";
-import { type CliCommand, EXIT, PLACE } from "./command.ts";
-import { stateDirOf } from "./loading.ts";
-import { say, sayJson } from "./terminal.ts";
+import { fail, getFault } from "../model/error.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "./command.ts";
+import { findStateDir } from "./loading.ts";
+import { print, printJson } from "./terminal.ts";
 
-const EVERY_MS = 100;
+const POLL_MS = 100;
 
 export const command: CliCommand = {
   usage: "upgrade-in-place [options]",
-  about:
+  description:
     "Starts the running gateway anew, with what is installed now and with gateway.yaml as it is now, while it serves: the new process\n" +
     "takes its ports and its ledger, and the old one ends when its last request is over. SIGUSR2 does the same. When the new\n" +
     "one does not serve, the old one goes on as before, and this exits with 1.",
-  options: PLACE,
+  options: GATEWAY_OPTIONS,
   examples: [
     "tollgate upgrade-in-place",
     "tollgate upgrade-in-place --state-dir /var/lib/tollgate",
   ],
   async run(given) {
-    const stateDir = await stateDirOf(given);
-    const before = await statusOf(stateDir);
+    const stateDir = await findStateDir(given);
+    const before = await readStatus(stateDir);
     process.kill(before.pid, "SIGUSR2");
-    const now = await replaced(stateDir, before);
+    const now = await waitForNewProcess(stateDir, before);
     if (given.json)
-      sayJson({
+      printJson({
         pid: now.pid,
         version: now.version,
         before: { pid: before.pid, version: before.version },
       });
     else
-      say(
+      print(
         `Version ${now.version} serves at ${now.url}, pid ${now.pid}. ${
-          now.before
-            ? `Version ${before.version}, pid ${before.pid}, ends when ${plural(now.before.inFlight, "request")} ${now.before.inFlight === 1 ? "is" : "are"} over.`
+          now.oldProcess
+            ? `Version ${before.version}, pid ${before.pid}, ends when ${plural(now.oldProcess.inFlight, "request")} ${now.oldProcess.inFlight === 1 ? "is" : "are"} over.`
             : `Nothing is left of version ${before.version}, pid ${before.pid}.`
         }`,
       );
-    return EXIT.fine;
+    return EXIT_CODES.ok;
   },
 };
 
-const statusOf = async (stateDir: string): Promise<Status> =>
-  (await askControl(stateDir, "status")) as unknown as Status;
+const readStatus = async (stateDir: string): Promise<GatewayStatus> =>
+  (await callControl(stateDir, "status")) as unknown as GatewayStatus;
 
 /** Between the two of them no process answers for a moment. */
-async function replaced(stateDir: string, before: Status): Promise<Status> {
+async function waitForNewProcess(stateDir: string, before: GatewayStatus): Promise<GatewayStatus> {
   for (;;) {
-    await sleep(EVERY_MS);
-    const now = await statusOf(stateDir).catch((error: unknown) => {
-      if (faultOf(error)?.kind !== "unavailable" || !lives(before.pid)) throw error;
+    await sleep(POLL_MS);
+    const now = await readStatus(stateDir).catch((error: unknown) => {
+      if (getFault(error)?.kind !== "unavailable" || !isProcessAlive(before.pid)) throw error;
       return undefined;
     });
     if (!now) continue;
     // It has an address once its ports are open.
     if (now.pid !== before.pid && now.url !== "") return now;
-    if (now.lastUpgrade && now.lastUpgrade.at > (before.lastUpgrade?.at ?? 0))
-      fail("unavailable", now.lastUpgrade.why, { code: "not_upgraded" });
+    if (now.lastHotRestart && now.lastHotRestart.at > (before.lastHotRestart?.at ?? 0))
+      fail("unavailable", now.lastHotRestart.why, { code: "not_upgraded" });
   }
 }
 
-function lives(pid: number): boolean {
+function isProcessAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {

@@ -1,21 +1,35 @@
-import type { Dimension, Sum, Sums } from "../gateway/control/ledger-commands.ts";
-import { zoneOf } from "../gateway/control/ledger-names.ts";
+import type { Dimension, UsageSum, UsageSums } from "../gateway/control/ledger-commands.ts";
+import { parseTimeZone } from "../gateway/control/ledger-names.ts";
 import { DIMENSIONS } from "../gateway/control/usage-table.ts";
-import { either, nearest, plural, visible } from "../lib/text.ts";
+import { joinWords, nearest, plural, escapeControls } from "../lib/text.ts";
 import type { Json } from "../model/values.ts";
 import { fail } from "../model/error.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
 import { formatUsd, nanoToDecimal } from "../money/format.ts";
-import { type CliCommand, type CliInput, EXIT, type Options, PLACE } from "./command.ts";
-import { bar } from "./reports/bars.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  type Options,
+  GATEWAY_OPTIONS,
+} from "./command.ts";
+import { drawBar } from "./reports/bars.ts";
 import { csvLine, textCell } from "./reports/csv.ts";
-import { FOCUS_BY, FOCUS_COLUMNS, focusLine } from "./reports/focus.ts";
-import { WHICH, whichOf } from "./since.ts";
-import { storeDoor } from "./store.ts";
-import { columns, paint, paintRemark, remark, say, sayJson, widthOf } from "./terminal.ts";
+import { FOCUS_DIMENSIONS, FOCUS_COLUMNS, focusLine } from "./reports/focus.ts";
+import { LEDGER_FILTER_OPTIONS, readFilters } from "./since.ts";
+import { openStoreAccess } from "./store.ts";
+import {
+  alignColumns,
+  paint,
+  paintRemark,
+  printRemark,
+  print,
+  printJson,
+  terminalWidth,
+} from "./terminal.ts";
 
 /** Conditions beside the key, the account and the time. */
-const ONLY = {
+const FILTER_OPTIONS = {
   model: "only of this model, as in openai/gpt-5, or as its provider calls it",
   provider: "only of this provider",
   label: "only with this label, as in team=web",
@@ -24,31 +38,34 @@ const ONLY = {
   outcome: "only what ended so, as in ok",
 } as const;
 
-const FORMS = ["json", "csv", "focus", "plot"] as const;
+const OUTPUT_FORMATS = ["json", "csv", "focus", "plot"] as const;
 
 export const command: CliCommand = {
   usage: "usage [options]",
-  about:
+  description:
     "Sums up what was used and what it cost. What has no known price is counted and named, never taken for nothing; so is what\n" +
     "had to be estimated.",
   options: {
-    ...PLACE,
+    ...GATEWAY_OPTIONS,
     by: {
-      value: "what",
-      about: `key (by default), or several, as in day,model: ${DIMENSIONS.join(", ")}`,
-      many: true,
+      placeholder: "what",
+      description: `key (by default), or several, as in day,model: ${DIMENSIONS.join(", ")}`,
+      isRepeatable: true,
     },
-    ...WHICH,
+    ...LEDGER_FILTER_OPTIONS,
     ...(Object.fromEntries(
-      Object.entries(ONLY).map(([name, about]) => [name, { value: "name", about }]),
+      Object.entries(FILTER_OPTIONS).map(([name, about]) => [
+        name,
+        { value: "name", description: about },
+      ]),
     ) as Options),
     tz: {
-      value: "zone",
-      about: "whose days and hours they are, as in Europe/Berlin; UTC by default",
+      placeholder: "zone",
+      description: "whose days and hours they are, as in Europe/Berlin; UTC by default",
     },
-    csv: { about: "print a table for spreadsheets, amounts as decimal dollars" },
-    focus: { about: "print charges in the columns of FOCUS 1.2, for finance" },
-    plot: { about: "draw what each row cost" },
+    csv: { description: "print a table for spreadsheets, amounts as decimal dollars" },
+    focus: { description: "print charges in the columns of FOCUS 1.2, for finance" },
+    plot: { description: "draw what each row cost" },
   },
   examples: [
     "tollgate usage --since 30d",
@@ -56,55 +73,64 @@ export const command: CliCommand = {
     "tollgate usage --focus --since 2026-11-01 --until 2026-12-01 > november.csv",
   ],
   async run(given) {
-    const form = formOf(given);
-    const zone = zoneOf(given.text("tz"));
-    const by = byOf(given, form);
-    await using door = await storeDoor(given);
-    const only = Object.fromEntries(Object.keys(ONLY).map((name) => [name, given.text(name)]));
+    const form = readFormat(given);
+    const zone = parseTimeZone(given.getText("tz"));
+    const by = readDimensions(given, form);
+    await using door = await openStoreAccess(given);
+    const only = Object.fromEntries(
+      Object.keys(FILTER_OPTIONS).map((name) => [name, given.getText(name)]),
+    );
     const began = performance.now();
-    const sums = (await door.ask("ledger.totals", {
-      ...whichOf(given, zone),
+    const sums = (await door.run("ledger.totals", {
+      ...readFilters(given, zone),
       ...only,
       by,
       tz: zone,
-    })) as unknown as Sums;
+    })) as unknown as UsageSums;
     const ms = Math.round(performance.now() - began);
     const lines: Record<NonNullable<typeof form> | "table", () => void> = {
       json: () =>
-        sayJson({
+        printJson({
           by,
           tz: zone ?? "UTC",
-          rows: sums.rows.map((row) => inJson(row, sums.names)),
-          total: inJson(sums.total, {}),
+          rows: sums.rows.map((row) => toJsonRow(row, sums.keyNames)),
+          total: toJsonRow(sums.total, {}),
         }),
-      csv: () => csv(sums, by),
-      focus: () => focus(sums, zone),
-      plot: () => plot(sums, by),
-      table: () => table(sums, by),
+      csv: () => printCsv(sums, by),
+      focus: () => printFocus(sums, zone),
+      plot: () => printPlot(sums, by),
+      table: () => printTable(sums, by),
     };
     lines[form ?? "table"]();
-    if (form === "json") return EXIT.fine;
-    if (sums.rows.length === 0) remark("Nothing was used.");
-    if (sums.total.unpriced > 0) remark(paintRemark("yellow", UNPRICED(sums.total.unpriced)));
-    remark(paintRemark("gray", `${plural(sums.rows.length, "row")} in ${ms} ms`));
-    return EXIT.fine;
+    if (form === "json") return EXIT_CODES.ok;
+    if (sums.rows.length === 0) printRemark("Nothing was used.");
+    if (sums.total.unpriced > 0)
+      printRemark(paintRemark("yellow", unpricedText(sums.total.unpriced)));
+    printRemark(paintRemark("gray", `${plural(sums.rows.length, "row")} in ${ms} ms`));
+    return EXIT_CODES.ok;
   },
 };
 
 // oxlint-disable-next-line no-control-regex -- these are meant
-const UNPRICED = (calls: number): string =>
+const unpricedText = (calls: number): string =>
   `${plural(calls, "call")} without a known price, not in the cost. tollgate models explain <model> says more.`;
 
-function formOf(given: CliInput): (typeof FORMS)[number] | undefined {
-  const [form, other] = FORMS.filter((name) => (name === "json" ? given.json : given.has(name)));
+function readFormat(given: CliInput): (typeof OUTPUT_FORMATS)[number] | undefined {
+  const [form, other] = OUTPUT_FORMATS.filter((name) =>
+    name === "json" ? given.json : given.has(name),
+  );
   if (other)
-    fail("invalid", `Say one of ${either(FORMS.map((name) => `--${name}`))}: not two.`, {
-      code: "usage",
-    });
+    fail(
+      "invalid",
+      `Say one of ${joinWords(OUTPUT_FORMATS.map((name) => `--${name}`))}: not two.`,
+      {
+        code: "usage",
+      },
+    );
   return form;
 }
 
-function noDimension(said: string): never {
+function failUnknownDimension(said: string): never {
   const near = nearest(said, DIMENSIONS);
   const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
   return fail(
@@ -116,62 +142,81 @@ function noDimension(said: string): never {
   );
 }
 
-function byOf(given: CliInput, form: ReturnType<typeof formOf>): readonly Dimension[] {
-  if (form === "focus" && given.text("by") !== undefined)
+function readDimensions(
+  given: CliInput,
+  form: ReturnType<typeof readFormat>,
+): readonly Dimension[] {
+  if (form === "focus" && given.getText("by") !== undefined)
     fail("invalid", "--focus has rows of its own: leave out --by.", { code: "usage" });
-  if (form === "focus") return FOCUS_BY;
-  const by = given.texts("by").flatMap((text) => text.split(",").filter(Boolean));
-  for (const each of by) if (!DIMENSIONS.includes(each as Dimension)) noDimension(each);
+  if (form === "focus") return FOCUS_DIMENSIONS;
+  const by = given.getTexts("by").flatMap((text) => text.split(",").filter(Boolean));
+  for (const each of by) if (!DIMENSIONS.includes(each as Dimension)) failUnknownDimension(each);
   return by.length === 0 ? ["key"] : (by as Dimension[]);
 }
 
 /** A key as people call it, with its id where two are called the same. What a terminal would obey is shown as what it is. */
-function nameOf(sum: Sum, dimension: Dimension, names: Sums["names"]): string {
+function groupName(sum: UsageSum, dimension: Dimension, names: UsageSums["keyNames"]): string {
   const said = sum.by[dimension] ?? "";
   const name = dimension === "key" ? (names[said] ?? said) : said;
   const twice = name !== said && Object.values(names).filter((other) => other === name).length > 1;
-  return visible(twice ? `${name} (${said})` : name);
+  return escapeControls(twice ? `${name} (${said})` : name);
 }
 
-function table({ rows, total, names }: Sums, by: readonly Dimension[]): void {
+function printTable({ rows, total, keyNames }: UsageSums, by: readonly Dimension[]): void {
   if (rows.length === 0) return;
-  say(
-    columns([
+  print(
+    alignColumns([
       [...by, "calls", "in", "out", "cost", ""].map((title) => paint("gray", title)),
-      ...rows.map((row) => [...by.map((each) => nameOf(row, each, names) || "-"), ...cells(row)]),
-      ...(rows.length > 1 ? [[...by.map((_, i) => (i === 0 ? "all" : "")), ...cells(total)]] : []),
+      ...rows.map((row) => [
+        ...by.map((each) => groupName(row, each, keyNames) || "-"),
+        ...rowCells(row),
+      ]),
+      ...(rows.length > 1
+        ? [[...by.map((_, i) => (i === 0 ? "all" : "")), ...rowCells(total)]]
+        : []),
     ]),
   );
 }
 
 /** What each row cost, or where nothing did, how many calls it was. */
-function plot({ rows, names }: Sums, by: readonly Dimension[]): void {
+function printPlot({ rows, keyNames }: UsageSums, by: readonly Dimension[]): void {
   const costs = rows.map(({ costNano }) => Number(costNano));
   const free = costs.every((cost) => cost <= 0);
   const sizes = free ? rows.map(({ calls }) => calls) : costs;
   const largest = Math.max(...sizes);
-  const labels = rows.map((row) => by.map((each) => nameOf(row, each, names) || "-").join("  "));
-  const values = rows.map((row) => (free ? count(row.calls) : formatUsd(BigInt(row.costNano))));
+  const labels = rows.map((row) =>
+    by.map((each) => groupName(row, each, keyNames) || "-").join("  "),
+  );
+  const values = rows.map((row) =>
+    free ? formatCount(row.calls) : formatUsd(BigInt(row.costNano)),
+  );
   const [label, value] = [labels, values].map((texts) =>
     Math.max(0, ...texts.map((t) => t.length)),
   );
-  const width = Math.max(10, widthOf() - label! - value! - 4);
+  const width = Math.max(10, terminalWidth() - label! - value! - 4);
   for (const [i, size] of sizes.entries())
-    say(
-      `${labels[i]!.padEnd(label!)}  ${values[i]!.padStart(value!)}  ${paint("cyan", bar(size, largest, width))}`.trimEnd(),
+    print(
+      `${labels[i]!.padEnd(label!)}  ${values[i]!.padStart(value!)}  ${paint("cyan", drawBar(size, largest, width))}`.trimEnd(),
     );
 }
 
-const COUNTS = ["calls", "input_tokens", "output_tokens", "usd", "unpriced", "estimated"] as const;
+const COUNT_COLUMNS = [
+  "calls",
+  "input_tokens",
+  "output_tokens",
+  "usd",
+  "unpriced",
+  "estimated",
+] as const;
 
 /** What the rows say and no more: a call with two labels is in two of them. */
-function csv({ rows, names }: Sums, by: readonly Dimension[]): void {
+function printCsv({ rows, keyNames }: UsageSums, by: readonly Dimension[]): void {
   const keyed = by.includes("key");
-  let text = csvLine([...by, ...(keyed ? ["key_name"] : []), ...COUNTS]);
+  let text = csvLine([...by, ...(keyed ? ["key_name"] : []), ...COUNT_COLUMNS]);
   for (const row of rows)
     text += csvLine([
       ...by.map((each) => textCell(row.by[each] ?? "")),
-      ...(keyed ? [textCell(names[row.by["key"] ?? ""] ?? "")] : []),
+      ...(keyed ? [textCell(keyNames[row.by["key"] ?? ""] ?? "")] : []),
       String(row.calls),
       String(inputTokens(row.usage)),
       String(outputTokens(row.usage)),
@@ -182,30 +227,30 @@ function csv({ rows, names }: Sums, by: readonly Dimension[]): void {
   process.stdout.write(text);
 }
 
-function focus({ rows, names }: Sums, zone: string | undefined): void {
+function printFocus({ rows, keyNames }: UsageSums, zone: string | undefined): void {
   let text = csvLine(FOCUS_COLUMNS);
-  for (const row of rows) text += csvLine(focusLine(row, names, zone));
+  for (const row of rows) text += csvLine(focusLine(row, keyNames, zone));
   process.stdout.write(text);
 }
 
-const cells = (sum: Sum): string[] => [
-  count(sum.calls),
-  count(inputTokens(sum.usage)),
-  count(outputTokens(sum.usage)),
+const rowCells = (sum: UsageSum): string[] => [
+  formatCount(sum.calls),
+  formatCount(inputTokens(sum.usage)),
+  formatCount(outputTokens(sum.usage)),
   formatUsd(BigInt(sum.costNano)),
   [
-    sum.unpriced > 0 && paint("yellow", `${count(sum.unpriced)} unpriced`),
-    sum.estimated > 0 && paint("yellow", `${count(sum.estimated)} estimated`),
+    sum.unpriced > 0 && paint("yellow", `${formatCount(sum.unpriced)} unpriced`),
+    sum.estimated > 0 && paint("yellow", `${formatCount(sum.estimated)} estimated`),
   ]
     .filter(Boolean)
     .join(", "),
 ];
 
-const count = (n: number) => n.toLocaleString("en");
+const formatCount = (n: number) => n.toLocaleString("en");
 
-const inJson = (
-  { by, calls, usage, costNano, unpriced, estimated }: Sum,
-  names: Sums["names"],
+const toJsonRow = (
+  { by, calls, usage, costNano, unpriced, estimated }: UsageSum,
+  names: UsageSums["keyNames"],
 ): Json => ({
   ...by,
   ...(by["key"] !== undefined && names[by["key"]] !== undefined && { key_name: names[by["key"]]! }),

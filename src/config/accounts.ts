@@ -1,31 +1,31 @@
 // Accounts: what several keys share. Each may stand in another one, and what is said of the outer one holds for all in it.
-import { LIMIT, limitOf } from "../plugin/limit.ts";
-import type { AccountTells, KeyDefaults } from "../plugin/account.ts";
+import { LIMIT_SCHEMA, parseScopedLimit } from "../plugin/limit.ts";
+import type { LimitDisclosure, KeyDefaults } from "../plugin/account.ts";
 import type { Privacy } from "../model/facts.ts";
 import type { HeadersOut } from "../model/values.ts";
 import type { Schema } from "./dialect.ts";
-import type { Mount } from "./mounts.ts";
+import type { PluginMount } from "./mounts.ts";
 import { problem } from "./problems.ts";
-import { circles, texts, type NameUse } from "./references.ts";
-import { closed, list, named, names } from "./shapes.ts";
-import type { Report } from "./substitute.ts";
-import { below, isMapping, type Mapping } from "./tree.ts";
+import { findCycles, textReferences, type NameReference } from "./references.ts";
+import { closedObject, list, nonEmptyText, names } from "./shapes.ts";
+import type { ReportProblem } from "./substitute.ts";
+import { childPointer, isMapping, type Mapping } from "./tree.ts";
 import type { AccountConfig } from "./types.ts";
 
 /** An organisation, a team, a project and a person are four. Each is looked at by every reserve, so there is an end. */
-export const MOST_LEVELS = 16;
+export const MAX_ACCOUNT_DEPTH = 16;
 
 /** What a key gets that is made without it. */
-export const KEY_DEFAULTS: Schema = closed(
-  { limits: list(LIMIT, "Limits of a new key that has none of that unit", { minItems: 1 }) },
+export const KEY_DEFAULTS_SCHEMA: Schema = closedObject(
+  { limits: list(LIMIT_SCHEMA, "Limits of a new key that has none of that unit", { minItems: 1 }) },
   { description: "What new keys get where they are made without it" },
 );
 
-export const ACCOUNT: Schema = closed(
+export const ACCOUNT_SCHEMA: Schema = closedObject(
   {
-    parent: named("The account that it stands in, by its key"),
-    name: named("What people call it"),
-    limits: list(LIMIT, "What all of its keys may use together", { minItems: 1 }),
+    parent: nonEmptyText("The account that it stands in, by its key"),
+    name: nonEmptyText("What people call it"),
+    limits: list(LIMIT_SCHEMA, "What all of its keys may use together", { minItems: 1 }),
     models: names("Models that its keys may use. A * stands for any text. Default: all", {
       minItems: 1,
     }),
@@ -39,7 +39,7 @@ export const ACCOUNT: Schema = closed(
       additionalProperties: { type: "string" },
       description: "Kept with every ledger row of its keys",
     },
-    defaults: KEY_DEFAULTS,
+    defaults: KEY_DEFAULTS_SCHEMA,
     tells: {
       enum: ["numbers", "nothing"],
       description:
@@ -53,71 +53,83 @@ export const accountNames = (root: Mapping): readonly string[] =>
   isMapping(root["accounts"]) ? Object.keys(root["accounts"]) : [];
 
 /** What the schema cannot say: names that are not there, circles, too many levels. */
-export function checkAccounts(root: Mapping, mounts: readonly Mount[], report: Report): void {
-  const said = root["accounts"];
-  if (!isMapping(said)) return;
+export function checkAccounts(
+  root: Mapping,
+  mounts: readonly PluginMount[],
+  report: ReportProblem,
+): void {
+  const raw = root["accounts"];
+  if (!isMapping(raw)) return;
   const frontends = mounts.filter((m) => m.kind === "frontend").map((m) => m.definition.name);
-  const parents = new Map<string, readonly NameUse[]>();
-  for (const [id, account] of Object.entries(said)) {
+  const parents = new Map<string, readonly NameReference[]>();
+  for (const [id, account] of Object.entries(raw)) {
     if (!isMapping(account)) continue;
-    const at = below("/accounts", id);
-    for (const { name, pointer } of texts(account["frontends"], below(at, "frontends")))
+    const at = childPointer("/accounts", id);
+    for (const { name, pointer } of textReferences(
+      account["frontends"],
+      childPointer(at, "frontends"),
+    ))
       if (!frontends.includes(name)) report(problem.unknownFrontend(name, frontends), pointer);
     const parent = account["parent"];
     if (typeof parent !== "string") continue;
-    const use = { name: parent, pointer: below(at, "parent") };
-    if (Object.hasOwn(said, parent)) parents.set(id, [use]);
+    const use = { name: parent, pointer: childPointer(at, "parent") };
+    if (Object.hasOwn(raw, parent)) parents.set(id, [use]);
     else
       report(
         problem.unknownAccount(
           parent,
-          Object.keys(said).filter((each) => each !== id),
+          Object.keys(raw).filter((each) => each !== id),
         ),
         use.pointer,
       );
   }
-  const found = circles(parents);
+  const found = findCycles(parents);
   for (const { path, pointer } of found) report(problem.accountCycle(path), pointer);
-  if (found.length === 0) checkLevels(parents, report);
+  if (found.length === 0) checkDepth(parents, report);
 }
 
 /** Only the outermost account that is too deep is a problem: those inside of it would repeat it. */
-function checkLevels(parents: ReadonlyMap<string, readonly NameUse[]>, report: Report): void {
+function checkDepth(
+  parents: ReadonlyMap<string, readonly NameReference[]>,
+  report: ReportProblem,
+): void {
   for (const [id, [use]] of parents) {
     const path = [id];
-    for (let up: NameUse | undefined = use; up; up = parents.get(up.name)?.[0])
+    for (let up: NameReference | undefined = use; up; up = parents.get(up.name)?.[0])
       path.unshift(up.name);
-    if (path.length === MOST_LEVELS + 1) report(problem.accountTooDeep(path), use!.pointer);
+    if (path.length === MAX_ACCOUNT_DEPTH + 1) report(problem.accountTooDeep(path), use!.pointer);
   }
 }
 
 /** What has passed all of that. */
-export const accountsOf = (said: Mapping): ReadonlyMap<string, AccountConfig> =>
+export const toAccountConfigs = (raw: Mapping): ReadonlyMap<string, AccountConfig> =>
   new Map(
-    Object.entries(said).map(([id, account]) => [
+    Object.entries(raw).map(([id, account]) => [
       id,
-      accountOf(id, isMapping(account) ? account : {}),
+      toAccountConfig(id, isMapping(account) ? account : {}),
     ]),
   );
 
-const accountOf = (id: string, said: Mapping): AccountConfig => ({
+const toAccountConfig = (id: string, raw: Mapping): AccountConfig => ({
   id,
-  parent: said["parent"] as string | undefined,
-  name: said["name"] as string | undefined,
-  limits: ((said["limits"] ?? []) as string[]).map((each) => limitOf(each, `account:${id}`)),
-  models: said["models"] as readonly string[] | undefined,
-  frontends: said["frontends"] as readonly string[] | undefined,
-  privacy: said["privacy"] as Privacy | undefined,
-  labels: (said["labels"] ?? {}) as HeadersOut,
-  defaults: defaultsOf(said["defaults"]),
-  tells: (said["tells"] ?? "numbers") as AccountTells,
+  parent: raw["parent"] as string | undefined,
+  name: raw["name"] as string | undefined,
+  limits: ((raw["limits"] ?? []) as string[]).map((each) =>
+    parseScopedLimit(each, `account:${id}`),
+  ),
+  models: raw["models"] as readonly string[] | undefined,
+  frontends: raw["frontends"] as readonly string[] | undefined,
+  privacy: raw["privacy"] as Privacy | undefined,
+  labels: (raw["labels"] ?? {}) as HeadersOut,
+  defaults: toKeyDefaults(raw["defaults"]),
+  discloseLimits: (raw["tells"] ?? "numbers") as LimitDisclosure,
 });
 
 /** What has passed the checks. */
-export function defaultsOf(said: unknown): KeyDefaults | undefined {
-  if (!isMapping(said) || said["limits"] === undefined) return undefined;
-  const limits = (said["limits"] as string[]).map((each) => {
-    const { scope: _, ...limit } = limitOf(each, "");
+export function toKeyDefaults(raw: unknown): KeyDefaults | undefined {
+  if (!isMapping(raw) || raw["limits"] === undefined) return undefined;
+  const limits = (raw["limits"] as string[]).map((each) => {
+    const { scope: _, ...limit } = parseScopedLimit(each, "");
     return limit;
   });
   return { limits };

@@ -4,27 +4,30 @@ import { dirname, resolve } from "node:path";
 import { isLoopback } from "../lib/egress.ts";
 import type { Role } from "../plugin/role.ts";
 import { problem } from "./problems.ts";
-import { closed, flag, list, name, named } from "./shapes.ts";
-import type { Report } from "./substitute.ts";
-import { below, isMapping } from "./tree.ts";
+import { closedObject, flag, list, name, nonEmptyText } from "./shapes.ts";
+import type { ReportProblem } from "./substitute.ts";
+import { childPointer, isMapping } from "./tree.ts";
 import type { AdminConfig, AdminToken, OidcConfig } from "./types.ts";
 
 export const ROLES = ["metrics", "viewer", "operator", "owner"] as const satisfies readonly Role[];
 
 /** Too long to guess, however fast. */
-const SHORTEST = 24;
+const MIN_TOKEN_LENGTH = 24;
 
-const ADDRESS = {
+const HTTP_URL_SCHEMA = {
   type: "string",
   pattern: "^https?://[^\\s/?#]+[^\\s?#]*$",
   "x-expects": "an address such as https://login.example.com",
 } as const;
 
 /** The identity provider that people sign in with. */
-const OIDC = closed(
+const OIDC_SCHEMA = closedObject(
   {
-    issuer: { ...ADDRESS, description: "Its issuer, to the letter; the rest is found there" },
-    client_id: named("What it calls this gateway"),
+    issuer: {
+      ...HTTP_URL_SCHEMA,
+      description: "Its issuer, to the letter; the rest is found there",
+    },
+    client_id: nonEmptyText("What it calls this gateway"),
     client_secret: {
       type: "string",
       minLength: 1,
@@ -32,7 +35,7 @@ const OIDC = closed(
       description: "What this gateway proves itself with there; absent, by PKCE alone",
     },
     url: {
-      ...ADDRESS,
+      ...HTTP_URL_SCHEMA,
       description:
         "The admin listener as browsers reach it; the provider sends them back to /admin/v1/oidc/callback there",
     },
@@ -40,18 +43,18 @@ const OIDC = closed(
       default: ["profile", "email"],
     }),
     groups: {
-      ...named("The claim of the ID token that says a person's groups"),
+      ...nonEmptyText("The claim of the ID token that says a person's groups"),
       default: "groups",
     },
-    name: { ...named("The claim that says what a person is called here"), default: "email" },
+    name: { ...nonEmptyText("The claim that says what a person is called here"), default: "email" },
     roles: {
       type: "object",
       minProperties: 1,
       description: "Groups, and what those in them may; of several the first one here counts",
-      additionalProperties: closed(
+      additionalProperties: closedObject(
         {
           role: { enum: [...ROLES], description: "What they may: metrics is the least" },
-          account: named("The account that they are held to; all when absent"),
+          account: nonEmptyText("The account that they are held to; all when absent"),
         },
         { required: ["role"] },
       ),
@@ -64,16 +67,16 @@ const OIDC = closed(
   },
 );
 
-export const ADMIN = closed(
+export const ADMIN_SCHEMA = closedObject(
   {
-    host: named("An address of this machine. 127.0.0.1: this machine only, and the default"),
+    host: nonEmptyText("An address of this machine. 127.0.0.1: this machine only, and the default"),
     port: {
       type: "integer",
       minimum: 0,
       maximum: 65_535,
       description: "9787 by default; 0: any free one",
     },
-    socket: named("A unix socket in place of host and port, relative to this file; 0600"),
+    socket: nonEmptyText("A unix socket in place of host and port, relative to this file; 0600"),
     hosts: list({ type: "string", minLength: 1 }, "More names in a Host header that mean us", {
       default: [],
     }),
@@ -81,10 +84,10 @@ export const ADMIN = closed(
       "Something in front of it speaks TLS: without it, or tls, only addresses of this machine are listened on",
       false,
     ),
-    tls: closed(
+    tls: closedObject(
       {
-        cert: named("A file with the certificate and those that it follows from, as PEM"),
-        key: named("A file with its private key, as PEM"),
+        cert: nonEmptyText("A file with the certificate and those that it follows from, as PEM"),
+        key: nonEmptyText("A file with its private key, as PEM"),
       },
       {
         required: ["cert", "key"],
@@ -97,13 +100,13 @@ export const ADMIN = closed(
       propertyNames: name("a token's name"),
       description:
         "Tokens that are accepted, by name. No key for models is one of these, and the other way round",
-      additionalProperties: closed(
+      additionalProperties: closedObject(
         {
           role: { enum: [...ROLES], description: "What its holder may: metrics is the least" },
           token: {
             type: "string",
-            pattern: `^[!-~]{${SHORTEST},512}$`,
-            "x-expects": `${SHORTEST} to 512 printable characters, as \`openssl rand -hex 32\` gives`,
+            pattern: `^[!-~]{${MIN_TOKEN_LENGTH},512}$`,
+            "x-expects": `${MIN_TOKEN_LENGTH} to 512 printable characters, as \`openssl rand -hex 32\` gives`,
             "x-secret": true,
             description: "What is presented as Authorization: Bearer",
           },
@@ -111,7 +114,7 @@ export const ADMIN = closed(
         { required: ["role", "token"] },
       ),
     },
-    oidc: OIDC,
+    oidc: OIDC_SCHEMA,
   },
   {
     type: ["object", "null"],
@@ -120,22 +123,22 @@ export const ADMIN = closed(
   },
 );
 
-export function checkAdmin(said: unknown, report: Report): void {
-  if (!isMapping(said)) return;
+export function checkAdmin(raw: unknown, report: ReportProblem): void {
+  if (!isMapping(raw)) return;
   for (const key of ["host", "port"])
-    if (said["socket"] !== undefined && said[key] !== undefined)
-      report(problem.besideSocket(key), `/admin/${key}`, "key");
-  if (said["socket"] !== undefined && said["tls"] !== undefined)
-    report(problem.besideSocket("tls"), "/admin/tls", "key");
-  const { host, tls } = said;
-  const guarded = said["behind_proxy"] === true || tls !== undefined;
+    if (raw["socket"] !== undefined && raw[key] !== undefined)
+      report(problem.notAllowedWithSocket(key), `/admin/${key}`, "key");
+  if (raw["socket"] !== undefined && raw["tls"] !== undefined)
+    report(problem.notAllowedWithSocket("tls"), "/admin/tls", "key");
+  const { host, tls } = raw;
+  const guarded = raw["behind_proxy"] === true || tls !== undefined;
   if (typeof host === "string" && !isLoopback(host) && !guarded)
     report(problem.adminExposed(host), "/admin/host");
-  checkTokens(said["tokens"], report);
+  checkTokens(raw["tokens"], report);
 }
 
 /** Two equal tokens would be one holder with two roles. */
-function checkTokens(tokens: unknown, report: Report): void {
+function checkTokens(tokens: unknown, report: ReportProblem): void {
   if (!isMapping(tokens)) return;
   const names = new Map<string, string>();
   for (const [name, each] of Object.entries(tokens)) {
@@ -143,42 +146,42 @@ function checkTokens(tokens: unknown, report: Report): void {
     if (typeof token !== "string") continue;
     const other = names.get(token);
     if (other !== undefined)
-      report(problem.sameToken(other), below(below("/admin/tokens", name), "token"));
+      report(problem.sameToken(other), childPointer(childPointer("/admin/tokens", name), "token"));
     names.set(token, name);
   }
 }
 
 /** `from`: the file that it stands in; `instead`: a port that is listened on whatever the file says. */
-export function adminOf(
-  said: any,
+export function toAdminConfig(
+  raw: any,
   from: string,
-  instead?: number | undefined,
+  portOverride?: number | undefined,
 ): AdminConfig | undefined {
-  if (said === undefined) return undefined;
-  const { host = "127.0.0.1", port = 9787, socket, tls, ...more } = (said ?? {}) as any;
+  if (raw === undefined) return undefined;
+  const { host = "127.0.0.1", port = 9787, socket, tls, ...more } = (raw ?? {}) as any;
   const { hosts = [], behind_proxy: behindProxy = false, tokens = {}, oidc } = more;
   const file = (path: string) => resolve(dirname(from), path);
   return {
-    at: socket === undefined ? { host, port: instead ?? port } : { socket: file(socket) },
+    address: socket === undefined ? { host, port: portOverride ?? port } : { socket: file(socket) },
     hosts,
     behindProxy,
     tls: tls && { cert: file(tls.cert), key: file(tls.key) },
-    oidc: oidc && oidcOf(oidc),
+    oidc: oidc && toOidcConfig(oidc),
     tokens: Object.entries(tokens as Record<string, Omit<AdminToken, "name">>).map(
       ([name, { role, token }]) => ({ name, role, token }),
     ),
   };
 }
 
-const oidcOf = (said: any): OidcConfig => ({
-  issuer: said.issuer,
-  clientId: said.client_id,
-  clientSecret: said.client_secret,
-  callback: `${said.url.replace(/\/+$/, "")}/admin/v1/oidc/callback`,
-  scopes: [...new Set<string>(["openid", ...(said.scopes ?? ["profile", "email"])])],
-  groups: said.groups ?? "groups",
-  name: said.name ?? "email",
-  roles: Object.entries<any>(said.roles).map(([group, { role, account }]) => ({
+const toOidcConfig = (raw: any): OidcConfig => ({
+  issuer: raw.issuer,
+  clientId: raw.client_id,
+  clientSecret: raw.client_secret,
+  callbackUrl: `${raw.url.replace(/\/+$/, "")}/admin/v1/oidc/callback`,
+  scopes: [...new Set<string>(["openid", ...(raw.scopes ?? ["profile", "email"])])],
+  groupsClaim: raw.groups ?? "groups",
+  nameClaim: raw.name ?? "email",
+  roles: Object.entries<any>(raw.roles).map(([group, { role, account }]) => ({
     group,
     role,
     account,

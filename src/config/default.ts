@@ -3,9 +3,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /** From source and from dist/ alike: the first folder upwards that is a package. */
-export function packageRoot(from = import.meta.dirname): string {
+export function findPackageRoot(from = import.meta.dirname): string {
   const above = dirname(from);
-  return existsSync(join(from, "package.json")) || above === from ? from : packageRoot(above);
+  return existsSync(join(from, "package.json")) || above === from ? from : findPackageRoot(above);
 }
 
-export const defaultText = (): string => readFileSync(join(packageRoot(), "gateway.yaml"), "utf8");
+export const readDefaultConfig = (): string =>
+  readFileSync(join(findPackageRoot(), "gateway.yaml"), "utf8");

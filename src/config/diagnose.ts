@@ -1,11 +1,11 @@
 // What a validator says, in words: one complaint per mistake, at the key or the value that a person would point at.
-import { either } from "../lib/text.ts";
+import { joinWords } from "../lib/text.ts";
 import type { ErrorObject } from "./dialect.ts";
-import { LIMIT } from "../plugin/limit.ts";
+import { LIMIT_SCHEMA } from "../plugin/limit.ts";
 import { isTemplate } from "./interpolate.ts";
-import { limitInstead } from "./limit-mapping.ts";
+import { suggestLimitText } from "./limit-mapping.ts";
 import { problem, quote, type ProblemText } from "./problems.ts";
-import { below, isMapping, type Mapping } from "./tree.ts";
+import { childPointer, isMapping, type Mapping } from "./tree.ts";
 
 export interface SchemaError {
   readonly words: ProblemText;
@@ -15,15 +15,15 @@ export interface SchemaError {
 }
 
 /** In one sentence, where no file can be pointed at. */
-export const saidOf = ({ words: { message, hint }, pointer }: SchemaError): string =>
+export const toSentence = ({ words: { message, hint }, pointer }: SchemaError): string =>
   `${pointer === "" ? "" : `${pointer}: `}${message}${hint === undefined ? "" : ` — ${hint}`}`;
 
 /** How a value stands in the file; a value that came from outside, or is secret, is never repeated. */
-export interface ValueText {
+export interface DescribeValue {
   (pointer: string): { readonly text: string; readonly mayShow: boolean };
 }
 
-const TYPES: Readonly<Record<string, string>> = {
+const TYPE_DESCRIPTIONS: Readonly<Record<string, string>> = {
   string: "text",
   integer: "a whole number",
   number: "a number",
@@ -33,19 +33,24 @@ const TYPES: Readonly<Record<string, string>> = {
   null: "nothing",
 };
 
-const FORMATS_IN_WORDS: Readonly<Record<string, string>> = {
+const FORMAT_DESCRIPTIONS: Readonly<Record<string, string>> = {
   uri: "expected an address such as https://api.example",
   date: "expected a date such as 2027-03-01",
 };
 
-const typeWords = (types: readonly string[]): string =>
-  either(types.filter((t) => t !== "null" || types.length === 1).map((t) => TYPES[t] ?? t));
+const describeTypes = (types: readonly string[]): string =>
+  joinWords(
+    types.filter((t) => t !== "null" || types.length === 1).map((t) => TYPE_DESCRIPTIONS[t] ?? t),
+  );
 
-export function diagnose(errors: readonly ErrorObject[], written: ValueText): SchemaError[] {
-  return untangle(errors).map((error) => complaint(error, written));
+export function toSchemaErrors(
+  errors: readonly ErrorObject[],
+  written: DescribeValue,
+): SchemaError[] {
+  return selectBranchErrors(errors).map((error) => toSchemaError(error, written));
 }
 
-function complaint(error: ErrorObject, written: ValueText): SchemaError {
+function toSchemaError(error: ErrorObject, written: DescribeValue): SchemaError {
   const { keyword, instancePath: pointer, params } = error;
   const schema = (isMapping(error.parentSchema) ? error.parentSchema : {}) as Mapping;
   const properties = isMapping(schema["properties"]) ? schema["properties"] : {};
@@ -55,7 +60,7 @@ function complaint(error: ErrorObject, written: ValueText): SchemaError {
     case "additionalProperties": {
       const key = params["additionalProperty"] as string;
       const words = problem.unknownKey(key, Object.keys(properties));
-      return { words, pointer: below(pointer, key), side: "key" };
+      return { words, pointer: childPointer(pointer, key), side: "key" };
     }
     case "required": {
       const key = params["missingProperty"] as string;
@@ -69,47 +74,47 @@ function complaint(error: ErrorObject, written: ValueText): SchemaError {
       const rule = schema["propertyNames"];
       const allowed = isMapping(rule) ? (rule["x-expects"] ?? rule["pattern"]) : undefined;
       const words = problem.badName(key, String(allowed ?? "another"));
-      return { words, pointer: below(pointer, key), side: "key" };
+      return { words, pointer: childPointer(pointer, key), side: "key" };
     }
     case "enum":
     case "const": {
-      const hint = valueHint([], error.data, written(pointer));
+      const hint = hintForValue([], error.data, written(pointer));
       if (typeof expects === "string") return value(problem.badValue(`expected ${expects}`, hint));
       const { mayShow } = written(pointer);
       const allowed =
         keyword === "enum" ? (params["allowedValues"] as unknown[]) : [params["allowedValue"]];
-      return value(problem.notOneOf(mayShow ? plain(error.data) : undefined, allowed, hint));
+      return value(problem.notOneOf(mayShow ? plainTextOf(error.data) : undefined, allowed, hint));
     }
     case "type": {
       const types = [params["type"] as string | string[]].flat();
-      const hint = valueHint(types, error.data, written(pointer));
-      const words = typeof expects === "string" ? expects : typeWords(types);
+      const hint = hintForValue(types, error.data, written(pointer));
+      const words = typeof expects === "string" ? expects : describeTypes(types);
       // "a duration with its unit" says it already.
-      const said = typeof expects === "string" && written(pointer).mayShow;
-      const limit = schema["pattern"] === LIMIT.pattern && limitInstead(error.data);
-      return value(problem.wrongType(words, limit || (!said && hint)));
+      const isShown = typeof expects === "string" && written(pointer).mayShow;
+      const limit = schema["pattern"] === LIMIT_SCHEMA.pattern && suggestLimitText(error.data);
+      return value(problem.wrongType(words, limit || (!isShown && hint)));
     }
     case "anyOf":
     case "oneOf": {
-      const words = typeof expects === "string" ? expects : formsOf(schema[keyword]);
-      const hint = valueHint([], error.data, written(pointer));
+      const words = typeof expects === "string" ? expects : describeForms(schema[keyword]);
+      const hint = hintForValue([], error.data, written(pointer));
       return value(problem.badValue(`expected ${words}`, hint));
     }
     default: {
-      const words = typeof expects === "string" ? `expected ${expects}` : ruleWords(error);
-      return value(problem.badValue(words, valueHint([], error.data, written(pointer))));
+      const words = typeof expects === "string" ? `expected ${expects}` : describeRule(error);
+      return value(problem.badValue(words, hintForValue([], error.data, written(pointer))));
     }
   }
 }
 
-const plain = (data: unknown): string | undefined =>
+const plainTextOf = (data: unknown): string | undefined =>
   typeof data === "object" ? undefined : String(data);
 
 /** Of a value from outside only where it came from. */
-function valueHint(
+function hintForValue(
   types: readonly string[],
   data: unknown,
-  { text, mayShow }: ReturnType<ValueText>,
+  { text, mayShow }: ReturnType<DescribeValue>,
 ): string | false {
   if (!mayShow && isTemplate(text)) return `the value of ${text} is something else`;
   if (typeof data === "object") return false;
@@ -117,7 +122,7 @@ function valueHint(
   return types.includes("array") && typeof data === "string" && mayShow && `write [${text}]`;
 }
 
-function ruleWords({ keyword, params, message }: ErrorObject): string {
+function describeRule({ keyword, params, message }: ErrorObject): string {
   const limit = params["limit"] as number;
   switch (keyword) {
     case "minimum":
@@ -139,14 +144,16 @@ function ruleWords({ keyword, params, message }: ErrorObject): string {
     case "pattern":
       return `does not match ${params["pattern"]}`;
     case "format":
-      return FORMATS_IN_WORDS[params["format"] as string] ?? `is not a valid ${params["format"]}`;
+      return (
+        FORMAT_DESCRIPTIONS[params["format"] as string] ?? `is not a valid ${params["format"]}`
+      );
     default:
       return message ?? `breaks the rule ${keyword}`;
   }
 }
 
 /** "text, a list or \"auto\"" */
-function formsOf(branches: unknown): string {
+function describeForms(branches: unknown): string {
   const forms = (Array.isArray(branches) ? branches : []).filter(isMapping).flatMap((branch) => {
     if (typeof branch["x-expects"] === "string") return [branch["x-expects"]];
     if ("const" in branch) return [quote(String(branch["const"]))];
@@ -154,16 +161,16 @@ function formsOf(branches: unknown): string {
     if (typeof branch["title"] === "string") return [branch["title"]];
     return branch["type"] === undefined
       ? []
-      : [typeWords([branch["type"] as string | string[]].flat())];
+      : [describeTypes([branch["type"] as string | string[]].flat())];
   });
-  return forms.length > 0 ? either([...new Set(forms)]) : "another form";
+  return forms.length > 0 ? joinWords([...new Set(forms)]) : "another form";
 }
 
 /**
  * Of every anyOf and oneOf, the errors of the one branch that was meant: the one whose shape fits. Where none does, the
  * alternative itself. `if` repeats what its branches say.
  */
-function untangle(errors: readonly ErrorObject[]): ErrorObject[] {
+function selectBranchErrors(errors: readonly ErrorObject[]): ErrorObject[] {
   let rest = errors.filter(
     (e) => e.keyword !== "if" && !(e.propertyName !== undefined && e.keyword !== "propertyNames"),
   );
@@ -181,7 +188,7 @@ function untangle(errors: readonly ErrorObject[]): ErrorObject[] {
       (e) => e.schemaPath.slice(choice.schemaPath.length + 1).split("/")[0]!,
     );
     const fits = [...branches.values()].filter(
-      (branch) => !branch.some((e) => misfit(e, choice.instancePath)),
+      (branch) => !branch.some((e) => isWrongBranch(e, choice.instancePath)),
     );
     const best = fits.sort((a, b) => a.length - b.length)[0];
     const drop = new Set<ErrorObject>(best ? inside.filter((e) => !best.includes(e)) : inside);
@@ -192,6 +199,6 @@ function untangle(errors: readonly ErrorObject[]): ErrorObject[] {
 }
 
 /** Another kind of value altogether, or another value of the key that tells forms apart. */
-const misfit = (error: ErrorObject, at: string): boolean =>
+const isWrongBranch = (error: ErrorObject, at: string): boolean =>
   (error.instancePath === at && ["type", "enum", "const"].includes(error.keyword)) ||
   (error.keyword === "const" && error.instancePath.startsWith(at));

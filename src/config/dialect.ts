@@ -3,12 +3,12 @@
 // path.
 import { isIP } from "node:net";
 import type { ErrorObject, KeywordCxt } from "ajv";
-import { compiler, type Rules } from "./compile.ts";
+import { createCompiler, type SchemaRules } from "./compile.ts";
 
 export type { ErrorObject } from "ajv";
 export type Schema = Readonly<Record<string, unknown>>;
 
-export const FORMATS = {
+export const FORMAT_CHECKS = {
   uri: (text: string) => URL.canParse(text),
   date: (text: string) => isDate(text),
   "date-time": (text: string) =>
@@ -34,17 +34,17 @@ function isDate(text: string): boolean {
 }
 
 /** What a schema's author may mark, and what a validator calls those places of a value. */
-const MARKS = {
+const MARK_KEYWORDS = {
   "x-secret": "secrets",
   "x-origin": "origins",
   "x-account": "accounts",
   "x-path": "paths",
 } as const;
-type Mark = (typeof MARKS)[keyof typeof MARKS];
+type SchemaMark = (typeof MARK_KEYWORDS)[keyof typeof MARK_KEYWORDS];
 /** What a validator sees on its way: pointers, relative to the value. */
-type SeenMarks = { readonly [mark in Mark]: Set<string> };
+type CollectedMarks = { readonly [mark in SchemaMark]: Set<string> };
 
-export const DIALECT: Rules = {
+export const DIALECT_RULES: SchemaRules = {
   options: {
     strict: true,
     // `enum` without `type`, `required` before `properties`: fine with us.
@@ -59,12 +59,12 @@ export const DIALECT: Rules = {
     // Ours are right, and the meta-schema takes longer than all of them: it is for what comes from elsewhere.
     validateSchema: false,
     logger: false,
-    formats: FORMATS,
+    formats: FORMAT_CHECKS,
   },
   keywords: ({ _, Name, str }) => [
     // "a duration, such as 300s": what to say instead of the rule.
     "x-expects",
-    ...Object.entries(MARKS).map(([keyword, mark]) => ({
+    ...Object.entries(MARK_KEYWORDS).map(([keyword, mark]) => ({
       keyword,
       schemaType: "boolean" as const,
       code({ gen, schema, it: { errorPath } }: KeywordCxt) {
@@ -76,7 +76,7 @@ export const DIALECT: Rules = {
   ],
 };
 
-const dialect = compiler(DIALECT);
+const dialectCompiler = createCompiler(DIALECT_RULES);
 
 export interface Validated extends MarkedPlaces {
   /** Defaults filled in. */
@@ -84,37 +84,37 @@ export interface Validated extends MarkedPlaces {
   readonly errors: readonly ErrorObject[];
 }
 /** Pointers below a value, by what its schema says of the place. */
-export type MarkedPlaces = { readonly [mark in Mark]: ReadonlySet<string> };
+export type MarkedPlaces = { readonly [mark in SchemaMark]: ReadonlySet<string> };
 export type Validator = (value: unknown) => Validated;
 
-const compiled = new WeakMap<object, Validator>();
+const validators = new WeakMap<object, Validator>();
 
 /** Throws when the schema is not one. */
-export function validator(schema: Schema): Validator {
-  const known = compiled.get(schema);
+export function getValidator(schema: Schema): Validator {
+  const known = validators.get(schema);
   if (known) return known;
-  const check = dialect.compile(schema);
+  const check = dialectCompiler.compile(schema);
   const validate: Validator = (given) => {
     const value = structuredClone(given);
-    const seen: SeenMarks = {
+    const collected: CollectedMarks = {
       secrets: new Set(),
       origins: new Set(),
       accounts: new Set(),
       paths: new Set(),
     };
-    check.call(seen as never, value);
-    return { value, errors: check.errors ?? [], ...seen };
+    check.call(collected as never, value);
+    return { value, errors: check.errors ?? [], ...collected };
   };
-  compiled.set(schema, validate);
+  validators.set(schema, validate);
   return validate;
 }
 
 /** What is wrong with it as a schema, by draft-07 and by strictness. */
-export function schemaFlaw(schema: Schema): string | undefined {
-  const ajv = dialect.ajv();
+export function findSchemaFlaw(schema: Schema): string | undefined {
+  const ajv = dialectCompiler.ajv();
   try {
     if (!ajv.validateSchema(schema)) return ajv.errorsText(ajv.errors, { dataVar: "schema" });
-    validator(schema);
+    getValidator(schema);
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -122,4 +122,4 @@ export function schemaFlaw(schema: Schema): string | undefined {
 }
 
 /** What a plugin without `options` or `credential` takes. */
-export const NOTHING: Schema = { type: "object", additionalProperties: false, properties: {} };
+export const EMPTY_SCHEMA: Schema = { type: "object", additionalProperties: false, properties: {} };

@@ -3,24 +3,24 @@
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { problem } from "./problems.ts";
-import { readText } from "./source.ts";
+import { readConfigText } from "./source.ts";
 
-export type Texts = ReadonlyMap<string, string>;
+export type FileTexts = ReadonlyMap<string, string>;
 
-export interface Disk {
-  text(file: string): ReturnType<typeof readText>;
+export interface ConfigFiles {
+  read(file: string): ReturnType<typeof readConfigText>;
   /** The files of a folder, absolute; throws when there is no such folder. */
   list(folder: string): Promise<string[]>;
   /** By absolute path, what could be read so far. */
-  readonly texts: Texts;
+  readonly readTexts: FileTexts;
 }
 
-export function realDisk(): Disk {
+export function createDiskFiles(): ConfigFiles {
   const texts = new Map<string, string>();
   return {
-    texts,
-    async text(file) {
-      const read = await readText(file);
+    readTexts: texts,
+    async read(file) {
+      const read = await readConfigText(file);
       if ("text" in read) texts.set(file, read.text);
       return read;
     },
@@ -28,9 +28,9 @@ export function realDisk(): Disk {
   };
 }
 
-export const keptDisk = (texts: Texts): Disk => ({
-  texts,
-  async text(file) {
+export const createRecordedFiles = (texts: FileTexts): ConfigFiles => ({
+  readTexts: texts,
+  async read(file) {
     const text = texts.get(file);
     return text === undefined ? { words: problem.fileMissing(file) } : { text };
   },

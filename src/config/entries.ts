@@ -1,22 +1,32 @@
 // What may stand under store, frontends, middleware, providers and models: short forms and long ones.
 import { ERRORS, type ErrorKind } from "../model/error.ts";
-import { PICKS } from "../model/pick.ts";
+import { ROUTING_STRATEGIES } from "../model/pick.ts";
 import type { Schema } from "./dialect.ts";
-import { HEDGE } from "./hedge.ts";
-import { closed, date, duration, list, name, named, names, text, timeouts } from "./shapes.ts";
+import { HEDGE_SCHEMA } from "./hedge.ts";
+import {
+  closedObject,
+  date,
+  duration,
+  list,
+  name,
+  nonEmptyText,
+  names,
+  text,
+  timeouts,
+} from "./shapes.ts";
 
-const KINDS = Object.keys(ERRORS) as ErrorKind[];
+const ERROR_KINDS = Object.keys(ERRORS) as ErrorKind[];
 
 /** Failures after which another candidate is tried, where a route says nothing of it. */
-export const RETRYABLE = KINDS.filter((k) => ERRORS[k][1] === "next");
+export const DEFAULT_FALLBACK_KINDS = ERROR_KINDS.filter((k) => ERRORS[k][1] === "next");
 /** Failures that another candidate may mend. */
-const MENDABLE = KINDS.filter((k) => ERRORS[k][1] !== "never");
+const FALLBACK_KINDS = ERROR_KINDS.filter((k) => ERRORS[k][1] !== "never");
 
-const USE = named("A built-in's name, a package, or a path such as ./plugin.ts");
-const WITH = { type: ["object", "null"], description: "The plugin's own options" };
+const USE_SCHEMA = nonEmptyText("A built-in's name, a package, or a path such as ./plugin.ts");
+const WITH_SCHEMA = { type: ["object", "null"], description: "The plugin's own options" };
 
 /** A name alone, or the long form. */
-export const mounted = (long: Schema): Schema => ({
+export const nameOrObject = (long: Schema): Schema => ({
   if: { type: "string" },
   then: {
     minLength: 1,
@@ -25,13 +35,16 @@ export const mounted = (long: Schema): Schema => ({
   else: { "x-expects": "a plugin's name or { use, with }", ...long },
 });
 
-export const plugin = closed({ use: USE, with: WITH }, { required: ["use"] });
+export const pluginSchema = closedObject(
+  { use: USE_SCHEMA, with: WITH_SCHEMA },
+  { required: ["use"] },
+);
 
-export const middleware = closed(
+export const middlewareSchema = closedObject(
   {
-    use: USE,
-    with: WITH,
-    for: closed(
+    use: USE_SCHEMA,
+    with: WITH_SCHEMA,
+    for: closedObject(
       {
         models: names("Model names. A * stands for any text", { minItems: 1 }),
         frontends: names("Frontends, by name", { minItems: 1 }),
@@ -60,11 +73,11 @@ export const middleware = closed(
   { required: ["use"] },
 );
 
-const credential = closed(
+const credentialSchema = closedObject(
   {
     name: { ...name("a credential's name"), description: "What the ledger and the logs call it" },
-    with: { ...WITH, description: "The credential's fields, as the plugin names them" },
-    zdr: closed(
+    with: { ...WITH_SCHEMA, description: "The credential's fields, as the plugin names them" },
+    zdr: closedObject(
       {
         declared: {
           type: "boolean",
@@ -92,20 +105,23 @@ const credential = closed(
 );
 
 /** `facts`: the schema of one model's facts. */
-export const provider = (facts: Schema) =>
-  closed(
+export const createProviderSchema = (facts: Schema) =>
+  closedObject(
     {
       use: {
-        ...USE,
+        ...USE_SCHEMA,
         description:
           "The plugin: a built-in's name, a package, or a path. The key itself if absent",
       },
-      with: { ...WITH, description: "The plugin's options, and the fields of its one credential" },
+      with: {
+        ...WITH_SCHEMA,
+        description: "The plugin's options, and the fields of its one credential",
+      },
       when: {
         type: ["string", "boolean", "number", "null"],
         description: "Empty, false or 0: this provider is left out, and nothing in it is read",
       },
-      credentials: list(credential, "Several credentials, each with a name", { minItems: 1 }),
+      credentials: list(credentialSchema, "Several credentials, each with a name", { minItems: 1 }),
       trust_policy: {
         type: "boolean",
         description: "Believe this plugin when it claims that nothing is kept",
@@ -131,7 +147,7 @@ export const provider = (facts: Schema) =>
         type: "boolean",
         description: "Refuse a config under which this provider does not answer",
       },
-      timeouts: closed(timeouts({}), { description: "In place of the gateway's" }),
+      timeouts: closedObject(timeouts({}), { description: "In place of the gateway's" }),
       models: {
         type: "object",
         additionalProperties: facts,
@@ -141,20 +157,20 @@ export const provider = (facts: Schema) =>
     { type: ["object", "null"] },
   );
 
-const candidate: Schema = {
+const candidateSchema: Schema = {
   type: "string",
   pattern: "^[^\\s\"'\\u0000-\\u001f\\u007f]{1,256}$",
   "x-expects": "provider/model, or another name under models",
 };
 
-const weighted: Schema = {
+const weightedCandidateSchema: Schema = {
   if: { type: "string" },
-  then: candidate,
+  then: candidateSchema,
   else: {
     "x-expects": "provider/model, another name under models, or { model, weight }",
-    ...closed(
+    ...closedObject(
       {
-        model: { ...candidate, description: "provider/model, or another name under models" },
+        model: { ...candidateSchema, description: "provider/model, or another name under models" },
         weight: {
           type: "integer",
           minimum: 0,
@@ -168,28 +184,30 @@ const weighted: Schema = {
   },
 };
 
-export const route: Schema = {
+export const routeSchema: Schema = {
   if: { type: "string" },
-  then: candidate,
+  then: candidateSchema,
   else: {
     if: { type: "array" },
-    then: { items: candidate, minItems: 1 },
+    then: { items: candidateSchema, minItems: 1 },
     else: {
       "x-expects": "provider/model, a list of them, or { candidates, pick, on, hedge }",
-      ...closed(
+      ...closedObject(
         {
-          candidates: list(weighted, "In the order in which they are tried", { minItems: 1 }),
+          candidates: list(weightedCandidateSchema, "In the order in which they are tried", {
+            minItems: 1,
+          }),
           pick: {
-            enum: PICKS,
+            enum: ROUTING_STRATEGIES,
             description:
               "Which one is tried first. ordered, so if absent: as they are written; weighted: by chance, each as often as its weight says; fastest: the one that brings its first content soonest; cheapest: by the catalogue's prices for what is asked; sticky: one conversation stays with one of them, for its prompt cache",
           },
           on: list(
-            { enum: MENDABLE },
+            { enum: FALLBACK_KINDS },
             "Failures after which the next one is tried; if absent, all but context_length and content_policy, which a route must name",
             { uniqueItems: true },
           ),
-          hedge: HEDGE,
+          hedge: HEDGE_SCHEMA,
         },
         { required: ["candidates"] },
       ),

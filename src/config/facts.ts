@@ -2,40 +2,40 @@
 import type { DataPolicy, ModelInfo, Price, PriceLine, Retention } from "../model/facts.ts";
 import { PIECE_UNITS, UNITS, type Unit } from "../model/usage.ts";
 import type { Schema } from "./dialect.ts";
-import { closed, date, named, names, whole } from "./shapes.ts";
+import { closedObject, date, nonEmptyText, names, positiveInteger } from "./shapes.ts";
 import type { Mapping } from "./tree.ts";
 import type { FactsOverride } from "./types.ts";
 
-const usd = (description: string): Schema => ({
+const usdSchema = (description: string): Schema => ({
   type: ["string", "number"],
   pattern: String.raw`^\d+(\.\d{1,12})?$`,
   minimum: 0,
   "x-expects": 'an amount in dollars, such as "0.25"',
   description,
 });
-const RATES = Object.fromEntries(
+const RATE_SCHEMAS = Object.fromEntries(
   UNITS.map((unit) => [
     unit,
-    usd(PIECE_UNITS.includes(unit) ? "Dollars each" : "Dollars per million"),
+    usdSchema(PIECE_UNITS.includes(unit) ? "Dollars each" : "Dollars per million"),
   ]),
 );
 
-const PRICE: Schema = {
+const PRICE_SCHEMA: Schema = {
   if: { type: "string" },
   then: { const: "free", "x-expects": "free, or dollars by unit" },
   else: {
     "x-expects": "free, or dollars by unit",
-    ...closed({
-      ...RATES,
+    ...closedObject({
+      ...RATE_SCHEMAS,
       variants: {
         type: "array",
         description: "Rates for one quality or size",
-        items: closed(
+        items: closedObject(
           {
             unit: { enum: UNITS, description: "What is counted" },
-            usd: usd("Dollars"),
-            quality: named("Only for this quality"),
-            size: named("Only for this size"),
+            usd: usdSchema("Dollars"),
+            quality: nonEmptyText("Only for this quality"),
+            size: nonEmptyText("Only for this size"),
             first: { type: "boolean", description: "Only for the first one of each image" },
           },
           { required: ["unit", "usd"] },
@@ -44,11 +44,14 @@ const PRICE: Schema = {
       over: {
         type: "array",
         description: "Rates of a whole request with more input tokens than `above`",
-        items: closed({ above: whole("Input tokens"), ...RATES }, { required: ["above"] }),
+        items: closedObject(
+          { above: positiveInteger("Input tokens"), ...RATE_SCHEMAS },
+          { required: ["above"] },
+        ),
       },
       tiers: {
         type: "object",
-        additionalProperties: closed(RATES),
+        additionalProperties: closedObject(RATE_SCHEMAS),
         description: "Rates of a service tier, by the name upstream bills",
       },
       from: date("First day, UTC"),
@@ -57,7 +60,7 @@ const PRICE: Schema = {
   },
 };
 
-const RETENTION: Schema = {
+const RETENTION_SCHEMA: Schema = {
   if: { type: "string" },
   then: {
     enum: ["zero", "memory", "until_deleted", "unknown"],
@@ -65,11 +68,11 @@ const RETENTION: Schema = {
   },
   else: {
     "x-expects": "zero, memory, until_deleted, unknown or { days }",
-    ...closed({ days: whole("At most so many") }, { required: ["days"] }),
+    ...closedObject({ days: positiveInteger("At most so many") }, { required: ["days"] }),
   },
 };
 
-export const FACTS: Schema = closed({
+export const FACTS_SCHEMA: Schema = closedObject({
   kind: {
     type: "string",
     pattern: "^[a-z][a-z0-9_-]{0,31}$",
@@ -86,7 +89,7 @@ export const FACTS: Schema = closed({
     description:
       "What it makes: chat, image, embedding, rerank, moderation, completion, speech, transcript, or a kind that a package adds",
   },
-  name: named("For people"),
+  name: nonEmptyText("For people"),
   protocols: names("Which of the provider's protocols serve it"),
   can: {
     type: "object",
@@ -100,11 +103,11 @@ export const FACTS: Schema = closed({
     },
   },
   refuses: names("Top-level fields that it answers with an error"),
-  price: { ...PRICE, description: "free, or dollars by unit; without it the catalogue's" },
-  priced_as: named("The model whose price holds for it"),
-  data: closed(
+  price: { ...PRICE_SCHEMA, description: "free, or dollars by unit; without it the catalogue's" },
+  priced_as: nonEmptyText("The model whose price holds for it"),
+  data: closedObject(
     {
-      retention: { ...RETENTION, description: "How long it keeps what people wrote" },
+      retention: { ...RETENTION_SCHEMA, description: "How long it keeps what people wrote" },
       trains: {
         enum: ["no", "yes", "opt_out", "unknown"],
         description: "Whether it learns from it",
@@ -116,20 +119,24 @@ export const FACTS: Schema = closed({
     },
     { description: "What becomes of what people wrote" },
   ),
-  limits: closed(
+  limits: closedObject(
     {
-      context: whole("Tokens, read and written"),
-      input: whole("Tokens it reads"),
-      output: whole("Tokens it writes"),
-      images: whole("Images in one request"),
+      context: positiveInteger("Tokens, read and written"),
+      input: positiveInteger("Tokens it reads"),
+      output: positiveInteger("Tokens it writes"),
+      images: positiveInteger("Images in one request"),
     },
     { description: "The most that it takes" },
   ),
-  image: closed(
+  image: closedObject(
     {
       sizes: names('As clients write them: "1024x1024", "auto"'),
-      sides: closed(
-        { min: whole("Least"), max: whole("Most"), step: whole("Both sides are multiples of it") },
+      sides: closedObject(
+        {
+          min: positiveInteger("Least"),
+          max: positiveInteger("Most"),
+          step: positiveInteger("Both sides are multiples of it"),
+        },
         { required: ["min", "max"], description: "Bounds of a free size, in pixels of one side" },
       ),
       qualities: names("Quality tiers"),
@@ -142,17 +149,17 @@ export const FACTS: Schema = closed({
 });
 
 /** What the schema has let through. */
-export function factsOf(said: Mapping): FactsOverride {
-  const { priced_as: pricedAs, price, data, ...same } = said;
+export function toFactsOverride(raw: Mapping): FactsOverride {
+  const { priced_as: pricedAs, price, data, ...same } = raw;
   return {
     ...(same as Partial<Omit<ModelInfo, "price">>),
     ...(pricedAs === undefined ? {} : { pricedAs: pricedAs as string }),
-    ...(price === undefined ? {} : { price: price === "free" ? price : priceOf(price as Mapping) }),
-    ...(data === undefined ? {} : { data: dataOf(data as Mapping) }),
+    ...(price === undefined ? {} : { price: price === "free" ? price : toPrice(price as Mapping) }),
+    ...(data === undefined ? {} : { dataPolicy: toDataPolicy(data as Mapping) }),
   };
 }
 
-function priceOf(said: Mapping): Price {
+function toPrice(raw: Mapping): Price {
   const {
     variants = [],
     over,
@@ -160,7 +167,7 @@ function priceOf(said: Mapping): Price {
     from,
     until,
     ...rates
-  } = said as {
+  } = raw as {
     variants?: Mapping[];
     over?: Mapping[];
     tiers?: Record<string, Mapping>;
@@ -168,39 +175,44 @@ function priceOf(said: Mapping): Price {
     until?: string;
   };
   const particular = variants.map(({ unit, usd: amount, ...variant }): PriceLine => ({
-    ...line(unit as Unit, amount),
+    ...toPriceLine(unit as Unit, amount),
     ...(Object.keys(variant).length > 0 ? { variant } : {}),
   }));
   return {
-    lines: [...lines(rates), ...particular],
+    lines: [...toPriceLines(rates), ...particular],
     ...(over
-      ? { over: over.map(({ above, ...each }) => ({ input: above as number, lines: lines(each) })) }
+      ? {
+          over: over.map(({ above, ...each }) => ({
+            input: above as number,
+            lines: toPriceLines(each),
+          })),
+        }
       : {}),
     ...(tiers
-      ? { tiers: Object.fromEntries(Object.entries(tiers).map(([k, v]) => [k, lines(v)])) }
+      ? { tiers: Object.fromEntries(Object.entries(tiers).map(([k, v]) => [k, toPriceLines(v)])) }
       : {}),
     ...(from === undefined ? {} : { from }),
     ...(until === undefined ? {} : { until }),
   };
 }
 
-const lines = (rates: Mapping): PriceLine[] =>
-  Object.entries(rates).map(([unit, amount]) => line(unit as Unit, amount));
+const toPriceLines = (rates: Mapping): PriceLine[] =>
+  Object.entries(rates).map(([unit, amount]) => toPriceLine(unit as Unit, amount));
 
-const line = (unit: Unit, amount: unknown): PriceLine => ({
+const toPriceLine = (unit: Unit, amount: unknown): PriceLine => ({
   unit,
-  usd: typeof amount === "number" ? plainDecimal(amount) : (amount as string),
+  usd: typeof amount === "number" ? formatDecimal(amount) : (amount as string),
   per: PIECE_UNITS.includes(unit) ? 1 : 1_000_000,
 });
 
 /** The shortest decimal that is this number: what was typed. Never with an exponent. */
-function plainDecimal(amount: number): string {
+function formatDecimal(amount: number): string {
   const text = String(amount);
   return text.includes("e") ? amount.toFixed(12).replace(/\.?0+$/, "") : text;
 }
 
-function dataOf(said: Mapping): Partial<DataPolicy> {
-  const { retention, verified_at: verifiedAt, ...same } = said;
+function toDataPolicy(raw: Mapping): Partial<DataPolicy> {
+  const { retention, verified_at: verifiedAt, ...same } = raw;
   return {
     ...(same as Partial<DataPolicy>),
     ...(retention === undefined

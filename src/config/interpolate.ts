@@ -1,7 +1,7 @@
 // `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`, `${credential:name}`; `$${` is a literal `${`. Only inside strings that YAML has
 // already made leaves of, so that no value can become structure, and once: what comes out is not looked at again.
 import { dirname, join, resolve } from "node:path";
-import type { Disk } from "./disk.ts";
+import type { ConfigFiles } from "./disk.ts";
 import { problem, type ProblemText } from "./problems.ts";
 
 export type TemplatePart =
@@ -9,7 +9,7 @@ export type TemplatePart =
   | {
       readonly kind: "env";
       readonly name: string;
-      readonly otherwise?: string;
+      readonly fallback?: string;
       readonly raw: string;
     }
   | { readonly kind: "file"; readonly path: string; readonly raw: string }
@@ -19,9 +19,9 @@ export type TemplateError = { readonly words: ProblemText; readonly raw: string 
 
 export const isTemplate = (text: string): boolean => text.includes("${");
 
-const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** As service managers and containers name them: no way out of their folder. */
-const CREDENTIAL = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
+const CREDENTIAL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 
 /** What a string says. Faults do not end it: the rest is looked at too. */
 export function parseTemplate(text: string): {
@@ -44,11 +44,11 @@ export function parseTemplate(text: string): {
     } else if (text.startsWith("${", i)) {
       const end = text.indexOf("}", i);
       if (end < 0) {
-        flaws.push({ words: problem.unclosed(), raw: text.slice(i) });
+        flaws.push({ words: problem.unclosedReference(), raw: text.slice(i) });
         break;
       }
       const raw = text.slice(i, end + 1);
-      const part = partOf(raw);
+      const part = parsePart(raw);
       if ("words" in part) flaws.push({ words: part.words, raw });
       else add(part);
       i = end + 1;
@@ -58,25 +58,27 @@ export function parseTemplate(text: string): {
   return { parts, flaws };
 }
 
-function partOf(raw: string): TemplatePart | { words: ProblemText } {
+function parsePart(raw: string): TemplatePart | { words: ProblemText } {
   const inside = raw.slice(2, -1);
-  if (inside.includes("${")) return { words: problem.nested() };
+  if (inside.includes("${")) return { words: problem.nestedReference() };
   const [, kind, rest] = /^(env|file|credential):(.*)$/s.exec(inside) ?? [];
   if (kind === "file") return rest ? { kind, path: rest, raw } : { words: problem.badFilePath() };
   if (kind === "credential")
-    return CREDENTIAL.test(rest!)
+    return CREDENTIAL_NAME.test(rest!)
       ? { kind, name: rest!, raw }
       : { words: problem.badCredential(rest!) };
   if (kind === "env") {
-    const [name, otherwise] = split(rest!);
-    if (!NAME.test(name)) return { words: problem.badVariable(name) };
-    return { kind, name, raw, ...(otherwise === undefined ? {} : { otherwise }) };
+    const [name, otherwise] = splitDefault(rest!);
+    if (!VARIABLE_NAME.test(name)) return { words: problem.badVariable(name) };
+    return { kind, name, raw, ...(otherwise === undefined ? {} : { fallback: otherwise }) };
   }
-  const bare = split(inside)[0];
-  return { words: NAME.test(bare) ? problem.bareVariable(inside) : problem.unknownReference(raw) };
+  const bare = splitDefault(inside)[0];
+  return {
+    words: VARIABLE_NAME.test(bare) ? problem.bareVariable(inside) : problem.unknownReference(raw),
+  };
 }
 
-function split(text: string): [string, string | undefined] {
+function splitDefault(text: string): [string, string | undefined] {
   const at = text.indexOf(":-");
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 2)];
 }
@@ -91,34 +93,34 @@ export interface InterpolationSources {
 }
 
 /** Where a service manager, or a container, lays down what the service alone may read. */
-const CREDENTIALS = "/run/secrets";
+const DEFAULT_CREDENTIALS_DIR = "/run/secrets";
 
-const isRead = (part: TemplatePart) => part.kind === "file" || part.kind === "credential";
+const isFilePart = (part: TemplatePart) => part.kind === "file" || part.kind === "credential";
 
 /** Absolute: a file's path is relative to the file it stands in. */
-function placeOf(part: TemplatePart, from: string, env: InterpolationSources["env"]): string {
+function filePathOf(part: TemplatePart, from: string, env: InterpolationSources["env"]): string {
   if (part.kind === "file") return resolve(dirname(from), part.path);
   const { name } = part as Extract<TemplatePart, { kind: "credential" }>;
-  return join(env["CREDENTIALS_DIRECTORY"] || CREDENTIALS, name);
+  return join(env["CREDENTIALS_DIRECTORY"] || DEFAULT_CREDENTIALS_DIR, name);
 }
 
 /** The files that a string names, absolute. */
-export const filesOf = (
+export const listTemplateFiles = (
   parts: readonly TemplatePart[],
   from: string,
   env: InterpolationSources["env"],
-): string[] => parts.filter(isRead).map((part) => placeOf(part, from, env));
+): string[] => parts.filter(isFilePart).map((part) => filePathOf(part, from, env));
 
 export async function readFiles(
   paths: Iterable<string>,
-  disk: Disk,
+  disk: ConfigFiles,
 ): Promise<InterpolationSources["files"]> {
   const files = [...new Set(paths)];
-  return new Map(await Promise.all(files.map(async (f) => [f, await disk.text(f)] as const)));
+  return new Map(await Promise.all(files.map(async (f) => [f, await disk.read(f)] as const)));
 }
 
 /** As in a shell, an empty variable counts as missing where there is a default. A file's last line ends are not part of it. */
-export function fill(
+export function fillTemplate(
   parts: readonly TemplatePart[],
   from: string,
   of: InterpolationSources,
@@ -127,14 +129,14 @@ export function fill(
   const texts = parts.map((part) => {
     if (part.kind === "text") return part.text;
     if (part.kind !== "env") {
-      const read = of.files.get(placeOf(part, from, of.env))!;
+      const read = of.files.get(filePathOf(part, from, of.env))!;
       if ("text" in read) return read.text.replace(/[\r\n]+$/, "");
       flaws.push({ words: read.words, raw: part.raw });
       return "";
     }
     const value = Object.hasOwn(of.env, part.name) ? of.env[part.name] : undefined;
-    if (part.otherwise !== undefined) return value || part.otherwise;
-    if (value === undefined) flaws.push({ words: problem.unset(part.name), raw: part.raw });
+    if (part.fallback !== undefined) return value || part.fallback;
+    if (value === undefined) flaws.push({ words: problem.unsetVariable(part.name), raw: part.raw });
     return value ?? "";
   });
   return { text: texts.join(""), flaws };

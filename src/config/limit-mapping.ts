@@ -3,7 +3,7 @@ import { parseLimit } from "../plugin/limit.ts";
 import { isMapping } from "./tree.ts";
 
 /** What to write in place of a limit as a mapping, { unit: usd, max: 300, per: month }. Undefined: its members make no limit. */
-export function limitInstead(value: unknown): string | undefined {
+export function suggestLimitText(value: unknown): string | undefined {
   if (!isMapping(value)) return undefined;
   const { unit, max, per } = value;
   const text = `${String(unit)}=${String(max)}${unit === "concurrent" ? "" : `/${String(per)}`}`;

@@ -20,12 +20,12 @@ export interface ListenTls {
   readonly key: string;
   readonly minVersion: "TLSv1.2" | "TLSv1.3";
   /** Clients are asked for certificates that these have signed. */
-  readonly clients: { readonly ca: string; readonly required: boolean } | undefined;
+  readonly clientCertificates: { readonly ca: string; readonly required: boolean } | undefined;
 }
 
 /** An HTTP proxy that tunnels (CONNECT). */
-export interface ProxyConfig {
+export interface ProxySettings {
   readonly url: string;
   /** Hosts that are reached straight, with one star each. */
-  readonly except: readonly string[];
+  readonly bypassHosts: readonly string[];
 }

@@ -3,18 +3,18 @@
 import { dirname, resolve } from "node:path";
 import type { ListenConfig } from "./lines.ts";
 import { problem } from "./problems.ts";
-import { closed, flag, list, named } from "./shapes.ts";
-import type { Report } from "./substitute.ts";
-import { below, isMapping } from "./tree.ts";
+import { closedObject, flag, list, nonEmptyText } from "./shapes.ts";
+import type { ReportProblem } from "./substitute.ts";
+import { childPointer, isMapping } from "./tree.ts";
 
-const HOST = "127.0.0.1";
-const PORT = 8787;
+const DEFAULT_HOST = "127.0.0.1";
+const DEFAULT_PORT = 8787;
 /** Its owner's alone, as the state folder is. */
-const MODE = "0600";
+const DEFAULT_SOCKET_MODE = "0600";
 
-const CLIENTS = closed(
+const CLIENT_CERTIFICATES_SCHEMA = closedObject(
   {
-    ca: named("A file with the authorities that sign clients' certificates, as PEM"),
+    ca: nonEmptyText("A file with the authorities that sign clients' certificates, as PEM"),
     required: flag("A client without such a certificate is not spoken to", false),
   },
   {
@@ -23,15 +23,15 @@ const CLIENTS = closed(
   },
 );
 
-const TLS = closed(
+const TLS_SCHEMA = closedObject(
   {
-    cert: named("A file with the certificate and those that it follows from, as PEM"),
-    key: named("A file with its private key, as PEM"),
+    cert: nonEmptyText("A file with the certificate and those that it follows from, as PEM"),
+    key: nonEmptyText("A file with its private key, as PEM"),
     min_version: {
       enum: ["1.2", "1.3"],
       description: "The oldest version of TLS that is spoken; 1.2 by default",
     },
-    clients: CLIENTS,
+    clients: CLIENT_CERTIFICATES_SCHEMA,
   },
   {
     required: ["cert", "key"],
@@ -40,22 +40,22 @@ const TLS = closed(
   },
 );
 
-const ADDRESS = {
-  host: named(`${HOST}, the default: this machine only. 0.0.0.0: every machine`),
+const ADDRESS_PROPERTIES = {
+  host: nonEmptyText(`${DEFAULT_HOST}, the default: this machine only. 0.0.0.0: every machine`),
   port: {
     type: "integer",
     minimum: 0,
     maximum: 65_535,
-    description: `${PORT} by default; 0: any free one`,
+    description: `${DEFAULT_PORT} by default; 0: any free one`,
   },
-  socket: named("A unix socket in place of host and port, relative to this file"),
+  socket: nonEmptyText("A unix socket in place of host and port, relative to this file"),
   mode: {
     type: "string",
     pattern: "^0?[0-7]{3}$",
     "x-expects": 'rights such as "0660", in quotes',
-    description: `Rights of the socket; ${MODE} by default`,
+    description: `Rights of the socket; ${DEFAULT_SOCKET_MODE} by default`,
   },
-  tls: TLS,
+  tls: TLS_SCHEMA,
   hosts: list({ type: "string", minLength: 1 }, "More names in a Host header that mean us"),
   origins: list(
     {
@@ -67,52 +67,52 @@ const ADDRESS = {
   ),
 };
 
-export const LISTEN = {
+export const LISTEN_SCHEMA = {
   if: { type: "array" },
-  then: { type: "array", minItems: 1, maxItems: 16, items: closed(ADDRESS) },
-  else: closed(ADDRESS),
+  then: { type: "array", minItems: 1, maxItems: 16, items: closedObject(ADDRESS_PROPERTIES) },
+  else: closedObject(ADDRESS_PROPERTIES),
   default: {},
   description: "Where clients reach us: an address, or a list of them. A change needs a restart",
 };
 
-export function checkListen(said: unknown, report: Report): void {
-  const seen = new Map<string, string>();
-  for (const [pointer, each] of placesIn(said)) {
+export function checkListen(raw: unknown, report: ReportProblem): void {
+  const seenAddresses = new Map<string, string>();
+  for (const [pointer, each] of listListenEntries(raw)) {
     if (!isMapping(each)) continue;
-    const { socket, host = HOST, port = PORT } = each;
+    const { socket, host = DEFAULT_HOST, port = DEFAULT_PORT } = each;
     for (const key of ["host", "port", "tls"])
       if (socket !== undefined && each[key] !== undefined)
-        report(problem.besideSocket(key), below(pointer, key), "key");
+        report(problem.notAllowedWithSocket(key), childPointer(pointer, key), "key");
     if (socket === undefined && each["mode"] !== undefined)
-      report(problem.modeWithoutSocket(), below(pointer, "mode"), "key");
+      report(problem.modeWithoutSocket(), childPointer(pointer, "mode"), "key");
     const at = socket === undefined ? `${String(host)}:${String(port)}` : String(socket);
-    if (seen.has(at) && port !== 0) report(problem.sameListener(at), pointer);
-    seen.set(at, pointer);
+    if (seenAddresses.has(at) && port !== 0) report(problem.sameListener(at), pointer);
+    seenAddresses.set(at, pointer);
   }
 }
 
-const placesIn = (said: unknown): readonly (readonly [pointer: string, said: unknown])[] =>
-  Array.isArray(said)
-    ? said.map((each, i) => [below("/listen", String(i)), each] as const)
-    : [["/listen", said]];
+const listListenEntries = (raw: unknown): readonly (readonly [pointer: string, said: unknown])[] =>
+  Array.isArray(raw)
+    ? raw.map((each, i) => [childPointer("/listen", String(i)), each] as const)
+    : [["/listen", raw]];
 
 /** `from`: the file that it stands in; `instead`: what a command line says of the first that is no socket. */
-export function listenOf(
-  said: any,
+export function toListenConfigs(
+  raw: any,
   from: string,
-  instead: { readonly host?: string | undefined; readonly port?: number | undefined },
+  overrides: { readonly host?: string | undefined; readonly port?: number | undefined },
 ): readonly ListenConfig[] {
   const file = (path: string) => resolve(dirname(from), path);
   let first = true;
-  return [said ?? {}].flat().map((each: any) => {
-    const over = each.socket === undefined && first ? instead : {};
+  return [raw ?? {}].flat().map((each: any) => {
+    const override = each.socket === undefined && first ? overrides : {};
     if (each.socket === undefined) first = false;
     const { tls } = each;
     return {
-      host: over.host ?? each.host ?? HOST,
-      port: over.port ?? each.port ?? PORT,
+      host: override.host ?? each.host ?? DEFAULT_HOST,
+      port: override.port ?? each.port ?? DEFAULT_PORT,
       socket: each.socket === undefined ? undefined : file(each.socket),
-      mode: each.socket === undefined ? undefined : (each.mode ?? MODE),
+      mode: each.socket === undefined ? undefined : (each.mode ?? DEFAULT_SOCKET_MODE),
       tls: tls && {
         cert: file(tls.cert),
         key: file(tls.key),
@@ -129,14 +129,14 @@ export function listenOf(
 }
 
 /** As it may be shown: an address alone where there is one. */
-export function listenView(all: readonly ListenConfig[]): unknown {
+export function formatListen(all: readonly ListenConfig[]): unknown {
   const views = all.map(({ host, port, socket, mode, tls, hosts, origins }) => ({
     ...(socket === undefined ? { host, port } : { socket, mode }),
     tls: tls && {
       cert: tls.cert,
       key: tls.key,
       min_version: tls.minVersion.slice("TLSv".length),
-      clients: tls.clients,
+      clients: tls.clientCertificates,
     },
     hosts,
     origins,

@@ -1,191 +1,223 @@
 // The config floor: gateway.yaml → a frozen GatewayConfig, or every problem at once, each at its line. Reads files, asks
 // the loader (by its promise `Load`) for definitions, and never runs a plugin's setup.
 // May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
-import type { FilesRead } from "../lib/contents.ts";
+import type { FileHashes } from "../lib/contents.ts";
 import { accountNames, checkAccounts } from "./accounts.ts";
-import { keptDisk, realDisk, type Texts } from "./disk.ts";
+import { createRecordedFiles, createDiskFiles, type FileTexts } from "./disk.ts";
 import { checkAdmin } from "./admin.ts";
-import { FACTS } from "./facts.ts";
+import { FACTS_SCHEMA } from "./facts.ts";
 import { checkListen } from "./listen.ts";
 import { checkProxy } from "./proxy.ts";
-import { type MountInputs, mount, noteSecret } from "./mounts.ts";
+import { type MountContext, mountPlugins, markSecret } from "./mounts.ts";
 import { readConfig } from "./read.ts";
 import { checkMiddleware, checkModels } from "./references.ts";
 import type { ProblemText } from "./problems.ts";
 import { parseTemplate } from "./interpolate.ts";
-import { type ShownValue, shownValues } from "./provenance.ts";
-import { printConfig, type Provenance, sourceOf, viewConfig } from "./redact.ts";
-import { locateAll } from "./report.ts";
-import { checkDurations, type Overrides, resolve } from "./resolve.ts";
-import { carryOver, RETIRED, type RetiredKey } from "./retired.ts";
-import { SKELETON } from "./skeleton.ts";
-import type { SourceFinding } from "./source.ts";
-import type { Spot } from "./spot.ts";
-import { type Report, substitute } from "./substitute.ts";
-import { below, isMapping, locate, type Mapping, type Tree, valueAt, within } from "./tree.ts";
-import type { GatewayConfig, LoadPlugin, Located } from "./types.ts";
-import { validate } from "./validate.ts";
+import { type ShownValue, listShownValues } from "./provenance.ts";
+import { formatConfig, type ConfigProvenance, sourcePointerOf, toShownConfig } from "./redact.ts";
+import { locateFindings } from "./report.ts";
+import { validateDurations, type ConfigOverrides, resolveConfig } from "./resolve.ts";
+import { migrateRetiredKeys, RETIRED_KEYS, type RetiredKey } from "./retired.ts";
+import { CONFIG_SCHEMA } from "./skeleton.ts";
+import type { ConfigFinding } from "./source.ts";
+import type { SourceSpan } from "./spot.ts";
+import { type ReportProblem, substituteReferences } from "./substitute.ts";
+import {
+  childPointer,
+  isMapping,
+  locate,
+  type Mapping,
+  type ConfigTree,
+  valueAt,
+  isWithinPointer,
+} from "./tree.ts";
+import type { GatewayConfig, LoadPlugin, LocatedProblem } from "./types.ts";
+import { validateValue } from "./validate.ts";
 
-export interface LoadOptions {
+export interface LoadConfigOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly load: LoadPlugin;
-  readonly overrides?: Overrides;
+  readonly loadPlugin: LoadPlugin;
+  readonly overrides?: ConfigOverrides;
   /** In place of what `file` says; it then need not exist. Paths are still relative to it. */
-  readonly text?: string;
+  readonly textOverride?: string;
   /** In place of the disk: what an earlier load of the same file read there. */
-  readonly texts?: Texts;
+  readonly recordedTexts?: FileTexts;
   /** It stands in values in whose place something else was put: what is wrong with one of those is no problem of the file. */
-  readonly standIn?: string;
+  readonly placeholder?: string;
   /** Keys that have gone, in place of those that have. For tests of what becomes of them. */
-  readonly retired?: readonly RetiredKey[];
+  readonly retiredKeys?: readonly RetiredKey[];
 }
 
 export interface LoadedConfig {
   /** Undefined when any problem is an error. */
   readonly config: GatewayConfig | undefined;
   /** In file order. */
-  readonly problems: readonly Located[];
+  readonly problems: readonly LocatedProblem[];
   /** Everything that was read or looked for, also when it failed: what a watcher watches. */
   readonly sources: readonly string[];
   /** What it was made of, to make it again elsewhere. */
-  readonly texts: Texts;
+  readonly texts: FileTexts;
   /** The files of code among the sources. */
-  readonly code: FilesRead;
+  readonly codeFiles: FileHashes;
   /**
    * The place in the file of a problem that was found after loading, with a mount (by its id) or with the key or value at a pointer
    * ("/accounts/acme"). Default of `side`: "value".
    */
-  place(id: string, words: ProblemText, side?: "key" | "value"): Located;
+  locate(id: string, words: ProblemText, side?: "key" | "value"): LocatedProblem;
   /** The config as it may be shown; empty without one. */
   print(json?: boolean): string;
   /** The same value by value, each with where it comes from; none without a config. */
-  values(): readonly ShownValue[];
-  readonly named: NamedSources;
+  shownValues(): readonly ShownValue[];
+  readonly namedSources: NamedSources;
 }
 
 /** What a text names beside itself. */
 export interface NamedSources {
   /** Variables whose values are no secrets: they stand where what is written may be shown. */
-  readonly open: ReadonlySet<string>;
+  readonly publicVariables: ReadonlySet<string>;
   /** Files whose text is a value, absolute. */
   readonly files: ReadonlySet<string>;
 }
 
 /** `file`: absolute. */
-export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedConfig> {
-  const disk = of.texts ? keptDisk(of.texts) : realDisk();
-  const { texts } = disk;
-  const { tree, files, findings, read } = await readConfig(file, disk, of.text);
-  if (read === "none") {
-    const problems = locateAll(findings, { root: {}, files, hide: [] });
-    return { ...unread(file), problems, sources: files, texts };
+export async function loadConfig(file: string, options: LoadConfigOptions): Promise<LoadedConfig> {
+  const disk = options.recordedTexts
+    ? createRecordedFiles(options.recordedTexts)
+    : createDiskFiles();
+  const { readTexts } = disk;
+  const { tree, files, findings, completeness } = await readConfig(
+    file,
+    disk,
+    options.textOverride,
+  );
+  if (completeness === "none") {
+    const problems = locateFindings(findings, { root: {}, files, secretSpans: [] });
+    return { ...emptyResult(file), problems, sources: files, texts: readTexts };
   }
-  const say = reporter(tree, file, findings);
-  carryOver(tree, of.retired ?? RETIRED, say);
-  const broken = findings.filter((finding) => finding.hole).map((finding) => finding.pointer);
-  const substituted = await substitute(tree, of.env, disk, say, broken);
-  const { written, unmounted, holes } = substituted;
+  const say = createReport(tree, file, findings);
+  migrateRetiredKeys(tree, options.retiredKeys ?? RETIRED_KEYS, say);
+  const broken = findings
+    .filter((finding) => finding.isMissingValue)
+    .map((finding) => finding.pointer);
+  const substituted = await substituteReferences(tree, options.env, disk, say, broken);
+  const { writtenTexts, unmountedProviders, missingPointers } = substituted;
 
   // What is wrong with a value that is not there is only an echo.
-  const report: Report = (words, pointer, side, raw) => {
-    const hole = side !== "key" && [...holes].some((each) => within(pointer, each));
-    const value = of.standIn !== undefined && side !== "key" && valueAt(tree.value, pointer);
-    const stood = typeof value === "string" && value.includes(of.standIn!);
-    if (!hole && !stood) say(words, pointer, side, raw);
+  const report: ReportProblem = (words, pointer, side, raw) => {
+    const hole =
+      side !== "key" && [...missingPointers].some((each) => isWithinPointer(pointer, each));
+    const value =
+      options.placeholder !== undefined && side !== "key" && valueAt(tree.value, pointer);
+    const hadPlaceholder = typeof value === "string" && value.includes(options.placeholder!);
+    if (!hole && !hadPlaceholder) say(words, pointer, side, raw);
   };
-  const desk: MountInputs = {
+  const context: MountContext = {
     tree,
-    substituted,
+    substitution: substituted,
     report,
     secrets: new Set(),
-    accounts: read === "all" ? accountNames(tree.value as Mapping) : undefined,
-    code: new Map(),
-    written: (pointer) => ({
-      text: written.get(pointer) ?? textAt(tree, pointer),
-      mayShow: !written.has(pointer),
+    accountIds: completeness === "all" ? accountNames(tree.value as Mapping) : undefined,
+    codeFiles: new Map(),
+    describeValue: (pointer) => ({
+      text: writtenTexts.get(pointer) ?? sourceTextAt(tree, pointer),
+      mayShow: !writtenTexts.has(pointer),
     }),
   };
-  const said = tree.value as Mapping;
-  const root = checkSkeleton(said, desk);
-  checkFacts(root, desk);
-  checkDurations(root, report);
-  const mounts = await mount(root, file, of.load, desk);
+  const parsedRoot = tree.value as Mapping;
+  const root = checkGatewayKeys(parsedRoot, context);
+  checkModelFacts(root, context);
+  validateDurations(root, report);
+  const mounts = await mountPlugins(root, file, options.loadPlugin, context);
   // What a broken file would have declared cannot be missed.
-  if (read === "all") {
+  if (completeness === "all") {
     const providers = isMapping(root["providers"]) ? Object.keys(root["providers"]) : [];
-    const names = { providers, unmounted };
+    const names = { providers, unmountedProviders };
     checkMiddleware(root["middleware"], mounts, names, report);
     checkAccounts(root, mounts, report);
     if (isMapping(root["models"])) checkModels(root["models"], names, report);
   }
 
-  const sources = [...new Set([...files, ...substituted.files, ...desk.code.keys()])];
-  const shownAs: Provenance = { root: said, written, secrets: desk.secrets };
+  const sources = [
+    ...new Set([...files, ...substituted.referencedFiles, ...context.codeFiles.keys()]),
+  ];
+  const shownAs: ConfigProvenance = { root: parsedRoot, writtenTexts, secrets: context.secrets };
   const failed = findings.some((finding) => finding.words.severity === "error");
   const config = failed
     ? undefined
-    : resolve(root, mounts, {
+    : resolveConfig(root, mounts, {
         file,
         sources,
-        stateFrom: locate(tree, "/state_dir")?.source.file ?? file,
-        listenFrom: locate(tree, "/listen")?.source.file ?? file,
-        adminFrom: locate(tree, "/admin")?.source.file ?? file,
-        unmounted,
-        overrides: of.overrides ?? {},
+        stateDirFile: locate(tree, "/state_dir")?.source.file ?? file,
+        listenFile: locate(tree, "/listen")?.source.file ?? file,
+        adminFile: locate(tree, "/admin")?.source.file ?? file,
+        unmountedProviders,
+        overrides: options.overrides ?? {},
       });
-  const hide = [...desk.secrets].flatMap((pointer): Spot[] => {
-    const place = tree.places.get(pointer);
+  const hide = [...context.secrets].flatMap((pointer): SourceSpan[] => {
+    const place = tree.positions.get(pointer);
     return place ? [place.value] : [];
   });
   return {
     config,
-    problems: locateAll(findings, { root: said, files, hide }),
+    problems: locateFindings(findings, { root: parsedRoot, files, secretSpans: hide }),
     sources,
-    texts,
-    code: desk.code,
-    place(id, words, at) {
-      const own = placeOf(tree, id, at);
-      const [pointer, side] = mounts.find((m) => m.id === id)?.useAt ?? own ?? ["", "key"];
+    texts: readTexts,
+    codeFiles: context.codeFiles,
+    locate(id, words, at) {
+      const own = spanOf(tree, id, at);
+      const [pointer, side] = mounts.find((m) => m.id === id)?.useLocation ?? own ?? ["", "key"];
       const spot = locate(tree, pointer, side);
-      const finding = { words, file: spot?.source.file ?? file, pointer, ...(spot && { spot }) };
-      return { ...locateAll([finding], { root: said, files, hide })[0]!, path: id };
+      const finding = {
+        words,
+        file: spot?.source.file ?? file,
+        pointer,
+        ...(spot && { span: spot }),
+      };
+      return {
+        ...locateFindings([finding], { root: parsedRoot, files, secretSpans: hide })[0]!,
+        path: id,
+      };
     },
-    print: (json) => (config ? printConfig(config, shownAs, json) : ""),
-    values: () => (config ? valuesOf(config, shownAs, { tree, overrides: of.overrides }) : []),
-    named: { open: openVariables(shownAs), files: new Set(substituted.files) },
+    print: (json) => (config ? formatConfig(config, shownAs, json) : ""),
+    shownValues: () =>
+      config ? collectShownValues(config, shownAs, { tree, overrides: options.overrides }) : [],
+    namedSources: {
+      publicVariables: listPublicVariables(shownAs),
+      files: new Set(substituted.referencedFiles),
+    },
   };
 }
 
 /** What is said of a file that nothing could be made of. */
-const unread = (file: string): Omit<LoadedConfig, "problems" | "sources" | "texts"> => ({
+const emptyResult = (file: string): Omit<LoadedConfig, "problems" | "sources" | "texts"> => ({
   config: undefined,
-  code: new Map(),
-  place: (path, words) => ({ ...words, file, line: 0, column: 0, path }),
+  codeFiles: new Map(),
+  locate: (path, words) => ({ ...words, file, line: 0, column: 0, path }),
   print: () => "",
-  values: () => [],
-  named: { open: new Set(), files: new Set() },
+  shownValues: () => [],
+  namedSources: { publicVariables: new Set(), files: new Set() },
 });
 
-const valuesOf = (
+const collectShownValues = (
   config: GatewayConfig,
-  of: Provenance,
-  { tree, overrides = {} }: { tree: Tree; overrides: Overrides | undefined },
+  of: ConfigProvenance,
+  { tree, overrides = {} }: { tree: ConfigTree; overrides: ConfigOverrides | undefined },
 ): readonly ShownValue[] =>
-  shownValues(viewConfig(config, of), {
+  listShownValues(toShownConfig(config, of), {
     tree,
     overrides,
-    written: of.written,
-    source: (pointer) => sourceOf(pointer, of.root),
+    written: of.writtenTexts,
+    source: (pointer) => sourcePointerOf(pointer, of.root),
   });
 
-const WHEN = /^\/providers\/[^/]+\/when$/;
+const WHEN_POINTER = /^\/providers\/[^/]+\/when$/;
 
 /** A key that `when:` only looks for is a secret all the same. */
-function openVariables({ written, secrets }: Provenance): ReadonlySet<string> {
+function listPublicVariables({ writtenTexts, secrets }: ConfigProvenance): ReadonlySet<string> {
   const open = new Set<string>();
   const closed = new Set<string>();
-  for (const [pointer, text] of written) {
-    if (WHEN.test(pointer)) continue;
+  for (const [pointer, text] of writtenTexts) {
+    if (WHEN_POINTER.test(pointer)) continue;
     const names = secrets.has(pointer) ? closed : open;
     for (const part of parseTemplate(text).parts) if (part.kind === "env") names.add(part.name);
   }
@@ -194,60 +226,67 @@ function openVariables({ written, secrets }: Provenance): ReadonlySet<string> {
 }
 
 /** The gateway's own keys, defaults filled in. */
-function checkSkeleton(said: Mapping, desk: MountInputs): Mapping {
-  const outside = (pointer: string) => desk.substituted.written.has(pointer);
-  const { value, complaints, secrets } = validate(SKELETON, said, outside, desk.written);
-  for (const { words, pointer, side } of complaints) desk.report(words, pointer, side);
-  for (const pointer of secrets) noteSecret(valueAt(value, pointer), pointer, desk);
-  checkListen(said["listen"], desk.report);
-  checkProxy(said["proxy"], desk.report);
-  checkAdmin(said["admin"], desk.report);
+function checkGatewayKeys(raw: Mapping, context: MountContext): Mapping {
+  const outside = (pointer: string) => context.substitution.writtenTexts.has(pointer);
+  const { value, errors, secrets } = validateValue(
+    CONFIG_SCHEMA,
+    raw,
+    outside,
+    context.describeValue,
+  );
+  for (const { words, pointer, side } of errors) context.report(words, pointer, side);
+  for (const pointer of secrets) markSecret(valueAt(value, pointer), pointer, context);
+  checkListen(raw["listen"], context.report);
+  checkProxy(raw["proxy"], context.report);
+  checkAdmin(raw["admin"], context.report);
   return value as Mapping;
 }
 
 /** Puts what has come from outside as the numbers it should be. */
-function checkFacts(root: Mapping, desk: MountInputs): void {
+function checkModelFacts(root: Mapping, context: MountContext): void {
   const providers = isMapping(root["providers"]) ? root["providers"] : {};
   for (const [name, provider] of Object.entries(providers)) {
     const models = isMapping(provider) && isMapping(provider["models"]) ? provider["models"] : {};
     for (const [model, facts] of Object.entries(models)) {
-      const at = below(below(below("/providers", name), "models"), model);
-      const outside = (pointer: string) => desk.substituted.written.has(at + pointer);
-      const checked = validate(FACTS, facts, outside, (pointer) => desk.written(at + pointer));
+      const at = childPointer(childPointer(childPointer("/providers", name), "models"), model);
+      const outside = (pointer: string) => context.substitution.writtenTexts.has(at + pointer);
+      const checked = validateValue(FACTS_SCHEMA, facts, outside, (pointer) =>
+        context.describeValue(at + pointer),
+      );
       models[model] = checked.value;
-      for (const { words, pointer, side } of checked.complaints)
-        desk.report(words, at + pointer, side);
+      for (const { words, pointer, side } of checked.errors)
+        context.report(words, at + pointer, side);
     }
   }
 }
 
-function reporter(tree: Tree, file: string, findings: SourceFinding[]): Report {
+function createReport(tree: ConfigTree, file: string, findings: ConfigFinding[]): ReportProblem {
   return (words, pointer, side, raw) => {
     const spot = locate(tree, pointer, side);
-    const meant = spot && raw !== undefined ? narrowed(spot, raw) : spot;
+    const narrowedSpan = spot && raw !== undefined ? narrowSpan(spot, raw) : spot;
     const at = { file: spot?.source.file ?? file, pointer };
-    findings.push({ words, ...at, ...(meant ? { spot: meant } : {}) });
+    findings.push({ words, ...at, ...(narrowedSpan ? { span: narrowedSpan } : {}) });
   };
 }
 
 /** The reference itself, where the file spells it as the value does. */
-function narrowed(spot: Spot, raw: string): Spot {
-  const from = spot.source.text.slice(spot.start, spot.end).indexOf(raw);
-  if (from < 0) return spot;
-  return { source: spot.source, start: spot.start + from, end: spot.start + from + raw.length };
+function narrowSpan(span: SourceSpan, raw: string): SourceSpan {
+  const from = span.source.text.slice(span.start, span.end).indexOf(raw);
+  if (from < 0) return span;
+  return { source: span.source, start: span.start + from, end: span.start + from + raw.length };
 }
 
-function textAt(tree: Tree, pointer: string): string {
-  const place = tree.places.get(pointer);
+function sourceTextAt(tree: ConfigTree, pointer: string): string {
+  const place = tree.positions.get(pointer);
   return place ? place.value.source.text.slice(place.value.start, place.value.end) : "";
 }
 
 /** A pointer's own place, or that of a key of the whole file. */
-function placeOf(
-  tree: Tree,
+function spanOf(
+  tree: ConfigTree,
   id: string,
   side: "key" | "value" = "value",
 ): readonly [pointer: string, side: "key" | "value"] | undefined {
-  const at = id.startsWith("/") ? id : below("", id);
-  return tree.places.has(at) ? [at, side] : undefined;
+  const at = id.startsWith("/") ? id : childPointer("", id);
+  return tree.positions.has(at) ? [at, side] : undefined;
 }

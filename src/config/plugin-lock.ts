@@ -29,23 +29,23 @@ export interface LockedDefinition {
 
 export type PluginLock = ReadonlyMap<string, LockedPlugin>;
 
-const HEAD =
+const FILE_HEADER =
   "# Written by tollgate plugin add. A gateway refuses a package that is not, byte for byte, what stands here.\n";
 
-export const lockFileOf = (configFile: string): string =>
+export const lockFilePath = (configFile: string): string =>
   join(dirname(configFile), "plugins.lock.yaml");
 
 /** Undefined: there is none. Throws where it cannot be read as one: no plugin is taken for accepted then. */
 export function readPluginLock(configFile: string): PluginLock | undefined {
   let text: string;
   try {
-    text = readFileSync(lockFileOf(configFile), "utf8");
+    text = readFileSync(lockFilePath(configFile), "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
-  const said: unknown = parse(text, { maxAliasCount: 0 });
-  const plugins = isMapping(said) ? said["plugins"] : undefined;
+  const parsed: unknown = parse(text, { maxAliasCount: 0 });
+  const plugins = isMapping(parsed) ? parsed["plugins"] : undefined;
   if (!isMapping(plugins)) throw new Error("it has no `plugins:`");
   const entries = Object.entries(plugins).map(([name, one]): [string, LockedPlugin] => {
     if (!isMapping(one) || typeof one["tree"] !== "string" || typeof one["version"] !== "string")
@@ -55,15 +55,19 @@ export function readPluginLock(configFile: string): PluginLock | undefined {
   return new Map(entries);
 }
 
-export const lockText = (lock: PluginLock): string =>
-  HEAD + stringify({ plugins: Object.fromEntries([...lock].sort(([a], [b]) => (a < b ? -1 : 1))) });
+export const formatPluginLock = (lock: PluginLock): string =>
+  FILE_HEADER +
+  stringify({ plugins: Object.fromEntries([...lock].sort(([a], [b]) => (a < b ? -1 : 1))) });
 
 /** What `plugins:` says, however wrong the rest of the file is. */
-export function trustIn(root: Readonly<Record<string, unknown>>, file: string): PluginTrust {
-  const said = isMapping(root["plugins"]) ? root["plugins"] : {};
-  const lock = (["required", "warn", "off"] as const).find((one) => one === said["lock"]);
-  const allow = Array.isArray(said["allow"])
-    ? said["allow"].filter((one) => typeof one === "string")
+export function readPluginTrust(
+  root: Readonly<Record<string, unknown>>,
+  file: string,
+): PluginTrust {
+  const raw = isMapping(root["plugins"]) ? root["plugins"] : {};
+  const lock = (["required", "warn", "off"] as const).find((one) => one === raw["lock"]);
+  const allow = Array.isArray(raw["allow"])
+    ? raw["allow"].filter((one) => typeof one === "string")
     : undefined;
-  return { file, lock, allow };
+  return { configFile: file, lock, allowedPackages: allow };
 }

@@ -2,9 +2,9 @@
 
 /** What gateway.yaml says under `plugins:`, and which file it is. */
 export interface PluginTrust {
-  readonly file: string;
+  readonly configFile: string;
   /** Absent: required where there is a lock, a note where there is none. */
   readonly lock?: "required" | "warn" | "off" | undefined;
   /** Packages that may be mounted at all; absent: any. */
-  readonly allow?: readonly string[] | undefined;
+  readonly allowedPackages?: readonly string[] | undefined;
 }

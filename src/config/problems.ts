@@ -1,48 +1,48 @@
 // Every sentence that a config or a plugin can be told off with, one factory each. The ids are stable: people grep for
 // them in CI. A sentence says what is wrong; its hint says what to do.
-import { either, nearest, plural } from "../lib/text.ts";
-import { sayDuration } from "../lib/duration.ts";
+import { joinWords, nearest, plural } from "../lib/text.ts";
+import { formatDuration } from "../lib/duration.ts";
 import type { PluginKind } from "../plugin/define.ts";
-import { otherKey, otherName } from "./other-words.ts";
-import type { Spot } from "./spot.ts";
-import type { Located } from "./types.ts";
+import { findKeyHint, findPluginAlias } from "./other-words.ts";
+import type { SourceSpan } from "./spot.ts";
+import type { LocatedProblem } from "./types.ts";
 
-export type ProblemText = Pick<Located, "id" | "severity" | "message" | "hint">;
+export type ProblemText = Pick<LocatedProblem, "id" | "severity" | "message" | "hint">;
 
-const saying =
-  (severity: Located["severity"]) =>
+const createProblemFactory =
+  (severity: LocatedProblem["severity"]) =>
   (id: string, message: string, hint?: string | false): ProblemText => ({
     id,
     severity,
     message,
     ...(hint ? { hint } : {}),
   });
-const error = saying("error");
-const warning = saying("warning");
-const note = saying("note");
+const error = createProblemFactory("error");
+const warning = createProblemFactory("warning");
+const note = createProblemFactory("note");
 
 export const quote = (text: string): string => JSON.stringify(text);
-const quoted = (words: readonly string[]) => either(words.map(quote));
+const quoteAlternatives = (words: readonly string[]) => joinWords(words.map(quote));
 
-const guess = (word: string, known: Iterable<string>): string | false => {
+const suggestName = (word: string, known: Iterable<string>): string | false => {
   const near = nearest(word, known);
   return near !== undefined && `did you mean ${quote(near)}?`;
 };
 
 /** "did you mean …?", or everything there is when that is not much. */
-function meant(word: string, known: Iterable<string>): string | false {
+function suggestOrList(word: string, known: Iterable<string>): string | false {
   const words = [...known];
-  const near = guess(word, words);
+  const near = suggestName(word, words);
   if (near) return near;
-  return words.length > 0 && words.length <= 8 && `there is ${either(words.map(quote), "and")}`;
+  return words.length > 0 && words.length <= 8 && `there is ${joinWords(words.map(quote), "and")}`;
 }
 
-const position = ({ source, start }: Spot, from: string) => {
+const describePosition = ({ source, start }: SourceSpan, from: string) => {
   const { line } = source.lines.linePos(start);
   return source.file === from ? `line ${line}` : `${source.file}:${line}`;
 };
 
-const PACKAGE = {
+const KIND_WITH_ARTICLE = {
   provider: "a provider",
   frontend: "a frontend",
   middleware: "a middleware",
@@ -50,7 +50,7 @@ const PACKAGE = {
   store: "a store",
 };
 /** Where each kind of plugin stands in the file. */
-export const SECTION = {
+export const SECTION_OF_KIND = {
   provider: "providers",
   frontend: "frontends",
   middleware: "middleware",
@@ -76,19 +76,19 @@ export const problem = {
       `${file} says nothing: it is empty`,
       "`tollgate init` prints one to start from; {} is a config of defaults alone",
     ),
-  retired: (from: string, to: string, until: string) =>
+  retiredKey: (from: string, to: string, until: string) =>
     warning(
       "config/retired-key",
       `${quote(from)} is called ${quote(to)} now`,
       `write ${to}: the old key is understood until ${until}`,
     ),
-  retiredTwice: (from: string, to: string) =>
+  retiredKeyAndReplacement: (from: string, to: string) =>
     error(
       "config/retired-key",
       `${quote(from)} is called ${quote(to)} now, which stands here too`,
       `remove ${from}`,
     ),
-  noProviderLeft: (were: number) =>
+  lastProviderRemoved: (were: number) =>
     error(
       "config/no-provider-left",
       `it would leave no provider where there ${were === 1 ? "is one" : `are ${were}`}`,
@@ -96,18 +96,18 @@ export const problem = {
     ),
 
   // ── outside the gateway ──
-  builtinOutside: (use: string) =>
+  builtinNotIsolatable: (use: string) =>
     error(
       "config/builtin-outside",
       `${quote(use)} is a part of the gateway, and cannot stand in a process of its own`,
       "leave isolate out",
     ),
-  kindOutside: (use: string, kind: PluginKind) =>
+  kindNotIsolatable: (use: string, kind: PluginKind) =>
     error(
       "config/kind-outside",
-      `${quote(use)} cannot be ${PACKAGE[kind]}: only a middleware can stand outside the gateway`,
+      `${quote(use)} cannot be ${KIND_WITH_ARTICLE[kind]}: only a middleware can stand outside the gateway`,
     ),
-  networkOpen: (use: string) =>
+  networkNotDenied: (use: string) =>
     warning(
       "config/network-open",
       `this Node cannot keep ${quote(use)} from the network`,
@@ -138,11 +138,11 @@ export const problem = {
         );
   },
   notAMapping: () => error("config/not-a-map", "expected keys and values", "see `tollgate init`"),
-  duplicateKey: (key: string, first: Spot, from: string) =>
+  duplicateKey: (key: string, first: SourceSpan, from: string) =>
     error(
       "config/duplicate-key",
       `the key ${quote(key)} stands here twice`,
-      `first on ${position(first, from)}`,
+      `first on ${describePosition(first, from)}`,
     ),
   forbiddenKey: (key: string) => error("config/forbidden-key", `${quote(key)} cannot be a key`),
   interpolatedKey: (key: string) =>
@@ -153,13 +153,13 @@ export const problem = {
     ),
   unknownAlias: (name: string) =>
     error("config/unknown-alias", `*${name} refers to nothing above it`, `&${name} would name it`),
-  aliasInside: (name: string) => error("config/alias-inside", `*${name} contains itself`),
+  recursiveAlias: (name: string) => error("config/alias-inside", `*${name} contains itself`),
   tag: (tag: string) =>
     error("config/tag", `the tag ${tag.replace("tag:yaml.org,2002:", "!!")} means nothing here`),
-  tooMany: () =>
+  tooManyValues: () =>
     error("config/too-many-values", "too many values; aliases count each time they are used"),
   tooDeep: () => error("config/too-deep", "nested too deeply"),
-  number: (text: string) =>
+  unsafeNumber: (text: string) =>
     error(
       "config/number",
       `${text} is not a number that can be kept exactly`,
@@ -178,13 +178,17 @@ export const problem = {
   includeFolder: (folder: string) => error("config/include-folder", `there is no folder ${folder}`),
   includeNested: () =>
     error("config/include-nested", "an included file cannot include", "name it in the main file"),
-  definedTwice: (key: string, first: Spot) =>
-    error("config/defined-twice", `${quote(key)} is already defined`, `in ${position(first, "")}`),
+  definedTwice: (key: string, first: SourceSpan) =>
+    error(
+      "config/defined-twice",
+      `${quote(key)} is already defined`,
+      `in ${describePosition(first, "")}`,
+    ),
 
   // ── ${…} ──
-  unclosed: () =>
+  unclosedReference: () =>
     error("config/unclosed-reference", "${ without a }", "a literal ${ is written $${"),
-  nested: () => error("config/nested-reference", "one ${…} inside another"),
+  nestedReference: () => error("config/nested-reference", "one ${…} inside another"),
   bareVariable: (inside: string) =>
     error(
       "config/bare-variable",
@@ -205,7 +209,7 @@ export const problem = {
       `${raw} is neither env nor file nor credential`,
       "${env:NAME}, ${env:NAME:-default}, ${file:path} or ${credential:name}; a literal ${ is written $${",
     ),
-  unset: (name: string) =>
+  unsetVariable: (name: string) =>
     error(
       "config/unset-variable",
       `the variable ${name} is not set`,
@@ -226,7 +230,7 @@ export const problem = {
         ? "merge keys are not read; include joins maps"
         : key === "isolate"
           ? "only a middleware can stand outside the gateway"
-          : (otherKey(key, known) ?? meant(key, known)),
+          : (findKeyHint(key, known) ?? suggestOrList(key, known)),
     ),
   missingKey: (key: string, description: string | undefined) =>
     error(
@@ -240,7 +244,7 @@ export const problem = {
     error("config/bad-value", message, hint),
   notOneOf: (value: string | undefined, allowed: readonly unknown[], hint: string | false) => {
     const words = allowed.map(String);
-    const expected = `expected ${quoted(words)}`;
+    const expected = `expected ${quoteAlternatives(words)}`;
     if (value === undefined) return error("config/not-one-of", expected, hint);
     const near = nearest(value, words);
     return error(
@@ -249,7 +253,7 @@ export const problem = {
       near === undefined ? hint : `did you mean ${quote(near)}?`,
     );
   },
-  besideSocket: (key: string) =>
+  notAllowedWithSocket: (key: string) =>
     error("config/beside-socket", `${quote(key)} stands beside "socket"`, "say one of them"),
   badCredential: (name: string) =>
     error(
@@ -290,9 +294,17 @@ export const problem = {
 
   // ── references ──
   unknownProvider: (name: string, known: Iterable<string>) =>
-    error("config/unknown-provider", `there is no provider ${quote(name)}`, meant(name, known)),
+    error(
+      "config/unknown-provider",
+      `there is no provider ${quote(name)}`,
+      suggestOrList(name, known),
+    ),
   unknownAccount: (name: string, known: Iterable<string>) =>
-    error("config/unknown-account", `there is no account ${quote(name)}`, meant(name, known)),
+    error(
+      "config/unknown-account",
+      `there is no account ${quote(name)}`,
+      suggestOrList(name, known),
+    ),
   accountCycle: (path: readonly string[]) =>
     error("config/account-cycle", `these accounts stand in one another: ${path.join(" → ")}`),
   accountTooDeep: (path: readonly string[]) =>
@@ -301,39 +313,39 @@ export const problem = {
     error(
       "config/unknown-model",
       `${quote(name)} is neither provider/model nor a name under models`,
-      guess(name, known),
+      suggestName(name, known),
     ),
   unknownKind: (name: string, known: readonly string[]) =>
     error(
       "config/unknown-kind",
       `unknown kind of model ${quote(name)}: no mounted protocol has it`,
-      guess(name, known) || `the kinds are ${known.join(", ")}`,
+      suggestName(name, known) || `the kinds are ${known.join(", ")}`,
     ),
   unknownClass: (name: string, known: readonly string[]) =>
     error(
       "config/unknown-class",
       `unknown class of calls ${quote(name)}`,
-      guess(name, known) || `the classes are ${known.join(", ")}`,
+      suggestName(name, known) || `the classes are ${known.join(", ")}`,
     ),
   unknownFrontend: (name: string, known: Iterable<string>) =>
     error(
       "config/unknown-frontend",
       `the frontend ${quote(name)} is not mounted`,
-      meant(name, known),
+      suggestOrList(name, known),
     ),
   aliasCycle: (path: readonly string[]) =>
     error("config/alias-cycle", `these names lead in a circle: ${path.join(" → ")}`),
-  nothingCarried: (name: string) =>
+  starWithoutMatch: (name: string) =>
     error(
       "config/star-carries-nothing",
       `the star in ${quote(name)} stands for what a star in the model's name matched, and there is none`,
     ),
-  twoStars: (name: string) =>
+  multipleStars: (name: string) =>
     error(
       "config/two-stars",
       `${quote(name)} has more than one star, and here the text of the star is carried over: write one, such as ${quote(name.slice(0, name.indexOf("*") + 1))}`,
     ),
-  lookAlike: (name: string, other: string) =>
+  confusableNames: (name: string, other: string) =>
     error(
       "config/look-alike",
       `${quote(name)} and ${quote(other)} differ only in case or in look-alike letters`,
@@ -347,7 +359,7 @@ export const problem = {
       "config/unreachable-model",
       `never asked: what begins with ${provider}/ goes to the provider ${provider}`,
     ),
-  idleWeight: (pick: string) =>
+  unusedWeight: (pick: string) =>
     error(
       "config/idle-weight",
       `nothing goes by this weight: pick is ${pick}`,
@@ -361,7 +373,7 @@ export const problem = {
     ),
 
   // ── credentials ──
-  fieldBesideCredentials: (key: string) =>
+  fieldWithCredentials: (key: string) =>
     error(
       "config/field-beside-credentials",
       `${quote(key)} belongs to one credential, and there is a list of them`,
@@ -378,7 +390,7 @@ export const problem = {
 
   // ── plugins ──
   pluginNotFound: (use: string, kind: PluginKind, pkg: string, known: readonly string[]) => {
-    const near = otherName(kind, use, known) ?? nearest(use, known);
+    const near = findPluginAlias(kind, use, known) ?? nearest(use, known);
     return error(
       "plugin/not-found",
       `there is no ${kind} ${quote(use)}`,
@@ -410,8 +422,8 @@ export const problem = {
   wrongKind: (from: string, is: PluginKind, wanted: PluginKind) =>
     error(
       "plugin/wrong-kind",
-      `${from} is ${PACKAGE[is]}, not ${PACKAGE[wanted]}`,
-      `it belongs under ${SECTION[is]}`,
+      `${from} is ${KIND_WITH_ARTICLE[is]}, not ${KIND_WITH_ARTICLE[wanted]}`,
+      `it belongs under ${SECTION_OF_KIND[is]}`,
     ),
   apiMismatch: (from: string, api: unknown, ours: number) =>
     error(
@@ -431,8 +443,8 @@ export const problem = {
       `${name} is none of the packages that may be mounted`,
       `plugins: { allow: […, ${name}] } allows it`,
     ),
-  pluginNotLocked: (name: string, severity: Located["severity"] = "error") =>
-    saying(severity)(
+  pluginNotLocked: (name: string, severity: LocatedProblem["severity"] = "error") =>
+    createProblemFactory(severity)(
       "plugin/not-locked",
       `${name} is in no plugins.lock.yaml: nothing says that it is what was accepted`,
       `tollgate plugin add ${name} shows what it needs, and locks it`,
@@ -471,7 +483,7 @@ export const problem = {
   importSlow: (from: string, ms: number) =>
     error(
       "plugin/import-slow",
-      `${from} was not imported within ${sayDuration(ms)}`,
+      `${from} was not imported within ${formatDuration(ms)}`,
       "importing a plugin must have no effect and wait for nothing",
     ),
   setupFailed: (from: string, why: string) =>
@@ -479,12 +491,12 @@ export const problem = {
   setupSlow: (from: string, ms: number) =>
     error(
       "plugin/setup-slow",
-      `the setup of ${from} did not end within ${sayDuration(ms)}`,
+      `the setup of ${from} did not end within ${formatDuration(ms)}`,
       "what takes long belongs in ready()",
     ),
   checkFailed: (from: string, why: string) =>
     error("plugin/check-failed", `the check of ${from} failed: ${why}`),
-  keepsTooShort: () =>
+  retentionTooShort: () =>
     error(
       "config/keep",
       "rows are kept for a day at least: they are settled and corrected until then",
@@ -495,7 +507,7 @@ export const problem = {
       `the store "${store}" cannot put sums in the place of rows, so keep could not be kept to`,
       "take it out, and use what its database has for that",
     ),
-  noWorkers: (said: number | "auto") =>
+  workersUnavailable: (said: number | "auto") =>
     error(
       "config/workers",
       `workers says ${said}, and a gateway inside another program has no program for them to run`,
@@ -503,12 +515,12 @@ export const problem = {
     ),
   workerFailed: (why: string) =>
     error("config/workers", `a worker could not take this config: ${why}`),
-  complaint: (severity: "error" | "warning", message: string, hint: string | undefined) =>
-    saying(severity)("plugin/check", message, hint),
+  pluginProblem: (severity: "error" | "warning", message: string, hint: string | undefined) =>
+    createProblemFactory(severity)("plugin/check", message, hint),
 } as const;
 
 /** "2 errors, 1 warning". */
-export const count = (problems: readonly Pick<Located, "severity">[]): string =>
+export const summarizeProblems = (problems: readonly Pick<LocatedProblem, "severity">[]): string =>
   (["error", "warning", "note"] as const)
     .flatMap((severity) => {
       const n = problems.filter((p) => p.severity === severity).length;

@@ -1,9 +1,9 @@
 // Where each value of the config that runs comes from: a line of a file, a variable or a file that such a line names, the command
 // line, or nothing at all.
 import { parseTemplate } from "./interpolate.ts";
-import type { Overrides } from "./resolve.ts";
-import type { Spot } from "./spot.ts";
-import { below, isMapping, pathOf, type Tree, valueAt } from "./tree.ts";
+import type { ConfigOverrides } from "./resolve.ts";
+import type { SourceSpan } from "./spot.ts";
+import { childPointer, isMapping, toDisplayPath, type ConfigTree, valueAt } from "./tree.ts";
 
 /** A value as it may be shown. */
 export interface ShownValue {
@@ -17,7 +17,7 @@ export interface ShownValue {
 }
 
 /** What a command line says in the place of a file. */
-const SAID: Readonly<Record<string, keyof Overrides>> = {
+const OVERRIDE_POINTERS: Readonly<Record<string, keyof ConfigOverrides>> = {
   "/listen/host": "host",
   "/listen/port": "port",
   "/listen/0/host": "host",
@@ -27,41 +27,42 @@ const SAID: Readonly<Record<string, keyof Overrides>> = {
   "/log/level": "logLevel",
 };
 
-export interface Provenances {
-  readonly tree: Tree;
+export interface ShownValueInputs {
+  readonly tree: ConfigTree;
   readonly written: ReadonlyMap<string, string>;
-  readonly overrides: Overrides;
+  readonly overrides: ConfigOverrides;
   /** Where what stands at a pointer of the view stands in the file. */
   source(pointer: string): string;
 }
 
 /** The leaves of the view, in its order. */
-export function shownValues(view: unknown, of: Provenances): ShownValue[] {
+export function listShownValues(view: unknown, of: ShownValueInputs): ShownValue[] {
   const values: ShownValue[] = [];
   const walk = (value: unknown, pointer: string) => {
     if (typeof value === "object" && value !== null) {
-      for (const [key, each] of Object.entries(value)) walk(each, below(pointer, key));
+      for (const [key, each] of Object.entries(value)) walk(each, childPointer(pointer, key));
       return;
     }
     values.push({
-      path: pathOf(view, pointer),
+      path: toDisplayPath(view, pointer),
       value: value as ShownValue["value"],
-      ...originOfValue(of.source(pointer), of),
+      ...valueOriginOf(of.source(pointer), of),
     });
   };
   walk(view, "");
   return values;
 }
 
-function originOfValue(
+function valueOriginOf(
   pointer: string,
-  { tree, written, overrides }: Provenances,
+  { tree, written, overrides }: ShownValueInputs,
 ): Pick<ShownValue, "from" | "at"> {
-  const said = SAID[pointer];
-  if (said !== undefined && overrides[said] !== undefined) return { from: "command line" };
-  const place = placeOf(tree, pointer);
+  const overrideName = OVERRIDE_POINTERS[pointer];
+  if (overrideName !== undefined && overrides[overrideName] !== undefined)
+    return { from: "command line" };
+  const place = spanOf(tree, pointer);
   if (place === undefined) return { from: "default" };
-  const at = placeInWords(place);
+  const at = formatSpan(place);
   const template = written.get(pointer);
   if (template === undefined) return { from: "file", at };
   const other = parseTemplate(template).parts.some(
@@ -71,16 +72,16 @@ function originOfValue(
 }
 
 /** Its own, or that of the short form that it is written in: "chat-completions" for `{ use: chat-completions }`. */
-function placeOf(tree: Tree, pointer: string): Spot | undefined {
-  const own = tree.places.get(pointer);
+function spanOf(tree: ConfigTree, pointer: string): SourceSpan | undefined {
+  const own = tree.positions.get(pointer);
   if (own) return own.value;
-  const around = pointer.slice(0, pointer.lastIndexOf("/"));
-  const place = tree.places.get(around);
-  if (!place || isMapping(valueAt(tree.value, around))) return undefined;
+  const parent = pointer.slice(0, pointer.lastIndexOf("/"));
+  const place = tree.positions.get(parent);
+  if (!place || isMapping(valueAt(tree.value, parent))) return undefined;
   return pointer.endsWith("/use") ? place.value : undefined;
 }
 
-function placeInWords({ source, start }: Spot): string {
+function formatSpan({ source, start }: SourceSpan): string {
   const { line, col } = source.lines.linePos(start);
   return `${source.file}:${line}:${col}`;
 }

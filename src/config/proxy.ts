@@ -1,11 +1,11 @@
 // The HTTP proxy that calls to providers go through: the part of gateway.yaml under `proxy:`.
-import type { ProxyConfig } from "./lines.ts";
+import type { ProxySettings } from "./lines.ts";
 import { problem } from "./problems.ts";
-import { closed, list } from "./shapes.ts";
-import type { Report } from "./substitute.ts";
+import { closedObject, list } from "./shapes.ts";
+import type { ReportProblem } from "./substitute.ts";
 import { isMapping } from "./tree.ts";
 
-export const PROXY = closed(
+export const PROXY_SCHEMA = closedObject(
   {
     url: {
       type: "string",
@@ -31,15 +31,15 @@ export const PROXY = closed(
   },
 );
 
-export function checkProxy(said: unknown, report: Report): void {
-  if (!isMapping(said) || typeof said["url"] !== "string") return;
-  const url = URL.parse(said["url"]);
+export function checkProxy(raw: unknown, report: ReportProblem): void {
+  if (!isMapping(raw) || typeof raw["url"] !== "string") return;
+  const url = URL.parse(raw["url"]);
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "")
     report(problem.badProxy(), "/proxy/url");
 }
 
 /** What stands in its address and may not be told: the address, the password, and both as they are sent. */
-export function proxySecrets(proxy: ProxyConfig | undefined): readonly string[] {
+export function listProxySecrets(proxy: ProxySettings | undefined): readonly string[] {
   const url = proxy && URL.parse(proxy.url);
   if (!url || (url.username === "" && url.password === "")) return [];
   return [url.password, decodeURIComponent(url.password)].filter((text) => text.length > 3);

@@ -1,47 +1,49 @@
 // Names that point at names: models at providers and at each other, a middleware's `for` at what is mounted. Looks at what
 // the file says, in whatever form, so that one mistake elsewhere hides none here.
-import type { Mount } from "./mounts.ts";
+import type { PluginMount } from "./mounts.ts";
 import { problem } from "./problems.ts";
-import type { Report } from "./substitute.ts";
-import { below, isMapping, type Mapping } from "./tree.ts";
+import type { ReportProblem } from "./substitute.ts";
+import { childPointer, isMapping, type Mapping } from "./tree.ts";
 
-export interface Names {
+export interface DeclaredNames {
   /** Every key under `providers:`. */
   readonly providers: readonly string[];
-  readonly unmounted: ReadonlyMap<string, string>;
+  readonly unmountedProviders: ReadonlyMap<string, string>;
 }
 
 /** A candidate and where it stands. */
-export interface NameUse {
+export interface NameReference {
   readonly name: string;
   readonly pointer: string;
   readonly weight?: number | undefined;
 }
 
-export const texts = (list: unknown, pointer: string): NameUse[] =>
+export const textReferences = (list: unknown, pointer: string): NameReference[] =>
   (Array.isArray(list) ? list : []).flatMap((name: unknown, i) =>
-    typeof name === "string" ? [{ name, pointer: below(pointer, i) }] : [],
+    typeof name === "string" ? [{ name, pointer: childPointer(pointer, i) }] : [],
   );
 
 /** The three forms of a model's line, as one. */
-export function candidatesOf(said: unknown, pointer: string): NameUse[] {
-  if (typeof said === "string") return [{ name: said, pointer }];
-  if (!isMapping(said)) return texts(said, pointer);
-  const { candidates } = said;
-  const at = below(pointer, "candidates");
-  return (Array.isArray(candidates) ? candidates : []).flatMap((one: unknown, i): NameUse[] => {
-    if (typeof one === "string") return [{ name: one, pointer: below(at, i) }];
-    if (!isMapping(one) || typeof one["model"] !== "string") return [];
-    const weight = typeof one["weight"] === "number" ? one["weight"] : undefined;
-    return [{ name: one["model"], pointer: below(below(at, i), "model"), weight }];
-  });
+export function candidateReferences(raw: unknown, pointer: string): NameReference[] {
+  if (typeof raw === "string") return [{ name: raw, pointer }];
+  if (!isMapping(raw)) return textReferences(raw, pointer);
+  const { candidates } = raw;
+  const at = childPointer(pointer, "candidates");
+  return (Array.isArray(candidates) ? candidates : []).flatMap(
+    (one: unknown, i): NameReference[] => {
+      if (typeof one === "string") return [{ name: one, pointer: childPointer(at, i) }];
+      if (!isMapping(one) || typeof one["model"] !== "string") return [];
+      const weight = typeof one["weight"] === "number" ? one["weight"] : undefined;
+      return [{ name: one["model"], pointer: childPointer(childPointer(at, i), "model"), weight }];
+    },
+  );
 }
 
-export const providerOf = (model: string): string =>
+export const providerNameOf = (model: string): string =>
   model.slice(0, Math.max(0, model.indexOf("/")));
 
 /** A pattern has one star; the longest pattern that matches is the one that is meant. */
-export function patternFor(name: string, patterns: Iterable<string>): string | undefined {
+export function findPattern(name: string, patterns: Iterable<string>): string | undefined {
   let longest: string | undefined;
   for (const pattern of patterns) {
     const star = pattern.indexOf("*");
@@ -52,53 +54,56 @@ export function patternFor(name: string, patterns: Iterable<string>): string | u
   return longest;
 }
 
-export function checkModels(models: Mapping, names: Names, report: Report): void {
+export function checkModels(models: Mapping, names: DeclaredNames, report: ReportProblem): void {
   const keys = Object.keys(models);
-  const leads = new Map<string, NameUse[]>();
+  const leads = new Map<string, NameReference[]>();
   const folded = new Map<string, string>();
   for (const key of keys) {
-    const at = below("/models", key);
-    const peer = folded.get(fold(key));
-    if (peer !== undefined) report(problem.lookAlike(key, peer), at, "key");
-    folded.set(fold(key), key);
+    const at = childPointer("/models", key);
+    const peer = folded.get(normalizeName(key));
+    if (peer !== undefined) report(problem.confusableNames(key, peer), at, "key");
+    folded.set(normalizeName(key), key);
     checkWeights(models[key], at, report);
-    const first = providerOf(key);
-    const mounted = names.providers.includes(first) && !names.unmounted.has(first);
+    const first = providerNameOf(key);
+    const mounted = names.providers.includes(first) && !names.unmountedProviders.has(first);
     if (key.includes("*") && mounted) report(problem.unreachableModel(first), at, "key");
-    leads.set(key, checkCandidates(key, candidatesOf(models[key], at), keys, names, report));
+    leads.set(key, checkCandidates(key, candidateReferences(models[key], at), keys, names, report));
   }
-  for (const circle of circles(leads)) report(problem.aliasCycle(circle.path), circle.pointer);
+  for (const circle of findCycles(leads)) report(problem.aliasCycle(circle.path), circle.pointer);
 }
 
 /** A weight that nothing goes by is a mistake about `pick`. */
-function checkWeights(said: unknown, at: string, report: Report): void {
-  if (!isMapping(said) || said["pick"] === "weighted" || said["pick"] === "sticky") return;
-  const { pick = "ordered", candidates } = said;
+function checkWeights(raw: unknown, at: string, report: ReportProblem): void {
+  if (!isMapping(raw) || raw["pick"] === "weighted" || raw["pick"] === "sticky") return;
+  const { pick = "ordered", candidates } = raw;
   for (const [i, one] of (Array.isArray(candidates) ? candidates : []).entries())
     if (isMapping(one) && one["weight"] !== undefined && typeof pick === "string")
-      report(problem.idleWeight(pick), below(below(below(at, "candidates"), i), "weight"));
+      report(
+        problem.unusedWeight(pick),
+        childPointer(childPointer(childPointer(at, "candidates"), i), "weight"),
+      );
 }
 
 /** → the candidates that are themselves names under `models:`, with the key each of them means. */
 function checkCandidates(
   key: string,
-  candidates: readonly NameUse[],
+  candidates: readonly NameReference[],
   keys: readonly string[],
-  { providers, unmounted }: Names,
-  report: Report,
-): NameUse[] {
-  const aliases: NameUse[] = [];
-  const skipped: [NameUse, string][] = [];
+  { providers, unmountedProviders }: DeclaredNames,
+  report: ReportProblem,
+): NameReference[] {
+  const aliases: NameReference[] = [];
+  const skipped: [NameReference, string][] = [];
   for (const candidate of candidates) {
     const { name, pointer } = candidate;
-    const provider = providerOf(name);
-    if (name.split("*").length > 2) report(problem.twoStars(name), pointer);
+    const provider = providerNameOf(name);
+    if (name.split("*").length > 2) report(problem.multipleStars(name), pointer);
     else if (name.includes("*") && !key.includes("*"))
-      report(problem.nothingCarried(name), pointer);
+      report(problem.starWithoutMatch(name), pointer);
     if (keys.includes(name)) aliases.push({ name, pointer });
-    else if (unmounted.has(provider)) skipped.push([candidate, provider]);
+    else if (unmountedProviders.has(provider)) skipped.push([candidate, provider]);
     else if (!providers.includes(provider)) {
-      const pattern = patternFor(name, keys);
+      const pattern = findPattern(name, keys);
       if (pattern !== undefined) aliases.push({ name: pattern, pointer });
       else if (provider !== "") report(problem.unknownProvider(provider, providers), pointer);
       else
@@ -113,37 +118,39 @@ function checkCandidates(
   }
   if (skipped.length > 0 && skipped.length === candidates.length) {
     const reasons = [...new Set(skipped.map(([, provider]) => provider))];
-    const why = reasons.map((provider) => `${provider} is not mounted, ${unmounted.get(provider)}`);
-    report(problem.unmountedModel(why.join("; ")), below("/models", key), "key");
+    const why = reasons.map(
+      (provider) => `${provider} is not mounted, ${unmountedProviders.get(provider)}`,
+    );
+    report(problem.unmountedModel(why.join("; ")), childPointer("/models", key), "key");
   } else
     for (const [{ pointer }, provider] of skipped)
-      report(problem.unmountedCandidate(provider, unmounted.get(provider)!), pointer);
+      report(problem.unmountedCandidate(provider, unmountedProviders.get(provider)!), pointer);
   return aliases;
 }
 
-const fold = (name: string): string => name.normalize("NFKC").toLowerCase();
+const normalizeName = (name: string): string => name.normalize("NFKC").toLowerCase();
 
 /** Each circle once, at the name that closes it. */
-export function circles(leads: ReadonlyMap<string, readonly NameUse[]>) {
+export function findCycles(references: ReadonlyMap<string, readonly NameReference[]>) {
   const found: { path: string[]; pointer: string }[] = [];
   const done = new Set<string>();
   const exchange = (key: string, path: readonly string[]) => {
-    for (const { name, pointer } of leads.get(key) ?? []) {
+    for (const { name, pointer } of references.get(key) ?? []) {
       const from = path.indexOf(name);
       if (from >= 0) found.push({ path: [...path.slice(from), name], pointer });
       else if (!done.has(name)) exchange(name, [...path, name]);
     }
     done.add(key);
   };
-  for (const key of leads.keys()) if (!done.has(key)) exchange(key, [key]);
+  for (const key of references.keys()) if (!done.has(key)) exchange(key, [key]);
   return found;
 }
 
 export function checkMiddleware(
   list: unknown,
-  mounts: readonly Mount[],
-  names: Names,
-  report: Report,
+  mounts: readonly PluginMount[],
+  names: DeclaredNames,
+  report: ReportProblem,
 ): void {
   if (!Array.isArray(list)) return;
   const frontends = mounts.filter((m) => m.kind === "frontend").map((m) => m.definition.name);
@@ -154,10 +161,10 @@ export function checkMiddleware(
   for (const [i, each] of list.entries()) {
     const where = isMapping(each) && isMapping(each["for"]) ? each["for"] : {};
     const at = `/middleware/${i}/for`;
-    for (const { name, pointer } of texts(where["providers"], `${at}/providers`))
+    for (const { name, pointer } of textReferences(where["providers"], `${at}/providers`))
       if (!names.providers.includes(name))
         report(problem.unknownProvider(name, names.providers), pointer);
-    for (const { name, pointer } of texts(where["frontends"], `${at}/frontends`))
+    for (const { name, pointer } of textReferences(where["frontends"], `${at}/frontends`))
       if (!frontends.includes(name)) report(problem.unknownFrontend(name, frontends), pointer);
   }
 }

@@ -3,106 +3,118 @@
 import { relative } from "node:path";
 import { styleText } from "node:util";
 import { codeFrame } from "../lib/text.ts";
-import { count } from "./problems.ts";
-import type { SourceFinding } from "./source.ts";
-import type { SourceFile, Spot } from "./spot.ts";
-import { pathOf } from "./tree.ts";
-import type { Located } from "./types.ts";
+import { summarizeProblems } from "./problems.ts";
+import type { ConfigFinding } from "./source.ts";
+import type { SourceFile, SourceSpan } from "./spot.ts";
+import { toDisplayPath } from "./tree.ts";
+import type { LocatedProblem } from "./types.ts";
 
-export interface Locating {
+export interface LocateOptions {
   readonly root: unknown;
   /** In the order read. */
   readonly files: readonly string[];
   /** Literal secrets. */
-  readonly hide: readonly Spot[];
+  readonly secretSpans: readonly SourceSpan[];
 }
 
-export function locateAll(findings: readonly SourceFinding[], of: Locating): readonly Located[] {
+export function locateFindings(
+  findings: readonly ConfigFinding[],
+  of: LocateOptions,
+): readonly LocatedProblem[] {
   const shown = new Map<SourceFile, readonly string[]>();
-  const all = findings.map(({ words, file, pointer, spot }): Located => {
-    const path = pathOf(of.root, pointer);
-    if (!spot) return Object.freeze({ ...words, file, line: 0, column: 0, path });
-    const { line, col: column } = spot.source.lines.linePos(spot.start);
-    const lines = shown.get(spot.source) ?? masked(spot.source, of.hide).split(/\r?\n/);
-    shown.set(spot.source, lines);
-    const frame = codeFrame(lines, { line, column, length: spot.end - spot.start });
-    return Object.freeze({ ...words, file: spot.source.file, line, column, path, frame });
+  const all = findings.map(({ words, file, pointer, span }): LocatedProblem => {
+    const path = toDisplayPath(of.root, pointer);
+    if (!span) return Object.freeze({ ...words, file, line: 0, column: 0, path });
+    const { line, col: column } = span.source.lines.linePos(span.start);
+    const lines = shown.get(span.source) ?? maskSecrets(span.source, of.secretSpans).split(/\r?\n/);
+    shown.set(span.source, lines);
+    const frame = codeFrame(lines, { line, column, length: span.end - span.start });
+    return Object.freeze({ ...words, file: span.source.file, line, column, path, frame });
   });
   const once = new Map(all.map((p) => [`${p.id} ${p.file}:${p.line}:${p.column} ${p.message}`, p]));
-  return inFileOrder([...once.values()], of.files);
+  return sortByFileOrder([...once.values()], of.files);
 }
 
 /** `files`: in the order read. */
-export function inFileOrder(
-  problems: readonly Located[],
+export function sortByFileOrder(
+  problems: readonly LocatedProblem[],
   files: readonly string[],
-): readonly Located[] {
-  const order = (p: Located) => files.indexOf(p.file);
+): readonly LocatedProblem[] {
+  const order = (p: LocatedProblem) => files.indexOf(p.file);
   return Object.freeze(
     problems.toSorted((a, b) => order(a) - order(b) || a.line - b.line || a.column - b.column),
   );
 }
 
 /** Keys that mostly hold one, for files that could not be understood far enough to know. */
-const KEY = String.raw`\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?[ \t]*:[ \t]*(?!-\})`;
-const SUSPECT = new RegExp(`(${KEY})(["']?)([^\\s"'{[&*$#|>,][^"',}#\\r\\n]*)`, "gi");
-const SUSPECT_DEFAULT = new RegExp(String.raw`(${KEY}["']?\$\{env:\w+:-)([^}\r\n]+)`, "gi");
+const SECRET_KEY_PATTERN = String.raw`\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?[ \t]*:[ \t]*(?!-\})`;
+const LIKELY_SECRET = new RegExp(
+  `(${SECRET_KEY_PATTERN})(["']?)([^\\s"'{[&*$#|>,][^"',}#\\r\\n]*)`,
+  "gi",
+);
+const LIKELY_SECRET_DEFAULT = new RegExp(
+  String.raw`(${SECRET_KEY_PATTERN}["']?\$\{env:\w+:-)([^}\r\n]+)`,
+  "gi",
+);
 
 /** The same text, of the same length, without its secrets. */
-function masked(source: SourceFile, hide: readonly Spot[]): string {
+function maskSecrets(source: SourceFile, hide: readonly SourceSpan[]): string {
   let text = source.text;
   for (const { source: its, start, end } of hide)
     if (its === source)
-      text = text.slice(0, start) + withoutLiterals(text.slice(start, end)) + text.slice(end);
+      text = text.slice(0, start) + maskLiterals(text.slice(start, end)) + text.slice(end);
   return text
-    .replace(SUSPECT, (whole, key: string, open: string, value: string) =>
-      /^(\d+|true|false|null)\s*$/.test(value) ? whole : key + open + stars(value),
+    .replace(LIKELY_SECRET, (whole, key: string, open: string, value: string) =>
+      /^(\d+|true|false|null)\s*$/.test(value) ? whole : key + open + maskText(value),
     )
-    .replace(SUSPECT_DEFAULT, (_, before: string, value: string) => before + stars(value));
+    .replace(LIKELY_SECRET_DEFAULT, (_, before: string, value: string) => before + maskText(value));
 }
 
 /** References may be shown; a default, and the text around them, may not. */
-const withoutLiterals = (text: string): string =>
+const maskLiterals = (text: string): string =>
   text.replace(/\$\{[^}]*\}|[^$]+|\$/g, (piece) =>
     piece.startsWith("${")
-      ? piece.replace(/(:-)(.+)\}$/s, (_, dash: string, value: string) => `${dash}${stars(value)}}`)
-      : stars(piece),
+      ? piece.replace(
+          /(:-)(.+)\}$/s,
+          (_, dash: string, value: string) => `${dash}${maskText(value)}}`,
+        )
+      : maskText(piece),
   );
 
-const stars = (text: string): string => text.replace(/[^\s"']/g, "*");
+const maskText = (text: string): string => text.replace(/[^\s"']/g, "*");
 
-const COLOUR = { error: "red", warning: "yellow", note: "cyan" } as const;
+const SEVERITY_COLORS = { error: "red", warning: "yellow", note: "cyan" } as const;
 
-export interface Printing {
-  readonly colour?: boolean;
+export interface PrintOptions {
+  readonly useColor?: boolean;
   /** Files are named relative to this folder. */
-  readonly from?: string;
+  readonly baseDir?: string;
 }
 
 /** For a terminal. Empty when there is nothing to say. */
-export function printProblems(
-  problems: readonly Located[],
-  { colour = false, from }: Printing = {},
+export function formatProblems(
+  problems: readonly LocatedProblem[],
+  { useColor = false, baseDir }: PrintOptions = {},
 ): string {
   if (problems.length === 0) return "";
   const paint = (style: Parameters<typeof styleText>[0], text: string) =>
-    colour ? styleText(style, text, { validateStream: false }) : text;
+    useColor ? styleText(style, text, { validateStream: false }) : text;
   const blocks = problems.map((p) => {
-    const file = from === undefined ? p.file : nearer(from, p.file);
+    const file = baseDir === undefined ? p.file : shorterPath(baseDir, p.file);
     const place = p.line === 0 ? file : `${file}:${p.line}:${p.column}`;
     const path = p.path === "" ? "" : `${p.path}: `;
     const hint = p.hint === undefined ? "" : ` — ${p.hint}`;
-    const head = `${paint("bold", place)}  ${paint(COLOUR[p.severity], p.severity)}  ${path}${p.message}${hint}  ${paint("dim", `[${p.id}]`)}`;
+    const head = `${paint("bold", place)}  ${paint(SEVERITY_COLORS[p.severity], p.severity)}  ${path}${p.message}${hint}  ${paint("dim", `[${p.id}]`)}`;
     return p.frame === undefined ? head : `${head}\n${paint("dim", p.frame)}`;
   });
-  return `${blocks.join("\n\n")}\n\n${count(problems)}\n`;
+  return `${blocks.join("\n\n")}\n\n${summarizeProblems(problems)}\n`;
 }
 
-function nearer(from: string, file: string): string {
+function shorterPath(from: string, file: string): string {
   const path = relative(from, file);
   return path === "" || path.startsWith("..") ? file : path;
 }
 
 /** For machines: `check --json`. */
-export const problemsJson = (problems: readonly Located[]): string =>
+export const formatProblemsJson = (problems: readonly LocatedProblem[]): string =>
   `${JSON.stringify({ ok: !problems.some((p) => p.severity === "error"), problems }, null, 2)}\n`;

@@ -1,8 +1,15 @@
 // Keys of gateway.yaml that have gone. Each is understood for a year on: its value is taken where the new key stands, and a warning says which
 // one that is. What stands here is the promise; a test counts its year.
 import { problem } from "./problems.ts";
-import type { Report } from "./substitute.ts";
-import { isMapping, type Mapping, steps, type Tree, valueAt, within } from "./tree.ts";
+import type { ReportProblem } from "./substitute.ts";
+import {
+  isMapping,
+  type Mapping,
+  pointerSegments,
+  type ConfigTree,
+  valueAt,
+  isWithinPointer,
+} from "./tree.ts";
 
 export interface RetiredKey {
   /** Where it stood, and where the same value stands now: JSON pointers. */
@@ -14,51 +21,55 @@ export interface RetiredKey {
 }
 
 /** None has gone yet. */
-export const RETIRED: readonly RetiredKey[] = [];
+export const RETIRED_KEYS: readonly RetiredKey[] = [];
 
 /** Before anything else is looked at. */
-export function carryOver(tree: Tree, retired: readonly RetiredKey[], say: Report): void {
+export function migrateRetiredKeys(
+  tree: ConfigTree,
+  retired: readonly RetiredKey[],
+  report: ReportProblem,
+): void {
   for (const { from, to, until } of retired) {
     const value = valueAt(tree.value, from);
     if (value === undefined) continue;
-    const taken = valueAt(tree.value, to) !== undefined;
-    say(
-      taken
-        ? problem.retiredTwice(named(from), named(to))
-        : problem.retired(named(from), named(to), until),
+    const isTaken = valueAt(tree.value, to) !== undefined;
+    report(
+      isTaken
+        ? problem.retiredKeyAndReplacement(dottedPathOf(from), dottedPathOf(to))
+        : problem.retiredKey(dottedPathOf(from), dottedPathOf(to), until),
       from,
       "key",
     );
-    drop(tree.value, from);
-    if (!taken && !put(tree.value, to, value)) continue;
-    for (const [at, place] of Array.from(tree.places)) {
-      if (!within(at, from)) continue;
-      tree.places.delete(at);
-      if (!taken) tree.places.set(to + at.slice(from.length), place);
+    removeAt(tree.value, from);
+    if (!isTaken && !setAt(tree.value, to, value)) continue;
+    for (const [at, place] of Array.from(tree.positions)) {
+      if (!isWithinPointer(at, from)) continue;
+      tree.positions.delete(at);
+      if (!isTaken) tree.positions.set(to + at.slice(from.length), place);
     }
   }
 }
 
-const named = (pointer: string): string => steps(pointer).join(".");
+const dottedPathOf = (pointer: string): string => pointerSegments(pointer).join(".");
 
-const parentOf = (pointer: string): string => pointer.slice(0, pointer.lastIndexOf("/"));
+const parentPointer = (pointer: string): string => pointer.slice(0, pointer.lastIndexOf("/"));
 
-function drop(root: unknown, pointer: string): void {
-  const holder = holderOf(root, parentOf(pointer));
-  if (isMapping(holder)) delete holder[steps(pointer).at(-1)!];
+function removeAt(root: unknown, pointer: string): void {
+  const container = containerAt(root, parentPointer(pointer));
+  if (isMapping(container)) delete container[pointerSegments(pointer).at(-1)!];
 }
 
 /** What stands above it is made where it is not there; false: something else stands there. */
-function put(root: unknown, pointer: string, value: unknown): boolean {
-  let holder = root;
-  for (const step of steps(parentOf(pointer))) {
-    if (!isMapping(holder)) return false;
-    holder = holder[step] ??= {};
+function setAt(root: unknown, pointer: string, value: unknown): boolean {
+  let container = root;
+  for (const step of pointerSegments(parentPointer(pointer))) {
+    if (!isMapping(container)) return false;
+    container = container[step] ??= {};
   }
-  if (!isMapping(holder)) return false;
-  (holder as Mapping)[steps(pointer).at(-1)!] = value;
+  if (!isMapping(container)) return false;
+  (container as Mapping)[pointerSegments(pointer).at(-1)!] = value;
   return true;
 }
 
-const holderOf = (root: unknown, pointer: string): unknown =>
+const containerAt = (root: unknown, pointer: string): unknown =>
   pointer === "" ? root : valueAt(root, pointer);

@@ -18,7 +18,7 @@ export const list = (items: Schema, description: string, more: Schema = {}) => (
   description,
   ...more,
 });
-export const closed = (properties: Schema, more: Schema = {}) => ({
+export const closedObject = (properties: Schema, more: Schema = {}) => ({
   type: "object",
   additionalProperties: false,
   properties,
@@ -26,7 +26,7 @@ export const closed = (properties: Schema, more: Schema = {}) => ({
 });
 /** Where only a default keeps a map from being there, it is filled in like any other. */
 export const section = (description: string, properties: Schema) =>
-  closed(properties, { description, default: {} });
+  closedObject(properties, { description, default: {} });
 
 export const duration = (description: string, value?: string) =>
   text(description, {
@@ -36,7 +36,7 @@ export const duration = (description: string, value?: string) =>
   });
 
 /** A duration alone, or the long form. */
-export const either = (short: ReturnType<typeof duration>, long: Schema): Schema => ({
+export const durationOr = (short: ReturnType<typeof duration>, long: Schema): Schema => ({
   if: { type: "object" },
   then: long,
   else: short,
@@ -51,7 +51,7 @@ export const size = (description: string, value: string) => ({
   description,
 });
 
-const callTimes = (defaults: { [name: string]: string | undefined }) => ({
+const callTimeProperties = (defaults: { [name: string]: string | undefined }) => ({
   first_byte: duration(
     "Until the provider's response begins; comments in an event stream do not count",
     defaults["first_byte"],
@@ -62,11 +62,11 @@ const callTimes = (defaults: { [name: string]: string | undefined }) => ({
 
 export const timeouts = (defaults: { [name: string]: string | undefined }, classes?: object) => ({
   connect: duration("Until the connection to a provider stands", defaults["connect"]),
-  ...callTimes(defaults),
+  ...callTimeProperties(defaults),
   classes: {
     type: "object",
     propertyNames: name("a class of calls: quick, thinking, or a kind of model such as image"),
-    additionalProperties: closed(callTimes({})),
+    additionalProperties: closedObject(callTimeProperties({})),
     description:
       "Other times for a class of calls. quick: a streamed chat with a model that is known not to reason; thinking: any other chat; the others are named for the kind of model, such as image",
     ...(classes && { default: classes }),
@@ -86,10 +86,14 @@ export const names = (description: string, more: Schema = {}) =>
   list({ type: "string", minLength: 1 }, description, more);
 
 /** One, at least. */
-export const whole = (description: string) => ({ type: "integer", minimum: 1, description });
+export const positiveInteger = (description: string) => ({
+  type: "integer",
+  minimum: 1,
+  description,
+});
 
 /** More would be a storm. */
-export const tries = (description: string, value: number) => ({
+export const attemptCount = (description: string, value: number) => ({
   type: "integer",
   minimum: 1,
   maximum: 10,
@@ -99,4 +103,4 @@ export const tries = (description: string, value: number) => ({
 });
 
 /** What may not be empty. */
-export const named = (description: string) => text(description, { minLength: 1 });
+export const nonEmptyText = (description: string) => text(description, { minLength: 1 });

@@ -1,19 +1,25 @@
 // The JSON Schema of gateway.yaml without plugins' options: every key of the gateway's own, its default and one line
 // for hovering over it in an editor. `x-expects` is what an error says in place of the rule.
-import { ADMIN } from "./admin.ts";
+import { ADMIN_SCHEMA } from "./admin.ts";
 import type { Schema } from "./dialect.ts";
-import { LISTEN } from "./listen.ts";
-import { PROXY } from "./proxy.ts";
-import { ACCOUNT, KEY_DEFAULTS } from "./accounts.ts";
-import { middleware, mounted, plugin, provider, route } from "./entries.ts";
-import { BOUNDS } from "../lib/bounds.ts";
-import { saySize } from "../lib/duration.ts";
-import { FACTS } from "./facts.ts";
-import type { AnswerHeader } from "./types.ts";
+import { LISTEN_SCHEMA } from "./listen.ts";
+import { PROXY_SCHEMA } from "./proxy.ts";
+import { ACCOUNT_SCHEMA, KEY_DEFAULTS_SCHEMA } from "./accounts.ts";
 import {
-  closed,
+  middlewareSchema,
+  nameOrObject,
+  pluginSchema,
+  createProviderSchema,
+  routeSchema,
+} from "./entries.ts";
+import { BOUNDS } from "../lib/bounds.ts";
+import { formatSize } from "../lib/duration.ts";
+import { FACTS_SCHEMA } from "./facts.ts";
+import type { ResponseHeaderName } from "./types.ts";
+import {
+  closedObject,
   duration,
-  either,
+  durationOr,
   flag,
   list,
   name,
@@ -21,8 +27,8 @@ import {
   size,
   text,
   timeouts,
-  tries,
-  whole,
+  attemptCount,
+  positiveInteger,
 } from "./shapes.ts";
 
 export const DEFAULT_FRONTENDS = [
@@ -41,45 +47,51 @@ export const DEFAULT_FRONTENDS = [
 ];
 export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];
 
-const most = (description: string, value: number) => ({ ...whole(description), default: value });
+const maxCount = (description: string, value: number) => ({
+  ...positiveInteger(description),
+  default: value,
+});
 
-const BOUNDED = section("How much there may be of what clients and providers send", {
+const BOUNDS_SCHEMA = section("How much there may be of what clients and providers send", {
   in_flight: size(
     "Bodies and whole answers that one process holds at once; beyond it new requests get a 503",
-    saySize(BOUNDS.inFlight.most),
+    formatSize(BOUNDS.inFlight.max),
   ),
-  values: most("Values in the JSON of one request", BOUNDS.values.most),
+  values: maxCount("Values in the JSON of one request", BOUNDS.jsonValues.max),
   answer: size(
     "An answer that is held whole or translated, pictures apart",
-    saySize(BOUNDS.answer.most),
+    formatSize(BOUNDS.response.max),
   ),
-  connections: most("Open connections of one process", BOUNDS.connections.most),
-  connections_per_address: most(
+  connections: maxCount("Open connections of one process", BOUNDS.connections.max),
+  connections_per_address: maxCount(
     "Of them, those of one address; raise it behind a proxy, which is one address",
-    BOUNDS.connectionsPerAddress.most,
+    BOUNDS.connectionsPerAddress.max,
   ),
 });
 
-const OVERLOAD = section("What happens when there is more to do than can be done", {
-  concurrent: most(
+const OVERLOAD_SCHEMA = section("What happens when there is more to do than can be done", {
+  concurrent: maxCount(
     "Calls of one process at once; it takes fewer by itself while its own work takes longer than usual",
     10_000,
   ),
   wait: duration("How long a request may wait for its turn", "250ms"),
 });
 
-const TIMES = section("Of one call to a provider, and of a client that reads its answer", {
-  ...timeouts(
-    { connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" },
-    { quick: { first_byte: "60s" } },
-  ),
-  write: duration("How long a client may take nothing of its answer", "60s"),
-});
+const TIMEOUTS_SCHEMA = section(
+  "Of one call to a provider, and of a client that reads its answer",
+  {
+    ...timeouts(
+      { connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" },
+      { quick: { first_byte: "60s" } },
+    ),
+    write: duration("How long a client may take nothing of its answer", "60s"),
+  },
+);
 
-const DRAIN = {
-  ...either(
+const SHUTDOWN_SCHEMA = {
+  ...durationOr(
     duration("How long requests in flight may go on after a stop"),
-    closed({
+    closedObject({
       announce: duration(
         "How long all are still served after a stop, while /readyz says 503; absent: 5s where /readyz has been asked",
       ),
@@ -90,7 +102,7 @@ const DRAIN = {
   description: "What a stop does, or how long requests in flight may go on after it",
 };
 
-const FILES = section("Images that clients asked for by address", {
+const FILES_SCHEMA = section("Images that clients asked for by address", {
   lifetime: duration("How long an address is good; a week at most", "1h"),
   max_file: size("The largest that is kept", "64MiB"),
   max_key: size("Of those that one key asked for", "1GiB"),
@@ -98,27 +110,27 @@ const FILES = section("Images that clients asked for by address", {
 });
 
 /** What an answer may say of the way that it came. */
-const ANSWER_HEADERS = [
+const RESPONSE_HEADERS = [
   "server-timing",
   "x-tollgate-attempts",
   "x-tollgate-budget",
   "x-tollgate-cost",
   "x-tollgate-provider",
-] as const satisfies readonly AnswerHeader[];
+] as const satisfies readonly ResponseHeaderName[];
 
-const MODELS = {
+const MODELS_SCHEMA = {
   type: "object",
   propertyNames: {
     pattern: "^(?=[^*]*\\*?[^*]*$)[^\\s\"'\\u0000-\\u001f\\u007f]{1,256}$",
     "x-expects":
       "a model's name: up to 256 printable characters, no space or quote, at most one star",
   },
-  additionalProperties: route,
+  additionalProperties: routeSchema,
   default: {},
   description: "More names that clients may ask for. One star matches anything and is carried over",
 };
 
-const REMEMBER = {
+const REQUEST_HISTORY_SCHEMA = {
   type: "integer",
   minimum: 0,
   maximum: 100_000,
@@ -127,7 +139,7 @@ const REMEMBER = {
     "Requests that are over and that `tollgate request`, `tail` and `top` still know; 0: none, and nothing is counted",
 };
 
-const PLUGINS = section("Packages that are not Tollgate's own", {
+const PLUGINS_SCHEMA = section("Packages that are not Tollgate's own", {
   lock: {
     enum: ["required", "warn", "off"],
     description:
@@ -140,13 +152,13 @@ const PLUGINS = section("Packages that are not Tollgate's own", {
   ),
 });
 
-const LEDGER = section("Rows of the ledger", {
+const LEDGER_SCHEMA = section("Rows of the ledger", {
   keep: duration(
     "How long rows are kept; then sums stand for them. At least 1d; for good when it is absent",
   ),
 });
 
-const INCLUDE = {
+const INCLUDE_SCHEMA = {
   type: ["string", "array"],
   items: { type: "string", minLength: 1 },
   minLength: 1,
@@ -154,19 +166,19 @@ const INCLUDE = {
     "More files: their top-level maps are joined with these by key. A star may stand in a file's name",
 };
 
-const ATTEMPTS = section("How often one request is tried, its first call counted", {
-  target: tries("Of one target; 1: none is asked twice", 2),
-  all: tries("Of all targets together", 3),
+const RETRIES_SCHEMA = section("How often one request is tried, its first call counted", {
+  target: attemptCount("Of one target; 1: none is asked twice", 2),
+  all: attemptCount("Of all targets together", 3),
 });
 
 /** What comes in, and what goes out. */
-const LINES = { listen: LISTEN, admin: ADMIN, proxy: PROXY };
+const NETWORK_SCHEMAS = { listen: LISTEN_SCHEMA, admin: ADMIN_SCHEMA, proxy: PROXY_SCHEMA };
 
-const skeleton = (facts: Schema) => ({
+const createConfigSchema = (facts: Schema) => ({
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "gateway.yaml",
-  ...closed({
-    ...LINES,
+  ...closedObject({
+    ...NETWORK_SCHEMAS,
     public_url: text("Where clients reach us, for addresses we hand out", {
       pattern: "^https?://",
       format: "uri",
@@ -182,25 +194,25 @@ const skeleton = (facts: Schema) => ({
       default: 1,
       description: "Processes; auto: one per processor. A change needs a restart",
     },
-    drain: DRAIN,
+    drain: SHUTDOWN_SCHEMA,
     allow_empty: flag("A reload may leave no provider where there were some", false),
     strict: flag("Refuse what another protocol cannot say in full, in place of a warning", false),
     answer_headers: list(
-      { enum: ANSWER_HEADERS },
+      { enum: RESPONSE_HEADERS },
       "What answers say of the way that they came; it tells clients about the gateway",
       { uniqueItems: true, default: [] },
     ),
-    timeouts: TIMES,
-    attempts: ATTEMPTS,
-    max_body: size("The largest request", saySize(BOUNDS.body.most)),
-    bounds: BOUNDED,
-    overload: OVERLOAD,
+    timeouts: TIMEOUTS_SCHEMA,
+    attempts: RETRIES_SCHEMA,
+    max_body: size("The largest request", formatSize(BOUNDS.body.max)),
+    bounds: BOUNDS_SCHEMA,
+    overload: OVERLOAD_SCHEMA,
     catalogue: section("What providers say that they have", {
       refresh: duration("How often they are asked", "10m"),
     }),
-    files: FILES,
-    remember: REMEMBER,
-    plugins: PLUGINS,
+    files: FILES_SCHEMA,
+    remember: REQUEST_HISTORY_SCHEMA,
+    plugins: PLUGINS_SCHEMA,
     log: section("What the gateway writes about itself", {
       level: {
         enum: ["debug", "info", "warn", "error"],
@@ -209,23 +221,27 @@ const skeleton = (facts: Schema) => ({
       },
       slow: duration("A request that waits longer for its first byte gets a line", "10s"),
     }),
-    ledger: LEDGER,
+    ledger: LEDGER_SCHEMA,
     store: {
-      ...mounted(plugin),
+      ...nameOrObject(pluginSchema),
       default: "sqlite",
       description: "Keys, ledger and limits. A change needs a restart",
     },
-    frontends: list(mounted(plugin), "What is served", { default: DEFAULT_FRONTENDS }),
-    middleware: list(mounted(middleware), "What every request passes, in this order", {
+    frontends: list(nameOrObject(pluginSchema), "What is served", { default: DEFAULT_FRONTENDS }),
+    middleware: list(nameOrObject(middlewareSchema), "What every request passes, in this order", {
       default: DEFAULT_MIDDLEWARE,
     }),
-    observers: list(mounted(plugin), "What is told of all that happened, and changes nothing", {
-      default: [],
-    }),
+    observers: list(
+      nameOrObject(pluginSchema),
+      "What is told of all that happened, and changes nothing",
+      {
+        default: [],
+      },
+    ),
     providers: {
       type: "object",
       propertyNames: name("a provider's key"),
-      additionalProperties: mounted(provider(facts)),
+      additionalProperties: nameOrObject(createProviderSchema(facts)),
       default: {},
       description:
         "The services that answer. A key is what stands before the first / of a model's name",
@@ -233,18 +249,18 @@ const skeleton = (facts: Schema) => ({
     accounts: {
       type: "object",
       propertyNames: name("an account's key"),
-      additionalProperties: ACCOUNT,
+      additionalProperties: ACCOUNT_SCHEMA,
       default: {},
       description: "What several keys share: limits, what they may use, labels",
     },
-    defaults: KEY_DEFAULTS,
-    models: MODELS,
-    include: INCLUDE,
+    defaults: KEY_DEFAULTS_SCHEMA,
+    models: MODELS_SCHEMA,
+    include: INCLUDE_SCHEMA,
   }),
 });
 
 /** Facts are many rules for few files: they are looked at where there are any. */
-export const SKELETON = skeleton({});
+export const CONFIG_SCHEMA = createConfigSchema({});
 
 /** For editors, which want all of it. */
-export const WHOLE = skeleton(FACTS);
+export const EDITOR_CONFIG_SCHEMA = createConfigSchema(FACTS_SCHEMA);

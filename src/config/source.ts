@@ -3,27 +3,29 @@ import { readFile, stat } from "node:fs/promises";
 import { type Document, LineCounter, parseDocument } from "yaml";
 import type { ProblemText } from "./problems.ts";
 import { problem } from "./problems.ts";
-import type { SourceFile, Spot } from "./spot.ts";
+import type { SourceFile, SourceSpan } from "./spot.ts";
 
 /** Something to say about a place. `pointer` is the path in the merged document; without a spot it is the whole file. */
-export interface SourceFinding {
+export interface ConfigFinding {
   readonly words: ProblemText;
   readonly file: string;
   readonly pointer: string;
-  readonly spot?: Spot;
+  readonly span?: SourceSpan;
   /** There is no value there: any other problem with it would only repeat this one. */
-  readonly hole?: true;
+  readonly isMissingValue?: true;
 }
 
-const LARGEST = 1_048_576;
+const MAX_FILE_BYTES = 1_048_576;
 
 /** A file's text, or what keeps us from it. */
-export async function readText(file: string): Promise<{ text: string } | { words: ProblemText }> {
+export async function readConfigText(
+  file: string,
+): Promise<{ text: string } | { words: ProblemText }> {
   try {
     const found = await stat(file);
     if (!found.isFile()) return { words: problem.notAFile(file) };
-    if (found.size > LARGEST) return { words: problem.tooLarge(file, found.size) };
-    return decode(file, await readFile(file));
+    if (found.size > MAX_FILE_BYTES) return { words: problem.tooLarge(file, found.size) };
+    return decodeUtf8(file, await readFile(file));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const missing = code === "ENOENT" || code === "ENOTDIR";
@@ -31,7 +33,7 @@ export async function readText(file: string): Promise<{ text: string } | { words
   }
 }
 
-function decode(file: string, bytes: Buffer): { text: string } | { words: ProblemText } {
+function decodeUtf8(file: string, bytes: Buffer): { text: string } | { words: ProblemText } {
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
   } catch {
@@ -40,12 +42,12 @@ function decode(file: string, bytes: Buffer): { text: string } | { words: Proble
 }
 
 /** Without a document, what is wrong stands in `findings`. */
-export function parseSource(
+export function parseConfigSource(
   file: string,
   text: string,
-): { source: SourceFile; document: Document | undefined; findings: SourceFinding[] } {
+): { source: SourceFile; document: Document | undefined; findings: ConfigFinding[] } {
   const source: SourceFile = { file, text, lines: new LineCounter() };
-  const findings: SourceFinding[] = [];
+  const findings: ConfigFinding[] = [];
   const document = parseDocument(text, {
     lineCounter: source.lines,
     schema: "core",
@@ -68,7 +70,12 @@ export function parseSource(
     lines.add(line);
     const row = text.split(/\r?\n/, line)[line - 1] ?? "";
     const spot = { source, start, end: Math.max(end, start + 1) };
-    findings.push({ words: problem.syntax(flaw.code, flaw.message, row), file, pointer: "", spot });
+    findings.push({
+      words: problem.syntax(flaw.code, flaw.message, row),
+      file,
+      pointer: "",
+      span: spot,
+    });
   }
   return { source, document: findings.length === 0 ? document : undefined, findings };
 }

@@ -9,7 +9,7 @@ export interface SourceFile {
 }
 
 /** Offsets into a source's text. */
-export interface Spot {
+export interface SourceSpan {
   readonly source: SourceFile;
   readonly start: number;
   readonly end: number;

@@ -1,12 +1,12 @@
 // What gateway.yaml says, once read, interpolated, validated and resolved: plain, frozen, nothing left to look up.
 // snake_case in YAML becomes camelCase here and nowhere else; a plugin's options keep their author's spelling.
-import type { FilesRead } from "../lib/contents.ts";
+import type { FileHashes } from "../lib/contents.ts";
 import type { HedgeDelays } from "../model/hedge.ts";
-import type { PickName } from "../model/pick.ts";
+import type { RoutingStrategy } from "../model/pick.ts";
 import type { ErrorKind } from "../model/error.ts";
 import type { ModelInfo, Price, Privacy } from "../model/facts.ts";
 import type { HeadersOut } from "../model/values.ts";
-import type { AccountTells, KeyDefaults } from "../plugin/account.ts";
+import type { LimitDisclosure, KeyDefaults } from "../plugin/account.ts";
 import type { Branded, PluginKind } from "../plugin/define.ts";
 import type { FrontendDef } from "../plugin/frontend.ts";
 import type { MiddlewareDef } from "../plugin/middleware.ts";
@@ -14,7 +14,7 @@ import type { ObserverDef } from "../plugin/observer.ts";
 import type { Role } from "../plugin/role.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
 import type { Limit } from "../plugin/limit.ts";
-import type { ListenConfig, ProxyConfig } from "./lines.ts";
+import type { ListenConfig, ProxySettings } from "./lines.ts";
 import type { PluginTrust } from "./plugin-trust.ts";
 import type { StoreDef } from "../plugin/store-definition.ts";
 
@@ -28,7 +28,7 @@ export interface GatewayConfig {
   /** Where clients reach us: at least one. The first is what `url` says. */
   readonly listen: readonly ListenConfig[];
   /** What calls to providers go through; undefined: they go straight. */
-  readonly proxy: ProxyConfig | undefined;
+  readonly proxy: ProxySettings | undefined;
   /** Where operators' programs reach us; undefined: nowhere. */
   readonly admin: AdminConfig | undefined;
   /** Where clients reach us, for addresses we hand out; never taken from a Host header. */
@@ -37,40 +37,40 @@ export interface GatewayConfig {
   readonly stateDir: string;
   readonly workers: number | "auto";
   /** What requests in flight have when the port has closed. */
-  readonly drainMs: number;
+  readonly shutdownTimeoutMs: number;
   /** How long all are still served when a stop has begun; undefined: it depends on whether anything asks /readyz. */
-  readonly announceMs: number | undefined;
+  readonly shutdownAnnounceMs: number | undefined;
   /** A reload may leave no provider where there were some: otherwise it is taken for a file that is half saved. */
   readonly allowEmpty: boolean;
   /** Translations must be lossless: a loss is a 400. */
   readonly strict: boolean;
   /** What answers say of the way that they came. */
-  readonly answerHeaders: readonly AnswerHeader[];
+  readonly responseHeaders: readonly ResponseHeaderName[];
   readonly timeouts: Timeouts;
   /** How long a client may take nothing of its answer. */
-  readonly writeMs: number;
+  readonly writeTimeoutMs: number;
   /** How often one request is tried, its first call counted: at one target, and at all of them together. */
-  readonly attempts: { readonly target: number; readonly all: number };
+  readonly retries: { readonly perTarget: number; readonly total: number };
   /** Bytes of one request's body. */
   readonly maxBodyBytes: number;
   readonly bounds: {
     /** Bodies and whole answers of one process at once. */
     readonly inFlightBytes: number;
     /** In the JSON of one body. */
-    readonly values: number;
+    readonly jsonValues: number;
     /** One that is held or written anew. */
-    readonly answerBytes: number;
+    readonly responseBytes: number;
     readonly connections: number;
     readonly connectionsPerAddress: number;
   };
   readonly overload: {
     /** Calls of one process at once. */
-    readonly most: number;
+    readonly maxConcurrent: number;
     /** How long a request may wait for its turn. */
-    readonly waitMs: number;
+    readonly maxQueueWaitMs: number;
   };
   /** How often providers are asked what they have. */
-  readonly refreshMs: number;
+  readonly listRefreshMs: number;
   /** Images that clients asked for by address. */
   readonly files: {
     readonly ttlMs: number;
@@ -79,15 +79,15 @@ export interface GatewayConfig {
     readonly maxKeyBytes: number;
   };
   /** Requests that are over and still known; 0: none, and nothing is counted. */
-  readonly remember: number;
+  readonly requestHistory: number;
   readonly log: {
     readonly level: "debug" | "info" | "warn" | "error";
     /** A request slower than this to its first byte gets a line. */
-    readonly slowMs: number;
+    readonly slowRequestMs: number;
   };
   readonly ledger: {
     /** How long rows are kept; undefined: for good. */
-    readonly keepMs: number | undefined;
+    readonly retentionMs: number | undefined;
   };
   readonly store: MountConfig<StoreDef<any> & Branded<"store">>;
   readonly frontends: readonly MountConfig<FrontendDef<any> & Branded<"frontend">>[];
@@ -96,14 +96,14 @@ export interface GatewayConfig {
   /** Mounted ones only, in the file's order. */
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   /** Declared ones that `when:` left out, with the reason in words. A candidate on one of them is skipped with a note. */
-  readonly unmounted: ReadonlyMap<string, string>;
+  readonly unmountedProviders: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
   readonly accounts: ReadonlyMap<string, AccountConfig>;
   /** Of keys that are made in no account, or in accounts that say nothing of it. */
-  readonly defaults: KeyDefaults | undefined;
+  readonly keyDefaults: KeyDefaults | undefined;
 }
 
-export type AnswerHeader =
+export type ResponseHeaderName =
   | "server-timing"
   | "x-tollgate-attempts"
   | "x-tollgate-budget"
@@ -111,7 +111,7 @@ export type AnswerHeader =
   | "x-tollgate-provider";
 
 export interface AdminConfig {
-  readonly at:
+  readonly address:
     | { readonly host: string; readonly port: number }
     /** Absolute. */
     | { readonly socket: string };
@@ -131,11 +131,11 @@ export interface OidcConfig {
   readonly clientId: string;
   readonly clientSecret: string | undefined;
   /** Where it sends browsers back to: at the listener, as browsers reach it. */
-  readonly callback: string;
+  readonly callbackUrl: string;
   readonly scopes: readonly string[];
   /** The claims that say groups, and what a person is called. */
-  readonly groups: string;
-  readonly name: string;
+  readonly groupsClaim: string;
+  readonly nameClaim: string;
   /** In the file's order: the first one counts. */
   readonly roles: readonly {
     readonly group: string;
@@ -170,7 +170,7 @@ export interface MountConfig<D> {
   readonly use: string;
   readonly definition: D;
   /** "built-in", a path, or "package@version". */
-  readonly from: string;
+  readonly loadedFrom: string;
   /** Of its code, where that may change while the gateway runs. */
   readonly version: string | undefined;
   readonly options: Readonly<Record<string, unknown>>;
@@ -178,7 +178,7 @@ export interface MountConfig<D> {
 
 export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Branded<"middleware">> {
   /** Narrows the middleware, and so the lanes that it closes. Absent = everywhere. */
-  readonly for:
+  readonly scope:
     | { readonly [W in "models" | "frontends" | "providers"]?: readonly string[] }
     | undefined;
   /** What one of its hooks may take. */
@@ -199,11 +199,11 @@ export interface ProviderConfig extends MountConfig<ProviderDef<any, any> & Bran
   /** A third party's claim of zero retention counts only under this. */
   readonly trustPolicy: boolean;
   /** relay: for operators with one tenant; binds id to key. */
-  readonly state: "refuse" | "relay";
+  readonly stateMode: "refuse" | "relay";
   /** Fields that may leave under Service-ZDR though they were not reviewed. */
-  readonly zdrFields: readonly string[];
+  readonly zdrAllowedFields: readonly string[];
   /** forward: its calls carry the trace of their request. */
-  readonly trace: "off" | "forward";
+  readonly traceMode: "off" | "forward";
   readonly onDisconnect: "cancel" | "drain";
   readonly requireReady: boolean;
   readonly timeouts: Timeouts;
@@ -234,9 +234,9 @@ export interface ModelRoute {
   readonly candidates: readonly string[];
   /** By candidate; absent: those of its credentials together. */
   readonly weights: ReadonlyMap<string, number>;
-  readonly pick: PickName;
+  readonly pick: RoutingStrategy;
   /** After which failures the next candidate is tried. */
-  readonly on: readonly ErrorKind[];
+  readonly fallbackOn: readonly ErrorKind[];
   /** Undefined: hedging is off. */
   readonly hedge?: HedgeDelays | undefined;
 }
@@ -254,11 +254,11 @@ export interface AccountConfig {
   readonly privacy: Privacy | undefined;
   readonly labels: HeadersOut;
   readonly defaults?: KeyDefaults | undefined;
-  readonly tells?: AccountTells | undefined;
+  readonly discloseLimits?: LimitDisclosure | undefined;
 }
 
 /** Something wrong, or worth saying, at a place in a file. */
-export interface Located {
+export interface LocatedProblem {
   /** Stable slug, e.g. "config/unknown-key". */
   readonly id: string;
   /** note: true of this machine, and nothing to mend; for `check` and `explain`, not for a log. */
@@ -285,9 +285,9 @@ export type LoadPlugin = (
 ) => Promise<
   {
     /** What is said of it though it is mounted: it is not locked. */
-    readonly remark?: Pick<Located, "id" | "severity" | "message" | "hint"> | undefined;
+    readonly warning?: Pick<LocatedProblem, "id" | "severity" | "message" | "hint"> | undefined;
     /** What it was read from, where an operator may edit it: what a watcher watches. */
-    readonly files?: FilesRead;
+    readonly files?: FileHashes;
   } & (
     | {
         readonly definition: any;

@@ -1,44 +1,47 @@
 // A value against a schema. What came from outside is text, and becomes a number or a truth value exactly where the
 // schema wants one; what YAML has typed stays as it is, so that 0123 and 1.10 are never silently something else.
-import { diagnose, type SchemaError, type ValueText } from "./diagnose.ts";
-import { type ErrorObject, type MarkedPlaces, type Schema, validator } from "./dialect.ts";
-import { type Mapping, steps, valueAt } from "./tree.ts";
+import { toSchemaErrors, type SchemaError, type DescribeValue } from "./diagnose.ts";
+import { type ErrorObject, type MarkedPlaces, type Schema, getValidator } from "./dialect.ts";
+import { type Mapping, pointerSegments, valueAt } from "./tree.ts";
 
 export interface ValidationResult extends MarkedPlaces {
   /** Defaults filled in, outside text turned into what it should be. */
   readonly value: unknown;
-  readonly complaints: readonly SchemaError[];
+  readonly errors: readonly SchemaError[];
 }
 
 /** `outside`: whether the value at a pointer came from a variable or a file. */
-export function validate(
+export function validateValue(
   schema: Schema,
   value: unknown,
   outside: (pointer: string) => boolean,
-  written: ValueText,
+  written: DescribeValue,
 ): ValidationResult {
-  const check = validator(schema);
+  const check = getValidator(schema);
   let given = value;
   for (;;) {
     const { value: filled, errors, ...marked } = check(given);
     const turned = errors.flatMap((error) => {
       if (typeof error.data !== "string" || !outside(error.instancePath)) return [];
-      const to = turn(error, error.data);
+      const to = coerceText(error, error.data);
       return to === undefined ? [] : [{ pointer: error.instancePath, to }];
     });
     if (turned.length === 0) {
-      const hiding: ValueText = (pointer) => {
+      const hiding: DescribeValue = (pointer) => {
         const { text, mayShow } = written(pointer);
         return { text, mayShow: mayShow && !marked.secrets.has(pointer) };
       };
-      return { value: filled, complaints: diagnose(errors, hiding), ...marked };
+      return { value: filled, errors: toSchemaErrors(errors, hiding), ...marked };
     }
-    given = turned.reduce((all, { pointer, to }) => put(all, pointer, to), structuredClone(given));
+    given = turned.reduce(
+      (all, { pointer, to }) => setAt(all, pointer, to),
+      structuredClone(given),
+    );
   }
 }
 
 /** The text as a value of the wanted type. */
-function turn({ keyword, params }: ErrorObject, text: string): unknown {
+function coerceText({ keyword, params }: ErrorObject, text: string): unknown {
   if (keyword === "enum" || keyword === "const") {
     const allowed =
       keyword === "enum" ? (params["allowedValues"] as unknown[]) : [params["allowedValue"]];
@@ -46,22 +49,26 @@ function turn({ keyword, params }: ErrorObject, text: string): unknown {
   }
   if (keyword !== "type") return undefined;
   const types = [params["type"] as string | string[]].flat();
-  const word = text.trim();
-  if (types.includes("boolean") && (word === "true" || word === "false")) return word === "true";
+  const trimmed = text.trim();
+  if (types.includes("boolean") && (trimmed === "true" || trimmed === "false"))
+    return trimmed === "true";
   const wantsNumber = types.includes("number") || types.includes("integer");
-  if (!wantsNumber || !/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(word)) return undefined;
-  const number = Number(word);
+  if (!wantsNumber || !/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(trimmed)) return undefined;
+  const number = Number(trimmed);
   if (Number.isSafeInteger(number)) return number;
   return types.includes("number") && Number.isFinite(number) && !Number.isInteger(number)
     ? number
     : undefined;
 }
 
-function put(root: unknown, pointer: string, value: unknown): unknown {
-  const path = steps(pointer);
+function setAt(root: unknown, pointer: string, value: unknown): unknown {
+  const path = pointerSegments(pointer);
   const last = path.pop();
   if (last === undefined) return value;
-  const holder = valueAt(root, path.length === 0 ? "" : pointer.slice(0, pointer.lastIndexOf("/")));
-  (holder as Mapping)[last] = value;
+  const container = valueAt(
+    root,
+    path.length === 0 ? "" : pointer.slice(0, pointer.lastIndexOf("/")),
+  );
+  (container as Mapping)[last] = value;
   return root;
 }

@@ -1,49 +1,54 @@
 // What a key's grants may name: models that are listed, aliases, providers that forward more than they list, frontends.
 import { basename } from "node:path";
 import type { GatewayConfig } from "../config/types.ts";
-import { matches } from "../walk/candidates/pattern.ts";
+import { matchesPattern } from "../walk/candidates/pattern.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { problem } from "../config/problems.ts";
 import type { AccountRecord } from "../plugin/account.ts";
-import type { Around } from "./control/grants.ts";
+import type { GrantTargets } from "./control/grants.ts";
 import type { KnownNames } from "./control/ledger-names.ts";
 
 /** `listed`: ids of models, as far as they are known. */
-export function aroundOf(
+export function createGrantTargets(
   config: GatewayConfig,
-  loaded: Pick<LoadedConfig, "place">,
+  loaded: Pick<LoadedConfig, "locate">,
   listed: readonly string[],
-): Around {
-  const { providers, unmounted, models, frontends, middleware, accounts, defaults } = config;
+): GrantTargets {
+  const { providers, unmountedProviders, models, frontends, middleware, accounts, keyDefaults } =
+    config;
   const aliases = [...models.keys()];
-  const told = new Set(listed.map((id) => id.slice(0, id.indexOf("/"))));
+  const listedProviders = new Set(listed.map((id) => id.slice(0, id.indexOf("/"))));
   // Of the others any name may be one of theirs.
-  const untold = [...providers.keys(), ...unmounted.keys()].filter((name) => !told.has(name));
+  const unlistedProviders = [...providers.keys(), ...unmountedProviders.keys()].filter(
+    (name) => !listedProviders.has(name),
+  );
   return {
-    model: (pattern) =>
-      listed.some((id) => matches(pattern, id)) ||
-      aliases.some((alias) => matches(pattern, alias) || matches(alias, pattern)) ||
-      untold.some((name) => pattern.startsWith(`${name}/`) || matches(pattern, `${name}/`)),
-    accounts,
-    stands(account) {
-      const { file, line } = loaded.place(`/accounts/${account}`, problem.badValue("stands here"));
+    hasModel: (pattern) =>
+      listed.some((id) => matchesPattern(pattern, id)) ||
+      aliases.some((alias) => matchesPattern(pattern, alias) || matchesPattern(alias, pattern)) ||
+      unlistedProviders.some(
+        (name) => pattern.startsWith(`${name}/`) || matchesPattern(pattern, `${name}/`),
+      ),
+    fileAccounts: accounts,
+    locationOf(account) {
+      const { file, line } = loaded.locate(`/accounts/${account}`, problem.badValue("stands here"));
       return line > 0 ? `${basename(file)}:${line}` : basename(file);
     },
-    defaults,
+    keyDefaults,
     // A middleware that serves routes is one by its whole name.
-    frontend: (name) =>
+    hasFrontend: (name) =>
       frontends.some((f) => f.id === `frontends.${name}` || f.use === name) ||
       middleware.some(({ id }) => id === name),
   };
 }
 
 /** Names that a question about the ledger may have though no row has them yet. */
-export const namesAround = (
-  { providers, unmounted, frontends, accounts }: GatewayConfig,
+export const knownLedgerNames = (
+  { providers, unmountedProviders, frontends, accounts }: GatewayConfig,
   stored: { values(): Iterable<AccountRecord> },
   listed: readonly string[],
 ): KnownNames => ({
-  provider: [...providers.keys(), ...unmounted.keys()],
+  provider: [...providers.keys(), ...unmountedProviders.keys()],
   frontend: frontends.map(({ id }) => id.slice("frontends.".length)),
   account: [...accounts.keys(), ...[...stored.values()].map(({ id }) => id)],
   model: listed,

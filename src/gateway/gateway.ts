@@ -2,74 +2,76 @@
 // open, in a thread of its own, while this one still loads what is needed to serve. So nothing heavy is imported here.
 import { availableParallelism } from "node:os";
 import { problem } from "../config/problems.ts";
-import { inFileOrder } from "../config/report.ts";
-import type { Located } from "../config/types.ts";
-import { Scope, Shared } from "../lib/scope.ts";
-import { refuseSecond } from "./control/alone.ts";
+import { sortByFileOrder } from "../config/report.ts";
+import type { LocatedProblem } from "../config/types.ts";
+import { LifetimeScope, SharedResources } from "../lib/scope.ts";
+import { assertNotRunning } from "./control/alone.ts";
 import type { ContextServices } from "./services/services.ts";
-import type { Running } from "./running.ts";
-import { makeStateFolder } from "./services/state-folder.ts";
-import { HeldStore } from "./services/held-store.ts";
-import { Descriptors } from "./succession/descriptors.ts";
-import { waitingDoor } from "./http/waiting-door.ts";
+import type { GatewayServer } from "./running.ts";
+import { createStateDir } from "./services/state-folder.ts";
+import { TransferableStore } from "./services/held-store.ts";
+import { DescriptorRegistry } from "./succession/descriptors.ts";
+import { createStartupListener } from "./http/waiting-door.ts";
 import { openStore } from "./services/store.ts";
-import { warn } from "./reload/config-log.ts";
-import { createPeers } from "./services/peers.ts";
+import { logWarnings } from "./reload/config-log.ts";
+import { createPluginPeers } from "./services/peers.ts";
 import { fail } from "../model/error.ts";
-import { ownPort } from "./http/own-port.ts";
-import { type GatewayOptions, readConfigOf } from "./options.ts";
+import { findLocalEndpoint } from "./http/own-port.ts";
+import { type GatewayOptions, readGatewayConfig } from "./options.ts";
 import type { Gateway } from "./types.ts";
 
 export async function createGateway(
-  of: GatewayOptions,
-): Promise<Gateway | { problems: readonly Located[] }> {
-  const loaded = await readConfigOf(of);
+  options: GatewayOptions,
+): Promise<Gateway | { problems: readonly LocatedProblem[] }> {
+  const loaded = await readGatewayConfig(options);
   const { config } = loaded;
   if (!config) return { problems: loaded.problems };
-  const { log } = of;
-  warn(log, loaded.problems);
-  const refused = (problems: readonly Located[]) => ({
-    problems: inFileOrder([...loaded.problems, ...problems], loaded.sources),
+  const { log } = options;
+  logWarnings(log, loaded.problems);
+  const refused = (problems: readonly LocatedProblem[]) => ({
+    problems: sortByFileOrder([...loaded.problems, ...problems], loaded.sources),
   });
   const size = config.workers === "auto" ? availableParallelism() : config.workers;
-  if (size > 1 && of.worker === undefined)
-    return refused([loaded.place("workers", problem.noWorkers(config.workers))]);
+  if (size > 1 && options.workerProgram === undefined)
+    return refused([loaded.locate("workers", problem.workersUnavailable(config.workers))]);
 
-  const before = of.predecessor;
+  const before = options.oldProcess;
   if (before) {
-    const { rehearse } = await import("./rehearse.ts");
+    const { startDryRun } = await import("./rehearse.ts");
     await import("./running.ts");
-    const tried = await rehearse({ loaded, config, log, mask: of.mask });
+    const tried = await startDryRun({ loaded, config, log, mask: options.mask });
     if ("problems" in tried) return refused(tried.problems);
     await tried[Symbol.asyncDispose]();
   }
 
-  const scope = new Scope();
-  const noted = scope.own(new Descriptors());
-  let running: Running | undefined;
+  const scope = new LifetimeScope();
+  const descriptors = scope.own(new DescriptorRegistry());
+  let running: GatewayServer | undefined;
   try {
-    if (!before) await refuseSecond(config.stateDir);
-    await makeStateFolder(config.stateDir);
-    const estate = await before?.take({ stateDir: config.stateDir, version: of.version });
-    const instance = estate?.instance ?? crypto.randomUUID();
+    if (!before) await assertNotRunning(config.stateDir);
+    await createStateDir(config.stateDir);
+    const estate = await before?.takeStore({ stateDir: config.stateDir, version: options.version });
+    const instance = estate?.instanceId ?? crypto.randomUUID();
     const contextServices: ContextServices = {
       log,
-      instance,
+      instanceId: instance,
       stateDir: config.stateDir,
       proxy: config.proxy,
-      env: of.env,
-      shared: new Shared(),
-      peers: createPeers(async (id, question, near) => running?.peers(id, question, near)),
-      own: () => ownPort(running?.urls ?? [], config.listen),
-      readings: async () =>
-        (await running?.readings()) ?? fail("unavailable", "The gateway does not serve yet."),
+      env: options.env,
+      shared: new SharedResources(),
+      pluginPeers: createPluginPeers(async (id, question, near) =>
+        running?.askPeers(id, question, near),
+      ),
+      localEndpoint: () => findLocalEndpoint(running?.urls ?? [], config.listen),
+      stats: async () =>
+        (await running?.stats()) ?? fail("unavailable", "The gateway does not serve yet."),
     };
     const held = scope.own(
-      new HeldStore((own) =>
+      new TransferableStore((own) =>
         openStore(config, contextServices, own, {
           instance,
-          version: of.version,
-          hear: (news) => running?.hear(news),
+          version: options.version,
+          hear: (news) => running?.onStoreEvent(news),
         }),
       ),
     );
@@ -77,21 +79,29 @@ export async function createGateway(
     // A caller that waits for it hears of it; none does yet.
     store.catch(() => {});
     // What several gateways share may come up later than they do; a socket that was handed over waits by itself.
-    const waiting = of.handed?.clients || before ? undefined : waitingDoor(config.listen, store);
+    const waiting =
+      options.inheritedSockets?.clients || before
+        ? undefined
+        : createStartupListener(config.listen, store);
     scope.defer(() => waiting?.close());
     // An import begins with work that nothing interrupts: the thread has to be under way before.
     await new Promise(setImmediate);
-    const { Running } = await import("./running.ts");
-    running = new Running(of, scope);
-    const { sockets = [] } = estate ?? {};
-    const given = { held, noted, sockets, waiting };
+    const { GatewayServer } = await import("./running.ts");
+    running = new GatewayServer(options, scope);
+    const { ownedSocketPaths = [] } = estate ?? {};
+    const handover = {
+      transferableStore: held,
+      descriptors,
+      handedOverSocketPaths: ownedSocketPaths,
+      startupListener: waiting,
+    };
     const problems = await running.start({
       loaded,
       config,
       contextServices,
       store,
-      size,
-      ...given,
+      processCount: size,
+      ...handover,
     });
     if (!problems) return running;
     await scope[Symbol.asyncDispose]();

@@ -5,33 +5,42 @@ import type { GatewayConfig } from "../config/types.ts";
 import type { Log } from "../lib/log.ts";
 
 /** Where gateway.yaml does not say how long: a balancer that asks every second or two has heard it by then. */
-const ANNOUNCE_MS = 5_000;
+const DEFAULT_ANNOUNCE_MS = 5_000;
 
 /** After the drain time. The ledger has ten seconds of them for a store that is away, or has to be opened again; workers have theirs first. */
-const END_MS = { alone: 20_000, workers: 35_000 };
+const SHUTDOWN_MARGIN_MS = { alone: 20_000, workers: 35_000 };
 
 /** For an answer to an operator's program that is just being written. */
-export const ADMIN_MS = 1_000;
+export const ADMIN_CLOSE_GRACE_MS = 1_000;
 
-type Times = Pick<GatewayConfig, "announceMs" | "drainMs">;
+type ShutdownTimes = Pick<GatewayConfig, "shutdownAnnounceMs" | "shutdownTimeoutMs">;
 
 /** How long a whole stop may take. */
-export const endMs = ({ announceMs = ANNOUNCE_MS, drainMs }: Times, several: boolean): number =>
-  announceMs + drainMs + (several ? END_MS.workers : END_MS.alone);
+export const maxShutdownMs = (
+  { shutdownAnnounceMs = DEFAULT_ANNOUNCE_MS, shutdownTimeoutMs }: ShutdownTimes,
+  several: boolean,
+): number =>
+  shutdownAnnounceMs +
+  shutdownTimeoutMs +
+  (several ? SHUTDOWN_MARGIN_MS.workers : SHUTDOWN_MARGIN_MS.alone);
 
 export class LameDuck {
-  readonly #hurry = new AbortController();
+  readonly #canceled = new AbortController();
 
   /** `asked`: something asks /readyz here. Where nothing does, and the file says nothing, there is nothing to wait for. */
-  async announce({ announceMs }: Times, asked: boolean, log: Log): Promise<void> {
-    const ms = announceMs ?? (asked ? ANNOUNCE_MS : 0);
-    if (ms === 0 || this.#hurry.signal.aborted) return;
+  async waitForBalancers(
+    { shutdownAnnounceMs }: ShutdownTimes,
+    readyzWasAsked: boolean,
+    log: Log,
+  ): Promise<void> {
+    const ms = shutdownAnnounceMs ?? (readyzWasAsked ? DEFAULT_ANNOUNCE_MS : 0);
+    if (ms === 0 || this.#canceled.signal.aborted) return;
     log.info({ ms }, "/readyz says 503; all are served until the port closes");
-    await sleep(ms, undefined, { signal: this.#hurry.signal }).catch(() => {});
+    await sleep(ms, undefined, { signal: this.#canceled.signal }).catch(() => {});
   }
 
   /** It is not waited for any longer. */
-  hurry(): void {
-    this.#hurry.abort();
+  cancel(): void {
+    this.#canceled.abort();
   }
 }

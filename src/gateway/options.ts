@@ -1,82 +1,91 @@
 // What a gateway is started with, and the file that it names, read.
 import { resolve } from "node:path";
-import { defaultText } from "../config/default.ts";
+import { readDefaultConfig } from "../config/default.ts";
 import { loadConfig, type LoadedConfig } from "../config/load.ts";
-import type { Overrides } from "../config/resolve.ts";
+import type { ConfigOverrides } from "../config/resolve.ts";
 import type { GatewayConfig, LoadPlugin } from "../config/types.ts";
 import type { Log } from "../lib/log.ts";
-import type { Mask } from "../lib/mask.ts";
+import type { SecretMask } from "../lib/mask.ts";
 import type { PluginKind } from "../plugin/define.ts";
-import type { Texts } from "../config/disk.ts";
-import type { WorkerConfig } from "./workers/commands.ts";
-import type { Predecessor } from "./succession/predecessor.ts";
+import type { FileTexts } from "../config/disk.ts";
+import type { WorkerGeneration } from "./workers/commands.ts";
+import type { OldProcess } from "./succession/predecessor.ts";
 import type { Store } from "../plugin/store.ts";
-import type { WaitingDoor } from "./http/waiting-door.ts";
-import type { HeldStore } from "./services/held-store.ts";
-import type { Descriptors } from "./succession/descriptors.ts";
+import type { StartupListener } from "./http/waiting-door.ts";
+import type { TransferableStore } from "./services/held-store.ts";
+import type { DescriptorRegistry } from "./succession/descriptors.ts";
 import type { ContextServices } from "./services/services.ts";
 
 export interface GatewayOptions {
   /** Undefined: what ships with the package. */
-  file: string | undefined;
+  configFile: string | undefined;
   env: Readonly<Record<string, string | undefined>>;
   log: Log;
-  mask: Mask;
+  mask: SecretMask;
   version: string;
-  load: LoadPlugin;
+  loadPlugin: LoadPlugin;
   /** What comes with the program: what `config.check` may load beside what is mounted. Absent: nothing. */
   isBuiltin?: (use: string, kind: PluginKind) => boolean;
-  overrides?: Overrides;
+  overrides?: ConfigOverrides;
   /** Reload when a file of the config changes. */
-  watch?: boolean;
+  watchesConfig?: boolean;
   /** A person at a terminal stops it: no balancer has to hear of that first. */
-  attended?: boolean;
+  isInteractive?: boolean;
   /** Sockets that a service manager has opened for us, in place of those that the file says. */
-  handed?: HandedOver;
+  inheritedSockets?: InheritedSockets;
   /** The gateway whose place this one takes. */
-  predecessor?: Predecessor;
+  oldProcess?: OldProcess;
   /** The program that a worker runs: what calls `work`. Without one there is one process. */
-  worker?: string;
+  workerProgram?: string;
 }
 
 /** What there is of it when it starts. */
-export interface StartOf {
+export interface StartOptions {
   loaded: LoadedConfig;
   config: GatewayConfig;
   contextServices: ContextServices;
   store: Promise<Store>;
   /** Processes. */
-  size: number;
-  held: HeldStore;
-  noted: Descriptors;
+  processCount: number;
+  transferableStore: TransferableStore;
+  descriptors: DescriptorRegistry;
   /** Unix sockets that the gateway before has handed on. */
-  sockets: readonly string[];
+  handedOverSocketPaths: readonly string[];
   /** What is open in place of the port that serves, until that is. */
-  waiting?: WaitingDoor | undefined;
+  startupListener?: StartupListener | undefined;
 }
 
 /** By their numbers: those of clients in the order of `listen`. */
-export interface HandedOver {
+export interface InheritedSockets {
   readonly clients: readonly number[];
   readonly admin: number | undefined;
 }
 
 /** As a worker is sent it: the same texts make the same generation everywhere. */
-export const orderOf = (
-  { file, env, overrides = {} }: GatewayOptions,
+export const toWorkerGeneration = (
+  { configFile, env, overrides = {} }: GatewayOptions,
   number: number,
-  texts: Texts,
-): WorkerConfig => ({ number, file, texts, env: { ...env }, overrides });
+  texts: FileTexts,
+): WorkerGeneration => ({
+  generation: number,
+  file: configFile,
+  configTexts: texts,
+  env: { ...env },
+  overrides,
+});
 
-export const readConfigOf = ({
-  file,
+export const readGatewayConfig = ({
+  configFile,
   env,
   overrides,
-  load,
-}: Pick<GatewayOptions, "file" | "env" | "overrides" | "load">): Promise<LoadedConfig> =>
-  loadConfig(resolve(file ?? "gateway.yaml"), {
+  loadPlugin,
+}: Pick<
+  GatewayOptions,
+  "configFile" | "env" | "overrides" | "loadPlugin"
+>): Promise<LoadedConfig> =>
+  loadConfig(resolve(configFile ?? "gateway.yaml"), {
     env,
-    load,
+    loadPlugin,
     ...(overrides && { overrides }),
-    ...(file === undefined && { text: defaultText() }),
+    ...(configFile === undefined && { textOverride: readDefaultConfig() }),
   });

@@ -4,93 +4,106 @@ import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLists, openLists } from "../catalogue/lists.ts";
+import { createInMemoryModelLists, openModelLists } from "../catalogue/lists.ts";
 import type { ListSource } from "../catalogue/refresh.ts";
-import { NOTHING, type Schema } from "../config/dialect.ts";
+import { EMPTY_SCHEMA, type Schema } from "../config/dialect.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { problem } from "../config/problems.ts";
-import { secretsOf } from "../config/redact.ts";
+import { listSecrets } from "../config/redact.ts";
 import type { ListenTls } from "../config/lines.ts";
-import type { GatewayConfig, Located } from "../config/types.ts";
+import type { GatewayConfig, LocatedProblem } from "../config/types.ts";
 import type { Log } from "../lib/log.ts";
-import type { Mask } from "../lib/mask.ts";
-import { Scope, Shared } from "../lib/scope.ts";
-import { fail, sayable } from "../model/error.ts";
+import type { SecretMask } from "../lib/mask.ts";
+import { LifetimeScope, SharedResources } from "../lib/scope.ts";
+import { fail, publicErrorText } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Commands } from "../plugin/plugin.ts";
 import type { Store } from "../plugin/store.ts";
-import { Conducts } from "../walk/conduct.ts";
-import { RestingTargets } from "../walk/candidates/resting.ts";
-import { createUsual } from "../money/usual.ts";
-import { Gate } from "../walk/bounds/gate.ts";
-import { Room } from "../walk/bounds/room.ts";
-import { Strain } from "../walk/bounds/strain.ts";
-import { Turnstile } from "../walk/bounds/turnstile.ts";
-import { Watchdog } from "../walk/bounds/watchdog.ts";
-import { acceptedInput, answering } from "./control/input.ts";
-import { explainIn } from "./control/explanation.ts";
-import { openFiles } from "./services/files.ts";
-import { build, type BuiltGeneration } from "./generation/build.ts";
-import { linesOf } from "./generation/live-lists.ts";
+import { HookBreakers } from "../walk/conduct.ts";
+import { TargetHealth } from "../walk/candidates/resting.ts";
+import { createOutputHistory } from "../money/usual.ts";
+import { AdmissionQueue } from "../walk/bounds/gate.ts";
+import { MemoryBudget } from "../walk/bounds/room.ts";
+import { LoadMonitor } from "../walk/bounds/strain.ts";
+import { ConcurrencyCounter } from "../walk/bounds/turnstile.ts";
+import { TimerWheel } from "../walk/bounds/watchdog.ts";
+import { validateInput, withInputChecks } from "./control/input.ts";
+import { explainRequest } from "./control/explanation.ts";
+import { openFileStore } from "./services/files.ts";
+import { buildGeneration, type BuiltGeneration } from "./generation/build.ts";
+import { listSourcesOf } from "./generation/live-lists.ts";
 import type { Services } from "./services/services.ts";
-import { ClaimTable } from "./services/claims.ts";
-import { KnownAccounts } from "./services/accounts.ts";
-import { Health } from "./services/health.ts";
-import { createKeys } from "./services/keys.ts";
-import { createLedger } from "./services/ledger-queue.ts";
-import { modelCommands } from "./control/model-commands.ts";
-import { type Mounts, mountedCommands, pluginCommands } from "./control/plugin-commands.ts";
-import { policyCommands } from "./control/policy-commands.ts";
-import { Audience } from "./observers/audience.ts";
-import { Pools } from "./services/pools.ts";
-import { Repeats } from "../lib/repeats.ts";
-import { unkeepable } from "./services/retention.ts";
-import { Retiring } from "./services/retiring.ts";
-import { makeStateFolder } from "./services/state-folder.ts";
+import { InMemoryIdempotencyRegistry } from "./services/claims.ts";
+import { AccountCache } from "./services/accounts.ts";
+import { LedgerAvailability } from "./services/health.ts";
+import { createKeyCache } from "./services/keys.ts";
+import { createLedgerQueue } from "./services/ledger-queue.ts";
+import { createModelCommands } from "./control/model-commands.ts";
+import {
+  type MountedState,
+  pluginCommandSource,
+  createPluginsCommand,
+} from "./control/plugin-commands.ts";
+import { createPolicyCommands } from "./control/policy-commands.ts";
+import { ObserverHub } from "./observers/audience.ts";
+import { ConnectionPools } from "./services/pools.ts";
+import { LogThrottle } from "../lib/repeats.ts";
+import { findRetentionProblem } from "./services/retention.ts";
+import { RetiringModels } from "./services/retiring.ts";
+import { createStateDir } from "./services/state-folder.ts";
 import { openStore as opened, setUpStore } from "./services/store.ts";
-import { Durations } from "./readings/durations.ts";
-import { Refusals } from "./readings/refusals.ts";
-import { UnderWay } from "./requests/under-way.ts";
-import { OtherNodes } from "./services/nodes.ts";
-import { createPeers } from "./services/peers.ts";
+import { DurationRecorder } from "./readings/durations.ts";
+import { RejectionCounter } from "./readings/refusals.ts";
+import { InFlightRequests } from "./requests/under-way.ts";
+import { PeerGateways } from "./services/nodes.ts";
+import { createPluginPeers } from "./services/peers.ts";
 
-export interface RehearseOptions {
+export interface DryRunOptions {
   readonly loaded: LoadedConfig;
   readonly config: GatewayConfig;
   readonly log: Log;
-  readonly mask: Mask;
+  readonly mask: SecretMask;
 }
 
-export interface Rehearsal extends AsyncDisposable {
+export interface DryRun extends AsyncDisposable {
   /** Worth saying, and no error. */
-  readonly warnings: readonly Located[];
+  readonly warnings: readonly LocatedProblem[];
   /** As the control socket of a running gateway has them. */
-  readonly commands: ReturnType<typeof commandsOn>;
+  readonly commands: ReturnType<typeof createDryRunCommands>;
   /** Each credential of each provider that can be asked what it has; asking is a call, and the only one there is here. */
-  readonly lists: readonly ListSource[];
+  readonly listSources: readonly ListSource[];
   readonly providers: BuiltGeneration["providers"];
 }
 
 /** Everything up to and including every plugin's setup. */
-export async function rehearse(
-  of: RehearseOptions,
-): Promise<Rehearsal | { problems: readonly Located[] }> {
-  const { config, loaded } = of;
-  const scope = new Scope();
+export async function startDryRun(
+  options: DryRunOptions,
+): Promise<DryRun | { problems: readonly LocatedProblem[] }> {
+  const { config, loaded } = options;
+  const scope = new LifetimeScope();
   const stateDir = await mkdtemp(join(tmpdir(), "tollgate-rehearsal-"));
   scope.defer(() => rm(stateDir, { recursive: true, force: true }));
-  const services = await idleServices(of, scope, stateDir);
-  const problems: Located[] = [];
+  const services = await createOfflineServices(options, scope, stateDir);
+  const problems: LocatedProblem[] = [];
   const store = await setUpStore(config, services, scope).catch((error: unknown) => {
     problems.push(
-      loaded.place("store", problem.setupFailed(config.store.use, of.mask.text(sayable(error)))),
+      loaded.locate(
+        "store",
+        problem.setupFailed(config.store.use, options.mask.maskText(publicErrorText(error))),
+      ),
     );
     return undefined;
   });
-  const kept = store && unkeepable(loaded, config, store);
-  if (kept) problems.push(kept);
-  problems.push(...(await certificateProblems(config, loaded.place)));
-  const built = await build({ number: 0, config, services, place: loaded.place, probe: false });
+  const retentionProblem = store && findRetentionProblem(loaded, config, store);
+  if (retentionProblem) problems.push(retentionProblem);
+  problems.push(...(await findCertificateProblems(config, loaded.locate)));
+  const built = await buildGeneration({
+    number: 0,
+    config,
+    services,
+    locate: loaded.locate,
+    probesProviders: false,
+  });
   if ("problems" in built) problems.push(...built.problems);
   else scope.defer(() => built.retire());
   if ("problems" in built || !store || problems.length > 0) {
@@ -99,29 +112,30 @@ export async function rehearse(
   }
   return {
     warnings: built.warnings,
-    commands: commandsOn({ config, built, store, mask: of.mask, env: services.env }),
-    lists: linesOf(built),
+    commands: createDryRunCommands({ config, built, store, mask: options.mask, env: services.env }),
+    listSources: listSourcesOf(built),
     providers: built.providers,
     [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose](),
   };
 }
 
 /** Of files that only a start reads. */
-async function certificateProblems(
+async function findCertificateProblems(
   { listen, admin }: GatewayConfig,
-  place: LoadedConfig["place"],
-): Promise<readonly Located[]> {
+  locate: LoadedConfig["locate"],
+): Promise<readonly LocatedProblem[]> {
   const all = listen.flatMap(({ tls }): (readonly [string, ListenTls])[] =>
     tls ? [["listen", tls]] : [],
   );
-  if (admin?.tls) all.push(["admin", { ...admin.tls, minVersion: "TLSv1.2", clients: undefined }]);
+  if (admin?.tls)
+    all.push(["admin", { ...admin.tls, minVersion: "TLSv1.2", clientCertificates: undefined }]);
   if (all.length === 0) return [];
-  const { contextOf } = await import("./http/tls.ts");
+  const { loadTlsContext } = await import("./http/tls.ts");
   const found = await Promise.all(
     all.map(async ([section, tls]) =>
-      contextOf(tls, `${section}.tls`).then(
+      loadTlsContext(tls, `${section}.tls`).then(
         () => [],
-        (error: unknown) => [place(section, problem.badCertificate(sayable(error)))],
+        (error: unknown) => [locate(section, problem.badCertificate(publicErrorText(error)))],
       ),
     ),
   );
@@ -129,45 +143,45 @@ async function certificateProblems(
 }
 
 /** The commands of the table that a generation alone can do. */
-const commandsOn = (mounts: Mounts) => {
+const createDryRunCommands = (mounts: MountedState) => {
   const { built, config } = mounts;
   return {
-    ...answering({
+    ...withInputChecks({
       explain: async ({ model, frontend, key, privacy }) => {
         if (key !== undefined)
           fail("unavailable", "Which keys there are a running gateway knows.", {
             code: "not_running",
           });
-        return explainIn(built, config, model, { name: frontend, client: { privacy } });
+        return explainRequest(built, config, model, { name: frontend, client: { privacy } });
       },
     }),
-    ...modelCommands(
+    ...createModelCommands(
       () => built,
       () => config.models,
     ),
-    ...policyCommands(() => built),
-    ...pluginCommands(() => mounts),
+    ...createPolicyCommands(() => built),
+    ...createPluginsCommand(() => mounts),
   };
 };
 
 /** One of the commands that plugins bring, "<plugin id>/<command>", on the store itself; only while no gateway has it. */
-export async function runPluginCommand(
-  of: RehearseOptions,
+export async function runOfflinePluginCommand(
+  options: DryRunOptions,
   name: string,
   input: JsonObject,
 ): Promise<Json> {
-  const early = await unopened(of, name, input);
+  const early = await runBeforeOpen(options, name, input);
   if (early) return early.answer;
-  await using opened = await openStore(of);
+  await using opened = await openStoreOffline(options);
   const { store, services } = opened;
-  const { config, mask, loaded } = of;
-  const lived = { ...services, store, reports: store, keys: createKeys(store) };
-  const built = await build({
+  const { config, mask, loaded } = options;
+  const lived = { ...services, store, usageQueries: store, keyCache: createKeyCache(store) };
+  const built = await buildGeneration({
     number: 0,
     config,
     services: lived,
-    place: loaded.place,
-    probe: false,
+    locate: loaded.locate,
+    probesProviders: false,
   });
   if ("problems" in built)
     return fail(
@@ -175,28 +189,28 @@ export async function runPluginCommand(
       built.problems.map(({ path, message }) => `${path}: ${message}`).join("; "),
     );
   try {
-    const mounts = (): Mounts => ({ config, built, store, mask, env: services.env });
-    return (await mountedCommands(mounts).find(name)!.run(input)) as Json;
+    const mounts = (): MountedState => ({ config, built, store, mask, env: services.env });
+    return (await pluginCommandSource(mounts).find(name)!.run(input)) as Json;
   } finally {
     await built.retire();
   }
 }
 
 /** What a store does before it is opened; undefined: the command is none of these. */
-async function unopened(
-  of: RehearseOptions,
+async function runBeforeOpen(
+  options: DryRunOptions,
   name: string,
   input: JsonObject,
 ): Promise<{ answer: Json } | undefined> {
   if (!name.startsWith("store/")) return undefined;
-  const scope = new Scope();
+  const scope = new LifetimeScope();
   try {
-    await makeStateFolder(of.config.stateDir);
-    const services = await idleServices(of, scope, of.config.stateDir);
-    const { commands }: Store & Commands = await setUpStore(of.config, services, scope);
+    await createStateDir(options.config.stateDir);
+    const services = await createOfflineServices(options, scope, options.config.stateDir);
+    const { commands }: Store & Commands = await setUpStore(options.config, services, scope);
     const command = commands?.[name.slice("store/".length)];
-    if (!command?.unopened) return undefined;
-    const accepted = acceptedInput((command.input as Schema | undefined) ?? NOTHING, input);
+    if (!command?.runsBeforeOpen) return undefined;
+    const accepted = validateInput((command.input as Schema | undefined) ?? EMPTY_SCHEMA, input);
     return { answer: await command.run(accepted) };
   } finally {
     await scope[Symbol.asyncDispose]();
@@ -204,14 +218,14 @@ async function unopened(
 }
 
 /** The store of a config, opened; only while no gateway has it. */
-export async function openStore(
-  of: RehearseOptions,
+export async function openStoreOffline(
+  options: DryRunOptions,
 ): Promise<{ store: Store; services: Services } & AsyncDisposable> {
-  const scope = new Scope();
+  const scope = new LifetimeScope();
   try {
-    await makeStateFolder(of.config.stateDir);
-    const services = await idleServices(of, scope, of.config.stateDir);
-    const store = await opened(of.config, services, scope, { version: "" });
+    await createStateDir(options.config.stateDir);
+    const services = await createOfflineServices(options, scope, options.config.stateDir);
+    const store = await opened(options.config, services, scope, { version: "" });
     return { store, services, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
   } catch (error) {
     await scope[Symbol.asyncDispose]();
@@ -220,22 +234,22 @@ export async function openStore(
 }
 
 /** The services of a gateway that does not run: no calls, no keys, nothing written. */
-async function idleServices(
-  of: RehearseOptions,
-  scope: Scope,
+async function createOfflineServices(
+  options: DryRunOptions,
+  scope: LifetimeScope,
   stateDir: string,
 ): Promise<Services> {
-  const { config, log, mask } = of;
-  log.secrets(secretsOf(config));
+  const { config, log, mask } = options;
+  log.addSecrets(listSecrets(config));
   const idle = () => fail("unavailable", "No gateway is running.");
   const lists = join(config.stateDir, "catalogue");
   const store: Store = {
     open: async () => idle(),
     apply: async () => idle(),
-    key: async () => undefined,
-    keys: async () => ({ items: [] }),
-    entries: async () => ({ items: [] }),
-    totals: async () => [],
+    findKey: async () => undefined,
+    listKeys: async () => ({ items: [] }),
+    listEntries: async () => ({ items: [] }),
+    sumEntries: async () => [],
   };
   return {
     log,
@@ -244,36 +258,36 @@ async function idleServices(
     proxy: config.proxy,
     env: process.env,
     store,
-    writes: store,
-    ledger: createLedger(store),
-    health: new Health(),
-    reports: store,
-    keys: createKeys(store),
-    accounts: new KnownAccounts(),
-    shared: new Shared(),
-    peers: createPeers(),
-    refusals: new Refusals(),
-    underWay: new UnderWay(),
-    commits: new Durations(),
-    own: () => idle(),
-    readings: async () => idle(),
-    observing: new Audience(log),
-    rests: new RestingTargets(),
-    conducts: new Conducts({ quarantined() {}, released() {} }),
-    retiring: new Retiring(log),
-    repeats: scope.own(new Repeats()),
-    usual: createUsual(),
-    watchdog: scope.own(new Watchdog()),
-    gate: new Gate(config.overload, scope.own(new Strain())),
-    claims: new ClaimTable(),
-    room: new Room(0),
-    turnstile: new Turnstile(),
-    pools: scope.own(new Pools(config.proxy)),
+    storeWriter: store,
+    ledgerQueue: createLedgerQueue(store),
+    ledgerAvailability: new LedgerAvailability(),
+    usageQueries: store,
+    keyCache: createKeyCache(store),
+    accountCache: new AccountCache(),
+    shared: new SharedResources(),
+    pluginPeers: createPluginPeers(),
+    rejections: new RejectionCounter(),
+    inFlightRequests: new InFlightRequests(),
+    commitDurations: new DurationRecorder(),
+    localEndpoint: () => idle(),
+    stats: async () => idle(),
+    observerSink: new ObserverHub(log),
+    targetHealth: new TargetHealth(),
+    hookBreakers: new HookBreakers({ onQuarantined() {}, onReleased() {} }),
+    retiringModels: new RetiringModels(log),
+    logThrottle: scope.own(new LogThrottle()),
+    outputHistory: createOutputHistory(),
+    timerWheel: scope.own(new TimerWheel()),
+    admissionQueue: new AdmissionQueue(config.overload, scope.own(new LoadMonitor())),
+    idempotency: new InMemoryIdempotencyRegistry(),
+    memoryBudget: new MemoryBudget(0),
+    concurrencyCounter: new ConcurrencyCounter(),
+    pools: scope.own(new ConnectionPools(config.proxy)),
     // What providers said last is worth knowing; a folder for it is not worth making.
-    lists: existsSync(lists) ? await openLists(lists) : createLists(),
-    files: await openFiles(join(stateDir, "files")),
-    between: new Uint8Array(),
-    elsewhere: new OtherNodes({}, "", new Uint8Array()),
-    pictures: { keep: async () => idle(), get: async () => idle() },
+    modelLists: existsSync(lists) ? await openModelLists(lists) : createInMemoryModelLists(),
+    fileStore: await openFileStore(join(stateDir, "files")),
+    fleetSecret: new Uint8Array(),
+    peerGateways: new PeerGateways({}, "", new Uint8Array()),
+    imageFiles: { store: async () => idle(), fetch: async () => idle() },
   };
 }

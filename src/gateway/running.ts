@@ -1,70 +1,70 @@
 // A running gateway: one set of services, one current generation, one open port. Reload builds a whole new generation and swaps
 // one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
 import { wallClock } from "../lib/wall-clock.ts";
-import type { Refresh } from "../catalogue/refresh.ts";
+import type { ListRefresher } from "../catalogue/refresh.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import type { GatewayConfig, Located } from "../config/types.ts";
-import type { Scope } from "../lib/scope.ts";
-import type { StoreNews } from "../plugin/instance.ts";
-import type { Readings } from "../plugin/readings.ts";
-import { Changes } from "./changes.ts";
-import { explainIn } from "./control/explanation.ts";
-import { firstKey } from "./services/first-key.ts";
-import { unkeepable } from "./services/retention.ts";
-import { type GatewayOptions, orderOf, type StartOf } from "./options.ts";
+import type { GatewayConfig, LocatedProblem } from "../config/types.ts";
+import type { LifetimeScope } from "../lib/scope.ts";
+import type { StoreEvent } from "../plugin/instance.ts";
+import type { GatewayStats } from "../plugin/readings.ts";
+import { ChangeBroadcast } from "./changes.ts";
+import { explainRequest } from "./control/explanation.ts";
+import { createFirstKey } from "./services/first-key.ts";
+import { findRetentionProblem } from "./services/retention.ts";
+import { type GatewayOptions, toWorkerGeneration, type StartOptions } from "./options.ts";
 import { openServices, type Services } from "./services/services.ts";
-import { overBetween } from "./control/between.ts";
-import type { Peers } from "./services/peers.ts";
-import { factsOf, fleetOf } from "./services/fleet.ts";
-import { ledgerAnswers } from "./services/store.ts";
-import type { HeldStore } from "./services/held-store.ts";
-import type { AllReadings } from "./readings/all.ts";
-import { readingAll } from "./readings/primary.ts";
-import { type Reloadable, reloaded, replaced } from "./reload/reloading.ts";
-import { latest } from "./reload/latest.ts";
-import { tellReload } from "./reload/news.ts";
-import type { Listening } from "./http/listener.ts";
-import { endMs, LameDuck } from "./lame-duck.ts";
-import { linesOf, refreshing } from "./generation/live-lists.ts";
+import { removeHandoffMarker } from "./control/between.ts";
+import type { PluginPeers } from "./services/peers.ts";
+import { instanceInfoOf, readFleet } from "./services/fleet.ts";
+import { assertLedgerAnswers } from "./services/store.ts";
+import type { TransferableStore } from "./services/held-store.ts";
+import type { StatsCollector } from "./readings/all.ts";
+import { createStatsCollector } from "./readings/primary.ts";
+import { type ReloadTarget, reloadConfig, replaceGeneration } from "./reload/reloading.ts";
+import { coalesceRuns } from "./reload/latest.ts";
+import { reportReload } from "./reload/news.ts";
+import type { ListenerHandle } from "./http/listener.ts";
+import { maxShutdownMs, LameDuck } from "./lame-duck.ts";
+import { listSourcesOf, createGatewayListRefresher } from "./generation/live-lists.ts";
 import { GenerationSlot, type LiveGeneration } from "./generation/slot.ts";
-import { warn } from "./reload/config-log.ts";
-import type { Explanation, Gateway, ReloadWhy, Status } from "./types.ts";
+import { logWarnings } from "./reload/config-log.ts";
+import type { RequestExplanation, Gateway, ReloadTrigger, GatewayStatus } from "./types.ts";
 import type { WorkerPool } from "./workers/pool.ts";
-import { together } from "./workers/status.ts";
-import { statusOf } from "./status-of.ts";
-import { Office } from "./office.ts";
+import { mergeStatus } from "./workers/status.ts";
+import { createStatus } from "./status-of.ts";
+import { ControlPlane } from "./office.ts";
 import { removeSockets } from "./http/unix-socket.ts";
-import type { Descriptors } from "./succession/descriptors.ts";
-import { ownSockets } from "./succession/letting-go.ts";
-import { Succession } from "./succession/succession.ts";
+import type { DescriptorRegistry } from "./succession/descriptors.ts";
+import { listOwnSocketPaths } from "./succession/letting-go.ts";
+import { Handoff } from "./succession/succession.ts";
 
-export class Running implements Gateway {
-  readonly #of: GatewayOptions;
-  readonly #scope: Scope;
+export class GatewayServer implements Gateway {
+  readonly #options: GatewayOptions;
+  readonly #scope: LifetimeScope;
   readonly #startedAt = wallClock();
   #services!: Services;
-  #changes: Changes | undefined;
-  #early = false;
-  #refresh!: Refresh;
-  #stage!: GenerationSlot;
+  #changeBroadcast: ChangeBroadcast | undefined;
+  #accountsChangedEarly = false;
+  #listRefresher!: ListRefresher;
+  #generations!: GenerationSlot;
   /** What is open to clients: this process's own port, or the workers'. */
-  #door: ((Listening | WorkerPool) & { kill(): unknown }) | undefined;
-  #workers: WorkerPool | undefined;
-  #readings: AllReadings | undefined;
-  #numbers = 0;
-  #lastReload: Status["lastReload"];
-  #stopping: Promise<void> | undefined;
-  #succession!: Succession;
+  #listener: ((ListenerHandle | WorkerPool) & { destroy(): unknown }) | undefined;
+  #workerPool: WorkerPool | undefined;
+  #statsCollector: StatsCollector | undefined;
+  #lastGeneration = 0;
+  #lastReload: GatewayStatus["lastReload"];
+  #stopPromise: Promise<void> | undefined;
+  #handoff!: Handoff;
   /** Unix sockets whose names this gateway takes away at its end. */
-  #sockets: readonly string[] = [];
-  #office!: Office;
-  readonly #duck = new LameDuck();
-  readonly #broken = Promise.withResolvers<Error>();
+  #ownedSocketPaths: readonly string[] = [];
+  #controlPlane!: ControlPlane;
+  readonly #lameDuck = new LameDuck();
+  readonly #failed = Promise.withResolvers<Error>();
   firstKey: string | undefined;
 
   /** `scope` ends with it. */
-  constructor(of: GatewayOptions, scope: Scope) {
-    this.#of = of;
+  constructor(options: GatewayOptions, scope: LifetimeScope) {
+    this.#options = options;
     this.#scope = scope;
   }
 
@@ -72,229 +72,279 @@ export class Running implements Gateway {
     return this.urls[0] ?? "";
   }
   get urls(): readonly string[] {
-    return this.#door?.urls ?? [];
+    return this.#listener?.urls ?? [];
   }
   get adminUrl(): string | undefined {
-    return this.#office?.admin?.url;
+    return this.#controlPlane?.adminListener?.url;
   }
   get stateDir(): string {
     return this.#services.stateDir;
   }
-  get busy(): number {
-    return this.#door?.inflight() ?? 0;
+  get inFlight(): number {
+    return this.#listener?.inFlight() ?? 0;
   }
-  get endMs(): number {
-    return endMs(this.#stage.current.config, this.#workers !== undefined);
+  get maxShutdownMs(): number {
+    return maxShutdownMs(this.#generations.current.config, this.#workerPool !== undefined);
   }
-  get broken(): Promise<Error> {
-    return this.#broken.promise;
+  get failed(): Promise<Error> {
+    return this.#failed.promise;
   }
-  async start(of: StartOf): Promise<readonly Located[] | undefined> {
-    const { loaded, config, size } = of;
+  async start(options: StartOptions): Promise<readonly LocatedProblem[] | undefined> {
+    const { loaded, config, processCount } = options;
     this.#services = await openServices(config, {
-      ...of,
-      mask: this.#of.mask,
+      ...options,
+      mask: this.#options.mask,
       scope: this.#scope,
-      admin: () => this.#stage.current.config.admin,
-      publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
-      isMoving: () => of.held.isMoving,
-      about: () => factsOf(this.#of.version, this.url, this.#stage?.current),
+      adminConfig: () => this.#generations.current.config.admin,
+      publicUrl: () => this.#generations.current.config.publicUrl ?? this.url,
+      isTransferring: () => options.transferableStore.isTransferring,
+      instanceInfo: () =>
+        instanceInfoOf(this.#options.version, this.url, this.#generations?.current),
     });
-    this.#changes = new Changes(this.#services, () => [this.#workers, this.#of.predecessor]);
-    if (this.#early) await this.#changes.accounts();
-    this.#stage = new GenerationSlot(this.#services);
-    this.#refresh = this.#scope.own(refreshing(this.#services));
-    const here = { services: this.#services, stage: this.#stage, refresh: this.#refresh };
-    this.#readings = readingAll(
-      { ...here, version: this.#of.version },
-      () => this.#workers?.sources() ?? [],
+    this.#changeBroadcast = new ChangeBroadcast(this.#services, () => [
+      this.#workerPool,
+      this.#options.oldProcess,
+    ]);
+    if (this.#accountsChangedEarly) await this.#changeBroadcast.reloadAccounts();
+    this.#generations = new GenerationSlot(this.#services);
+    this.#listRefresher = this.#scope.own(createGatewayListRefresher(this.#services));
+    const here = {
+      services: this.#services,
+      generations: this.#generations,
+      listRefresher: this.#listRefresher,
+    };
+    this.#statsCollector = createStatsCollector(
+      { ...here, version: this.#options.version },
+      () => this.#workerPool?.statsSources() ?? [],
     );
     // Requests wait while this one takes over, and what providers say is known already.
-    const serving = await this.#build(loaded, config, this.#of.predecessor === undefined);
+    const serving = await this.#build(loaded, config, this.#options.oldProcess === undefined);
     if ("problems" in serving) return serving.problems;
-    warn(this.#of.log, serving.built.warnings);
-    this.#stage.swap(serving);
-    await this.#of.predecessor?.holding(this.#services);
-    this.firstKey = await firstKey(config, this.#services);
-    const { clients: handed = [], admin: fd } = this.#of.handed ?? {};
-    this.#sockets = [...of.sockets, ...ownSockets(config, this.#of.handed)];
-    this.#office = this.#scope.own(this.#officeOf());
-    await this.#office.open(fd);
-    await overBetween(this.stateDir);
-    await of.waiting?.close();
-    if (size > 1) {
-      const problems = await this.#spawn(of, serving);
+    logWarnings(this.#options.log, serving.built.warnings);
+    this.#generations.swap(serving);
+    await this.#options.oldProcess?.storeOpened(this.#services);
+    this.firstKey = await createFirstKey(config, this.#services);
+    const { clients: handed = [], admin: fd } = this.#options.inheritedSockets ?? {};
+    this.#ownedSocketPaths = [
+      ...options.handedOverSocketPaths,
+      ...listOwnSocketPaths(config, this.#options.inheritedSockets),
+    ];
+    this.#controlPlane = this.#scope.own(this.#createControlPlane());
+    await this.#controlPlane.open(fd);
+    await removeHandoffMarker(this.stateDir);
+    await options.startupListener?.close();
+    if (processCount > 1) {
+      const problems = await this.#startWorkers(options, serving);
       if (problems.length > 0) return problems;
-    } else this.#door = await this.#stage.listen(handed.map((fd) => ({ fd })));
-    this.#follow(serving);
-    this.#office.keep();
-    this.#succession = this.#mayEnd(of.held, of.noted);
-    await this.#of.predecessor?.serving();
+    } else this.#listener = await this.#generations.listen(handed.map((fd) => ({ fd })));
+    this.#followModelLists(serving);
+    this.#controlPlane.startBackgroundTasks();
+    this.#handoff = this.#createHandoff(options.transferableStore, options.descriptors);
+    await this.#options.oldProcess?.serving();
     return undefined;
   }
 
-  #mayEnd(held: HeldStore, noted: Descriptors): Succession {
-    return new Succession({
-      options: this.#of,
+  #createHandoff(transferableStore: TransferableStore, descriptors: DescriptorRegistry): Handoff {
+    return new Handoff({
+      options: this.#options,
       services: this.#services,
-      stage: this.#stage,
-      changes: this.#changes!,
-      office: this.#office,
-      held,
-      noted,
-      sockets: this.#sockets,
-      door: () => this.#door!,
-      renew: (loaded, config) => replaced(this.#reloadable(), loaded, config),
+      generations: this.#generations,
+      changeBroadcast: this.#changeBroadcast!,
+      controlPlane: this.#controlPlane,
+      transferableStore,
+      descriptors,
+      ownedSocketPaths: this.#ownedSocketPaths,
+      listener: () => this.#listener!,
+      rebuildGeneration: (loaded, config) =>
+        replaceGeneration(this.#reloadTarget(), loaded, config),
     });
   }
 
-  upgrade = (): Promise<number> =>
-    this.#succession.upgrade(
-      () => this.#stopping === undefined,
-      () => (this.#stopping = this.#leave()),
+  hotRestart = (): Promise<number> =>
+    this.#handoff.hotRestart(
+      () => this.#stopPromise === undefined,
+      () => (this.#stopPromise = this.#closeForHandoff()),
     );
 
   /** What is under way here is served to its end; everything new is the successor's. */
-  async #leave(): Promise<void> {
-    this.#stage.drain(false);
-    this.#sayCut(await this.#door?.leave(this.#stage.current.config.drainMs));
-    await this.#stage.end();
+  async #closeForHandoff(): Promise<void> {
+    this.#generations.drain(false);
+    this.#logCutRequests(
+      await this.#listener?.closeForHandoff(this.#generations.current.config.shutdownTimeoutMs),
+    );
+    await this.#generations.whenDrained();
     await this.#scope[Symbol.asyncDispose]();
-    this.#succession.over();
-    this.#of.log.flush();
+    this.#handoff.reportExit();
+    this.#options.log.flush();
   }
 
-  #sayCut(cut = 0): void {
+  #logCutRequests(cut = 0): void {
     if (cut > 0)
-      this.#of.log.warn({ cut }, "the drain time is over; what was left has been cut off");
+      this.#options.log.warn({ cut }, "the drain time is over; what was left has been cut off");
   }
 
   /** Of other instances. What is told before there are services is read once there are. */
-  hear = (news: StoreNews): void =>
-    this.#changes ? this.#changes.hear(news) : void (this.#early = true);
+  onStoreEvent = (news: StoreEvent): void =>
+    this.#changeBroadcast
+      ? this.#changeBroadcast.onStoreEvent(news)
+      : void (this.#accountsChangedEarly = true);
 
-  peers: Peers["ask"] = async (id, question, near) =>
-    (await this.#workers?.peers(id, question)) ?? this.#services.elsewhere.ask(id, question, near);
+  askPeers: PluginPeers["ask"] = async (id, question, near) =>
+    (await this.#workerPool?.askPlugins(id, question)) ??
+    this.#services.peerGateways.askFirst(id, question, near);
 
-  readings = async (): Promise<Readings | undefined> => this.#readings?.read();
+  stats = async (): Promise<GatewayStats | undefined> => this.#statsCollector?.read();
 
-  readonly reload = latest(async (why: ReloadWhy) => {
+  readonly reload = coalesceRuns(async (why: ReloadTrigger) => {
     if (why !== "file")
-      this.#services.observing.told({ type: "reload_asked", at: wallClock(), why });
-    const [result, at] = [await reloaded(this.#reloadable(), why), wallClock()];
+      this.#services.observerSink.reportEvent({
+        type: "reload_asked",
+        at: wallClock(),
+        trigger: why,
+      });
+    const [result, at] = [await reloadConfig(this.#reloadTarget(), why), wallClock()];
     const now = { ...result, at, why };
-    tellReload(this.#services, this.#lastReload, now);
+    reportReload(this.#services, this.#lastReload, now);
     this.#lastReload = now;
     return result;
   });
 
-  alive = (withinMs: number): Promise<void> => ledgerAnswers(this.#services, withinMs);
+  assertLedgerAnswers = (withinMs: number): Promise<void> =>
+    assertLedgerAnswers(this.#services, withinMs);
 
-  async status(): Promise<Status> {
-    const own = statusOf(this, {
-      version: this.#of.version,
-      file: this.#of.file,
+  async status(): Promise<GatewayStatus> {
+    const own = createStatus(this, {
+      version: this.#options.version,
+      file: this.#options.configFile,
       startedAt: this.#startedAt,
       urls: this.urls,
       lastReload: this.#lastReload,
-      lastUpgrade: this.#succession?.last,
+      lastHotRestart: this.#handoff?.lastFailure,
       services: this.#services,
-      stage: this.#stage,
-      refresh: this.#refresh,
-      before: this.#of.predecessor?.reading(),
+      stage: this.#generations,
+      refresh: this.#listRefresher,
+      before: this.#options.oldProcess?.readStatus(),
     });
-    return together(await own, await this.#workers?.status());
+    return mergeStatus(await own, await this.#workerPool?.status());
   }
 
-  fleet = () => fleetOf(this.#services, factsOf(this.#of.version, this.url, this.#stage.current));
-  async explain(model: string, name?: string, client = {}): Promise<Explanation> {
-    const { built, config } = this.#stage.current;
-    const { resting, quarantined, speeds } = await this.status();
-    return explainIn(built, config, model, { name, client, resting, quarantined, speeds });
+  fleet = () =>
+    readFleet(
+      this.#services,
+      instanceInfoOf(this.#options.version, this.url, this.#generations.current),
+    );
+  async explain(model: string, name?: string, client = {}): Promise<RequestExplanation> {
+    const { built, config } = this.#generations.current;
+    const { cooldowns, quarantinedHooks, speeds } = await this.status();
+    return explainRequest(built, config, model, {
+      name,
+      client,
+      cooldowns,
+      quarantinedHooks,
+      speeds,
+    });
   }
 
   stop(): Promise<void> {
-    return (this.#stopping ??= this.#stop());
+    return (this.#stopPromise ??= this.#stop());
   }
 
   async #stop(): Promise<void> {
-    const asked = [this.#stage.announce(), await this.#workers?.announce()].includes(true);
-    if (!this.#of.attended)
-      await this.#duck.announce(this.#stage.current.config, asked, this.#of.log);
-    this.#stage.drain();
-    this.#sayCut(await this.#door?.close(this.#stage.current.config.drainMs));
+    const readyzWasAsked = [
+      this.#generations.announceShutdown(),
+      await this.#workerPool?.announceClose(),
+    ].includes(true);
+    if (!this.#options.isInteractive)
+      await this.#lameDuck.waitForBalancers(
+        this.#generations.current.config,
+        readyzWasAsked,
+        this.#options.log,
+      );
+    this.#generations.drain();
+    this.#logCutRequests(
+      await this.#listener?.close(this.#generations.current.config.shutdownTimeoutMs),
+    );
     // Until here it could be asked how far the end is.
-    await this.#office.closeAdmin();
-    await this.#stage.end();
+    await this.#controlPlane.closeAdmin();
+    await this.#generations.whenDrained();
     // What the gateway before still has open is settled here.
-    await this.#of.predecessor?.over(this.#stage.current.config.drainMs);
+    await this.#options.oldProcess?.whenExited(this.#generations.current.config.shutdownTimeoutMs);
     await this.#scope[Symbol.asyncDispose]();
-    await removeSockets(this.#sockets);
-    this.#of.log.flush();
+    await removeSockets(this.#ownedSocketPaths);
+    this.#options.log.flush();
   }
 
   async kill(): Promise<void> {
-    this.#duck.hurry();
-    await this.#door?.kill();
+    this.#lameDuck.cancel();
+    await this.#listener?.destroy();
     await this.stop();
   }
 
   async #build(loaded: LoadedConfig, config: GatewayConfig, probe = true) {
-    const kept = unkeepable(loaded, config, this.#services.store);
-    if (kept) return { problems: [kept] };
-    const number = this.#numbers + 1;
-    const serving = await this.#stage.build({ number, loaded, config, probe });
-    if (!("problems" in serving)) this.#numbers = number;
+    const retentionProblem = findRetentionProblem(loaded, config, this.#services.store);
+    if (retentionProblem) return { problems: [retentionProblem] };
+    const number = this.#lastGeneration + 1;
+    const serving = await this.#generations.build({
+      number,
+      loaded,
+      config,
+      probesProviders: probe,
+    });
+    if (!("problems" in serving)) this.#lastGeneration = number;
     return serving;
   }
 
-  #officeOf(): Office {
-    return new Office({
+  #createControlPlane(): ControlPlane {
+    return new ControlPlane({
       gateway: this,
-      options: this.#of,
+      options: this.#options,
       services: this.#services,
-      changes: this.#changes!,
-      workers: () => this.#workers,
-      refresh: this.#refresh,
-      stage: this.#stage,
+      changeBroadcast: this.#changeBroadcast!,
+      workerPool: () => this.#workerPool,
+      listRefresher: this.#listRefresher,
+      generations: this.#generations,
     });
   }
 
-  #reloadable = (): Reloadable => ({
-    options: this.#of,
+  #reloadTarget = (): ReloadTarget => ({
+    options: this.#options,
     log: this.#services.log,
-    stage: this.#stage,
+    generations: this.#generations,
     build: (loaded, config) => this.#build(loaded, config),
-    change: async (serving, { place }) => this.#workers?.change(this.#orderFor(serving), place),
-    follow: (serving) => this.#follow(serving),
+    changeWorkers: async (serving, { locate }) =>
+      this.#workerPool?.changeGeneration(this.#workerGenerationOf(serving), locate),
+    followModelLists: (serving) => this.#followModelLists(serving),
   });
 
-  #follow = ({ built, config }: LiveGeneration): void =>
-    this.#refresh.follow(linesOf(built, this.#services), config.refreshMs);
+  #followModelLists = ({ built, config }: LiveGeneration): void =>
+    this.#listRefresher.follow(listSourcesOf(built, this.#services), config.listRefreshMs);
 
-  async #spawn({ size, noted }: StartOf, serving: LiveGeneration): Promise<readonly Located[]> {
+  async #startWorkers(
+    { processCount, descriptors }: StartOptions,
+    serving: LiveGeneration,
+  ): Promise<readonly LocatedProblem[]> {
     const { WorkerPool } = await import("./workers/pool.ts");
     const pool = new WorkerPool(
       {
-        size,
-        program: this.#of.worker!,
+        size: processCount,
+        program: this.#options.workerProgram!,
         services: this.#services,
         listen: serving.config.listen,
-        handed: this.#of.handed?.clients ?? [],
-        shut: (place) => noted.shut(place),
-        drainMs: () => this.#stage.current.config.drainMs,
-        broken: this.#broken.resolve,
-        ended: (source) => this.#readings!.ended(source),
+        inheritedDescriptors: this.#options.inheritedSockets?.clients ?? [],
+        stopAccepting: (place) => descriptors.close(place),
+        shutdownTimeoutMs: () => this.#generations.current.config.shutdownTimeoutMs,
+        onFailed: this.#failed.resolve,
+        onWorkerExit: (source) => this.#statsCollector!.sourceEnded(source),
       },
-      this.#orderFor(serving),
+      this.#workerGenerationOf(serving),
     );
     const problems = await pool.open();
     if (problems.length > 0) return problems;
-    this.#door = this.#workers = pool;
-    this.#stage.opened();
+    this.#listener = this.#workerPool = pool;
+    this.#generations.markOpen();
     return problems;
   }
 
-  #orderFor = ({ built, loaded }: LiveGeneration) =>
-    orderOf(this.#of, built.gen.number, loaded.texts);
+  #workerGenerationOf = ({ built, loaded }: LiveGeneration) =>
+    toWorkerGeneration(this.#options, built.gen.number, loaded.texts);
 }

@@ -1,75 +1,84 @@
 // How a gateway is, as its own process knows it.
-import { outageOf } from "../lib/outage.ts";
-import { HOOKS } from "../plugin/middleware.ts";
-import { PASSABLE } from "../walk/hook-failures.ts";
-import type { Refresh } from "../catalogue/refresh.ts";
+import { getOutage } from "../lib/outage.ts";
+import { HOOK_COMBINATIONS } from "../plugin/middleware.ts";
+import { SKIPPABLE_HOOKS } from "../walk/hook-failures.ts";
+import type { ListRefresher } from "../catalogue/refresh.ts";
 import type { GenerationSlot } from "./generation/slot.ts";
 import type { Services } from "./services/services.ts";
-import { instancesOf } from "./services/instances.ts";
+import { readInstances } from "./services/instances.ts";
 import type { BuiltGeneration } from "./generation/build.ts";
-import type { FrontendStatus, Gateway, Status, UnreachablePlugin } from "./types.ts";
+import type { FrontendStatus, Gateway, GatewayStatus, UnreachablePlugin } from "./types.ts";
 
-export async function statusOf(
+export async function createStatus(
   { url, adminUrl, stateDir }: Pick<Gateway, "url" | "adminUrl" | "stateDir">,
-  of: Pick<Status, "version" | "file" | "startedAt" | "urls" | "lastReload" | "lastUpgrade"> & {
+  of: Pick<
+    GatewayStatus,
+    "version" | "file" | "startedAt" | "urls" | "lastReload" | "lastHotRestart"
+  > & {
     readonly services: Services;
     readonly stage: GenerationSlot;
-    readonly refresh: Refresh;
+    readonly refresh: ListRefresher;
     /** The gateway before, while it has something under way. */
-    readonly before: Promise<Status["before"]> | undefined;
+    readonly before: Promise<GatewayStatus["oldProcess"]> | undefined;
   },
-): Promise<Status> {
+): Promise<GatewayStatus> {
   const { services, stage, refresh, before, ...more } = of;
-  const { built, config, at } = stage.current;
+  const { built, config, loadedAt } = stage.current;
   return {
     ...more,
     pid: process.pid,
     url,
-    admin: adminUrl,
+    adminUrl: adminUrl,
     stateDir,
     // Its door may be open a moment before it is known where.
     state: more.urls.length === 0 && stage.state !== "draining" ? "starting" : stage.state,
-    trouble: services.health.trouble,
+    ledgerOutage: services.ledgerAvailability.outage,
     generation: built.gen.number,
-    frontends: frontendsOf(built),
+    frontends: frontendStatusesOf(built),
     configHash: config.hash,
-    loadedAt: at,
+    loadedAt: loadedAt,
     generations: stage.generations(),
-    leftOut: [...config.unmounted].map(([provider, why]) => ({ provider, why })),
-    lists: refresh.status(),
-    resting: services.rests.list(),
-    quarantined: services.conducts.list(),
-    unreachable: unreachableIn(built),
-    speeds: services.rests.speeds(),
-    files: services.files.counts(),
-    instances: await instancesOf(services.store),
-    before: await before,
+    unmountedProviders: [...config.unmountedProviders].map(([provider, why]) => ({
+      provider,
+      reason: why,
+    })),
+    modelLists: refresh.status(),
+    cooldowns: services.targetHealth.describeCooldowns(),
+    quarantinedHooks: services.hookBreakers.list(),
+    unreachablePlugins: listUnreachablePlugins(built),
+    speeds: services.targetHealth.latencies(),
+    files: services.fileStore.counts(),
+    instances: await readInstances(services.store),
+    oldProcess: await before,
   };
 }
 
 /** Middleware of a generation that this process cannot reach. */
-export const unreachableIn = ({
+export const listUnreachablePlugins = ({
   middleware,
 }: Pick<BuiltGeneration, "middleware">): UnreachablePlugin[] =>
-  middleware.flatMap(({ id, hooks, tolerance }) => {
-    const outage = outageOf(hooks);
+  middleware.flatMap(({ id, hooks, failurePolicy }) => {
+    const outage = getOutage(hooks);
     if (!outage) return [];
-    const refuses = (Object.keys(HOOKS) as (keyof typeof HOOKS)[]).some(
+    const refuses = (Object.keys(HOOK_COMBINATIONS) as (keyof typeof HOOK_COMBINATIONS)[]).some(
       (hook) =>
         // A failure of `settle` is only logged.
-        hooks[hook] && hook !== "settle" && !(tolerance.onError === "pass" && mayPass(hook)),
+        hooks[hook] &&
+        hook !== "settle" &&
+        !(failurePolicy.onError === "pass" && isSkippableHook(hook)),
     );
     return [{ plugin: id, ...outage, requests: refuses ? "refused" : "passed" }];
   });
 
-const mayPass = (hook: string): boolean => (PASSABLE as readonly string[]).includes(hook);
+const isSkippableHook = (hook: string): boolean =>
+  (SKIPPABLE_HOOKS as readonly string[]).includes(hook);
 
-const frontendsOf = ({ frontends }: Pick<BuiltGeneration, "frontends">): FrontendStatus[] =>
+const frontendStatusesOf = ({ frontends }: Pick<BuiltGeneration, "frontends">): FrontendStatus[] =>
   frontends
     .filter(({ server }) => server)
     .map(({ name, routes }) => ({
       name,
       paths: routes.flatMap((route) =>
-        "op" in route && route.op === "generate" ? [route.path].flat() : [],
+        "actionType" in route && route.actionType === "generate" ? [route.path].flat() : [],
       ),
     }));

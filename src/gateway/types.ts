@@ -2,16 +2,16 @@
 // it also travels over the control socket.
 import type { ListStatus } from "../catalogue/refresh.ts";
 import type { PluginOutage } from "../lib/outage.ts";
-import type { Located } from "../config/types.ts";
+import type { LocatedProblem } from "../config/types.ts";
 import type { QuarantinedHook } from "../plugin/notice.ts";
 import type { InstanceState } from "../plugin/instance.ts";
-import type { HealthName, RestingReading } from "../plugin/readings.ts";
-import type { PickName } from "../model/pick.ts";
-import type { SupposedClient } from "../walk/candidates/explain.ts";
-import type { SpeedStatus } from "../walk/candidates/resting.ts";
+import type { HealthState, CooldownState } from "../plugin/readings.ts";
+import type { RoutingStrategy } from "../model/pick.ts";
+import type { HypotheticalClient } from "../walk/candidates/explain.ts";
+import type { LatencyStatus } from "../walk/candidates/resting.ts";
 import type { FileCounts } from "./services/files.ts";
 import type { Fleet } from "./services/fleet.ts";
-import type { LedgerTrouble } from "./services/health.ts";
+import type { LedgerOutage } from "./services/health.ts";
 
 export interface Gateway {
   /** Where clients reach it, with the port it really has: "http://127.0.0.1:8787". */
@@ -22,60 +22,64 @@ export interface Gateway {
   readonly stateDir: string;
   /** The key that a first start made, whole and for the only time. The caller shows it or files it. */
   readonly firstKey: string | undefined;
-  reload(why: ReloadWhy): Promise<Reloaded>;
+  reload(why: ReloadTrigger): Promise<ReloadResult>;
   /** Stops accepting, lets what is in flight finish within `drain`, ends everything else. */
   stop(): Promise<void>;
   /**
    * Another process takes over, with what is installed now; its number. From then on `stop` resolves when nothing is left of this one.
    * Rejects, and nothing has changed, when that cannot be.
    */
-  upgrade(): Promise<number>;
+  hotRestart(): Promise<number>;
   /** Ends what is in flight too. */
   kill(): Promise<void>;
   /** How long a stop may take, whatever hangs: what is in flight has its drain time, the rest a little more. */
-  readonly endMs: number;
+  readonly maxShutdownMs: number;
   /** Requests in flight. */
-  readonly busy: number;
+  readonly inFlight: number;
   /** Resolves, with the reason, when it cannot go on: with several workers, when none stays up. */
-  readonly broken: Promise<Error>;
+  readonly failed: Promise<Error>;
   /** Resolves when its ledger has answered; rejects where that does not take rows, or is silent for so long. */
-  alive(withinMs: number): Promise<void>;
-  status(): Promise<Status>;
+  assertLedgerAnswers(withinMs: number): Promise<void>;
+  status(): Promise<GatewayStatus>;
   /** The gateways that share its store. */
   fleet(): Promise<Fleet>;
-  explain(model: string, frontend?: string, client?: SupposedClient): Promise<Explanation>;
+  explain(
+    model: string,
+    frontend?: string,
+    client?: HypotheticalClient,
+  ): Promise<RequestExplanation>;
 }
 
 /** What has asked for it. */
-export type ReloadWhy = "file" | "signal" | "command";
+export type ReloadTrigger = "file" | "signal" | "command";
 
-export interface Reloaded {
+export interface ReloadResult {
   /** False: nothing changed, the generation before goes on. */
   readonly ok: boolean;
   /** The one that answers now. */
   readonly generation: number;
   /** The file says what it said before. */
-  readonly unchanged?: boolean;
-  readonly problems: readonly Located[];
+  readonly isUnchanged?: boolean;
+  readonly problems: readonly LocatedProblem[];
   /** Static keys that differ: they need a restart. */
-  readonly refused?: readonly string[];
+  readonly restartKeys?: readonly string[];
 }
 
-export interface Status {
+export interface GatewayStatus {
   readonly version: string;
   readonly pid: number;
   readonly url: string;
   /** All of them, where there are several; that one first. */
   readonly urls: readonly string[];
   /** The admin listener's. */
-  readonly admin: string | undefined;
+  readonly adminUrl: string | undefined;
   /** Undefined: the embedded default. */
   readonly file: string | undefined;
   readonly stateDir: string;
   /** What `/readyz` says. `starting`: commands are answered, and no port of clients is open yet. */
-  readonly state: HealthName;
+  readonly state: HealthState;
   /** Why the ledger accepts no rows, and since when; absent: it accepts them. */
-  readonly trouble?: LedgerTrouble | undefined;
+  readonly ledgerOutage?: LedgerOutage | undefined;
   /** Unix milliseconds, as every time here. */
   readonly startedAt: number;
   readonly generation: number;
@@ -83,25 +87,27 @@ export interface Status {
   readonly frontends: readonly FrontendStatus[];
   readonly configHash: string;
   readonly loadedAt: number;
-  readonly lastReload: (Reloaded & { readonly at: number; readonly why: ReloadWhy }) | undefined;
+  readonly lastReload:
+    | (ReloadResult & { readonly at: number; readonly why: ReloadTrigger })
+    | undefined;
   /** The last time that another process should have taken over, and did not. */
-  readonly lastUpgrade?:
+  readonly lastHotRestart?:
     | { readonly ok: false; readonly at: number; readonly why: string }
     | undefined;
   /** The gateway before, whose place this one has taken, while it has something under way. */
-  readonly before?: { readonly pid: number; readonly inFlight: number } | undefined;
+  readonly oldProcess?: { readonly pid: number; readonly inFlight: number } | undefined;
   /** Declared providers that `when:` leaves out, each with the reason: "OPENAI_API_KEY is not set". */
-  readonly leftOut: readonly { readonly provider: string; readonly why: string }[];
+  readonly unmountedProviders: readonly { readonly provider: string; readonly reason: string }[];
   /** Live model lists, line by line. */
-  readonly lists: readonly ListStatus[];
+  readonly modelLists: readonly ListStatus[];
   /** What rests after a failure, and until when. */
-  readonly resting: readonly RestingStatus[];
+  readonly cooldowns: readonly CooldownStatus[];
   /** Hooks of plugins that have failed again and again, and are not asked for a while. */
-  readonly quarantined: readonly QuarantinedHook[];
+  readonly quarantinedHooks: readonly QuarantinedHook[];
   /** Middleware in other processes that cannot be reached by a process that serves requests. */
-  readonly unreachable: readonly UnreachablePlugin[];
+  readonly unreachablePlugins: readonly UnreachablePlugin[];
   /** How fast the targets of names with `pick: fastest` are. */
-  readonly speeds: readonly SpeedStatus[];
+  readonly speeds: readonly LatencyStatus[];
   /** Images that are kept for clients that asked for an address. */
   readonly files: FileCounts;
   /** The current one first. A retired one is here until its last request is over. */
@@ -113,8 +119,8 @@ export interface Status {
 }
 
 /** "openai default gpt-6": a provider's credential, for one model or for all. */
-export interface RestingStatus extends Omit<RestingReading, "provider" | "credential" | "model"> {
-  readonly what: string;
+export interface CooldownStatus extends Omit<CooldownState, "provider" | "credential" | "model"> {
+  readonly target: string;
 }
 
 /** A middleware in another process that has ended, restarts, or does not answer. */
@@ -132,28 +138,30 @@ export interface FrontendStatus {
 }
 
 /** One process of several. */
-export interface WorkerStatus extends Pick<Status, "pid" | "startedAt" | "generations"> {
-  readonly resting: Status["resting"];
-  readonly quarantined: Status["quarantined"];
-  readonly unreachable: Status["unreachable"];
-  readonly speeds: Status["speeds"];
+export interface WorkerStatus extends Pick<GatewayStatus, "pid" | "startedAt" | "generations"> {
+  readonly cooldowns: GatewayStatus["cooldowns"];
+  readonly quarantinedHooks: GatewayStatus["quarantinedHooks"];
+  readonly unreachablePlugins: GatewayStatus["unreachablePlugins"];
+  readonly speeds: GatewayStatus["speeds"];
   readonly files: FileCounts;
 }
 
 /** What a request for a model would meet, without sending it. */
-export interface Explanation {
+export interface RequestExplanation {
   readonly model: string;
   readonly frontend: string;
   /** What their order goes by; what rests and what a hook says come after it. */
-  readonly pick: PickName;
+  readonly pick: RoutingStrategy;
   /** In the order in which they would be tried; excluded ones last. */
   readonly candidates: readonly ExplainedCandidate[];
   /** Hook → the plugins that have it here, in the order they run. */
   readonly hooks: { readonly [hook: string]: readonly string[] };
   /** Of those, what is not asked now because it has failed again and again. */
-  readonly quarantined?: readonly QuarantinedHook[] | undefined;
+  readonly quarantinedHooks?: readonly QuarantinedHook[] | undefined;
   /** When another call is made beside one that has no content, by class of call. */
-  readonly hedge?: readonly { readonly class: string; readonly afterMs: number }[] | undefined;
+  readonly hedgeDelays?:
+    | readonly { readonly class: string; readonly afterMs: number }[]
+    | undefined;
   readonly timeouts: {
     readonly connectMs: number;
     readonly firstByteMs: number;
@@ -166,23 +174,23 @@ export interface Explanation {
 
 export interface ExplainedCandidate {
   /** What is known against it now, in all processes; absent: nothing. */
-  readonly resting?: Omit<RestingStatus, "what"> | undefined;
+  readonly cooldown?: Omit<CooldownStatus, "target"> | undefined;
   /**
    * When it is called. `first`, `next`: in this order. `last`: it is in cooldown, so it is called after the others. `not_called`: its
    * provider refuses all requests until the cooldown ends. Absent: it is left out.
    */
-  readonly turn?: "first" | "next" | "last" | "not_called" | undefined;
+  readonly callOrder?: "first" | "next" | "last" | "not_called" | undefined;
   /** Whether a cooldown moves it behind the others. If every candidate is in cooldown, the first one is called all the same. */
-  readonly cooling?: boolean | undefined;
+  readonly isCoolingDown?: boolean | undefined;
   readonly id: string;
   readonly credential: string;
   /** The endpoint's protocol; null: native. */
   readonly protocol: string | null;
-  readonly lane: "verbatim" | "translated";
+  readonly mode: "verbatim" | "translated";
   /** Why it stands where it does, where `pick` has a reason: "25 % of the calls". */
-  readonly place?: string | undefined;
+  readonly orderReason?: string | undefined;
   /** Why not verbatim: "middleware.guard (rewrite)", "no messages endpoint". */
-  readonly closedBy?: string | undefined;
+  readonly translationReason?: string | undefined;
   readonly excluded?:
     | { readonly by: string; readonly code: string; readonly message: string }
     | undefined;

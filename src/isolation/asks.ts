@@ -2,28 +2,31 @@
 // ended here.
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import type { AskedAnswer } from "../plugin/asked.ts";
+import type { SubrequestResult } from "../plugin/asked.ts";
 import type { Context } from "../plugin/context.ts";
-import type { Arrival } from "../plugin/exchange.ts";
-import type { ToldRequests } from "./told-requests.ts";
+import type { RequestHead } from "../plugin/exchange.ts";
+import type { KnownRequests } from "./told-requests.ts";
 
 const isMapping = (it: unknown): it is Readonly<Record<string, unknown>> =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 
-export class OutsideAsks {
-  readonly #ask: Context["ask"];
+export class PluginSubrequests {
+  readonly #send: Context["sendSubrequest"];
   readonly #open = new Map<number, AbortController>();
-  readonly #told: ToldRequests<{ readonly x: Arrival }>;
+  readonly #requests: KnownRequests<{ readonly exchange: RequestHead }>;
 
-  constructor(ask: Context["ask"], told: ToldRequests<{ readonly x: Arrival }>) {
-    this.#ask = ask;
-    this.#told = told;
+  constructor(
+    ask: Context["sendSubrequest"],
+    requests: KnownRequests<{ readonly exchange: RequestHead }>,
+  ) {
+    this.#send = ask;
+    this.#requests = requests;
   }
 
   /** `x` in what it said is the request's id, `n` its own number of this question, by which it may give it up. */
-  async ask(said: unknown): Promise<AskedAnswer> {
-    const { x, n, path, body } = isMapping(said) ? said : {};
-    const as = this.#told.get(String(x))?.x;
+  async send(raw: unknown): Promise<SubrequestResult> {
+    const { x, n, path, body } = isMapping(raw) ? raw : {};
+    const as = this.#requests.get(String(x))?.exchange;
     if (!as || typeof path !== "string" || !isMapping(body))
       return fail(
         "invalid",
@@ -32,19 +35,22 @@ export class OutsideAsks {
     const aborter = new AbortController();
     if (typeof n === "number") this.#open.set(n, aborter);
     try {
-      return await this.#ask({ path, body: body as JsonObject }, { as, signal: aborter.signal });
+      return await this.#send(
+        { path, body: body as JsonObject },
+        { parentRequest: as, signal: aborter.signal },
+      );
     } finally {
       if (this.#open.get(n as number) === aborter) this.#open.delete(n as number);
     }
   }
 
-  enough(said: unknown): void {
-    const n = isMapping(said) ? said["n"] : undefined;
+  cancel(raw: unknown): void {
+    const n = isMapping(raw) ? raw["n"] : undefined;
     this.#open.get(n as number)?.abort();
   }
 
   /** The plugin is gone. */
-  lost(): void {
+  cancelAll(): void {
     for (const aborter of this.#open.values()) aborter.abort();
     this.#open.clear();
   }

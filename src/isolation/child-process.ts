@@ -5,23 +5,23 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Duplex, Readable } from "node:stream";
-import { packageRoot } from "../config/default.ts";
+import { findPackageRoot } from "../config/default.ts";
 import { NO_DEBUGGER } from "../lib/debugger.ts";
-import { childrenOf, ownPids } from "./own-pids.ts";
+import { childrenFileOf, pidNamespacePrefix } from "./own-pids.ts";
 
 /** Of the child: a plugin that leaks ends itself, not the machine. */
 const HEAP_MIB = 256;
 const RSS_BYTES = 512 * 1024 * 1024;
-const LOOK_MS = 500;
+const RSS_POLL_MS = 500;
 
 export interface ChildOptions {
   /** Files and folders that it may read. */
-  readonly reads: readonly string[];
+  readonly readPaths: readonly string[];
   /** The folder that it may write. */
-  readonly folder?: string;
+  readonly writableDir?: string;
   readonly env: Readonly<Record<string, string>>;
   /** A line that it wrote. */
-  readonly said: (line: string) => void;
+  readonly onOutput: (line: string) => void;
 }
 
 export interface Child {
@@ -30,21 +30,21 @@ export interface Child {
   /** At once, whatever it does. */
   kill(): void;
   /** How it ended. */
-  readonly over: Promise<string>;
+  readonly exited: Promise<string>;
 }
 
-const SOURCE = import.meta.filename.endsWith(".ts");
+const IS_SOURCE = import.meta.filename.endsWith(".ts");
 
 /** From Node 25 on a process may be denied the network. */
-export const DENIES_NETWORK = Number(process.versions.node.split(".")[0]) >= 25;
+export const CAN_DENY_NETWORK = Number(process.versions.node.split(".")[0]) >= 25;
 
 /** What it runs is ours until it imports the plugin. */
-const program = (): string =>
-  join(packageRoot(), SOURCE ? "src/cli/outside.ts" : "dist/src/cli/outside.js");
+const childProgram = (): string =>
+  join(findPackageRoot(), IS_SOURCE ? "src/cli/outside.ts" : "dist/src/cli/outside.js");
 
 /** The gateway's own code, and what stands beside it in node_modules. */
-function ownCode(): string[] {
-  const root = realpathSync(packageRoot());
+function gatewayCodePaths(): string[] {
+  const root = realpathSync(findPackageRoot());
   const own = ["package.json", "src", "dist", "plugins", "schemas", "node_modules"].map((each) =>
     join(root, each),
   );
@@ -52,39 +52,43 @@ function ownCode(): string[] {
   return [...own, ...beside].filter((each) => existsSync(each));
 }
 
-export async function startChild(of: ChildOptions): Promise<Child> {
-  const reads = [...ownCode(), ...of.reads, ...(of.folder === undefined ? [] : [of.folder])];
+export async function startChild(options: ChildOptions): Promise<Child> {
+  const reads = [
+    ...gatewayCodePaths(),
+    ...options.readPaths,
+    ...(options.writableDir === undefined ? [] : [options.writableDir]),
+  ];
   const args = [
     NO_DEBUGGER,
     "--permission",
     ...reads.map((path) => `--allow-fs-read=${path}`),
-    ...(of.folder === undefined ? [] : [`--allow-fs-write=${of.folder}`]),
+    ...(options.writableDir === undefined ? [] : [`--allow-fs-write=${options.writableDir}`]),
     `--max-old-space-size=${HEAP_MIB}`,
     "--disable-warning=SecurityWarning",
-    ...(SOURCE ? ["--conditions=tollgate-source"] : []),
-    program(),
+    ...(IS_SOURCE ? ["--conditions=tollgate-source"] : []),
+    childProgram(),
   ];
-  const [command, ...words] = [...(await ownPids()), process.execPath, ...args];
+  const [command, ...words] = [...(await pidNamespacePrefix()), process.execPath, ...args];
   const child = spawn(command!, words, {
-    env: { ...of.env },
-    cwd: of.folder ?? "/",
+    env: { ...options.env },
+    cwd: options.writableDir ?? "/",
     // Signals of a terminal are for the gateway: it ends its children itself.
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
-  for (const out of [child.stdout, child.stderr]) lines(out!, of.said);
-  const over = new Promise<string>((resolve) => {
+  for (const out of [child.stdout, child.stderr]) forwardLines(out!, options.onOutput);
+  const exited = new Promise<string>((resolve) => {
     child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
     child.once("error", (error) => resolve(error.message));
   });
   const stream = child.stdio[3] as Duplex;
   const kill = () => void child.kill("SIGKILL");
-  const keeper = child.pid === undefined ? undefined : keep(child.pid);
+  const keeper = child.pid === undefined ? undefined : startReaper(child.pid);
   const watching = setInterval(() => {
-    if (memoryOf(child.pid) > RSS_BYTES) kill();
-  }, LOOK_MS);
+    if (rssOf(child.pid) > RSS_BYTES) kill();
+  }, RSS_POLL_MS);
   watching.unref();
-  void over.then(() => {
+  void exited.then(() => {
     clearInterval(watching);
     keeper?.kill("SIGKILL");
     stream.destroy();
@@ -92,14 +96,14 @@ export async function startChild(of: ChildOptions): Promise<Child> {
   // What it ends with keeps no gateway alive.
   child.unref();
   (stream as Duplex & { unref?(): void }).unref?.();
-  return { stream, pid: child.pid ?? 0, kill, over };
+  return { stream, pid: child.pid ?? 0, kill, exited };
 }
 
 /**
  * Whatever ends this process, SIGKILL too, closes the pipe; then the child is killed, also one that loops and hears of nothing. Where
  * there is no shell, the child itself ends when its connection does.
  */
-function keep(pid: number): ChildProcess {
+function startReaper(pid: number): ChildProcess {
   const keeper = spawn("/bin/sh", ["-c", 'read -r _; kill -9 "$1"', "sh", String(pid)], {
     env: {},
     cwd: "/",
@@ -114,15 +118,15 @@ function keep(pid: number): ChildProcess {
 }
 
 /** Of a process, in bytes, where the system says so in a file; 0 elsewhere. */
-function memoryOf(pid: number | undefined): number {
+function rssOf(pid: number | undefined): number {
   if (pid === undefined) return 0;
   // In a namespace the process itself is unshare's child.
-  const [child = pid] = said(childrenOf(pid)).split(" ").filter(Boolean).map(Number);
-  const [, resident = 0] = said(`/proc/${child}/statm`).split(" ");
+  const [child = pid] = readText(childrenFileOf(pid)).split(" ").filter(Boolean).map(Number);
+  const [, resident = 0] = readText(`/proc/${child}/statm`).split(" ");
   return Number(resident) * 4096;
 }
 
-function said(file: string): string {
+function readText(file: string): string {
   try {
     return readFileSync(file, "latin1");
   } catch {
@@ -130,25 +134,25 @@ function said(file: string): string {
   }
 }
 
-const MOST_LINES = 50;
-const MOST_LINE = 1_000;
+const MAX_LINES_PER_SECOND = 50;
+const MAX_LINE_CHARS = 1_000;
 
 /** At most so many a second, each cut. */
-function lines(from: Readable, said: (line: string) => void): void {
+function forwardLines(from: Readable, onLine: (line: string) => void): void {
   let rest = "";
   let since = 0;
   let count = 0;
   from.on("error", () => {});
   from.on("data", (chunk: Buffer) => {
     const all = (rest + chunk.toString("utf8")).split("\n");
-    rest = all.pop()!.slice(-MOST_LINE);
+    rest = all.pop()!.slice(-MAX_LINE_CHARS);
     const now = performance.now();
     if (now - since > 1_000) {
       since = now;
       count = 0;
     }
     for (const line of all)
-      if (line !== "" && ++count <= MOST_LINES) said(line.slice(0, MOST_LINE));
+      if (line !== "" && ++count <= MAX_LINES_PER_SECOND) onLine(line.slice(0, MAX_LINE_CHARS));
   });
   (from as Readable & { unref?(): void }).unref?.();
 }

@@ -1,95 +1,114 @@
 // A plugin outside, as the rest of the gateway knows any: a definition whose `setup` begins it, and hooks that ask it. No line of its
 // code runs here; what it says of itself is judged as every definition is.
 import { resolve } from "node:path";
-import { reportsOutage } from "../lib/outage.ts";
+import { registerOutage } from "../lib/outage.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Context } from "../plugin/context.ts";
 import type { Commands, PluginCommand } from "../plugin/plugin.ts";
-import { OutsideAsks } from "./asks.ts";
+import { PluginSubrequests } from "./asks.ts";
 import { startChild } from "./child-process.ts";
-import { atSocket, KeptOutside, type WayOutside } from "./guard.ts";
-import { type Outside, outsideHooks, type ToldRequest } from "./hooks.ts";
-import { OutsideLink, PluginFailure, type LentAnswers } from "./link.ts";
-import { Stages } from "./stages.ts";
-import { ToldRequests } from "./told-requests.ts";
-import { type LockedModules, OUTSIDE_HOOKS, type OutsideHook } from "./what-crosses.ts";
+import { socketConnector, PluginSupervisor, type PluginConnector } from "./guard.ts";
+import { type IsolatedPlugin, createIsolatedHooks, type SentRequest } from "./hooks.ts";
+import { PluginConnection, PluginFailure, type HostHandlers } from "./link.ts";
+import { EventStreams } from "./stages.ts";
+import { KnownRequests } from "./told-requests.ts";
+import { type LockedModules, ISOLATABLE_HOOKS, type IsolatableHook } from "./what-crosses.ts";
 
 /** Where a plugin is: code that a child imports, or a socket that another program answers. */
-export type Place =
+export type PluginLocation =
   | {
       readonly entry: string;
-      readonly reads: readonly string[];
-      readonly folder: string;
+      readonly readPaths: readonly string[];
+      readonly configDir: string;
       /** The only files that it may load, with their hashes. Absent: the package is not locked. */
       readonly locked?: LockedModules | undefined;
     }
   | { readonly socket: string };
 
-type Said = Readonly<Record<string, unknown>>;
+type Untrusted = Readonly<Record<string, unknown>>;
 
-const isMapping = (it: unknown): it is Said =>
+const isMapping = (it: unknown): it is Untrusted =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 
 /** A process is started, and imports what it runs. */
-const DESCRIBE_MS = 29_000;
-const COPIED = ["api", "since", "name", "summary", "stability", "unchecked", "sends", "options"];
+const DESCRIBE_TIMEOUT_MS = 29_000;
+const COPIED_MEMBERS = [
+  "api",
+  "since",
+  "name",
+  "summary",
+  "stability",
+  "unchecked",
+  "sends",
+  "options",
+];
 
 /** Asks what it is. Rejects where it does not say. */
-export async function describe(place: Place): Promise<unknown> {
+export async function describePlugin(place: PluginLocation): Promise<unknown> {
   const lines: string[] = [];
-  const reached = await reachOf(place, {
+  const reached = await connectorOf(place, {
     env: {},
     said: (line) => lines.length < 5 && lines.push(line),
   })();
   let why = "";
-  const link = new OutsideLink({
+  const link = new PluginConnection({
     stream: reached.stream,
-    answers: {},
-    heard: () => {},
-    over: (how) => (why = how),
+    handlers: {},
+    onNotify: () => {},
+    onClose: (how) => (why = how),
   });
-  const late = setTimeout(() => link.end("it did not say in time what it is"), DESCRIBE_MS);
+  const timer = setTimeout(
+    () => link.close("it did not say in time what it is"),
+    DESCRIBE_TIMEOUT_MS,
+  );
   try {
-    const said = await link.ask(
+    const description = await link.call(
       "describe",
       "entry" in place ? { entry: place.entry, locked: place.locked } : {},
     );
-    return definitionOf(place, said);
+    return toDefinition(place, description);
   } catch (problem) {
     const more = lines.find((line) => /\w*Error/.test(line));
     throw why === "" || more === undefined ? problem : new PluginFailure(more);
   } finally {
-    clearTimeout(late);
-    link.end("it was asked");
+    clearTimeout(timer);
+    link.close("it was asked");
     reached.kill();
   }
 }
 
-function reachOf(
-  place: Place,
+function connectorOf(
+  place: PluginLocation,
   of: {
     env: Readonly<Record<string, string>>;
     folder?: string;
     files?: readonly string[];
     said(line: string): void;
   },
-): WayOutside {
-  if ("socket" in place) return atSocket(place.socket);
+): PluginConnector {
+  if ("socket" in place) return socketConnector(place.socket);
   const { env, folder, said } = of;
-  const reads = [...place.reads, ...(of.files ?? [])];
-  return () => startChild({ reads, env, said, ...(folder !== undefined && { folder }) });
+  const reads = [...place.readPaths, ...(of.files ?? [])];
+  return () =>
+    startChild({
+      readPaths: reads,
+      env,
+      onOutput: said,
+      ...(folder !== undefined && { writableDir: folder }),
+    });
 }
 
 /** As a module's default export would be. */
-function definitionOf(place: Place, said: unknown): object {
-  if (!isMapping(said)) throw new PluginFailure("It does not say what it is.");
+function toDefinition(place: PluginLocation, raw: unknown): object {
+  if (!isMapping(raw)) throw new PluginFailure("It does not say what it is.");
   const definition: Record<string, unknown> = {
-    "~tollgate": said["kind"] ?? "middleware",
+    "~tollgate": raw["kind"] ?? "middleware",
     "~outside": true,
   };
-  for (const member of COPIED) if (said[member] !== undefined) definition[member] = said[member];
-  const needs = said["needs"];
+  for (const member of COPIED_MEMBERS)
+    if (raw[member] !== undefined) definition[member] = raw[member];
+  const needs = raw["needs"];
   if (needs !== undefined) definition["needs"] = needs;
   for (const [need, value] of Object.entries(isMapping(needs) ? needs : {}))
     if (value === "function")
@@ -98,19 +117,23 @@ function definitionOf(place: Place, said: unknown): object {
       );
   return {
     ...definition,
-    setup: (options: Said, ctx: Context) => begin(place, needs as Said | undefined, options, ctx),
+    setup: (options: Untrusted, ctx: Context) =>
+      setUpPlugin(place, needs as Untrusted | undefined, options, ctx),
   };
 }
 
-async function begin(
-  place: Place,
-  needs: Said | undefined,
-  options: Said,
+async function setUpPlugin(
+  place: PluginLocation,
+  needs: Untrusted | undefined,
+  options: Untrusted,
   ctx: Context,
 ): Promise<object> {
-  const stages = new Stages();
-  const told = new ToldRequests<ToldRequest>();
-  const asks = new OutsideAsks((request, of) => ctx.ask(request, of), told);
+  const stages = new EventStreams();
+  const requests = new KnownRequests<SentRequest>();
+  const subrequests = new PluginSubrequests(
+    (request, of) => ctx.sendSubrequest(request, of),
+    requests,
+  );
   const env: Record<string, string> = {};
   for (const name of (needs?.["env"] as readonly string[] | undefined) ?? []) {
     const value = ctx.env(name);
@@ -128,70 +151,79 @@ async function begin(
       env: Object.keys(env),
     }),
   };
-  const guard = new KeptOutside({
-    reach: reachOf(place, {
+  const supervisor = new PluginSupervisor({
+    connect: connectorOf(place, {
       env,
-      files: "entry" in place ? files.map((file) => resolve(place.folder, file)) : [],
+      files: "entry" in place ? files.map((file) => resolve(place.configDir, file)) : [],
       ...(stateDir !== undefined && { folder: stateDir }),
       said: (line) => ctx.log.info({ line }, "a plugin outside wrote a line"),
     }),
-    answers: lent(ctx, asks),
-    heard(name, given) {
-      if (name === "enough") asks.enough(given);
-      else if (name === "over") told.take(String(isMapping(given) ? given["x"] : undefined));
-      else heard(name, given, stages, ctx);
+    handlers: contextHandlers(ctx, subrequests),
+    onNotify(name, given) {
+      if (name === "enough") subrequests.cancel(given);
+      else if (name === "over") requests.remove(String(isMapping(given) ? given["x"] : undefined));
+      else onNotification(name, given, stages, ctx);
     },
-    setup: (link) => link.ask("setup", setup),
-    lost: (why, pauseMs) => {
-      stages.lost();
-      asks.lost();
+    setup: (link) => link.call("setup", setup),
+    onExit: (why, pauseMs) => {
+      stages.failAll();
+      subrequests.cancelAll();
       // The next one may have been told of requests already.
-      for (const { x, link } of told.values()) if (link.over) told.take(x.id);
+      for (const { exchange, connection } of requests.values())
+        if (connection.isClosed) requests.remove(exchange.id);
       ctx.log.warn({ why, again_ms: pauseMs }, "a plugin outside has ended, and is begun again");
     },
   });
-  ctx.onDispose(() => guard.end());
+  ctx.onDispose(() => supervisor.close());
   ctx.signal.addEventListener("abort", () => {
-    const link = guard.link();
-    if (!("then" in link)) link.tell("leave", undefined);
+    const link = supervisor.connection();
+    if (!("then" in link)) link.notify("leave", undefined);
     else link.catch(() => {});
   });
   try {
-    const said = await guard.first();
-    return made(said, guard, { stages, told, echoes: "entry" in place });
+    const description = await supervisor.start();
+    return toHooks(description, supervisor, {
+      streams: stages,
+      requests,
+      confirmsRequestEnd: "entry" in place,
+    });
   } catch (problem) {
-    await guard.end();
+    await supervisor.close();
     throw problem;
   }
 }
 
-function made(said: unknown, guard: KeptOutside, more: Omit<Outside, "link">): object {
-  if (!isMapping(said) || !Array.isArray(said["hooks"]))
+function toHooks(
+  raw: unknown,
+  supervisor: PluginSupervisor,
+  more: Omit<IsolatedPlugin, "connection">,
+): object {
+  if (!isMapping(raw) || !Array.isArray(raw["hooks"]))
     return fail("invalid", "It does not say which hooks it has.");
-  const other = (said["hooks"] as readonly unknown[]).find(
-    (hook) => !OUTSIDE_HOOKS.includes(hook as OutsideHook),
+  const other = (raw["hooks"] as readonly unknown[]).find(
+    (hook) => !ISOLATABLE_HOOKS.includes(hook as IsolatableHook),
   );
   if (other !== undefined)
     fail(
       "invalid",
-      `its ${String(other).slice(0, 40)} cannot stand outside the gateway: ${OUTSIDE_HOOKS.join(", ")} and commands can`,
+      `its ${String(other).slice(0, 40)} cannot stand outside the gateway: ${ISOLATABLE_HOOKS.join(", ")} and commands can`,
       { code: "not_outside" },
     );
-  const of = { link: () => guard.link(), ...more };
-  const hooks = outsideHooks(of, said["hooks"] as OutsideHook[]);
-  const all = { ...hooks, ...commandsOf(said["commands"], guard) };
-  return reportsOutage(all, () => guard.outage);
+  const of = { connection: () => supervisor.connection(), ...more };
+  const hooks = createIsolatedHooks(of, raw["hooks"] as IsolatableHook[]);
+  const all = { ...hooks, ...toCommands(raw["commands"], supervisor) };
+  return registerOutage(all, () => supervisor.outage);
 }
 
-function commandsOf(said: unknown, guard: KeptOutside): Commands {
-  if (!isMapping(said)) return {};
+function toCommands(raw: unknown, supervisor: PluginSupervisor): Commands {
+  if (!isMapping(raw)) return {};
   const commands: Record<string, PluginCommand> = {};
-  for (const [name, one] of Object.entries(said)) {
+  for (const [name, one] of Object.entries(raw)) {
     if (!isMapping(one) || typeof one["summary"] !== "string")
       return fail("invalid", `its command ${name.slice(0, 40)} says nothing of itself`);
     const run = async (input: JsonObject): Promise<Json> => {
-      const link = await guard.link();
-      return (await link.ask("command", { name, input })) as Json;
+      const link = await supervisor.connection();
+      return (await link.call("command", { name, input })) as Json;
     };
     commands[name] = { ...(one as unknown as PluginCommand), run };
   }
@@ -199,8 +231,8 @@ function commandsOf(said: unknown, guard: KeptOutside): Commands {
 }
 
 /** What the context lends to a plugin that is elsewhere. Each is the context's own, with its own rules. */
-const lent = (ctx: Context, asks: OutsideAsks): LentAnswers => ({
-  ask: (said: unknown) => asks.ask(said),
+const contextHandlers = (ctx: Context, asks: PluginSubrequests): HostHandlers => ({
+  ask: (said: unknown) => asks.send(said),
   async fetch({ url, method, headers, body }: Record<string, unknown>) {
     const answer = await ctx.fetch(String(url), {
       ...(typeof method === "string" && { method }),
@@ -218,16 +250,16 @@ const lent = (ctx: Context, asks: OutsideAsks): LentAnswers => ({
 });
 
 const LEVELS: ReadonlySet<unknown> = new Set(["debug", "info", "warn", "error"]);
-let logged = { at: 0, lines: 0 };
+let logWindow = { at: 0, lines: 0 };
 /** Of all plugins outside, in a second. */
-const MOST_LINES = 200;
+const MAX_LOG_LINES_PER_SECOND = 200;
 
-function heard(name: string, given: unknown, stages: Stages, ctx: Context): void {
-  if (name === "events" || name === "stop") return stages.heard(name, given);
+function onNotification(name: string, given: unknown, stages: EventStreams, ctx: Context): void {
+  if (name === "events" || name === "stop") return stages.onNotify(name, given);
   if (name !== "log" || !isMapping(given)) throw new Error("unknown");
   const now = performance.now();
-  if (now - logged.at > 1_000) logged = { at: now, lines: 0 };
-  if (++logged.lines > MOST_LINES) return;
+  if (now - logWindow.at > 1_000) logWindow = { at: now, lines: 0 };
+  if (++logWindow.lines > MAX_LOG_LINES_PER_SECOND) return;
   const { level, fields, message } = given;
   const text = JSON.stringify(fields ?? {});
   if (!LEVELS.has(level)) throw new Error("no level");

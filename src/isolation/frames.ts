@@ -4,37 +4,37 @@ import type { Writable } from "node:stream";
 import type { Fault } from "../model/error.ts";
 
 /** Asks for something, and is answered once. `of`: the question that it belongs to. */
-export interface Question {
-  readonly ask: number;
-  readonly name: string;
-  readonly with?: unknown;
-  readonly of?: number;
+export interface CallFrame {
+  readonly call: number;
+  readonly method: string;
+  readonly params?: unknown;
+  readonly parent?: number;
 }
 /** `fault`: a word, said with `fail()`. `error`: it failed. */
-export type Answer =
-  | { readonly answer: number; readonly value?: unknown }
-  | { readonly answer: number; readonly fault: Fault }
-  | { readonly answer: number; readonly error: string };
+export type ReplyFrame =
+  | { readonly reply: number; readonly value?: unknown }
+  | { readonly reply: number; readonly fault: Fault }
+  | { readonly reply: number; readonly error: string };
 /** Is not answered. */
-export interface Telling {
-  readonly tell: string;
-  readonly with?: unknown;
+export interface NotifyFrame {
+  readonly notify: string;
+  readonly params?: unknown;
 }
-export type LinkFrame = Question | Answer | Telling;
+export type Frame = CallFrame | ReplyFrame | NotifyFrame;
 
 const isMapping = (it: unknown): it is Readonly<Record<string, unknown>> =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 const isNumber = (it: unknown): boolean => Number.isSafeInteger(it) && (it as number) > 0;
 
 /** Undefined: it is none. */
-export function frameIn(text: string): LinkFrame | undefined {
-  let said: unknown;
+export function parseFrame(text: string): Frame | undefined {
+  let parsed: unknown;
   try {
-    said = JSON.parse(text);
+    parsed = JSON.parse(text);
   } catch {
     return undefined;
   }
-  return isMapping(said) && isFrame(said) ? (said as unknown as LinkFrame) : undefined;
+  return isMapping(parsed) && isFrame(parsed) ? (parsed as unknown as Frame) : undefined;
 }
 
 function isFrame({ ask, answer, tell, name, of }: Readonly<Record<string, unknown>>): boolean {
@@ -45,20 +45,20 @@ function isFrame({ ask, answer, tell, name, of }: Readonly<Record<string, unknow
 }
 
 /** As in JSON.stringify, but for what it cannot say: large whole numbers. */
-const large = (_key: string, value: unknown): unknown =>
+const bigintReplacer = (_key: string, value: unknown): unknown =>
   typeof value === "bigint" ? { type: "BigInt", data: String(value) } : value;
 
 /** Most frames have nothing but JSON in them, and a look at each value would cost more than all else. */
-export function written(frame: LinkFrame): string {
+export function serializeFrame(frame: Frame): string {
   try {
     return `${JSON.stringify(frame)}\n`;
   } catch {
-    return `${JSON.stringify(frame, large)}\n`;
+    return `${JSON.stringify(frame, bigintReplacer)}\n`;
   }
 }
 
 /** Bytes and large numbers, where they were written by `written`. */
-export function revived(_key: string, value: unknown): unknown {
+export function frameReviver(_key: string, value: unknown): unknown {
   if (!isMapping(value)) return value;
   const { type, data } = value;
   if (type === "BigInt" && typeof data === "string" && /^-?\d{1,40}$/.test(data))
@@ -70,35 +70,35 @@ export function revived(_key: string, value: unknown): unknown {
 /** Lines into bytes: those of one turn leave in one write. */
 export class LineWriter {
   readonly #stream: Writable;
-  #waiting = "";
-  #due = false;
+  #buffered = "";
+  #flushScheduled = false;
 
   constructor(stream: Writable) {
     this.#stream = stream;
   }
 
   write(line: string): void {
-    this.#waiting += line;
-    if (this.#due) return;
-    this.#due = true;
+    this.#buffered += line;
+    if (this.#flushScheduled) return;
+    this.#flushScheduled = true;
     setImmediate(() => this.flush());
   }
 
   /** With the next line, or with the next flush: nothing waits for it. */
-  along(line: string): void {
-    this.#waiting += line;
+  writeLazily(line: string): void {
+    this.#buffered += line;
   }
 
   flush(): void {
-    this.#due = false;
-    const text = this.#waiting;
-    this.#waiting = "";
+    this.#flushScheduled = false;
+    const text = this.#buffered;
+    this.#buffered = "";
     if (text !== "" && !this.#stream.destroyed) this.#stream.write(text);
   }
 
   /** Bytes that the other end has not read, and what is to follow them. */
-  get unread(): number {
-    return this.#stream.writableLength + this.#waiting.length;
+  get unreadBytes(): number {
+    return this.#stream.writableLength + this.#buffered.length;
   }
 }
 
@@ -110,26 +110,30 @@ export class LineReader {
   #bytes = 0;
 
   /** `most`: bytes of one line. False: a line is longer, and nothing more is to be read. `hear` says false where it wants no more. */
-  push(chunk: Buffer, most: () => number, hear: (line: string, bytes: number) => boolean): boolean {
+  push(
+    chunk: Buffer,
+    maxBytes: () => number,
+    onLine: (line: string, bytes: number) => boolean,
+  ): boolean {
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
       const bytes = this.#bytes + at - from;
-      if (bytes > most()) return false;
+      if (bytes > maxBytes()) return false;
       const line =
         this.#bytes === 0
           ? chunk.toString("utf8", from, at)
-          : this.#joined(chunk.subarray(from, at), bytes);
+          : this.#join(chunk.subarray(from, at), bytes);
       from = at + 1;
-      if (!hear(line, bytes)) return true;
+      if (!onLine(line, bytes)) return true;
     }
     if (from < chunk.length) {
       this.#parts.push(from === 0 ? chunk : chunk.subarray(from));
       this.#bytes += chunk.length - from;
     }
-    return this.#bytes <= most();
+    return this.#bytes <= maxBytes();
   }
 
-  #joined(last: Buffer, bytes: number): string {
+  #join(last: Buffer, bytes: number): string {
     const line = Buffer.concat([...this.#parts, last], bytes);
     this.#parts = [];
     this.#bytes = 0;

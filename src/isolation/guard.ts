@@ -4,59 +4,59 @@ import { createConnection } from "node:net";
 import type { Duplex } from "node:stream";
 import type { PluginOutage } from "../lib/outage.ts";
 import { wallClock } from "../lib/wall-clock.ts";
-import { OutsideLink, PluginFailure, type LinkOptions } from "./link.ts";
+import { PluginConnection, PluginFailure, type ConnectionOptions } from "./link.ts";
 
-const FIRST_MS = 100;
-const MOST_MS = 30_000;
+const FIRST_BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 30_000;
 /** One that has lasted so long begins anew. */
-const WELL_MS = 30_000;
+const HEALTHY_AFTER_MS = 30_000;
 /** To be connected and set up. */
-const SETUP_MS = 29_000;
+const SETUP_TIMEOUT_MS = 29_000;
 /** How many may wait for one that comes back. */
-const MOST_WAITING = 1_000;
+const MAX_WAITING = 1_000;
 /** A pause that is longer is not waited for. */
-const WAIT_MS = 1_000;
+const MAX_WAIT_MS = 1_000;
 
 /** A way to a new one: a process that is started, a socket that is dialled. */
-export interface Reached {
+export interface PluginEndpoint {
   readonly stream: Duplex;
   kill(): void;
   /** What became of it, where that can be known. */
-  readonly over?: Promise<string>;
+  readonly exited?: Promise<string>;
 }
-export type WayOutside = () => Promise<Reached> | Reached;
+export type PluginConnector = () => Promise<PluginEndpoint> | PluginEndpoint;
 
-export interface GuardOptions {
-  readonly reach: WayOutside;
-  readonly answers: LinkOptions["answers"];
-  readonly heard: LinkOptions["heard"];
+export interface SupervisorOptions {
+  readonly connect: PluginConnector;
+  readonly handlers: ConnectionOptions["handlers"];
+  readonly onNotify: ConnectionOptions["onNotify"];
   /** Before anything else is asked of a new one. What it resolves to is `first`'s. */
-  readonly setup: (link: OutsideLink) => Promise<unknown>;
+  readonly setup: (link: PluginConnection) => Promise<unknown>;
   /** One has ended, with the reason. */
-  readonly lost: (why: string, pauseMs: number) => void;
+  readonly onExit: (why: string, pauseMs: number) => void;
 }
 
-export class KeptOutside {
-  readonly #of: GuardOptions;
-  #link: OutsideLink | undefined;
-  #coming: Promise<OutsideLink> | undefined;
-  #reached: Reached | undefined;
+export class PluginSupervisor {
+  readonly #options: SupervisorOptions;
+  #connection: PluginConnection | undefined;
+  #connecting: Promise<PluginConnection> | undefined;
+  #endpoint: PluginEndpoint | undefined;
   #failures = 0;
-  #until = 0;
+  #backoffUntil = 0;
   #waiting = 0;
-  #ended = false;
+  #closed = false;
   #timer: NodeJS.Timeout | undefined;
   #outage: PluginOutage | undefined;
 
-  constructor(of: GuardOptions) {
-    this.#of = of;
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
   }
 
   /** The first one: what its setup says. Rejects where it cannot be had. */
-  async first(): Promise<unknown> {
-    let said: unknown;
-    await this.#begin((setup) => (said = setup));
-    return said;
+  async start(): Promise<unknown> {
+    let setupResult: unknown;
+    await this.#startAndSetUp((setup) => (setupResult = setup));
+    return setupResult;
   }
 
   /** Set from the end of one connection until the next one is set up. */
@@ -64,114 +64,117 @@ export class KeptOutside {
     return this.#outage;
   }
 
-  link(): OutsideLink | Promise<OutsideLink> {
-    if (this.#link && !this.#link.over) return this.#link;
-    if (this.#ended) return Promise.reject(new PluginFailure("The plugin has ended."));
-    if (!this.#coming && this.#until - performance.now() > WAIT_MS)
+  connection(): PluginConnection | Promise<PluginConnection> {
+    if (this.#connection && !this.#connection.isClosed) return this.#connection;
+    if (this.#closed) return Promise.reject(new PluginFailure("The plugin has ended."));
+    if (!this.#connecting && this.#backoffUntil - performance.now() > MAX_WAIT_MS)
       return Promise.reject(
         new PluginFailure("The plugin is gone, and rests before it is begun again."),
       );
-    if (this.#waiting >= MOST_WAITING)
+    if (this.#waiting >= MAX_WAITING)
       return Promise.reject(new PluginFailure("The plugin is gone, and too many wait for it."));
-    return this.#come();
+    return this.#connect();
   }
 
   /** Told that it is over, given a moment, and ended. */
-  async end(): Promise<void> {
-    if (this.#ended) return;
-    this.#ended = true;
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
     clearTimeout(this.#timer);
-    const link = this.#link;
-    const reached = this.#reached;
-    if (link && !link.over) {
-      await Promise.race([link.ask("end", {}).catch(() => {}), after(1_000)]);
-      link.end("the generation has ended");
+    const link = this.#connection;
+    const reached = this.#endpoint;
+    if (link && !link.isClosed) {
+      await Promise.race([link.call("end", {}).catch(() => {}), delay(1_000)]);
+      link.close("the generation has ended");
     }
     reached?.kill();
-    await reached?.over;
+    await reached?.exited;
   }
 
-  async #come(): Promise<OutsideLink> {
+  async #connect(): Promise<PluginConnection> {
     this.#waiting++;
     try {
-      return await (this.#coming ??= this.#again());
+      return await (this.#connecting ??= this.#reconnect());
     } finally {
       this.#waiting--;
     }
   }
 
-  async #again(): Promise<OutsideLink> {
+  async #reconnect(): Promise<PluginConnection> {
     try {
-      const pause = this.#until - performance.now();
-      if (pause > 0) await after(pause);
-      if (this.#ended) throw new PluginFailure("The plugin has ended.");
-      return await this.#begin(() => {});
+      const pause = this.#backoffUntil - performance.now();
+      if (pause > 0) await delay(pause);
+      if (this.#closed) throw new PluginFailure("The plugin has ended.");
+      return await this.#startAndSetUp(() => {});
     } finally {
-      this.#coming = undefined;
+      this.#connecting = undefined;
     }
   }
 
-  async #begin(made: (setup: unknown) => void): Promise<OutsideLink> {
-    const { reach, answers, heard, setup } = this.#of;
+  async #startAndSetUp(made: (setup: unknown) => void): Promise<PluginConnection> {
+    const { connect, handlers, onNotify, setup } = this.#options;
     const began = performance.now();
-    let reached: Reached;
+    let reached: PluginEndpoint;
     try {
-      reached = await reach();
+      reached = await connect();
     } catch (problem) {
-      this.#gone(String((problem as Error).message), began);
+      this.#onExit(String((problem as Error).message), began);
       throw problem;
     }
-    this.#reached = reached;
-    let link: OutsideLink | undefined;
-    link = new OutsideLink({
+    this.#endpoint = reached;
+    let link: PluginConnection | undefined;
+    link = new PluginConnection({
       stream: reached.stream,
-      answers,
-      heard,
-      over: (why) => {
+      handlers,
+      onNotify,
+      onClose: (why) => {
         reached.kill();
-        if (this.#link === link) this.#link = undefined;
-        if (!reached.over) return this.#gone(why, began);
-        void reached.over.then((how) => this.#gone(`${why} (${how})`, began));
+        if (this.#connection === link) this.#connection = undefined;
+        if (!reached.exited) return this.#onExit(why, began);
+        void reached.exited.then((how) => this.#onExit(`${why} (${how})`, began));
       },
     });
     try {
-      made(await inTime(setup(link), link));
-      if (this.#ended) throw new PluginFailure("The plugin has ended.");
+      made(await withSetupTimeout(setup(link), link));
+      if (this.#closed) throw new PluginFailure("The plugin has ended.");
       this.#outage = undefined;
-      return (this.#link = link);
+      return (this.#connection = link);
     } catch (problem) {
-      link.end("its setup failed");
+      link.close("its setup failed");
       throw problem;
     }
   }
 
   /** It is begun again at once, or after a pause; not only when the next one asks for it. */
-  #gone(why: string, began: number): void {
-    if (this.#ended) return;
+  #onExit(why: string, began: number): void {
+    if (this.#closed) return;
     const now = performance.now();
-    this.#failures = now - began > WELL_MS ? 1 : this.#failures + 1;
-    const pause = Math.min(MOST_MS, FIRST_MS * 2 ** (this.#failures - 1));
-    this.#until = now + pause;
+    this.#failures = now - began > HEALTHY_AFTER_MS ? 1 : this.#failures + 1;
+    const pause = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (this.#failures - 1));
+    this.#backoffUntil = now + pause;
     const at = wallClock();
-    this.#outage = { since: this.#outage?.since ?? at, why, retryAt: at + pause };
-    this.#of.lost(why, pause);
+    this.#outage = { since: this.#outage?.since ?? at, reason: why, retryAt: at + pause };
+    this.#options.onExit(why, pause);
     this.#timer = setTimeout(() => {
-      const coming = this.link();
+      const coming = this.connection();
       if ("then" in coming) coming.catch(() => {});
     }, pause);
     this.#timer.unref();
   }
 }
 
-const after = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const delay = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function inTime(work: Promise<unknown>, link: OutsideLink): Promise<unknown> {
+async function withSetupTimeout(
+  work: Promise<unknown>,
+  connection: PluginConnection,
+): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(new PluginFailure(`It was not set up within ${SETUP_MS / 1_000} s.`));
-      link.end("its setup took too long");
-    }, SETUP_MS);
+      reject(new PluginFailure(`It was not set up within ${SETUP_TIMEOUT_MS / 1_000} s.`));
+      connection.close("its setup took too long");
+    }, SETUP_TIMEOUT_MS);
   });
   try {
     return await Promise.race([work, late]);
@@ -181,8 +184,8 @@ async function inTime(work: Promise<unknown>, link: OutsideLink): Promise<unknow
 }
 
 /** A plugin that others run: it is met at its socket, and left there. */
-export const atSocket =
-  (path: string): WayOutside =>
+export const socketConnector =
+  (path: string): PluginConnector =>
   () =>
     new Promise((resolve, reject) => {
       const stream = createConnection({ path });

@@ -3,33 +3,33 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 
-const UNSHARE = ["/usr/bin/unshare", "/bin/unshare"];
+const UNSHARE_PATHS = ["/usr/bin/unshare", "/bin/unshare"];
 /** In the namespace a child that outlives `unshare` is killed with it, and /proc shows the namespace's own processes. */
-const WORDS = ["--pid", "--fork", "--kill-child", "--mount-proc"];
-const AS_USER = ["--user", "--map-current-user"];
-const PATIENCE_MS = 5_000;
+const UNSHARE_OPTIONS = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+const USER_NAMESPACE_OPTIONS = ["--user", "--map-current-user"];
+const TIMEOUT_MS = 5_000;
 
-let tried: Promise<readonly string[]> | undefined;
+let probed: Promise<readonly string[]> | undefined;
 
 /** The words to put before a command line; none where there are no such namespaces. */
-export const ownPids = (): Promise<readonly string[]> => (tried ??= tryOut());
+export const pidNamespacePrefix = (): Promise<readonly string[]> => (probed ??= probeUnshare());
 
-async function tryOut(): Promise<readonly string[]> {
-  const program = UNSHARE.find((each) => existsSync(each));
+async function probeUnshare(): Promise<readonly string[]> {
+  const program = UNSHARE_PATHS.find((each) => existsSync(each));
   // By this file the memory of the child is found, which is unshare's own child.
-  if (program === undefined || !existsSync(childrenOf(process.pid))) return [];
-  for (const more of [AS_USER, []]) {
-    const words = [...more, ...WORDS];
+  if (program === undefined || !existsSync(childrenFileOf(process.pid))) return [];
+  for (const more of [USER_NAMESPACE_OPTIONS, []]) {
+    const args = [...more, ...UNSHARE_OPTIONS];
     const works = await new Promise<boolean>((done) => {
       const test = ["/bin/sh", "-c", '[ "$$" = 1 ]'];
-      execFile(program, [...words, ...test], { env: {}, timeout: PATIENCE_MS }, (error) =>
+      execFile(program, [...args, ...test], { env: {}, timeout: TIMEOUT_MS }, (error) =>
         done(error === null),
       );
     });
-    if (works) return [program, ...words];
+    if (works) return [program, ...args];
   }
   return [];
 }
 
 /** Where Linux lists the children of a process. */
-export const childrenOf = (pid: number): string => `/proc/${pid}/task/${pid}/children`;
+export const childrenFileOf = (pid: number): string => `/proc/${pid}/task/${pid}/children`;

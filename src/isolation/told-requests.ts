@@ -1,29 +1,29 @@
 // Requests that a plugin outside was told of, by their ids, on either side: until their end is told. Of those that a plugin is asked of
 // once and never again, as by `admit` where it is for other models, no end is told: where there are too many, the older half goes.
-import { Passing } from "../lib/passing.ts";
+import { ProbingMap } from "../lib/passing.ts";
 
-const HALF = 10_000;
+const GENERATION_SIZE = 10_000;
 
-export class ToldRequests<V> {
-  #newer = new Passing<V>();
-  #older = new Passing<V>();
+export class KnownRequests<V> {
+  #newer = new ProbingMap<V>();
+  #older = new ProbingMap<V>();
 
   get(id: string): V | undefined {
     return this.#newer.get(id) ?? this.#older.get(id);
   }
 
-  put(id: string, value: V): void {
-    if (this.#newer.size >= HALF) {
+  set(id: string, value: V): void {
+    if (this.#newer.size >= GENERATION_SIZE) {
       this.#older = this.#newer;
-      this.#newer = new Passing();
+      this.#newer = new ProbingMap();
     }
-    if (this.#older.size > 0) this.#older.take(id);
-    this.#newer.put(id, value);
+    if (this.#older.size > 0) this.#older.remove(id);
+    this.#newer.set(id, value);
   }
 
   /** It is over. */
-  take(id: string): V | undefined {
-    return this.#newer.take(id) ?? this.#older.take(id);
+  remove(id: string): V | undefined {
+    return this.#newer.remove(id) ?? this.#older.remove(id);
   }
 
   values(): readonly V[] {

@@ -3,15 +3,15 @@
 import { isFilePart, type Body } from "../model/values.ts";
 import type { Call, Candidate } from "../plugin/call.ts";
 import type { Context } from "../plugin/context.ts";
-import type { Arrival, Exchange } from "../plugin/exchange.ts";
+import type { RequestHead, Exchange } from "../plugin/exchange.ts";
 import type { Hooks } from "../plugin/middleware.ts";
 import type { PluginKind } from "../plugin/define.ts";
 
 /** The kinds of plugins. */
-export const OUTSIDE_KINDS = ["middleware"] as const satisfies readonly PluginKind[];
+export const ISOLATABLE_KINDS = ["middleware"] as const satisfies readonly PluginKind[];
 
 /** Hooks that are waited for, and those that are told of events. `charge` and `prepare` answer at once. */
-export const OUTSIDE_HOOKS = [
+export const ISOLATABLE_HOOKS = [
   "admit",
   "edit",
   "rewrite",
@@ -22,19 +22,19 @@ export const OUTSIDE_HOOKS = [
   "watch",
   "settle",
 ] as const satisfies readonly (keyof Hooks)[];
-export type OutsideHook = (typeof OUTSIDE_HOOKS)[number];
+export type IsolatableHook = (typeof ISOLATABLE_HOOKS)[number];
 
 /** What the context has there. The rest answers at once, of things that are here. */
-export const OUTSIDE_CONTEXT = [
+export const ISOLATED_CONTEXT_MEMBERS = [
   "id",
   "log",
   "signal",
   "own",
   "onDispose",
-  "every",
+  "runEvery",
   "shared",
   "fetch",
-  "ask",
+  "sendSubrequest",
   "keys",
   "env",
   "readFile",
@@ -42,7 +42,7 @@ export const OUTSIDE_CONTEXT = [
 ] as const satisfies readonly (keyof Context)[];
 
 /** Without the bytes of files, which are the gateway's. */
-export const plainBody = (body: Body): Body =>
+export const serializeBody = (body: Body): Body =>
   Object.fromEntries(
     Object.entries(body).map(([field, value]) => [
       field,
@@ -51,11 +51,11 @@ export const plainBody = (body: Body): Body =>
   );
 
 /** Most have none, and it would be made only to say that. */
-const queryOf = (x: Arrival & { readonly hasQuery?: boolean }): string =>
+const queryTextOf = (x: RequestHead & { readonly hasQuery?: boolean }): string =>
   x.hasQuery === false ? "" : x.query.toString();
 
 /** The head, and what was read of the body: all but the request, which is long and goes along once. */
-export function plainExchange(x: Arrival & Partial<Exchange>) {
+export function serializeExchange(x: RequestHead & Partial<Exchange>) {
   return {
     id: x.id,
     frontend: x.frontend,
@@ -65,43 +65,43 @@ export function plainExchange(x: Arrival & Partial<Exchange>) {
     certificate: x.certificate,
     params: x.params,
     headers: x.headers,
-    query: queryOf(x),
-    presents: x.presents,
+    query: queryTextOf(x),
+    presents: x.credentialSources,
     identity: x.identity,
     limits: x.limits,
     privacy: x.privacy,
     ...(x.model && {
       protocol: x.protocol,
-      kind: x.kind,
-      op: x.op,
-      name: x.name,
+      kind: x.operation,
+      op: x.actionType,
+      name: x.action,
       model: x.model,
       stream: x.stream,
       features: x.features,
-      size: x.size,
+      size: x.inputSize,
     }),
   };
 }
 
-export const plainCandidate = (of: Candidate) => ({
+export const serializeCandidate = (of: Candidate) => ({
   id: of.id,
   provider: of.provider,
   protocol: of.protocol,
-  lane: of.lane,
+  lane: of.mode,
   model: of.model,
   info: of.info,
   credential: of.credential,
   policy: of.policy,
   weight: of.weight,
-  resting: of.resting,
+  resting: of.cooldown,
 });
 
-export const plainCall = (call: Call) => ({
-  ...plainCandidate(call),
-  attempt: call.attempt,
+export const serializeCall = (call: Call) => ({
+  ...serializeCandidate(call),
+  attempt: call.attemptId,
   n: call.n,
-  op: call.op,
-  name: call.name,
+  op: call.actionType,
+  name: call.action,
   params: call.params,
 });
 

@@ -2,16 +2,16 @@
 // under load batches grow, alone an item goes at once.
 
 /** Lets all sockets and processes that are ready now add their commands first. It takes no time when there are none. */
-export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+export const afterPendingIo = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Runs steps one after the other while there is work. A step never throws. */
-export class Batches {
+export class BatchLoop {
   #running = false;
-  readonly #idle: () => boolean;
+  readonly #isIdle: () => boolean;
   readonly #step: () => Promise<void>;
 
   constructor(idle: () => boolean, step: () => Promise<void>) {
-    this.#idle = idle;
+    this.#isIdle = idle;
     this.#step = step;
   }
 
@@ -23,7 +23,7 @@ export class Batches {
   }
 
   async #run(): Promise<void> {
-    while (!this.#idle()) await this.#step();
+    while (!this.#isIdle()) await this.#step();
     this.#running = false;
   }
 }

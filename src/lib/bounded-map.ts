@@ -1,11 +1,11 @@
 // A map with a bound on its entries: the one that was written longest ago goes first.
 
 export class BoundedMap<K, V> {
-  readonly #most: number;
+  readonly #maxEntries: number;
   readonly #entries = new Map<K, V>();
 
   constructor(most: number) {
-    this.#most = most;
+    this.#maxEntries = most;
   }
 
   get size(): number {
@@ -20,7 +20,8 @@ export class BoundedMap<K, V> {
   set(key: K, value: V): void {
     this.#entries.delete(key);
     this.#entries.set(key, value);
-    if (this.#entries.size > this.#most) this.#entries.delete(this.#entries.keys().next().value!);
+    if (this.#entries.size > this.#maxEntries)
+      this.#entries.delete(this.#entries.keys().next().value!);
   }
 
   delete(key: K): void {

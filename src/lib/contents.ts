@@ -3,15 +3,15 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 
 /** Files, and the hash of what was read of each; undefined: it was too large to be read. */
-export type FilesRead = ReadonlyMap<string, string | undefined>;
+export type FileHashes = ReadonlyMap<string, string | undefined>;
 
-export const hashOf = (text: string | Buffer): string =>
+export const hashContent = (text: string | Buffer): string =>
   createHash("sha256").update(text).digest("base64");
 
 /** Two of a file are equal when it says the same, or cannot be read for the same reason. */
-export async function contents(file: string): Promise<string> {
+export async function readContentHash(file: string): Promise<string> {
   try {
-    return hashOf(await readFile(file));
+    return hashContent(await readFile(file));
   } catch (error) {
     return `${(error as NodeJS.ErrnoException).code}`;
   }

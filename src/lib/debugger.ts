@@ -4,5 +4,5 @@
 export const NO_DEBUGGER = "--disable-sigusr1";
 
 /** The flags of this process, for another one of ours. */
-export const flagsOfOurs = (flags: readonly string[] = process.execArgv): string[] =>
+export const childProcessFlags = (flags: readonly string[] = process.execArgv): string[] =>
   flags.includes(NO_DEBUGGER) ? [...flags] : [NO_DEBUGGER, ...flags];

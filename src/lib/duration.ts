@@ -18,20 +18,21 @@ export const DURATION_PATTERN = String.raw`^${NUMBER}(?:ms|s|m|h|d)$`;
 export const SIZE_PATTERN = String.raw`^(?:${NUMBER} ?(?:B|[KMG]i?B)|\d{1,12})$`;
 
 /** A timer set for longer fires at once: Node keeps delays in 32 bits. */
-export const LONGEST_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** "250ms", "5s", "1.5m", "2h", "1d" → milliseconds. */
 export const parseDuration = (text: string): number | undefined =>
-  measure(text, DURATION_PATTERN, TIME);
+  parseWithUnit(text, DURATION_PATTERN, TIME);
 
 /** "512KiB", "32 MiB", "1GB", "4096" → bytes. */
-export const parseSize = (text: string): number | undefined => measure(text, SIZE_PATTERN, SIZE);
+export const parseSize = (text: string): number | undefined =>
+  parseWithUnit(text, SIZE_PATTERN, SIZE);
 
 /** The largest unit that says it exactly. */
-export const sayDuration = (ms: number): string => say(ms, TIME);
-export const saySize = (bytes: number): string => say(bytes, SIZE);
+export const formatDuration = (ms: number): string => formatWithUnit(ms, TIME);
+export const formatSize = (bytes: number): string => formatWithUnit(bytes, SIZE);
 
-function measure(
+function parseWithUnit(
   text: string,
   pattern: string,
   units: Readonly<Record<string, number>>,
@@ -41,7 +42,7 @@ function measure(
   return Math.round(Number(amount) * (unit === "" ? 1 : units[unit!]!));
 }
 
-function say(amount: number, units: Readonly<Record<string, number>>): string {
+function formatWithUnit(amount: number, units: Readonly<Record<string, number>>): string {
   const [unit, size] = Object.entries(units).findLast(
     ([, size], i) => i === 0 || (amount !== 0 && amount % size === 0),
   )!;

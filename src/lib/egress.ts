@@ -4,7 +4,7 @@
 import { lookup as resolve, type LookupAddress, type LookupOptions } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { buildConnector } from "undici";
-import { isMetadata } from "./metadata.ts";
+import { isMetadataAddress } from "./metadata.ts";
 
 /** Networks that are private, or not assigned for use (IANA special-purpose registries). */
 const CLOSED_4 = [
@@ -34,7 +34,7 @@ const CLOSED_6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
  */
 const OPEN_6 = ["2000::/3"];
 
-const list = (networks: readonly string[], family: "ipv4" | "ipv6"): BlockList => {
+const toBlockList = (networks: readonly string[], family: "ipv4" | "ipv6"): BlockList => {
   const blocks = new BlockList();
   for (const network of networks) {
     const [address, bits] = network.split("/");
@@ -42,12 +42,12 @@ const list = (networks: readonly string[], family: "ipv4" | "ipv6"): BlockList =
   }
   return blocks;
 };
-const closed4 = list(CLOSED_4, "ipv4");
-const closed6 = list(CLOSED_6, "ipv6");
-const open6 = list(OPEN_6, "ipv6");
+const closed4 = toBlockList(CLOSED_4, "ipv4");
+const closed6 = toBlockList(CLOSED_6, "ipv6");
+const open6 = toBlockList(OPEN_6, "ipv6");
 
 /** Whether a numeric address is on the public internet. What is not a numeric address, or has a zone, is not. */
-export function allowed(address: string): boolean {
+export function isPublicAddress(address: string): boolean {
   const family = address.includes("%") ? 0 : isIP(address);
   if (family === 4) return !closed4.check(address, "ipv4");
   return family === 6 && open6.check(address, "ipv6") && !closed6.check(address, "ipv6");
@@ -57,7 +57,7 @@ export function allowed(address: string): boolean {
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 
-export interface Guard {
+export interface EgressGuard {
   /** For net.connect and undici: resolves a name and refuses it when any of its addresses is closed. */
   lookup: LookupFunction;
   /** For undici. Numeric hosts never reach a look-up, so they are checked here; and what was reached is checked again. */
@@ -67,7 +67,7 @@ export interface Guard {
 }
 
 /** An address that is not dialled. The message may be told to the author of the address. */
-export interface AddressRefusal extends Error {
+export interface AddressError extends Error {
   code:
     | "address_not_public"
     | "address_metadata"
@@ -76,20 +76,20 @@ export interface AddressRefusal extends Error {
     | "address_malformed";
 }
 
-const refused = (code: AddressRefusal["code"], message: string): AddressRefusal =>
+const createAddressError = (code: AddressError["code"], message: string): AddressError =>
   Object.assign(new Error(message), { code });
 
-const inside = (host: string): AddressRefusal =>
-  refused("address_not_public", `The address ${host} is not on the public internet.`);
+const notPublicError = (host: string): AddressError =>
+  createAddressError("address_not_public", `The address ${host} is not on the public internet.`);
 
-const numeric = (host: string): string => host.replace(/^\[|\]$/g, "");
+const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, "");
 
 /** `open` decides over a numeric address: an operator may let a network in, a test its own loopback. */
-export function guard(
-  open: (address: string) => boolean = allowed,
+export function createEgressGuard(
+  open: (address: string) => boolean = isPublicAddress,
   timeoutMs = 5_000,
-  refusal: (host: string) => AddressRefusal = inside,
-): Guard {
+  refusal: (host: string) => AddressError = notPublicError,
+): EgressGuard {
   const lookup = (
     hostname: string,
     options: LookupOptions,
@@ -113,7 +113,7 @@ export function guard(
   return {
     lookup: lookup as LookupFunction,
     connect(options, done) {
-      const host = numeric(options.hostname);
+      const host = withoutBrackets(options.hostname);
       if (isIP(host) && !open(host)) return done(refusal(host), null);
       return dial(options, (...[error, socket]) => {
         if (error) return done(error, null);
@@ -126,18 +126,21 @@ export function guard(
     check(url) {
       const target = URL.parse(String(url));
       if (!target)
-        throw refused("address_malformed", `${String(url).slice(0, 200)} is not an address.`);
+        throw createAddressError(
+          "address_malformed",
+          `${String(url).slice(0, 200)} is not an address.`,
+        );
       if (target.protocol !== "https:" && target.protocol !== "http:")
-        throw refused(
+        throw createAddressError(
           "address_scheme",
           `Only http and https addresses are fetched, not ${target.protocol}`,
         );
       if (target.username || target.password)
-        throw refused(
+        throw createAddressError(
           "address_credentials",
           "An address with a user name or password is not fetched.",
         );
-      const host = numeric(target.hostname);
+      const host = withoutBrackets(target.hostname);
       if (isIP(host) && !open(host)) throw refusal(host);
       return target;
     },
@@ -145,9 +148,13 @@ export function guard(
 }
 
 /** Dials everything but a cloud's metadata service, also when a name turns out to mean it. */
-export const asideGuard = (timeoutMs?: number): Guard =>
-  guard(
-    (address) => !isMetadata(address),
+export const createMetadataGuard = (timeoutMs?: number): EgressGuard =>
+  createEgressGuard(
+    (address) => !isMetadataAddress(address),
     timeoutMs,
-    (host) => refused("address_metadata", `The address ${host} is the cloud's metadata service.`),
+    (host) =>
+      createAddressError(
+        "address_metadata",
+        `The address ${host} is the cloud's metadata service.`,
+      ),
   );

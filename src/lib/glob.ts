@@ -1,5 +1,5 @@
 /** Whether a text fits a pattern, in which each `*` stands for any run of characters, slashes included. */
-export function fits(pattern: string, text: string): boolean {
+export function matchesGlob(pattern: string, text: string): boolean {
   const first = pattern.indexOf("*");
   if (first < 0) return pattern === text;
   const last = pattern.lastIndexOf("*");

@@ -6,11 +6,11 @@ import { fstatSync } from "node:fs";
  * ("<4>"). `said`: JOURNAL_STREAM, the device and the inode of what leads there; undefined: nothing does. A plugin that writes lines asks
  * once, in its setup, with what `ctx.env` says. It never throws: what cannot be looked at leads nowhere.
  */
-export function isJournal(said: string | undefined, fd = 1): boolean {
-  if (said === undefined) return false;
+export function isSystemdJournal(journalStream: string | undefined, fd = 1): boolean {
+  if (journalStream === undefined) return false;
   try {
     const { dev, ino } = fstatSync(fd, { bigint: true });
-    return said === `${dev}:${ino}`;
+    return journalStream === `${dev}:${ino}`;
   } catch {
     return false;
   }

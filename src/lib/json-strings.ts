@@ -1,7 +1,7 @@
 // Where the strings in the bytes of a JSON text end, in time that is linear in their length whatever stands in them.
 import { BOUNDS } from "./bounds.ts";
 
-export const MOST_ESCAPES = BOUNDS.escapes.most;
+export const MAX_ESCAPES = BOUNDS.jsonEscapes.max;
 
 /** Above this many bytes without a quote, the native search is cheaper than our loop. */
 const LONG = 32;
@@ -13,7 +13,7 @@ const AMONG_ESCAPES = 256;
  * Where strings end, and how many escapes they have. What native searches found is remembered until it is behind: a text
  * with an escape every so many bytes is looked through once, not once for each.
  */
-export class Strings {
+export class StringScanner {
   escapes = 0;
   readonly #b: Buffer;
   #quote = -1;
@@ -28,7 +28,7 @@ export class Strings {
     const b = this.#b;
     let j = i + 1;
     let run = LONG;
-    while (j < b.length && this.escapes <= MOST_ESCAPES) {
+    while (j < b.length && this.escapes <= MAX_ESCAPES) {
       for (const near = Math.min(j + run, b.length); j < near; j++) {
         const c = b[j];
         if (c === 34) return j;

@@ -2,8 +2,8 @@
 // can be spliced in without writing the rest again), whether another parser could read it differently than we did, and
 // whether there is more in it than there may be. It is taken before the object is parsed, for a few bytes make a large
 // object: what it finds in a text that is no JSON counts for nothing.
-import { BOUNDS, beyond, type BoundName } from "./bounds.ts";
-import { MOST_ESCAPES, Strings } from "./json-strings.ts";
+import { BOUNDS, boundMessage, type BoundName } from "./bounds.ts";
+import { MAX_ESCAPES, StringScanner } from "./json-strings.ts";
 
 /** Offsets of one top-level member: its key's opening quote, and its value. */
 export interface Span {
@@ -22,7 +22,7 @@ export interface JsonFlaw {
 
 /** `odd`: some key has capitals, escapes or letters beyond ASCII, so that a parser that folds case could take it for another. */
 export type Scan =
-  | { spans: Map<string, Span>; odd: boolean; flaw?: undefined }
+  | { spans: Map<string, Span>; hasCaseVariants: boolean; flaw?: undefined }
   | { flaw: JsonFlaw };
 
 /** So short a text has no depth to speak of. */
@@ -46,7 +46,7 @@ function isDeep(text: string): boolean {
       while (i > 0 && isEscaped(text, i)) i = text.indexOf('"', i + 1);
       if (i < 0) return false;
     } else if (c === 123 || c === 91) {
-      if (++depth > MOST_DEPTH) return true;
+      if (++depth > MAX_DEPTH) return true;
     } else if (c === 125 || c === 93) depth--;
   }
   return false;
@@ -58,11 +58,11 @@ function isEscaped(text: string, quote: number): boolean {
   return slashes % 2 === 1;
 }
 
-const MOST_DEPTH = BOUNDS.depth.most;
-const MOST_PARTS = BOUNDS.parts.most;
+const MAX_DEPTH = BOUNDS.depth.max;
+const MAX_ELEMENTS = BOUNDS.elements.max;
 
 /** Numbers of a list take a fraction of what other values take once they are parsed: the ids of a text's tokens are many. */
-const NUMBERS_A_VALUE = 4;
+const NUMBERS_PER_VALUE = 4;
 
 function beginsNumber(b: Buffer, from: number): boolean {
   let i = from;
@@ -72,16 +72,16 @@ function beginsNumber(b: Buffer, from: number): boolean {
 }
 
 /** As much of a key as an error quotes. */
-const LONGEST_NAME = 100;
+const MAX_QUOTED_NAME = 100;
 
 /**
  * An escape that no serialiser needs: what names are made of, hidden from a reader that compares bytes. Some escape the signs
  * that mean something in HTML.
  */
-const HIDDEN = /\\u00(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f)/i;
+const SUSPICIOUS_ESCAPE = /\\u00(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f)/i;
 
-const ESCAPED = 1;
-const CASED = 2;
+const HAS_ESCAPES = 1;
+const HAS_CAPITALS = 2;
 
 /** The keys of one open object: hashes first, so that most objects never make a string. */
 interface Keys {
@@ -93,17 +93,18 @@ interface Keys {
 }
 
 /** Of objects that were closed, for the next ones: small, for a wide object keeps its keys elsewhere. */
-const spare: Keys[] = [];
+const keyPool: Keys[] = [];
 
-const fresh = (): Keys => spare.pop() ?? { hashes: [], starts: [], ends: [], names: undefined };
+const acquireKeys = (): Keys =>
+  keyPool.pop() ?? { hashes: [], starts: [], ends: [], names: undefined };
 
-function release(keys: Keys): void {
+function releaseKeys(keys: Keys): void {
   keys.hashes.length = keys.starts.length = keys.ends.length = 0;
   keys.names = undefined;
-  spare.push(keys);
+  keyPool.push(keys);
 }
 
-export const scan = (b: Buffer, most?: number): Scan => new Scanner(b, most).look(b.length)!;
+export const scan = (b: Buffer, most?: number): Scan => new Scanner(b, most).scanTo(b.length)!;
 
 /** The same look, in as many steps as a caller likes. */
 export class Scanner {
@@ -111,7 +112,7 @@ export class Scanner {
   readonly #most: number;
   /** Bytes of a name. */
   readonly #longest: number;
-  readonly #strings: Strings;
+  readonly #strings: StringScanner;
   readonly #spans = new Map<string, Span>();
   readonly #open: (Keys | null)[] = [];
   readonly #elements: number[] = [];
@@ -128,12 +129,12 @@ export class Scanner {
   constructor(b: Buffer, most = Infinity) {
     this.#b = b;
     this.#most = most;
-    this.#longest = most === Infinity ? Infinity : BOUNDS.name.most;
-    this.#strings = new Strings(b);
+    this.#longest = most === Infinity ? Infinity : BOUNDS.name.max;
+    this.#strings = new StringScanner(b);
   }
 
   /** So many bytes further, and to the end of the string there; undefined: there is more to look at. */
-  look(bytes: number): Scan | undefined {
+  scanTo(bytes: number): Scan | undefined {
     const b = this.#b;
     const spans = this.#spans;
     const open = this.#open;
@@ -152,17 +153,17 @@ export class Scanner {
       const c = b[i]!;
       if (c === 34 && depth > 0) {
         const end = strings.end(i);
-        if (strings.escapes > MOST_ESCAPES) return this.#past("escapes");
+        if (strings.escapes > MAX_ESCAPES) return this.#past("jsonEscapes");
         if (expectKey) {
           expectKey = false;
           if (end - i - 1 > this.#longest) return this.#past("name");
-          const found = looks(b, i + 1, end);
-          const escaped = (found & ESCAPED) !== 0;
+          const found = classifyKey(b, i + 1, end);
+          const escaped = (found & HAS_ESCAPES) !== 0;
           odd ||= found !== 0;
-          if (escaped && HIDDEN.test(b.toString("latin1", i + 1, end)))
+          if (escaped && SUSPICIOUS_ESCAPE.test(b.toString("latin1", i + 1, end)))
             return flaw("escaped_key", `The key ${key(b, i, end)} hides letters behind escapes.`);
           const name = escaped || depth === 1 ? nameOf(b, i, end, escaped) : undefined;
-          if (taken(b, here!, i + 1, end, escaped, name))
+          if (addKey(b, here!, i + 1, end, escaped, name))
             return flaw("duplicate_key", `The key ${key(b, i, end)} stands twice in one object.`);
           if (depth === 1) spans.set(name!, (member = { key: i, from: -1, to: -1 }));
         } else if (depth === 1 && member && member.from < 0) member.from = i;
@@ -173,15 +174,15 @@ export class Scanner {
         if (depth === 1 && member && member.from < 0) member.from = i;
         if (depth === 0 && c === 91)
           return flaw("not_an_object", "The body must be a JSON object.");
-        if (++depth > MOST_DEPTH) return this.#past("depth");
-        if (++values > this.#most) return this.#past("values");
+        if (++depth > MAX_DEPTH) return this.#past("depth");
+        if (++values > this.#most) return this.#past("jsonValues");
         open.push(here);
-        here = c === 123 ? fresh() : null;
+        here = c === 123 ? acquireKeys() : null;
         expectKey = c === 123;
         elements[depth] = 1;
       } else if (c === 125 || c === 93) {
         if (depth === 1 && member) member.to = trimmed(b, i);
-        if (here) release(here);
+        if (here) releaseKeys(here);
         here = open.pop() ?? null;
         depth--;
         expectKey = false;
@@ -191,9 +192,9 @@ export class Scanner {
           member = undefined;
         }
         expectKey = here !== null;
-        if (here !== null || !beginsNumber(b, i + 1) || ++numbers % NUMBERS_A_VALUE === 0)
-          if (++values > this.#most) return this.#past("values");
-        if (++elements[depth]! > MOST_PARTS) return this.#past("parts");
+        if (here !== null || !beginsNumber(b, i + 1) || ++numbers % NUMBERS_PER_VALUE === 0)
+          if (++values > this.#most) return this.#past("jsonValues");
+        if (++elements[depth]! > MAX_ELEMENTS) return this.#past("elements");
       } else if (depth === 0 && c > 32) {
         return flaw("not_an_object", "The body must be a JSON object.");
       } else if (depth === 1 && member && member.from < 0 && c > 32 && c !== 58) {
@@ -201,7 +202,7 @@ export class Scanner {
       }
       i++;
     }
-    if (i >= b.length) return { spans, odd };
+    if (i >= b.length) return { spans, hasCaseVariants: odd };
     this.#here = here;
     this.#depth = depth;
     this.#odd = odd;
@@ -214,7 +215,7 @@ export class Scanner {
   }
 
   #past(bound: BoundName): Scan {
-    const message = beyond(bound, bound === "values" ? this.#most : undefined);
+    const message = boundMessage(bound, bound === "jsonValues" ? this.#most : undefined);
     return { flaw: { code: BOUNDS[bound].error![1], message, bound } };
   }
 }
@@ -222,16 +223,16 @@ export class Scanner {
 const flaw = (code: JsonFlaw["code"], message: string): Scan => ({ flaw: { code, message } });
 
 const key = (b: Buffer, from: number, end: number): string => {
-  const text = b.toString("utf8", from, Math.min(end + 1, from + LONGEST_NAME));
-  return end + 1 - from > LONGEST_NAME ? `${text}…` : text;
+  const text = b.toString("utf8", from, Math.min(end + 1, from + MAX_QUOTED_NAME));
+  return end + 1 - from > MAX_QUOTED_NAME ? `${text}…` : text;
 };
 
-function looks(b: Buffer, from: number, to: number): number {
+function classifyKey(b: Buffer, from: number, to: number): number {
   let found = 0;
   for (let i = from; i < to; i++) {
     const c = b[i]!;
-    if (c === 92) found |= ESCAPED;
-    else if ((c >= 65 && c <= 90) || c > 127) found |= CASED;
+    if (c === 92) found |= HAS_ESCAPES;
+    else if ((c >= 65 && c <= 90) || c > 127) found |= HAS_CAPITALS;
   }
   return found;
 }
@@ -254,7 +255,7 @@ function trimmed(b: Buffer, to: number): number {
 }
 
 /** Notes a key; true when the object has it already, whichever way it was written. */
-function taken(
+function addKey(
   b: Buffer,
   keys: Keys,
   from: number,

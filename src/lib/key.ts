@@ -7,7 +7,7 @@ import { crc32 } from "node:zlib";
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const FORM = /^(tg|ta)_([0-9A-Za-z]{10})([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
-export interface Minted {
+export interface MintedKey {
   /** Public: what lists and logs show. */
   id: string;
   /** Shown once. */
@@ -17,17 +17,17 @@ export interface Minted {
 }
 
 /** With an id, a new secret for a key that is known already. */
-export function mint(id = newId(), as: "tg" | "ta" = "tg"): Minted {
+export function mintKey(id = newKeyId(), as: "tg" | "ta" = "tg"): MintedKey {
   const stem = `${as}_${id}${base62(BigInt(`0x${randomBytes(32).toString("hex")}`), 43)}`;
   const secret = stem + checksum(stem);
-  return { id, secret, digest: digest(secret) };
+  return { id, secret, digest: digestKey(secret) };
 }
 
-export const newId = (): string =>
+export const newKeyId = (): string =>
   Array.from({ length: 10 }, () => ALPHABET[randomInt(62)]).join("");
 
 /** The public id, or undefined for what cannot be a key of ours. */
-export function parse(secret: string, as: "tg" | "ta" = "tg"): { id: string } | undefined {
+export function parseKey(secret: string, as: "tg" | "ta" = "tg"): { id: string } | undefined {
   const [, begins, id, , sum] = FORM.exec(secret) ?? [];
   return id !== undefined && begins === as && sum === checksum(secret.slice(0, -6))
     ? { id }
@@ -35,11 +35,11 @@ export function parse(secret: string, as: "tg" | "ta" = "tg"): { id: string } | 
 }
 
 /** SHA-256 of the whole key, hex: a key has 256 random bits, so a slow hash would only serve a flood of invented keys. */
-export const digest = (secret: string): string =>
+export const digestKey = (secret: string): string =>
   createHash("sha256").update(secret, "utf8").digest("hex");
 
 /** In constant time for digests of equal length. */
-export function equal(a: string, b: string): boolean {
+export function equalDigests(a: string, b: string): boolean {
   const [x, y] = [Buffer.from(a), Buffer.from(b)];
   return x.length === y.length && timingSafeEqual(x, y);
 }

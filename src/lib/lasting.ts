@@ -6,7 +6,7 @@ const BLOCK = 8 * 1024;
 let block = Buffer.allocUnsafeSlow(BLOCK);
 let at = 0;
 
-function lasting(size: number): Buffer {
+function allocateUnpooled(size: number): Buffer {
   if (size > BLOCK / 2) return Buffer.allocUnsafeSlow(size);
   if (at + size > BLOCK) {
     block = Buffer.allocUnsafeSlow(BLOCK);
@@ -15,29 +15,29 @@ function lasting(size: number): Buffer {
   return block.subarray(at, (at += size));
 }
 
-export function lastingText(text: string): Buffer {
-  const out = lasting(Buffer.byteLength(text));
+export function unpooledFromText(text: string): Buffer {
+  const out = allocateUnpooled(Buffer.byteLength(text));
   out.write(text);
   return out;
 }
 
 /** All of them in one piece. */
-export function lastingPiece(parts: readonly Buffer[]): Buffer {
+export function unpooledConcat(parts: readonly Buffer[]): Buffer {
   let size = 0;
   for (const part of parts) size += part.length;
-  const out = lasting(size);
+  const out = allocateUnpooled(size);
   let end = 0;
   for (const part of parts) end += part.copy(out, end);
   return out;
 }
 
 /** So large a read is not held for a few of its bytes. */
-const LARGE = 8 * 1024;
+const LARGE_READ = 8 * 1024;
 
 /** A part of what was read that is kept when the rest has gone: a copy, where it would hold much more than itself. */
-export function lastingPart(bytes: Buffer, from: number, to = bytes.length): Buffer {
+export function unpooledSlice(bytes: Buffer, from: number, to = bytes.length): Buffer {
   const held = bytes.buffer.byteLength;
-  if (held < LARGE || to - from > held / 2) return bytes.subarray(from, to);
+  if (held < LARGE_READ || to - from > held / 2) return bytes.subarray(from, to);
   const out = Buffer.allocUnsafeSlow(to - from);
   bytes.copy(out, 0, from, to);
   return out;

@@ -3,10 +3,10 @@
 import { write, writeSync } from "node:fs";
 
 /** Characters that wait for a reader; lines beyond that are dropped. */
-const MOST_WAITING = 4 << 20;
+const MAX_QUEUED_CHARS = 4 << 20;
 /** How often a write that would block is tried again, and after how long. */
-const TRIES = 100;
-const AGAIN_MS = 10;
+const MAX_RETRIES = 100;
+const RETRY_MS = 10;
 
 const wouldBlock = ({ code }: NodeJS.ErrnoException): boolean =>
   code === "EAGAIN" || code === "EBUSY";
@@ -14,7 +14,7 @@ const wouldBlock = ({ code }: NodeJS.ErrnoException): boolean =>
 export class LogOutput {
   readonly #fd: number;
   readonly #sync: boolean;
-  #waiting: string[] = [];
+  #queue: string[] = [];
   #length = 0;
   #writing = false;
 
@@ -26,9 +26,9 @@ export class LogOutput {
   }
 
   write(line: string): void {
-    if (this.#sync) return this.#put(line);
-    if (this.#length + line.length > MOST_WAITING) return;
-    this.#waiting.push(line);
+    if (this.#sync) return this.#writeSync(line);
+    if (this.#length + line.length > MAX_QUEUED_CHARS) return;
+    this.#queue.push(line);
     this.#length += line.length;
     if (!this.#writing) this.#next();
   }
@@ -36,12 +36,12 @@ export class LogOutput {
   /** Writes what waits, unless that fails. */
   flush(): void {
     const text = this.#take();
-    if (text !== "") this.#put(text);
+    if (text !== "") this.#writeSync(text);
   }
 
   #take(): string {
-    const text = this.#waiting.join("");
-    this.#waiting = [];
+    const text = this.#queue.join("");
+    this.#queue = [];
     this.#length = 0;
     return text;
   }
@@ -54,21 +54,21 @@ export class LogOutput {
 
   #send(bytes: Buffer): void {
     write(this.#fd, bytes, (error, written) => {
-      if (error && wouldBlock(error)) setTimeout(() => this.#send(bytes), AGAIN_MS);
+      if (error && wouldBlock(error)) setTimeout(() => this.#send(bytes), RETRY_MS);
       else if (error || written >= bytes.length) this.#next();
       else this.#send(bytes.subarray(written));
     });
   }
 
-  #put(text: string): void {
+  #writeSync(text: string): void {
     let bytes = Buffer.from(text);
-    for (let tries = 0; bytes.length > 0 && tries < TRIES;)
+    for (let tries = 0; bytes.length > 0 && tries < MAX_RETRIES;)
       try {
         bytes = bytes.subarray(writeSync(this.#fd, bytes));
       } catch (error) {
         if (!wouldBlock(error as NodeJS.ErrnoException)) return;
         tries++;
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, AGAIN_MS);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
       }
   }
 }

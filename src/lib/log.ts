@@ -1,10 +1,10 @@
 // One line for each thing that an operator should know: JSON to a pipe, words to a terminal. Never a body, never a secret.
 // Like every file of this floor it knows nothing of models, and imports nothing of ours but its neighbours.
 import pino from "pino";
-import { Mask } from "./mask.ts";
-import { isJournal } from "./journal.ts";
+import { SecretMask } from "./mask.ts";
+import { isSystemdJournal } from "./journal.ts";
 import { LogOutput } from "./log-output.ts";
-import { pretty } from "./pretty.ts";
+import { formatLogLine } from "./pretty.ts";
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 export type Level = (typeof LEVELS)[number];
@@ -15,9 +15,9 @@ export interface Log extends Readonly<Record<Level, Write>> {
   /** The same log with these fields on every line. */
   child(fields: Readonly<Record<string, unknown>>): Log;
   /** From now on, here and in every child. */
-  level(level: Level): void;
+  setLevel(level: Level): void;
   /** Values that no line may show from now on. */
-  secrets(values: Iterable<string>): void;
+  addSecrets(values: Iterable<string>): void;
   /** Writes out what is buffered. At exit it happens by itself. */
   flush(): void;
 }
@@ -28,21 +28,22 @@ export interface LogOptions {
   /** Words and colours instead of JSON. */
   readonly pretty: boolean;
   /** Shared with all that must not show a secret. */
-  readonly mask?: Mask;
+  readonly mask?: SecretMask;
   /** Absent: stdout. */
   readonly write?: (line: string) => void;
 }
 
 export function createLog(options: LogOptions): Log {
-  const mask = options.mask ?? new Mask();
+  const mask = options.mask ?? new SecretMask();
   const out = options.write ? { write: options.write, flush() {} } : stdout(options.pretty);
-  const levelled = !options.write && !options.pretty && isJournal(process.env["JOURNAL_STREAM"]);
+  const levelled =
+    !options.write && !options.pretty && isSystemdJournal(process.env["JOURNAL_STREAM"]);
   const lines = {
     write: (line: string) => {
-      const safe = mask.json(line);
-      if (options.pretty) return out.write(pretty(safe));
+      const safe = mask.maskJsonLine(line);
+      if (options.pretty) return out.write(formatLogLine(safe));
       return out.write(
-        `${levelled ? priorityOf(safe) : ""}${safe}${safe.endsWith("\n") ? "" : "\n"}`,
+        `${levelled ? journalPriorityOf(safe) : ""}${safe}${safe.endsWith("\n") ? "" : "\n"}`,
       );
     },
   };
@@ -52,7 +53,7 @@ export function createLog(options: LogOptions): Log {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: errorShape, err: errorShape, cause: errorShape },
+      serializers: { error: serializeError, err: serializeError, cause: serializeError },
     },
     lines,
   );
@@ -69,8 +70,8 @@ export function createLog(options: LogOptions): Log {
       warn: at("warn"),
       error: at("error"),
       child: (fields) => wrap(logger.child(fields)),
-      level: (level) => void (least = LEVELS.indexOf(level)),
-      secrets: (values) => mask.add(values),
+      setLevel: (level) => void (least = LEVELS.indexOf(level)),
+      addSecrets: (values) => mask.add(values),
       flush: () => out.flush(),
     };
   };
@@ -85,7 +86,7 @@ const PRIORITY: Readonly<Record<Level, string>> = {
 };
 
 /** The journal takes a line's level from its beginning; a line's first member says it. */
-function priorityOf(line: string): string {
+function journalPriorityOf(line: string): string {
   const level = /^\{"level":"(\w+)"/.exec(line)?.[1];
   return PRIORITY[level as Level] ?? "";
 }
@@ -97,7 +98,7 @@ const stdout = (sync: boolean) => new LogOutput(1, { sync });
 const VERSION = /\?version=[0-9a-f]+(?=:\d)/;
 
 /** The parts of an error that hold no request and no header: other properties of foreign errors often do. */
-function errorShape(error: unknown): unknown {
+function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, message, stack, cause } = error;
   const code = (error as { code?: unknown }).code;
@@ -110,9 +111,9 @@ function errorShape(error: unknown): unknown {
       .slice(1, 9)
       .map((line) => line.trim().replace(VERSION, ""))
       .join("\n"),
-    ...(cause instanceof Error ? { cause: errorShape(cause) } : {}),
+    ...(cause instanceof Error ? { cause: serializeError(cause) } : {}),
     ...(error instanceof AggregateError
-      ? { errors: error.errors.slice(0, 8).map(errorShape) }
+      ? { errors: error.errors.slice(0, 8).map(serializeError) }
       : {}),
   };
 }

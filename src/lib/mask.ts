@@ -4,19 +4,19 @@
 const MASKED = "[secret]";
 
 /** Shorter ones would blot out ordinary words. */
-const SHORTEST = 6;
+const MIN_SECRET_LENGTH = 6;
 
-const before = (pattern: string) => `(?<![0-9A-Za-z])${pattern}`;
+const notAfterWord = (pattern: string) => `(?<![0-9A-Za-z])${pattern}`;
 
 /**
  * Shapes of keys: ours, bearer and basic tokens (a word of prose has no digit), the usual `sk-`. What looks back is bounded:
  * an upstream that writes nothing but blanks must not cost a look back from each of them to the first.
  */
-const SHAPES = [
-  before(String.raw`tg_[0-9A-Za-z_-]{12,}`),
+const KEY_PATTERNS = [
+  notAfterWord(String.raw`tg_[0-9A-Za-z_-]{12,}`),
   String.raw`(?<=\b[Bb]earer\s{1,8})(?=\S{20}|[^\s"]*\d)[\w.~+/=-]{6,}`,
   String.raw`(?<=\b[Bb]asic\s{1,8})(?=\S{20}|[^\s"]*\d)[\w+/=-]{6,}`,
-  before(String.raw`sk-[0-9A-Za-z_-]{8,}`),
+  notAfterWord(String.raw`sk-[0-9A-Za-z_-]{8,}`),
 ];
 
 /** Base64 of something that contains the value, wherever in the three-byte rhythm it falls. */
@@ -29,21 +29,21 @@ function base64Cores(value: string): string[] {
   });
 }
 
-const literally = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
+const escapeRegExp = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
 
-const inJson = (value: string) => JSON.stringify(value).slice(1, -1);
+const jsonEscape = (value: string) => JSON.stringify(value).slice(1, -1);
 
 /** Every form of a value that is worth looking for. */
-function spellings(value: string): string[] {
+function encodingsOf(value: string): string[] {
   const whole = Buffer.from(value).toString("base64");
   const base64 = [whole, ...base64Cores(value)];
   const uri = encodeURIComponent(value.toWellFormed());
   return [
     value,
-    inJson(value),
+    jsonEscape(value),
     // A string that holds JSON that holds a string of JSON, as it stands in a line.
-    inJson(inJson(value)),
-    inJson(inJson(inJson(value))),
+    jsonEscape(jsonEscape(value)),
+    jsonEscape(jsonEscape(jsonEscape(value))),
     uri,
     uri.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()),
     uri.replaceAll("%20", "+"),
@@ -54,7 +54,7 @@ function spellings(value: string): string[] {
   ];
 }
 
-export class Mask {
+export class SecretMask {
   readonly #spellings = new Set<string>();
   #pattern: RegExp | undefined;
   /** What is shorter than this holds none; the shortest shape of a key has eleven letters. */
@@ -66,7 +66,9 @@ export class Mask {
       const parts = value.includes("\n")
         ? [value, ...value.split(/\r?\n/).filter((line) => line.length >= 16)]
         : [value];
-      for (const spelling of parts.filter((part) => part.length >= SHORTEST).flatMap(spellings))
+      for (const spelling of parts
+        .filter((part) => part.length >= MIN_SECRET_LENGTH)
+        .flatMap(encodingsOf))
         if (!MASKED.includes(spelling)) {
           this.#spellings.add(spelling);
           this.#least = Math.min(this.#least, spelling.length);
@@ -76,25 +78,25 @@ export class Mask {
   }
 
   /** The text with every secret replaced; the same string when there is none. */
-  text(text: string): string {
+  maskText(text: string): string {
     return text.length < this.#least ? text : text.replace(this.#compiled(), MASKED);
   }
 
   /** A serialised line. Masked value by value, so that what comes out parses. */
-  json(line: string): string {
+  maskJsonLine(line: string): string {
     if (line.search(this.#compiled()) < 0) return line;
-    return JSON.stringify(this.value(JSON.parse(line)));
+    return JSON.stringify(this.maskValue(JSON.parse(line)));
   }
 
   /** What a JSON text said, with every secret replaced, however the text spelled it. */
-  value(value: unknown): unknown {
-    if (typeof value === "string") return this.text(value);
+  maskValue(value: unknown): unknown {
+    if (typeof value === "string") return this.maskText(value);
     // A secret of digits alone may travel as a number.
-    if (typeof value === "number") return this.text(`${value}`) === `${value}` ? value : MASKED;
+    if (typeof value === "number") return this.maskText(`${value}`) === `${value}` ? value : MASKED;
     if (typeof value !== "object" || value === null) return value;
-    if (Array.isArray(value)) return value.map((each) => this.value(each));
+    if (Array.isArray(value)) return value.map((each) => this.maskValue(each));
     return Object.fromEntries(
-      Object.entries(value).map(([key, each]) => [this.text(key), this.value(each)]),
+      Object.entries(value).map(([key, each]) => [this.maskText(key), this.maskValue(each)]),
     );
   }
 
@@ -102,8 +104,8 @@ export class Mask {
     return (this.#pattern ??= new RegExp(
       [
         // Longest first: what contains another goes whole.
-        ...[...this.#spellings].sort((a, b) => b.length - a.length).map(literally),
-        ...SHAPES,
+        ...[...this.#spellings].sort((a, b) => b.length - a.length).map(escapeRegExp),
+        ...KEY_PATTERNS,
       ].join("|"),
       "g",
     ));

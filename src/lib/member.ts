@@ -1,5 +1,5 @@
 /** Sets a member whose name a client or an upstream chose. A plain assignment to "__proto__" would set the prototype. */
-export function put(into: object, name: string, value: unknown): void {
+export function setOwnProperty(into: object, name: string, value: unknown): void {
   if (name === "__proto__")
     Object.defineProperty(into, name, {
       value,

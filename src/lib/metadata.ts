@@ -28,16 +28,16 @@ for (const address of ADDRESSES_4) list.addAddress(address, "ipv4");
 for (const address of ADDRESSES_6) list.addAddress(address, "ipv6");
 
 /** A numeric address; one of the fourth kind may stand inside one of the sixth. */
-export function isMetadata(address: string): boolean {
+export function isMetadataAddress(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && list.check(address, family === 4 ? "ipv4" : "ipv6");
 }
 
 /** The host of an address says that it is meant. */
-export function namesMetadata({ hostname }: URL): boolean {
+export function isMetadataUrl({ hostname }: URL): boolean {
   const host = hostname
     .replace(/^\[|\]$/g, "")
     .replace(/\.$/, "")
     .toLowerCase();
-  return NAMES.has(host) || isMetadata(host);
+  return NAMES.has(host) || isMetadataAddress(host);
 }

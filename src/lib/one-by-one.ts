@@ -1,5 +1,5 @@
 /** Each piece of work begins when the one before it has ended, however that was: between what it reads and what it writes nothing changes. */
-export function oneByOne(): <T>(work: () => Promise<T>) => Promise<T> {
+export function createSerialQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const mine = last.then(work);

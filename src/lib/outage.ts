@@ -4,7 +4,7 @@ export interface PluginOutage {
   /** When its connection was lost. */
   readonly since: number;
   /** Why the last connection, or the last attempt to make one, ended. */
-  readonly why: string;
+  readonly reason: string;
   /** When the next attempt to connect begins. */
   readonly retryAt: number;
 }
@@ -12,10 +12,10 @@ export interface PluginOutage {
 const reports = new WeakMap<object, () => PluginOutage | undefined>();
 
 /** Registers how to read the outage of the plugin whose setup returned `made`. */
-export function reportsOutage<T extends object>(made: T, read: () => PluginOutage | undefined): T {
+export function registerOutage<T extends object>(made: T, read: () => PluginOutage | undefined): T {
   reports.set(made, read);
   return made;
 }
 
 /** Returns the outage of a plugin in another process; undefined if it is connected or runs in this process. */
-export const outageOf = (made: object): PluginOutage | undefined => reports.get(made)?.();
+export const getOutage = (made: object): PluginOutage | undefined => reports.get(made)?.();

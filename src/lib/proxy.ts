@@ -5,28 +5,28 @@ import { request as secure } from "node:https";
 import { isIP, type Socket } from "node:net";
 import { buildConnector } from "undici";
 import { isLoopback } from "./egress.ts";
-import { fits } from "./glob.ts";
-import { isMetadata } from "./metadata.ts";
+import { matchesGlob } from "./glob.ts";
+import { isMetadataAddress } from "./metadata.ts";
 
-export interface ProxyRoute {
+export interface ProxyConfig {
   readonly url: string;
   /** Hosts that are reached straight, with one star each. */
-  readonly except: readonly string[];
+  readonly bypassHosts: readonly string[];
 }
 
 /** What `connect` of undici takes; hosts that are excepted go through `straight`. */
-export function tunnelling(
-  { url, except }: ProxyRoute,
+export function createTunnelConnector(
+  { url, bypassHosts }: ProxyConfig,
   straight: buildConnector.connector,
   timeoutMs: number,
   tls: buildConnector.BuildOptions = {},
 ): buildConnector.connector {
-  const excepted = except.map(fitting);
+  const excepted = bypassHosts.map(hostMatcher);
   const within = buildConnector({ ...tls, timeout: timeoutMs, allowH2: false });
   return (options, done) => {
     const host = options.hostname.replace(/^\[|\]$/g, "");
     // The service that hands out credentials is this machine's own: no proxy is asked for it.
-    const here = isLoopback(host) || (isIP(host) !== 0 && isMetadata(host));
+    const here = isLoopback(host) || (isIP(host) !== 0 && isMetadataAddress(host));
     if (here || excepted.some((fits) => fits(host))) return straight(options, done);
     const port = options.port || (options.protocol === "https:" ? "443" : "80");
     const target = { at: `${options.hostname}:${port}`, timeoutMs };
@@ -39,7 +39,7 @@ export function tunnelling(
 }
 
 /** Said of the proxy, and not of the provider behind it. */
-const refused = (message: string, cause?: unknown): Error =>
+const createProxyError = (message: string, cause?: unknown): Error =>
   Object.assign(new Error(message, { cause }), { code: "proxy_refused" });
 
 function openTunnel(
@@ -60,26 +60,26 @@ function openTunnel(
     if (answer.statusCode === 200 && head.length === 0) return done(undefined, socket);
     socket.destroy();
     const why = answer.statusCode === 200 ? "spoke too early" : `answered ${answer.statusCode}`;
-    return done(refused(`The proxy ${why}.`));
+    return done(createProxyError(`The proxy ${why}.`));
   });
   // A proxy that does not tunnel answers as any server does.
   asked.once("response", (answer) => {
     answer.destroy();
-    done(refused(`The proxy answered ${answer.statusCode}.`));
+    done(createProxyError(`The proxy answered ${answer.statusCode}.`));
   });
   asked.once("error", (error: NodeJS.ErrnoException) =>
-    done(refused(`The proxy cannot be reached: ${error.code ?? error.name}.`, error)),
+    done(createProxyError(`The proxy cannot be reached: ${error.code ?? error.name}.`, error)),
   );
   asked.end();
 }
 
 function authorization({ username, password }: URL): Record<string, string> {
   if (username === "" && password === "") return {};
-  const said = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { "proxy-authorization": `Basic ${Buffer.from(said).toString("base64")}` };
+  const userAndPassword = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { "proxy-authorization": `Basic ${Buffer.from(userAndPassword).toString("base64")}` };
 }
 
-function fitting(pattern: string): (host: string) => boolean {
+function hostMatcher(pattern: string): (host: string) => boolean {
   const lower = pattern.toLowerCase();
-  return (host) => fits(lower, host.toLowerCase());
+  return (host) => matchesGlob(lower, host.toLowerCase());
 }

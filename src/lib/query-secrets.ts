@@ -3,7 +3,7 @@
 import type { IncomingMessage } from "node:http";
 
 /** By any of these names, in any case: what clients call a key where they cannot set a header. */
-const SECRETS: ReadonlySet<string> = new Set(["key", "api_key", "access_token"]);
+const SECRET_PARAMS: ReadonlySet<string> = new Set(["key", "api_key", "access_token"]);
 
 type Query = Pick<URLSearchParams, "get" | "getAll" | "has">;
 
@@ -11,30 +11,30 @@ type Query = Pick<URLSearchParams, "get" | "getAll" | "has">;
 const EMPTY: Query = Object.freeze({ get: () => null, getAll: () => [], has: () => false });
 
 /** As it came, where something was taken out. */
-const whole = new WeakMap<IncomingMessage, string>();
+const originalQueries = new WeakMap<IncomingMessage, string>();
 
 /** Once, before anything else looks at the address. */
-export function takeQuerySecrets(req: IncomingMessage): void {
+export function stripQuerySecrets(req: IncomingMessage): void {
   const url = req.url ?? "";
   const mark = url.indexOf("?");
   if (mark < 0) return;
   const query = url.slice(mark + 1);
   const pairs = query.split("&");
-  const left = pairs.filter((pair) => !SECRETS.has(nameOf(pair)));
+  const left = pairs.filter((pair) => !SECRET_PARAMS.has(nameOf(pair)));
   if (left.length === pairs.length) return;
-  whole.set(req, query);
+  originalQueries.set(req, query);
   req.url = left.length === 0 ? url.slice(0, mark) : `${url.slice(0, mark)}?${left.join("&")}`;
 }
 
 /** The query as the client wrote it, for the one look at secrets. */
-export function queryOf(req: IncomingMessage): Query {
-  const text = queryTextOf(req);
+export function originalQueryOf(req: IncomingMessage): Query {
+  const text = originalQueryTextOf(req);
   return text === "" ? EMPTY : new URLSearchParams(text);
 }
 
 /** The same as text, for an address in which no name means a secret. */
-export function queryTextOf(req: IncomingMessage): string {
-  const taken = whole.get(req);
+export function originalQueryTextOf(req: IncomingMessage): string {
+  const taken = originalQueries.get(req);
   if (taken !== undefined) return taken;
   const url = req.url ?? "";
   const mark = url.indexOf("?");
@@ -42,13 +42,13 @@ export function queryTextOf(req: IncomingMessage): string {
 }
 
 /** The names that were taken out, each as often as it stood there. */
-export function querySecretsOf(req: IncomingMessage): readonly string[] {
-  const taken = whole.get(req);
+export function querySecretNamesOf(req: IncomingMessage): readonly string[] {
+  const taken = originalQueries.get(req);
   if (taken === undefined) return [];
   return taken
     .split("&")
     .map(nameOf)
-    .filter((name) => SECRETS.has(name));
+    .filter((name) => SECRET_PARAMS.has(name));
 }
 
 /** As a reader of forms understands it: escapes are undone once, and one that is none stands for itself. */

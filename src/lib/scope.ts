@@ -1,9 +1,9 @@
 // Owners of everything that ends. A scope ends what it owns in reverse order, whatever fails on the way.
 
-export class Scope implements AsyncDisposable {
+export class LifetimeScope implements AsyncDisposable {
   readonly #undo: (() => unknown)[] = [];
   readonly #end = new AbortController();
-  readonly #over = new AbortController();
+  readonly #closed = new AbortController();
   #ended: Promise<void> | undefined;
 
   /** Aborted when this scope begins to end. */
@@ -12,8 +12,8 @@ export class Scope implements AsyncDisposable {
   }
 
   /** Aborted when it has left and is taken apart: requests that it still has under way ask others until then. */
-  get over(): AbortSignal {
-    return this.#over.signal;
+  get closed(): AbortSignal {
+    return this.#closed.signal;
   }
 
   own<T extends Disposable | AsyncDisposable>(thing: T): T {
@@ -49,7 +49,7 @@ export class Scope implements AsyncDisposable {
   }
 
   /** Fires the signal of leaving. Nothing is ended yet. */
-  leave(): void {
+  beginClose(): void {
     this.#end.abort();
   }
 
@@ -58,8 +58,8 @@ export class Scope implements AsyncDisposable {
   }
 
   async #dispose(): Promise<void> {
-    this.leave();
-    this.#over.abort();
+    this.beginClose();
+    this.#closed.abort();
     const errors: unknown[] = [];
     for (const undo of this.#undo.splice(0).reverse()) {
       try {
@@ -76,26 +76,26 @@ export class Scope implements AsyncDisposable {
  * What outlives a generation: made once, ended by the last one that holds it. Nothing else of any of them is kept: a function that a
  * generation hands over names all that its plugin had there.
  */
-export class Shared {
-  readonly #held = new Map<string, { readonly thing: object; holders: number }>();
+export class SharedResources {
+  readonly #resources = new Map<string, { readonly thing: object; holders: number }>();
 
-  take<T extends object>(
-    scope: Scope,
+  acquire<T extends object>(
+    scope: LifetimeScope,
     key: string,
     create: () => T,
     end?: (thing: T) => unknown,
   ): T {
-    let held = this.#held.get(key);
+    let held = this.#resources.get(key);
     if (!held) {
       held = { thing: create(), holders: 0 };
-      this.#held.set(key, held);
+      this.#resources.set(key, held);
     }
     held.holders++;
     const mine = held;
     const thing = mine.thing as T;
     scope.defer(() => {
       if (--mine.holders > 0) return undefined;
-      this.#held.delete(key);
+      this.#resources.delete(key);
       return end?.(thing);
     });
     return thing;

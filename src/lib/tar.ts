@@ -9,7 +9,7 @@ const LONGEST_NAME = 100;
 const padding = (size: number): Buffer => EMPTY.subarray(0, (BLOCK - (size % BLOCK)) % BLOCK);
 
 /** The head of a file, which its bytes follow. */
-export function tarHead(name: string, size: number, at: number): Buffer {
+export function createTarHeader(name: string, size: number, at: number): Buffer {
   const head = Buffer.alloc(BLOCK);
   if (Buffer.byteLength(name) > LONGEST_NAME) throw new RangeError(`${name} is too long a name.`);
   const octal = (value: number, from: number, digits: number) =>
@@ -33,7 +33,7 @@ export function tarHead(name: string, size: number, at: number): Buffer {
 }
 
 /** What follows a file's bytes. */
-export const tarPad = padding;
+export const tarPadding = padding;
 /** What follows the last file. */
 export const TAR_END: Buffer = Buffer.alloc(2 * BLOCK);
 
@@ -49,7 +49,7 @@ export interface TarFile {
  * the stream is let go of: a file that it comes from would stay open.
  */
 export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarFile, void> {
-  const source = new Source(stream);
+  const source = new ByteReader(stream);
   try {
     yield* filesOf(source);
   } finally {
@@ -57,11 +57,11 @@ export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerato
   }
 }
 
-async function* filesOf(source: Source): AsyncGenerator<TarFile, void> {
+async function* filesOf(source: ByteReader): AsyncGenerator<TarFile, void> {
   for (;;) {
     const head = await source.exactly(BLOCK);
     if (head.every((byte) => byte === 0)) return;
-    const { name, size } = headOf(head);
+    const { name, size } = parseHeader(head);
     let left = size;
     async function* bytes(): AsyncGenerator<Buffer, void> {
       while (left > 0) {
@@ -76,27 +76,27 @@ async function* filesOf(source: Source): AsyncGenerator<TarFile, void> {
   }
 }
 
-const broken = (): never => {
+const failCorrupt = (): never => {
   throw new Error("It is no backup, or it was changed on its way.");
 };
 
-function headOf(head: Buffer): { name: string; size: number } {
+function parseHeader(head: Buffer): { name: string; size: number } {
   const text = (from: number, to: number): string =>
     head.toString("utf8", from, to).replace(/\0[^]*$/, "");
   let sum = 8 * 32;
   for (let i = 0; i < BLOCK; i++) if (i < 148 || i >= 156) sum += head[i]!;
-  if (Number.parseInt(text(148, 156), 8) !== sum || text(257, 262) !== "ustar") broken();
-  if (text(156, 157) !== "0" && text(156, 157) !== "") broken();
+  if (Number.parseInt(text(148, 156), 8) !== sum || text(257, 262) !== "ustar") failCorrupt();
+  if (text(156, 157) !== "0" && text(156, 157) !== "") failCorrupt();
   const size =
     head[124] === 0x80
       ? Number(head.readBigUInt64BE(128))
       : Number.parseInt(text(124, 136).trim(), 8);
-  if (!Number.isSafeInteger(size) || size < 0) broken();
+  if (!Number.isSafeInteger(size) || size < 0) failCorrupt();
   return { name: text(0, LONGEST_NAME), size };
 }
 
 /** A stream, read in pieces of one's own choosing. */
-class Source {
+class ByteReader {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Buffer = Buffer.alloc(0);
 

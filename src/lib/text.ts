@@ -4,7 +4,7 @@ export const plural = (n: number, one: string, many = `${one}s`): string =>
   `${n} ${n === 1 ? one : many}`;
 
 /** "a", "a or b", "a, b or c". */
-export const either = (words: readonly string[], last = "or"): string =>
+export const joinWords = (words: readonly string[], last = "or"): string =>
   words.length < 2
     ? (words[0] ?? "")
     : `${words.slice(0, -1).join(", ")} ${last} ${words[words.length - 1]!}`;
@@ -12,33 +12,33 @@ export const either = (words: readonly string[], last = "or"): string =>
 const escaped = (c: string): string => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /** Control characters from outside must not steer the terminal, nor what turns the direction of writing. */
-export const visible = (text: string): string =>
+export const escapeControls = (text: string): string =>
   text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
 
 /** The same for text of many lines: line ends and tabs stay. */
-export const visibleLines = (text: string): string =>
+export const escapeControlsInLines = (text: string): string =>
   text.replace(/(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
 
 /** What a slip of the finger or another product's spelling does not change. */
-const plain = (word: string) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+const normalizeWord = (word: string) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 
 /** Longer words are no typing errors, and the distance is quadratic. */
-const LONGEST = 80;
+const MAX_WORD = 80;
 
 /**
  * The word that was probably meant: one in three letters may be wrong, spelling (`apiKey`, `api_key`) does not count, and
  * the beginning or end of a longer word will do. The first of equally near ones.
  */
 export function nearest(word: string, words: Iterable<string>): string | undefined {
-  const wanted = plain(word);
-  if (wanted === "" || wanted.length > LONGEST) return undefined;
+  const wanted = normalizeWord(word);
+  if (wanted === "" || wanted.length > MAX_WORD) return undefined;
   let best: string | undefined;
   let least = Infinity;
   for (const candidate of words) {
-    const other = plain(candidate);
-    if (other === "" || other.length > LONGEST) continue;
+    const other = normalizeWord(candidate);
+    if (other === "" || other.length > MAX_WORD) continue;
     const allowed = Math.max(1, Math.floor(Math.max(wanted.length, other.length) / 3));
-    let d = distance(wanted, other);
+    let d = editDistance(wanted, other);
     if (d > allowed && wanted.length >= 4 && (other.startsWith(wanted) || other.endsWith(wanted)))
       d = allowed + 1;
     else if (d > allowed || (d === wanted.length && d === other.length)) continue;
@@ -48,7 +48,7 @@ export function nearest(word: string, words: Iterable<string>): string | undefin
 }
 
 /** Letters inserted, dropped, replaced, or two neighbours swapped (optimal string alignment). */
-export function distance(a: string, b: string): number {
+export function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

@@ -12,7 +12,7 @@ const NO_TRACE = "0".repeat(32);
 const NO_SPAN = "0".repeat(16);
 
 /** A later version may say more behind what the first one says, and is read as that. */
-export function readParent(header: unknown): TraceParent | undefined {
+export function parseTraceparent(header: unknown): TraceParent | undefined {
   if (typeof header !== "string") return undefined;
   const [, version, traceId, spanId, flags, more] = PARENT.exec(header) ?? [];
   if (!traceId || !spanId || !flags || version === "ff") return undefined;
@@ -21,7 +21,7 @@ export function readParent(header: unknown): TraceParent | undefined {
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-export const writeParent = ({ traceId, spanId, sampled }: TraceParent): string =>
+export const formatTraceparent = ({ traceId, spanId, sampled }: TraceParent): string =>
   `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
 
 const MEMBER =
@@ -31,7 +31,7 @@ const MOST_MEMBERS = 32;
 const MOST_STATE = 512;
 
 /** The members of a `tracestate`, as many as every reader takes; undefined where one of them cannot be read. */
-export function readState(header: unknown): string | undefined {
+export function parseTracestate(header: unknown): string | undefined {
   if (typeof header !== "string" || header === "") return undefined;
   let state = "";
   let members = 0;
@@ -50,7 +50,7 @@ let pool = "";
 let at = 0;
 
 /** So many digits, of which the first eight are not all zero: an id of zeros is none. */
-function digits(count: number): string {
+function takeHexDigits(count: number): string {
   for (;;) {
     if (at + count > pool.length) {
       pool = Buffer.from(crypto.getRandomValues(new Uint8Array(POOL_BYTES)).buffer).toString("hex");
@@ -61,8 +61,8 @@ function digits(count: number): string {
   }
 }
 
-export const newTraceId = (): string => digits(32);
-export const newSpanId = (): string => digits(16);
+export const newTraceId = (): string => takeHexDigits(32);
+export const newSpanId = (): string => takeHexDigits(16);
 
 const DIGITS = "0123456789abcdef";
 

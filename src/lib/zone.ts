@@ -12,7 +12,7 @@ const DAY = 86_400_000;
 /** A day, or a moment of it, as a clock on the wall shows it. */
 const WALL = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?$/;
 /** Quarters that are remembered: eleven years of them. */
-const MOST = 400_000;
+const MAX_CACHED_QUARTERS = 400_000;
 
 /** The clock on the wall of a zone. */
 export interface ZoneClock {
@@ -25,13 +25,13 @@ export interface ZoneClock {
   /** When that hour began. */
   hourStart(at: number): number;
   /** When a day of this zone begins, or another moment that its clock shows: "2026-03-29", "2026-03-29T12:30". NaN: it is no moment. */
-  moment(text: string): number;
+  parseLocalTime(text: string): number;
   /** Whether all moments of a stretch are of one day, or of one hour. `end` is no part of it. */
-  within(unit: "day" | "hour", start: number, end: number): boolean;
+  isWithin(unit: "day" | "hour", start: number, end: number): boolean;
 }
 
 /** Whether it is a time zone: a name such as "Europe/Berlin", or an offset such as "+05:30". */
-export function isZone(zone: string): boolean {
+export function isTimeZone(zone: string): boolean {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: zone }).format(0) !== "";
   } catch {
@@ -47,7 +47,7 @@ export function zoneClock(zone = "UTC"): ZoneClock {
   let clock = clocks.get(zone);
   if (!clock) {
     if (clocks.size >= CLOCKS) clocks.clear();
-    clocks.set(zone, (clock = made(zone)));
+    clocks.set(zone, (clock = createZoneClock(zone)));
   }
   return clock;
 }
@@ -55,7 +55,7 @@ export function zoneClock(zone = "UTC"): ZoneClock {
 const iso = (local: number): string =>
   new Date(Math.min(FARTHEST, Math.max(-FARTHEST, local))).toISOString();
 
-function made(zone: string): ZoneClock {
+function createZoneClock(zone: string): ZoneClock {
   const ahead = offsets(zone);
   const local = (at: number) => at + ahead(at);
   const hourStart = (at: number): number => {
@@ -71,10 +71,10 @@ function made(zone: string): ZoneClock {
     day: (at) => iso(local(at)).split("T")[0]!,
     hour(at) {
       const offset = ahead(at);
-      return `${iso(at + offset).split(":")[0]}:00${said(offset)}`;
+      return `${iso(at + offset).split(":")[0]}:00${formatOffset(offset)}`;
     },
     hourStart,
-    moment(text) {
+    parseLocalTime(text) {
       if (!WALL.test(text)) return Number.NaN;
       const wall = Date.parse(`${text.length === 10 ? `${text}T00:00` : text}Z`);
       if (Number.isNaN(wall)) return wall;
@@ -82,7 +82,7 @@ function made(zone: string): ZoneClock {
       // Of a time that comes twice the first one; a time that is left out is as long after midnight as it would have been.
       return local(before) !== wall && local(after) === wall ? after : before;
     },
-    within(unit, start, end) {
+    isWithin(unit, start, end) {
       if (same[unit](start) !== same[unit](end - 1)) return false;
       const offset = ahead(start);
       for (let at = start; at < end; at += QUARTER) if (ahead(at) !== offset) return false;
@@ -91,7 +91,7 @@ function made(zone: string): ZoneClock {
   };
 }
 
-function said(offset: number): string {
+function formatOffset(offset: number): string {
   if (offset === 0) return "Z";
   const minutes = Math.floor(Math.abs(offset) / 60_000);
   const two = (n: number) => String(n).padStart(2, "0");
@@ -126,7 +126,7 @@ function offsets(zone: string): (at: number) => number {
     if (offset === undefined) {
       const [first, last] = [exact(quarter * QUARTER), exact((quarter + 1) * QUARTER - 1)];
       offset = first === last ? first : Number.NaN;
-      if (known.size >= MOST) known.clear();
+      if (known.size >= MAX_CACHED_QUARTERS) known.clear();
       known.set(quarter, offset);
     }
     return Number.isNaN(offset) ? exact(at) : offset;

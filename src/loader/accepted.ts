@@ -3,14 +3,14 @@
 import { problem, type ProblemText } from "../config/problems.ts";
 import { readPluginLock, type LockedPlugin } from "../config/plugin-lock.ts";
 import type { PluginTrust } from "../config/plugin-trust.ts";
-import { sayable } from "../model/error.ts";
-import { stranger, type StatedDefinition } from "./stated.ts";
-import { treeOf, type PackageTree } from "./tree.ts";
+import { publicErrorText } from "../model/error.ts";
+import { describeDifference, type DeclaredDefinition } from "./stated.ts";
+import { readPackageTree, type PackageTree } from "./tree.ts";
 
-export type Acceptance =
-  | { readonly refused: ProblemText }
+export type LockCheck =
+  | { readonly rejection: ProblemText }
   | {
-      readonly remark?: ProblemText | undefined;
+      readonly warning?: ProblemText | undefined;
       /** What it was when it was accepted, to the byte. */
       readonly locked?: LockedPlugin | undefined;
       /** With `locked`: what may be loaded of it. */
@@ -18,49 +18,51 @@ export type Acceptance =
     };
 
 /** `root`: the folder of the package that was found under this name. */
-export function acceptance(name: string, root: string, trust: PluginTrust): Acceptance {
-  if (trust.allow && !trust.allow.includes(name))
-    return { refused: problem.pluginNotAllowed(name) };
+export function checkLock(name: string, root: string, trust: PluginTrust): LockCheck {
+  if (trust.allowedPackages && !trust.allowedPackages.includes(name))
+    return { rejection: problem.pluginNotAllowed(name) };
   if (trust.lock === "off") return {};
   let lock: ReturnType<typeof readPluginLock>;
   let tree: PackageTree;
   try {
-    lock = readPluginLock(trust.file);
+    lock = readPluginLock(trust.configFile);
     if (!lock && trust.lock !== "required")
-      return { remark: problem.pluginNotLocked(name, "note") };
-    tree = treeOf(root);
+      return { warning: problem.pluginNotLocked(name, "note") };
+    tree = readPackageTree(root);
   } catch (error) {
-    return { refused: problem.lockUnreadable(sayable(error)) };
+    return { rejection: problem.lockUnreadable(publicErrorText(error)) };
   }
   const accepted = lock?.get(name);
   const wrong = !accepted
     ? problem.pluginNotLocked(name)
     : accepted.tree === tree.hash
       ? undefined
-      : problem.pluginChanged(name, changesOf(accepted, tree));
+      : problem.pluginChanged(name, describeChanges(accepted, tree));
   if (!wrong) return { locked: accepted, tree };
-  return trust.lock === "warn" ? { remark: { ...wrong, severity: "warning" } } : { refused: wrong };
+  return trust.lock === "warn"
+    ? { warning: { ...wrong, severity: "warning" } }
+    : { rejection: wrong };
 }
 
 /** Its bytes are what was accepted: so must be what they say. */
-export function saysOther(
+export function checkDeclaration(
   { name, path }: { readonly name: string; readonly path: string },
   locked: LockedPlugin,
-  definition: StatedDefinition,
+  definition: DeclaredDefinition,
 ): ProblemText | undefined {
-  const why = stranger(locked.plugins?.[path], definition);
+  const why = describeDifference(locked.plugins?.[path], definition);
   return why === undefined ? undefined : problem.pluginChanged(name, why);
 }
 
 /** "left-pad@1.3.0 has changed, right-pad@1.0.0 is new". */
-export function changesOf(accepted: LockedPlugin, { packages }: PackageTree): string {
+export function describeChanges(accepted: LockedPlugin, { packages }: PackageTree): string {
   const before = new Map(Object.entries(accepted.packages ?? {}));
-  const said = [
+  const changes = [
     ...[...packages].flatMap(([id, hash]) =>
       !before.has(id) ? [`${id} is new`] : before.get(id) === hash ? [] : [`${id} has changed`],
     ),
     ...[...before.keys()].flatMap((id) => (packages.has(id) ? [] : [`${id} is gone`])),
   ];
-  const some = said.slice(0, 5).join(", ");
-  return said.length > 5 ? `${some}, and ${said.length - 5} more` : some;
+  const some = changes.slice(0, 5).join(", ");
+  return changes.length > 5 ? `${some}, and ${changes.length - 5} more` : some;
 }

@@ -2,18 +2,18 @@
 // `setup` has run (routes, endpoints) is looked at where it runs.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { packageRoot } from "../config/default.ts";
-import { schemaFlaw } from "../config/dialect.ts";
+import { findPackageRoot } from "../config/default.ts";
+import { findSchemaFlaw } from "../config/dialect.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 import { isMapping } from "../config/tree.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
-import { DEFINITION, NEEDS, strangerIn } from "../plugin/members.ts";
-import { isName } from "./find.ts";
+import { DEFINITION_MEMBERS, NEEDS_MEMBERS, findUnknownMember } from "../plugin/members.ts";
+import { isShortName } from "./find.ts";
 
 /** The version of `tollgate/plugin` that this gateway speaks. */
-export const API = 1;
+export const API_VERSION = 1;
 
-const KINDS: readonly string[] = [
+const PLUGIN_KINDS: readonly string[] = [
   "provider",
   "frontend",
   "middleware",
@@ -22,10 +22,10 @@ const KINDS: readonly string[] = [
 ] satisfies PluginKind[];
 
 /** `from`: whose it is, for the sentence. */
-export function definitionIn(
+export function validateDefinition(
   module: unknown,
   kind: PluginKind,
-  from: string,
+  label: string,
   builtIn = false,
 ): { definition: Definition } | { words: ProblemText } {
   const all = (module ?? {}) as Record<string, unknown>;
@@ -35,16 +35,16 @@ export function definitionIn(
   const definition = [main, inner].find(isBranded);
   if (!definition) {
     const named = Object.keys(all).find((key) => key !== "default" && isBranded(all[key]));
-    return { words: problem.noDefaultExport(from, named) };
+    return { words: problem.noDefaultExport(label, named) };
   }
-  const words = flawOf(definition, kind, from, builtIn);
-  return words ? { words } : { definition: definition as unknown as Definition };
+  const flaw = findFlaw(definition, kind, label, builtIn);
+  return flaw ? { words: flaw } : { definition: definition as unknown as Definition };
 }
 
 const isBranded = (value: unknown): value is Record<string, unknown> =>
-  isMapping(value) && KINDS.includes(value["~tollgate"] as string);
+  isMapping(value) && PLUGIN_KINDS.includes(value["~tollgate"] as string);
 
-function flawOf(
+function findFlaw(
   definition: Record<string, unknown>,
   kind: PluginKind,
   from: string,
@@ -53,17 +53,17 @@ function flawOf(
   const { api, name, options, credential, setup } = definition;
   const is = definition["~tollgate"] as PluginKind;
   if (is !== kind) return problem.wrongKind(from, is, kind);
-  if (api !== API) return problem.apiMismatch(from, api, API);
-  const since = flawOfSince(definition["since"], from);
+  if (api !== API_VERSION) return problem.apiMismatch(from, api, API_VERSION);
+  const since = findSinceFlaw(definition["since"], from);
   if (since) return since;
-  if (!isName(name))
+  if (!isShortName(name))
     return problem.badDefinition(
       from,
       `its name ${JSON.stringify(name)} is not lower-case letters, digits and single dashes`,
     );
-  const stranger = strangerIn(definition, DEFINITION[kind]);
-  if (stranger) return problem.unknownMember(from, "member", stranger.name, stranger.near);
-  const need = flawOfNeeds(definition["needs"], from);
+  const stranger = findUnknownMember(definition, DEFINITION_MEMBERS[kind]);
+  if (stranger) return problem.unknownMember(from, "member", stranger.name, stranger.suggestion);
+  const need = findNeedsFlaw(definition["needs"], from);
   if (need) return need;
   if (typeof setup !== "function") return problem.badDefinition(from, "it has no setup");
   if ((kind === "middleware" || kind === "observer") && definition["sends"] === undefined)
@@ -73,7 +73,7 @@ function flawOf(
     );
   for (const [what, schema] of Object.entries({ options, credential })) {
     if (schema === undefined) continue;
-    const why = flawOfSchema(schema, builtIn);
+    const why = findSchemaProblem(schema, builtIn);
     if (why !== undefined) return problem.badSchema(from, what, why);
   }
   const keys = (schema: unknown) =>
@@ -88,18 +88,18 @@ function flawOf(
 }
 
 /** It is only as old as what it uses. */
-function flawOfSince(since: unknown, from: string): ProblemText | undefined {
+function findSinceFlaw(since: unknown, from: string): ProblemText | undefined {
   if (since === undefined) return undefined;
   if (typeof since !== "string" || !/^\d{1,5}\.\d{1,5}(\.\d{1,5})?$/.test(since))
     return problem.badDefinition(from, "its `since` is not a version such as 1.3");
-  const { version } = JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8")) as {
+  const { version } = JSON.parse(readFileSync(join(findPackageRoot(), "package.json"), "utf8")) as {
     version: string;
   };
-  return isOlder(version, since) ? problem.sinceMismatch(from, since, version) : undefined;
+  return isOlderVersion(version, since) ? problem.sinceMismatch(from, since, version) : undefined;
 }
 
 /** Part by part, as numbers. */
-export function isOlder(version: string, since: string): boolean {
+export function isOlderVersion(version: string, since: string): boolean {
   const [ours, theirs] = [version, since].map((each) => each.split(/[.-]/).slice(0, 3).map(Number));
   for (const [i, part] of theirs!.entries())
     if (part !== (ours![i] ?? 0)) return (ours![i] ?? 0) < part;
@@ -109,11 +109,11 @@ export function isOlder(version: string, since: string): boolean {
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** What is not a need that is known would be declared in vain. */
-function flawOfNeeds(needs: unknown, from: string): ProblemText | undefined {
+function findNeedsFlaw(needs: unknown, from: string): ProblemText | undefined {
   if (needs === undefined) return undefined;
   if (!isMapping(needs)) return problem.badDefinition(from, "its needs are no object");
-  const stranger = strangerIn(needs, NEEDS, true);
-  if (stranger) return problem.unknownMember(from, "need", stranger.name, stranger.near);
+  const stranger = findUnknownMember(needs, NEEDS_MEMBERS, true);
+  if (stranger) return problem.unknownMember(from, "need", stranger.name, stranger.suggestion);
   const { metadata, env, origins, files } = needs;
   if (metadata !== undefined && metadata !== true)
     return problem.badDefinition(from, "its needs.metadata is neither true nor absent");
@@ -127,12 +127,12 @@ function flawOfNeeds(needs: unknown, from: string): ProblemText | undefined {
 }
 
 /** Our own are tested, and the meta-schema takes longer than all of them. */
-function flawOfSchema(schema: unknown, builtIn: boolean): string | undefined {
+function findSchemaProblem(schema: unknown, builtIn: boolean): string | undefined {
   if (!isMapping(schema) || schema["type"] !== "object") return "it is not of type object";
   if (schema["additionalProperties"] !== false)
     return "it is open: additionalProperties must be false, or a misspelt option goes unnoticed";
   const dialect = schema["$schema"];
   if (dialect !== undefined && !/draft-07/.test(String(dialect)))
     return `it is not draft-07 but ${String(dialect)}`;
-  return builtIn ? undefined : schemaFlaw(schema);
+  return builtIn ? undefined : findSchemaFlaw(schema);
 }

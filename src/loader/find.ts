@@ -8,11 +8,11 @@ import type { PluginKind } from "../plugin/define.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 
 /** By kind and name, a module whose default export is a definition. Imported when named. */
-export type Builtin = Readonly<
+export type BuiltinPlugins = Readonly<
   Partial<Record<PluginKind, Readonly<Record<string, () => Promise<unknown>>>>>
 >;
 
-export type PluginEntry =
+export type ResolvedPlugin =
   | { readonly from: "built-in"; readonly module: () => Promise<unknown> }
   /** `from`: what `list` shows. `package`: absent for a file of the operator's own. */
   | {
@@ -21,29 +21,30 @@ export type PluginEntry =
       /** `path`: under which it is exported, "." or "./frontend". */
       readonly package?: { readonly name: string; readonly root: string; readonly path: string };
     }
-  | { readonly words: ProblemText };
+  | { readonly problem: ProblemText };
 
 /** Entry of a package or a file, with Node's own rules for imports; undefined when there is none. */
-export type Resolve = (specifier: string, fromFile: string) => Promise<string | undefined>;
+export type ResolveEntry = (specifier: string, fromFile: string) => Promise<string | undefined>;
 
-const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
-const PACKAGE = /^(?:@[a-z0-9-][a-z0-9._-]*\/)?[a-z0-9-][a-z0-9._-]*/;
-const SUBPATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)*$/;
+const SHORT_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+const PACKAGE_NAME = /^(?:@[a-z0-9-][a-z0-9._-]*\/)?[a-z0-9-][a-z0-9._-]*/;
+const PACKAGE_SUBPATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)*$/;
 
-export const isName = (name: unknown): name is string =>
-  typeof name === "string" && NAME.test(name);
+export const isShortName = (name: unknown): name is string =>
+  typeof name === "string" && SHORT_NAME.test(name);
 
-export const conventional = (kind: PluginKind, name: string): string => `tollgate-${kind}-${name}`;
+export const conventionalName = (kind: PluginKind, name: string): string =>
+  `tollgate-${kind}-${name}`;
 
-export async function find(
+export async function resolvePlugin(
   use: string,
   kind: PluginKind,
   fromFile: string,
-  builtin: Builtin,
-  resolveEntry: Resolve,
-): Promise<PluginEntry> {
-  const why = forbidden(use);
-  if (why !== undefined) return { words: problem.badSpecifier(use, why) };
+  builtin: BuiltinPlugins,
+  resolveEntry: ResolveEntry,
+): Promise<ResolvedPlugin> {
+  const why = rejectSpecifier(use);
+  if (why !== undefined) return { problem: problem.badSpecifier(use, why) };
   if (/^(\.{0,2})\//.test(use))
     return findFile(resolve(dirname(fromFile), use), fromFile, resolveEntry);
   const ours = builtin[kind] ?? {};
@@ -51,41 +52,45 @@ export async function find(
   if (use.includes("/") || use.startsWith("@"))
     return (
       (await findPackage(use, fromFile, resolveEntry)) ?? {
-        words: problem.pluginNotFound(use, kind, PACKAGE.exec(use)![0], []),
+        problem: problem.pluginNotFound(use, kind, PACKAGE_NAME.exec(use)![0], []),
       }
     );
   if (Object.hasOwn(ours, use)) return { from: "built-in", module: ours[use]! };
-  const short = use.startsWith(conventional(kind, "")) && use.slice(conventional(kind, "").length);
-  if (short && isName(short)) return { words: problem.fullPackageName(use, short) };
-  if (!isName(use))
+  const short =
+    use.startsWith(conventionalName(kind, "")) && use.slice(conventionalName(kind, "").length);
+  if (short && isShortName(short)) return { problem: problem.fullPackageName(use, short) };
+  if (!isShortName(use))
     return {
-      words: problem.badSpecifier(
+      problem: problem.badSpecifier(
         use,
         "a short name is lower-case letters, digits and single dashes",
       ),
     };
-  const name = conventional(kind, use);
+  const name = conventionalName(kind, use);
   return (
     (await findPackage(name, fromFile, resolveEntry)) ??
     // A file of the machine's own (/etc/tollgate) has no node_modules; what is installed beside the gateway was put there with it.
     (await findPackage(name, import.meta.filename, resolveEntry)) ?? {
-      words: problem.pluginNotFound(use, kind, name, known),
+      problem: problem.pluginNotFound(use, kind, name, known),
     }
   );
 }
 
 /** Says why a specifier is none of ours, whatever it would lead to. */
-function forbidden(use: string): string | undefined {
+function rejectSpecifier(use: string): string | undefined {
   if (/\p{Cc}/u.test(use)) return "it has control characters";
   if (/^[a-z][a-z0-9+.-]*:/i.test(use)) return "plugins come from this disk, not from an address";
   if (use.startsWith("//")) return "plugins come from this disk, not from an address";
   if (/[?#%\\]/.test(use)) return "?, #, % and \\ have no place in it";
   if (/^(\.{0,2})\//.test(use)) return undefined;
-  const name = PACKAGE.exec(use)?.[0];
+  const name = PACKAGE_NAME.exec(use)?.[0];
   const rest = name === undefined ? "" : use.slice(name.length);
   if (rest.startsWith("@")) return "a version belongs in package.json";
   if (use.startsWith("@") && !name?.startsWith("@")) return "a scope needs a package: @scope/name";
-  if ((use.includes("/") || use.startsWith("@")) && (name === undefined || !SUBPATH.test(rest)))
+  if (
+    (use.includes("/") || use.startsWith("@")) &&
+    (name === undefined || !PACKAGE_SUBPATH.test(rest))
+  )
     return "that is no package's name";
   return undefined;
 }
@@ -93,10 +98,12 @@ function forbidden(use: string): string | undefined {
 async function findFile(
   file: string,
   fromFile: string,
-  resolveEntry: Resolve,
-): Promise<PluginEntry> {
+  resolveEntry: ResolveEntry,
+): Promise<ResolvedPlugin> {
   const entry = isFile(file) ? file : await resolveEntry(file, fromFile);
-  return entry === undefined ? { words: problem.pluginFileMissing(file) } : { from: entry, entry };
+  return entry === undefined
+    ? { problem: problem.pluginFileMissing(file) }
+    : { from: entry, entry };
 }
 
 const isFile = (file: string) => statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;
@@ -105,8 +112,8 @@ const isFile = (file: string) => statSync(file, { throwIfNoEntry: false })?.isFi
 async function findPackage(
   use: string,
   fromFile: string,
-  resolveEntry: Resolve,
-): Promise<PluginEntry | undefined> {
+  resolveEntry: ResolveEntry,
+): Promise<ResolvedPlugin | undefined> {
   const manifest = manifestOf(use, fromFile);
   const entry = manifest && (await resolveEntry(use, fromFile));
   if (!manifest || !entry) return undefined;
@@ -118,7 +125,7 @@ async function findPackage(
     package: {
       name: name ?? use,
       root: dirname(manifest),
-      path: `.${use.slice(PACKAGE.exec(use)![0].length)}`,
+      path: `.${use.slice(PACKAGE_NAME.exec(use)![0].length)}`,
     },
   };
 }
@@ -132,5 +139,5 @@ function manifestOf(use: string, fromFile: string): string | undefined {
 }
 
 /** Jiti says an address where Node does. */
-export const asPath = (entry: string | undefined): string | undefined =>
+export const toFilePath = (entry: string | undefined): string | undefined =>
   entry?.startsWith("file:") ? fileURLToPath(entry) : entry;

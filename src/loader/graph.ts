@@ -3,19 +3,19 @@
 import { createHash } from "node:crypto";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
-import { hashOf } from "../lib/contents.ts";
+import { hashContent } from "../lib/contents.ts";
 
 /** Of a plugin, however large: what lies beyond is not looked at, and a change there needs a restart. */
-const MOST_FILES = 2_000;
-const MOST_IMPORTS = 500;
-const LARGEST = 4 * 1024 * 1024;
+const MAX_FILES = 2_000;
+const MAX_IMPORTS_PER_FILE = 500;
+const MAX_FILE_BYTES = 4 * 1024 * 1024;
 
-const CODE = [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"];
+const CODE_EXTENSIONS = [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"];
 
 /** `from "./x"`, `import "./x"`, `import("./x")`, `require("./x")`. A comment may match too: one more file is looked at. */
-const RELATIVE = /\b(?:from|import|require)\s*\(?\s*(["'])(\.{1,2}\/[^"'\n]{1,1000})\1/g;
+const RELATIVE_IMPORT = /\b(?:from|import|require)\s*\(?\s*(["'])(\.{1,2}\/[^"'\n]{1,1000})\1/g;
 
-export interface Graph {
+export interface ImportGraph {
   /** Absolute, without links, the entry first. */
   readonly files: readonly string[];
   /** Of a file: of what was read of it, alone. */
@@ -24,14 +24,14 @@ export interface Graph {
   version(file: string): string;
 }
 
-export function graphOf(entry: string): Graph {
-  const found = new Map<string, FileRead & { leads: string[] }>();
-  const first = real(entry);
+export function readImportGraph(entry: string): ImportGraph {
+  const found = new Map<string, ReadSource & { leads: string[] }>();
+  const first = realPathOf(entry);
   const waiting = [first];
   for (const file of waiting) {
-    if (found.has(file) || found.size >= MOST_FILES) continue;
-    const read = readOf(file);
-    const leads = CODE.includes(extname(file)) ? leadsOf(file, read.text) : [];
+    if (found.has(file) || found.size >= MAX_FILES) continue;
+    const read = readSource(file);
+    const leads = CODE_EXTENSIONS.includes(extname(file)) ? importsOf(file, read.text) : [];
     found.set(file, { ...read, leads });
     waiting.push(...leads);
   }
@@ -41,61 +41,65 @@ export function graphOf(entry: string): Graph {
     hash: (file) => found.get(file)?.hash,
     version(file) {
       let version = versions.get(file);
-      if (version === undefined) versions.set(file, (version = versionOf(reached(file, found))));
+      if (version === undefined)
+        versions.set(file, (version = versionOf(transitiveFiles(file, found))));
       return version;
     },
   };
 }
 
-function leadsOf(file: string, text: string): string[] {
+function importsOf(file: string, text: string): string[] {
   const specifiers = new Set<string>();
-  for (const [, , specifier] of text.matchAll(RELATIVE))
-    if (specifiers.add(specifier!).size >= MOST_IMPORTS) break;
-  const leads = [...specifiers].flatMap((each) => resolved(resolve(dirname(file), each)) ?? []);
+  for (const [, , specifier] of text.matchAll(RELATIVE_IMPORT))
+    if (specifiers.add(specifier!).size >= MAX_IMPORTS_PER_FILE) break;
+  const leads = [...specifiers].flatMap((each) => resolveFile(resolve(dirname(file), each)) ?? []);
   return [...new Set(leads)];
 }
 
 /** As written; with an ending that was left out; the TypeScript beside a name that says JavaScript; a folder's index. */
-function resolved(path: string): string | undefined {
+function resolveFile(path: string): string | undefined {
   const typed = path.replace(/\.([mc]?)js$/, ".$1ts");
   const tries = [
     path,
     typed,
-    ...CODE.map((end) => path + end),
-    ...CODE.map((end) => `${path}/index${end}`),
+    ...CODE_EXTENSIONS.map((end) => path + end),
+    ...CODE_EXTENSIONS.map((end) => `${path}/index${end}`),
   ];
   const there = tries.find((each) => statSync(each, { throwIfNoEntry: false })?.isFile());
-  return there === undefined ? undefined : real(there);
+  return there === undefined ? undefined : realPathOf(there);
 }
 
-function reached(from: string, all: ReadonlyMap<string, { text: string; leads: string[] }>) {
-  const seen = new Set([from]);
-  for (const file of seen) for (const lead of all.get(file)?.leads ?? []) seen.add(lead);
-  return [...seen].sort().map((file): [string, string] => [file, all.get(file)?.text ?? ""]);
+function transitiveFiles(
+  from: string,
+  all: ReadonlyMap<string, { text: string; leads: string[] }>,
+) {
+  const visited = new Set([from]);
+  for (const file of visited) for (const lead of all.get(file)?.leads ?? []) visited.add(lead);
+  return [...visited].sort().map((file): [string, string] => [file, all.get(file)?.text ?? ""]);
 }
 
 const versionOf = (files: readonly (readonly [file: string, text: string])[]): string =>
   createHash("sha256").update(JSON.stringify(files)).digest("hex").slice(0, 16);
 
-interface FileRead {
+interface ReadSource {
   readonly text: string;
   readonly hash: string | undefined;
 }
 
 /** What cannot be read is told by the import. */
-function readOf(file: string): FileRead {
+function readSource(file: string): ReadSource {
   try {
     const { size } = statSync(file);
-    if (size > LARGEST) return { text: String(size), hash: undefined };
+    if (size > MAX_FILE_BYTES) return { text: String(size), hash: undefined };
     const bytes = readFileSync(file);
-    return { text: bytes.toString("utf8"), hash: hashOf(bytes) };
+    return { text: bytes.toString("utf8"), hash: hashContent(bytes) };
   } catch (error) {
     const code = String((error as NodeJS.ErrnoException).code);
     return { text: code, hash: code };
   }
 }
 
-function real(file: string): string {
+function realPathOf(file: string): string {
   try {
     return realpathSync(file);
   } catch {

@@ -4,29 +4,29 @@ import { readFileSync, realpathSync } from "node:fs";
 import { sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { registerHooks, type RegisterHooksOptions } from "node:module";
-import { packageRoot } from "../config/default.ts";
-import { digest, packagesOf } from "./tree.ts";
+import { findPackageRoot } from "../config/default.ts";
+import { integrityOf, packageFoldersOf } from "./tree.ts";
 
 export type LockedFiles = ReadonlyMap<string, string>;
 
 /** By package: its files and their hashes, by real path. */
-const locked = new Map<string, LockedFiles>();
+const lockedPackages = new Map<string, LockedFiles>();
 /** Files that are not locked and may load what they like: the operator's own, and what those load. */
-const open = new Set<string>();
-let hooked = false;
+const unlockedFiles = new Set<string>();
+let isHookInstalled = false;
 
 /**
  * From now on, modules that are loaded are followed. Called before the first module that is not Tollgate's own: a module that was loaded
  * unseen counts as locked, so that no package can load on behalf of a file that does not exist.
  */
-export function followModules(): void {
-  if (hooked) return;
-  hooked = true;
-  registerHooks({ resolve, load });
+export function installLockHooks(): void {
+  if (isHookInstalled) return;
+  isHookInstalled = true;
+  registerHooks({ resolve: resolveHook, load: loadHook });
 }
 
 /** Where it was thrown is of no use to an operator. */
-function refusal(message: string): Error {
+function lockError(message: string): Error {
   const error = new Error(message);
   error.stack = error.message;
   return error;
@@ -34,91 +34,91 @@ function refusal(message: string): Error {
 
 /** From now on, this package loads these files only. */
 export function lockModules(name: string, files: LockedFiles): void {
-  followModules();
-  locked.set(name, files);
+  installLockHooks();
+  lockedPackages.set(name, files);
 }
 
 /** `lock: warn` or `off`, or a file of the operator's own: these files may load anything. */
-export function openModules(name: string | undefined, files: readonly string[]): void {
-  followModules();
-  if (name !== undefined) locked.delete(name);
-  for (const file of files) open.add(file);
+export function allowModules(name: string | undefined, files: readonly string[]): void {
+  installLockHooks();
+  if (name !== undefined) lockedPackages.delete(name);
+  for (const file of files) unlockedFiles.add(file);
 }
 
-const resolve: RegisterHooksOptions["resolve"] = (specifier, context, next) => {
-  const parent = pathOf(context.parentURL);
-  if (isOpen(parent)) {
+const resolveHook: RegisterHooksOptions["resolve"] = (specifier, context, next) => {
+  const parent = filePathOf(context.parentURL);
+  if (isUnlocked(parent)) {
     const found = next(specifier, context);
-    const path = pathOf(found.url);
-    if (path !== undefined && hashesOf(path).length === 0) open.add(path);
+    const path = filePathOf(found.url);
+    if (path !== undefined && lockedHashesOf(path).length === 0) unlockedFiles.add(path);
     return found;
   }
   // The gateway that runs, whichever copy is installed beside the package.
   if (/^tollgate(\/|$)/.test(specifier))
     return next(specifier, { ...context, parentURL: import.meta.url });
   const found = next(specifier, context);
-  const path = pathOf(found.url);
-  if (path === undefined || isOwn(path) || hashesOf(path).length > 0) return found;
-  throw refusal(
+  const path = filePathOf(found.url);
+  if (path === undefined || isOwnModule(path) || lockedHashesOf(path).length > 0) return found;
+  throw lockError(
     `plugins.lock.yaml does not cover ${path}, which ${parent ?? "a locked package"} loads. Declare the package that it belongs to under dependencies, then run tollgate plugin add again`,
   );
 };
 
-const load: RegisterHooksOptions["load"] = (url, context, next) => {
-  const path = pathOf(url);
-  const hashes = path === undefined ? [] : hashesOf(path);
+const loadHook: RegisterHooksOptions["load"] = (url, context, next) => {
+  const path = filePathOf(url);
+  const hashes = path === undefined ? [] : lockedHashesOf(path);
   if (path === undefined || hashes.length === 0) return next(url, context);
   const bytes = readFileSync(path);
-  if (!hashes.includes(digest(bytes)))
-    throw refusal(`${path} has changed since its package was accepted in plugins.lock.yaml`);
+  if (!hashes.includes(integrityOf(bytes)))
+    throw lockError(`${path} has changed since its package was accepted in plugins.lock.yaml`);
   const loaded = next(url, context);
   // The bytes that were hashed are the bytes that run.
-  return SOURCES.has(loaded.format ?? "") ? { ...loaded, source: bytes.toString() } : loaded;
+  return SOURCE_FORMATS.has(loaded.format ?? "") ? { ...loaded, source: bytes.toString() } : loaded;
 };
 
-const SOURCES = new Set(["module", "commonjs", "json"]);
+const SOURCE_FORMATS = new Set(["module", "commonjs", "json"]);
 
-export const isLocked = (file: string): boolean => hashesOf(realpathSync(file)).length > 0;
+export const isLocked = (file: string): boolean => lockedHashesOf(realpathSync(file)).length > 0;
 
 /** What packages have locked it as; none: it is in no locked package. */
-const hashesOf = (path: string): string[] =>
-  [...locked.values()].flatMap((files) => files.get(path) ?? []);
+const lockedHashesOf = (path: string): string[] =>
+  [...lockedPackages.values()].flatMap((files) => files.get(path) ?? []);
 
 /** Whether a module may load anything. */
-function isOpen(parent: string | undefined): boolean {
-  if (locked.size === 0) return true;
-  if (parent === undefined || hashesOf(parent).length > 0) return false;
-  return open.has(parent) || isOwn(parent);
+function isUnlocked(parent: string | undefined): boolean {
+  if (lockedPackages.size === 0) return true;
+  if (parent === undefined || lockedHashesOf(parent).length > 0) return false;
+  return unlockedFiles.has(parent) || isOwnModule(parent);
 }
 
 /** Addresses of Node, and of data, are no files. */
-function pathOf(url: string | undefined): string | undefined {
+function filePathOf(url: string | undefined): string | undefined {
   if (url === undefined) return undefined;
   if (!url.startsWith("file:")) return url.startsWith("/") ? url : undefined;
   const [address] = url.split(/[?#]/, 1);
   return fileURLToPath(address!);
 }
 
-let roots: { readonly own: string; readonly packages: ReadonlySet<string> } | undefined;
+let ownRoots: { readonly own: string; readonly packages: ReadonlySet<string> } | undefined;
 
 /** Of Tollgate itself, or of a package that it depends on. */
-function isOwn(path: string): boolean {
-  roots ??= {
-    own: realpathSync(packageRoot()) + sep,
-    packages: new Set(packagesOf(packageRoot())),
+function isOwnModule(path: string): boolean {
+  ownRoots ??= {
+    own: realpathSync(findPackageRoot()) + sep,
+    packages: new Set(packageFoldersOf(findPackageRoot())),
   };
-  const { own, packages } = roots;
-  const [, installed] = INSTALLED.exec(path) ?? [];
+  const { own, packages } = ownRoots;
+  const [, installed] = INSTALLED_PACKAGE.exec(path) ?? [];
   if (installed !== undefined && packages.has(installed)) return true;
   return path.startsWith(own) && !path.slice(own.length).includes(`node_modules${sep}`);
 }
 
 /** Tollgate itself, also where another copy of it is installed beside a package: a gateway replaces that one by its own. */
-export const isTollgate = (path: string): boolean =>
-  isOwn(path) || path.includes(`${sep}node_modules${sep}tollgate${sep}`);
+export const isTollgateModule = (path: string): boolean =>
+  isOwnModule(path) || path.includes(`${sep}node_modules${sep}tollgate${sep}`);
 
 /** The folder of the package that a file in node_modules belongs to. */
-const INSTALLED = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/;
+const INSTALLED_PACKAGE = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/;
 
 /** As Node imports it, under the same rules: no other loader reads it. */
 export const importLocked = (entry: string): Promise<unknown> => import(pathToFileURL(entry).href);

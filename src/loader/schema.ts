@@ -1,8 +1,8 @@
 // The schema for editors: the skeleton, and for every known plugin what may stand in its `with:`. Written to
 // schemas/gateway.schema.json; the gateway itself validates in two phases, for better sentences.
 // Draft-07, which is what yaml-language-server reads.
-import { NOTHING, type Schema } from "../config/dialect.ts";
-import { WHOLE } from "../config/skeleton.ts";
+import { EMPTY_SCHEMA, type Schema } from "../config/dialect.ts";
+import { EDITOR_CONFIG_SCHEMA } from "../config/skeleton.ts";
 import { isMapping, type Mapping } from "../config/tree.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
 
@@ -14,7 +14,7 @@ export interface DefinedPlugin {
 }
 
 export function editorSchema(plugins: readonly DefinedPlugin[]): Mapping {
-  const schema = forEditors(WHOLE, "#") as any;
+  const schema = toEditorSchema(EDITOR_CONFIG_SCHEMA, "#") as any;
   const definitions: Mapping = {
     reference: {
       type: "string",
@@ -22,7 +22,7 @@ export function editorSchema(plugins: readonly DefinedPlugin[]): Mapping {
       description: "From a variable or a file",
     },
   };
-  const sorted = [...plugins].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  const sorted = [...plugins].sort((a, b) => (definitionKeyOf(a) < definitionKeyOf(b) ? -1 : 1));
   const rules: Record<PluginKind, Mapping[]> = {
     provider: [],
     frontend: [],
@@ -33,16 +33,18 @@ export function editorSchema(plugins: readonly DefinedPlugin[]): Mapping {
   const byKey: Mapping = {};
   for (const known of sorted) {
     const { kind, use, definition } = known;
-    const at = `#/definitions/${nameOf(known)}`;
+    const at = `#/definitions/${definitionKeyOf(known)}`;
     const part = (what: "options" | "credential") => {
-      const given = (definition as { [part in typeof what]?: Schema })[what] ?? NOTHING;
-      const its = forEditors(given, `${at}.${what}`) as Mapping;
-      definitions[`${nameOf(known)}.${what}`] = its;
+      const partSchema = (definition as { [part in typeof what]?: Schema })[what] ?? EMPTY_SCHEMA;
+      const its = toEditorSchema(partSchema, `${at}.${what}`) as Mapping;
+      definitions[`${definitionKeyOf(known)}.${what}`] = its;
       return its;
     };
     const options = part("options");
-    definitions[nameOf(known)] =
-      kind === "provider" ? providerRule(options, part("credential"), at) : withRule(options, at);
+    definitions[definitionKeyOf(known)] =
+      kind === "provider"
+        ? providerRule(options, part("credential"), at)
+        : ruleForWith(options, at);
     const about = { description: definition.summary };
     rules[kind].push({
       if: { type: "object", required: ["use"], properties: { use: { const: use } } },
@@ -65,7 +67,7 @@ export function editorSchema(plugins: readonly DefinedPlugin[]): Mapping {
   return { ...schema, definitions };
 }
 
-const nameOf = ({ kind, use }: DefinedPlugin) => `${kind}.${use}`;
+const definitionKeyOf = ({ kind, use }: DefinedPlugin) => `${kind}.${use}`;
 
 /** As the file has it: stable, so that a stale one shows in a diff. */
 export const editorSchemaText = (plugins: readonly DefinedPlugin[]): string =>
@@ -77,19 +79,19 @@ function addRules(entry: Mapping, rules: readonly Mapping[]): void {
 
 const requiredOf = (schema: Mapping) => (schema["required"] ?? []) as readonly string[];
 
-const withRule = (options: Mapping, at: string, part = "options"): Mapping => ({
+const ruleForWith = (options: Mapping, at: string, part = "options"): Mapping => ({
   properties: { with: { $ref: `${at}.${part}` } },
   ...(requiredOf(options).length > 0 ? { required: ["with"] } : {}),
 });
 
 /** Says something, rules nothing. */
-const ABOUT = ["$schema", "title", "description", "definitions"];
+const ANNOTATION_KEYWORDS = ["$schema", "title", "description", "definitions"];
 
 /** One `with:` for options and credential, unless there is a list of credentials. */
 function providerRule(options: Mapping, credential: Mapping, at: string): Mapping {
   const rest = [options, credential].flatMap((schema) => {
     const { type: _t, additionalProperties: _a, properties: _p, required: _r, ...more } = schema;
-    const rules = Object.keys(more).filter((key) => !ABOUT.includes(key));
+    const rules = Object.keys(more).filter((key) => !ANNOTATION_KEYWORDS.includes(key));
     return rules.length > 0 ? [more] : [];
   });
   const required = [...requiredOf(options), ...requiredOf(credential)];
@@ -100,14 +102,14 @@ function providerRule(options: Mapping, credential: Mapping, at: string): Mappin
     ...(required.length > 0 ? { required } : {}),
     ...(rest.length > 0 ? { allOf: rest } : {}),
   };
-  const list = withRule(options, at);
+  const list = ruleForWith(options, at);
   return {
     if: { required: ["credentials"] },
     then: {
       ...list,
       properties: {
         ...(list["properties"] as Mapping),
-        credentials: { items: withRule(credential, at, "credential") },
+        credentials: { items: ruleForWith(credential, at, "credential") },
       },
     },
     else: { properties: { with: both }, ...(required.length > 0 ? { required: ["with"] } : {}) },
@@ -115,10 +117,10 @@ function providerRule(options: Mapping, credential: Mapping, at: string): Mappin
 }
 
 /** Rules that text from a variable cannot keep until it is there. */
-const STRICTER = ["enum", "const", "pattern", "format", "maxLength"];
-const MAPS = ["properties", "patternProperties", "definitions"];
-const LISTS = ["allOf", "anyOf", "oneOf"];
-const ONES = [
+const VALUE_KEYWORDS = ["enum", "const", "pattern", "format", "maxLength"];
+const SCHEMA_MAP_KEYWORDS = ["properties", "patternProperties", "definitions"];
+const SCHEMA_LIST_KEYWORDS = ["allOf", "anyOf", "oneOf"];
+const SCHEMA_KEYWORDS = [
   "items",
   "additionalProperties",
   "additionalItems",
@@ -130,33 +132,35 @@ const ONES = [
   "propertyNames",
 ];
 /** No place for a value of the file's. */
-const TESTS = ["if", "not", "propertyNames"];
+const CONDITION_KEYWORDS = ["if", "not", "propertyNames"];
 
 /**
  * The same schema where it stands now, without what editors do not know: references inside a plugin's own schema lead
  * to where that schema went, and a value may be `${env:NAME}` wherever it need not be a map or a list.
  */
-function forEditors(schema: unknown, root: string, condition = false): unknown {
+function toEditorSchema(schema: unknown, root: string, condition = false): unknown {
   if (!isMapping(schema)) return schema;
   const copy: Mapping = {};
   for (const [key, value] of Object.entries(schema)) {
     if (key === "x-expects") continue;
-    const down = (each: unknown) => forEditors(each, root, condition || TESTS.includes(key));
+    const down = (each: unknown) =>
+      toEditorSchema(each, root, condition || CONDITION_KEYWORDS.includes(key));
     if (key === "$ref" && typeof value === "string") copy[key] = value.replace(/^#/, root);
-    else if (MAPS.includes(key) && isMapping(value))
+    else if (SCHEMA_MAP_KEYWORDS.includes(key) && isMapping(value))
       copy[key] = Object.fromEntries(Object.entries(value).map(([k, v]) => [k, down(v)]));
-    else if (LISTS.includes(key) && Array.isArray(value)) copy[key] = value.map(down);
+    else if (SCHEMA_LIST_KEYWORDS.includes(key) && Array.isArray(value))
+      copy[key] = value.map(down);
     else if (key === "items" && Array.isArray(value)) copy[key] = value.map(down);
-    else copy[key] = ONES.includes(key) ? down(value) : value;
+    else copy[key] = SCHEMA_KEYWORDS.includes(key) ? down(value) : value;
   }
-  return condition ? copy : orReference(copy);
+  return condition ? copy : allowReference(copy);
 }
 
-function orReference(schema: Mapping): Mapping {
+function allowReference(schema: Mapping): Mapping {
   const types = [schema["type"] ?? []].flat() as string[];
   const scalar = types.some((t) => ["number", "integer", "boolean"].includes(t));
   const strict =
-    STRICTER.some((rule) => rule in schema) &&
+    VALUE_KEYWORDS.some((rule) => rule in schema) &&
     !types.includes("object") &&
     !types.includes("array");
   if (!scalar && !strict) return schema;

@@ -3,7 +3,7 @@
 import type { LockedDefinition } from "../config/plugin-lock.ts";
 
 /** A definition, or its JSON as another process has said it: a function is null there. */
-export interface StatedDefinition {
+export interface DeclaredDefinition {
   readonly "~tollgate": string;
   readonly api: number;
   readonly needs?: {
@@ -15,17 +15,17 @@ export interface StatedDefinition {
   readonly sends?: unknown;
 }
 
-export function statedIn(definition: StatedDefinition): LockedDefinition {
+export function toLockedDefinition(definition: DeclaredDefinition): LockedDefinition {
   const { "~tollgate": kind, api, needs = {}, sends } = definition;
   const { origins, metadata, env, files } = needs;
   return {
     kind,
     api,
     needs: [
-      ...listed(origins, "addresses of its options"),
+      ...toList(origins, "addresses of its options"),
       ...(metadata ? ["the cloud's metadata service"] : []),
-      ...listed(env, "variables of its options").map((name) => `the variable ${name}`),
-      ...listed(files, "files of its options"),
+      ...toList(env, "variables of its options").map((name) => `the variable ${name}`),
+      ...toList(files, "files of its options"),
     ],
     ...(sends !== undefined && {
       sends: sends === "nowhere" ? sends : JSON.stringify(sends),
@@ -33,16 +33,16 @@ export function statedIn(definition: StatedDefinition): LockedDefinition {
   };
 }
 
-const listed = (what: unknown, otherwise: string): string[] =>
+const toList = (what: unknown, otherwise: string): string[] =>
   what === undefined ? [] : Array.isArray(what) ? what.map(String) : [otherwise];
 
 /** Undefined: it says what was accepted. Otherwise what it says now. To need less than was accepted is no change. */
-export function stranger(
+export function describeDifference(
   accepted: LockedDefinition | undefined,
-  definition: StatedDefinition,
+  definition: DeclaredDefinition,
 ): string | undefined {
   if (!accepted) return "it brings a plugin where it had none";
-  const now = statedIn(definition);
+  const now = toLockedDefinition(definition);
   if (now.kind !== accepted.kind) return `it is a ${now.kind}`;
   if (now.api !== accepted.api) return `it speaks api ${now.api}`;
   const more = now.needs.filter((need) => !accepted.needs.includes(need));

@@ -6,8 +6,8 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from
 import { basename, dirname, join, sep } from "node:path";
 
 /** More than these are no plugin: they are refused, not skipped. */
-const MOST_FILES = 20_000;
-const MOST_BYTES = 512 * 1024 * 1024;
+const MAX_FILES = 20_000;
+const MAX_BYTES = 512 * 1024 * 1024;
 
 export interface PackageTree {
   readonly name: string;
@@ -32,7 +32,7 @@ interface Manifest {
 }
 
 /** What a walk over several packages has met so far. */
-interface Walked {
+interface WalkState {
   readonly files: Map<string, string>;
   readonly folders: Set<string>;
   count: number;
@@ -40,18 +40,18 @@ interface Walked {
 }
 
 /** `root`: the folder that its package.json is in. Throws where it is too large, or cannot be read. */
-export function treeOf(root: string): PackageTree {
+export function readPackageTree(root: string): PackageTree {
   const first = realpathSync(root);
   const found = new Map<string, { id: string; hash: string }>();
-  const walked: Walked = { files: new Map(), folders: new Set(), count: 0, bytes: 0 };
+  const walked: WalkState = { files: new Map(), folders: new Set(), count: 0, bytes: 0 };
   const waiting = [first];
   for (const folder of waiting) {
     if (found.has(folder)) continue;
-    const manifest = manifestIn(folder);
+    const manifest = readManifestIn(folder);
     const id = `${manifest.name ?? folder}@${manifest.version ?? "0"}`;
-    found.set(folder, { id, hash: hashOf(folder, walked) });
-    for (const name of neededBy(manifest)) {
-      const at = besideOrAbove(folder, name);
+    found.set(folder, { id, hash: hashFolder(folder, walked) });
+    for (const name of dependenciesOf(manifest)) {
+      const at = findInstalled(folder, name);
       if (at !== undefined) waiting.push(at);
       // What is not there now would be another package when it is.
       else found.set(`${folder}\0${name}`, { id: `${name} of ${id}`, hash: "missing" });
@@ -62,18 +62,18 @@ export function treeOf(root: string): PackageTree {
       .map(({ id, hash }) => [id, hash] as const)
       .sort(([a], [b]) => (a < b ? -1 : 1)),
   );
-  const { name = "", version = "" } = manifestIn(first);
-  const hash = digest([...packages].join("\n"));
+  const { name = "", version = "" } = readManifestIn(first);
+  const hash = integrityOf([...packages].join("\n"));
   const { files, folders, bytes } = walked;
   return { name, version, hash, packages, files, folders: [...folders], bytes };
 }
 
 /** The folders of a package, and of all that it depends on. */
-export function packagesOf(root: string): readonly string[] {
+export function packageFoldersOf(root: string): readonly string[] {
   const found = new Set([realpathSync(root)]);
   for (const folder of found) {
-    for (const name of neededBy(manifestIn(folder))) {
-      const at = besideOrAbove(folder, name);
+    for (const name of dependenciesOf(readManifestIn(folder))) {
+      const at = findInstalled(folder, name);
       if (at !== undefined) found.add(at);
     }
   }
@@ -81,16 +81,20 @@ export function packagesOf(root: string): readonly string[] {
 }
 
 /** Peers too. `tollgate` is the gateway that loads the package, whichever copy is installed beside it. */
-const neededBy = ({ dependencies, optionalDependencies, peerDependencies }: Manifest): string[] =>
+const dependenciesOf = ({
+  dependencies,
+  optionalDependencies,
+  peerDependencies,
+}: Manifest): string[] =>
   Object.keys({ ...peerDependencies, ...optionalDependencies, ...dependencies })
     .filter((name) => name !== "tollgate")
     .sort();
 
-const manifestIn = (folder: string): Manifest =>
+const readManifestIn = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
 
 /** As Node looks for it. */
-function besideOrAbove(folder: string, name: string): string | undefined {
+function findInstalled(folder: string, name: string): string | undefined {
   for (let at = folder; ; at = dirname(at)) {
     try {
       const place = realpathSync(join(at, "node_modules", name));
@@ -103,19 +107,19 @@ function besideOrAbove(folder: string, name: string): string | undefined {
 }
 
 /** Of npm's own notes in a node_modules folder, which differ between two installs. They are not hashed, and not loaded. */
-const NOTES = new Set([".bin", ".cache", ".package-lock.json"]);
+const NPM_METADATA = new Set([".bin", ".cache", ".package-lock.json"]);
 
 /** Of every file below, installed packages and what symbolic links lead to included. */
-function hashOf(folder: string, walked: Walked): string {
+function hashFolder(folder: string, walked: WalkState): string {
   const lines: string[] = [];
   const within = (path: string): boolean => path === folder || path.startsWith(folder + sep);
   const add = (at: string, real: string) => {
     const { size } = lstatSync(real);
     walked.count++;
     walked.bytes += size;
-    if (walked.count > MOST_FILES || walked.bytes > MOST_BYTES)
+    if (walked.count > MAX_FILES || walked.bytes > MAX_BYTES)
       throw new Error(`${folder} and what it depends on are more than can be looked through.`);
-    const hash = digest(readFileSync(real));
+    const hash = integrityOf(readFileSync(real));
     walked.files.set(real, hash);
     lines.push(`${at}\0${hash}`);
   };
@@ -126,13 +130,13 @@ function hashOf(folder: string, walked: Walked): string {
     for (const { name } of readdirSync(dir, { withFileTypes: true })) {
       const file = join(dir, name);
       const path = at === "" ? name : `${at}/${name}`;
-      if (basename(dir) === "node_modules" && NOTES.has(name)) continue;
+      if (basename(dir) === "node_modules" && NPM_METADATA.has(name)) continue;
       const facts = lstatSync(file);
       if (facts.isDirectory()) look(file, path, seen);
       else if (facts.isFile()) add(path, file);
       else if (facts.isSymbolicLink()) {
-        lines.push(`${path}\0${digest(`-> ${readlinkSync(file)}`)}`);
-        const real = realOf(file);
+        lines.push(`${path}\0${integrityOf(`-> ${readlinkSync(file)}`)}`);
+        const real = realPathOf(file);
         // What is within the folder is met there; a package is met where it is declared.
         if (real === undefined || within(real) || installed || seen.includes(real)) continue;
         if (lstatSync(real).isDirectory()) {
@@ -144,10 +148,10 @@ function hashOf(folder: string, walked: Walked): string {
   };
   walked.folders.add(folder);
   look(folder, "", [folder]);
-  return digest(lines.sort().join("\n"));
+  return integrityOf(lines.sort().join("\n"));
 }
 
-function realOf(file: string): string | undefined {
+function realPathOf(file: string): string | undefined {
   try {
     return realpathSync(file);
   } catch {
@@ -156,5 +160,5 @@ function realOf(file: string): string | undefined {
 }
 
 /** As it is written in plugins.lock.yaml. */
-export const digest = (content: string | Buffer): string =>
+export const integrityOf = (content: string | Buffer): string =>
   `sha256-${createHash("sha256").update(content).digest("base64")}`;

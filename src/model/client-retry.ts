@@ -32,17 +32,17 @@ export const CLIENT_RETRIES = {
 } as const satisfies Record<ErrorKind, "yes" | "told" | "no">;
 
 /** Where it is not known when. */
-const USUAL_MS = 1_000;
+const DEFAULT_RETRY_MS = 1_000;
 /** Longer than this a client is not told to retry by itself: one SDK would sleep for all of it, another asks at once and again. */
-const LONGEST_MS = 60_000;
+const MAX_CLIENT_WAIT_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 
 /** When the same request may succeed, in whole milliseconds from now; undefined: it would fail again. */
-export function retryAfterOf({ kind, retryAfterMs: told }: Fault): number | undefined {
+export function retryAfterMsFor({ kind, retryAfterMs: told }: Fault): number | undefined {
   const when = CLIENT_RETRIES[kind];
   const known = typeof told === "number" && told >= 0;
   if (when === "no" || (when === "told" && !known)) return undefined;
-  return Math.min(DAY_MS, Math.max(1, Math.ceil(known ? told : USUAL_MS)));
+  return Math.min(DAY_MS, Math.max(1, Math.ceil(known ? told : DEFAULT_RETRY_MS)));
 }
 
 const seconds = (ms: number): number => Math.ceil(ms / 1_000);
@@ -54,17 +54,17 @@ export const retryHeaders = (ms: number | undefined): Record<string, string> =>
     : {
         "retry-after": String(seconds(ms)),
         "retry-after-ms": String(ms),
-        "x-should-retry": String(ms <= LONGEST_MS),
+        "x-should-retry": String(ms <= MAX_CLIENT_WAIT_MS),
       };
 
 /** A fault as a client is told it: its message ends with when to retry, and `retryAfterMs` is there only if it should. */
-export function withRetry(fault: Fault): Fault {
+export function withRetryHint(fault: Fault): Fault {
   const { retryAfterMs: _, ...rest } = fault;
-  const ms = retryAfterOf(fault);
+  const ms = retryAfterMsFor(fault);
   if (ms === undefined) return rest;
-  return { ...rest, retryAfterMs: ms, message: retryWords(fault.message, ms) };
+  return { ...rest, retryAfterMs: ms, message: appendRetryHint(fault.message, ms) };
 }
 
 /** Messages say nothing of it themselves. */
-export const retryWords = (message: string, ms: number): string =>
+export const appendRetryHint = (message: string, ms: number): string =>
   `${/[.!?…]$/.test(message) ? message : `${message}.`} Retry after ${seconds(ms)} s.`;

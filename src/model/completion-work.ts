@@ -1,31 +1,33 @@
-import type { Work } from "./work.ts";
+import type { OperationSpec } from "./work.ts";
 
 /** Text that goes on: what every protocol that completes says as its `work`. */
-export const completionWork: Work<"completion"> = {
-  kind: "completion",
+export const completionOperation: OperationSpec<"completion"> = {
+  name: "completion",
   noun: "a completion model",
-  modality: "text",
-  listed: true,
-  written: true,
-  whole: [["input", "output"]],
-  most: ({ input, output, n }) => [
+  outputModality: "text",
+  requiresCatalogEntry: true,
+  generatesTokens: true,
+  completeUnitSets: [["input", "output"]],
+  estimateUsage: ({ input, output, n }) => [
     [
       { units: ["input"], count: input },
       { units: ["output"], count: output * n },
     ],
   ],
-  guess: ({ usage, input, written }) => ({
+  estimateMissingUsage: ({ usage, inputTokens, outputTokens }) => ({
     ...usage,
-    input: usage.input ?? input,
-    output: Math.max(usage.output ?? 0, written),
+    input: usage.input ?? inputTokens,
+    output: Math.max(usage.output ?? 0, outputTokens),
   }),
-  extent: ({ maxTokens, sampling }) => ({ maxOutput: maxTokens, n: sampling.n }),
-  capped: (request, tokens) => ({ ...request, maxTokens: tokens }),
-  oneTranslated: true,
-  pricing: ['{ input: "…", output: "…" }', "dollars per million tokens"],
-  examples: [{ about: "10,000 tokens in, 1,000 out", usage: { input: 10_000, output: 1_000 } }],
-  sample: (model) => ({
-    kind: "completion",
+  analyzeCost: ({ maxTokens, sampling }) => ({ maxOutput: maxTokens, n: sampling.n }),
+  withOutputCap: (request, tokens) => ({ ...request, maxTokens: tokens }),
+  singleWhenTranslated: true,
+  pricingHint: ['{ input: "…", output: "…" }', "dollars per million tokens"],
+  priceExamples: [
+    { description: "10,000 tokens in, 1,000 out", usage: { input: 10_000, output: 1_000 } },
+  ],
+  sampleRequest: (model) => ({
+    operation: "completion",
     model,
     stream: false,
     prompts: ["Once upon a"],

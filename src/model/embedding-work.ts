@@ -1,31 +1,34 @@
-import type { Work } from "./work.ts";
+import type { OperationSpec } from "./work.ts";
 
 /** Vectors: what every protocol that embeds says as its `work`. */
-export const embeddingWork: Work<"embedding"> = {
-  kind: "embedding",
+export const embeddingOperation: OperationSpec<"embedding"> = {
+  name: "embedding",
   noun: "an embedding model",
-  modality: "embeddings",
-  listed: true,
-  written: false,
-  same: true,
-  whole: [["input"]],
+  outputModality: "embeddings",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  outputIsModelSpecific: true,
+  completeUnitSets: [["input"]],
   // A request of token ids is its own count, unless something else can be read with them.
-  most: ({ input, counts, atMost, worst, media }) => [
+  estimateUsage: ({ input, exactUsage, maxUsage, isWorstCase, hasMedia }) => [
     [
       {
         units: ["input"],
         count:
-          (media && worst ? undefined : counts.input) ??
-          (worst ? Math.max(input, atMost.input ?? 0) : input),
+          (hasMedia && isWorstCase ? undefined : exactUsage.input) ??
+          (isWorstCase ? Math.max(input, maxUsage.input ?? 0) : input),
       },
     ],
   ],
-  guess: ({ usage, input }) => ({ ...usage, input: usage.input ?? input }),
-  extent: ({ inputs }) => ({ counts: idsIn(inputs) }),
-  pricing: ['{ input: "…" }', "dollars per million tokens"],
-  examples: [{ about: "10,000 tokens in", usage: { input: 10_000 } }],
-  sample: (model) => ({
-    kind: "embedding",
+  estimateMissingUsage: ({ usage, inputTokens }) => ({
+    ...usage,
+    input: usage.input ?? inputTokens,
+  }),
+  analyzeCost: ({ inputs }) => ({ exactUsage: countTokenIds(inputs) }),
+  pricingHint: ['{ input: "…" }', "dollars per million tokens"],
+  priceExamples: [{ description: "10,000 tokens in", usage: { input: 10_000 } }],
+  sampleRequest: (model) => ({
+    operation: "embedding",
     model,
     stream: false,
     inputs: ["Hello"],
@@ -35,7 +38,7 @@ export const embeddingWork: Work<"embedding"> = {
 };
 
 /** How many tokens, where every input is a list of their ids. */
-export function idsIn(inputs: readonly unknown[]): { input: number } | undefined {
+export function countTokenIds(inputs: readonly unknown[]): { input: number } | undefined {
   let input = 0;
   for (const one of inputs) {
     if (!Array.isArray(one)) return undefined;

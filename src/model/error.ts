@@ -1,4 +1,4 @@
-import { brokeOff } from "../lib/thrown.ts";
+import { describeUnexpectedError } from "../lib/thrown.ts";
 import type { JsonObject, Opt } from "./values.ts";
 
 /**
@@ -75,7 +75,7 @@ const FAULT = Symbol.for("tollgate.fault");
  * Makes the error that `fail` throws, and throws nothing: for a promise that is rejected with it, or for a failure that is
  * handed on. Called by plugins and by the host alike; has no effect of its own and never throws.
  */
-export const fault = (
+export const createFault = (
   kind: ErrorKind,
   message: string,
   more: Omit<Fault, "kind" | "message"> = {},
@@ -90,27 +90,31 @@ export const fail = (
   message: string,
   more?: Omit<Fault, "kind" | "message">,
 ): never => {
-  throw fault(kind, message, more);
+  throw createFault(kind, message, more);
 };
 
 /** The fault that was thrown, or nothing when something else was. */
-export const faultOf = (error: unknown): Fault | undefined =>
+export const getFault = (error: unknown): Fault | undefined =>
   (error as { [FAULT]?: Fault } | null | undefined)?.[FAULT];
 
 /** Made by V8 for what a program does wrong: their words are about code, and may quote what was sent. */
-const ENGINE = [TypeError, RangeError, SyntaxError, ReferenceError, URIError, EvalError];
+const ENGINE_ERRORS = [TypeError, RangeError, SyntaxError, ReferenceError, URIError, EvalError];
 
 /**
  * What may be said of an error where a client, a log's message or a status shows it: a fault's words, or those of an error
  * that was written to be read. The engine's are for the log's `err`, beside the place that they come from.
  */
-export function sayable(error: unknown, otherwise = brokeOff(error)): string {
-  const fault = faultOf(error);
+export function publicErrorText(
+  error: unknown,
+  otherwise = describeUnexpectedError(error),
+): string {
+  const fault = getFault(error);
   if (fault) return fault.message;
-  if (!(error instanceof Error) || ENGINE.some((kind) => isA(error, kind))) return otherwise;
+  if (!(error instanceof Error) || ENGINE_ERRORS.some((kind) => isInstanceByName(error, kind)))
+    return otherwise;
   return error.message;
 }
 
 /** By its name as well: of an error of another process only that has come. */
-const isA = (error: Error, kind: Function): boolean =>
+const isInstanceByName = (error: Error, kind: Function): boolean =>
   error instanceof kind || error.name === kind.name;

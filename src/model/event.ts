@@ -1,4 +1,4 @@
-import type { Block, Media, Proof, WorkItem } from "./request.ts";
+import type { Block, Media, Proof, ResponseItem } from "./request.ts";
 import type { Usage } from "./usage.ts";
 import type { Json, Opt } from "./values.ts";
 
@@ -24,7 +24,7 @@ export type FinishReason =
  * `start` means that upstream has accepted the work: a call that fails after it is estimated, never void.
  */
 export type ModelEvent =
-  | UsageSeen
+  | UsageReport
   | Finish
   /** The provider accepted the request. `id` is its ID of the response, `model` the model that answers. */
   | { type: "start"; id?: Opt<string>; model?: Opt<string> }
@@ -41,7 +41,7 @@ export type ModelEvent =
   /** A block is complete. */
   | { type: "close"; index: number }
   /** One whole thing of an answer that is a list of things: a vector, a score. `index` is its place in the list. */
-  | { type: "item"; index: number; item: WorkItem };
+  | { type: "item"; index: number; item: ResponseItem };
 
 /** What a block is, said when it opens. Its content follows as deltas, media, proofs and citations. */
 export type OpenBlock =
@@ -52,7 +52,7 @@ export type OpenBlock =
   /** Content that only the protocol `origin` can read, such as the result of a hosted tool. */
   | { type: "opaque"; origin: string; raw: Json }
   /** A call of a client tool. Its arguments follow as deltas. */
-  | { type: "call"; id: string; name: string; tool: "function" | "custom" };
+  | { type: "call"; id: string; action: string; tool: "function" | "custom" };
 
 /**
  * The end of an answer. `sequence` is the stop sequence that was met; `detail` is the provider's own word for the
@@ -70,7 +70,7 @@ export interface Finish {
 }
 
 /** Cumulative: a later one replaces an earlier one unit by unit; one with another `model` is a bill line of its own. */
-export interface UsageSeen {
+export interface UsageReport {
   /** Marks a usage report. */
   type: "usage";
   /** Units that the response has used so far. */
@@ -84,19 +84,19 @@ export interface UsageSeen {
   /** Quality of the images that were made. */
   quality?: Opt<string>;
   /** What a price's multipliers ask for, as upstream says it was: { speed: "fast" }. */
-  facts?: Opt<{ readonly [fact: string]: Opt<string> }>;
+  pricingAttributes?: Opt<{ readonly [fact: string]: Opt<string> }>;
   /** The provider's own price of this answer, kept beside ours. */
   costNano?: Opt<bigint>;
 }
 
 /** A whole answer is the fold of its events, so no provider implements two things. */
-export interface ModelAnswer {
+export interface ModelResponse {
   /** The provider's ID of the response. */
   id?: Opt<string>;
   /** Content of the response, in order. */
   blocks: readonly Block[];
   /** By their index. Absent where no item came. */
-  items?: Opt<readonly WorkItem[]>;
+  items?: Opt<readonly ResponseItem[]>;
   /** Units that the response used. */
   usage: Usage;
   /** Why the response ended. */

@@ -1,4 +1,4 @@
-import type { Kind } from "./request.ts";
+import type { Operation } from "./request.ts";
 import type { Unit } from "./usage.ts";
 import type { HeadersOut, Json, JsonObject, Opt } from "./values.ts";
 
@@ -21,28 +21,28 @@ export type Feature =
   | `cache.${string}`;
 
 /** Three values: true, false, and absent for unknown. Unknown is forwarded. */
-export type Can = { readonly [F in Feature]?: Opt<boolean> };
+export type FeatureSupport = { readonly [F in Feature]?: Opt<boolean> };
 
 /** What is known of one model of a provider. Every member but the name may be absent, which means unknown. */
 export interface ModelInfo {
   /** The provider's name of the model. */
   model: string;
   /** Model type, such as `chat` or `embedding`. */
-  kind: Kind;
+  operation: Operation;
   /** Display name. */
   name?: Opt<string>;
   /** Which of its provider's protocols serve this model; absent = the endpoints' own `serves`. */
   protocols?: Opt<readonly string[]>;
   /** Features that the model supports or lacks. */
-  can?: Opt<Can>;
+  can?: Opt<FeatureSupport>;
   /** Top-level fields that this model answers with an error. */
-  refuses?: Opt<readonly string[]>;
+  rejectedFields?: Opt<readonly string[]>;
   /** Price of the model. */
   price?: Opt<Price>;
   /** ID of a model whose price applies to this one. */
   pricedAs?: Opt<string>;
   /** Data policy for this model, where it differs from the provider's. */
-  data?: Opt<Partial<DataPolicy>>;
+  dataPolicy?: Opt<Partial<DataPolicy>>;
   /** Maximum number of context, input, and output tokens, and of images in one request. */
   limits?: Opt<{ [K in "context" | "input" | "output" | "images"]?: Opt<number> }>;
   /** Sizes, qualities, and formats of an image model. */
@@ -151,11 +151,11 @@ export interface PolicyException {
   /** ID of the protocol that the exception is for. Default: all. */
   protocol?: Opt<string>;
   /** Model type that the exception is for. Default: all. */
-  kind?: Opt<Kind>;
+  operation?: Opt<Operation>;
   /** Model name or pattern that the exception is for. Default: all. */
   model?: Opt<string>;
   /** Parts of the policy that differ. */
-  data: Partial<DataPolicy>;
+  dataPolicy: Partial<DataPolicy>;
 }
 
 /** What must be sent for a promise to hold. */
@@ -175,7 +175,7 @@ export interface EffectivePolicy extends DataPolicy {
   /** What `retention` is based on: `published`, `control`, `declared`, `excluded`, or `unknown`. */
   basis: string;
   /** Codes of the reasons why the policy is not zero retention, such as `credential_not_declared`. */
-  because: readonly string[];
+  reasons: readonly string[];
 }
 
 /**
@@ -184,4 +184,4 @@ export interface EffectivePolicy extends DataPolicy {
  */
 export type Privacy = "off" | "required" | "strict";
 /** How a call travels. verbatim: the client's bytes, with recorded edits. translated: through the canonical model. */
-export type Lane = "verbatim" | "translated";
+export type ForwardingMode = "verbatim" | "translated";

@@ -1,11 +1,11 @@
-import type { Finish, ModelAnswer, ModelEvent } from "./event.ts";
-import type { Block, Media, Proof, WorkItem } from "./request.ts";
+import type { Finish, ModelResponse, ModelEvent } from "./event.ts";
+import type { Block, Media, Proof, ResponseItem } from "./request.ts";
 import { mergeUsage, type Usage } from "./usage.ts";
 import type { Json } from "./values.ts";
 import { fail } from "./error.ts";
 
 /** A block while it is being folded. */
-interface Growing {
+interface PartialBlock {
   open: Extract<ModelEvent, { type: "open" }>["block"];
   text: string[];
   media: Media | undefined;
@@ -16,13 +16,13 @@ interface Growing {
 }
 
 /** Folds events into the answer they spell. Blocks keep the order in which they were opened. */
-export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer } {
-  const blocks = new Map<number, Growing>();
-  const items = new Map<number, WorkItem>();
+export function createResponseCollector(): { event(e: ModelEvent): void; answer(): ModelResponse } {
+  const blocks = new Map<number, PartialBlock>();
+  const items = new Map<number, ResponseItem>();
   let id: string | undefined;
   let usage: Usage = {};
   let finish: Finish | undefined;
-  const at = (index: number): Growing =>
+  const at = (index: number): PartialBlock =>
     blocks.get(index) ?? fail("upstream", `An event names block ${index}, which is not open.`);
   return {
     event(e) {
@@ -70,7 +70,7 @@ export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer }
     answer: () => ({
       id,
       blocks: [...blocks.values()].map(toBlock),
-      ...(items.size > 0 && { items: inOrder(items) }),
+      ...(items.size > 0 && { items: inIndexOrder(items) }),
       usage,
       finish:
         finish ?? fail("upstream", "The answer ended before its finish.", { code: "truncated" }),
@@ -78,43 +78,43 @@ export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer }
   };
 }
 
-const inOrder = (items: ReadonlyMap<number, WorkItem>): readonly WorkItem[] =>
+const inIndexOrder = (items: ReadonlyMap<number, ResponseItem>): readonly ResponseItem[] =>
   [...items].toSorted(([a], [b]) => a - b).map(([, item]) => item);
 
 /** The answer that these events spell. Throws when they end before a finish. */
-export function fold(events: Iterable<ModelEvent>): ModelAnswer {
-  const f = folding();
+export function collectResponse(events: Iterable<ModelEvent>): ModelResponse {
+  const f = createResponseCollector();
   for (const e of events) f.event(e);
   return f.answer();
 }
 
-function toBlock(growing: Growing): Block {
+function toBlock(growing: PartialBlock): Block {
   const { open, text, media, note, proof, citations, logprobs } = growing;
   // A half of a character that came without the other one is no text to readers in other languages.
-  const said = text.join("").toWellFormed();
+  const content = text.join("").toWellFormed();
   const signed = proof && { proof };
   const weighed = logprobs.length > 0 && { logprobs };
   switch (open.type) {
     case "text":
       return {
         type: "text",
-        text: said,
+        text: content,
         ...(citations.length > 0 && { citations }),
         ...weighed,
         ...signed,
       };
     case "refusal":
-      return { type: "refusal", text: said, ...weighed, ...signed };
+      return { type: "refusal", text: content, ...weighed, ...signed };
     case "reasoning":
       return open.summary
-        ? { type: "reasoning", summary: said === "" ? [] : [said], ...signed }
-        : { type: "reasoning", text: said, ...signed };
+        ? { type: "reasoning", summary: content === "" ? [] : [content], ...signed }
+        : { type: "reasoning", text: content, ...signed };
     case "call":
-      return { ...open, args: said, ...signed };
+      return { ...open, args: content, ...signed };
     case "image":
     case "audio":
       return { type: open.type, media: media ?? { base64: "" }, ...(note && { note }), ...signed };
     case "opaque":
-      return { ...open, ...(said && { text: said }), ...signed };
+      return { ...open, ...(content && { text: content }), ...signed };
   }
 }

@@ -1,6 +1,6 @@
 import { BOUNDS } from "../lib/bounds.ts";
 import type { ImageFacts } from "./facts.ts";
-import type { Portion, Work } from "./work.ts";
+import type { UsageEstimate, OperationSpec } from "./work.ts";
 
 /** A high-quality 1536 × 1024 picture is about 6,200 tokens with the vendors that bill pictures so: one for each 252 pixels. */
 const TOKENS_A_PICTURE = 8_192;
@@ -16,29 +16,29 @@ const SIZE = {
 const MOST_READ = 17 * TOKENS_A_PICTURE + 4 * 32_000;
 
 /** Pictures: what every protocol that draws says as its `work`. */
-export const imageWork: Work<"image"> = {
-  kind: "image",
+export const imageOperation: OperationSpec<"image"> = {
+  name: "image",
   noun: "an image model",
-  modality: "image",
-  listed: true,
-  written: false,
-  whole: [["output"], ["images"], ["image_out"]],
+  outputModality: "image",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  completeUnitSets: [["output"], ["images"], ["image_out"]],
   // By whichever measure the price lists: pieces, megapixels, or tokens.
-  most({ worst, input, n, media, size, pixels, limit }) {
-    const stated = areaOf(size) ?? (worst ? pixels : undefined);
+  estimateUsage({ isWorstCase, input, n, hasMedia, size, maxPixels, modelMaxOutput }) {
+    const stated = areaOf(size) ?? (isWorstCase ? maxPixels : undefined);
     const area = stated ?? USUAL_PIXELS;
     const images = { units: ["images"], count: n } as const;
     const tokens =
-      worst || stated !== undefined
+      isWorstCase || stated !== undefined
         ? Math.max(TOKENS_A_PICTURE, Math.ceil(area / PIXELS_A_TOKEN))
         : TOKENS_A_PICTURE;
-    const each = worst && stated === undefined ? (limit ?? tokens) : tokens;
-    const open = worst && stated === undefined && SIZE;
+    const each = isWorstCase && stated === undefined ? (modelMaxOutput ?? tokens) : tokens;
+    const open = isWorstCase && stated === undefined && SIZE;
     const drawn = {
       count: n * each,
-      ...(open && limit === undefined && { unbounded: open }),
+      ...(open && modelMaxOutput === undefined && { unbounded: open }),
     };
-    const read: Portion = media
+    const read: UsageEstimate = hasMedia
       ? { units: ["input", "image_in"], count: Math.min(input, MOST_READ) }
       : { units: ["input"], count: input };
     return [
@@ -55,25 +55,25 @@ export const imageWork: Work<"image"> = {
       [read, { units: ["output"], ...drawn }],
     ];
   },
-  guess: ({ usage, n }) => ({ ...usage, images: usage.images ?? n }),
-  extent: ({ n, size, quality }) => ({ n, size, quality }),
-  maxBytes: BOUNDS.pictures.most,
-  pricing: ['{ images: "…" }', "dollars each"],
-  examples: [
-    { about: "one image", usage: { images: 1 } },
-    { about: "one image of 1024x1024", usage: { images: 1, megapixels: 1.048576 } },
+  estimateMissingUsage: ({ usage, n }) => ({ ...usage, images: usage.images ?? n }),
+  analyzeCost: ({ n, size, quality }) => ({ n, size, quality }),
+  maxResponseBytes: BOUNDS.imageResponse.max,
+  pricingHint: ['{ images: "…" }', "dollars each"],
+  priceExamples: [
+    { description: "one image", usage: { images: 1 } },
+    { description: "one image of 1024x1024", usage: { images: 1, megapixels: 1.048576 } },
     // About as many as a square of middling quality has.
-    { about: "100 tokens in, 1,000 of image out", usage: { input: 100, image_out: 1_000 } },
-    { about: "100 tokens in, 1,000 out", usage: { input: 100, output: 1_000 } },
+    { description: "100 tokens in, 1,000 of image out", usage: { input: 100, image_out: 1_000 } },
+    { description: "100 tokens in, 1,000 out", usage: { input: 100, output: 1_000 } },
   ],
-  sample: (model) => ({
-    kind: "image",
+  sampleRequest: (model) => ({
+    operation: "image",
     model,
     stream: false,
     prompt: "A round sun",
     n: 1,
-    refs: [],
-    want: "bytes",
+    inputImages: [],
+    responseFormat: "bytes",
     rest: {},
     ext: {},
   }),

@@ -1,30 +1,33 @@
-import type { Work } from "./work.ts";
+import type { OperationSpec } from "./work.ts";
 
 /** Verdicts on texts and pictures: what every protocol that moderates says as its `work`. */
-export const moderationWork: Work<"moderation"> = {
-  kind: "moderation",
+export const moderationOperation: OperationSpec<"moderation"> = {
+  name: "moderation",
   noun: "a moderation model",
-  modality: "verdicts",
-  listed: true,
-  written: false,
-  whole: [["requests"], ["input"]],
+  outputModality: "verdicts",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  completeUnitSets: [["requests"], ["input"]],
   // Some vendors bill what they read; the others count nothing, and mostly charge nothing.
-  most: ({ input }) => [
+  estimateUsage: ({ input }) => [
     [
       { units: ["input"], count: input },
       { units: ["requests"], count: 1 },
     ],
     [{ units: ["requests"], count: 1 }],
   ],
-  guess: ({ usage, input }) => ({ ...usage, input: usage.input ?? input }),
-  extent: () => ({ counts: { requests: 1 } }),
-  pricing: ['{ requests: "…" }', "dollars each, or price: free"],
-  examples: [
-    { about: "one request", usage: { requests: 1 } },
-    { about: "10,000 tokens in", usage: { input: 10_000 } },
+  estimateMissingUsage: ({ usage, inputTokens }) => ({
+    ...usage,
+    input: usage.input ?? inputTokens,
+  }),
+  analyzeCost: () => ({ exactUsage: { requests: 1 } }),
+  pricingHint: ['{ requests: "…" }', "dollars each, or price: free"],
+  priceExamples: [
+    { description: "one request", usage: { requests: 1 } },
+    { description: "10,000 tokens in", usage: { input: 10_000 } },
   ],
-  sample: (model) => ({
-    kind: "moderation",
+  sampleRequest: (model) => ({
+    operation: "moderation",
     model,
     stream: false,
     input: "Hello",

@@ -1,23 +1,26 @@
-import { chatWork } from "./chat-work.ts";
-import { completionWork } from "./completion-work.ts";
-import { embeddingWork } from "./embedding-work.ts";
-import { imageWork } from "./image-work.ts";
-import { moderationWork } from "./moderation-work.ts";
-import { rerankWork } from "./rerank-work.ts";
-import { speechWork } from "./speech-work.ts";
-import { transcriptWork } from "./transcript-work.ts";
-import type { Work } from "./work.ts";
+import { chatOperation } from "./chat-work.ts";
+import { completionOperation } from "./completion-work.ts";
+import { embeddingOperation } from "./embedding-work.ts";
+import { imageOperation } from "./image-work.ts";
+import { moderationOperation } from "./moderation-work.ts";
+import { rerankOperation } from "./rerank-work.ts";
+import { speechOperation } from "./speech-work.ts";
+import { transcriptOperation } from "./transcript-work.ts";
+import type { OperationSpec } from "./work.ts";
 
 /** What the gateway speaks without any package. */
-export const OWN_WORKS: ReadonlyMap<string, Work> = new Map<string, Work>(
+export const BUILT_IN_OPERATIONS: ReadonlyMap<string, OperationSpec> = new Map<
+  string,
+  OperationSpec
+>(
   [
-    chatWork,
-    imageWork,
-    embeddingWork,
-    rerankWork,
-    moderationWork,
-    completionWork,
-    speechWork,
-    transcriptWork,
-  ].map((work) => [work.kind, work]),
+    chatOperation,
+    imageOperation,
+    embeddingOperation,
+    rerankOperation,
+    moderationOperation,
+    completionOperation,
+    speechOperation,
+    transcriptOperation,
+  ].map((work) => [work.name, work]),
 );

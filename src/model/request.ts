@@ -1,5 +1,5 @@
 import type { CommonRequest } from "./common-request.ts";
-import type { Passage, Sound, SpeechRequest, TranscriptRequest } from "./sound.ts";
+import type { TranscriptItem, AudioChunk, SpeechRequest, TranscriptRequest } from "./sound.ts";
 import type { Json, JsonObject, Opt } from "./values.ts";
 
 /**
@@ -12,37 +12,37 @@ import type { Json, JsonObject, Opt } from "./values.ts";
  *
  * and says in a `Work` what the host must know of it.
  */
-export interface Works {
+export interface Operations {
   /** Conversations with a chat model. */
   chat: { request: ChatRequest; item: never };
   /** Image generation and editing. */
   image: { request: ImageRequest; item: never };
   /** Embeddings of texts. */
-  embedding: { request: EmbeddingRequest; item: Vector };
+  embedding: { request: EmbeddingRequest; item: Embedding };
   /** Ordering of documents by relevance to a query. */
-  rerank: { request: RerankRequest; item: Ranking };
+  rerank: { request: RerankRequest; item: RankedDocument };
   /** Classification of content by a provider's policy. */
-  moderation: { request: ModerationRequest; item: Judgement };
+  moderation: { request: ModerationRequest; item: ModerationResult };
   /** Text completion without turns. */
   completion: { request: CompletionRequest; item: never };
   /** Text to speech. */
-  speech: { request: SpeechRequest; item: Sound };
+  speech: { request: SpeechRequest; item: AudioChunk };
   /** Transcription and translation of audio. */
-  transcript: { request: TranscriptRequest; item: Passage };
+  transcript: { request: TranscriptRequest; item: TranscriptItem };
 }
 export type { CommonRequest } from "./common-request.ts";
 /** A kind of work: the key of its types in `Works`. */
-export type Kind = keyof Works & string;
+export type Operation = keyof Operations & string;
 /** A decoded request of that kind. */
-export type ModelRequest<K extends Kind = Kind> = Works[K]["request"];
+export type ModelRequest<K extends Operation = Operation> = Operations[K]["request"];
 /** One whole thing of an answer of that kind. */
-export type WorkItem<K extends Kind = Kind> = Works[K]["item"];
+export type ResponseItem<K extends Operation = Operation> = Operations[K]["item"];
 
 /** A conversation to be continued, in words that no protocol owns. */
 export type ChatRequest = Readonly<
   CommonRequest & {
     /** The model type. */
-    kind: "chat";
+    operation: "chat";
     /** What stands before the first turn, with its boundaries and cache marks. */
     instructions: readonly Block[];
     /** Messages of the conversation, oldest first. */
@@ -52,7 +52,7 @@ export type ChatRequest = Readonly<
     /** Which tools the model may or must call. If `must` is false, `names` only limits the choice. */
     toolChoice?: Opt<"auto" | "none" | "required" | { names: readonly string[]; must: boolean }>;
     /** Whether the model may call several tools in one turn. Default: the provider's. */
-    parallel?: Opt<boolean>;
+    parallelToolCalls?: Opt<boolean>;
     /** Length, format, and style of the response. */
     output: Output;
     /** Sampling parameters. */
@@ -90,7 +90,7 @@ export interface Output {
         /** JSON Schema that the response must match. */
         schema: JsonObject;
         /** Name of the schema. Some protocols require one. */
-        name?: Opt<string>;
+        action?: Opt<string>;
         /** Whether the provider enforces the schema. Default: the provider's. */
         strict?: Opt<boolean>;
         /** Description of the schema for the model. */
@@ -134,17 +134,17 @@ export interface State {
 export type ImageRequest = Readonly<
   CommonRequest & {
     /** The model type. */
-    kind: "image";
+    operation: "image";
     /** Description of the image, or of the change to make. */
     prompt: string;
     /** Number of images. */
     n: number;
     /** Input images to edit or to use as references. */
-    refs: readonly Media[];
+    inputImages: readonly Media[];
     /** Mask of the area to edit, for the first input image. */
     mask?: Opt<Media>;
     /** Whether the client wants image data in the response or a URL. */
-    want: "bytes" | "url";
+    responseFormat: "bytes" | "url";
     /** Size as `<width>x<height>` in pixels, or `auto`. */
     size?: Opt<string>;
     /** Quality level, as the provider names it, such as `low` or `high`. */
@@ -158,7 +158,7 @@ export type ImageRequest = Readonly<
     /** Seed for reproducible results. */
     seed?: Opt<number>;
     /** Number of partial images to send before the final one. Only used in a stream. */
-    partials?: Opt<number>;
+    partialImages?: Opt<number>;
   }
 >;
 
@@ -166,7 +166,7 @@ export type ImageRequest = Readonly<
 export type EmbeddingRequest = Readonly<
   CommonRequest & {
     /** The model type. */
-    kind: "embedding";
+    operation: "embedding";
     /** Texts, or the ids of their tokens by the model's own tokenizer. */
     inputs: readonly (string | readonly number[])[];
     /** How many numbers each vector shall have. */
@@ -174,7 +174,7 @@ export type EmbeddingRequest = Readonly<
     /** What the vectors are for: some models make others of a question than of what answers it. */
     task?: Opt<EmbeddingTask>;
     /** What the numbers are. Absent: float. */
-    dtype?: Opt<VectorType>;
+    dtype?: Opt<EmbeddingDataType>;
     /** Which end of a text that is too long may be left out. Absent: as the model has it. */
     truncate?: Opt<"none" | "start" | "end">;
   }
@@ -192,38 +192,38 @@ export type EmbeddingTask =
   | "code_query";
 
 /** binary and ubinary: eight dimensions in one number, signed or not. */
-export type VectorType = "float" | "int8" | "uint8" | "binary" | "ubinary";
+export type EmbeddingDataType = "float" | "int8" | "uint8" | "binary" | "ubinary";
 
 /** One vector of an answer. A text is base64: little-endian floats of 32 bits, or a byte for each number of another type. */
-export interface Vector {
+export interface Embedding {
   /** Numbers of the vector, or their bytes in base64. */
   readonly values: readonly number[] | string;
   /** Absent: float. */
-  readonly dtype?: Opt<VectorType>;
+  readonly dtype?: Opt<EmbeddingDataType>;
 }
 
 /** Documents to be put in order, the nearest to a query first. */
 export type RerankRequest = Readonly<
   CommonRequest & {
     /** The model type. */
-    kind: "rerank";
+    operation: "rerank";
     /** Text that the documents are compared with. */
     query: string;
     /** Texts, or objects with a text or with what else the model reads. */
     documents: readonly (string | JsonObject)[];
     /** How many of them are wanted. Absent: all. */
-    most?: Opt<number>;
+    topN?: Opt<number>;
     /** Whether each row of the answer repeats its document. */
-    returned?: Opt<boolean>;
+    returnDocuments?: Opt<boolean>;
     /** Tokens of one document that are read at most. */
-    perDocument?: Opt<number>;
+    maxTokensPerDocument?: Opt<number>;
     /** Whether a document that is too long may be cut. Absent: as the model has it. */
     truncate?: Opt<boolean>;
   }
 >;
 
 /** A document of a request, by its place there, and how near it is. */
-export interface Ranking {
+export interface RankedDocument {
   /** Zero-based position of the document in the request. */
   readonly index: number;
   /** Relevance to the query. Higher is more relevant; the scale is the provider's. */
@@ -231,19 +231,19 @@ export interface Ranking {
 }
 
 /** Content to be judged, as the client wrote it: a text, several, or parts with text and pictures. */
-export type ModerationRequest = Readonly<CommonRequest & { kind: "moderation"; input: Json }>;
+export type ModerationRequest = Readonly<CommonRequest & { operation: "moderation"; input: Json }>;
 
 /** A verdict in its vendor's own words: categories of two vendors are not the same. */
-export interface Judgement {
+export interface ModerationResult {
   /** The result for one input, as the provider returned it. */
-  readonly said: JsonObject;
+  readonly raw: JsonObject;
 }
 
 /** A text that goes on, and where it shall lead. Several prompts have as many answers, which no codec but their own writes. */
 export type CompletionRequest = Readonly<
   CommonRequest & {
     /** The model type. */
-    kind: "completion";
+    operation: "completion";
     /** Texts, or the ids of their tokens by the model's own tokenizer. */
     prompts: readonly (string | readonly number[])[];
     /** Text after the insertion point, for models that fill in the middle. */
@@ -361,7 +361,7 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
       /** ID that the result refers to. */
       id: string;
       /** Name of the tool. */
-      name: string;
+      action: string;
       /** Whether the arguments are JSON (`function`) or free text (`custom`). */
       tool: "function" | "custom";
       /** The model's own string, byte for byte. */
@@ -373,7 +373,7 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
       /** ID of the call. */
       callId: string;
       /** Name of the tool, in protocols that repeat it. */
-      name?: Opt<string>;
+      action?: Opt<string>;
       /** Content of the result. */
       blocks: readonly Block[];
       /** Whether the tool failed. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from "./values.ts";
-import type { Work } from "./work.ts";
+import type { OperationSpec } from "./work.ts";
 
 /**
  * Documents that vendors bill as one search, each with its query of so many tokens at most: a longer one counts as several. So
@@ -13,27 +13,35 @@ const A_DOCUMENT = 500;
 const BYTES_A_TOKEN = 3;
 
 /** Orders of documents: what every protocol that ranks says as its `work`. */
-export const rerankWork: Work<"rerank"> = {
-  kind: "rerank",
+export const rerankOperation: OperationSpec<"rerank"> = {
+  name: "rerank",
   noun: "a reranking model",
-  modality: "rankings",
-  listed: true,
-  written: false,
-  whole: [["searches"], ["input"]],
+  outputModality: "rankings",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  completeUnitSets: [["searches"], ["input"]],
   // By the search or by the token, whichever the price lists.
-  most: ({ input, counts, atMost, worst }) => [
-    [{ units: ["searches"], count: (worst ? atMost.searches : undefined) ?? counts.searches ?? 1 }],
-    [{ units: ["input"], count: worst ? Math.max(input, atMost.input ?? 0) : input }],
+  estimateUsage: ({ input, exactUsage, maxUsage, isWorstCase }) => [
+    [
+      {
+        units: ["searches"],
+        count: (isWorstCase ? maxUsage.searches : undefined) ?? exactUsage.searches ?? 1,
+      },
+    ],
+    [{ units: ["input"], count: isWorstCase ? Math.max(input, maxUsage.input ?? 0) : input }],
   ],
-  guess: ({ usage, input }) => ({ ...usage, input: usage.input ?? input }),
-  extent: ({ query, documents }) => rankedIn(query, documents),
-  pricing: ['{ searches: "…" }', "dollars each, or { input: … } in dollars per million tokens"],
-  examples: [
-    { about: "100 documents", usage: { searches: 1 } },
-    { about: "10,000 tokens in", usage: { input: 10_000 } },
+  estimateMissingUsage: ({ usage, inputTokens }) => ({
+    ...usage,
+    input: usage.input ?? inputTokens,
+  }),
+  analyzeCost: ({ query, documents }) => estimateRerankUsage(query, documents),
+  pricingHint: ['{ searches: "…" }', "dollars each, or { input: … } in dollars per million tokens"],
+  priceExamples: [
+    { description: "100 documents", usage: { searches: 1 } },
+    { description: "10,000 tokens in", usage: { input: 10_000 } },
   ],
-  sample: (model) => ({
-    kind: "rerank",
+  sampleRequest: (model) => ({
+    operation: "rerank",
     model,
     stream: false,
     query: "Which one says hello?",
@@ -44,10 +52,10 @@ export const rerankWork: Work<"rerank"> = {
 };
 
 /** What documents are billed as unless the vendor reports otherwise, and what they can be billed as at a byte per token. */
-export function rankedIn(
+export function estimateRerankUsage(
   query: string,
   documents: readonly (string | JsonObject)[],
-): { counts: { searches: number }; atMost: { searches: number; input: number } } {
+): { exactUsage: { searches: number }; maxUsage: { searches: number; input: number } } {
   const asked = Buffer.byteLength(query);
   // Every piece of a document may be read with the query again, which takes half of a piece at most.
   const room = A_DOCUMENT - Math.min(asked, A_DOCUMENT / 2);
@@ -61,8 +69,8 @@ export function rankedIn(
     read += pieces * asked + bytes;
   }
   return {
-    counts: { searches: searches(counted) },
-    atMost: { searches: searches(most), input: read },
+    exactUsage: { searches: searches(counted) },
+    maxUsage: { searches: searches(most), input: read },
   };
 }
 

@@ -8,73 +8,73 @@ import type { ErrorKind } from "./error.ts";
  * that chance spreads. told: after the others, and after the pause that the provider asked for, where that is short. All of them
  * on a new connection, for which the name is looked up again.
  */
-export type Again = "fresh" | "later" | "told";
+export type RetryMode = "fresh" | "later" | "told";
 
-interface Stage {
+interface FailurePointRule {
   /** What it means, in the words of the docs. */
-  readonly about: string;
+  readonly description: string;
   /** Whether another candidate may be asked, where ERRORS and the route's `on:` allow it. */
-  readonly next: boolean;
+  readonly allowsFailover: boolean;
   /** After which kinds the same target may be asked once more. */
-  readonly again: { readonly [K in ErrorKind]?: Again };
+  readonly retries: { readonly [K in ErrorKind]?: RetryMode };
   /** Whether that costs nothing of the target's budget of retries. */
-  readonly free: boolean;
+  readonly isFree: boolean;
   /**
    * void: nothing is billed. presumed: its input is billed as if it had been read, with what was seen of an answer. partial: what was
    * made is billed.
    */
-  readonly row: "void" | "presumed" | "partial";
+  readonly ledgerResult: "void" | "presumed" | "partial";
 }
 
 /** How far a call had come when it failed, from nothing sent to something that its client has seen. */
-export const STAGES = {
+export const FAILURE_POINTS = {
   unsent: {
-    about: "nothing was sent: no address, no connection, no TLS",
-    next: true,
-    again: { upstream: "later", timeout: "later" },
-    free: false,
-    row: "void",
+    description: "nothing was sent: no address, no connection, no TLS",
+    allowsFailover: true,
+    retries: { upstream: "later", timeout: "later" },
+    isFree: false,
+    ledgerResult: "void",
   },
-  cut: {
-    about: "the connection was closed before all of the request was sent",
-    next: true,
-    again: { upstream: "fresh" },
-    free: true,
-    row: "void",
+  send_interrupted: {
+    description: "the connection was closed before all of the request was sent",
+    allowsFailover: true,
+    retries: { upstream: "fresh" },
+    isFree: true,
+    ledgerResult: "void",
   },
-  unanswered: {
-    about: "all was sent, and nothing came back",
-    next: true,
-    again: { upstream: "fresh" },
-    free: false,
-    row: "presumed",
+  no_response: {
+    description: "all was sent, and nothing came back",
+    allowsFailover: true,
+    retries: { upstream: "fresh" },
+    isFree: false,
+    ledgerResult: "presumed",
   },
-  refused: {
-    about: "the provider refused it",
-    next: true,
-    again: { upstream: "later", overloaded: "later", timeout: "later", rate_limited: "told" },
-    free: false,
-    row: "void",
+  rejected: {
+    description: "the provider refused it",
+    allowsFailover: true,
+    retries: { upstream: "later", overloaded: "later", timeout: "later", rate_limited: "told" },
+    isFree: false,
+    ledgerResult: "void",
   },
-  begun: {
-    about: "an answer began and failed before its first content",
-    next: true,
-    again: { upstream: "later", overloaded: "later" },
-    free: false,
-    row: "presumed",
+  response_started: {
+    description: "an answer began and failed before its first content",
+    allowsFailover: true,
+    retries: { upstream: "later", overloaded: "later" },
+    isFree: false,
+    ledgerResult: "presumed",
   },
-  content: {
-    about: "content has left for the client",
-    next: false,
-    again: {},
-    free: false,
-    row: "partial",
+  content_sent: {
+    description: "content has left for the client",
+    allowsFailover: false,
+    retries: {},
+    isFree: false,
+    ledgerResult: "partial",
   },
-} as const satisfies Record<string, Stage>;
+} as const satisfies Record<string, FailurePointRule>;
 
 /** How far a call had come. */
-export type CallStage = keyof typeof STAGES;
+export type FailurePoint = keyof typeof FAILURE_POINTS;
 
 /** How the same target may be tried once more; undefined: it may not. */
-export const againAfter = (stage: CallStage, kind: ErrorKind): Again | undefined =>
-  (STAGES[stage] as Stage).again[kind];
+export const retryModeAfter = (stage: FailurePoint, kind: ErrorKind): RetryMode | undefined =>
+  (FAILURE_POINTS[stage] as FailurePointRule).retries[kind];

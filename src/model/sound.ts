@@ -6,7 +6,7 @@ import type { FilePart, JsonObject, Opt } from "./values.ts";
 export type SpeechRequest = Readonly<
   CommonRequest & {
     /** The model type. */
-    kind: "speech";
+    operation: "speech";
     /** Text to speak. */
     input: string;
     /** As the vendor names it; an object says the id of one that was made for the client. */
@@ -21,7 +21,7 @@ export type SpeechRequest = Readonly<
 >;
 
 /** A piece of a sound, in the order in which it is heard. */
-export interface Sound {
+export interface AudioChunk {
   /** Encoded audio, in the format of the response. */
   readonly bytes: Buffer;
 }
@@ -30,7 +30,7 @@ export interface Sound {
 export type TranscriptRequest = Readonly<
   CommonRequest & {
     /** The model type. */
-    kind: "transcript";
+    operation: "transcript";
     /** Audio file to transcribe. */
     file: FilePart;
     /** Language of the audio, such as `en`. Default: the provider detects it. */
@@ -50,7 +50,7 @@ export type TranscriptRequest = Readonly<
  * What is known of a transcript beside its words: when each of its segments or words was said, and once, what holds for all of
  * it. `said`: as the vendor says it, with what else it knows.
  */
-export type Passage =
+export type TranscriptItem =
   | {
       /** A segment of the transcript. */
       readonly type: "segment";
@@ -61,7 +61,7 @@ export type Passage =
       /** Text of the segment. */
       readonly text: string;
       /** The segment as the provider returned it, with fields that other protocols lack. */
-      readonly said?: Opt<JsonObject>;
+      readonly raw?: Opt<JsonObject>;
     }
   | { readonly type: "word"; readonly start: number; readonly end: number; readonly text: string }
-  | { readonly type: "whole"; readonly said: JsonObject };
+  | { readonly type: "whole"; readonly raw: JsonObject };

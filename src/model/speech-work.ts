@@ -1,5 +1,5 @@
 import { BOUNDS } from "../lib/bounds.ts";
-import type { Work } from "./work.ts";
+import type { OperationSpec } from "./work.ts";
 
 /** Vendors that bill sound by tokens make some twenty of a second, in which fifteen characters are spoken. */
 const TOKENS_A_CHARACTER = 2;
@@ -16,49 +16,60 @@ const SOUND = {
 const CHARACTERS_A_TOKEN = 3;
 
 /** Texts that are spoken: what every protocol that speaks says as its `work`. */
-export const speechWork: Work<"speech"> = {
-  kind: "speech",
+export const speechOperation: OperationSpec<"speech"> = {
+  name: "speech",
   noun: "a speech model",
-  modality: "audio",
-  listed: true,
-  written: false,
-  whole: [["characters"], ["input", "audio_out"], ["input", "output"]],
+  outputModality: "audio",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  completeUnitSets: [["characters"], ["input", "audio_out"], ["input", "output"]],
   // By the character, or by the tokens of text and sound, whichever the price lists.
-  most({ input, counts, atMost, worst, limit }) {
-    const characters = counts.characters ?? input * CHARACTERS_A_TOKEN;
-    const sound = worst && limit !== undefined ? limit : characters * TOKENS_A_CHARACTER;
-    const unbounded = worst && limit === undefined && { unbounded: SOUND };
+  estimateUsage({ input, exactUsage, maxUsage, isWorstCase, modelMaxOutput }) {
+    const characters = exactUsage.characters ?? input * CHARACTERS_A_TOKEN;
+    const sound =
+      isWorstCase && modelMaxOutput !== undefined
+        ? modelMaxOutput
+        : characters * TOKENS_A_CHARACTER;
+    const unbounded = isWorstCase && modelMaxOutput === undefined && { unbounded: SOUND };
     const read = { units: ["input"], count: input } as const;
     return [
-      [{ units: ["characters"], count: worst ? (atMost.characters ?? characters) : characters }],
+      [
+        {
+          units: ["characters"],
+          count: isWorstCase ? (maxUsage.characters ?? characters) : characters,
+        },
+      ],
       [read, { units: ["audio_out"], count: sound, ...unbounded }],
       [read, { units: ["output"], count: sound, ...unbounded }],
       [
         {
           units: ["seconds_out"],
-          count: Math.ceil(sound / (worst ? LEAST_TOKENS_A_SECOND : TOKENS_A_SECOND)),
+          count: Math.ceil(sound / (isWorstCase ? LEAST_TOKENS_A_SECOND : TOKENS_A_SECOND)),
           ...unbounded,
         },
       ],
     ];
   },
-  guess: ({ usage, input }) => ({
+  estimateMissingUsage: ({ usage, inputTokens }) => ({
     ...usage,
-    input: usage.input ?? input,
-    audio_out: usage.audio_out ?? input * CHARACTERS_A_TOKEN * TOKENS_A_CHARACTER,
+    input: usage.input ?? inputTokens,
+    audio_out: usage.audio_out ?? inputTokens * CHARACTERS_A_TOKEN * TOKENS_A_CHARACTER,
   }),
-  extent: ({ input, instructions = "" }) => spokenIn(input, instructions),
-  maxBytes: BOUNDS.pictures.most,
-  pricing: [
+  analyzeCost: ({ input, instructions = "" }) => estimateSpeechUsage(input, instructions),
+  maxResponseBytes: BOUNDS.imageResponse.max,
+  pricingHint: [
     '{ characters: "…" }',
     "dollars each, or { input: …, audio_out: … } per million tokens",
   ],
-  examples: [
-    { about: "1,000 characters", usage: { characters: 1_000 } },
-    { about: "1,000 tokens in, 10,000 of sound out", usage: { input: 1_000, audio_out: 10_000 } },
+  priceExamples: [
+    { description: "1,000 characters", usage: { characters: 1_000 } },
+    {
+      description: "1,000 tokens in, 10,000 of sound out",
+      usage: { input: 1_000, audio_out: 10_000 },
+    },
   ],
-  sample: (model) => ({
-    kind: "speech",
+  sampleRequest: (model) => ({
+    operation: "speech",
     model,
     stream: true,
     input: "Hello",
@@ -73,14 +84,14 @@ export const speechWork: Work<"speech"> = {
  * Characters as people count them: what is written with two halves in memory is one. Some vendors count bytes, or two for some
  * characters, and may count the text of another field too: `beside` is all of those.
  */
-export function spokenIn(
+export function estimateSpeechUsage(
   text: string,
   beside: string,
-): { counts: { characters: number }; atMost: { characters: number } } {
+): { exactUsage: { characters: number }; maxUsage: { characters: number } } {
   let characters = 0;
   for (const _ of text) characters++;
   return {
-    counts: { characters },
-    atMost: { characters: Buffer.byteLength(text) + Buffer.byteLength(beside) },
+    exactUsage: { characters },
+    maxUsage: { characters: Buffer.byteLength(text) + Buffer.byteLength(beside) },
   };
 }

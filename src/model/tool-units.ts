@@ -2,7 +2,7 @@
 import type { Feature } from "./facts.ts";
 import type { Unit } from "./usage.ts";
 
-const BILLED: { readonly [unit in Unit]?: readonly string[] } = {
+const UNIT_TOOLS: { readonly [unit in Unit]?: readonly string[] } = {
   searches: [
     "web_search",
     "web_search_preview",
@@ -27,7 +27,7 @@ const BILLED: { readonly [unit in Unit]?: readonly string[] } = {
 };
 
 /** Billed by their tokens alone, which are in the report, or run by the client. */
-const FREE: readonly string[] = [
+const UNBILLED_TOOLS: readonly string[] = [
   "advisor",
   "apply_patch",
   "computer",
@@ -46,9 +46,9 @@ const FREE: readonly string[] = [
   "web_fetch_dynamic",
 ];
 
-const UNIT_OF: ReadonlyMap<string, Unit | undefined> = new Map([
-  ...FREE.map((tool) => [tool, undefined] as const),
-  ...Object.entries(BILLED).flatMap(([unit, tools]) =>
+const TOOL_UNIT: ReadonlyMap<string, Unit | undefined> = new Map([
+  ...UNBILLED_TOOLS.map((tool) => [tool, undefined] as const),
+  ...Object.entries(UNIT_TOOLS).flatMap(([unit, tools]) =>
     tools.map((tool) => [tool, unit as Unit] as const),
   ),
 ]);
@@ -59,7 +59,7 @@ export function toolUnits(features: readonly Feature[]): readonly Unit[] {
   for (const feature of features) {
     if (!feature.startsWith("hosted.")) continue;
     const tool = feature.slice("hosted.".length);
-    const unit = UNIT_OF.has(tool) ? UNIT_OF.get(tool) : "tool_runs";
+    const unit = TOOL_UNIT.has(tool) ? TOOL_UNIT.get(tool) : "tool_runs";
     if (unit) units.add(unit);
   }
   return [...units];

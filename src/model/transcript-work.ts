@@ -1,5 +1,5 @@
-import { lengthOf } from "../lib/sound/length.ts";
-import type { RequestExtent, Work } from "./work.ts";
+import { measureAudio } from "../lib/sound/length.ts";
+import type { CostFactors, OperationSpec } from "./work.ts";
 
 /** Bytes per second of the most compressed speech. */
 const BYTES_A_SECOND = 750;
@@ -10,39 +10,47 @@ const HEARD_A_SECOND = 20;
 const WRITTEN_A_SECOND = 10;
 
 /** Sounds that are written down: what every protocol that transcribes says as its `work`. */
-export const transcriptWork: Work<"transcript"> = {
-  kind: "transcript",
+export const transcriptOperation: OperationSpec<"transcript"> = {
+  name: "transcript",
   noun: "a transcription model",
-  modality: "transcripts",
-  listed: true,
-  written: false,
-  whole: [["seconds"], ["input", "output"], ["audio_in", "output"]],
+  outputModality: "transcripts",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  completeUnitSets: [["seconds"], ["input", "output"], ["audio_in", "output"]],
   // By the second, or by the tokens of sound and text, whichever the price lists.
-  most({ input, counts, likely, atMost, worst }) {
-    const seconds = worst
-      ? (atMost.seconds ?? Math.ceil(input / BYTES_A_SECOND))
-      : (counts.seconds ?? likely.seconds ?? Math.ceil((input * BYTES_A_TOKEN) / BYTES_A_SECOND));
+  estimateUsage({ input, exactUsage, expectedUsage, maxUsage, isWorstCase }) {
+    const seconds = isWorstCase
+      ? (maxUsage.seconds ?? Math.ceil(input / BYTES_A_SECOND))
+      : (exactUsage.seconds ??
+        expectedUsage.seconds ??
+        Math.ceil((input * BYTES_A_TOKEN) / BYTES_A_SECOND));
     return [
       [{ units: ["seconds"], count: seconds }],
       [
         { units: ["audio_in", "input"], count: seconds * HEARD_A_SECOND },
-        { units: ["input"], count: worst ? (atMost.input ?? 0) : 0, optional: true },
+        { units: ["input"], count: isWorstCase ? (maxUsage.input ?? 0) : 0, optional: true },
         { units: ["output"], count: seconds * WRITTEN_A_SECOND },
       ],
     ];
   },
-  guess: ({ usage, input, likely }) => ({
+  estimateMissingUsage: ({ usage, inputTokens, expectedUsage }) => ({
     ...usage,
-    seconds: usage.seconds ?? likely.seconds ?? Math.ceil((input * BYTES_A_TOKEN) / BYTES_A_SECOND),
+    seconds:
+      usage.seconds ??
+      expectedUsage.seconds ??
+      Math.ceil((inputTokens * BYTES_A_TOKEN) / BYTES_A_SECOND),
   }),
-  extent: ({ file, prompt }) => heardIn(file.data, prompt),
-  pricing: ['{ seconds: "…" }', "dollars each, or { audio_in: …, output: … } per million tokens"],
-  examples: [
-    { about: "a minute of sound", usage: { seconds: 60 } },
-    { about: "1,000 tokens of sound in, 200 out", usage: { audio_in: 1_000, output: 200 } },
+  analyzeCost: ({ file, prompt }) => estimateAudioUsage(file.data, prompt),
+  pricingHint: [
+    '{ seconds: "…" }',
+    "dollars each, or { audio_in: …, output: … } per million tokens",
   ],
-  sample: (model) => ({
-    kind: "transcript",
+  priceExamples: [
+    { description: "a minute of sound", usage: { seconds: 60 } },
+    { description: "1,000 tokens of sound in, 200 out", usage: { audio_in: 1_000, output: 200 } },
+  ],
+  sampleRequest: (model) => ({
+    operation: "transcript",
     model,
     stream: false,
     file: { filename: "silence.wav", mime: "audio/wav", data: silence() },
@@ -53,15 +61,15 @@ export const transcriptWork: Work<"transcript"> = {
 };
 
 /** Begun seconds of a sound, and the text that is read with it, at a byte per token. */
-export function heardIn(
+export function estimateAudioUsage(
   file: Buffer,
   words = "",
-): Pick<RequestExtent, "counts" | "likely" | "atMost"> {
-  const { seconds, likely, most } = lengthOf(file);
+): Pick<CostFactors, "exactUsage" | "expectedUsage" | "maxUsage"> {
+  const { seconds, estimatedSeconds, maxSeconds } = measureAudio(file);
   return {
-    counts: seconds === undefined ? undefined : { seconds: Math.ceil(seconds) },
-    likely: { seconds: Math.ceil(likely) },
-    atMost: { seconds: Math.ceil(most), input: Buffer.byteLength(words) },
+    exactUsage: seconds === undefined ? undefined : { seconds: Math.ceil(seconds) },
+    expectedUsage: { seconds: Math.ceil(estimatedSeconds) },
+    maxUsage: { seconds: Math.ceil(maxSeconds), input: Buffer.byteLength(words) },
   };
 }
 

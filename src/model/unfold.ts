@@ -1,18 +1,18 @@
 import { fail } from "./error.ts";
-import type { ModelAnswer, ModelEvent, OpenBlock } from "./event.ts";
+import type { ModelResponse, ModelEvent, OpenBlock } from "./event.ts";
 import type { Block } from "./request.ts";
 
 /** The events that spell an answer, block after block: what `fold` makes one of again. */
-export function* unfold(answer: ModelAnswer): Generator<ModelEvent> {
+export function* responseToEvents(answer: ModelResponse): Generator<ModelEvent> {
   yield { type: "start", id: answer.id };
-  for (const [index, block] of answer.blocks.entries()) yield* unfoldBlock(index, block);
+  for (const [index, block] of answer.blocks.entries()) yield* blockToEvents(index, block);
   for (const [index, item] of (answer.items ?? []).entries()) yield { type: "item", index, item };
   yield { type: "usage", usage: answer.usage };
   yield answer.finish;
 }
 
-function* unfoldBlock(index: number, block: Block): Generator<ModelEvent> {
-  yield { type: "open", index, block: opening(block) };
+function* blockToEvents(index: number, block: Block): Generator<ModelEvent> {
+  yield { type: "open", index, block: toOpenBlock(block) };
   const text = textOf(block);
   const logprobs = "logprobs" in block ? block.logprobs : undefined;
   if (text !== "" || logprobs) yield { type: "delta", index, text, logprobs };
@@ -24,14 +24,14 @@ function* unfoldBlock(index: number, block: Block): Generator<ModelEvent> {
   yield { type: "close", index };
 }
 
-function opening(block: Block): OpenBlock {
+function toOpenBlock(block: Block): OpenBlock {
   switch (block.type) {
     case "reasoning":
       return { type: "reasoning", summary: block.summary !== undefined };
     case "opaque":
       return { type: "opaque", origin: block.origin, raw: block.raw };
     case "call":
-      return { type: "call", id: block.id, name: block.name, tool: block.tool };
+      return { type: "call", id: block.id, action: block.action, tool: block.tool };
     case "text":
     case "refusal":
     case "image":

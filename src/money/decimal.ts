@@ -16,18 +16,18 @@ export function parseDecimal(text: string, places: number): bigint {
 }
 
 /** The inverse: no trailing zeros beyond `least` decimal places. */
-export function formatDecimal(value: bigint, places: number, least = 0): string {
+export function formatDecimal(value: bigint, places: number, minPlaces = 0): string {
   const digits = (value < 0n ? -value : value).toString().padStart(places + 1, "0");
   const fraction = digits
     .slice(digits.length - places)
     .replace(/0+$/, "")
-    .padEnd(least, "0");
+    .padEnd(minPlaces, "0");
   const whole = digits.slice(0, digits.length - places);
   return (value < 0n ? "-" : "") + whole + (fraction && `.${fraction}`);
 }
 
 /** A JavaScript number as a whole number of millionths: pixels over a million and half seconds are exact. */
-export function millionths(count: number): bigint {
+export function toMillionths(count: number): bigint {
   if (Number.isSafeInteger(count) && count >= 0) return BigInt(count) * 1_000_000n;
   if (!Number.isFinite(count) || count < 0)
     return fail("invalid", `${count} is not a count.`, { code: "bad_count" });
@@ -41,21 +41,24 @@ export interface Fraction {
   readonly d: bigint;
 }
 
-export const times = (a: Fraction, b: Fraction): Fraction => ({ n: a.n * b.n, d: a.d * b.d });
+export const multiplyFractions = (a: Fraction, b: Fraction): Fraction => ({
+  n: a.n * b.n,
+  d: a.d * b.d,
+});
 
-export const plus = (a: Fraction, b: Fraction): Fraction =>
+export const addFractions = (a: Fraction, b: Fraction): Fraction =>
   a.d === b.d ? { n: a.n + b.n, d: a.d } : { n: a.n * b.d + b.n * a.d, d: a.d * b.d };
 
-export const compare = (a: Fraction, b: Fraction): number => {
+export const compareFractions = (a: Fraction, b: Fraction): number => {
   const difference = a.n * b.d - b.n * a.d;
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 };
 
 /** To the nearest whole, ties to the even one: over many rows the sum neither gains nor loses. Of amounts that are not negative. */
-export function halfEven({ n, d }: Fraction): bigint {
+export function roundHalfEven({ n, d }: Fraction): bigint {
   const whole = n / d;
   const twice = (n % d) * 2n;
   return twice > d || (twice === d && whole % 2n === 1n) ? whole + 1n : whole;
 }
 
-export const ceiling = ({ n, d }: Fraction): bigint => (n + d - 1n) / d;
+export const roundUp = ({ n, d }: Fraction): bigint => (n + d - 1n) / d;

@@ -1,13 +1,13 @@
 // What a plain request costs: a figure that people can compare, with the lines of its bill.
 import type { Price } from "../model/facts.ts";
 import type { Unit, Usage } from "../model/usage.ts";
-import type { Work } from "../model/work.ts";
-import { halfEven } from "./decimal.ts";
-import { billOf, isExact } from "./price.ts";
+import type { OperationSpec } from "../model/work.ts";
+import { roundHalfEven } from "./decimal.ts";
+import { calculateBill, isExact } from "./price.ts";
 
-export interface Example {
+export interface PricedExample {
   /** In words: "10,000 tokens in, 1,000 out". */
-  readonly about: string;
+  readonly description: string;
   readonly usage: Usage;
   /** null: the price is not known. */
   readonly nano: bigint | null;
@@ -15,17 +15,21 @@ export interface Example {
 }
 
 /** `at`: the moment whose price it is, in Unix milliseconds. */
-export function example(work: Work, price: Price | undefined, at: number): Example {
-  const [first, ...others] = work.examples;
-  for (const { about, usage } of price ? [first, ...others] : []) {
-    const bill = billOf(usage, price!, { at });
+export function createPricedExample(
+  operationSpec: OperationSpec,
+  price: Price | undefined,
+  at: number,
+): PricedExample {
+  const [first, ...others] = operationSpec.priceExamples;
+  for (const { description, usage } of price ? [first, ...others] : []) {
+    const bill = calculateBill(usage, price!, { at });
     if (!bill || !isExact(bill)) continue;
     const lines = bill.lines.map(({ unit, count, nano }) => ({
       unit,
       count,
-      nano: halfEven(nano),
+      nano: roundHalfEven(nano),
     }));
-    return { about, usage, nano: bill.nano, lines };
+    return { description, usage, nano: bill.nano, lines };
   }
   return { ...first, nano: null, lines: [] };
 }

@@ -19,20 +19,20 @@ import type { Price, PriceLine } from "../model/facts.ts";
 import { inputTokens, PIECE_UNITS, UNITS, type Unit, type Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
 import {
-  ceiling,
-  compare,
-  halfEven,
-  millionths,
+  roundUp,
+  compareFractions,
+  roundHalfEven,
+  toMillionths,
   parseDecimal,
-  plus,
-  times,
+  addFractions,
+  multiplyFractions,
   type Fraction,
 } from "./decimal.ts";
-import { holding } from "./season.ts";
-import { standIn } from "./stand-in.ts";
+import { activePrice } from "./season.ts";
+import { fallbackRate } from "./stand-in.ts";
 
 /** What else decides a price, beside the counts. */
-export interface Circumstances {
+export interface PricingContext {
   /** As upstream billed it, not as the client asked. */
   tier?: Opt<string>;
   /** Unix milliseconds of the reserve, for prices with dates or hours; without it their first row is taken. */
@@ -40,9 +40,9 @@ export interface Circumstances {
   quality?: Opt<string>;
   size?: Opt<string>;
   /** Whatever is not known of size and quality is the dearest there is: for holds. */
-  dearest?: Opt<boolean>;
+  assumeHighest?: Opt<boolean>;
   /** What multipliers ask for: region, speed… */
-  facts?: Opt<{ readonly [fact: string]: Opt<string> }>;
+  pricingAttributes?: Opt<{ readonly [fact: string]: Opt<string> }>;
   round?: Opt<"half-even" | "ceil">;
 }
 
@@ -60,55 +60,60 @@ export const FREE: Price = {
 };
 
 /** The names that mean: no service tier. */
-const PLAIN = new Set(["default", "standard", "standard_only", "auto", "on_demand"]);
-const LIFETIMES = [
+const DEFAULT_TIERS = new Set(["default", "standard", "standard_only", "auto", "on_demand"]);
+const CACHE_WRITE_UNITS = [
   "cache_write_5m",
   "cache_write_30m",
   "cache_write_1h",
   "cache_write_12h",
 ] as const;
 /** Units that measure the same goods. */
-export const SAME_GOODS: readonly (readonly Unit[])[] = [
+export const EQUIVALENT_UNITS: readonly (readonly Unit[])[] = [
   ["images", "megapixels", "image_out"],
   ["seconds", "audio_in"],
   ["seconds_out", "audio_out"],
 ];
 /** Whichever quality and size it was: the dearest. */
-const ANY = { dearest: true, size: undefined, quality: undefined } as const;
+const ANY_VARIANT = { assumeHighest: true, size: undefined, quality: undefined } as const;
 /** Multipliers leave them alone. */
-const PIECES = new Set<Unit>(PIECE_UNITS);
+const PIECE_UNIT_SET = new Set<Unit>(PIECE_UNITS);
 const ONE: Fraction = { n: 1n, d: 1n };
 /** Millionths of a unit times pico-dollars a unit, in one nano-dollar. */
-const PER_NANO = 1_000_000_000n;
+const UNITS_PER_NANO = 1_000_000_000n;
 
 export interface Bill {
   readonly nano: bigint;
   readonly lines: readonly ChargeLine[];
   /** Units that were counted and have no line: they are charged by a stand-in. */
-  readonly lacks: readonly Unit[];
+  readonly unpricedUnits: readonly Unit[];
   /** A service tier that the price does not list. */
-  readonly tier: string | undefined;
+  readonly unknownTier: string | undefined;
 }
 
 /** Whether each count was charged at a rate that the price lists for it. */
-export const isExact = ({ lacks, tier }: Bill): boolean => lacks.length === 0 && tier === undefined;
+export const isExact = ({ unpricedUnits, unknownTier }: Bill): boolean =>
+  unpricedUnits.length === 0 && unknownTier === undefined;
 
 /** Nano-dollars, stand-ins included; null where no price holds at that moment. */
-export const cost = (usage: Usage, price: Price, c: Circumstances = {}): bigint | null =>
-  billOf(usage, price, c)?.nano ?? null;
+export const calculateCost = (usage: Usage, price: Price, c: PricingContext = {}): bigint | null =>
+  calculateBill(usage, price, c)?.nano ?? null;
 
 /** Null where no price holds at that moment, or a count is not a number. */
-export function billOf(usage: Usage, price: Price, c: Circumstances = {}): Bill | null {
-  const row = holding(price, c.at);
+export function calculateBill(usage: Usage, price: Price, c: PricingContext = {}): Bill | null {
+  const row = activePrice(price, c.at);
   if (!row) return null;
-  const { rate, tier } = rates(row, usage, c);
+  const { rate, unknownTier } = createRates(row, usage, c);
   const lines: ChargeLine[] = [];
   const add = (unit: Unit, count: number, at: Fraction | undefined): void => {
     if (count > 0 && at)
-      lines.push({ unit, count, nano: times(at, { n: millionths(count), d: PER_NANO }) });
+      lines.push({
+        unit,
+        count,
+        nano: multiplyFractions(at, { n: toMillionths(count), d: UNITS_PER_NANO }),
+      });
   };
   let lacks: Unit[] = [];
-  let loose: Rate | undefined;
+  let loose: RateLookup | undefined;
   for (const unit of UNITS) {
     let count = usage[unit] ?? 0;
     if (!(count >= 0 && count < Infinity)) return null;
@@ -128,54 +133,62 @@ export function billOf(usage: Usage, price: Price, c: Circumstances = {}): Bill 
       count -= firsts;
     }
     if (count <= 0) continue;
-    const listed = at ?? lifetime(unit, rate);
+    const listed = at ?? nearestCacheWriteRate(unit, rate);
     if (listed) add(unit, count, listed);
-    else if (!covered(unit, usage, rate)) {
-      loose ??= rates(row, usage, { ...c, ...ANY }).rate;
+    else if (!isCoveredByEquivalent(unit, usage, rate)) {
+      loose ??= createRates(row, usage, { ...c, ...ANY_VARIANT }).rate;
       lacks.push(unit);
-      add(unit, count, loose(unit) ?? loose(unit, true) ?? standIn(unit, loose));
+      add(unit, count, loose(unit) ?? loose(unit, true) ?? fallbackRate(unit, loose));
     }
   }
   // Nothing stood in for its tokens: such a price is one of pieces alone.
-  if (lines.length > 0 && row.lines.every((line) => PIECES.has(line.unit)))
-    lacks = lacks.filter((unit) => PIECES.has(unit));
-  const sum = lines.reduce((sum, { nano }) => plus(sum, nano), { n: 0n, d: PER_NANO });
-  return { nano: c.round === "ceil" ? ceiling(sum) : halfEven(sum), lines, lacks, tier };
+  if (lines.length > 0 && row.lines.every((line) => PIECE_UNIT_SET.has(line.unit)))
+    lacks = lacks.filter((unit) => PIECE_UNIT_SET.has(unit));
+  const sum = lines.reduce((sum, { nano }) => addFractions(sum, nano), {
+    n: 0n,
+    d: UNITS_PER_NANO,
+  });
+  return {
+    nano: c.round === "ceil" ? roundUp(sum) : roundHalfEven(sum),
+    lines,
+    unpricedUnits: lacks,
+    unknownTier,
+  };
 }
 
 /** Of these units the one that costs most, this much input given: what a worst case is made of. */
-export function dearest(
+export function mostExpensiveUnit(
   price: Price,
   units: readonly Unit[],
   input: number,
-  c: Circumstances = {},
+  c: PricingContext = {},
 ): Unit | undefined {
-  const row = holding(price, c.at);
-  const rate = row && rates(row, { input }, c).rate;
+  const row = activePrice(price, c.at);
+  const rate = row && createRates(row, { input }, c).rate;
   let most: Fraction | undefined;
   let found: Unit | undefined;
   for (const unit of units) {
     const at = rate?.(unit);
-    if (at && (!most || compare(at, most) > 0)) [most, found] = [at, unit];
+    if (at && (!most || compareFractions(at, most) > 0)) [most, found] = [at, unit];
   }
   return found;
 }
 
-type Rate = (unit: Unit, first?: boolean) => Fraction | undefined;
+type RateLookup = (unit: Unit, first?: boolean) => Fraction | undefined;
 
-interface Rates {
-  readonly rate: Rate;
+interface TierRates {
+  readonly rate: RateLookup;
   /** A service tier that the price does not list: its rates are the highest of all tiers, the plain one included. */
-  readonly tier: string | undefined;
+  readonly unknownTier: string | undefined;
 }
 
 /** Pico-dollars a unit, under these circumstances. */
-function rates(price: Price, usage: Usage, c: Circumstances): Rates {
-  const named = c.tier !== undefined && !PLAIN.has(c.tier) ? c.tier : undefined;
+function createRates(price: Price, usage: Usage, c: PricingContext): TierRates {
+  const named = c.tier !== undefined && !DEFAULT_TIERS.has(c.tier) ? c.tier : undefined;
   // The name is a client's word.
   const tiers = price.tiers ?? {};
   const listed = named && tiers[Object.hasOwn(tiers, named) ? named : "*"];
-  const facts = { ...c.facts, tier: named };
+  const facts = { ...c.pricingAttributes, tier: named };
   const factors = (price.multipliers ?? []).filter(({ when }) =>
     Object.entries(when).every(([fact, value]) => facts[fact as "tier"] === value),
   );
@@ -183,39 +196,40 @@ function rates(price: Price, usage: Usage, c: Circumstances): Rates {
     named && !listed && !factors.some(({ when }) => when["tier"] !== undefined) ? named : undefined;
   const possible = unknown ? [undefined, ...Object.values(tiers)] : [listed || undefined];
   const factor = factors.reduce(
-    (product, { by }) => times(product, { n: parseDecimal(by, 9), d: 1_000_000_000n }),
+    (product, { by }) => multiplyFractions(product, { n: parseDecimal(by, 9), d: 1_000_000_000n }),
     ONE,
   );
   const input = inputTokens(usage);
   let bracket: { input: number; lines: readonly PriceLine[] } = { input: -1, lines: [] };
   for (const over of price.over ?? [])
     if (input > over.input && over.input > bracket.input) bracket = over;
-  const rate: Rate = (unit, first = false) => {
-    const plain = pick(price.lines, unit, first, c);
-    const raised = pick(bracket.lines, unit, first, c);
+  const rate: RateLookup = (unit, first = false) => {
+    const plain = selectRate(price.lines, unit, first, c);
+    const raised = selectRate(bracket.lines, unit, first, c);
     let most: Fraction | undefined;
     for (const tier of possible) {
-      const tiered = tier ? pick(tier, unit, first, c) : undefined;
-      const rate = tiered && raised ? raise(tiered, plain, raised) : (tiered ?? raised ?? plain);
-      if (rate && (!most || compare(rate, most) > 0)) most = rate;
+      const tiered = tier ? selectRate(tier, unit, first, c) : undefined;
+      const rate =
+        tiered && raised ? applyBracket(tiered, plain, raised) : (tiered ?? raised ?? plain);
+      if (rate && (!most || compareFractions(rate, most) > 0)) most = rate;
     }
-    return most && !PIECES.has(unit) ? times(most, factor) : most;
+    return most && !PIECE_UNIT_SET.has(unit) ? multiplyFractions(most, factor) : most;
   };
-  return { rate, tier: unknown };
+  return { rate, unknownTier: unknown };
 }
 
 /** The tier's rate, raised as the bracket raises the plain one; where that says nothing, the dearer of the two. */
-function raise(tiered: Fraction, plain: Fraction | undefined, raised: Fraction): Fraction {
+function applyBracket(tiered: Fraction, plain: Fraction | undefined, raised: Fraction): Fraction {
   if (plain && plain.n > 0n) return { n: tiered.n * raised.n, d: plain.n };
-  return compare(tiered, raised) > 0 ? tiered : raised;
+  return compareFractions(tiered, raised) > 0 ? tiered : raised;
 }
 
 /** The line whose variant fits best: every field it names must match, and more fields are better. */
-function pick(
+function selectRate(
   lines: readonly PriceLine[],
   unit: Unit,
   first: boolean,
-  c: Circumstances,
+  c: PricingContext,
 ): Fraction | undefined {
   let best: PriceLine | undefined;
   let most = -1;
@@ -223,9 +237,13 @@ function pick(
   for (const line of lines) {
     const v = line.variant;
     if (line.unit !== unit || (v?.first ?? false) !== first) continue;
-    if (c.dearest) {
-      if (could(v?.quality, c.quality) && could(v?.size, c.size) && pico(line) >= worst)
-        [best, worst] = [line, pico(line)];
+    if (c.assumeHighest) {
+      if (
+        couldMatch(v?.quality, c.quality) &&
+        couldMatch(v?.size, c.size) &&
+        picoDollarsPerUnit(line) >= worst
+      )
+        [best, worst] = [line, picoDollarsPerUnit(line)];
       continue;
     }
     if (v?.quality !== undefined && v.quality !== c.quality) continue;
@@ -233,28 +251,28 @@ function pick(
     const fields = Number(v?.quality !== undefined) + Number(v?.size !== undefined);
     if (fields > most) [best, most] = [line, fields];
   }
-  return best && { n: pico(best), d: 1n };
+  return best && { n: picoDollarsPerUnit(best), d: 1n };
 }
 
 /** Left to upstream, it may turn out to be any. */
-const could = (listed: Opt<string>, asked: Opt<string>): boolean =>
+const couldMatch = (listed: Opt<string>, asked: Opt<string>): boolean =>
   listed === undefined || asked === undefined || asked === "auto" || listed === asked;
 
-const picos = new WeakMap<PriceLine, bigint>();
+const picoCache = new WeakMap<PriceLine, bigint>();
 
 /** Pico-dollars a unit: "0.0025" a million is 2,500 of them, and not a whole number of nano-dollars. */
-export function pico(line: PriceLine): bigint {
-  let value = picos.get(line);
+export function picoDollarsPerUnit(line: PriceLine): bigint {
+  let value = picoCache.get(line);
   if (value === undefined)
-    picos.set(line, (value = parseDecimal(line.usd, line.per === 1 ? 12 : 6)));
+    picoCache.set(line, (value = parseDecimal(line.usd, line.per === 1 ? 12 : 6)));
   return value;
 }
 
-function lifetime(unit: Unit, rate: Rate): Fraction | undefined {
-  const at = LIFETIMES.indexOf(unit as (typeof LIFETIMES)[number]);
+function nearestCacheWriteRate(unit: Unit, rate: RateLookup): Fraction | undefined {
+  const at = CACHE_WRITE_UNITS.indexOf(unit as (typeof CACHE_WRITE_UNITS)[number]);
   if (at < 0) return undefined;
-  for (let step = 1; step < LIFETIMES.length; step++)
-    for (const other of [LIFETIMES[at + step], LIFETIMES[at - step]]) {
+  for (let step = 1; step < CACHE_WRITE_UNITS.length; step++)
+    for (const other of [CACHE_WRITE_UNITS[at + step], CACHE_WRITE_UNITS[at - step]]) {
       const found = other && rate(other);
       if (found) return found;
     }
@@ -262,23 +280,23 @@ function lifetime(unit: Unit, rate: Rate): Fraction | undefined {
 }
 
 /** Whether another unit that measures the same goods is counted and listed. */
-function covered(unit: Unit, usage: Usage, rate: Rate): boolean {
-  const alike = SAME_GOODS.find((units) => units.includes(unit)) ?? [];
+function isCoveredByEquivalent(unit: Unit, usage: Usage, rate: RateLookup): boolean {
+  const alike = EQUIVALENT_UNITS.find((units) => units.includes(unit)) ?? [];
   return alike.some((u) => u !== unit && (usage[u] ?? 0) > 0 && (rate(u) ?? rate(u, true)));
 }
 
-const hashes = new WeakMap<Price, string>();
+const hashCache = new WeakMap<Price, string>();
 
 /** The content of a price row: equal prices, equal hashes, whatever the order of their fields. */
 export function priceHash(price: Price): string {
-  let hash = hashes.get(price);
+  let hash = hashCache.get(price);
   if (hash === undefined) {
     const text = JSON.stringify(price, (_key, value: unknown) =>
       value && typeof value === "object" && !Array.isArray(value)
         ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
         : value,
     );
-    hashes.set(price, (hash = createHash("sha256").update(text).digest("hex").slice(0, 32)));
+    hashCache.set(price, (hash = createHash("sha256").update(text).digest("hex").slice(0, 32)));
   }
   return hash;
 }

@@ -2,14 +2,14 @@
 import type { Price } from "../model/facts.ts";
 import type { Opt } from "../model/values.ts";
 
-export function holding(price: Price, at: Opt<number>): Price | undefined {
+export function activePrice(price: Price, at: Opt<number>): Price | undefined {
   if (at === undefined) return price;
   let row: Price | undefined = price;
-  while (row && !holds(row, at)) row = row.otherwise;
+  while (row && !isActive(row, at)) row = row.otherwise;
   return row;
 }
 
-function holds({ from, until, hours }: Price, at: number): boolean {
+function isActive({ from, until, hours }: Price, at: number): boolean {
   if (from === undefined && until === undefined && !hours) return true;
   const moment = new Date(at).toISOString();
   const day = moment.slice(0, 10);

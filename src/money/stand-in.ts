@@ -1,23 +1,24 @@
 // Stand-in rates: what a counted unit is estimated at when its price has no line for it.
 import type { Unit } from "../model/usage.ts";
-import { compare, times, type Fraction } from "./decimal.ts";
+import { compareFractions, multiplyFractions, type Fraction } from "./decimal.ts";
 
 /** A unit whose line may stand in, and how many of it one unit is taken to be. */
-type StandIn = readonly [unit: Unit, count: number];
+type FallbackUnit = readonly [unit: Unit, count: number];
 
-const each = (...units: Unit[]): readonly StandIn[] => units.map((unit): StandIn => [unit, 1]);
+const oneForOne = (...units: Unit[]): readonly FallbackUnit[] =>
+  units.map((unit): FallbackUnit => [unit, 1]);
 
-const WRITES = [
+const CACHE_WRITE_UNITS = [
   "cache_write_5m",
   "cache_write_30m",
   "cache_write_1h",
   "cache_write_12h",
 ] as const satisfies readonly Unit[];
-const READ = each("input", "audio_in", "image_in", ...WRITES);
-const WRITTEN = each("output", "reasoning", "audio_out", "image_out");
+const INPUT_FALLBACKS = oneForOne("input", "audio_in", "image_in", ...CACHE_WRITE_UNITS);
+const OUTPUT_FALLBACKS = oneForOne("output", "reasoning", "audio_out", "image_out");
 
 /** Tokens that one piece is taken to be. Providers that bill these pieces in tokens count fewer. */
-const TOKENS = {
+const TOKENS_PER_PIECE = {
   picture: 8_192,
   /** Reading results: OpenAI bills some models 8,000 tokens for each search. */
   run: 10_000,
@@ -26,60 +27,70 @@ const TOKENS = {
   page: 3_000,
 } as const;
 
-const tokens = (of: readonly StandIn[], count: number): readonly StandIn[] =>
-  of.map(([unit]): StandIn => [unit, count]);
-const RUN: readonly StandIn[] = [
-  ...each("searches", "fetches", "file_searches", "map_searches", "code_sessions", "tool_runs"),
-  ["input", TOKENS.run],
+const scaleFallbacks = (of: readonly FallbackUnit[], count: number): readonly FallbackUnit[] =>
+  of.map(([unit]): FallbackUnit => [unit, count]);
+const TOOL_RUN_FALLBACKS: readonly FallbackUnit[] = [
+  ...oneForOne(
+    "searches",
+    "fetches",
+    "file_searches",
+    "map_searches",
+    "code_sessions",
+    "tool_runs",
+  ),
+  ["input", TOKENS_PER_PIECE.run],
 ];
-const PICTURE: readonly StandIn[] = [
+const IMAGE_FALLBACKS: readonly FallbackUnit[] = [
   ["images", 1],
   ["megapixels", 4],
-  ["image_out", TOKENS.picture],
-  ["output", TOKENS.picture],
+  ["image_out", TOKENS_PER_PIECE.picture],
+  ["output", TOKENS_PER_PIECE.picture],
 ];
 
 /** Tokens never become pieces: a price without any token line is not a price of tokens. */
-const STAND_INS: { readonly [U in Unit]: readonly StandIn[] } = {
-  input: READ,
+const FALLBACKS: { readonly [U in Unit]: readonly FallbackUnit[] } = {
+  input: INPUT_FALLBACKS,
   // A read of the cache is no write to it.
-  cache_read: each("input", "audio_in", "image_in"),
-  cache_write_5m: READ,
-  cache_write_30m: READ,
-  cache_write_1h: READ,
-  cache_write_12h: READ,
-  output: WRITTEN,
-  reasoning: WRITTEN,
-  audio_in: READ,
-  audio_out: WRITTEN,
-  image_in: READ,
-  image_out: WRITTEN,
-  images: PICTURE,
-  megapixels: PICTURE,
-  searches: RUN,
-  fetches: RUN,
-  file_searches: RUN,
-  map_searches: RUN,
-  code_sessions: RUN,
-  tool_runs: RUN,
-  seconds: tokens(READ, TOKENS.second),
-  seconds_out: tokens(WRITTEN, TOKENS.second),
-  characters: [...tokens(READ, 1), ...tokens(WRITTEN, TOKENS.character)],
-  pages: tokens(READ, TOKENS.page),
+  cache_read: oneForOne("input", "audio_in", "image_in"),
+  cache_write_5m: INPUT_FALLBACKS,
+  cache_write_30m: INPUT_FALLBACKS,
+  cache_write_1h: INPUT_FALLBACKS,
+  cache_write_12h: INPUT_FALLBACKS,
+  output: OUTPUT_FALLBACKS,
+  reasoning: OUTPUT_FALLBACKS,
+  audio_in: INPUT_FALLBACKS,
+  audio_out: OUTPUT_FALLBACKS,
+  image_in: INPUT_FALLBACKS,
+  image_out: OUTPUT_FALLBACKS,
+  images: IMAGE_FALLBACKS,
+  megapixels: IMAGE_FALLBACKS,
+  searches: TOOL_RUN_FALLBACKS,
+  fetches: TOOL_RUN_FALLBACKS,
+  file_searches: TOOL_RUN_FALLBACKS,
+  map_searches: TOOL_RUN_FALLBACKS,
+  code_sessions: TOOL_RUN_FALLBACKS,
+  tool_runs: TOOL_RUN_FALLBACKS,
+  seconds: scaleFallbacks(INPUT_FALLBACKS, TOKENS_PER_PIECE.second),
+  seconds_out: scaleFallbacks(OUTPUT_FALLBACKS, TOKENS_PER_PIECE.second),
+  characters: [
+    ...scaleFallbacks(INPUT_FALLBACKS, 1),
+    ...scaleFallbacks(OUTPUT_FALLBACKS, TOKENS_PER_PIECE.character),
+  ],
+  pages: scaleFallbacks(INPUT_FALLBACKS, TOKENS_PER_PIECE.page),
   requests: [],
 };
 
 /** The highest rate that may stand in for one of this unit. Undefined: the price has no line that could. */
-export function standIn(
+export function fallbackRate(
   unit: Unit,
   rate: (unit: Unit) => Fraction | undefined,
 ): Fraction | undefined {
   let most: Fraction | undefined;
-  for (const [other, count] of STAND_INS[unit]) {
+  for (const [other, count] of FALLBACKS[unit]) {
     const found = rate(other);
     if (!found) continue;
-    const at = times(found, { n: BigInt(count), d: 1n });
-    if (!most || compare(at, most) > 0) most = at;
+    const at = multiplyFractions(found, { n: BigInt(count), d: 1n });
+    if (!most || compareFractions(at, most) > 0) most = at;
   }
   return most;
 }

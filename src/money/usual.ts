@@ -2,43 +2,43 @@
 import { BoundedMap } from "../lib/bounded-map.ts";
 
 /** Answers remembered for each key and model. */
-const DEPTH = 64;
+const SAMPLES_PER_KEY = 64;
 /** So many answers more, and it is reckoned again: a guess need not be newer. */
-const STALE_AFTER = 8;
+const RECOMPUTE_AFTER = 8;
 
-interface Ring {
-  readonly last: number[];
+interface SampleRing {
+  readonly samples: number[];
   next: number;
   p95: number | undefined;
   /** What `next` was when the guess was made. */
-  asOf: number;
+  computedAt: number;
 }
 
-export interface Usual {
-  saw(key: string, output: number): void;
+export interface OutputHistory {
+  record(key: string, output: number): void;
   /** Undefined until there is something to go by. */
   p95(key: string): number | undefined;
 }
 
-export function createUsual(most = 4_096): Usual {
-  const seen = new BoundedMap<string, Ring>(most);
+export function createOutputHistory(maxKeys = 4_096): OutputHistory {
+  const seen = new BoundedMap<string, SampleRing>(maxKeys);
   return {
-    saw(key, output) {
+    record(key, output) {
       const known = seen.get(key);
-      const ring = known ?? { last: [], next: 0, p95: undefined, asOf: 0 };
-      ring.last[ring.next % DEPTH] = output;
+      const ring = known ?? { samples: [], next: 0, p95: undefined, computedAt: 0 };
+      ring.samples[ring.next % SAMPLES_PER_KEY] = output;
       ring.next++;
       // Written anew, so that others go first; as long as there is plenty of room, it need not be.
-      if (known && seen.size * 2 < most) return;
+      if (known && seen.size * 2 < maxKeys) return;
       seen.set(key, ring);
     },
     p95(key) {
       const ring = seen.get(key);
-      if (!ring || ring.last.length < 8) return undefined;
-      if (ring.p95 === undefined || ring.next - ring.asOf >= STALE_AFTER) {
-        const sorted = Float64Array.from(ring.last).sort();
+      if (!ring || ring.samples.length < 8) return undefined;
+      if (ring.p95 === undefined || ring.next - ring.computedAt >= RECOMPUTE_AFTER) {
+        const sorted = Float64Array.from(ring.samples).sort();
         ring.p95 = sorted[Math.floor((sorted.length - 1) * 0.95)];
-        ring.asOf = ring.next;
+        ring.computedAt = ring.next;
       }
       return ring.p95;
     },

@@ -25,11 +25,11 @@ export interface AccountRecord {
   /** Labels for ledger rows of the account's keys. */
   labels?: Opt<HeadersOut>;
   /** Whether clients can see what is left of the account's limits. Default: `numbers`. */
-  tells?: Opt<AccountTells>;
+  discloseLimits?: Opt<LimitDisclosure>;
   /** Unix milliseconds. */
   created: number;
   /** From then on its keys, and those of all accounts in it, are refused. */
-  ended?: Opt<number>;
+  closedAt?: Opt<number>;
   /** 1 for one that is new, and one more with every change. */
   version: number;
 }
@@ -47,4 +47,4 @@ export type KeyLimit = Omit<Limit, "scope">;
  * What clients whose keys draw on the account are told of its own limits. numbers, by default: which limit, what is left of it and when
  * it is back, in refusals, headers and reports. nothing: that a request is refused, and when to come again.
  */
-export type AccountTells = "numbers" | "nothing";
+export type LimitDisclosure = "numbers" | "nothing";

@@ -1,9 +1,9 @@
 import type { Json, JsonObject, Opt } from "../model/values.ts";
 import type { CallRecord } from "./call.ts";
-import type { Arrival } from "./exchange.ts";
+import type { RequestHead } from "./exchange.ts";
 
 /** What a plugin asks a model, as a client would: at one of the paths that this gateway's frontends serve. */
-export interface AskedRequest {
+export interface Subrequest {
   /** "/v1/chat/completions", "/v1/embeddings": one that has no parameters. Its frontend must be mounted. */
   path: string;
   /** In the protocol that is spoken there, not streamed. */
@@ -11,15 +11,15 @@ export interface AskedRequest {
 }
 
 /** On whose behalf it is asked. */
-export interface AskedFor {
+export interface SubrequestOptions {
   /** The client's request: its key pays, its limits and its privacy hold. */
-  as: Arrival;
+  parentRequest: RequestHead;
   /** Gives it up. It is given up too when the client goes. */
   signal?: Opt<AbortSignal>;
 }
 
 /** What came of it. */
-export interface AskedAnswer {
+export interface SubrequestResult {
   /** Of this request of its own. Its rows in the ledger have the client's as their label `parent`. */
   id: string;
   /** As a client would have got it. */

@@ -13,7 +13,7 @@ export interface AuditEntry {
   /** Role of the actor when the command was given. */
   readonly role: Role;
   /** Where it came in: "socket", "files", "token", "session". */
-  readonly door: string;
+  readonly channel: string;
   /** Network address of the client, for commands that came over the admin listener. */
   readonly address?: Opt<string>;
   /** Name of the command, such as `keys.create`. */

@@ -1,9 +1,9 @@
 // One upstream attempt of an exchange, from choice to record. One call is exactly one ledger entry.
 import type { ErrorKind, Fault } from "../model/error.ts";
-import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
+import type { EffectivePolicy, ForwardingMode, ModelInfo } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
-import type { ModelAnswer } from "../model/event.ts";
-import type { Kind } from "../model/request.ts";
+import type { ModelResponse } from "../model/event.ts";
+import type { Operation } from "../model/request.ts";
 import type { HeadersIn, HeadersOut, Opt } from "../model/values.ts";
 import type { Exchange } from "./exchange.ts";
 import type { CallContext } from "./protocol.ts";
@@ -18,7 +18,7 @@ export interface Candidate {
   /** null: native. */
   readonly protocol: string | null;
   /** Whether the client's bytes are forwarded unchanged or the request is translated. */
-  readonly lane: Lane;
+  readonly mode: ForwardingMode;
   /** The provider's name of the model. */
   readonly model: string;
   /** Metadata of the model. */
@@ -30,15 +30,15 @@ export interface Candidate {
   /** Its credential's share of the calls, beside those of the others, as gateway.yaml says it; 1 if that says nothing. */
   readonly weight: number;
   /** Told to `route` hooks, as of then: it failed lately. Undefined: it did not, or the hook is another one. */
-  readonly resting: CandidateRest | undefined;
+  readonly cooldown: CandidateCooldown | undefined;
 }
 
 /** Why a candidate rests, and for how long. Whatever its place in the list, it is tried after those that do not rest. */
-export interface CandidateRest {
+export interface CandidateCooldown {
   /** Unix milliseconds. An answer in the meantime ends it. */
   readonly until: number;
   /** The kind of the failure. */
-  readonly why: ErrorKind;
+  readonly reason: ErrorKind;
 }
 
 /**
@@ -46,7 +46,7 @@ export interface CandidateRest {
  * it when its ledger row is settled. It is read-only: what a plugin wants changed goes through `Outgoing`, `Reply` or
  * a thrown fault.
  */
-export interface Call extends Candidate, CallContext, ProviderAccess {
+export interface Call extends Candidate, CallContext, ProviderClient {
   /** The provider's name of the model. */
   readonly model: string;
   /** Metadata of the model. */
@@ -54,7 +54,7 @@ export interface Call extends Candidate, CallContext, ProviderAccess {
   /** Name of the credential, never its value. */
   readonly credential: string;
   /** ID of the call. Ledger rows refer to it. */
-  readonly attempt: string;
+  readonly attemptId: string;
   /** From 1. */
   readonly n: number;
   /** The request that the call belongs to. */
@@ -62,7 +62,7 @@ export interface Call extends Candidate, CallContext, ProviderAccess {
 }
 
 /** A way to one provider under one credential. */
-export interface ProviderAccess {
+export interface ProviderClient {
   /** Name of the credential, never its value. */
   readonly credential: string;
   /** Aborts when the call is canceled or its time is over. */
@@ -89,7 +89,7 @@ export interface ProviderAccess {
  * wait, or throw; a throw before it returns ends the call and the host tries the next candidate where the kind of
  * failure allows it. Where a hook further in has answered by itself, `status` is 200 and `headers` are empty.
  */
-export interface Reply {
+export interface UpstreamResponse {
   /** The provider's HTTP status. */
   readonly status: number;
   /** Upstream's, all of them. */
@@ -103,22 +103,22 @@ export interface Reply {
    * Resolves to what the client got, once settled; to null when it failed, was cut, is over `max` bytes, or privacy is not off.
    * Never rejects. It is over after the hook has returned: do not wait for it before.
    */
-  record(max: number): Promise<RecordedAnswer | null>;
+  recordResponse(max: number): Promise<RecordedResponse | null>;
   /**
    * Resolves when this call's row is durable, to what it used and cost, a failure too. Never rejects. It is over after the hook
    * has returned: do not wait for it before.
    */
-  settled(): Promise<CallRecord>;
+  whenSettled(): Promise<CallRecord>;
 }
 
 /** One limit, and what is left of it. */
 export interface RateLimit {
   /** Whose it is: the gateway's of its client, or the provider's of the operator's account. */
-  readonly by: "gateway" | "provider";
+  readonly source: "gateway" | "provider";
   /** What is counted. */
   readonly unit: Limit["unit"];
   /** Units that are left. */
-  readonly left: number | bigint;
+  readonly remaining: number | bigint;
   /** Maximum in one window, if it is known. */
   readonly max?: Opt<number | bigint>;
   /** Unix milliseconds. */
@@ -134,15 +134,15 @@ export interface RateLimit {
  * provider is not asked, and the ledger has no row. It is plain data. It is given only to a request of the same kind, protocol
  * and form, and never under privacy: where it does not fit, the log has a warning and the provider is asked.
  */
-export interface RecordedAnswer {
+export interface RecordedResponse {
   /** Model type of the request. */
-  kind: Kind;
+  operation: Operation;
   /** ID of the protocol that the response is written in. */
   protocol: string;
   /** Whether it is a stream. */
   stream: boolean;
   /** Media type of the body. */
-  mime: string;
+  contentType: string;
   /** Bytes of the response, as the client received them. */
   body: Buffer;
   /** Units that the response used. */
@@ -157,9 +157,9 @@ export interface RecordedAnswer {
  * of this call, void, at cost 0, with the outcome `middleware`; it takes from limits on requests and from nothing else. If it
  * was asked, that call is ended and billed for what it was. The counts that the client is shown are the row's.
  */
-export interface GivenAnswer {
+export interface SyntheticResponse {
   /** Content of the response and its finish reason. */
-  answer: Omit<ModelAnswer, "id" | "usage">;
+  response: Omit<ModelResponse, "id" | "usage">;
 }
 
 /**
@@ -175,7 +175,7 @@ export type CallState = "exact" | "estimated" | "unpriced" | "void";
  */
 export type CallRecord = Readonly<{
   /** ID of the call. Ledger rows refer to it. */
-  attempt: string;
+  attemptId: string;
   /** Position of the call within its request, from 1. */
   n: number;
   /** Made beside a call that stayed without content. The one of the two that lost has the fault code `hedge_lost`. */
@@ -195,5 +195,5 @@ export type CallRecord = Readonly<{
   /** When it began, counted from the request's first byte. */
   startMs: number;
   /** Each counted from there. */
-  ms: { head?: number; content?: number; total: number };
+  ms: { headers?: number; firstToken?: number; total: number };
 }>;

@@ -1,12 +1,12 @@
 import type { EffectivePolicy, ModelInfo, Privacy } from "../model/facts.ts";
-import type { Kind } from "../model/request.ts";
-import type { Work } from "../model/work.ts";
+import type { Operation } from "../model/request.ts";
+import type { OperationSpec } from "../model/work.ts";
 import type { Opt } from "../model/values.ts";
 import type { Usage } from "../model/usage.ts";
-import type { AskedAnswer, AskedFor, AskedRequest } from "./asked.ts";
-import type { Candidate, ProviderAccess } from "./call.ts";
+import type { SubrequestResult, SubrequestOptions, Subrequest } from "./asked.ts";
+import type { Candidate, ProviderClient } from "./call.ts";
 import type { Identity } from "./identity.ts";
-import type { Readings } from "./readings.ts";
+import type { GatewayStats } from "./readings.ts";
 import type { KeyRecord } from "./key.ts";
 import type { Store } from "./store.ts";
 
@@ -26,14 +26,16 @@ export type Context = Readonly<{
   /** Called once when the generation has ended. A throw is logged, and the others end all the same. */
   onDispose(undo: () => unknown): void;
   /** Calls `tick` again and again until the generation leaves. It keeps no process alive, never overlaps itself, and its errors are logged. */
-  every(ms: number, tick: (signal: AbortSignal) => unknown): void;
+  runEvery(ms: number, tick: (signal: AbortSignal) => unknown): void;
   /** One thing across reloads, within this plugin and this process: made by the first that asks, ended when no generation holds it. */
   shared<T extends object>(key: string, create: () => T, end?: (thing: T) => unknown): T;
   /**
    * Asks the same plugin in the gateway's other processes, where there are any: what the first says that knows. `answer`
    * is what this one says when it is asked. Plain data both ways.
    */
-  peers<Q, A>(answer: (question: Q) => A | undefined): (question: Q) => Promise<A | undefined>;
+  createPeerQuery<Q, A>(
+    answer: (question: Q) => A | undefined,
+  ): (question: Q) => Promise<A | undefined>;
   /**
    * Never with a credential. The public internet, and what the operator names: origins in options that the schema marks
    * `x-origin: true`, or in the definition's `needs`, are dialled as they are, on a private network too. Redirects are not
@@ -42,14 +44,14 @@ export type Context = Readonly<{
    * A path ("/v1/models") is asked of this gateway itself, at the port that clients reach and as any of them asks it: with the key
    * that the plugin was given and sends, by all rules and limits, with its row in the ledger. Before the gateway serves it rejects.
    */
-  fetch: ProviderAccess["fetch"];
+  fetch: ProviderClient["fetch"];
   /**
    * Asks a model on behalf of a client's request: the whole walk again, with that client's key and privacy. Its calls are rows of their own,
    * count against the same limits, and cost the same account. It is asked about by all middlewares but this one and those that asked
    * before it, and at most four deep. A refusal is thrown; what a hook does not catch of it is that hook's failure, and no
    * word on the client's request. It needs no `sends`: what may leave, and where to, is decided again.
    */
-  ask(request: AskedRequest, of: AskedFor): Promise<AskedAnswer>;
+  sendSubrequest(request: Subrequest, of: SubrequestOptions): Promise<SubrequestResult>;
   /**
    * The record of a client's secret: checked, hashed, remembered for a minute. Undefined: unknown, revoked or expired, and a
    * client is not told which. A promise only where the store has to be asked; it rejects as `unavailable` when the store does
@@ -57,33 +59,33 @@ export type Context = Readonly<{
    */
   keys: { find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined> };
   /** Models that the gateway offers. */
-  catalogue: {
+  catalog: {
     /** The models that this identity may ask for: aliases first, then by provider as gateway.yaml has them. */
     list(of: {
       identity?: Opt<Identity>;
       privacy?: Opt<Privacy>;
-      kind?: Opt<Kind>;
+      operation?: Opt<Operation>;
     }): readonly ListedModel[];
     /** One of them by its id, or by another name that the gateway has for it. */
     find(id: string): ListedModel | undefined;
     /** Every kind that is mounted, by its word. */
-    works(): ReadonlyMap<string, Work>;
+    operations(): ReadonlyMap<string, OperationSpec>;
   };
   /**
    * What this much would cost at a candidate's price, now and without what a request asks for besides (a tier, a size): in
    * nano-dollars, null where the price is not known or has no line for a count. It reserves nothing.
    */
-  price(candidate: Pick<Candidate, "info" | "policy">, usage: Usage): bigint | null;
+  quoteCost(candidate: Pick<Candidate, "info" | "policy">, usage: Usage): bigint | null;
   /**
    * What the ledger says, and what limits have counted at a moment: to look takes nothing and leaves no row. Where the store cannot tell,
    * `counted` is absent or says nothing.
    */
-  ledger: Pick<Store, "entries" | "totals" | "counted">;
+  ledger: Pick<Store, "listEntries" | "sumEntries" | "readLimits">;
   /**
    * How the gateway is now, all of its processes together: for metrics and pages. Asked by several at one time it is found out
    * once. It answers within about a second, and fails only before the gateway serves.
    */
-  readings(): Promise<Readings>;
+  stats(): Promise<GatewayStats>;
   /**
    * An environment variable that the definition's `needs.env` names; undefined where it is not set. Any other name throws. What
    * an operator should say belongs in an option: this is for names that a platform gives, such as AWS_REGION.

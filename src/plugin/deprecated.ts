@@ -12,14 +12,14 @@ export interface DeprecatedMember {
   /** The minor version that said so first: "0.3". */
   readonly since: string;
   /** The line to write instead. */
-  readonly write: string;
+  readonly replacement: string;
 }
 
 /** None yet. */
 export const DEPRECATED: readonly DeprecatedMember[] = [];
 
 /** Those that this part of a plugin of this kind has. */
-export function deprecatedIn(
+export function findDeprecated(
   kind: PluginKind,
   part: DeprecatedMember["part"],
   object: object,
@@ -33,15 +33,15 @@ export function deprecatedIn(
 }
 
 /** Of what a setup gave, its endpoints and its routes: each once, however many of them have it. */
-export function deprecatedMade(kind: PluginKind, made: object): DeprecatedMember[] {
+export function findDeprecatedInSetupResult(kind: PluginKind, made: object): DeprecatedMember[] {
   const { endpoints, routes } = made as { endpoints?: unknown; routes?: unknown };
   const inside = (part: "endpoint" | "route", list: unknown) =>
     (Array.isArray(list) ? (list as unknown[]) : []).flatMap((each) =>
-      typeof each === "object" && each !== null ? deprecatedIn(kind, part, each) : [],
+      typeof each === "object" && each !== null ? findDeprecated(kind, part, each) : [],
     );
   return [
     ...new Set([
-      ...deprecatedIn(kind, "made", made),
+      ...findDeprecated(kind, "made", made),
       ...inside("endpoint", endpoints),
       ...inside("route", routes),
     ]),

@@ -1,11 +1,11 @@
 // What a ledger is read as: entries, listings of them, and their sums.
-import type { Lane, Privacy } from "../model/facts.ts";
+import type { ForwardingMode, Privacy } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
 import type { CallState } from "./call.ts";
 
 /** What the client asked for, where it differs from what was tried. */
-export interface RequestFacts {
+export interface ClientRequestInfo {
   /** Model name, as the client wrote it. */
   model: string;
   /** Name of the frontend in gateway.yaml. */
@@ -13,11 +13,11 @@ export interface RequestFacts {
   /** ID of the protocol that the client spoke. */
   protocol: string;
   /** Whether bytes were forwarded unchanged or translated. */
-  lane: Lane;
+  mode: ForwardingMode;
   /** Whether the client requested a stream. */
   stream: boolean;
   /** What the promise about data stands on. */
-  basis?: Opt<string>;
+  policyBasis?: Opt<string>;
 }
 
 /** When billed at another model's or tier's price, or at several. */
@@ -35,7 +35,7 @@ export interface BillPart {
 }
 
 /** What is asked: the provider as mounted, the provider's own name of the model, the wire, and the credential's name. */
-export interface Target {
+export interface CallTarget {
   /** Name of the provider in gateway.yaml. */
   provider: string;
   /** The provider's name of the model. */
@@ -47,10 +47,10 @@ export interface Target {
 }
 
 /** How long a call took to its answer's head, to its first content and in all, in milliseconds. */
-export type CallMs = Opt<{ head?: Opt<number>; content?: Opt<number>; total: number }>;
+export type CallDurations = Opt<{ headers?: Opt<number>; firstToken?: Opt<number>; total: number }>;
 
 /** `settle` with outcome `presumed`: what recovery wrote for a call whose owner died. */
-export interface Entry {
+export interface LedgerEntry {
   /** Position in the ledger. Later rows have higher numbers. */
   seq: number;
   /** Whether the row reserves budget, settles a call, or corrects its cost. */
@@ -64,7 +64,7 @@ export interface Entry {
   /** ID of the key. */
   key: string;
   /** Provider, model, protocol, and credential of the call. */
-  target: Target;
+  target: CallTarget;
   /** Units that the call used. Empty for a reserve. */
   usage: Usage;
   /** Cost in billionths of a US dollar; null if it is not known. For an adjustment, the difference. */
@@ -92,11 +92,11 @@ export interface Entry {
   /** Parts of the bill, if not all of it was billed at one price. */
   parts?: Opt<readonly BillPart[]>;
   /** What the client requested. */
-  asked?: Opt<RequestFacts>;
+  clientRequest?: Opt<ClientRequestInfo>;
   /** Why the response ended. */
   finish?: Opt<string>;
   /** Durations of the call. */
-  ms?: CallMs;
+  ms?: CallDurations;
   /** Reason for an adjustment, as the operator gave it. */
   reason?: Opt<string>;
   /** Name of the actor that made an adjustment, such as `operator`. */
@@ -120,7 +120,7 @@ export interface LedgerQuery {
   /** End of the period, not included, in Unix milliseconds. */
   to?: Opt<number>;
   /** How certain the cost is; `open` for calls that are not settled. */
-  state?: Opt<Entry["state"]>;
+  state?: Opt<LedgerEntry["state"]>;
   /** Name of the provider in gateway.yaml. */
   provider?: Opt<string>;
   /** As sums say it, with its provider ("openai/gpt-5"), or the provider's name of it alone. */
@@ -155,7 +155,7 @@ export interface ResultPage<T> {
 }
 
 /** Settled entries of one group, added up. */
-export interface Total {
+export interface LedgerTotal {
   /** Values that define the group, by the name of the dimension in `TotalsBy`. */
   by: HeadersOut;
   /** Number of calls. */

@@ -9,55 +9,55 @@ import type { Problem } from "./problem.ts";
  * none of it may keep a batch waiting for long. Each of them stands for itself: a store offers those that it can do. What one throws
  * is the command's answer, a fault in its own words.
  */
-export interface LedgerKeeping {
+export interface LedgerMaintenance {
   /**
    * Writes all that the store keeps, as of one moment, into `file`, which is there, is empty and is the host's own. Called for
    * `tollgate backup`. A rejection leaves a file that the host throws away.
    */
-  backup?(file: string): Promise<LedgerCopy>;
+  backup?(file: string): Promise<LedgerBackup>;
   /**
    * Puts such a copy where `open` will find it. Called before `open`, on a store that has nothing; where there is something, it
    * rejects as `conflict`. The copy is looked through first: what is not as it was written is rejected as `invalid`, and nothing is put anywhere.
    */
-  restore?(file: string): Promise<LedgerCopy>;
+  restore?(file: string): Promise<LedgerBackup>;
   /**
    * Writes all rows up to those that began at `before` into `file`, compressed, with a proof that needs no ledger. Called for
    * `tollgate ledger archive`, and before a prune that asks for it.
    */
-  archive?(file: string, of: ArchiveRequest): Promise<ArchiveFacts>;
+  archive?(file: string, of: ArchiveRequest): Promise<ArchiveInfo>;
   /** Reads an archive alone, and says what of it cannot be true. Called before `open` too, by `tollgate ledger archive --verify`. */
-  readArchive?(file: string): Promise<ArchiveFacts & { readonly problems: readonly Problem[] }>;
+  readArchive?(file: string): Promise<ArchiveInfo & { readonly problems: readonly Problem[] }>;
   /** What `prune` would do, and what is in its way. Changes nothing. */
-  plan?(before: number): Promise<PrunePlan>;
+  planPrune?(before: number): Promise<PrunePlan>;
   /**
    * Puts sums in the place of all rows from before `before`, as far as no open call began there. Sums, budgets and the proof stay what they
    * were. In short steps between batches; `progress` is called after each and never throws. After a crash the next call goes on.
    */
-  prune?(before: number, progress?: (of: PruneProgress) => void): Promise<Pruned>;
+  prune?(before: number, progress?: (of: PruneProgress) => void): Promise<PruneResult>;
   /** What there is now, cheaply: asked by `tollgate status` and by whatever shows it. */
-  state?(): Promise<LedgerState>;
+  readState?(): Promise<LedgerState>;
   /**
    * Takes text that a person may be known by out of everything that is kept, for good: rows stay, and what they say in its place is
    * "erased". Durable when it resolves. Nothing that fits is no error.
    */
-  erase?(what: Erasure): Promise<Erased>;
+  erase?(what: ErasureRequest): Promise<ErasureResult>;
   /** Of what it leaves out: what an operator does in its place, a sentence each. It is the command's answer. */
-  readonly instead?: Opt<{
+  readonly alternatives?: Opt<{
     readonly [K in "backup" | "restore" | "archive" | "prune" | "state" | "erase"]?: Opt<string>;
   }>;
 }
 
 /** What is taken out. `values`: what an earlier `Erased` gave, for a copy of the ledger from before that. */
-export type Erasure =
+export type ErasureRequest =
   | { readonly label: { readonly name: string; readonly value: string } }
   /** The key's name, its own labels, and the labels of all its rows. */
   | { readonly key: string }
-  | { readonly values: readonly string[] };
+  | { readonly hashes: readonly string[] };
 
 /** What was taken out, in words that say nothing of it. */
-export interface Erased {
+export interface ErasureResult {
   /** Hashes of the erased texts. Pass them to `erase` to erase the same texts from an older copy. */
-  readonly values: readonly string[];
+  readonly hashes: readonly string[];
 }
 
 /** What all settled calls of some rows come to. */
@@ -73,13 +73,13 @@ export interface LedgerSum {
 }
 
 /** A whole ledger as it was at one moment. */
-export interface LedgerCopy {
+export interface LedgerBackup {
   /** The newest row's seq and hash; the hash is part of the ledger that goes on. Absent: the store keeps no hashes. */
   readonly head?: Opt<{ readonly seq: number; readonly hash: string }>;
   /** All that was settled. */
   readonly total: LedgerSum;
   /** What was erased from it so far, as `Erased` says it. */
-  readonly erased: readonly string[];
+  readonly erasedHashes: readonly string[];
 }
 
 /** Which rows an archive has. `labels: false` leaves out what labels say. */
@@ -91,7 +91,7 @@ export interface ArchiveRequest {
 }
 
 /** What an archive says of itself. */
-export interface ArchiveFacts {
+export interface ArchiveInfo {
   /** Number of rows. */
   readonly rows: number;
   /** Time of the first row, in Unix milliseconds. Unset if there is none. */
@@ -99,9 +99,9 @@ export interface ArchiveFacts {
   /** Time of the last row, in Unix milliseconds. Unset if there is none. */
   readonly to?: Opt<number>;
   /** Hash of the ledger row before the first archived row. */
-  readonly after: string;
+  readonly previousHash: string;
   /** Hash of the last archived row. */
-  readonly head: string;
+  readonly lastHash: string;
   /** Sum of all settled calls in the archive. */
   readonly total: LedgerSum;
 }
@@ -127,19 +127,19 @@ export interface PruneProgress {
   /** Number of rows that have been removed. */
   readonly rows: number;
   /** Number of rows to remove in total. */
-  readonly of: number;
+  readonly total: number;
 }
 
 /** What a prune has done. */
-export interface Pruned {
+export interface PruneResult {
   /** Number of rows that were removed. */
   readonly rows: number;
   /** Bytes of storage that were freed. */
   readonly bytes: number;
   /** The longest that a step has kept batches waiting. */
-  readonly longestMs: number;
+  readonly longestStepMs: number;
   /** Rows from here on are there; before it, sums. Absent: nothing was ever pruned. */
-  readonly since?: Opt<number>;
+  readonly rowsSince?: Opt<number>;
 }
 
 /** A ledger in numbers. */
@@ -147,7 +147,7 @@ export interface LedgerState {
   /** Size of the ledger, in bytes. */
   readonly bytes: number;
   /** When the oldest row that is there was written; absent: there is none. */
-  readonly oldest?: Opt<number>;
+  readonly oldestAt?: Opt<number>;
   /** Rows that sums stand for, since the beginning. */
   readonly prunedRows: number;
   /** When rows were pruned last. */

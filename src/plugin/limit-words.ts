@@ -1,7 +1,7 @@
 // What limits count and in which time, for schemas and checks that want each of the words.
 
 /** What can be counted, but for money. */
-export const COUNTED = [
+export const COUNTED_UNITS = [
   "requests",
   "concurrent",
   "tokens",
@@ -13,6 +13,6 @@ export const COUNTED = [
   "searches",
 ] as const;
 /** Each `Limit.unit`. */
-export const LIMIT_UNITS = [...COUNTED, "nano_usd"] as const;
+export const LIMIT_UNITS = [...COUNTED_UNITS, "nano_usd"] as const;
 /** Each `Limit.per`. */
 export const LIMIT_SPANS = ["minute", "hour", "day", "week", "month", "total", "open"] as const;

@@ -1,7 +1,7 @@
 // Limits: the type that stores count by, and the text that people and programs write: usd=5/month. The text has one schema, one
 // parser and one printer, for gateway.yaml, commands, the admin API and the options of any plugin that takes limits.
 import { fail } from "../model/error.ts";
-import { COUNTED, LIMIT_SPANS } from "./limit-words.ts";
+import { COUNTED_UNITS, LIMIT_SPANS } from "./limit-words.ts";
 
 /** At most `max` of a unit in a window, counted together for all that share `scope`. */
 export interface Limit {
@@ -29,9 +29,9 @@ export interface Limit {
  * What a limit by day, week, month or in total has counted went over this much of it: what was used, without what open calls
  * hold. `max` is the one that was claimed last. What had been over already when the limit was lowered is not told.
  */
-export interface LimitCrossing extends Pick<Limit, "scope" | "unit" | "per"> {
+export interface ThresholdReached extends Pick<Limit, "scope" | "unit" | "per"> {
   /** Threshold that was reached, in percent of `max`. */
-  percent: (typeof CROSSINGS)[number];
+  percent: (typeof LIMIT_THRESHOLDS)[number];
   /** Units used in the window. */
   used: bigint;
   /** Limit that was claimed last. */
@@ -44,57 +44,57 @@ export interface LimitCrossing extends Pick<Limit, "scope" | "unit" | "per"> {
  * Which crossings were told. That a limit was crossed is durable with the row that did it; that it was told, when `told` resolves. So a
  * crossing that a crash has kept from being told is told by the next owner.
  */
-export interface KeptCrossings {
+export interface ThresholdOutbox {
   /**
    * Those of which nothing says that they were told: by settles whose verdict the host did not live to hear, and by calls that recovery has
    * presumed. Of a store of several instances: this one's, and those of instances that are dead. Asked once, after `open`. A rejection is logged, and they are told after the next start.
    */
-  untold(): Promise<readonly LimitCrossing[]>;
+  listUndelivered(): Promise<readonly ThresholdReached[]>;
   /**
    * All observers have been told of these. May overlap with `apply`. One that is told again changes nothing, and one of a window
    * that is forgotten is passed over. A rejection is logged: it is told once more after the next start.
    */
-  told(crossings: readonly LimitCrossing[]): Promise<void>;
+  markDelivered(crossings: readonly ThresholdReached[]): Promise<void>;
 }
 
 /** In per cent of a limit. A store looks at each. */
-export const CROSSINGS = [50, 80, 95, 100] as const;
+export const LIMIT_THRESHOLDS = [50, 80, 95, 100] as const;
 
 /** A limit as it stood when the store looked: what is left, and when the window ends. */
 export interface LimitState extends Limit {
   /** Units that are left in the window. */
-  left: number | bigint;
+  remaining: number | bigint;
   /** Unix milliseconds; for what never resets, the last moment that a Date can say (8.64e15). */
   resetsAt: number;
 }
 
 /** What a limit has counted, for people: `used` and `held` and what is left come to `max`, but for a limit that was lowered or overdrawn. */
-export interface LimitCount extends LimitState {
+export interface LimitUsage extends LimitState {
   /** What calls that are over came to in this window. Of a rate, what has not drained yet, with what open calls hold. */
   used: bigint;
   /** What open calls have set aside. Of a rate nothing: it is in `used`. */
-  held: bigint;
+  reserved: bigint;
 }
 
-const SPANS = LIMIT_SPANS.filter((span) => span !== "open").join("|");
-const RATES = COUNTED.filter((unit) => unit !== "concurrent").join("|");
+const SPAN_PATTERN = LIMIT_SPANS.filter((span) => span !== "open").join("|");
+const RATE_UNIT_PATTERN = COUNTED_UNITS.filter((unit) => unit !== "concurrent").join("|");
 
 /**
  * The schema of one limit, for a plugin's `options`: a text such as usd=300/month, requests=60/minute or concurrent=5. Each text
  * that it accepts is a limit.
  */
-export const LIMIT = {
+export const LIMIT_SCHEMA = {
   type: "string",
-  pattern: `^(?:usd=\\d{1,9}(?:\\.\\d{1,9})?/(?:${SPANS})|(?:${RATES})=\\d{1,15}/(?:${SPANS})|concurrent=\\d{1,15})$`,
+  pattern: `^(?:usd=\\d{1,9}(?:\\.\\d{1,9})?/(?:${SPAN_PATTERN})|(?:${RATE_UNIT_PATTERN})=\\d{1,15}/(?:${SPAN_PATTERN})|concurrent=\\d{1,15})$`,
   "x-expects": "a limit such as usd=300/month, requests=60/minute or concurrent=5",
-  description: `A limit: usd=300/month, requests=60/minute or concurrent=5. Units: usd, ${COUNTED.join(", ")}. Spans: ${SPANS.replaceAll("|", ", ")}; concurrent has none`,
+  description: `A limit: usd=300/month, requests=60/minute or concurrent=5. Units: usd, ${COUNTED_UNITS.join(", ")}. Spans: ${SPAN_PATTERN.replaceAll("|", ", ")}; concurrent has none`,
 } as const;
 
-const FORM = new RegExp(LIMIT.pattern);
+const LIMIT_PATTERN = new RegExp(LIMIT_SCHEMA.pattern);
 
 /** Returns the limit that a text describes, or undefined for a text that `LIMIT` rejects. Dollars become nano-dollars, exactly. */
 export function parseLimit(text: string): Omit<Limit, "scope"> | undefined {
-  if (!FORM.test(text)) return undefined;
+  if (!LIMIT_PATTERN.test(text)) return undefined;
   const [unit = "", amount = "", per = "open"] = text.split(/[=/]/);
   const [whole = "", fraction = ""] = amount.split(".");
   return unit === "usd"
@@ -103,15 +103,15 @@ export function parseLimit(text: string): Omit<Limit, "scope"> | undefined {
 }
 
 /** Returns the limit that a text describes, counted for all that share `scope`. Throws for a text that `LIMIT` rejects. */
-export function limitOf(text: string, scope: string): Limit {
+export function parseScopedLimit(text: string, scope: string): Limit {
   const limit = parseLimit(text);
   if (limit) return { scope, ...limit };
-  const message = `"${text}" is not a limit. Write ${LIMIT["x-expects"]}.`;
+  const message = `"${text}" is not a limit. Write ${LIMIT_SCHEMA["x-expects"]}.`;
   return fail("invalid", message, { code: "bad_input" });
 }
 
 /** Returns the text of a limit, from which `parseLimit` reads the same limit. */
-export function limitText({ unit, max, per }: Pick<Limit, "unit" | "max" | "per">): string {
+export function formatLimit({ unit, max, per }: Pick<Limit, "unit" | "max" | "per">): string {
   if (unit === "concurrent") return `concurrent=${max}`;
   if (unit !== "nano_usd") return `${unit}=${max}/${per}`;
   const digits = String(max).padStart(10, "0");

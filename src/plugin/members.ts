@@ -1,23 +1,29 @@
 // What each part of a plugin may have, by name. The contract's types say which: a name too many or too few here does not
 // compile. A member whose name is none of them would never be called, and no type says so to an author who writes JavaScript.
 import { nearest } from "../lib/text.ts";
-import type { Frontend, FrontendDef, RouteAddress, ServeRoute, WalkRoute } from "./frontend.ts";
+import type {
+  Frontend,
+  FrontendDef,
+  RouteAddress,
+  HandlerRoute,
+  PipelineRoute,
+} from "./frontend.ts";
 import type { Hooks, MiddlewareDef, MiddlewareRoutes } from "./middleware.ts";
 import type { Observer, ObserverDef } from "./observer.ts";
 import type { Commands, Needs } from "./plugin.ts";
-import type { NativeEndpoint, Provider, ProviderDef, WireEndpoint } from "./provider.ts";
+import type { NativeEndpoint, Provider, ProviderDef, ProtocolEndpoint } from "./provider.ts";
 import type { Store } from "./store.ts";
 import type { StoreDef } from "./store-definition.ts";
 
-type Names<T> = { readonly [K in keyof Required<T>]: true };
+type MemberTable<T> = { readonly [K in keyof Required<T>]: true };
 
-const PLUGIN = {
+const PLUGIN_MEMBERS = {
   api: true,
   since: true,
   name: true,
   summary: true,
   stability: true,
-  unchecked: true,
+  unverified: true,
   options: true,
   needs: true,
   check: true,
@@ -25,36 +31,48 @@ const PLUGIN = {
 } as const;
 
 /** Of a definition's `needs`. */
-export const NEEDS = {
+export const NEEDS_MEMBERS = {
   origins: true,
   metadata: true,
   env: true,
   files: true,
-} as const satisfies Names<Needs<never>>;
+} as const satisfies MemberTable<Needs<never>>;
 
 /** Of a definition, by kind. */
-export const DEFINITION = {
-  provider: { ...PLUGIN, credential: true, data: true, exceptions: true, facts: true },
-  frontend: PLUGIN,
-  middleware: { ...PLUGIN, sends: true },
-  observer: { ...PLUGIN, sends: true },
-  store: PLUGIN,
+export const DEFINITION_MEMBERS = {
+  provider: {
+    ...PLUGIN_MEMBERS,
+    credential: true,
+    dataPolicy: true,
+    dataPolicyExceptions: true,
+    facts: true,
+  },
+  frontend: PLUGIN_MEMBERS,
+  middleware: { ...PLUGIN_MEMBERS, sends: true },
+  observer: { ...PLUGIN_MEMBERS, sends: true },
+  store: PLUGIN_MEMBERS,
 } as const satisfies {
-  provider: Names<ProviderDef>;
-  frontend: Names<FrontendDef>;
-  middleware: Names<MiddlewareDef>;
-  observer: Names<ObserverDef>;
-  store: Names<StoreDef>;
+  provider: MemberTable<ProviderDef>;
+  frontend: MemberTable<FrontendDef>;
+  middleware: MemberTable<MiddlewareDef>;
+  observer: MemberTable<ObserverDef>;
+  store: MemberTable<StoreDef>;
 };
 
-const COMMANDS = { commands: true } as const satisfies Names<Commands>;
+const COMMANDS_MEMBERS = { commands: true } as const satisfies MemberTable<Commands>;
 
 /** Of what `setup` gives, by kind. */
-export const MADE = {
-  provider: { ...COMMANDS, endpoints: true, models: true, ready: true },
-  frontend: { ...COMMANDS, protocol: true, routes: true, fault: true, secret: true },
+export const SETUP_RESULT_MEMBERS = {
+  provider: { ...COMMANDS_MEMBERS, endpoints: true, listModels: true, checkReady: true },
+  frontend: {
+    ...COMMANDS_MEMBERS,
+    protocol: true,
+    routes: true,
+    encodeFault: true,
+    extractCredential: true,
+  },
   middleware: {
-    ...COMMANDS,
+    ...COMMANDS_MEMBERS,
     admit: true,
     edit: true,
     rewrite: true,
@@ -69,103 +87,107 @@ export const MADE = {
     routes: true,
   },
   observer: {
-    ...COMMANDS,
-    clients: true,
-    seen: true,
-    turnedAway: true,
-    billed: true,
-    told: true,
-    end: true,
+    ...COMMANDS_MEMBERS,
+    clientAddress: true,
+    onRequests: true,
+    onRejected: true,
+    onCharges: true,
+    onEvent: true,
+    flush: true,
     routes: true,
   },
   store: {
-    ...COMMANDS,
+    ...COMMANDS_MEMBERS,
     lease: true,
     open: true,
     apply: true,
-    key: true,
-    keys: true,
-    entries: true,
-    totals: true,
-    accounts: true,
+    findKey: true,
+    listKeys: true,
+    listEntries: true,
+    sumEntries: true,
+    listAccounts: true,
     audit: true,
-    counted: true,
-    price: true,
+    readLimits: true,
+    findPrice: true,
     verify: true,
-    shared: true,
-    size: true,
-    instances: true,
-    crossings: true,
-    handsOver: true,
-    keeping: true,
-    moving: true,
+    getOrCreateShared: true,
+    readSize: true,
+    listInstances: true,
+    thresholds: true,
+    supportsHandoff: true,
+    maintenance: true,
+    transfer: true,
   },
 } as const satisfies {
-  provider: Names<Provider & Commands>;
-  frontend: Names<Frontend & Commands>;
-  middleware: Names<Hooks & MiddlewareRoutes & Commands>;
-  observer: Names<Observer & Commands>;
-  store: Names<Store & Commands>;
+  provider: MemberTable<Provider & Commands>;
+  frontend: MemberTable<Frontend & Commands>;
+  middleware: MemberTable<Hooks & MiddlewareRoutes & Commands>;
+  observer: MemberTable<Observer & Commands>;
+  store: MemberTable<Store & Commands>;
 };
 
-const ENDPOINT = {
+const ENDPOINT_MEMBERS = {
   protocol: true,
   paths: true,
   prepare: true,
-  affinity: true,
+  sessionAffinity: true,
   base: true,
   origins: true,
   auth: true,
   headers: true,
-  serves: true,
-  streams: true,
+  servesModel: true,
+  streaming: true,
   can: true,
-  data: true,
-  kind: true,
+  dataPolicy: true,
+  operation: true,
   run: true,
-  count: true,
-} as const satisfies Names<WireEndpoint> & Names<NativeEndpoint>;
+  countTokens: true,
+} as const satisfies MemberTable<ProtocolEndpoint> & MemberTable<NativeEndpoint>;
 
-const ROUTE = {
+const ROUTE_MEMBERS = {
   method: true,
   path: true,
-  op: true,
-  name: true,
+  actionType: true,
+  action: true,
   protocol: true,
   protocols: true,
   body: true,
-  read: true,
+  readInput: true,
   on: true,
   role: true,
-  open: true,
-  serve: true,
-} as const satisfies Names<WalkRoute> &
-  Names<Extract<ServeRoute, { body: "bytes" }>> &
-  Names<RouteAddress>;
+  allowUnauthenticated: true,
+  handle: true,
+} as const satisfies MemberTable<PipelineRoute> &
+  MemberTable<Extract<HandlerRoute, { body: "bytes" }>> &
+  MemberTable<RouteAddress>;
 
 /** A member that nothing calls, and the one that was probably meant. */
 export interface UnknownMember {
   readonly name: string;
-  readonly near: string | undefined;
+  readonly suggestion: string | undefined;
 }
 
 /**
  * The first member that is none of `names`. `all`: any such member counts. Otherwise only a slip of the finger does: an
  * older gateway meets members that a newer contract has added, and a class has methods of its own.
  */
-export function strangerIn(part: object, names: object, all = false): UnknownMember | undefined {
+export function findUnknownMember(
+  part: object,
+  names: object,
+  all = false,
+): UnknownMember | undefined {
   const known = Object.keys(names);
-  for (const [name, own] of membersOf(part)) {
+  for (const [name, own] of listMembers(part)) {
     if (Object.hasOwn(names, name)) continue;
     const near = nearest(name, known);
     if (near !== undefined && near in part) continue;
-    if (near !== undefined || (all && own)) return { name, near };
+    if (near !== undefined || (all && own)) return { name, suggestion: near };
   }
   return undefined;
 }
 
 /** Own members, and methods of its class. Names with a ~ are a host's own marks. */
-function* membersOf(part: object): Generator<readonly [name: string, own: boolean]> {
+function* listMembers(part: object): Generator<readonly [name: string, own: boolean]> {
   for (const name of Object.keys(part)) if (!name.startsWith("~")) yield [name, true];
   for (
     let proto: unknown = Object.getPrototypeOf(part);
@@ -177,20 +199,21 @@ function* membersOf(part: object): Generator<readonly [name: string, own: boolea
 }
 
 /** Of what a setup gave: which part has a member that nothing calls. A hook that is not called protects nothing, so any counts. */
-export function strangerMade(
-  kind: keyof typeof MADE,
+export function findUnknownSetupMember(
+  kind: keyof typeof SETUP_RESULT_MEMBERS,
   made: object,
 ): (UnknownMember & { readonly part: string }) | undefined {
-  const stranger = strangerIn(made, MADE[kind], kind === "middleware");
+  const stranger = findUnknownMember(made, SETUP_RESULT_MEMBERS[kind], kind === "middleware");
   if (stranger) return { part: kind === "middleware" ? "hook" : "member", ...stranger };
   const { endpoints, routes } = made as { endpoints?: unknown; routes?: unknown };
   const inside = (list: unknown, names: object, part: string) => {
     for (const each of Array.isArray(list) ? (list as unknown[]) : []) {
-      const found = typeof each === "object" && each !== null ? strangerIn(each, names) : undefined;
+      const found =
+        typeof each === "object" && each !== null ? findUnknownMember(each, names) : undefined;
       if (found) return { part, ...found };
     }
     return undefined;
   };
-  if (kind === "provider") return inside(endpoints, ENDPOINT, "member of an endpoint");
-  return inside(routes, ROUTE, "member of a route");
+  if (kind === "provider") return inside(endpoints, ENDPOINT_MEMBERS, "member of an endpoint");
+  return inside(routes, ROUTE_MEMBERS, "member of a route");
 }

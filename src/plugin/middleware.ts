@@ -3,17 +3,23 @@ import type { ModelEvent } from "../model/event.ts";
 import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Body, HeadersOut, Opt, Sync } from "../model/values.ts";
-import type { Call, Candidate, GivenAnswer, RecordedAnswer, Reply } from "./call.ts";
+import type {
+  Call,
+  Candidate,
+  SyntheticResponse,
+  RecordedResponse,
+  UpstreamResponse,
+} from "./call.ts";
 import type { Outgoing } from "./outgoing.ts";
-import type { Arrival, Exchange } from "./exchange.ts";
+import type { RequestHead, Exchange } from "./exchange.ts";
 import type { Outcome } from "./outcome.ts";
 import type { PluginRoute } from "./frontend.ts";
 import type { Plugin, Setup } from "./plugin.ts";
-import type { None, ObjectSchema } from "./schema.ts";
+import type { NoOptions, ObjectSchema } from "./schema.ts";
 import type { Limit } from "./limit.ts";
 
 /** How several middlewares combine; their order is gateway.yaml's. All fail closed, except settle. */
-export const HOOKS = {
+export const HOOK_COMBINATIONS = {
   admit: "each",
   edit: "fold",
   rewrite: "fold",
@@ -28,7 +34,7 @@ export const HOOKS = {
 } as const satisfies { [H in keyof Required<Hooks>]: string };
 
 /** A middleware's definition: a bag of hooks, mounted under `middleware:` in the order in which they run. */
-export interface MiddlewareDef<O extends ObjectSchema = None> extends Plugin<O> {
+export interface MiddlewareDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /** Where it sends what people wrote. Under ZDR the host refuses what this cannot vouch for. */
   sends: "nowhere" | DataPolicy;
   /** Creates the hooks for one entry under `middleware:`. */
@@ -65,7 +71,7 @@ export interface Hooks {
    * as the frontend found it, and no other hook sees it. It identifies the client, tightens privacy, or refuses. Called for
    * served routes too, unless they are open.
    */
-  admit?(x: Arrival, credential: string | undefined): void | Promise<void>;
+  admit?(x: RequestHead, credential: string | undefined): void | Promise<void>;
   /**
    * Once, when the body has been read: top-level fields that stand in for the client's own from here on, in the protocol that the
    * client speaks (`x.protocol`); `undefined` as a value takes a field away. Later hooks, survey, decoding and what is sent see
@@ -106,7 +112,7 @@ export interface Hooks {
    * count as the hook's; after it, upstream's head is here and no content has left. A hook that answers without it asks no
    * provider: with what was recorded, or with an answer of its own.
    */
-  attempt?(call: Call, next: () => Promise<Reply>): Promise<AttemptResult>;
+  attempt?(call: Call, next: () => Promise<UpstreamResponse>): Promise<AttemptResult>;
   /**
    * Made once per call. It may pass events on later, or `stop()`; the answer ends when finish comes out, and with a 503 when the
    * provider has ended and finish has not come out within `timeout`. What the provider made is billed in any case.
@@ -133,11 +139,11 @@ export interface Hooks {
    * Exactly once for each request that reached a frontend, refused ones too, when its answer is over and billed; in reverse order,
    * each waited for. It changes nothing any more. A throw is logged.
    */
-  settle?(x: Arrival & Partial<Exchange>, outcome: Outcome): void | Promise<void>;
+  settle?(x: RequestHead & Partial<Exchange>, outcome: Outcome): void | Promise<void>;
 }
 
 /** What an `attempt` hook answers: what `next()` gave it, a recording, or an answer of its own. */
-export type AttemptResult = Reply | RecordedAnswer | GivenAnswer;
+export type AttemptResult = UpstreamResponse | RecordedResponse | SyntheticResponse;
 
 /**
  * What a `route` hook answers: the candidates that stay, in the order to try them, and those it leaves out with a

@@ -6,45 +6,45 @@ import type { Opt } from "../model/values.ts";
 import type { AccountRecord } from "./account.ts";
 import type { AuditEnd, AuditEntry } from "./audit.ts";
 import type { KeyRecord } from "./key.ts";
-import type { Entry, Total } from "./entry.ts";
+import type { LedgerEntry, LedgerTotal } from "./entry.ts";
 
 /** The part of a store that can be moved. Everything in it is called for `tollgate store copy`, and before `open`. */
-export interface LedgerMoving {
+export interface LedgerTransfer {
   /** On the store that is left. Gateways may be open on it. */
-  out(): Promise<MovedOut>;
+  openExport(): Promise<LedgerExport>;
   /** On the store that is moved into: empty, or where a move into it was interrupted. Until that is finished, `open` refuses it. */
-  in(): Promise<MovedIn>;
+  openImport(): Promise<LedgerImport>;
 }
 
 /** A ledger that gives itself away. */
-export interface MovedOut extends AsyncDisposable {
+export interface LedgerExport extends AsyncDisposable {
   /** Some rows behind a place; 0: from the beginning. A settle never comes without its reserve before it. */
-  rows(after: number): Promise<MovedRows>;
+  readRows(after: number): Promise<TransferredRows>;
   /** From now on no gateway writes to it. Rejects as `conflict`, with the code `in_use`, while a gateway does. */
-  quiet(): Promise<void>;
+  stopWrites(): Promise<void>;
   /** All that is no row, once it is quiet. */
-  rest(): Promise<MovedRest>;
+  readRemainder(): Promise<TransferredRemainder>;
 }
 
 /** A ledger that is filled. */
-export interface MovedIn extends AsyncDisposable {
+export interface LedgerImport extends AsyncDisposable {
   /** The place behind which rows are missing. */
   readonly after: number;
   /** Durable when it resolves, with its place. */
-  take(rows: MovedRows): Promise<void>;
+  writeRows(rows: TransferredRows): Promise<void>;
   /**
    * Takes the rest, compares what its own rows come to with what the other store's come to, and is a ledger from then on. What differs is rejected
    * as `invalid`, and it stays what it was. `head`: the newest hash of its own chain.
    */
   finish(
-    rest: MovedRest,
-  ): Promise<{ readonly head: Opt<string>; readonly totals: readonly Total[] }>;
+    rest: TransferredRemainder,
+  ): Promise<{ readonly head: Opt<string>; readonly totals: readonly LedgerTotal[] }>;
 }
 
 /** A page of rows, in the order of the ledger. */
-export interface MovedRows {
+export interface TransferredRows {
   /** Rows of this page. */
-  readonly rows: readonly MovedRow[];
+  readonly rows: readonly TransferredRow[];
   /** The place behind them. */
   readonly next: number;
   /** Whether rows follow after this page. */
@@ -52,13 +52,13 @@ export interface MovedRows {
 }
 
 /** A row on its way: as a listing says it, with what its call took of meters, by their names. */
-export interface MovedRow extends Omit<Entry, "seq"> {
+export interface TransferredRow extends Omit<LedgerEntry, "seq"> {
   /** Meters that the call counted against, and the amount taken from each. */
-  readonly taken: readonly (readonly [meter: string, amount: bigint])[];
+  readonly meterAmounts: readonly (readonly [meter: string, amount: bigint])[];
 }
 
 /** All that a ledger keeps besides its rows. */
-export interface MovedRest {
+export interface TransferredRemainder {
   /** All keys, including revoked keys. */
   readonly keys: readonly KeyRecord[];
   /** All accounts of the store, including ended accounts. */
@@ -68,21 +68,25 @@ export interface MovedRest {
   /** What operators did, the oldest first. */
   readonly audit: readonly (readonly [AuditEntry, AuditEnd | undefined])[];
   /** Counts of all limits. */
-  readonly meters: readonly MovedMeter[];
+  readonly meters: readonly TransferredMeter[];
   /** What was last heard of calls that are open. */
-  readonly heard: readonly (readonly [attempt: string, usage: Usage, costNano: bigint | null])[];
+  readonly lastProgress: readonly (readonly [
+    attempt: string,
+    usage: Usage,
+    costNano: bigint | null,
+  ])[];
   /** Values that were decided once for all instances. */
   readonly shared: readonly (readonly [name: string, value: Uint8Array])[];
   /** Sums that stand for rows that are gone, by quarters of an hour; absent: nothing was pruned. */
-  readonly pruned?: Opt<MovedSums>;
+  readonly rollups?: Opt<TransferredRollups>;
   /** The newest hash of its chain; absent: it keeps none. */
   readonly head?: Opt<string>;
   /** What all that was settled comes to, by key, model, state and price. */
-  readonly totals: readonly Total[];
+  readonly totals: readonly LedgerTotal[];
 }
 
 /** What a meter has counted: as the book of `tollgate/store` has it. */
-export interface MovedMeter {
+export interface TransferredMeter {
   /** ID of the meter: unit, window, start, and scope. */
   readonly id: string;
   /** Rate: fill level of the bucket. Window: units used. */
@@ -92,17 +96,17 @@ export interface MovedMeter {
   /** Limit that was claimed last. */
   readonly max: bigint;
   /** Level up to which threshold notices were delivered. */
-  readonly told: bigint;
+  readonly notifiedLevel: bigint;
 }
 
 /** Sums in the place of rows; `text` as `createSubtotals` of `tollgate/store` writes it. */
-export interface MovedSums {
+export interface TransferredRollups {
   /** Number of rows that the sums replace. */
   readonly rows: number;
   /** Time of the first replaced row, in Unix milliseconds. */
   readonly since: number;
   /** Time of the last replaced row, in Unix milliseconds. */
-  readonly till: number;
+  readonly until: number;
   /** Sums, by quarter of an hour. */
   readonly sums: readonly (readonly [quarter: number, text: string])[];
 }

@@ -1,7 +1,7 @@
 // What the gateway tells observers of itself.
 import type { ErrorKind } from "../model/error.ts";
 import type { Opt } from "../model/values.ts";
-import type { LimitCrossing } from "./limit.ts";
+import type { ThresholdReached } from "./limit.ts";
 
 /** A hook that is not asked for a while, because it failed again and again. Plain data. */
 export interface QuarantinedHook {
@@ -10,13 +10,13 @@ export interface QuarantinedHook {
   /** "rewrite", "seen", "serve" */
   readonly hook: string;
   /** Its last failure. threw: what is no refusal. slow: it took longer than it may. invalid: what it gave cannot be used. */
-  readonly why: "threw" | "slow" | "invalid";
+  readonly reason: "threw" | "slow" | "invalid";
   /** Unix milliseconds. After it one request goes to see. */
   readonly until: number;
 }
 
 /** Something that the gateway tells of itself. New types are added within api 1: what is not known is passed over. */
-export type Notice = Readonly<{ at: number }> &
+export type GatewayEvent = Readonly<{ at: number }> &
   (
     | Readonly<{
         /**
@@ -25,7 +25,7 @@ export type Notice = Readonly<{ at: number }> &
          */
         type: "reloaded";
         /** What triggered the reload: a changed file, a signal, or a command. */
-        why: "file" | "signal" | "command";
+        trigger: "file" | "signal" | "command";
         /** False: the config was refused, and the generation before goes on. */
         ok: boolean;
         /** The one that answers now. */
@@ -40,7 +40,7 @@ export type Notice = Readonly<{ at: number }> &
          */
         type: "reload_asked";
         /** What triggered the reload. */
-        why: "signal" | "command";
+        trigger: "signal" | "command";
       }>
     | Readonly<{
         /** After a failure a provider's credential, for one model or for all, is tried last for a while. */
@@ -52,7 +52,7 @@ export type Notice = Readonly<{ at: number }> &
         /** null: all of its models. */
         model: string | null;
         /** Kind of failure. */
-        kind: ErrorKind;
+        reason: ErrorKind;
         /** Unix milliseconds. */
         until: number;
       }>
@@ -78,7 +78,7 @@ export type Notice = Readonly<{ at: number }> &
          */
         type: "budget_crossed";
       }> &
-        Readonly<LimitCrossing>)
+        Readonly<ThresholdReached>)
     | Readonly<{
         /** A key was made, changed, given a new secret, or ended, while the gateway ran. */
         type: "key";
@@ -109,9 +109,9 @@ export type Notice = Readonly<{ at: number }> &
         /** Process ID of the worker that ended. */
         pid: number;
         /** "SIGKILL", "exit code 1". */
-        how: string;
+        exitReason: string;
         /** Calls that it had open, settled as estimated. */
-        calls: number;
+        openCalls: number;
       }>
     | (Readonly<{
         /**

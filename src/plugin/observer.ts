@@ -2,21 +2,21 @@
 // observers. Everything that it is handed is plain data: it may be kept, written as JSON or sent to another process.
 import type { ErrorKind } from "../model/error.ts";
 import type { FinishReason } from "../model/event.ts";
-import type { DataPolicy, Lane, Privacy } from "../model/facts.ts";
-import type { Kind } from "../model/request.ts";
+import type { DataPolicy, ForwardingMode, Privacy } from "../model/facts.ts";
+import type { Operation } from "../model/request.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "./call.ts";
 import type { ObserverRoute } from "./frontend.ts";
-import type { Notice } from "./notice.ts";
+import type { GatewayEvent } from "./notice.ts";
 import type { Plugin, Setup } from "./plugin.ts";
-import type { Op } from "./protocol.ts";
-import type { None, ObjectSchema } from "./schema.ts";
+import type { ActionType } from "./protocol.ts";
+import type { NoOptions, ObjectSchema } from "./schema.ts";
 import type { LimitState } from "./limit.ts";
 import type { Reserve, Settle } from "./store.ts";
 
 /** What `defineObserver` takes; mounted under `observers:` in gateway.yaml. */
-export interface ObserverDef<O extends ObjectSchema = None> extends Plugin<O> {
+export interface ObserverDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /**
    * Where it sends what it is told. An observer that sends it anywhere gets records of private requests (`Service-ZDR`)
    * without labels, for a label may be a person.
@@ -36,7 +36,7 @@ export interface Observer {
    * Read once, after `setup`. Absent: "none". An observer that sends what it is told elsewhere may not say "full": the config is
    * refused.
    */
-  clients?: "none" | "prefix" | "full";
+  clientAddress?: "none" | "prefix" | "full";
   /**
    * What was asked and answered: every request that reached a frontend, refused ones too, once, when its last byte has
    * left and its bill is settled. In the order of each process, those of several processes mixed.
@@ -51,18 +51,18 @@ export interface Observer {
    * for twice as long each time it fails again, up to a minute. At the end of the gateway or of its generation it gets what is left,
    * and has 5 s. What a killed worker had not handed on, a fifth of a second at most, is lost; bills go their own way.
    */
-  seen?(batch: readonly RequestRecord[]): void | Promise<void>;
+  onRequests?(batch: readonly RequestRecord[]): void | Promise<void>;
   /**
    * What was turned away at the door, so that no frontend saw it and `seen` does not tell of it: a path that is not there, a Host
    * that is not ours, a head that is no HTTP, one request too many on a connection. Each once. Under the rules of `seen`: many at a
    * time, in the primary process, nothing waits for it, and a throw is logged.
    */
-  turnedAway?(batch: readonly TurnedAway[]): void | Promise<void>;
+  onRejected?(batch: readonly RejectedRequest[]): void | Promise<void>;
   /**
    * What the gateway tells of itself, as it happens, one at a time, in the primary process. Under the rules of `seen`: it
    * changes nothing, nothing waits for it, and a throw is logged.
    */
-  told?(notice: Notice): void | Promise<void>;
+  onEvent?(notice: GatewayEvent): void | Promise<void>;
   /**
    * What has become durable in the ledger through this gateway, with 1 to 256 lines, within a fifth of a second: every settled call
    * and every correction, once, in the order in which they were written. The sum of its costs is the ledger's, to the nano-dollar:
@@ -71,12 +71,12 @@ export interface Observer {
    * Called by the primary process, under the rules of `seen`: nothing waits for it, a throw is logged and these lines are gone for
    * it, and beyond 10,000 that wait they are lost and told by a `dropped` notice.
    */
-  billed?(lines: readonly LedgerLine[]): void | Promise<void>;
+  onCharges?(lines: readonly ChargeRecord[]): void | Promise<void>;
   /**
    * Called once, when its generation ends, after all that it is told: what it has kept back for a larger batch goes now. It
    * has what is left of the 5 s, `ctx.fetch` still asks, and a throw is logged. After it the observer is told nothing more.
    */
-  end?(): void | Promise<void>;
+  flush?(): void | Promise<void>;
   /**
    * Served on the admin listener, where gateway.yaml has one, for as long as the generation lives: what was counted, for a
    * program that fetches it. They stand in the process that `seen` is called in.
@@ -125,11 +125,11 @@ export type RequestRecord = Readonly<{
   /** The frontend's protocol; "" where it has none. */
   protocol: string;
   /** Model type that the route is for. */
-  kind: Kind;
+  operation: Operation;
   /** Operation: generate, count, or relay. */
-  op: Op;
+  actionType: ActionType;
   /** The operation within its protocol: "generate", "count". */
-  name: string;
+  action: string;
   /** HTTP method. */
   method: string;
   /** The path of its route, as its plugin declares it: "/v1/models/:id". */
@@ -141,15 +141,15 @@ export type RequestRecord = Readonly<{
   /** The id of the model that answered, "openai/gpt-6". Undefined: no provider's did. */
   served?: Opt<string>;
   /** It goes on from what a provider keeps, so it could go to that provider alone. */
-  pinned: boolean;
+  isPinned: boolean;
   /** Hooks that did more than let it pass, and what they were waited for; 32 at most. Undefined: none did. */
   hooks?: Opt<readonly RequestRecordHook[]>;
   /** Candidates that were left out, or tried after the others, and why; 32 at most. Undefined: there were none. */
-  passedOver?: Opt<readonly RequestRecordPassedOver[]>;
+  skippedCandidates?: Opt<readonly RequestRecordSkippedCandidate[]>;
   /** Whether the client requested a stream. */
   stream: boolean;
   /** null: no provider was asked. */
-  lane: Lane | null;
+  mode: ForwardingMode | null;
   /** What the client was told, or 499 when it went away first. */
   status: number;
   /** Why it failed, without the words, which may quote what was sent. */
@@ -167,7 +167,7 @@ export type RequestRecord = Readonly<{
   /** Privacy of the request. */
   privacy: Privacy;
   /** What its answer said of what becomes of data there, as in the header Service-ZDR-Policy. Undefined: no provider was to be asked. */
-  receipt?: Opt<string>;
+  zdrReceipt?: Opt<string>;
   /** Where its connection came from, as far as the observer has asked to know: "192.0.2.0/24", "2001:db8:1::/48". A proxy's own, behind one. */
   client?: Opt<string>;
   /** Number of fields that translation dropped or approximated. */
@@ -181,11 +181,11 @@ export type RequestRecord = Readonly<{
   /** From its first byte to its end. */
   ms: number;
   /** From its first byte to the first content of an answer. */
-  contentMs?: Opt<number>;
+  firstTokenMs?: Opt<number>;
   /** Trace context of the request. */
   trace: RequestTrace;
   /** Of that the gateway's own, to the microsecond: what is waiting neither for the client's body nor for a provider, as in a pause before it is asked again. */
-  ownMs: number;
+  overheadMs: number;
   /** Every attempt, in order; the last one answered, if any did. */
   calls: readonly RequestRecordCall[];
 }>;
@@ -225,7 +225,7 @@ export type RequestRecordFault = Readonly<{
  * rules, "rest" for what has failed lately and is tried last, a path in gateway.yaml for a middleware. `code`: as a client is told
  * it; for what rests, the kind of its failure.
  */
-export type RequestRecordPassedOver = Readonly<{
+export type RequestRecordSkippedCandidate = Readonly<{
   /** "openai/gpt-6" */
   candidate: string;
   /** Name of the credential. */
@@ -247,7 +247,7 @@ export type RequestRecordHook = Readonly<{
   /** Name of the hook, such as `inspect`. */
   hook: string;
   /** What the hook did. */
-  did: "refused" | "failed" | "passed_over" | "answered" | "waited";
+  effect: "refused" | "failed" | "passed_over" | "answered" | "waited";
   /** How long it was waited for, the client's sending of a body that it reads included. Undefined: it was not waited for. */
   ms?: Opt<number>;
 }>;
@@ -271,7 +271,7 @@ export type RequestRecordCall = Readonly<{
   /** ID of the provider's protocol; null for a native endpoint. */
   protocol: string | null;
   /** Whether bytes were forwarded unchanged or translated. */
-  lane: Lane;
+  mode: ForwardingMode;
   /** How certain the cost is. */
   state: CallState;
   /** Units that the call used. */
@@ -281,11 +281,11 @@ export type RequestRecordCall = Readonly<{
   /** Why the call failed. Undefined if it succeeded. */
   fault?: Opt<RequestRecordFault>;
   /** Time to the headers, to the first content, and in total, in milliseconds. */
-  ms: { readonly head?: Opt<number>; readonly content?: Opt<number>; readonly total: number };
+  ms: { readonly headers?: Opt<number>; readonly firstToken?: Opt<number>; readonly total: number };
 }>;
 
 /** A request, or what was to become one, that was refused before a frontend saw it. Its path, headers and address are not in it. */
-export type TurnedAway = Readonly<{
+export type RejectedRequest = Readonly<{
   /** Unix milliseconds. */
   at: number;
   /** The `x-request-id` of the refusal. */
@@ -301,7 +301,7 @@ export type TurnedAway = Readonly<{
 }>;
 
 /** One bill as the ledger has it: a call that was settled, or a correction of one. */
-export type LedgerLine = Readonly<{
+export type ChargeRecord = Readonly<{
   /** Unix milliseconds. */
   at: number;
   /** Whether the row settles a call or corrects its cost. */
@@ -309,7 +309,7 @@ export type LedgerLine = Readonly<{
   /** Of the call; its rows in the ledger are found by it. */
   attempt: string;
   /** What its reserve said. Undefined: that was before this gateway had an observer that asks for bills, and of every correction. */
-  call?: Opt<LedgerCall>;
+  call?: Opt<ChargedCall>;
   /** How certain the cost is. */
   state: CallState;
   /** Units that the call used. */
@@ -325,8 +325,11 @@ export type LedgerLine = Readonly<{
 }>;
 
 /** What the ledger knew of a call before it was sent. */
-export type LedgerCall = Readonly<
-  Pick<Reserve, "request" | "n" | "key" | "account" | "labels" | "target" | "privacy" | "asked"> & {
+export type ChargedCall = Readonly<
+  Pick<
+    Reserve,
+    "request" | "number" | "key" | "account" | "labels" | "target" | "privacy" | "clientRequest"
+  > & {
     /** The limits that it drew on, as they stood then. */
     limits: readonly LimitState[];
   }

@@ -1,6 +1,6 @@
 import type { Fault } from "../model/error.ts";
 import type { FinishReason } from "../model/event.ts";
-import type { Lane } from "../model/facts.ts";
+import type { ForwardingMode } from "../model/facts.ts";
 import type { Opt } from "../model/values.ts";
 import type { CallRecord } from "./call.ts";
 
@@ -12,7 +12,7 @@ export type Outcome = Readonly<{
   /** HTTP status that the client received; 499 if it disconnected first. */
   status: number;
   /** Whether bytes were forwarded unchanged or translated; null if no provider was called. */
-  lane: Lane | null;
+  mode: ForwardingMode | null;
   /** Calls of the request, in order. */
   calls: readonly CallRecord[];
   /** Whether a middleware answered with a recorded response. */

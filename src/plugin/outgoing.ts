@@ -1,5 +1,5 @@
 import type { Field, HeadersOut, Opt } from "../model/values.ts";
-import type { Named } from "./look.ts";
+import type { References } from "./look.ts";
 
 /**
  * The request about to leave. Edits are kept by top-level field and spliced into the client's bytes, JSON or a form, so that editing
@@ -17,9 +17,9 @@ export interface Outgoing {
   /** Without a body, set and drop do nothing. */
   set(field: string, value: Opt<Field>): void;
   /** Takes a field out. */
-  drop(field: string): void;
+  remove(field: string): void;
   /** No value: remove. */
-  header(name: string, value?: string): void;
+  setHeader(name: string, value?: string): void;
   /** What it names that is not its own, as it stands now. */
-  named?(): Named;
+  references?(): References;
 }

@@ -18,7 +18,7 @@ export interface Plugin<O extends ObjectSchema> {
   /** What an author promises of it. Absent: experimental. */
   stability?: Stability;
   /** What it says of others that was neither tried nor read at the source, a word each: `tollgate list` names them. */
-  unchecked?: readonly string[];
+  unverified?: readonly string[];
   /**
    * Draft-07. Every option described, secrets `x-secret: true`; absent = takes none. A path has `x-path: true`: the plugin gets it
    * absolute, resolved against the folder of the file in which the operator wrote it.
@@ -74,7 +74,7 @@ export interface PluginCommand {
    * Of a store: while no gateway runs it is run before `open`, as what brings a database to the form that `open` asks for. Absent: the store
    * is opened first.
    */
-  readonly unopened?: boolean;
+  readonly runsBeforeOpen?: boolean;
   /** Called by the host for each command that is given. What it throws is the answer; a fault is said as it is. */
   run(input: JsonObject): Promise<Json>;
 }

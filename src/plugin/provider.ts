@@ -1,24 +1,30 @@
 import type { ModelEvent } from "../model/event.ts";
-import type { Can, DataPolicy, Facts, ModelInfo, PolicyException } from "../model/facts.ts";
-import type { Kind, ModelRequest } from "../model/request.ts";
+import type {
+  FeatureSupport,
+  DataPolicy,
+  Facts,
+  ModelInfo,
+  PolicyException,
+} from "../model/facts.ts";
+import type { Operation, ModelRequest } from "../model/request.ts";
 import type { HeadersIn, HeadersOut, Opt, Sync } from "../model/values.ts";
-import type { Call, ProviderAccess } from "./call.ts";
+import type { Call, ProviderClient } from "./call.ts";
 import type { Outgoing } from "./outgoing.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Path, Protocol } from "./protocol.ts";
-import type { Infer, None, ObjectSchema } from "./schema.ts";
+import type { Infer, NoOptions, ObjectSchema } from "./schema.ts";
 
 /** A provider's definition: the way to one backend, mounted as many times as `providers:` names it. */
 export interface ProviderDef<
-  O extends ObjectSchema = None,
-  C extends ObjectSchema = None,
+  O extends ObjectSchema = NoOptions,
+  C extends ObjectSchema = NoOptions,
 > extends Plugin<O> {
   /** What one credential is made of: its fields stand in `with:` (one) or in `credentials: [{ name, with, zdr, weight, models }]` (several). */
   credential?: C;
   /** Absent = unknown. */
-  data?: DataPolicy;
+  dataPolicy?: DataPolicy;
   /** Where `data` is not all there is to say: by protocol, by kind, by model, listed or not. */
-  exceptions?: readonly PolicyException[];
+  dataPolicyExceptions?: readonly PolicyException[];
   /** What is known of its models. The live list and the operator's own facts win over it, field by field. */
   facts?: Facts;
   /** Creates the provider for one entry under `providers:`. */
@@ -36,19 +42,21 @@ export interface Provider<C = unknown> {
    * What this credential may call. Asked in the primary process, again and again, under a deadline. A failure is in the log and
    * keeps the last good list.
    */
-  models?(line: ProviderAccess): Promise<readonly ModelInfo[]>;
+  listModels?(client: ProviderClient): Promise<readonly ModelInfo[]>;
   /**
    * Asked in the primary process before a generation answers, with 5 s. A failure is a warning; where the operator wrote
    * `require_ready: true` it refuses the config, and the old generation goes on.
    */
-  ready?(line: ProviderAccess): Promise<void>;
+  checkReady?(client: ProviderClient): Promise<void>;
 }
 
 /** One way to ask a backend: in a protocol whose codec exists, or by code of the plugin's own. */
-export type Endpoint<C = unknown> = WireEndpoint<C> | { [K in Kind]: NativeEndpoint<C, K> }[Kind];
+export type Endpoint<C = unknown> =
+  | ProtocolEndpoint<C>
+  | { [K in Operation]: NativeEndpoint<C, K> }[Operation];
 
 /** Where the credential may go. From options only: nothing in a request changes it. */
-export interface Reach<C> {
+export interface EndpointConnection<C> {
   /** Base URL of the API. Paths of endpoints are appended. */
   base: string;
   /** More origins that the credential is bound to. */
@@ -66,20 +74,23 @@ export interface Reach<C> {
 export type Auth<C> =
   | "none"
   /** A header with the value of `field`, after `prefix`. */
-  | { header: string; prefix?: string; field: keyof C & string; sign?: never; refused?: never }
-  | Sign<C>
+  | { header: string; prefix?: string; field: keyof C & string; sign?: never; renewToken?: never }
+  | SignRequest<C>
   | TokenAuth<C>;
 
 /**
  * The headers that sign a request. Called by the host each time that a request is sent, with the bytes as they will leave.
  * `fail("upstream_auth")` in it rests the credential and the next candidate is tried; any other throw is `upstream`, and so is more than 30 s.
  */
-export type Sign<C> = (request: Signable, credential: C) => HeadersOut | Promise<HeadersOut>;
+export type SignRequest<C> = (
+  request: SignableRequest,
+  credential: C,
+) => HeadersOut | Promise<HeadersOut>;
 
 /** Auth with a token that ends before the credential does, and that the provider may call over before its time. */
 export interface TokenAuth<C> {
   /** As `Sign` says. It fetches the token when there is none, keeps it, and fetches another when its time is near. */
-  sign: Sign<C>;
+  sign: SignRequest<C>;
   /**
    * Called when the provider answers 401 or 403: whether that says that the token is over. If so, it fetches another, and
    * resolves to true when the next `sign` will use that. The host then signs the request again and sends it once more; a
@@ -89,11 +100,11 @@ export interface TokenAuth<C> {
    * again with what it got. It is one call all the same, with one reserve and one settle: what a 401 refused was not accepted,
    * and no byte of an answer has left. A throw ends the calls that wait, as in `sign`; so do 30 s without an answer.
    */
-  refused(refusal: AuthRefusal, credential: C): boolean | Promise<boolean>;
+  renewToken(refusal: AuthRejection, credential: C): boolean | Promise<boolean>;
 }
 
 /** What a provider said to a request that it did not let in. */
-export interface AuthRefusal {
+export interface AuthRejection {
   /** HTTP status of the response: 401 or 403. */
   readonly status: number;
   /** Headers of the response. */
@@ -105,7 +116,7 @@ export interface AuthRefusal {
 }
 
 /** A request as it will leave, for schemes that sign it. */
-export interface Signable {
+export interface SignableRequest {
   /** HTTP method. */
   readonly method: string;
   /** Full URL of the request. */
@@ -119,19 +130,19 @@ export interface Signable {
 }
 
 /** What an endpoint says of itself to routing and privacy. */
-export interface Offer {
+export interface EndpointCapabilities {
   /** Whether it has this model, unless ModelInfo.protocols knows better. Pure: asked whenever a name is resolved. */
-  serves?(model: string): boolean;
+  servesModel?(model: string): boolean;
   /** always = the host folds for a client that wants it whole; never = it makes the stream. Default: asked. */
-  streams?: "asked" | "always" | "never";
+  streaming?: "asked" | "always" | "never";
   /** Features that every model of this endpoint supports or lacks. */
-  can?: Can;
+  can?: FeatureSupport;
   /** Data policy of this endpoint, where it differs from the provider's. */
-  data?: Partial<DataPolicy>;
+  dataPolicy?: Partial<DataPolicy>;
 }
 
 /** The host sends: pool, deadline, abort, back-pressure and credential are its own. */
-export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
+export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, EndpointCapabilities {
   /** Protocol that the endpoint speaks. */
   protocol: Protocol;
   /** Paths by operation, where they differ from the protocol's. */
@@ -141,7 +152,7 @@ export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
    * of the body, a header, or both. Under `pick: sticky` the host sets them, to a hash, before the hooks of middlewares
    * and where nothing stands yet. Never under Service-ZDR.
    */
-  affinity?: { field?: Opt<string>; header?: Opt<string> };
+  sessionAffinity?: { field?: Opt<string>; header?: Opt<string> };
   /** After the protocol's, before the middlewares'. */
   prepare?(out: Outgoing, call: Call): Sync;
 }
@@ -152,12 +163,12 @@ export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
  * call as a provider's refusal would, with the `retry-after` of the last answer to `call.fetch` that was not ok; any other throw is a
  * failure of the provider. `count` is asked for token counts; without it the host estimates.
  */
-export interface NativeEndpoint<C = unknown, K extends Kind = Kind>
-  extends Partial<Reach<C>>, Offer {
+export interface NativeEndpoint<C = unknown, K extends Operation = Operation>
+  extends Partial<EndpointConnection<C>>, EndpointCapabilities {
   /** Model type that the endpoint serves. */
-  kind: K;
+  operation: K;
   /** The events of one answer, ending with `finish`. Read as fast as the client reads. */
   run(request: ModelRequest<K>, call: Call, credential: C): AsyncIterable<ModelEvent>;
   /** How many tokens the request would be, without making an answer. */
-  count?(request: ModelRequest<K>, call: Call, credential: C): Promise<number>;
+  countTokens?(request: ModelRequest<K>, call: Call, credential: C): Promise<number>;
 }

@@ -8,7 +8,7 @@ import type { StoreSize } from "./keeping.ts";
  * within a second is there with what it said last. What only counts up (`refusals`, `dropped`) never falls: what a process that
  * has ended counted stays in the sum.
  */
-export interface Readings {
+export interface GatewayStats {
   /** Unix milliseconds. */
   readonly at: number;
   /** Of the program. */
@@ -16,24 +16,24 @@ export interface Readings {
   /** The generation that answers now, and since when: Unix milliseconds. */
   readonly generation: { readonly number: number; readonly at: number };
   /** What `/readyz` says, in every process. */
-  readonly state: HealthName;
+  readonly state: HealthState;
   /** `answered` in time, of those that are `there`. */
-  readonly processes: { readonly there: number; readonly answered: number };
+  readonly processes: { readonly expected: number; readonly responded: number };
   /** Each of them, as it said last; the primary is the first. */
-  readonly each: readonly ProcessReading[];
+  readonly perProcess: readonly ProcessStats[];
   /** Requests of clients under way. */
   readonly inFlight: number;
   /**
    * Of them those that a frontend has, by its name in gateway.yaml: every one that is mounted, those with none too. A middleware that
    * serves routes is there under its path. Not in it: health checks, and what no route has taken.
    */
-  readonly inFlightOf: { readonly [frontend: string]: number };
+  readonly inFlightByFrontend: { readonly [frontend: string]: number };
   /** What is tried last after a failure, 1,000 at most: those that rest longest. */
-  readonly resting: readonly RestingReading[];
+  readonly cooldowns: readonly CooldownState[];
   /** Middleware in other processes that cannot be reached. */
-  readonly unreachable: readonly UnreachableReading[];
+  readonly unreachable: readonly UnreachablePluginStats[];
   /** Connections to providers, an origin each. */
-  readonly pools: readonly PoolReading[];
+  readonly pools: readonly PoolStats[];
   /**
    * `ok`: it accepts rows; `why` not, if it does not. `queue`: what waits for its batch. `commits`: how long the store took over each
    * batch, until it was durable. `size`: absent where the store does not say it.
@@ -42,20 +42,20 @@ export interface Readings {
     /** Whether the ledger accepts rows. */
     readonly ok: boolean;
     /** Why it does not. */
-    readonly why?: Opt<string>;
+    readonly reason?: Opt<string>;
     /** Number of commands that wait for the next batch. */
     readonly queue: number;
     /** Time the store took to make each batch durable. */
-    readonly commits: DurationsReading;
+    readonly commits: DurationHistogram;
     /** Storage that the ledger uses. Unset if the store does not report it. */
     readonly size?: Opt<StoreSize>;
   };
   /** Of a store that several gateways share. Absent: it belongs to this one, or has not said it in time. */
-  readonly fleet?: Opt<FleetReading>;
+  readonly fleet?: Opt<FleetStats>;
   /** Certificates of the gateway's own listeners, and of the authorities that sign its clients'. Empty without TLS. */
-  readonly certificates: readonly CertificateReading[];
+  readonly certificates: readonly CertificateStats[];
   /** The lists of models that providers are asked for, a line for each credential. */
-  readonly lists: readonly ListReading[];
+  readonly modelLists: readonly ModelListStats[];
   /**
    * How late the event loop was, in milliseconds, of the process where it was latest, in the last 10 to 20 seconds. It is measured
    * from the first reading on; that one says 0.
@@ -67,19 +67,19 @@ export interface Readings {
    * Requests that were turned away before a frontend or an `admit` hook saw them, by code, since the start: "unknown_path",
    * "host_unknown", "too_many_in_flight", "http_malformed", "tls". Observers are told nothing else of them.
    */
-  readonly refusals: { readonly [code: string]: number };
+  readonly rejections: { readonly [code: string]: number };
   /** Records that observers were too slow for, by their path in gateway.yaml, since the start. */
-  readonly dropped: { readonly [observer: string]: number };
+  readonly droppedRecords: { readonly [observer: string]: number };
 }
 
 /**
  * Whether requests should be sent to this gateway. starting: no port is open yet. ledger_down: the ledger accepts no rows, so new calls are
  * refused. draining: it is about to stop. New states are added within api 1.
  */
-export type HealthName = "starting" | "ready" | "ledger_down" | "draining";
+export type HealthState = "starting" | "ready" | "ledger_down" | "draining";
 
 /** A provider's credential in cooldown, for one model or, where `model` is absent, for all. */
-export interface RestingReading {
+export interface CooldownState {
   /**
    * refused: the credential was rejected. told: the provider sent `retry-after`. open: the circuit breaker is open, for all clients or
    * for those whose requests failed; half_open: one request probes. recovering: it works, and gets little more than before it failed.
@@ -87,7 +87,7 @@ export interface RestingReading {
    */
   readonly state: "refused" | "told" | "open" | "half_open" | "recovering";
   /** The kind of the failure. */
-  readonly why: ErrorKind;
+  readonly reason: ErrorKind;
   /** Name of the provider in gateway.yaml. */
   readonly provider: string;
   /** Name of the credential. */
@@ -100,7 +100,7 @@ export interface RestingReading {
    * Whether requests are refused until then, because the provider said that the account's limit is used up. Otherwise the cooldown
    * only orders candidates: requests are still sent where no other candidate is left.
    */
-  readonly refuses?: Opt<boolean>;
+  readonly rejectsRequests?: Opt<boolean>;
   /** The keys whose requests alone are affected. Absent: the requests of all keys. */
   readonly keys?: Opt<readonly string[]>;
   /** The share of the newest calls that succeeded, 0 to 1. Of candidates in cooldown, the one with more is called first. */
@@ -108,7 +108,7 @@ export interface RestingReading {
 }
 
 /** A middleware in another process that has ended, restarts, or does not answer. */
-export interface UnreachableReading {
+export interface UnreachablePluginStats {
   /** Path of the plugin in gateway.yaml: "middleware.guard". */
   readonly plugin: string;
   /** Unix milliseconds: when the first process of the gateway lost its connection. */
@@ -120,7 +120,7 @@ export interface UnreachableReading {
 }
 
 /** Connections to one origin. */
-export interface PoolReading {
+export interface PoolStats {
   /** Scheme, host, and port. */
   readonly origin: string;
   /** Number of open connections. */
@@ -134,7 +134,7 @@ export interface PoolReading {
 }
 
 /** Gateways that share a store: how many are in which state, and how this one stands. */
-export interface FleetReading {
+export interface FleetStats {
   /** Number of gateways that are running. */
   readonly live: number;
   /** Number of gateways that stopped in order. */
@@ -142,35 +142,35 @@ export interface FleetReading {
   /** Number of gateways whose lease expired. */
   readonly dead: number;
   /** How far this gateway's clock is ahead of the store's. */
-  readonly aheadMs?: Opt<number>;
+  readonly clockAheadMs?: Opt<number>;
   /** For how long this gateway has missed changes of keys or accounts. */
-  readonly lagMs?: Opt<number>;
+  readonly syncLagMs?: Opt<number>;
 }
 
 /** How long something took, since the start. `upTo`: how many took at most so long; what took longer is in `count` alone. */
-export interface DurationsReading {
+export interface DurationHistogram {
   /** Number of measurements. */
   readonly count: number;
   /** Sum of all durations, in milliseconds. */
   readonly sumMs: number;
   /** Cumulative histogram: the number of measurements of at most `ms` milliseconds. */
-  readonly upTo: readonly { readonly ms: number; readonly count: number }[];
+  readonly buckets: readonly { readonly ms: number; readonly count: number }[];
 }
 
 /** A provider's live list of models, by one credential. */
-export interface ListReading {
+export interface ModelListStats {
   /** Name of the provider in gateway.yaml. */
   readonly provider: string;
   /** Name of the credential. */
   readonly credential: string;
   /** Unix milliseconds, when the provider last said so. Absent: never. */
-  readonly lastOk?: Opt<number>;
+  readonly lastSuccessAt?: Opt<number>;
   /** Number of failed refreshes since the last successful one. */
   readonly failures: number;
 }
 
 /** A file of certificates. */
-export interface CertificateReading {
+export interface CertificateStats {
   /** The key of gateway.yaml: "listen.tls", "listen[1].tls", "listen.tls.clients", "admin.tls". */
   readonly listener: string;
   /** Unix milliseconds: when the first certificate in the file expires. */
@@ -178,7 +178,7 @@ export interface CertificateReading {
 }
 
 /** One process. Bytes, and seconds since its start. */
-export interface ProcessReading {
+export interface ProcessStats {
   /** Process ID. */
   readonly pid: number;
   /** Unix milliseconds. */
@@ -197,7 +197,7 @@ export interface ProcessReading {
     readonly external: number;
   };
   /** As in `Readings`, of this one alone. */
-  readonly loopDelayMs: Readings["loopDelayMs"];
+  readonly loopDelayMs: GatewayStats["loopDelayMs"];
   /** What collections of garbage took, by their kind, from the first reading on. */
   readonly gc: {
     readonly [kind in "minor" | "major" | "incremental" | "weakcb"]: {

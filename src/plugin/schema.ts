@@ -12,7 +12,7 @@ export type ObjectSchema = JSONSchema & {
 export type Infer<S> = 0 extends 1 & S ? any : S extends JSONSchema ? FromSchema<S> : never;
 
 /** The schema of a plugin that takes no options. */
-export type None = {
+export type NoOptions = {
   /** Options are an object. */
   readonly type: "object";
   /** Every option is rejected. */
@@ -22,7 +22,7 @@ export type None = {
 };
 
 /** The usual credential: one key. */
-export const apiKey = {
+export const apiKeySchema = {
   type: "object",
   additionalProperties: false,
   required: ["api_key"],

@@ -7,20 +7,20 @@ import type { AuditLog } from "./audit.ts";
 import type { CallState } from "./call.ts";
 import type {
   BillPart,
-  CallMs,
-  Entry,
+  CallDurations,
+  LedgerEntry,
   LedgerQuery,
   PageRequest,
-  RequestFacts,
+  ClientRequestInfo,
   ResultPage,
-  Target,
-  Total,
+  CallTarget,
+  LedgerTotal,
 } from "./entry.ts";
-import type { InstanceFacts, InstanceState, StoreNews, StoreOwner } from "./instance.ts";
-import type { LedgerKeeping, StoreSize } from "./keeping.ts";
-import type { KeptCrossings, Limit, LimitCount, LimitCrossing, LimitState } from "./limit.ts";
+import type { InstanceInfo, InstanceState, StoreEvent, StoreInstance } from "./instance.ts";
+import type { LedgerMaintenance, StoreSize } from "./keeping.ts";
+import type { ThresholdOutbox, Limit, LimitUsage, ThresholdReached, LimitState } from "./limit.ts";
 import type { KeyRecord } from "./key.ts";
-import type { LedgerMoving } from "./moving.ts";
+import type { LedgerTransfer } from "./moving.ts";
 import type { Problem } from "./problem.ts";
 
 /** What it is read as. */
@@ -39,7 +39,7 @@ export interface Store {
    * An instance is taken for dead when nothing was heard of it for `ms`; the host says `alive` every `beatMs`. Read once, when opened.
    * Absent: an instance lives until its process ends, and no sign of life is asked for.
    */
-  lease?: Opt<{ readonly ms: number; readonly beatMs: number }>;
+  lease?: Opt<{ readonly durationMs: number; readonly heartbeatMs: number }>;
   /**
    * Lock, or join; recover, and presume what dead owners left open: `presumed` calls. The host calls it before all else, and again
    * after it was fenced. `epoch` is greater than that of every instance before: a token that fences. `instance` is new with every
@@ -48,9 +48,9 @@ export interface Store {
    * `unavailable`, is tried again until it opens: what it stands on may come up later than the gateway.
    */
   open(
-    owner: StoreOwner,
-    hear?: (news: StoreNews) => void,
-  ): Promise<{ epoch: number; presumed: number }>;
+    instance: StoreInstance,
+    onEvent?: (news: StoreEvent) => void,
+  ): Promise<{ epoch: number; recovered: number }>;
   /**
    * One transaction, in order, durable when it resolves. A denial is a verdict, a rejection means nothing happened; repeats change nothing.
    * Rejected as `invalid`: a command that cannot be obeyed (a settle without its reserve). Rejected otherwise: try again later.
@@ -61,36 +61,40 @@ export interface Store {
    * `fenced`. The host opens the store again and tells the same batch again. What it settles then of calls that were presumed is
    * the truth that comes late: a correction of each, once.
    */
-  apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]>;
+  apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
   /** One key, by the SHA-256 of its secret. Asked while a client waits: after 5 s the host refuses it. */
-  key(digest: string): Promise<KeyRecord | undefined>;
+  findKey(digest: string): Promise<KeyRecord | undefined>;
   /** All keys, revoked ones too, in the order in which they were made. */
-  keys(page?: PageRequest): Promise<ResultPage<KeyRecord>>;
+  listKeys(page?: PageRequest): Promise<ResultPage<KeyRecord>>;
   /**
    * All accounts that were made by a command, ended ones too, by id. Read when a gateway starts, and again when the store tells that
    * another instance has changed some. A store without it keeps none: commands say so, and gateway.yaml has all that there are.
    */
-  accounts?(page?: PageRequest): Promise<ResultPage<AccountRecord>>;
+  listAccounts?(page?: PageRequest): Promise<ResultPage<AccountRecord>>;
   /**
    * What these limits have counted at that moment, in their order. It takes nothing and leaves no row. Asked when an operator or a client
    * wants to know what is left; a rejection is told as numbers that are not known. A store without it has limits that hold all the
    * same, and reports without what is left of them.
    */
-  counted?(limits: readonly Limit[], at: number): Promise<readonly LimitCount[]>;
+  readLimits?(limits: readonly Limit[], at: number): Promise<readonly LimitUsage[]>;
   /** Rows of the ledger that fit the query, in the order in which they were written. */
-  entries(query: LedgerQuery, page?: PageRequest, of?: ReadOptions): Promise<ResultPage<Entry>>;
+  listEntries(
+    query: LedgerQuery,
+    page?: PageRequest,
+    of?: ReadOptions,
+  ): Promise<ResultPage<LedgerEntry>>;
   /**
    * Settled entries, added up by group. A `model` is said with its provider: two providers may have one of the same name. A call
    * stands under each of its labels; by `account` it stands under its own and under each above it, as "acme" and "acme/research".
    * Days and hours are those of `zone`, an IANA name such as "Europe/Berlin"; UTC when it is absent. `createTotals` and `matches` of
    * `tollgate/store` do all of it, so a store need not know what there is to group by.
    */
-  totals(
+  sumEntries(
     query: LedgerQuery & { by: readonly TotalsBy[]; zone?: Opt<string> },
     of?: ReadOptions,
-  ): Promise<readonly Total[]>;
+  ): Promise<readonly LedgerTotal[]>;
   /** A pinned price row: any entry can be computed again. */
-  price?(hash: string): Promise<Price | undefined>;
+  findPrice?(hash: string): Promise<Price | undefined>;
   /** What operators have done. Absent: nothing of that is kept, and the host says so when it starts. */
   audit?: Opt<AuditLog>;
   /** Reads all that was written and says what of it cannot be true. Asked by `tollgate ledger verify`. */
@@ -100,19 +104,19 @@ export interface Store {
    * gives is the answer that all get, also after a restart. The host keeps the first key in it, by its digest. Two instances that ask
    * at once may both make one; one of the two is kept. A `make` that rejects decides nothing, and its error is the caller's.
    */
-  shared?(name: string, make: () => Promise<Uint8Array>): Promise<Uint8Array>;
+  getOrCreateShared?(name: string, make: () => Promise<Uint8Array>): Promise<Uint8Array>;
   /** How much room it takes, and how much there is. Asked for readings, and may take its time; a rejection leaves it out there. */
-  size?(): Promise<StoreSize>;
+  readSize?(): Promise<StoreSize>;
   /** Those that live, and those that died of late; for commands and readings, which go without them when it rejects. */
-  instances?(): Promise<readonly InstanceState[]>;
+  listInstances?(): Promise<readonly InstanceState[]>;
   /** Once disposed of, it may be opened by another process as the same instance: so a gateway is replaced while it serves. With a `lease` none has to wait. */
-  handsOver?: Opt<true>;
+  supportsHandoff?: Opt<true>;
   /** Crossings of limits until they are told, so that no crash keeps one to itself. Absent: a kill in that moment may lose one. */
-  crossings?: Opt<KeptCrossings>;
+  thresholds?: Opt<ThresholdOutbox>;
   /** What it can do for a ledger that grows old: copies, archives, sums in place of rows, erasure. Read whenever an operator asks for it. */
-  keeping?: Opt<LedgerKeeping>;
+  maintenance?: Opt<LedgerMaintenance>;
   /** How it moves to another kind of store, and from one. Absent: it does not. */
-  moving?: Opt<LedgerMoving>;
+  transfer?: Opt<LedgerTransfer>;
 }
 
 /**
@@ -169,7 +173,7 @@ export type StoreCommand = { at: number } & (
    * Renews the lease, and settles what instances whose lease is over have left open. Sent every `beatMs`, and to see whether the store
    * answers. `about`: what the instance says of itself now, in place of what it said before; `at` is its clock. Absent: nothing new.
    */
-  | { do: "alive"; about?: Opt<InstanceFacts> }
+  | { do: "alive"; info?: Opt<InstanceInfo> }
 );
 
 /** Opens a call before a byte is sent: the row and all its claims are taken together or not at all. */
@@ -181,11 +185,11 @@ export interface Reserve {
   /** ID of the request that the call belongs to. */
   request: string;
   /** Position of the call within its request, from 1. */
-  n: number;
+  number: number;
   /** ID of the key. */
   key: string;
   /** Provider, model, protocol, and credential of the call. */
-  target: Target;
+  target: CallTarget;
   /** Privacy of the request. */
   privacy: Privacy;
   /** Labels for the rows of the call. */
@@ -199,7 +203,7 @@ export interface Reserve {
   /** The pinned row's hash; null = unpriced. */
   price: string | null;
   /** What the client requested. */
-  asked?: Opt<RequestFacts>;
+  clientRequest?: Opt<ClientRequestInfo>;
 }
 
 /** Closes a call: what it came to. Gives back what was held above that. The same settle again changes nothing. */
@@ -225,15 +229,15 @@ export interface Settle {
   /** Why the response ended. */
   finish?: Opt<string>;
   /** Durations of the call. */
-  ms?: CallMs;
+  ms?: CallDurations;
 }
 
 /**
  * The answer to one command of a batch, at the same place in the list. A denial names the limit that refused. `crossed`: on the
  * command that did it, and on no other, so that each crossing is told once.
  */
-export type Verdict =
+export type CommandResult =
   /** The command took effect. `limits`: for a reserve, the limits that it counted against. */
-  | { ok: true; limits?: readonly LimitState[]; crossed?: readonly LimitCrossing[] }
+  | { ok: true; limits?: readonly LimitState[]; thresholds?: readonly ThresholdReached[] }
   /** A limit is used up. `retryAfterMs` is the earliest time for a new attempt, in milliseconds. */
   | { ok: false; denied: LimitState; retryAfterMs: number };

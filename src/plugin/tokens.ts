@@ -3,16 +3,16 @@ export interface MintedToken {
   /** The token. */
   readonly token: string;
   /** How long the token is valid, in milliseconds from now. */
-  readonly forMs: number;
+  readonly ttlMs: number;
 }
 
-interface KeptToken extends MintedToken {
-  readonly until: number;
+interface CachedToken extends MintedToken {
+  readonly expiresAt: number;
 }
 
 /** The most that a token is fetched anew before its end, and the part of its life: a request must not carry one that ends on its way. */
-const EARLY_MS = 300_000;
-const EARLY_PART = 0.1;
+const RENEW_BEFORE_MS = 300_000;
+const RENEW_BEFORE_FRACTION = 0.1;
 
 /**
  * Tokens that end, by account: for `sign` and `refused` of a provider's `auth`. Many requests at once fetch one; one that is near its
@@ -20,8 +20,8 @@ const EARLY_PART = 0.1;
  */
 export class AccountTokens {
   readonly #now: () => number;
-  readonly #kept = new Map<string, KeptToken>();
-  readonly #coming = new Map<string, Promise<string>>();
+  readonly #cached = new Map<string, CachedToken>();
+  readonly #pending = new Map<string, Promise<string>>();
 
   /** `now`: the time in milliseconds, as `Date.now` has it. */
   constructor(now: () => number) {
@@ -30,10 +30,11 @@ export class AccountTokens {
 
   /** The account's token; `mint` is asked where there is none, and before it ends. An account is any text: its secret is better hashed. */
   get(account: string, mint: () => Promise<MintedToken>): string | Promise<string> {
-    const kept = this.#kept.get(account);
-    const left = kept ? kept.until - this.#now() : 0;
-    if (kept && left > Math.min(EARLY_MS, kept.forMs * EARLY_PART)) return kept.token;
-    const coming = this.another(account, mint);
+    const kept = this.#cached.get(account);
+    const left = kept ? kept.expiresAt - this.#now() : 0;
+    if (kept && left > Math.min(RENEW_BEFORE_MS, kept.ttlMs * RENEW_BEFORE_FRACTION))
+      return kept.token;
+    const coming = this.renew(account, mint);
     if (!kept || left <= 0) return coming;
     // A request that comes after it is over is told why there is no other.
     coming.catch(() => {});
@@ -41,18 +42,19 @@ export class AccountTokens {
   }
 
   /** One that is not the last one: for a token that the backend has called over. */
-  another(account: string, mint: () => Promise<MintedToken>): Promise<string> {
-    const coming = this.#coming.get(account);
+  renew(account: string, mint: () => Promise<MintedToken>): Promise<string> {
+    const coming = this.#pending.get(account);
     if (coming) return coming;
-    const fetched = mint().then(({ token, forMs }) => {
+    const fetched = mint().then(({ token, ttlMs }) => {
       const now = this.#now();
       // Accounts that are configured no more leave nothing behind.
-      for (const [other, { until }] of this.#kept) if (until <= now) this.#kept.delete(other);
-      this.#kept.set(account, { token, forMs, until: now + forMs });
+      for (const [other, { expiresAt }] of this.#cached)
+        if (expiresAt <= now) this.#cached.delete(other);
+      this.#cached.set(account, { token, ttlMs, expiresAt: now + ttlMs });
       return token;
     });
-    this.#coming.set(account, fetched);
-    fetched.finally(() => this.#coming.delete(account)).catch(() => {});
+    this.#pending.set(account, fetched);
+    fetched.finally(() => this.#pending.delete(account)).catch(() => {});
     return fetched;
   }
 }

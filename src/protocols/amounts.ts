@@ -4,118 +4,121 @@
 // backend may read it.
 import type { Field, Json, JsonObject, Opt } from "../model/values.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
-import { object } from "./json.ts";
+import { asObject } from "./json.ts";
 
 type Fields = { readonly [field: string]: unknown };
 
 /**
- * answers: so many at once · rounds: each round makes so many · bound: tokens of one answer · inside: holds such fields · input: a
+ * responses: so many at once · rounds: each round makes so many · maxOutput: tokens of one answer · inside: holds such fields · input: a
  * text, a list, or with some backends an object that holds everything · sequence: see below · free: holds names of the client's own
  */
-type Meaning = "answers" | "rounds" | "bound" | "inside" | "input" | "sequence" | "free";
+type FieldMeaning = "responses" | "rounds" | "maxOutput" | "inside" | "input" | "sequence" | "free";
 
 /** By the name without its case, dashes and underscores. */
-const NAMES = new Map<string, Meaning>();
-const named = (meaning: Meaning, names: string): void =>
-  names.split(/\s+/).forEach((name) => NAMES.set(name, meaning));
-named(
-  "answers",
+const FIELD_MEANINGS = new Map<string, FieldMeaning>();
+const registerNames = (meaning: FieldMeaning, names: string): void =>
+  names.split(/\s+/).forEach((name) => FIELD_MEANINGS.set(name, meaning));
+registerNames(
+  "responses",
   "n bestof numreturnsequences numcompletions numgenerations numcandidates numchoices",
 );
-named(
-  "answers",
+registerNames(
+  "responses",
   "candidatecount choicecount samplecount nsamples numsamples samples resultcount numberresults",
 );
-named("answers", "numimages numimage nimages imagenum imagecount numberofimages imagesperprompt");
-named(
-  "answers",
+registerNames(
+  "responses",
+  "numimages numimage nimages imagenum imagecount numberofimages imagesperprompt",
+);
+registerNames(
+  "responses",
   "numimagesperprompt maximages numoutputs numberofoutputs outputcount batchsize numresults",
 );
-named("rounds", "batchcount numbatches niter numiterations iterations repeats");
-named(
-  "bound",
+registerNames("rounds", "batchcount numbatches niter numiterations iterations repeats");
+registerNames(
+  "maxOutput",
   "maxtokens maxcompletiontokens maxoutputtokens maxnewtokens maxtokenstosample maxtokencount",
 );
-named(
-  "bound",
+registerNames(
+  "maxOutput",
   "maxgenlen maxgentoks maxgeneratedtokens maxtokenstogenerate maxlength maxoutputlength",
 );
-named("bound", "numpredict npredict");
-named(
+registerNames("maxOutput", "numpredict npredict");
+registerNames(
   "inside",
   "generationconfig generateconfig config imageconfig imagegenerationconfig settings params",
 );
-named(
+registerNames(
   "inside",
   "parameters options extrabody extraparams extra samplingparams provideroptions modelkwargs",
 );
-named(
+registerNames(
   "inside",
   "inferenceconfig textgenerationconfig generationparameters generationparams generationoptions",
 );
-named("inside", "sequentialimagegenerationoptions");
-named("input", "input");
-named("sequence", "sequentialimagegeneration");
+registerNames("inside", "sequentialimagegenerationoptions");
+registerNames("input", "input");
+registerNames("sequence", "sequentialimagegeneration");
 
 /** No name in the list is longer, with its dashes. */
-const LONGEST = 48;
+const MAX_FIELD_NAME = 48;
 /** By a part of the name. */
-const FREE = /schema|format|metadata|labels|instances/;
+const FREE_FORM_FIELD = /schema|format|metadata|labels|instances/;
 /** More than any request means. */
-const MOST_ANSWERS = 1e6;
-const MOST_TOKENS = 1e9;
+const MAX_RESPONSES = 1e6;
+const MAX_TOKENS = 1e9;
 /** Deeper than any backend looks. */
-const DEEPEST = 4;
+const MAX_DEPTH = 4;
 /** Seedream draws as many pictures as the prompt asks for, up to this many, where `sequential_image_generation` is not off. */
-const MOST_IN_SEQUENCE = 15;
+const MAX_SEQUENCE_IMAGES = 15;
 
 /** Meanings of names that were seen, so that the names of most bodies are looked up and not folded. */
-const seen = new Map<string, Meaning | null>();
-const MOST_SEEN = 1_024;
+const meaningCache = new Map<string, FieldMeaning | null>();
+const MAX_CACHED = 1_024;
 
 const PLAIN = /^[a-z0-9]+$/;
 
 /** What a field asks for, whatever the case of its name, and with or without dashes and underscores. */
-function meaningOf(field: string): Meaning | null {
-  if (field.length > LONGEST) return null;
-  const known = seen.get(field);
+function meaningOf(field: string): FieldMeaning | null {
+  if (field.length > MAX_FIELD_NAME) return null;
+  const known = meaningCache.get(field);
   if (known !== undefined) return known;
   const name = PLAIN.test(field) ? field : field.replace(/[-_]/g, "").toUpperCase().toLowerCase();
-  const meaning = NAMES.get(name) ?? (FREE.test(name) ? "free" : null);
-  if (seen.size < MOST_SEEN) seen.set(field, meaning);
+  const meaning = FIELD_MEANINGS.get(name) ?? (FREE_FORM_FIELD.test(name) ? "free" : null);
+  if (meaningCache.size < MAX_CACHED) meaningCache.set(field, meaning);
   return meaning;
 }
 
-export interface AskedAmounts {
+export interface RequestedAmounts {
   /** Answers. Undefined: nothing is said of them. */
-  readonly answers: number | undefined;
+  readonly responses: number | undefined;
   /** Tokens of one answer: the largest bound under any name. */
-  readonly bound: number | undefined;
+  readonly maxOutput: number | undefined;
   /** The path of a field that cannot be read. */
-  readonly unreadable: string | undefined;
+  readonly unreadableField: string | undefined;
 }
 
 /** A field that multiplies answers, in whichever protocol: none of them goes from one protocol to another. */
-export const multiplies = (field: string): boolean => {
+export const isMultiplierField = (field: string): boolean => {
   const meaning = meaningOf(field);
-  return meaning === "answers" || meaning === "rounds";
+  return meaning === "responses" || meaning === "rounds";
 };
 
 /** `zero`: the field in which this protocol documents a bound of 0. Elsewhere 0 may mean that there is no bound. */
-export function amountsIn(body: Fields, zero?: string): AskedAmounts {
-  const found = new Found(zero);
-  found.over(body, "", 0);
-  const { answers, rounds, bound, unreadable } = found;
+export function readRequestedAmounts(body: Fields, zero?: string): RequestedAmounts {
+  const found = new AmountScanner(zero);
+  found.scanFields(body, "", 0);
+  const { responses, rounds, maxOutput, unreadableField } = found;
   const all =
-    answers === undefined && rounds === undefined ? undefined : (answers ?? 1) * (rounds ?? 1);
-  return { answers: all, bound, unreadable };
+    responses === undefined && rounds === undefined ? undefined : (responses ?? 1) * (rounds ?? 1);
+  return { responses: all, maxOutput, unreadableField };
 }
 
-class Found {
-  answers: number | undefined;
+class AmountScanner {
+  responses: number | undefined;
   rounds: number | undefined;
-  bound: number | undefined;
-  unreadable: string | undefined;
+  maxOutput: number | undefined;
+  unreadableField: string | undefined;
   /** The path of the first amount. */
   #first: string | undefined;
   readonly #zero: string | undefined;
@@ -124,64 +127,64 @@ class Found {
     this.#zero = zero;
   }
 
-  over(fields: Fields, at: string, depth: number): void {
+  scanFields(fields: Fields, at: string, depth: number): void {
     for (const field in fields) {
       const value = fields[field];
       if (value === undefined || value === null) continue;
       const meaning = meaningOf(field);
-      if (meaning === "answers" || meaning === "rounds" || meaning === "bound")
-        this.#count(meaning, value, at + field);
-      else if (meaning === "inside") this.#inside(value, at + field, depth, true);
-      else if (meaning === "sequence") this.#sequence(value, fields, at + field);
+      if (meaning === "responses" || meaning === "rounds" || meaning === "maxOutput")
+        this.addCount(meaning, value, at + field);
+      else if (meaning === "inside") this.scanInside(value, at + field, depth, true);
+      else if (meaning === "sequence") this.addSequence(value, fields, at + field);
       else if (meaning === null && depth > 0 && Array.isArray(value))
-        this.#list(value, at + field, depth);
+        this.scanList(value, at + field, depth);
       else if (meaning === "input" || (meaning === null && depth > 0))
-        this.#inside(value, at + field, depth, false);
+        this.scanInside(value, at + field, depth, false);
     }
   }
 
   /** A list among settings. Whether a backend adds up its amounts, or reads one of them, is not known: so they cannot be read. */
-  #list(values: readonly unknown[], at: string, depth: number): void {
-    if (depth >= DEEPEST) return;
+  scanList(values: readonly unknown[], at: string, depth: number): void {
+    if (depth >= MAX_DEPTH) return;
     for (const [i, value] of values.entries()) {
       const here = `${at}[${i}]`;
-      if (Array.isArray(value)) this.#list(value, here, depth + 1);
-      const of = object(value);
+      if (Array.isArray(value)) this.scanList(value, here, depth + 1);
+      const of = asObject(value);
       if (!of) continue;
-      const found = new Found(this.#zero);
-      found.over(of, `${here}.`, depth + 1);
-      this.unreadable ??= found.unreadable ?? found.#first;
+      const found = new AmountScanner(this.#zero);
+      found.scanFields(of, `${here}.`, depth + 1);
+      this.unreadableField ??= found.unreadableField ?? found.#first;
     }
   }
 
-  #inside(value: unknown, at: string, depth: number, must: boolean): void {
-    const of = object(value);
-    if (of && depth < DEEPEST) this.over(of, `${at}.`, depth + 1);
-    else if (must) this.unreadable ??= at;
+  scanInside(value: unknown, at: string, depth: number, must: boolean): void {
+    const of = asObject(value);
+    if (of && depth < MAX_DEPTH) this.scanFields(of, `${at}.`, depth + 1);
+    else if (must) this.unreadableField ??= at;
   }
 
-  #count(meaning: "answers" | "rounds" | "bound", value: unknown, at: string): void {
-    const count = countOf(value);
-    const most = meaning === "bound" ? MOST_TOKENS : MOST_ANSWERS;
-    const isZero = count === 0 && meaning === "bound" && at !== this.#zero;
-    if (count === undefined || count > most || isZero) this.unreadable ??= at;
+  addCount(meaning: "responses" | "rounds" | "maxOutput", value: unknown, at: string): void {
+    const count = parseCount(value);
+    const most = meaning === "maxOutput" ? MAX_TOKENS : MAX_RESPONSES;
+    const isZero = count === 0 && meaning === "maxOutput" && at !== this.#zero;
+    if (count === undefined || count > most || isZero) this.unreadableField ??= at;
     else if (count > 0) {
       this.#first ??= at;
       this[meaning] = Math.max(this[meaning] ?? 0, count);
     }
   }
 
-  #sequence(value: unknown, of: Fields, at: string): void {
+  addSequence(value: unknown, of: Fields, at: string): void {
     if (value === "disabled" || value === false) return;
-    const said = object(of["sequential_image_generation_options"])?.["max_images"];
-    if (countOf(said)) return;
+    const rawValue = asObject(of["sequential_image_generation_options"])?.["max_images"];
+    if (parseCount(rawValue)) return;
     this.#first ??= at;
-    this.answers = Math.max(this.answers ?? 0, MOST_IN_SEQUENCE);
+    this.responses = Math.max(this.responses ?? 0, MAX_SEQUENCE_IMAGES);
   }
 }
 
 /** A count as backends read one: some take the text of a number for the number. Undefined: it cannot be read. */
-function countOf(value: unknown): number | undefined {
+function parseCount(value: unknown): number | undefined {
   if (value === "") return 0;
   const n =
     typeof value === "string" && /^\s*\d{1,15}(?:\.\d*)?\s*$/.test(value) ? Number(value) : value;
@@ -189,24 +192,24 @@ function countOf(value: unknown): number | undefined {
 }
 
 /** Lowers every bound in a body about to leave, whatever its name. A bound that is smaller stays. */
-export function lowered(out: Outgoing, fields: Iterable<string>, tokens: number): void {
+export function lowerOutputLimits(out: Outgoing, fields: Iterable<string>, tokens: number): void {
   for (const field of fields) {
     const value = out.get(field);
     if (value === undefined || value === null) continue;
-    const less = lower(field, value as Json, tokens, 0);
+    const less = lowerLimit(field, value as Json, tokens, 0);
     if (less !== value) out.set(field, less as Field);
   }
 }
 
-function lower(field: string, value: Json, tokens: number, depth: number): Json {
+function lowerLimit(field: string, value: Json, tokens: number, depth: number): Json {
   const meaning = meaningOf(field);
-  if (meaning === "bound") return (countOf(value) ?? 0) > tokens ? tokens : value;
+  if (meaning === "maxOutput") return (parseCount(value) ?? 0) > tokens ? tokens : value;
   const holds = meaning === "inside" || meaning === "input" || (meaning === null && depth > 0);
-  const of = holds && depth < DEEPEST ? object(value) : undefined;
+  const of = holds && depth < MAX_DEPTH ? asObject(value) : undefined;
   if (!of) return value;
   let less: Record<string, Opt<Json>> | undefined;
   for (const [name, one] of Object.entries(of as JsonObject)) {
-    const now = one === undefined ? one : lower(name, one, tokens, depth + 1);
+    const now = one === undefined ? one : lowerLimit(name, one, tokens, depth + 1);
     if (now !== one) (less ??= { ...of })[name] = now;
   }
   return less ?? value;

@@ -18,7 +18,7 @@ const LONG_INTEGER = /\d{16}/;
  * JSON whose integers beyond 2^53 keep their digits when it is written again: ids of that size are everyday tool
  * arguments, and a gateway that rounds one has called the tool on another object.
  */
-export function exactly(text: string): Json {
+export function parseExactJson(text: string): Json {
   if (!LONG_INTEGER.test(text)) return parseShallow(text) as Json;
   return parseShallow(text, ((_key: string, value: unknown, context: Source) =>
     typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context.source)
@@ -27,11 +27,11 @@ export function exactly(text: string): Json {
 }
 
 /** Arguments as an object: none are an empty one, and those that were encoded twice are opened twice. */
-export function inputOf(args: string): JsonObject | undefined {
+export function parseToolArguments(args: string): JsonObject | undefined {
   if (args.trim() === "") return {};
   try {
-    let input = exactly(args);
-    if (typeof input === "string") input = exactly(input);
+    let input = parseExactJson(args);
+    if (typeof input === "string") input = parseExactJson(input);
     return isObject(input) ? input : undefined;
   } catch {
     return undefined;

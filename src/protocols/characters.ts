@@ -2,7 +2,7 @@
 // half a pair is no text to readers whose strings are not ours: their JSON parsers raise on it, or two halves never make one.
 import type { Encoder, Fault, ModelEvent } from "../plugin/index.ts";
 
-const endsTorn = (text: string): boolean => {
+const endsInHalfPair = (text: string): boolean => {
   const last = text.charCodeAt(text.length - 1);
   return last >= 0xd800 && last <= 0xdbff;
 };
@@ -10,9 +10,9 @@ const endsTorn = (text: string): boolean => {
 type Delta = Extract<ModelEvent, { type: "delta" }>;
 
 /** Half a character waits for its other half, which comes with the next piece of the same block. */
-export const wholeCharacters = (encoder: Encoder): Encoder => new WholeCharacters(encoder);
+export const joinSurrogatePairs = (encoder: Encoder): Encoder => new SurrogatePairEncoder(encoder);
 
-class WholeCharacters implements Encoder {
+class SurrogatePairEncoder implements Encoder {
   readonly #encoder: Encoder;
   readonly #halves = new Map<number, string>();
 
@@ -20,31 +20,32 @@ class WholeCharacters implements Encoder {
     this.#encoder = encoder;
   }
 
-  event(e: ModelEvent): void {
-    if (e.type === "delta") return this.#piece(e);
+  writeEvent(e: ModelEvent): void {
+    if (e.type === "delta") return this.#delta(e);
     if (e.type === "close" && this.#halves.delete(e.index))
-      this.#encoder.event({ type: "delta", index: e.index, text: "\ufffd" });
-    this.#encoder.event(e);
+      this.#encoder.writeEvent({ type: "delta", index: e.index, text: "\ufffd" });
+    this.#encoder.writeEvent(e);
   }
 
-  fail(fault: Fault): void {
-    this.#encoder.fail(fault);
+  writeFault(fault: Fault): void {
+    this.#encoder.writeFault(fault);
   }
 
-  #piece(e: Delta): void {
+  #delta(e: Delta): void {
     const half = this.#halves.get(e.index);
-    if (half === undefined && !endsTorn(e.text)) return this.#encoder.event(well(e));
+    if (half === undefined && !endsInHalfPair(e.text))
+      return this.#encoder.writeEvent(toWellFormedDelta(e));
     if (half !== undefined) this.#halves.delete(e.index);
     let text = half === undefined ? e.text : half + e.text;
-    if (endsTorn(text)) {
+    if (endsInHalfPair(text)) {
       this.#halves.set(e.index, text.slice(-1));
       text = text.slice(0, -1);
     }
     // What belongs to the piece beside its text goes out with it, even when no text is left.
-    if (text !== "" || e.logprobs) this.#encoder.event(well({ ...e, text }));
+    if (text !== "" || e.logprobs) this.#encoder.writeEvent(toWellFormedDelta({ ...e, text }));
   }
 }
 
 /** A half that never had another is no character. */
-const well = (e: Delta): Delta =>
+const toWellFormedDelta = (e: Delta): Delta =>
   e.text.isWellFormed() ? e : { ...e, text: e.text.toWellFormed() };

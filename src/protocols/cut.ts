@@ -1,8 +1,8 @@
 /** JSON that was cut somewhere, as far as it goes: what was open is closed, and what had only begun is left out. */
-export function mended(text: string): unknown {
-  for (const upTo of [text.length, lastWhole(text)]) {
+export function repairTruncatedJson(text: string): unknown {
+  for (const upTo of [text.length, lastCompleteEnd(text)]) {
     try {
-      return JSON.parse(closed(text.slice(0, upTo)));
+      return JSON.parse(closeOpenBrackets(text.slice(0, upTo)));
     } catch {
       // A key without its value, half a number: less of it, then.
     }
@@ -15,11 +15,11 @@ interface Scan {
   open: string[];
   inString: boolean;
   /** Where the last member, or the last bracket, ended. */
-  whole: number;
+  lastCompleteAt: number;
 }
 
-function scan(text: string): Scan {
-  const at: Scan = { open: [], inString: false, whole: 0 };
+function scanPrefix(text: string): Scan {
+  const at: Scan = { open: [], inString: false, lastCompleteAt: 0 };
   for (let i = 0; i < text.length; i++) {
     const c = text[i];
     if (at.inString) {
@@ -28,20 +28,20 @@ function scan(text: string): Scan {
     } else if (c === '"') at.inString = true;
     else if (c === "{" || c === "[") {
       at.open.push(c === "{" ? "}" : "]");
-      at.whole = i + 1;
+      at.lastCompleteAt = i + 1;
     } else if (c === "}" || c === "]") {
       at.open.pop();
-      at.whole = i + 1;
-    } else if (c === ",") at.whole = i;
+      at.lastCompleteAt = i + 1;
+    } else if (c === ",") at.lastCompleteAt = i;
   }
   return at;
 }
 
-const lastWhole = (text: string): number => scan(text).whole;
+const lastCompleteEnd = (text: string): number => scanPrefix(text).lastCompleteAt;
 
-function closed(text: string): string {
-  const { open, inString } = scan(text);
+function closeOpenBrackets(text: string): string {
+  const { open, inString } = scanPrefix(text);
   // Half an escape says nothing yet.
-  const said = inString ? `${text.replace(/\\(?:u[\da-f]{0,3})?$/i, "")}"` : text;
-  return said + open.toReversed().join("");
+  const prefix = inString ? `${text.replace(/\\(?:u[\da-f]{0,3})?$/i, "")}"` : text;
+  return prefix + open.toReversed().join("");
 }

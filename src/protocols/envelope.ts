@@ -17,13 +17,13 @@ export interface SealedProof {
   /** The visible text is a digest, not the model's own reasoning. */
   summary?: boolean | undefined;
   /** The proof belongs to the block just before, of this type, which had no place for it. */
-  of?: "call" | "text" | undefined;
+  precedingBlock?: "call" | "text" | undefined;
   /** The reasoning came before the words that stand before its envelope. */
-  ahead?: boolean | undefined;
+  isBeforeText?: boolean | undefined;
 }
 
 /** One letter a member: it travels with every turn of the conversation from now on. */
-interface Letter {
+interface EnvelopeJson {
   o?: string | undefined;
   k?: string | undefined;
   d?: string | undefined;
@@ -38,31 +38,39 @@ interface Letter {
 export const isSealed = (data: string): boolean => data.startsWith(MARK);
 
 export const seal = (sealed: SealedProof): string =>
-  MARK + Buffer.from(JSON.stringify(letterOf(sealed))).toString("base64url");
+  MARK + Buffer.from(JSON.stringify(toEnvelopeJson(sealed))).toString("base64url");
 
 /** Undefined when it is not an envelope of ours, or no longer whole. */
 export function unseal(data: string): SealedProof | undefined {
-  if (!isSealed(data) || data.length > BOUNDS.envelope.most) return undefined;
-  return opened(read(data.slice(MARK.length)));
+  if (!isSealed(data) || data.length > BOUNDS.envelope.max) return undefined;
+  return toSealedProof(decodeEnvelope(data.slice(MARK.length)));
 }
 
 /** How the base64 of a list that begins with our mark begins; in both alphabets, since neither of its odd letters is in it. */
-const BYTES = "WyJ0ZzEi";
+const SEALED_BYTES_PREFIX = "WyJ0ZzEi";
 
 /** Where a wire's opaque field is bytes, and one field must do for all that has no place: nothing but base64. */
 export const sealBytes = (all: readonly SealedProof[]): string =>
-  Buffer.from(JSON.stringify(["tg1", ...all.map(letterOf)])).toString("base64");
+  Buffer.from(JSON.stringify(["tg1", ...all.map(toEnvelopeJson)])).toString("base64");
 
-export const isSealedBytes = (data: string): boolean => data.startsWith(BYTES);
+export const isSealedBytes = (data: string): boolean => data.startsWith(SEALED_BYTES_PREFIX);
 
 /** In both alphabets, padded or not: clients write the bytes anew. Nothing in it when it is no longer whole. */
 export function unsealBytes(data: string): readonly SealedProof[] {
-  if (!isSealedBytes(data) || data.length > BOUNDS.envelope.most) return [];
-  const letters = read(data);
-  return Array.isArray(letters) ? letters.slice(1).flatMap((letter) => opened(letter) ?? []) : [];
+  if (!isSealedBytes(data) || data.length > BOUNDS.envelope.max) return [];
+  const letters = decodeEnvelope(data);
+  return Array.isArray(letters)
+    ? letters.slice(1).flatMap((letter) => toSealedProof(letter) ?? [])
+    : [];
 }
 
-const letterOf = ({ proof, text, summary, of, ahead }: SealedProof): Letter => ({
+const toEnvelopeJson = ({
+  proof,
+  text,
+  summary,
+  precedingBlock,
+  isBeforeText,
+}: SealedProof): EnvelopeJson => ({
   o: proof?.origin,
   k: proof?.kind,
   d: proof?.data,
@@ -70,11 +78,11 @@ const letterOf = ({ proof, text, summary, of, ahead }: SealedProof): Letter => (
   m: proof?.model,
   t: text,
   s: summary ? 1 : undefined,
-  b: of,
-  a: ahead ? 1 : undefined,
+  b: precedingBlock,
+  a: isBeforeText ? 1 : undefined,
 });
 
-function read(base64: string): unknown {
+function decodeEnvelope(base64: string): unknown {
   try {
     return JSON.parse(Buffer.from(base64, "base64").toString());
   } catch {
@@ -82,9 +90,9 @@ function read(base64: string): unknown {
   }
 }
 
-function opened(letter: unknown): SealedProof | undefined {
+function toSealedProof(letter: unknown): SealedProof | undefined {
   if (typeof letter !== "object" || letter === null) return undefined;
-  const { o, k, d, i, m, t, s, b, a } = letter as Letter;
+  const { o, k, d, i, m, t, s, b, a } = letter as EnvelopeJson;
   const proof =
     typeof o === "string" && typeof k === "string" && typeof d === "string"
       ? {
@@ -99,7 +107,7 @@ function opened(letter: unknown): SealedProof | undefined {
     ...(proof && { proof }),
     ...(typeof t === "string" && { text: t }),
     ...(s === 1 && { summary: true }),
-    ...((b === "call" || b === "text") && { of: b }),
-    ...(a === 1 && { ahead: true }),
+    ...((b === "call" || b === "text") && { precedingBlock: b }),
+    ...(a === 1 && { isBeforeText: true }),
   };
 }

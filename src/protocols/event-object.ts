@@ -1,10 +1,10 @@
 // What an event of an upstream's stream holds: a JSON object, on every wire. Anything else breaks the answer off.
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import { parsed } from "./json.ts";
+import { parseObject } from "./json.ts";
 
-export const eventObject = (data: string): JsonObject =>
-  parsed(data) ??
+export const parseEventObject = (data: string): JsonObject =>
+  parseObject(data) ??
   fail("upstream", "An event of the provider's stream is not a JSON object.", {
     code: "bad_stream",
   });

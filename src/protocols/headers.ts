@@ -3,7 +3,7 @@
  * organizations and projects: those are the operator's account, and the client has limits of its own. How long to wait is not
  * passed either: the gateway says it itself, in numbers, whatever the provider wrote.
  */
-export const ANSWER_HEADERS: readonly string[] = [
+export const FORWARDED_RESPONSE_HEADERS: readonly string[] = [
   "openai-processing-ms",
   "openai-version",
   "x-should-retry",

@@ -2,19 +2,19 @@
 // say one at a time.
 import type { ModelEvent } from "../model/event.ts";
 
-export type EventOfBlock = Extract<ModelEvent, { index: number }>;
+export type IndexedEvent = Extract<ModelEvent, { index: number }>;
 
-export class InTurn {
+export class BlockSequencer {
   /** Events of blocks that wait for the open one to close, in the order in which they were opened. */
-  readonly #waiting = new Map<number, EventOfBlock[]>();
+  readonly #waiting = new Map<number, IndexedEvent[]>();
   #current: number | undefined;
-  readonly #apply: (e: EventOfBlock) => void;
+  readonly #apply: (e: IndexedEvent) => void;
 
-  constructor(apply: (e: EventOfBlock) => void) {
+  constructor(apply: (e: IndexedEvent) => void) {
     this.#apply = apply;
   }
 
-  event(e: EventOfBlock): void {
+  event(e: IndexedEvent): void {
     if (e.type === "open") {
       if (this.#current !== undefined) {
         this.#waiting.set(e.index, [e]);

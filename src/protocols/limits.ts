@@ -2,29 +2,33 @@
 import type { HeadersOut, LimitState } from "../plugin/index.ts";
 
 /** Of each sort of limit the one that is nearest to its end. */
-export function head(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut {
+export function encodeRateLimitHeaders(of: {
+  id: string;
+  limits: readonly LimitState[];
+  now: number;
+}): HeadersOut {
   if (of.limits.length === 0) return { "x-request-id": of.id };
   const one = (...units: LimitState["unit"][]) => of.limits.filter((l) => units.includes(l.unit));
   return {
     "x-request-id": of.id,
-    ...named("requests", one("requests"), of.now),
-    ...named("tokens", one("tokens", "input", "output"), of.now),
+    ...headersForUnit("requests", one("requests"), of.now),
+    ...headersForUnit("tokens", one("tokens", "input", "output"), of.now),
   };
 }
 
-function named(what: string, limits: readonly LimitState[], now: number): HeadersOut {
+function headersForUnit(what: string, limits: readonly LimitState[], now: number): HeadersOut {
   let tightest = limits[0];
-  for (const limit of limits) if (limit.left < tightest!.left) tightest = limit;
+  for (const limit of limits) if (limit.remaining < tightest!.remaining) tightest = limit;
   if (!tightest) return {};
   return {
     [`x-ratelimit-limit-${what}`]: String(tightest.max),
-    [`x-ratelimit-remaining-${what}`]: String(tightest.left < 0 ? 0 : tightest.left),
-    [`x-ratelimit-reset-${what}`]: span(Math.max(0, tightest.resetsAt - now)),
+    [`x-ratelimit-remaining-${what}`]: String(tightest.remaining < 0 ? 0 : tightest.remaining),
+    [`x-ratelimit-reset-${what}`]: formatGoDuration(Math.max(0, tightest.resetsAt - now)),
   };
 }
 
 /** As Go writes durations, which is what these clients read: "6m0s", "1.2s", "12ms". */
-export function span(ms: number): string {
+export function formatGoDuration(ms: number): string {
   if (ms < 1000) return `${Math.ceil(ms)}ms`;
   const seconds = Math.ceil(ms / 100) / 10;
   if (seconds < 60) return `${seconds}s`;

@@ -1,20 +1,20 @@
 // What a decoded value was read from, so that what stayed untouched goes back to its own wire word for word. Each codec has a
 // memory of its own: another cannot see into it.
 
-export interface Memory {
+export interface SourceMemory {
   /** Remembers. A copy does not carry it (nor does a structured clone): an edited value is written anew. */
-  came<T extends object>(value: T, from: unknown): T;
-  cameFrom<A>(value: object): A | undefined;
+  remember<T extends object>(value: T, from: unknown): T;
+  sourceOf<A>(value: object): A | undefined;
 }
 
 /** A class that makes nothing: what is made of it is what was given, with the fields of those that extend it. */
-const Itself = function (value: object) {
+const ReturnsArgument = function (value: object) {
   return value;
 } as unknown as new (value: object) => object;
 
-export function memory(): Memory {
+export function createSourceMemory(): SourceMemory {
   /** A private field: as hidden as a property that is not listed, and made in a tenth of the time. */
-  class Kept extends Itself {
+  class Kept extends ReturnsArgument {
     readonly #from: unknown;
     constructor(value: object, from: unknown) {
       super(value);
@@ -25,9 +25,9 @@ export function memory(): Memory {
     }
   }
   return {
-    came<T extends object>(value: T, from: unknown): T {
+    remember<T extends object>(value: T, from: unknown): T {
       return new Kept(value, from) as T;
     },
-    cameFrom: <A>(value: object) => Kept.from(value) as A | undefined,
+    sourceOf: <A>(value: object) => Kept.from(value) as A | undefined,
   };
 }

@@ -14,17 +14,17 @@ export function fitName(name: string, max: number): string {
 }
 
 /** Longer than any name that a vendor documents. Replacing letters in a client's text is slow, so a longer one stays as it is. */
-const LONGEST = 40;
+const MAX_NAME = 40;
 
 /** `googleSearch` → `google_search`. */
-export const snake = (name: string): string =>
-  name.length > LONGEST ? name : name.replace(/[A-Z]/g, "_$&").toLowerCase();
+export const toSnakeCase = (name: string): string =>
+  name.length > MAX_NAME ? name : name.replace(/[A-Z]/g, "_$&").toLowerCase();
 
 /**
  * The declared name that `fitName` would have turned into this one, whatever the limit was; else the name as it is. What was
  * declared is looked through once, however many names are asked for.
  */
-export function unfitting(declared: () => Iterable<string>): (fitted: string) => string {
+export function createNameRestorer(declared: () => Iterable<string>): (fitted: string) => string {
   let all: Set<string> | undefined;
   let byHash: Map<string, string> | undefined;
   return (fitted) => {
@@ -38,7 +38,9 @@ export function unfitting(declared: () => Iterable<string>): (fitted: string) =>
 }
 
 /** Tools by their names; of two with one name the first. */
-export function byName<T extends { readonly name: string }>(tools: readonly T[]): Map<string, T> {
+export function indexByName<T extends { readonly name: string }>(
+  tools: readonly T[],
+): Map<string, T> {
   const found = new Map<string, T>();
   for (const tool of tools) if (!found.has(tool.name)) found.set(tool.name, tool);
   return found;

@@ -2,7 +2,7 @@
 // names of its own.
 import type { Unit, Usage } from "../model/usage.ts";
 import type { JsonObject, Opt } from "../model/values.ts";
-import { count, object } from "./json.ts";
+import { asCount, asObject } from "./json.ts";
 
 type Names = readonly (readonly [name: string, unit: Unit])[];
 
@@ -34,14 +34,14 @@ const NESTED: readonly (readonly [place: string, names: Names])[] = [
 ];
 
 /** Units without a run are left out. */
-export function reportedTools(usage: Opt<JsonObject>): Usage {
+export function reportedToolRuns(usage: Opt<JsonObject>): Usage {
   const runs: { [unit in Unit]?: number } = {};
   if (!usage) return runs;
   addRuns(runs, usage, TOP);
   for (const [place, names] of NESTED) {
     // Most reports count no tools.
     if (usage[place] === undefined) continue;
-    const of = object(usage[place]);
+    const of = asObject(usage[place]);
     if (of) addRuns(runs, of, names);
   }
   return runs;
@@ -49,13 +49,13 @@ export function reportedTools(usage: Opt<JsonObject>): Usage {
 
 function addRuns(runs: { [unit in Unit]?: number }, counts: JsonObject, names: Names): void {
   for (const [name, unit] of names) {
-    const n = counts[name] === undefined ? 0 : (count(counts[name]) ?? 0);
+    const n = counts[name] === undefined ? 0 : (asCount(counts[name]) ?? 0);
     if (n > 0) runs[unit] = (runs[unit] ?? 0) + n;
   }
 }
 
 /** Of two counts of the same runs the larger one, unit by unit. */
-export function mostRuns(a: Usage, b: Usage): Usage {
+export function maxRuns(a: Usage, b: Usage): Usage {
   const most: { [unit in Unit]?: number } = {};
   for (const unit of new Set([...Object.keys(a), ...Object.keys(b)]) as Set<Unit>)
     most[unit] = Math.max(a[unit] ?? 0, b[unit] ?? 0);

@@ -8,27 +8,28 @@ export interface ImageHead {
 }
 
 /** Enough for every header; only a JPEG may hide its size behind more metadata than this. */
-const HEAD = 64 * 1024;
+const MAX_HEADER_BYTES = 64 * 1024;
 
 /** Undefined for what is not at hand, or is none of the formats in use. */
-export function sniff(media: Media): ImageHead | undefined {
-  if ("bytes" in media) return seen(media.bytes);
+export function sniffImage(media: Media): ImageHead | undefined {
+  if ("bytes" in media) return readImageHead(media.bytes);
   if (!("base64" in media)) return undefined;
-  return seen(Buffer.from(media.base64.slice(0, (HEAD / 3) * 4), "base64"));
+  return readImageHead(Buffer.from(media.base64.slice(0, (MAX_HEADER_BYTES / 3) * 4), "base64"));
 }
 
-export const mimeOf = (media: Media): string => sniff(media)?.mime ?? media.mime ?? "image/png";
+export const mimeOf = (media: Media): string =>
+  sniffImage(media)?.mime ?? media.mime ?? "image/png";
 
 /** The word that `output_format` has for a type: "png", "jpeg", "webp", "gif", "svg". */
 export const formatOf = (mime: string): string | undefined => /^image\/([a-z]+)/.exec(mime)?.[1];
 
-function seen(b: Buffer): ImageHead | undefined {
+function readImageHead(b: Buffer): ImageHead | undefined {
   if (b.length >= 24 && b.readUInt32BE(0) === 0x89504e47)
     return { mime: "image/png", size: { width: b.readUInt32BE(16), height: b.readUInt32BE(20) } };
   if (b[0] === 0xff && b[1] === 0xd8 && b[2] === 0xff) return withSize("image/jpeg", sizeOfJpeg(b));
-  if (b.length >= 30 && tag(b, 0) === "RIFF" && tag(b, 8) === "WEBP")
+  if (b.length >= 30 && readTag(b, 0) === "RIFF" && readTag(b, 8) === "WEBP")
     return withSize("image/webp", sizeOfWebp(b));
-  if (b.length >= 10 && tag(b, 0) === "GIF8")
+  if (b.length >= 10 && readTag(b, 0) === "GIF8")
     return {
       mime: "image/gif",
       size: { width: b.readUInt16LE(6), height: b.readUInt16LE(8) },
@@ -45,7 +46,7 @@ function seen(b: Buffer): ImageHead | undefined {
 const withSize = (mime: string, size: Size | undefined): ImageHead =>
   size ? { mime, size } : { mime };
 
-const tag = (b: Buffer, at: number): string => b.toString("latin1", at, at + 4);
+const readTag = (b: Buffer, at: number): string => b.toString("latin1", at, at + 4);
 
 /** Segment by segment up to a start of frame, which has the size. */
 function sizeOfJpeg(b: Buffer): Size | undefined {
@@ -65,7 +66,7 @@ function sizeOfJpeg(b: Buffer): Size | undefined {
 
 /** Three kinds of first chunk, each with a place of its own for the size. */
 function sizeOfWebp(b: Buffer): Size | undefined {
-  switch (tag(b, 12)) {
+  switch (readTag(b, 12)) {
     case "VP8 ":
       return { width: b.readUInt16LE(26) & 0x3fff, height: b.readUInt16LE(28) & 0x3fff };
     case "VP8L": {

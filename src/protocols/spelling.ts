@@ -2,14 +2,14 @@
 // the client wrote. Several spellings: the one that stands in the body, or the first.
 import type { Body } from "../model/values.ts";
 
-interface Spelling {
+interface FieldNames {
   readonly [field: string]: readonly string[];
 }
 
 /** No field of ours is longer; what is, a client made up. */
-const LONGEST = 256;
+const MAX_FIELD = 256;
 
-export const CHAT: Spelling = {
+export const CHAT_FIELD_NAMES: FieldNames = {
   reasoning: ["reasoning_effort", "thinking"],
   "reasoning.effort": ["reasoning_effort", "thinking"],
   "reasoning.budget": ["thinking.budget_tokens"],
@@ -23,7 +23,7 @@ export const CHAT: Spelling = {
   "tools.web_search": ["web_search_options", "tools"],
 };
 
-export const MESSAGES: Spelling = {
+export const MESSAGES_FIELD_NAMES: FieldNames = {
   stop: ["stop_sequences"],
   effort_without_thinking: ["output_config.effort"],
   between_tools: ["thinking.type"],
@@ -41,7 +41,7 @@ export const MESSAGES: Spelling = {
   max_completion_tokens: ["max_tokens"],
 };
 
-export const RESPONSES: Spelling = {
+export const RESPONSES_FIELD_NAMES: FieldNames = {
   max_tokens: ["max_output_tokens"],
   max_completion_tokens: ["max_output_tokens"],
   messages: ["input"],
@@ -56,7 +56,7 @@ export const RESPONSES: Spelling = {
   logprobs: ["top_logprobs", "include"],
 };
 
-export const GEMINI: Spelling = {
+export const GEMINI_FIELD_NAMES: FieldNames = {
   messages: ["contents"],
   input: ["contents"],
   system: ["systemInstruction", "system_instruction"],
@@ -83,15 +83,15 @@ export const GEMINI: Spelling = {
   service_tier: ["serviceTier", "service_tier"],
 };
 
-export const GEMINI_VECTORS: Spelling = {
+export const GEMINI_EMBEDDING_FIELD_NAMES: FieldNames = {
   input: ["requests", "content"],
   input_type: ["taskType", "task_type"],
   dimensions: ["outputDimensionality", "output_dimensionality"],
 };
 
 /** A path keeps its tail where the tail means the same; places in a list that was made anew mean nothing. */
-export function spelt(table: Spelling, field: string, body: Body): string {
-  if (field.length > LONGEST) return field;
+export function clientFieldName(table: FieldNames, field: string, body: Body): string {
+  if (field.length > MAX_FIELD) return field;
   for (let end = field.length; end > 0; end = field.slice(0, end).search(/[.[][^.[]*$/)) {
     const head = field.slice(0, end);
     if (!Object.hasOwn(table, head)) continue;

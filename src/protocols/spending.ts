@@ -2,18 +2,18 @@
 // tools. What makes it dearer counts under any name that some backend reads. What makes it cheaper counts only in the form that the
 // protocol documents.
 import type { JsonObject, Opt } from "../model/values.ts";
-import type { Named } from "../plugin/look.ts";
+import type { References } from "../plugin/look.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
-import type { Survey } from "../plugin/survey.ts";
-import { amountsIn } from "./amounts.ts";
-import { list, object } from "./json.ts";
-import { hostedBy } from "./look/index.ts";
+import type { RequestFacts } from "../plugin/survey.ts";
+import { readRequestedAmounts } from "./amounts.ts";
+import { asList, asObject } from "./json.ts";
+import { hostedToolFeatures } from "./look/index.ts";
 
 type Fields = { readonly [field: string]: unknown };
 
-const TIERS = ["service_tier", "serviceTier"] as const;
+const TIER_FIELDS = ["service_tier", "serviceTier"] as const;
 /** Of two that are asked for, one that costs more than these is the one to pay for. */
-const NO_DEARER: ReadonlySet<string> = new Set([
+const STANDARD_PRICED_TIERS: ReadonlySet<string> = new Set([
   "auto",
   "batch",
   "default",
@@ -22,87 +22,115 @@ const NO_DEARER: ReadonlySet<string> = new Set([
   "standard_only",
 ]);
 
-const FACTS = ["speed", "inference_geo"] as const;
+const PRICING_ATTRIBUTES = ["speed", "inference_geo"] as const;
 
 /** A count that makes a hold smaller: as this protocol documents it, and in no other form. */
 const documentedCount = (v: unknown): number | undefined =>
   typeof v === "number" && Number.isInteger(v) && v > 0 ? v : undefined;
 
-const larger = (a: number | undefined, b: number | undefined): number | undefined =>
+const maxDefined = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : b === undefined ? a : Math.max(a, b);
 
 /** What multiplies a price, as a request asks for it. */
-export function factsIn(body: Fields): { readonly [fact: string]: string } | undefined {
+export function readPricingAttributes(
+  body: Fields,
+): { readonly [fact: string]: string } | undefined {
   let facts: Record<string, string> | undefined;
-  for (const name of FACTS) {
-    const said = body[name];
-    if (typeof said === "string") (facts ??= {})[name] = said;
+  for (const name of PRICING_ATTRIBUTES) {
+    const value = body[name];
+    if (typeof value === "string") (facts ??= {})[name] = value;
   }
   return facts;
 }
 
-function tierIn(body: Fields): string | undefined {
+function readServiceTier(body: Fields): string | undefined {
   let tier: string | undefined;
-  for (const name of TIERS) {
-    const said = body[name];
-    if (typeof said === "string" && (tier === undefined || NO_DEARER.has(tier))) tier = said;
+  for (const name of TIER_FIELDS) {
+    const value = body[name];
+    if (typeof value === "string" && (tier === undefined || STANDARD_PRICED_TIERS.has(tier)))
+      tier = value;
   }
   return tier;
 }
 
 /** What a protocol documents of its own fields: only these can make a hold smaller. */
-export interface Documented {
+export interface DocumentedFields {
   /** The bound of one answer. */
-  readonly output: Opt<number>;
+  readonly maxOutput: Opt<number>;
   /** The field in which a bound of 0 is documented. */
-  readonly zero?: string;
+  readonly zeroOutputField?: string;
   /** The member that bounds the runs of all tools. */
-  readonly runs?: string;
+  readonly maxRunsField?: string;
   /** Whether a tool may bound its own runs, as `max_uses`. */
-  readonly uses?: boolean;
+  readonly toolsHaveMaxUses?: boolean;
 }
 
 /** The part of a survey that is about money. `named`: what was found in the body. */
-export function spending(
+export function analyzeCost(
   body: Fields,
-  named: Named,
-  documented: Documented,
-): Pick<Survey, "maxOutput" | "n" | "tier" | "facts" | "models" | "runs" | "kept" | "unreadable"> {
-  const { answers, bound, unreadable } = amountsIn(body, documented.zero);
-  const { uses = false, zero } = documented;
+  named: References,
+  documented: DocumentedFields,
+): Pick<
+  RequestFacts,
+  | "maxOutput"
+  | "n"
+  | "tier"
+  | "pricingAttributes"
+  | "additionalModels"
+  | "maxToolRuns"
+  | "readsStoredContent"
+  | "unreadableField"
+> {
+  const { responses, maxOutput, unreadableField } = readRequestedAmounts(
+    body,
+    documented.zeroOutputField,
+  );
+  const { toolsHaveMaxUses = false, zeroOutputField } = documented;
   // Elsewhere a bound of 0, or below, means that there is none.
   const output =
-    (documented.output ?? -1) < (zero === undefined ? 1 : 0) ? undefined : documented.output;
+    (documented.maxOutput ?? -1) < (zeroOutputField === undefined ? 1 : 0)
+      ? undefined
+      : documented.maxOutput;
   return {
     // A bound beside the documented one may be the one that a backend reads.
-    maxOutput: output === undefined ? undefined : larger(output, bound),
-    n: answers,
-    tier: tierIn(body),
-    facts: factsIn(body),
-    models: named.length === 0 ? undefined : modelsIn(body, named, uses),
-    runs:
-      documented.runs === undefined
-        ? uses
-          ? runsIn(body, named)
+    maxOutput: output === undefined ? undefined : maxDefined(output, maxOutput),
+    n: responses,
+    tier: readServiceTier(body),
+    pricingAttributes: readPricingAttributes(body),
+    additionalModels:
+      named.length === 0 ? undefined : findAdditionalModels(body, named, toolsHaveMaxUses),
+    maxToolRuns:
+      documented.maxRunsField === undefined
+        ? toolsHaveMaxUses
+          ? maxToolRuns(body, named)
           : undefined
-        : documentedCount(body[documented.runs]),
-    kept: named.some((one) => one.kind === "state" && one.does === "names") || undefined,
-    unreadable: unreadable ?? unreadableIn(body, documented),
+        : documentedCount(body[documented.maxRunsField]),
+    readsStoredContent:
+      named.some((one) => one.type === "state" && one.effect === "names") || undefined,
+    unreadableField: unreadableField ?? findUnreadableField(body, documented),
   };
 }
 
 /** Terms and runs that are there in a form that this protocol does not document. */
-function unreadableIn(body: Fields, { runs, uses }: Documented): string | undefined {
-  for (const name of TIERS)
+function findUnreadableField(
+  body: Fields,
+  { maxRunsField, toolsHaveMaxUses }: DocumentedFields,
+): string | undefined {
+  for (const name of TIER_FIELDS)
     if (body[name] !== undefined && body[name] !== null && typeof body[name] !== "string")
       return name;
-  for (const name of FACTS) if (typeof body[name] === "object" && body[name] !== null) return name;
-  if (runs !== undefined && body[runs] != null && documentedCount(body[runs]) === undefined)
-    return runs;
-  if (!uses) return undefined;
-  const at = list(body["tools"]).findIndex((raw) => {
-    const said = object(raw)?.["max_uses"];
-    return said != null && documentedCount(said) === undefined;
+  for (const name of PRICING_ATTRIBUTES)
+    if (typeof body[name] === "object" && body[name] !== null) return name;
+  if (
+    maxRunsField !== undefined &&
+    body[maxRunsField] != null &&
+    documentedCount(body[maxRunsField]) === undefined
+  )
+    return maxRunsField;
+  if (!toolsHaveMaxUses) return undefined;
+  const at = asList(body["tools"]).findIndex((raw) => {
+    const value = asObject(raw)?.["max_uses"];
+    return value != null && documentedCount(value) === undefined;
   });
   return at < 0 ? undefined : `tools[${at}].max_uses`;
 }
@@ -111,27 +139,36 @@ function unreadableIn(body: Fields, { runs, uses }: Documented): string | undefi
  * Other models than the one that is called: to fall back on, to ask for advice, to draw. `bounded`: a tool may state how often it asks
  * its own.
  */
-function modelsIn(body: Fields, named: Named, bounded: boolean): Survey["models"] {
+function findAdditionalModels(
+  body: Fields,
+  named: References,
+  bounded: boolean,
+): RequestFacts["additionalModels"] {
   const found = new Map<string, number | undefined>();
   for (const one of named) {
-    if (one.kind !== "model" || one.model === body["model"]) continue;
-    const uses = bounded && /^tools\[\d+\]/.test(one.path) ? documentedCount(one.uses) : undefined;
+    if (one.type !== "model" || one.model === body["model"]) continue;
+    const uses =
+      bounded && /^tools\[\d+\]/.test(one.path) ? documentedCount(one.maxUses) : undefined;
     const before = found.get(one.model);
     const known = !found.has(one.model) || before !== undefined;
     found.set(one.model, known && uses !== undefined ? (before ?? 0) + uses : undefined);
   }
   if (found.size === 0) return undefined;
-  return Array.from(found, ([model, uses]) => ({ model, ...(uses !== undefined && { uses }) }));
+  return Array.from(found, ([model, uses]) => ({
+    model,
+    ...(uses !== undefined && { maxUses: uses }),
+  }));
 }
 
 /** How often tools that upstream runs may run: undefined where one of them has no bound. */
-function runsIn(body: Fields, named: Named): number | undefined {
-  if (named.some(({ kind, path }) => kind === "hosted" && !/^tools\[\d+\]$/.test(path)))
+function maxToolRuns(body: Fields, named: References): number | undefined {
+  if (named.some(({ type, path }) => type === "hosted" && !/^tools\[\d+\]$/.test(path)))
     return undefined;
   let runs: number | undefined;
-  for (const raw of list(body["tools"])) {
-    const tool = object(raw);
-    if (!tool || tool["type"] === undefined || hostedBy(tool as JsonObject) === null) continue;
+  for (const raw of asList(body["tools"])) {
+    const tool = asObject(raw);
+    if (!tool || tool["type"] === undefined || hostedToolFeatures(tool as JsonObject) === null)
+      continue;
     const uses = documentedCount(tool["max_uses"]);
     if (uses === undefined) return undefined;
     runs = (runs ?? 0) + uses;
@@ -144,28 +181,35 @@ function runsIn(body: Fields, named: Named): number | undefined {
  * that switch it off. `documented`: the fields in which the API of this backend documents "off"; "off" in another field counts for
  * nothing, since a backend that does not read it thinks all the same. Undefined: it says nothing.
  */
-export function asksThought(
+export function requestsReasoning(
   get: (field: string) => unknown,
   documented: readonly string[],
 ): "on" | "off" | undefined {
-  let said: "on" | "off" | undefined;
-  for (const { field, at, members } of THOUGHT) {
+  let state: "on" | "off" | undefined;
+  for (const { field, at, members } of REASONING_SWITCHES) {
     const value = get(field);
     if (value === undefined || value === null) continue;
-    const of = object(at === undefined ? value : object(value)?.[at]) ?? {};
+    const of = asObject(at === undefined ? value : asObject(value)?.[at]) ?? {};
     for (const one of members ? members.map((member) => of[member]) : [value]) {
-      const now = heard(said, one);
-      if (now === "on" || documented.includes(field)) said = now;
+      const now = combineSwitch(state, one);
+      if (now === "on" || documented.includes(field)) state = now;
     }
   }
-  return said;
+  return state;
 }
 
-const heard = (before: "on" | "off" | undefined, value: unknown): "on" | "off" | undefined =>
-  value === undefined || value === null || before === "on" ? before : OFF.has(value) ? "off" : "on";
+const combineSwitch = (
+  before: "on" | "off" | undefined,
+  value: unknown,
+): "on" | "off" | undefined =>
+  value === undefined || value === null || before === "on"
+    ? before
+    : OFF_VALUES.has(value)
+      ? "off"
+      : "on";
 
 /** Where a body may say it: a field, or members of the object in it, or of the one inside of that. */
-const THOUGHT: readonly {
+const REASONING_SWITCHES: readonly {
   readonly field: string;
   readonly at?: string;
   readonly members?: readonly string[];
@@ -179,8 +223,8 @@ const THOUGHT: readonly {
   { field: "generationConfig", at: "thinkingConfig", members: ["thinkingBudget", "thinkingLevel"] },
 ];
 
-const OFF: ReadonlySet<unknown> = new Set([false, 0, "none", "disabled", "off"]);
+const OFF_VALUES: ReadonlySet<unknown> = new Set([false, 0, "none", "disabled", "off"]);
 
 /** Where a body does not switch thoughts off in a field that is documented for that, there may be some. */
-export const mayThink = (out: Outgoing, documented: readonly string[]): boolean =>
-  asksThought((field) => out.get(field), documented) !== "off";
+export const mayReason = (out: Outgoing, documented: readonly string[]): boolean =>
+  requestsReasoning((field) => out.get(field), documented) !== "off";

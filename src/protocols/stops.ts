@@ -3,9 +3,12 @@ import { fail } from "../model/error.ts";
 import type { CallContext } from "../plugin/protocol.ts";
 
 /** Leaves these to the host. */
-export function leaveStops(texts: readonly string[], of: Pick<CallContext, "cutAt">): void {
+export function delegateStopSequences(
+  texts: readonly string[],
+  of: Pick<CallContext, "emulateStopSequences">,
+): void {
   if (texts.length === 0) return;
-  if (of.cutAt) of.cutAt(texts);
+  if (of.emulateStopSequences) of.emulateStopSequences(texts);
   else
     fail("unsupported", "This model's protocol does not support so many stop sequences.", {
       param: "stop",

@@ -3,13 +3,16 @@ import { fail, type AccountRecord, type KeyRecord } from "../plugin/index.ts";
 import { toJson } from "./json.ts";
 
 /** Where a journal keeps accounts. `put` belongs to the batch's transaction, and `get` sees what the batch has put. */
-export interface AccountShelf {
+export interface AccountRepository {
   get(id: string): AccountRecord | undefined;
   put(record: AccountRecord): void;
 }
 
 /** False: it is there as it is. Throws `invalid` for what cannot be. */
-export function isChange(record: AccountRecord, { get }: Pick<AccountShelf, "get">): boolean {
+export function isAccountChange(
+  record: AccountRecord,
+  { get }: Pick<AccountRepository, "get">,
+): boolean {
   const before = get(record.id);
   if (before?.version === record.version && toJson(before) === toJson(record)) return false;
   if (record.version !== (before?.version ?? 0) + 1)

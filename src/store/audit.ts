@@ -1,25 +1,25 @@
 // What operators have done, in memory: the last of it.
 import type { AuditedCommand, AuditEnd, AuditEntry, AuditLog } from "../plugin/index.ts";
 
-const MOST = 10_000;
-const USUAL = 100;
+const MAX_ENTRIES = 10_000;
+const DEFAULT_PAGE_SIZE = 100;
 
 /** One as it is listed. `end`: as far as it was told. */
-export const auditedAs = (entry: AuditEntry, end: AuditEnd | undefined): AuditedCommand => ({
+export const toAuditedCommand = (entry: AuditEntry, end: AuditEnd | undefined): AuditedCommand => ({
   ...entry,
   outcome: end?.outcome ?? "unknown",
   ...(end?.code !== undefined && { code: end.code }),
 });
 
 /** For a store that ends with its process. A copy is kept, and a copy is handed out. */
-export function auditInMemory(): AuditLog {
+export function createMemoryAuditLog(): AuditLog {
   const entries = new Map<number, AuditEntry>();
   const ends = new Map<string, AuditEnd>();
   let last = 0;
   return {
     async begin(entry) {
       entries.set(++last, structuredClone(entry));
-      const old = last - MOST;
+      const old = last - MAX_ENTRIES;
       ends.delete(entries.get(old)?.id ?? "");
       entries.delete(old);
     },
@@ -27,14 +27,14 @@ export function auditInMemory(): AuditLog {
       ends.set(end.id, structuredClone(end));
     },
     async list(page) {
-      const limit = page?.limit ?? USUAL;
+      const limit = page?.limit ?? DEFAULT_PAGE_SIZE;
       const from = page?.after === undefined ? last : Number(page.after) - 1;
       const items: AuditedCommand[] = [];
       let at = from;
       for (; at > 0 && items.length < limit; at--) {
         const entry = entries.get(at);
         if (!entry) break;
-        items.push(structuredClone(auditedAs(entry, ends.get(entry.id))));
+        items.push(structuredClone(toAuditedCommand(entry, ends.get(entry.id))));
       }
       return entries.has(at) ? { items, next: String(at + 1) } : { items };
     },

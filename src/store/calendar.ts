@@ -1,14 +1,14 @@
 // Budget windows have calendar meaning, in UTC: a day, an ISO week from Monday, a month, or all time.
 
 /** The last moment that a Date can say: when a total resets. */
-export const NEVER = 8_640_000_000_000_000;
-const DAY = 86_400_000;
+export const MAX_DATE_MS = 8_640_000_000_000_000;
+const DAY_MS = 86_400_000;
 
 /** Windows of the calendar. */
-export type Calendar = "day" | "week" | "month" | "total";
+export type CalendarPeriod = "day" | "week" | "month" | "total";
 
 /** Whether a limit counts by the calendar: such a window has a beginning and an end. */
-export const isCalendar = (per: string): per is Calendar =>
+export const isCalendarPeriod = (per: string): per is CalendarPeriod =>
   per === "day" || per === "week" || per === "month" || per === "total";
 
 /** A window, in Unix milliseconds; `end` is no part of it. */
@@ -18,15 +18,15 @@ export interface CalendarWindow {
 }
 
 /** The window that a moment is in. */
-export function windowOf(per: Calendar, at: number): CalendarWindow {
-  const day = Math.floor(at / DAY) * DAY;
+export function calendarWindow(per: CalendarPeriod, at: number): CalendarWindow {
+  const day = Math.floor(at / DAY_MS) * DAY_MS;
   switch (per) {
     case "day":
-      return { start: day, end: day + DAY };
+      return { start: day, end: day + DAY_MS };
     case "week": {
       // The first of January 1970 was a Thursday.
-      const start = day - ((Math.floor(at / DAY) + 3) % 7) * DAY;
-      return { start, end: start + 7 * DAY };
+      const start = day - ((Math.floor(at / DAY_MS) + 3) % 7) * DAY_MS;
+      return { start, end: start + 7 * DAY_MS };
     }
     case "month": {
       const date = new Date(at);
@@ -34,6 +34,6 @@ export function windowOf(per: Calendar, at: number): CalendarWindow {
       return { start: Date.UTC(year, month), end: Date.UTC(year, month + 1) };
     }
     case "total":
-      return { start: 0, end: NEVER };
+      return { start: 0, end: MAX_DATE_MS };
   }
 }

@@ -2,17 +2,17 @@
 // more of it the deeper: keys times models make many groups, and most questions need one of the two, or neither.
 import type {
   CallState,
-  Entry,
+  LedgerEntry,
   HeadersOut,
   LedgerQuery,
   Opt,
-  RequestFacts,
+  ClientRequestInfo,
   TotalsBy,
   Usage,
 } from "../plugin/index.ts";
 
 /** What groups of sums are told apart by. Absent is "" for what is always a name. */
-export interface RowFacts {
+export interface RowDimensions {
   readonly provider: string;
   readonly model: string;
   readonly credential: string;
@@ -26,27 +26,27 @@ export interface RowFacts {
 }
 
 /** What a sum has to know of a row. */
-export interface Summand {
-  readonly kind: Entry["kind"];
+export interface SummableRow {
+  readonly kind: LedgerEntry["kind"];
   readonly at: number;
-  readonly target: Pick<Entry["target"], "provider" | "model" | "credential">;
+  readonly target: Pick<LedgerEntry["target"], "provider" | "model" | "credential">;
   readonly key: string;
   readonly account?: Opt<string>;
   readonly labels: HeadersOut;
   readonly price?: Opt<string | null>;
-  readonly asked?: Opt<Pick<RequestFacts, "frontend">>;
-  readonly state: Entry["state"];
+  readonly clientRequest?: Opt<Pick<ClientRequestInfo, "frontend">>;
+  readonly state: LedgerEntry["state"];
   readonly outcome: string;
   readonly usage: Usage;
   readonly costNano: bigint | null;
 }
 
 /** The facts of one row. */
-export const factsOf = (row: Summand): RowFacts => ({
+export const dimensionsOf = (row: SummableRow): RowDimensions => ({
   provider: row.target.provider,
   model: row.target.model,
   credential: row.target.credential,
-  frontend: row.asked?.frontend ?? "",
+  frontend: row.clientRequest?.frontend ?? "",
   outcome: row.outcome,
   state: row.kind === "adjust" ? "adjusted" : row.state,
   price: row.price ?? null,
@@ -56,8 +56,8 @@ export const factsOf = (row: Summand): RowFacts => ({
 });
 
 /** Settled calls and their corrections; open or void calls only when they are what is asked for. */
-export const isCounted = (
-  row: Pick<Summand, "kind" | "state">,
+export const isSettledRow = (
+  row: Pick<SummableRow, "kind" | "state">,
   state: LedgerQuery["state"],
 ): boolean =>
   state === undefined
@@ -65,14 +65,14 @@ export const isCounted = (
     : row.kind === (state === "open" ? "reserve" : "settle");
 
 /** The same of facts that are no open call's. */
-export const areCounted = ({ state }: RowFacts, asked: LedgerQuery["state"]): boolean =>
+export const isSettledGroup = ({ state }: RowDimensions, asked: LedgerQuery["state"]): boolean =>
   asked === undefined ? state !== "void" : state === asked;
 
 /**
  * What groups of a depth tell beside the state of a call: where it went and how it ended (`calls`), whose it was, its key and account
  * (`keys`), and its labels. Each depth can be made of any that tells as much.
  */
-export const TELLS = {
+export const ROLLUP_DIMENSIONS = {
   calls: { calls: true, keys: false, labels: false },
   holders: { calls: false, keys: true, labels: false },
   tags: { calls: false, keys: true, labels: true },
@@ -80,19 +80,19 @@ export const TELLS = {
   labels: { calls: true, keys: true, labels: true },
 } as const;
 /** How much the groups of a sum still tell. */
-export type Depth = keyof typeof TELLS;
+export type RollupLevel = keyof typeof ROLLUP_DIMENSIONS;
 /** From the least groups to the most, as a rule. */
-export const DEPTHS = [
+export const ROLLUP_LEVELS = [
   "calls",
   "holders",
   "tags",
   "keys",
   "labels",
-] as const satisfies readonly Depth[];
+] as const satisfies readonly RollupLevel[];
 
-type Told = keyof (typeof TELLS)[Depth];
+type DimensionGroup = keyof (typeof ROLLUP_DIMENSIONS)[RollupLevel];
 /** What a question by it needs; a call's state, its day and its hour are told at each depth. */
-const NEEDS: { readonly [D in TotalsBy]: Told | undefined } = {
+const GROUP_REQUIREMENTS: { readonly [D in TotalsBy]: DimensionGroup | undefined } = {
   key: "keys",
   account: "keys",
   accounts: "keys",
@@ -108,25 +108,29 @@ const NEEDS: { readonly [D in TotalsBy]: Told | undefined } = {
   day: undefined,
   hour: undefined,
 };
-const needs = (by: readonly TotalsBy[], told: Told): boolean =>
-  by.some((each) => NEEDS[each] === told);
+const groupsByDimension = (by: readonly TotalsBy[], told: DimensionGroup): boolean =>
+  by.some((each) => GROUP_REQUIREMENTS[each] === told);
 
 /** The least depth that can answer; undefined: any can. */
-export function depthOf(by: readonly TotalsBy[], query: LedgerQuery): Depth | undefined {
+export function rollupLevelFor(
+  by: readonly TotalsBy[],
+  query: LedgerQuery,
+): RollupLevel | undefined {
   const { key, account, label, provider, model, credential, frontend, outcome } = query;
   const calls =
-    (provider ?? model ?? credential ?? frontend ?? outcome) !== undefined || needs(by, "calls");
-  const keys = (key ?? account) !== undefined || needs(by, "keys");
-  const labels = label !== undefined || needs(by, "labels");
+    (provider ?? model ?? credential ?? frontend ?? outcome) !== undefined ||
+    groupsByDimension(by, "calls");
+  const keys = (key ?? account) !== undefined || groupsByDimension(by, "keys");
+  const labels = label !== undefined || groupsByDimension(by, "labels");
   if (!calls && !keys && !labels) return undefined;
-  return DEPTHS.find((depth) => {
-    const told = TELLS[depth];
+  return ROLLUP_LEVELS.find((depth) => {
+    const told = ROLLUP_DIMENSIONS[depth];
     return (told.calls || !calls) && (told.keys || !keys) && (told.labels || !labels);
   });
 }
 
 /** Whether an account, or one that it stood in, is the one that is meant. */
-const isIn = (account: string | undefined, meant: string): boolean =>
+const isWithinAccount = (account: string | undefined, meant: string): boolean =>
   account !== undefined && `/${account}/`.includes(`/${meant}/`);
 
 const hasLabel = (labels: HeadersOut, meant: string): boolean => {
@@ -136,9 +140,9 @@ const hasLabel = (labels: HeadersOut, meant: string): boolean => {
 };
 
 /** Whether these are what a query asks for, as far as facts can tell. */
-export const meets = (of: RowFacts, query: LedgerQuery): boolean =>
+export const matchesDimensions = (of: RowDimensions, query: LedgerQuery): boolean =>
   (query.key === undefined || of.key === query.key) &&
-  (query.account === undefined || isIn(of.account, query.account)) &&
+  (query.account === undefined || isWithinAccount(of.account, query.account)) &&
   (query.provider === undefined || of.provider === query.provider) &&
   (query.model === undefined ||
     of.model === query.model ||

@@ -2,10 +2,10 @@
 const TAG = "~bigint";
 
 /** A text that `fromJson` reads as the same value, big integers included. */
-export const toJson = (value: unknown): string => JSON.stringify(tagged(value));
+export const toJson = (value: unknown): string => JSON.stringify(tagBigInts(value));
 
 /** The same value where no big integer is in it. To be asked for each value takes JSON ten times as long. */
-function tagged(value: unknown): unknown {
+function tagBigInts(value: unknown): unknown {
   if (typeof value === "bigint") return { [TAG]: String(value) };
   if (typeof value !== "object" || value === null) return value;
   // It says by itself what it is written as.
@@ -14,7 +14,7 @@ function tagged(value: unknown): unknown {
   const of = value as Parts;
   let copy: Parts | undefined;
   for (const name of Object.keys(of)) {
-    const part = tagged(of[name]);
+    const part = tagBigInts(of[name]);
     if (part === of[name]) continue;
     copy ??= Array.isArray(value) ? ([...value] as unknown as Parts) : { ...of };
     copy[name] = part;

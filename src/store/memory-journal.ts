@@ -1,28 +1,29 @@
 // The rows of a ledger in memory, in their order, with the way back to before a batch.
 import type { AccountRecord, KeyRecord, Price, Store } from "../plugin/index.ts";
 import type { OpenCalls } from "./calls.ts";
-import { keyCursor, pageOf, pageSize } from "./page.ts";
-import { matches, nth, toEntry, type CallRows, type LedgerRow } from "./row.ts";
-import { inRows, type OpenRow, type RowJournal } from "./rows.ts";
-import { createTotals, isCounted } from "./totals.ts";
+import { keyCursor, toPage, pageSize } from "./page.ts";
+import { matchesQuery, rowQualifier, toEntry, type CallRows, type LedgerRow } from "./row.ts";
+import { createRowWriter, type OpenRow, type RowJournal } from "./rows.ts";
+import { createTotals, isSettledRow } from "./totals.ts";
 
 /** A journal whose rows are in this process, with what is asked of it. A store may write them down elsewhere too. */
 export interface MemoryJournal extends RowJournal {
   /** By seq, ascending. */
   readonly rows: ReadonlyMap<number, LedgerRow>;
   readonly keys: ReadonlyMap<string, KeyRecord>;
-  readonly records: ReadonlyMap<string, AccountRecord>;
+  readonly accountRecords: ReadonlyMap<string, AccountRecord>;
   readonly prices: ReadonlyMap<string, Price>;
   /** Whether its call is over. */
-  closed(attempt: string): boolean;
+  isClosed(attempt: string): boolean;
   /** Every change since the last `done` is taken back. */
-  undo(): void;
-  done(): void;
+  rollback(): void;
+  commit(): void;
   /** Forgets the oldest rows of calls that are over. */
-  trim(keep: number, open: OpenCalls<OpenRow>): void;
+  dropOldest(keep: number, open: OpenCalls<OpenRow>): void;
 }
 
-const identity = (row: LedgerRow): string => JSON.stringify([row.attempt, row.kind, nth(row)]);
+const rowIdentity = (row: LedgerRow): string =>
+  JSON.stringify([row.attempt, row.kind, rowQualifier(row)]);
 
 /** Empty. `instance`: which process writes, asked at each row. */
 export function createMemoryJournal(instance: () => string): MemoryJournal {
@@ -42,7 +43,7 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
   }
 
   function write(row: LedgerRow): boolean {
-    const name = identity(row);
+    const name = rowIdentity(row);
     if (identities.has(name)) return false;
     identities.add(name);
     undoing.push(() => (identities.delete(name), last--));
@@ -56,37 +57,37 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
   }
 
   return {
-    ...inRows(write, instance),
+    ...createRowWriter(write, instance),
     rows,
     keys,
-    records,
+    accountRecords: records,
     prices,
-    knows: (attempt) => attempts.has(attempt),
-    past: (attempt) => attempts.get(attempt),
-    closed: (attempt) => attempts.get(attempt)?.settle !== undefined,
+    hasReserve: (attempt) => attempts.has(attempt),
+    closedCall: (attempt) => attempts.get(attempt),
+    isClosed: (attempt) => attempts.get(attempt)?.settle !== undefined,
     progress(call, { usage, costNano = null }) {
-      const before = call.heard;
-      undoing.push(() => (call.heard = before));
-      call.heard = { usage, costNano };
+      const before = call.progress;
+      undoing.push(() => (call.progress = before));
+      call.progress = { usage, costNano };
     },
-    key: (record) => set(keys, record.digest, record),
-    keyOf: (digest) => keys.get(digest),
+    putKey: (record) => set(keys, record.digest, record),
+    getKey: (digest) => keys.get(digest),
     accounts: {
       get: (id) => records.get(id),
       put: (record) => set(records, record.id, record),
     },
-    price: (hash, price) => void (prices.has(hash) || set(prices, hash, price)),
-    alive() {},
-    undo() {
+    putPrice: (hash, price) => void (prices.has(hash) || set(prices, hash, price)),
+    recordHeartbeat() {},
+    rollback() {
       for (const step of undoing.reverse()) step();
       undoing = [];
     },
-    done: () => void (undoing = []),
-    trim(keep, open) {
+    commit: () => void (undoing = []),
+    dropOldest(keep, open) {
       for (const [seq, row] of rows) {
         if (rows.size <= keep || open.get(row.attempt)) return;
         rows.delete(seq);
-        identities.delete(identity(row));
+        identities.delete(rowIdentity(row));
         if (row.kind !== "reserve") attempts.delete(row.attempt);
       }
     },
@@ -94,41 +95,41 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
 }
 
 /** What a store answers from such a journal: every reading of the contract. */
-export const journalReads = (
+export const createJournalReads = (
   journal: MemoryJournal,
-): Pick<Store, "key" | "keys" | "entries" | "totals"> &
-  Required<Pick<Store, "price" | "accounts">> => ({
-  key: async (digest) => journal.keys.get(digest),
-  price: async (hash) => journal.prices.get(hash),
-  async keys(page) {
+): Pick<Store, "findKey" | "listKeys" | "listEntries" | "sumEntries"> &
+  Required<Pick<Store, "findPrice" | "listAccounts">> => ({
+  findKey: async (digest) => journal.keys.get(digest),
+  findPrice: async (hash) => journal.prices.get(hash),
+  async listKeys(page) {
     const after = page?.after ?? "";
     const found = [...journal.keys.values()]
       .filter((record) => keyCursor(record) > after)
       .sort((a, b) => (keyCursor(a) < keyCursor(b) ? -1 : 1));
-    return pageOf(found, pageSize(page), keyCursor);
+    return toPage(found, pageSize(page), keyCursor);
   },
-  async accounts(page) {
+  async listAccounts(page) {
     const after = page?.after ?? "";
-    const found = [...journal.records.values()]
+    const found = [...journal.accountRecords.values()]
       .filter(({ id }) => id > after)
       .sort((a, b) => (a.id < b.id ? -1 : 1));
-    return pageOf(found, pageSize(page), ({ id }) => id);
+    return toPage(found, pageSize(page), ({ id }) => id);
   },
-  async entries(query, page) {
+  async listEntries(query, page) {
     const after = Number(page?.after ?? 0);
     const size = pageSize(page);
     const found = [];
     for (const [seq, row] of journal.rows) {
-      if (seq <= after || !matches(row, query, journal.closed(row.attempt))) continue;
+      if (seq <= after || !matchesQuery(row, query, journal.isClosed(row.attempt))) continue;
       found.push(toEntry(row, seq));
       if (found.length > size) break;
     }
-    return pageOf(found, size, ({ seq }) => String(seq));
+    return toPage(found, size, ({ seq }) => String(seq));
   },
-  async totals(query) {
+  async sumEntries(query) {
     const sums = createTotals(query.by, query.zone);
     for (const row of journal.rows.values())
-      if (isCounted(row, query.state) && matches(row, query, journal.closed(row.attempt)))
+      if (isSettledRow(row, query.state) && matchesQuery(row, query, journal.isClosed(row.attempt)))
         sums.add(row);
     return sums.totals();
   },

@@ -1,15 +1,15 @@
 // Pages of a listing: what comes after a cursor, as many as were asked for.
 import type { KeyRecord, ResultPage, Opt, PageRequest } from "../plugin/index.ts";
 
-const USUAL = 100;
-const MOST = 1_000;
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1_000;
 
 /** How many items a page has: what was asked for, within bounds. */
 export const pageSize = (page: Opt<PageRequest>): number =>
-  Math.max(1, Math.min(MOST, Math.floor(page?.limit ?? USUAL)));
+  Math.max(1, Math.min(MAX_PAGE_SIZE, Math.floor(page?.limit ?? DEFAULT_PAGE_SIZE)));
 
 /** `found` may hold one more than fits; that is how a next page is known. */
-export function pageOf<T>(
+export function toPage<T>(
   found: readonly T[],
   size: number,
   cursor: (item: T) => string,

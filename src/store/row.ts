@@ -2,37 +2,37 @@
 import type {
   CallState,
   StoreCommand,
-  Entry,
+  LedgerEntry,
   HeadersOut,
   LedgerQuery,
-  MovedRow,
+  TransferredRow,
   Opt,
   BillPart,
   Privacy,
   Reserve,
   Settle,
-  Target,
+  CallTarget,
   Usage,
 } from "../plugin/index.ts";
-import { depthOf, factsOf, meets } from "./facts.ts";
-import type { Taken } from "./meter.ts";
+import { rollupLevelFor, dimensionsOf, matchesDimensions } from "./facts.ts";
+import type { MeterAmount } from "./meter.ts";
 
 /** One line of the ledger, as a store keeps it. A settle and an adjustment repeat whose call it was. */
 export interface LedgerRow {
-  kind: Entry["kind"];
+  kind: LedgerEntry["kind"];
   attempt: string;
   request: string;
   n: number;
   at: number;
   instance: string;
   key: string;
-  target: Target;
+  target: CallTarget;
   privacy: Privacy;
   labels: HeadersOut;
   account: Opt<string>;
   price: string | null;
-  asked: Reserve["asked"];
-  taken: readonly Taken[];
+  clientRequest: Reserve["clientRequest"];
+  meterAmounts: readonly MeterAmount[];
   holdNano: bigint | null;
   usage: Usage;
   costNano: bigint | null;
@@ -60,15 +60,15 @@ export interface Progress {
 }
 
 /** The outcome that recovery writes; a settle that still comes is a correction of it. */
-export const PRESUMED = "presumed";
+export const RECOVERED = "presumed";
 
 /** How it is signed. */
-export const LATE = "settled late";
+export const LATE_SETTLE = "settled late";
 /** The actor of corrections that the ledger makes by itself. */
-export const LEDGER = "ledger";
+export const LEDGER_ACTOR = "ledger";
 
 /** What only a settle or an adjustment says. */
-export const UNSAID = {
+export const NO_SETTLE_FIELDS = {
   usage: {},
   costNano: null,
   upstreamId: undefined,
@@ -81,16 +81,16 @@ export const UNSAID = {
 } as const;
 
 /** The row of a reserve. */
-export const reserved = (
+export const reserveRow = (
   c: Reserve & { at: number },
   instance: string,
-  taken: readonly Taken[],
+  taken: readonly MeterAmount[],
 ): LedgerRow => ({
-  ...UNSAID,
+  ...NO_SETTLE_FIELDS,
   kind: "reserve",
   attempt: c.attempt,
   request: c.request,
-  n: c.n,
+  n: c.number,
   at: c.at,
   instance,
   key: c.key,
@@ -99,15 +99,15 @@ export const reserved = (
   labels: c.labels,
   account: c.account,
   price: c.price,
-  asked: c.asked,
-  taken,
+  clientRequest: c.clientRequest,
+  meterAmounts: taken,
   holdNano: c.holdNano,
   state: "open",
   outcome: "open",
 });
 
 /** The row of a settle, after the row of its reserve. */
-export const settled = (
+export const settleRow = (
   of: LedgerRow,
   c: Settle & { at: number },
   instance: string,
@@ -116,7 +116,7 @@ export const settled = (
   kind: "settle",
   at: c.at,
   instance,
-  taken: [],
+  meterAmounts: [],
   usage: c.usage,
   costNano: c.costNano,
   state: c.state,
@@ -132,11 +132,13 @@ export const settled = (
  * When recovery is: one moment for all that it presumes, and not before any of it began, whatever the clock says. A clock
  * that went from one call's time to the next one's would let rates drain by time that has not passed.
  */
-export const recoveryAt = (dead: readonly { row: Pick<LedgerRow, "at"> }[], now: number): number =>
-  dead.reduce((latest, { row }) => Math.max(latest, row.at), now);
+export const recoveryTime = (
+  dead: readonly { row: Pick<LedgerRow, "at"> }[],
+  now: number,
+): number => dead.reduce((latest, { row }) => Math.max(latest, row.at), now);
 
 /** What recovery writes for a call that a dead owner left open: from what was last heard of it, else from its hold. */
-export const presumed = (
+export const recoveredSettle = (
   { attempt, holdNano }: Pick<LedgerRow, "attempt" | "holdNano">,
   heard: Progress | undefined,
   now: number,
@@ -150,22 +152,22 @@ export const presumed = (
     state: costNano === null ? "unpriced" : "estimated",
     usage: heard?.usage ?? {},
     costNano,
-    outcome: PRESUMED,
+    outcome: RECOVERED,
   };
 };
 
 /** An adjustment's usage is for the reader: totals count what was settled. */
-export const adjusted = (
+export const adjustRow = (
   of: LedgerRow,
   c: Omit<Extract<StoreCommand, { do: "adjust" }>, "do"> & { usage?: Usage },
   instance: string,
 ): LedgerRow => ({
   ...of,
-  ...UNSAID,
+  ...NO_SETTLE_FIELDS,
   kind: "adjust",
   at: c.at,
   instance,
-  taken: [],
+  meterAmounts: [],
   holdNano: null,
   usage: c.usage ?? {},
   costNano: c.costNano,
@@ -179,34 +181,34 @@ export const adjusted = (
  * Attempt, kind and this are a row's identity: two rows with one identity are one row. A call has one reserve, one
  * settle, and any number of adjustments; the truth about a presumed call comes once, whatever it says.
  */
-export const nth = (row: LedgerRow): string =>
+export const rowQualifier = (row: LedgerRow): string =>
   row.kind !== "adjust"
     ? ""
-    : row.actor === LEDGER && row.reason === LATE
-      ? LATE
+    : row.actor === LEDGER_ACTOR && row.reason === LATE_SETTLE
+      ? LATE_SETTLE
       : JSON.stringify([row.at, `${row.costNano}`, row.reason, row.actor]);
 
 /** A row as it is read: where it stands, and without what is the store's own. */
-export function toEntry(row: LedgerRow, seq: number): Entry {
-  const { taken: _, upstreamId, ...rest } = row;
+export function toEntry(row: LedgerRow, seq: number): LedgerEntry {
+  const { meterAmounts: _, upstreamId, ...rest } = row;
   return { seq, ...rest, ...(upstreamId === undefined ? {} : { upstreamId }) };
 }
 
 /** A row on its way to another store. */
-export function movedRow({ taken, upstreamId, ...rest }: LedgerRow): MovedRow {
-  return { ...rest, taken, ...(upstreamId === undefined ? {} : { upstreamId }) };
+export function toMovedRow({ meterAmounts, upstreamId, ...rest }: LedgerRow): TransferredRow {
+  return { ...rest, meterAmounts, ...(upstreamId === undefined ? {} : { upstreamId }) };
 }
 
 /** The same as the other store keeps it. */
-export const rowFrom = (row: MovedRow): LedgerRow => ({
-  ...UNSAID,
+export const fromMovedRow = (row: TransferredRow): LedgerRow => ({
+  ...NO_SETTLE_FIELDS,
   ...row,
   n: row.n ?? 0,
   instance: row.instance ?? "",
   privacy: row.privacy ?? "off",
   account: row.account,
   price: row.price ?? null,
-  asked: row.asked,
+  clientRequest: row.clientRequest,
   holdNano: row.holdNano ?? null,
   upstreamId: row.upstreamId,
   upstreamCostNano: row.upstreamCostNano ?? undefined,
@@ -218,11 +220,11 @@ export const rowFrom = (row: MovedRow): LedgerRow => ({
 });
 
 /** A reserve is in state "open" only while its call is; `closed` says whether it is over. */
-export const matches = (row: LedgerRow, query: LedgerQuery, closed: boolean): boolean =>
+export const matchesQuery = (row: LedgerRow, query: LedgerQuery, closed: boolean): boolean =>
   (query.attempt === undefined || row.attempt === query.attempt) &&
   (query.upstreamId === undefined || row.upstreamId === query.upstreamId) &&
   (query.from === undefined || row.at >= query.from) &&
   (query.to === undefined || row.at < query.to) &&
   (query.state === undefined ||
     (row.state === query.state && !(row.kind === "reserve" && closed))) &&
-  (depthOf([], query) === undefined || meets(factsOf(row), query));
+  (rollupLevelFor([], query) === undefined || matchesDimensions(dimensionsOf(row), query));

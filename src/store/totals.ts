@@ -1,40 +1,47 @@
 // Sums over calls, row by row or from sums that were made before: both come to the same, to the last digit. What was void cost nothing
 // and is no call, unless asked for by name.
-import type { HeadersOut, LedgerQuery, Store, Total } from "../plugin/index.ts";
-import { Amounts } from "./amounts.ts";
-import { areCounted, factsOf, meets, type RowFacts, type Summand } from "./facts.ts";
+import type { HeadersOut, LedgerQuery, Store, LedgerTotal } from "../plugin/index.ts";
+import { RunningTotal } from "./amounts.ts";
+import {
+  isSettledGroup,
+  dimensionsOf,
+  matchesDimensions,
+  type RowDimensions,
+  type SummableRow,
+} from "./facts.ts";
 import { zoneClock } from "../lib/zone.ts";
 
-export { isCounted, type Summand } from "./facts.ts";
+export { isSettledRow, type SummableRow } from "./facts.ts";
 
 /** What a store's `totals` is asked. */
-export type TotalsQuery = Parameters<Store["totals"]>[0];
+export type TotalsQuery = Parameters<Store["sumEntries"]>[0];
 
 /** Growing totals. */
 export interface Totals {
   /** Each row that `isCounted`. */
-  add(row: Summand): void;
+  add(row: SummableRow): void;
   /** Sums of many rows, if they are what is asked for; `at` is a moment of the day and hour that all of them are in. */
-  take(facts: RowFacts, amounts: Amounts, at: number, query: LedgerQuery): void;
-  totals(): readonly Total[];
+  addGroup(facts: RowDimensions, amounts: RunningTotal, at: number, query: LedgerQuery): void;
+  totals(): readonly LedgerTotal[];
 }
 
 /** Empty sums, by days and hours of `zone`; UTC when it is absent. Throws a RangeError for a zone that there is not. */
 export function createTotals(by: TotalsQuery["by"], zone?: string): Totals {
-  const groups = new Map<string, { by: HeadersOut; amounts: Amounts }>();
-  const namesOf = namer(by, zone);
-  function group(names: HeadersOut, order: HeadersOut): Amounts {
+  const groups = new Map<string, { by: HeadersOut; amounts: RunningTotal }>();
+  const namesOf = createGroupNamer(by, zone);
+  function group(names: HeadersOut, order: HeadersOut): RunningTotal {
     const id = JSON.stringify(order);
     let found = groups.get(id);
-    if (!found) groups.set(id, (found = { by: names, amounts: new Amounts() }));
+    if (!found) groups.set(id, (found = { by: names, amounts: new RunningTotal() }));
     return found.amounts;
   }
   return {
     add(row) {
-      for (const [names, order] of namesOf(factsOf(row), row.at)) group(names, order).row(row);
+      for (const [names, order] of namesOf(dimensionsOf(row), row.at))
+        group(names, order).addRow(row);
     },
-    take(facts, amounts, at, query) {
-      if (!areCounted(facts, query.state) || !meets(facts, query)) return;
+    addGroup(facts, amounts, at, query) {
+      if (!isSettledGroup(facts, query.state) || !matchesDimensions(facts, query)) return;
       for (const [names, order] of namesOf(facts, at)) group(names, order).add(amounts);
     },
     totals: () =>
@@ -52,10 +59,12 @@ export function createTotals(by: TotalsQuery["by"], zone?: string): Totals {
 }
 
 type Dimension = TotalsQuery["by"][number];
-type Naming = (of: RowFacts) => string;
+type DimensionReader = (of: RowDimensions) => string;
 
 /** Those under which a call stands once. */
-const ONE: { readonly [D in Exclude<Dimension, "label" | "account" | "day" | "hour">]: Naming } = {
+const SINGLE_DIMENSIONS: {
+  readonly [D in Exclude<Dimension, "label" | "account" | "day" | "hour">]: DimensionReader;
+} = {
   key: (of) => of.key,
   accounts: (of) => of.account ?? "",
   provider: (of) => of.provider,
@@ -68,10 +77,10 @@ const ONE: { readonly [D in Exclude<Dimension, "label" | "account" | "day" | "ho
   labels: ({ labels }) => JSON.stringify(labels, Object.keys(labels).sort()),
 };
 
-type Named = readonly [names: HeadersOut, order: HeadersOut];
+type GroupName = readonly [names: HeadersOut, order: HeadersOut];
 
 /** The groups that a row is in. A call with several labels stands under each of them, and under each account from the outermost to its own. */
-function namer(by: TotalsQuery["by"], zone: string | undefined) {
+function createGroupNamer(by: TotalsQuery["by"], zone: string | undefined) {
   const clock = zoneClock(zone);
   const accounts = by.includes("account");
   const labels = by.includes("label");
@@ -85,27 +94,27 @@ function namer(by: TotalsQuery["by"], zone: string | undefined) {
     last = { at, day: days ? clock.day(at) : "", hour: hours ? clock.hour(at) : "", start };
     return last;
   };
-  return (of: RowFacts, at: number): readonly Named[] => {
+  return (of: RowDimensions, at: number): readonly GroupName[] => {
     const names: Record<string, string> = {};
     const times = timed ? timesOf(at) : undefined;
     for (const dimension of by)
       if (dimension === "day" || dimension === "hour") names[dimension] = times![dimension];
       else if (dimension !== "label" && dimension !== "account")
-        names[dimension] = ONE[dimension](of);
+        names[dimension] = SINGLE_DIMENSIONS[dimension](of);
     // An hour that comes twice has two names, of which the later one comes first in the alphabet.
     const order = hours ? { ...names, hour: times!.start } : names;
     if (!accounts && !labels) return [[names, order]];
-    const more = several(of, accounts, labels);
-    return more.map((each): Named => [
+    const more = expandGroups(of, accounts, labels);
+    return more.map((each): GroupName => [
       { ...names, ...each },
       { ...order, ...each },
     ]);
   };
 }
 
-function several({ account, labels }: RowFacts, accounts: boolean, labelled: boolean) {
+function expandGroups({ account, labels }: RowDimensions, accounts: boolean, labelled: boolean) {
   const groups: HeadersOut[] = accounts
-    ? pathsOf(account).map((path) => ({ account: path }))
+    ? accountPaths(account).map((path) => ({ account: path }))
     : [{}];
   if (!labelled) return groups;
   const said = Object.entries(labels).filter(([, value]) => value !== undefined);
@@ -114,7 +123,7 @@ function several({ account, labels }: RowFacts, accounts: boolean, labelled: boo
 }
 
 /** "a/b" → "a", "a/b". */
-function pathsOf(account = ""): string[] {
+function accountPaths(account = ""): string[] {
   const names = account.split("/");
   return names.map((_, i) => names.slice(0, i + 1).join("/"));
 }

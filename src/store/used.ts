@@ -3,7 +3,7 @@ import { inputTokens, outputTokens, type Limit } from "../plugin/index.ts";
 import type { LedgerRow } from "./row.ts";
 
 /** What a settled call counts for on a meter of this unit, of which it took so much. */
-export function used(
+export function meteredUsage(
   unit: Limit["unit"],
   taken: bigint,
   of: Pick<LedgerRow, "state" | "usage" | "costNano">,
@@ -14,11 +14,11 @@ export function used(
   if (unit === "nano_usd") return of.costNano ?? taken;
   const { usage } = of;
   if (unit === "images" || unit === "searches" || unit === "characters" || unit === "seconds")
-    return usage[unit] === undefined ? taken : whole(usage[unit]);
+    return usage[unit] === undefined ? taken : toWholeUnits(usage[unit]);
   const reported = Object.values(usage).some((count) => count !== undefined);
   if (!reported) return taken;
   const [input, output] = [inputTokens(usage), outputTokens(usage)];
-  return whole(unit === "input" ? input : unit === "output" ? output : input + output);
+  return toWholeUnits(unit === "input" ? input : unit === "output" ? output : input + output);
 }
 
-const whole = (count: number): bigint => (count >= 0 ? BigInt(Math.ceil(count)) : 0n);
+const toWholeUnits = (count: number): bigint => (count >= 0 ? BigInt(Math.ceil(count)) : 0n);

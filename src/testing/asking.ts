@@ -1,4 +1,4 @@
-import type { CallContext, AnswerContext, LossReporter } from "../plugin/protocol.ts";
+import type { CallContext, ResponseContext, LossReporter } from "../plugin/protocol.ts";
 
 /** One loss that a codec declared by `lose()`: the field, and what became of it. */
 export interface ReportedLoss {
@@ -13,42 +13,47 @@ export interface LossLog {
 }
 
 /** `strict`: a loss throws, as under the host's strict mode. The list stays open when the rest is frozen. */
-function losing<T extends object>(told: T, strict: boolean): T & LossReporter & LossLog {
+function createLossLog<T extends object>(told: T, strict: boolean): T & LossReporter & LossLog {
   const losses: ReportedLoss[] = [];
-  const lose: LossReporter["lose"] = (field, how, code) => {
+  const lose: LossReporter["reportLoss"] = (field, how, code) => {
     losses.push({ field, how, code });
     if (strict) throw new Error(`${field} would be ${how}.`);
   };
   const get = () => losses;
-  return Object.defineProperty({ lose, ...told }, "losses", { get }) as T & LossReporter & LossLog;
+  return Object.defineProperty({ reportLoss: lose, ...told }, "losses", { get }) as T &
+    LossReporter &
+    LossLog;
 }
 
 /** What a client half is told of a call, for tests that run one without a host. It notes what is declared lost. */
-export function asking(of: Partial<CallContext> = {}, strict = false): CallContext & LossLog {
+export function createCallContext(
+  of: Partial<CallContext> = {},
+  strict = false,
+): CallContext & LossLog {
   const model = of.model ?? "model";
-  const told: Omit<CallContext, "lose" | "cutAt"> = {
-    op: "generate",
-    name: "generate",
+  const told: Omit<CallContext, "reportLoss" | "emulateStopSequences"> = {
+    actionType: "generate",
+    action: "generate",
     model,
-    info: { model, kind: "chat" },
+    info: { model, operation: "chat" },
     stream: false,
     params: {},
     query: new URLSearchParams(),
     ...of,
   };
-  const made = losing(told, strict);
+  const made = createLossLog(told, strict);
   const cutAt = (texts: readonly string[]): void => {
-    if (texts.some((text) => text !== "")) made.lose("stop", "approximated", "emulated");
+    if (texts.some((text) => text !== "")) made.reportLoss("stop", "approximated", "emulated");
   };
   return Object.defineProperty(made, "cutAt", { value: cutAt }) as CallContext & LossLog;
 }
 
 /** What a server half is told of the answer it writes. */
-export function answering(
-  to: Partial<AnswerContext> = {},
+export function createResponseContext(
+  to: Partial<ResponseContext> = {},
   strict = false,
-): AnswerContext & LossLog {
-  const told: Omit<AnswerContext, "lose"> = {
+): ResponseContext & LossLog {
+  const told: Omit<ResponseContext, "reportLoss"> = {
     id: "x1",
     model: "provider/model",
     created: 1795000000,
@@ -57,5 +62,5 @@ export function answering(
     query: new URLSearchParams(),
     ...to,
   };
-  return losing(told, strict);
+  return createLossLog(told, strict);
 }

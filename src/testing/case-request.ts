@@ -1,5 +1,5 @@
 // What a client sends in a case of a middleware, in the two protocols that cases are played in.
-import type { AskManner, HeardAnswer } from "./start-gateway.ts";
+import type { AskOptions, ClientAnswer } from "./start-gateway.ts";
 
 /**
  * What a client sends: one text, or turns of the user and the model in alternation, with an optional system prompt. `result` is
@@ -9,45 +9,49 @@ export type CaseRequest =
   | string
   | { readonly system?: string; readonly turns: readonly string[]; readonly result?: string };
 
-const turnsOf = (one: CaseRequest): readonly string[] =>
+const caseTurns = (one: CaseRequest): readonly string[] =>
   typeof one === "string" ? [one] : one.turns;
-const spoken = (one: CaseRequest) =>
-  turnsOf(one).map((content, i) => ({ role: i % 2 === 0 ? "user" : "assistant", content }));
-const resultOf = (one: CaseRequest) => (typeof one === "string" ? undefined : one.result);
-const CALL = { id: "call_1", name: "read" };
-const systemOf = (one: CaseRequest) => (typeof one === "string" ? undefined : one.system);
+const toMessages = (one: CaseRequest) =>
+  caseTurns(one).map((content, i) => ({ role: i % 2 === 0 ? "user" : "assistant", content }));
+const toolResultOf = (one: CaseRequest) => (typeof one === "string" ? undefined : one.result);
+const TOOL_CALL = { id: "call_1", name: "read" };
+const systemPromptOf = (one: CaseRequest) => (typeof one === "string" ? undefined : one.system);
 
 /** The request in chat completions. */
-export function inChat(one: CaseRequest, stream: boolean): AskManner {
-  const system = systemOf(one);
+export function toChatRequest(one: CaseRequest, stream: boolean): AskOptions {
+  const system = systemPromptOf(one);
   const before = system === undefined ? [] : [{ role: "system", content: system }];
-  const result = resultOf(one);
-  const call = { id: CALL.id, type: "function", function: { name: CALL.name, arguments: "{}" } };
+  const result = toolResultOf(one);
+  const call = {
+    id: TOOL_CALL.id,
+    type: "function",
+    function: { name: TOOL_CALL.name, arguments: "{}" },
+  };
   const after =
     result === undefined
       ? []
       : [
           { role: "assistant", content: null, tool_calls: [call] },
-          { role: "tool", tool_call_id: CALL.id, content: result },
+          { role: "tool", tool_call_id: TOOL_CALL.id, content: result },
         ];
-  return { stream, body: { messages: [...before, ...spoken(one), ...after] } };
+  return { stream, body: { messages: [...before, ...toMessages(one), ...after] } };
 }
 
 /** The request in messages, and what the client got for it. */
-export async function inMessages(
+export async function sendMessagesRequest(
   url: string,
   one: CaseRequest,
   stream: boolean,
-): Promise<HeardAnswer> {
-  const result = resultOf(one);
+): Promise<ClientAnswer> {
+  const result = toolResultOf(one);
   const after =
     result === undefined
       ? []
       : [
-          { role: "assistant", content: [{ type: "tool_use", ...CALL, input: {} }] },
+          { role: "assistant", content: [{ type: "tool_use", ...TOOL_CALL, input: {} }] },
           {
             role: "user",
-            content: [{ type: "tool_result", tool_use_id: CALL.id, content: result }],
+            content: [{ type: "tool_result", tool_use_id: TOOL_CALL.id, content: result }],
           },
         ];
   const response = await fetch(`${url}/v1/messages`, {
@@ -60,8 +64,8 @@ export async function inMessages(
     body: JSON.stringify({
       model: "up/model",
       max_tokens: 1_000,
-      messages: [...spoken(one), ...after],
-      system: systemOf(one),
+      messages: [...toMessages(one), ...after],
+      system: systemPromptOf(one),
       stream,
     }),
   });
@@ -84,8 +88,8 @@ export async function inMessages(
 }
 
 /** What is refused from a user is refused from wherever it comes. */
-export const elsewhere = (one: CaseRequest): Readonly<Record<string, CaseRequest>> => {
-  const text = turnsOf(one).find((turn) => turn !== "") ?? "";
+export const otherPlacements = (one: CaseRequest): Readonly<Record<string, CaseRequest>> => {
+  const text = caseTurns(one).find((turn) => turn !== "") ?? "";
   return {
     "a tool's result": { turns: ["What does it say?"], result: text },
     "a system prompt": { system: text, turns: ["Go on."] },

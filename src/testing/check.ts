@@ -5,7 +5,7 @@ export interface Check {
 }
 
 /** A law of that name. `run` may throw or reject; the runner that calls it then has a failed test. */
-export const check = (name: string, run: () => unknown): Check => ({
+export const createCheck = (name: string, run: () => unknown): Check => ({
   name,
   run: async () => void (await run()),
 });

@@ -1,4 +1,4 @@
-import { random } from "./random.ts";
+import { createSeededRandom } from "./random.ts";
 
 /**
  * How bytes are cut: a piece at a time (an event, or all of a JSON text), everything at once, byte by byte, so many
@@ -13,7 +13,7 @@ export type Chunks =
   | { readonly seed: number; readonly max?: number };
 
 /** The same bytes in other helpings. */
-export function cut(pieces: readonly Buffer[], how: Chunks): Buffer[] {
+export function splitChunks(pieces: readonly Buffer[], how: Chunks): Buffer[] {
   if (how === "pieces") return pieces.filter((piece) => piece.length > 0);
   const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
   if (bytes.length === 0) return [];
@@ -29,14 +29,14 @@ export function cut(pieces: readonly Buffer[], how: Chunks): Buffer[] {
     upTo(bytes.length);
     return chunks;
   }
-  const next = stride(how);
+  const next = chunkSizes(how);
   while (taken < bytes.length) upTo(Math.min(bytes.length, taken + next()));
   return chunks;
 }
 
-function stride(how: "bytes" | number | { readonly seed: number; readonly max?: number }) {
+function chunkSizes(how: "bytes" | number | { readonly seed: number; readonly max?: number }) {
   if (how === "bytes") return () => 1;
   if (typeof how === "number") return () => Math.max(1, Math.floor(how));
-  const chance = random(how.seed);
+  const chance = createSeededRandom(how.seed);
   return () => 1 + Math.floor(chance() * (how.max ?? 64));
 }

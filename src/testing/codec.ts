@@ -1,24 +1,24 @@
 // A codec at work without a host: bytes in, events out, and back.
-import { fold } from "../model/fold.ts";
-import type { ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
-import type { Kind } from "../model/request.ts";
+import { collectResponse } from "../model/fold.ts";
+import type { ModelResponse, ModelEvent, UsageReport } from "../model/event.ts";
+import type { Operation } from "../model/request.ts";
 import { inputTokens, mergeUsage, outputTokens, type Usage } from "../model/usage.ts";
 import type { HeadersIn } from "../model/values.ts";
-import type { CallContext, AnswerContext, ClientHalf, ServerHalf } from "../plugin/protocol.ts";
-import { grammar } from "./grammar.ts";
+import type { CallContext, ResponseContext, ClientHalf, ServerHalf } from "../plugin/protocol.ts";
+import { createEventGrammar } from "./grammar.ts";
 
 const NO_HEADERS: HeadersIn = Object.freeze({ "content-type": "text/event-stream" });
 
 /** What a stream means; every event is judged by the grammar as it comes. */
 export function decode(
-  client: ClientHalf<Kind>,
+  client: ClientHalf<Operation>,
   chunks: Iterable<Buffer>,
   of: CallContext,
   headers: HeadersIn = NO_HEADERS,
-  rules: Parameters<typeof grammar>[0] = {},
+  rules: Parameters<typeof createEventGrammar>[0] = {},
 ): ModelEvent[] {
-  const { events, emit, end } = judged(rules);
-  const decoder = client.stream(emit, of, headers);
+  const { events, emit, end } = createGrammarCheck(rules);
+  const decoder = client.createDecoder(emit, of, headers);
   for (const chunk of chunks) decoder.push(chunk);
   decoder.end();
   end();
@@ -27,20 +27,20 @@ export function decode(
 
 /** What a whole answer means. */
 export function decodeWhole(
-  client: ClientHalf<Kind>,
+  client: ClientHalf<Operation>,
   body: Buffer,
   of: CallContext,
   headers: HeadersIn = { "content-type": "application/json" },
 ): ModelEvent[] {
-  const { events, emit, end } = judged();
-  client.whole(body, emit, of, headers);
+  const { events, emit, end } = createGrammarCheck();
+  client.decodeResponse(body, emit, of, headers);
   end();
   return events;
 }
 
-function judged(rules: Parameters<typeof grammar>[0] = {}) {
+function createGrammarCheck(rules: Parameters<typeof createEventGrammar>[0] = {}) {
   const events: ModelEvent[] = [];
-  const judge = grammar(rules);
+  const judge = createEventGrammar(rules);
   return {
     events,
     emit: (e: ModelEvent) => {
@@ -52,41 +52,41 @@ function judged(rules: Parameters<typeof grammar>[0] = {}) {
 }
 
 /** Events as a server half streams them. As the host does: one usage, the settled one, just before the finish. */
-export const encode = (
-  server: ServerHalf<Kind>,
+export const encodeText = (
+  server: ServerHalf<Operation>,
   events: readonly ModelEvent[],
-  to: AnswerContext,
-): string => encoded(server, events, to).toString();
+  to: ResponseContext,
+): string => encodeBytes(server, events, to).toString();
 
 /** The same as bytes: what a server half writes need not be text. */
-export function encoded(
-  server: ServerHalf<Kind>,
+export function encodeBytes(
+  server: ServerHalf<Operation>,
   events: readonly ModelEvent[],
-  to: AnswerContext,
+  to: ResponseContext,
 ): Buffer {
   const pieces: Buffer[] = [];
-  const encoder = server.stream((more) => void pieces.push(Buffer.from(more as string)), to);
+  const encoder = server.createEncoder((more) => void pieces.push(Buffer.from(more as string)), to);
   let usage: Usage | undefined;
-  let seen: UsageSeen | undefined;
+  let seen: UsageReport | undefined;
   for (const e of events) {
     if (e.type === "usage") {
       seen = e;
       usage = mergeUsage(usage ?? {}, e.usage);
       continue;
     }
-    if (e.type === "finish" && seen) encoder.event({ ...seen, usage: usage! });
-    encoder.event(e);
+    if (e.type === "finish" && seen) encoder.writeEvent({ ...seen, usage: usage! });
+    encoder.writeEvent(e);
   }
   return Buffer.concat(pieces);
 }
 
 /** A whole answer as a server half writes it, in bytes. */
-export function wholeBytes(
-  server: ServerHalf<Kind>,
+export function encodeWhole(
+  server: ServerHalf<Operation>,
   events: readonly ModelEvent[],
-  to: AnswerContext,
+  to: ResponseContext,
 ): Buffer {
-  const said = server.whole(fold(events), to);
+  const said = server.encodeResponse(collectResponse(events), to);
   return Buffer.isBuffer(said) ? said : Buffer.from(JSON.stringify(said));
 }
 
@@ -94,20 +94,20 @@ export function wholeBytes(
 export interface RelayResult {
   readonly bytes: Buffer;
   /** What it said of the bytes' media type. */
-  readonly type: string | undefined;
+  readonly mediaType: string | undefined;
   readonly usage: Usage;
   readonly id: string | undefined;
   readonly finish: string | undefined;
   /** How many bytes had gone out when it said `content()` and `finish()`. */
-  readonly contentAt: number | undefined;
-  readonly finishAt: number | undefined;
+  readonly firstContentOffset: number | undefined;
+  readonly finishOffset: number | undefined;
 }
 
 /** `settled`: what a host would say was settled; absent, it says nothing. */
-export function relay(
-  client: ClientHalf<Kind>,
+export function runRelay(
+  client: ClientHalf<Operation>,
   chunks: Iterable<Buffer>,
-  to: AnswerContext,
+  to: ResponseContext,
   settled?: Usage,
   headers: HeadersIn = {},
 ): RelayResult {
@@ -119,18 +119,18 @@ export function relay(
   let finish: string | undefined;
   let contentAt: number | undefined;
   let finishAt: number | undefined;
-  const tap = client.relay!(
+  const tap = client.createPassthrough!(
     {
-      type: (mime) => void (type = mime),
-      bytes(chunk) {
+      setContentType: (mime) => void (type = mime),
+      write(chunk) {
         // A copy: what comes later must not reach back into what has left.
         out.push(Buffer.from(chunk));
         length += chunk.length;
       },
-      content: () => void (contentAt ??= length),
-      start: (name) => void (id ??= name),
-      usage: (said) => void (usage = mergeUsage(usage, said.usage)),
-      finish(reason) {
+      reportContent: () => void (contentAt ??= length),
+      reportStart: (name) => void (id ??= name),
+      reportUsage: (said) => void (usage = mergeUsage(usage, said.usage)),
+      reportFinish(reason) {
         finish = reason;
         finishAt ??= length;
         return settled;
@@ -141,23 +141,34 @@ export function relay(
   );
   for (const chunk of chunks) tap.push(chunk);
   tap.end();
-  return { bytes: Buffer.concat(out), type, usage, id, finish, contentAt, finishAt };
+  return {
+    bytes: Buffer.concat(out),
+    mediaType: type,
+    usage,
+    id,
+    finish,
+    firstContentOffset: contentAt,
+    finishOffset: finishAt,
+  };
 }
 
 /** A value without what is absent: `undefined` members are as good as none. */
-export function plain(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(plain);
+export function withoutUndefined(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutUndefined);
   if (Buffer.isBuffer(value)) return { bytes: value.toString("base64") };
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).flatMap(([key, one]) => (one === undefined ? [] : [[key, plain(one)]])),
+    Object.entries(value).flatMap(([key, one]) =>
+      one === undefined ? [] : [[key, withoutUndefined(one)]],
+    ),
   );
 }
 
 /** What an answer says, for any client and on any lane: without ids of the answer, and counts by what clients see. */
-export function essence(answer: ModelAnswer | Iterable<ModelEvent>): unknown {
-  const { blocks, items, usage, finish } = Symbol.iterator in answer ? fold(answer) : answer;
-  return plain({
+export function comparableContent(answer: ModelResponse | Iterable<ModelEvent>): unknown {
+  const { blocks, items, usage, finish } =
+    Symbol.iterator in answer ? collectResponse(answer) : answer;
+  return withoutUndefined({
     ...(items && { items }),
     blocks: blocks.filter((block) => !("text" in block) || block.text !== "" || block.proof),
     usage: { input: inputTokens(usage), output: outputTokens(usage), ...usage },

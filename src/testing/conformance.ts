@@ -5,19 +5,19 @@
 //     for (const { name, run } of conformance(plugin, { with: { region: "eu" }, credential: { api_key: "canary-7f3a" } })) test(name, run);
 import assert from "node:assert/strict";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { Work } from "../model/work.ts";
+import type { OperationSpec } from "../model/work.ts";
 import type { Context } from "../plugin/context.ts";
 import type { Definition } from "../plugin/define.ts";
-import { check, type Check } from "./check.ts";
-import { frontend } from "./conformance/frontend.ts";
-import { innocence } from "./conformance/innocence.ts";
-import { filled, manners, secretsIn } from "./conformance/manners.ts";
-import { middleware } from "./conformance/middleware.ts";
-import { needs } from "./conformance/needs.ts";
-import { observer } from "./conformance/observer.ts";
-import { privacy } from "./conformance/privacy.ts";
-import { provider } from "./conformance/provider.ts";
-import { leakIn, type Subject } from "./conformance/subject.ts";
+import { createCheck, type Check } from "./check.ts";
+import { frontendChecks } from "./conformance/frontend.ts";
+import { sideEffectChecks } from "./conformance/innocence.ts";
+import { withDefaults, definitionChecks, findSecrets } from "./conformance/manners.ts";
+import { middlewareChecks } from "./conformance/middleware.ts";
+import { needsChecks } from "./conformance/needs.ts";
+import { observerChecks } from "./conformance/observer.ts";
+import { privacyChecks } from "./conformance/privacy.ts";
+import { providerChecks } from "./conformance/provider.ts";
+import { findLeak, type ConformanceSubject } from "./conformance/subject.ts";
 
 /**
  * What `conformance` is told of the plugin under test: how an operator would mount it, and what its upstream really
@@ -39,7 +39,7 @@ export interface ConformanceOptions {
   /** Where the plugin's module is, to watch its import in a process of its own: `import.meta.resolve("./index.ts")`. */
   readonly module?: URL | string;
   /** Of the kinds that the plugin's native endpoints serve and a package adds: their `sample` is what they are asked. */
-  readonly works?: readonly Work[];
+  readonly operations?: readonly OperationSpec[];
 }
 
 /**
@@ -47,49 +47,55 @@ export interface ConformanceOptions {
  * its runner. This call itself runs nothing of the plugin; each check makes a setup of its own and ends it. It throws
  * where an option is no place of a file.
  */
-export function conformance(definition: Definition, options: ConformanceOptions = {}): Check[] {
-  const subject = subjectOf(definition, options);
+export function conformanceChecks(
+  definition: Definition,
+  options: ConformanceOptions = {},
+): Check[] {
+  const subject = createSubject(definition, options);
   const kind = definition["~tollgate"];
   const work = [
-    ...innocence(subject),
-    ...needs(subject),
-    ...(kind === "provider" ? provider(subject) : []),
-    ...(kind === "frontend" ? frontend(subject) : []),
-    ...(kind === "middleware" ? [...middleware(subject), ...privacy(subject)] : []),
-    ...(kind === "observer" ? observer(subject) : []),
+    ...sideEffectChecks(subject),
+    ...needsChecks(subject),
+    ...(kind === "provider" ? providerChecks(subject) : []),
+    ...(kind === "frontend" ? frontendChecks(subject) : []),
+    ...(kind === "middleware" ? [...middlewareChecks(subject), ...privacyChecks(subject)] : []),
+    ...(kind === "observer" ? observerChecks(subject) : []),
   ];
   // It searches what all the others have heard, so it listens for itself where it is run alone.
-  const secrecy = check("its secrets are in no log line, error or event", async () => {
-    if (subject.heard.length === 0) for (const { run } of work) await run().catch(() => {});
-    for (const thing of subject.heard)
-      assert.equal(leakIn(thing, subject.secrets), undefined, "a secret was said aloud");
+  const secrecy = createCheck("its secrets are in no log line, error or event", async () => {
+    if (subject.observed.length === 0) for (const { run } of work) await run().catch(() => {});
+    for (const thing of subject.observed)
+      assert.equal(findLeak(thing, subject.secrets), undefined, "a secret was said aloud");
   });
-  return [...manners(subject), ...work, secrecy].map(({ name, run }) => ({
+  return [...definitionChecks(subject), ...work, secrecy].map(({ name, run }) => ({
     name: `${definition.name}: ${name}`,
     run,
   }));
 }
 
-function subjectOf(definition: Definition, given: ConformanceOptions): Subject {
+function createSubject(definition: Definition, given: ConformanceOptions): ConformanceSubject {
   const ofCredential = definition["~tollgate"] === "provider" ? definition.credential : undefined;
-  const options = filled(definition.options, given.with ?? {});
-  const credential = filled(ofCredential, given.credential ?? {});
+  const options = withDefaults(definition.options, given.with ?? {});
+  const credential = withDefaults(ofCredential, given.credential ?? {});
   return {
     definition,
     options,
     credential,
     recordings: given.recordings
-      ? pathOf(given.recordings)
+      ? toPath(given.recordings)
       : (given.recordings as false | undefined),
-    module: given.module === undefined ? undefined : addressOf(given.module),
-    secrets: [...secretsIn(definition.options, options), ...secretsIn(ofCredential, credential)],
+    module: given.module === undefined ? undefined : toModuleUrl(given.module),
+    secrets: [
+      ...findSecrets(definition.options, options),
+      ...findSecrets(ofCredential, credential),
+    ],
     fetch: given.fetch,
-    works: given.works ?? [],
-    heard: [],
+    operations: given.operations ?? [],
+    observed: [],
   };
 }
 
-const pathOf = (place: URL | string): string =>
+const toPath = (place: URL | string): string =>
   place instanceof URL || place.startsWith("file:") ? fileURLToPath(place) : place;
-const addressOf = (place: URL | string): string =>
+const toModuleUrl = (place: URL | string): string =>
   place instanceof URL ? place.href : /^[a-z]+:/.test(place) ? place : pathToFileURL(place).href;

@@ -1,13 +1,13 @@
 // A Context for tests: everything the host lends, with an account of what was taken and said.
-import { OWN_WORKS } from "../model/own-works.ts";
+import { BUILT_IN_OPERATIONS } from "../model/own-works.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Scope, Shared } from "../lib/scope.ts";
-import type { Readings } from "../plugin/readings.ts";
+import { LifetimeScope, SharedResources } from "../lib/scope.ts";
+import type { GatewayStats } from "../plugin/readings.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
 import type { KeyRecord } from "../plugin/key.ts";
-import { outside } from "./leaks.ts";
+import { untracked } from "./leaks.ts";
 
 /** One line that a plugin logged. */
 export interface LogLine {
@@ -23,44 +23,44 @@ export interface TestContextOptions {
   /** What answers `ctx.fetch`. Absent: nothing does, and a plugin that calls out during setup is caught. */
   readonly fetch?: Context["fetch"];
   /** What answers `ctx.ask`. Absent: nothing does. */
-  readonly ask?: Context["ask"];
+  readonly sendSubrequest?: Context["sendSubrequest"];
   /** Secret → key. */
   readonly keys?: Readonly<Record<string, KeyRecord>>;
   readonly models?: readonly ListedModel[];
   readonly ledger?: Context["ledger"];
   /** What `ctx.price` says. Absent: no price is known. */
-  readonly price?: Context["price"];
+  readonly price?: Context["quoteCost"];
   /** What `ctx.env` reads. */
   readonly env?: Readonly<Record<string, string>>;
   /** What `ctx.readFile` reads, by path. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>;
   /** What `ctx.readings()` says; unless told, a gateway of one process in which nothing goes on. */
-  readonly readings?: Readings;
+  readonly stats?: GatewayStats;
   /** What `ctx.stateDir()` gives. Absent: a new folder, which goes with the context. */
   readonly stateDir?: string;
   /** What `shared` keeps across several contexts. */
-  readonly shared?: Shared;
+  readonly shared?: SharedResources;
 }
 
-const READINGS: Readings = {
+const DEFAULT_STATS: GatewayStats = {
   at: 1795000000000,
   version: "0.0.0",
   generation: { number: 1, at: 1795000000000 },
-  each: [],
-  lists: [],
-  processes: { there: 1, answered: 1 },
+  perProcess: [],
+  modelLists: [],
+  processes: { expected: 1, responded: 1 },
   inFlight: 0,
-  inFlightOf: {},
-  resting: [],
+  inFlightByFrontend: {},
+  cooldowns: [],
   unreachable: [],
   pools: [],
   state: "ready",
   certificates: [],
-  ledger: { ok: true, queue: 0, commits: { count: 0, sumMs: 0, upTo: [] } },
+  ledger: { ok: true, queue: 0, commits: { count: 0, sumMs: 0, buckets: [] } },
   loopDelayMs: { mean: 0, p99: 0, max: 0 },
   memory: { rss: 0, heapUsed: 0, external: 0 },
-  refusals: {},
-  dropped: {},
+  rejections: {},
+  droppedRecords: {},
 };
 
 /** A context with its account. A test hands `ctx` to `setup`, then reads the account, then ends it. */
@@ -68,9 +68,9 @@ export interface TestContext extends AsyncDisposable {
   readonly ctx: Context;
   readonly logs: readonly LogLine[];
   /** Addresses that `ctx.fetch` was asked for. */
-  readonly fetched: readonly string[];
+  readonly fetchedUrls: readonly string[];
   /** How many things wait for their end: owned, deferred, repeating, shared. */
-  readonly owned: number;
+  readonly ownedCount: number;
   /** Ends everything in reverse order, as a retiring generation does. */
   end(): Promise<void>;
 }
@@ -79,9 +79,9 @@ export interface TestContext extends AsyncDisposable {
  * Makes a context for one `setup`. A test calls it, and ends it by `await using` or `end()`. A tick that throws is a
  * line in `logs`; a disposer that throws makes `end()` reject.
  */
-export function context(lent: TestContextOptions = {}): TestContext {
-  const scope = new Scope();
-  const shared = lent.shared ?? new Shared();
+export function createTestContext(lent: TestContextOptions = {}): TestContext {
+  const scope = new LifetimeScope();
+  const shared = lent.shared ?? new SharedResources();
   const logs: LogLine[] = [];
   const fetched: string[] = [];
   let owned = 0;
@@ -98,30 +98,31 @@ export function context(lent: TestContextOptions = {}): TestContext {
     signal: scope.signal,
     own: (thing) => taken(scope.own(thing)),
     onDispose: (undo) => taken(scope.defer(undo)),
-    every: (ms, tick) =>
+    runEvery: (ms, tick) =>
       taken(scope.every(ms, tick, (error) => log("error")({ error }, "A tick failed."))),
-    shared: (key, create, end) => taken(shared.take(scope, key, create, end)),
-    peers: () => async () => undefined,
-    async ask(request, of) {
-      if (!lent.ask) throw new Error(`Nothing answers ${request.path} in this test.`);
-      return lent.ask(request, of);
+    shared: (key, create, end) => taken(shared.acquire(scope, key, create, end)),
+    createPeerQuery: () => async () => undefined,
+    async sendSubrequest(request, of) {
+      if (!lent.sendSubrequest) throw new Error(`Nothing answers ${request.path} in this test.`);
+      return lent.sendSubrequest(request, of);
     },
     async fetch(url, init) {
       fetched.push(String(url));
       if (!lent.fetch) throw new Error(`Nothing answers ${String(url)} in this test.`);
-      return outside(() => lent.fetch!(url, init));
+      return untracked(() => lent.fetch!(url, init));
     },
     keys: { find: async (secret) => lent.keys?.[secret] },
-    catalogue: {
-      list: ({ kind }) => (lent.models ?? []).filter((model) => !kind || model.kind === kind),
+    catalog: {
+      list: ({ operation }) =>
+        (lent.models ?? []).filter((model) => !operation || model.operation === operation),
       find: (id) => lent.models?.find((model) => model.id === id),
-      works: () => OWN_WORKS,
+      operations: () => BUILT_IN_OPERATIONS,
     },
-    price: lent.price ?? (() => null),
-    readings: async () => lent.readings ?? READINGS,
+    quoteCost: lent.price ?? (() => null),
+    stats: async () => lent.stats ?? DEFAULT_STATS,
     ledger: lent.ledger ?? {
-      entries: async () => ({ items: [] }),
-      totals: async () => [],
+      listEntries: async () => ({ items: [] }),
+      sumEntries: async () => [],
     },
     env: (name) => lent.env?.[name],
     async readFile(path) {
@@ -142,8 +143,8 @@ export function context(lent: TestContextOptions = {}): TestContext {
   return {
     ctx: Object.freeze(ctx),
     logs,
-    fetched,
-    get owned() {
+    fetchedUrls: fetched,
+    get ownedCount() {
       return owned;
     },
     end,

@@ -1,9 +1,9 @@
-import { json } from "./answer.ts";
-import { spokenAt } from "./speech.ts";
-import type { Reaction } from "./upstream.ts";
+import { jsonResponse } from "./answer.ts";
+import { protocolAtPath } from "./speech.ts";
+import type { ScriptedReply } from "./upstream.ts";
 
 /** What an error says beside its status and its message. */
-export interface FailureOptions {
+export interface ErrorResponseOptions {
   /** Unless told, the protocol's usual type for the status. */
   readonly type?: string;
   readonly code?: string;
@@ -14,34 +14,38 @@ export interface FailureOptions {
 }
 
 /** An error in the shape of the protocol that the path belongs to. */
-export function failing(status: number, message: string, about: FailureOptions = {}): Reaction {
+export function errorResponse(
+  status: number,
+  message: string,
+  about: ErrorResponseOptions = {},
+): ScriptedReply {
   return (asked) => {
     const headers = {
       ...(about.retryAfter && { "retry-after": about.retryAfter }),
       ...about.headers,
     };
-    const spoken = spokenAt(asked.path.replace(/\/(count_tokens|input_tokens)$/, ""));
+    const spoken = protocolAtPath(asked.path.replace(/\/(count_tokens|input_tokens)$/, ""));
     const body =
       spoken === "messages"
         ? {
             type: "error",
-            error: { type: about.type ?? MESSAGES[status] ?? "api_error", message },
-            request_id: `req_${asked.n}`,
+            error: { type: about.type ?? ANTHROPIC_ERROR_TYPES[status] ?? "api_error", message },
+            request_id: `req_${asked.number}`,
           }
         : {
             error: {
               message,
-              type: about.type ?? OPENAI[status] ?? "server_error",
+              type: about.type ?? OPENAI_ERROR_TYPES[status] ?? "server_error",
               param: about.param ?? null,
               code: about.code ?? null,
             },
           };
-    const answer = json(body, status);
+    const answer = jsonResponse(body, status);
     return { ...answer, headers: { ...answer.headers, ...headers } };
   };
 }
 
-const MESSAGES: { readonly [status: number]: string } = {
+const ANTHROPIC_ERROR_TYPES: { readonly [status: number]: string } = {
   400: "invalid_request_error",
   401: "authentication_error",
   402: "billing_error",
@@ -54,7 +58,7 @@ const MESSAGES: { readonly [status: number]: string } = {
   529: "overloaded_error",
 };
 
-const OPENAI: { readonly [status: number]: string } = {
+const OPENAI_ERROR_TYPES: { readonly [status: number]: string } = {
   400: "invalid_request_error",
   401: "authentication_error",
   403: "permission_error",

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { GatewayOptions } from "../gateway/options.ts";
 import type { Log } from "../lib/log.ts";
-import { Mask } from "../lib/mask.ts";
+import { SecretMask } from "../lib/mask.ts";
 import {
   defineMiddleware,
   defineStore,
@@ -16,7 +16,7 @@ import type { StoreCommand } from "../plugin/store.ts";
 import type { LogLine } from "./context.ts";
 
 /** What the gateway of a test is made of. */
-export interface GatewayOf {
+export interface TestGatewayOptions {
   /** What `use:` may name in the YAML, by that name: the test's own plugins. What comes with Tollgate may be named beside them. */
   readonly plugins?: Readonly<Record<string, Definition>>;
   /**
@@ -31,16 +31,16 @@ export interface GatewayOf {
 export interface TestGateway extends AsyncDisposable {
   readonly url: string;
   /** Of the admin listener, where the YAML has `admin:`; "" where it has none. */
-  readonly admin: string;
+  readonly adminUrl: string;
   /** Where it keeps what it keeps, and where it can be given commands. It goes when the gateway ends. */
   readonly stateDir: string;
   readonly logs: readonly LogLine[];
   /** Everything that the ledger was asked to write, in order. */
-  readonly ledger: readonly StoreCommand[];
+  readonly storeCommands: readonly StoreCommand[];
 }
 
 /** Throws, with every problem in words, when the gateway refuses what it was given. */
-export async function gateway(of: GatewayOf): Promise<TestGateway> {
+export async function startTestGateway(of: TestGatewayOptions): Promise<TestGateway> {
   const { createGateway } = await import("../gateway/gateway.ts");
   const folder = mkdtempSync(join(tmpdir(), "tollgate-kit-"));
   const file = join(folder, "gateway.yaml");
@@ -55,18 +55,18 @@ export async function gateway(of: GatewayOf): Promise<TestGateway> {
   const logs: LogLine[] = [];
   const ledger: StoreCommand[] = [];
   const plugins: Readonly<Record<string, Definition>> = {
-    door,
-    journal: journal(ledger),
+    door: allowAllMiddleware,
+    journal: createRecordingStore(ledger),
     ...of.plugins,
   };
   const started = await createGateway({
-    file,
+    configFile: file,
     env: of.env ?? {},
-    log: logInto(logs),
-    mask: new Mask(),
+    log: createTestLog(logs),
+    mask: new SecretMask(),
     version: "0.0.0",
-    watch: false,
-    load: (use, kind) => loaded(plugins, use, kind),
+    watchesConfig: false,
+    loadPlugin: (use, kind) => findPlugin(plugins, use, kind),
   });
   if ("problems" in started) {
     rmSync(folder, { recursive: true, force: true });
@@ -78,10 +78,10 @@ export async function gateway(of: GatewayOf): Promise<TestGateway> {
   }
   return {
     url: started.url,
-    admin: started.adminUrl ?? "",
+    adminUrl: started.adminUrl ?? "",
     stateDir: started.stateDir,
     logs,
-    ledger,
+    storeCommands: ledger,
     async [Symbol.asyncDispose]() {
       await started.kill();
       rmSync(folder, { recursive: true, force: true });
@@ -90,11 +90,11 @@ export async function gateway(of: GatewayOf): Promise<TestGateway> {
 }
 
 /** A name may stand for one plugin of each kind, as it does in Tollgate itself. */
-async function loaded(
+async function findPlugin(
   plugins: Readonly<Record<string, Definition>>,
   use: string,
   kind: PluginKind,
-): ReturnType<GatewayOptions["load"]> {
+): ReturnType<GatewayOptions["loadPlugin"]> {
   const own = Object.hasOwn(plugins, use) ? plugins[use]! : undefined;
   if (own?.["~tollgate"] === kind) return { definition: own, from: "test" };
   const { builtin } = await import("../../plugins/index.ts");
@@ -107,7 +107,7 @@ async function loaded(
   return own ? { definition: own, from: "test" } : { problem: { id: "plugin/not-found", message } };
 }
 
-const door = defineMiddleware({
+const allowAllMiddleware = defineMiddleware({
   api: 1,
   name: "door",
   summary: "Lets every client in",
@@ -116,26 +116,26 @@ const door = defineMiddleware({
 });
 
 /** A store that agrees to everything, and notes it. */
-const journal = (rows: StoreCommand[]): Definition =>
+const createRecordingStore = (rows: StoreCommand[]): Definition =>
   defineStore({
     api: 1,
     name: "journal",
     summary: "Notes what it is asked to write",
     setup: () => ({
-      open: async () => ({ epoch: 1, presumed: 0 }),
+      open: async () => ({ epoch: 1, recovered: 0 }),
       async apply(batch) {
         rows.push(...batch);
         return batch.map(() => ({ ok: true }));
       },
-      key: async () => undefined,
+      findKey: async () => undefined,
       // A key that no test presents: without any, a first start makes one.
-      keys: async () => ({ items: [{ id: "tester", digest: "0".repeat(64), created: 0 }] }),
-      entries: async () => ({ items: [] }),
-      totals: async () => [],
+      listKeys: async () => ({ items: [{ id: "tester", digest: "0".repeat(64), created: 0 }] }),
+      listEntries: async () => ({ items: [] }),
+      sumEntries: async () => [],
     }),
   });
 
-function logInto(logs: LogLine[]): Log {
+function createTestLog(logs: LogLine[]): Log {
   const say = (level: LogLine["level"]) => (fields: LogLine["fields"], message: string) =>
     void logs.push({ level, fields, message });
   const log: Log = {
@@ -144,8 +144,8 @@ function logInto(logs: LogLine[]): Log {
     warn: say("warn"),
     error: say("error"),
     child: () => log,
-    level() {},
-    secrets() {},
+    setLevel() {},
+    addSecrets() {},
     flush() {},
   };
   return log;

@@ -2,7 +2,7 @@ import type { ModelEvent } from "../model/event.ts";
 import { UNITS, type Usage } from "../model/usage.ts";
 
 /** What each kind of block may hold. */
-const HOLDS: { readonly [block: string]: readonly ModelEvent["type"][] } = {
+const ALLOWED_CONTENT: { readonly [block: string]: readonly ModelEvent["type"][] } = {
   text: ["delta", "cite", "proof"],
   refusal: ["delta", "proof"],
   reasoning: ["delta", "proof"],
@@ -18,7 +18,7 @@ const HOLDS: { readonly [block: string]: readonly ModelEvent["type"][] } = {
  * event that is out of place; `end()` throws when the finish is missing. `guessed`: the first report may guess what was
  * read, as a gateway does before upstream has counted, and the next one may be lower.
  */
-export function grammar(of: { readonly guessed?: boolean } = {}): {
+export function createEventGrammar(of: { readonly guessed?: boolean } = {}): {
   event(e: ModelEvent): void;
   end(): void;
 } {
@@ -31,13 +31,14 @@ export function grammar(of: { readonly guessed?: boolean } = {}): {
   let state: "before" | "in" | "over" = "before";
   let n = 0;
   const wrong = (why: string, e: ModelEvent): never => {
-    throw new Error(`Event ${n} breaks the grammar: ${why}. It is ${show(e)}`);
+    throw new Error(`Event ${n} breaks the grammar: ${why}. It is ${formatEvent(e)}`);
   };
   const fits = (e: ModelEvent & { index: number }) => {
     const block = open.get(e.index);
     if (block === undefined)
       wrong(`block ${e.index} is ${seen.has(e.index) ? "closed" : "not open"}`, e);
-    else if (!HOLDS[block]!.includes(e.type)) wrong(`a ${block} block holds no ${e.type}`, e);
+    else if (!ALLOWED_CONTENT[block]!.includes(e.type))
+      wrong(`a ${block} block holds no ${e.type}`, e);
   };
   return {
     event(e) {
@@ -58,8 +59,8 @@ export function grammar(of: { readonly guessed?: boolean } = {}): {
         case "open":
           if (!Number.isSafeInteger(e.index) || e.index < 0) wrong("the index is no count", e);
           if (seen.has(e.index)) wrong(`block ${e.index} was opened before`, e);
-          if (!(e.block.type in HOLDS)) wrong("there is no such block", e);
-          if (e.block.type === "call" && (e.block.id === "" || e.block.name === ""))
+          if (!(e.block.type in ALLOWED_CONTENT)) wrong("there is no such block", e);
+          if (e.block.type === "call" && (e.block.id === "" || e.block.action === ""))
             wrong("a call has an id and a name", e);
           seen.add(e.index);
           open.set(e.index, e.block.type);
@@ -79,7 +80,7 @@ export function grammar(of: { readonly guessed?: boolean } = {}): {
           const model = e.model ?? "";
           const before = usage.get(model) ?? {};
           const guess = of.guessed === true && !counted.has(model);
-          const fell = decrease(guess ? { output: before.output } : before, e.usage);
+          const fell = usageProblem(guess ? { output: before.output } : before, e.usage);
           if (usage.has(model)) counted.add(model);
           if (fell) wrong(fell, e);
           usage.set(model, { ...before, ...e.usage });
@@ -100,7 +101,7 @@ export function grammar(of: { readonly guessed?: boolean } = {}): {
 }
 
 /** Says what is wrong with a count, or with one that is smaller than it was. */
-function decrease(before: Usage, now: Usage): string | undefined {
+function usageProblem(before: Usage, now: Usage): string | undefined {
   for (const unit of UNITS) {
     const count = now[unit];
     if (count === undefined) continue;
@@ -111,7 +112,7 @@ function decrease(before: Usage, now: Usage): string | undefined {
   return undefined;
 }
 
-const show = (e: ModelEvent): string => {
+const formatEvent = (e: ModelEvent): string => {
   const text = JSON.stringify(e, (_key, value: unknown) =>
     typeof value === "bigint" ? `${value}n` : value,
   );

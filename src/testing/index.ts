@@ -2,65 +2,88 @@
 // and a function, a fake upstream is a server on a loopback port.
 // May import: plugin, model, protocols, lib, and of the gateway the one function that starts it. May not: config, loader, walk.
 export {
-  bomb,
-  eventStream,
-  html,
-  json,
-  type ScriptedAnswer,
-  type Cut,
-  type Piece,
+  compressionBomb,
+  eventStreamResponse,
+  htmlResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type Truncation,
+  type ResponsePiece,
 } from "./answer.ts";
-export { answering, asking, type ReportedLoss, type LossLog } from "./asking.ts";
+export {
+  createResponseContext,
+  createCallContext,
+  type ReportedLoss,
+  type LossLog,
+} from "./asking.ts";
 export { type Check } from "./check.ts";
-export { cut, type Chunks } from "./chunks.ts";
-export { decode, decodeWhole, encode, essence, plain, relay, type RelayResult } from "./codec.ts";
-export { conformance, type ConformanceOptions } from "./conformance.ts";
-export { context, type TestContextOptions, type LogLine, type TestContext } from "./context.ts";
-export { failing, type FailureOptions } from "./failing.ts";
-export { freeze } from "./freeze.ts";
-export { gateway, type GatewayOf, type TestGateway } from "./gateway.ts";
+export { splitChunks, type Chunks } from "./chunks.ts";
+export {
+  decode,
+  decodeWhole,
+  encodeText,
+  comparableContent,
+  withoutUndefined,
+  runRelay,
+  type RelayResult,
+} from "./codec.ts";
+export { conformanceChecks, type ConformanceOptions } from "./conformance.ts";
+export {
+  createTestContext,
+  type TestContextOptions,
+  type LogLine,
+  type TestContext,
+} from "./context.ts";
+export { errorResponse, type ErrorResponseOptions } from "./failing.ts";
+export { deepFreeze } from "./freeze.ts";
+export { startTestGateway, type TestGatewayOptions, type TestGateway } from "./gateway.ts";
 export {
   startGateway,
-  type AskManner,
-  type HeardAnswer,
+  type AskOptions,
+  type ClientAnswer,
   type GatewaySetup,
   type BilledCall,
   type StartedGateway,
 } from "./start-gateway.ts";
-export { hookTester, type CaseRequest, type HookCases, type StreamCase } from "./hook-tester.ts";
-export { grammar } from "./grammar.ts";
-export { outgoing, sending, type TestOutgoing } from "./outgoing.ts";
+export { hookChecks, type CaseRequest, type HookCases, type StreamCase } from "./hook-tester.ts";
+export { createEventGrammar } from "./grammar.ts";
+export { createOutgoing, encodeOutgoing, type TestOutgoing } from "./outgoing.ts";
 export * as pretend from "./pretend.ts";
-export { protocolLaws, type ProtocolLaws } from "./protocol-laws.ts";
-export { recordings, replay, type ExpectedAnswer, type Recording } from "./recording.ts";
-export { recorded, written, type RecordedExchange, type RecordingOptions } from "./record.ts";
+export { protocolChecks, type ProtocolCheckOptions } from "./protocol-laws.ts";
+export {
+  readRecordings,
+  replayResponse,
+  type ExpectedAnswer,
+  type Recording,
+} from "./recording.ts";
+export {
+  recordProvider,
+  writeRecordings,
+  type RecordedExchange,
+  type RecordingOptions,
+} from "./record.ts";
 export { liveCheck, liveChecks, type LiveOptions } from "./live.ts";
-export { random } from "./random.ts";
+export { createSeededRandom } from "./random.ts";
 export {
   call,
   refuse,
   say,
-  speaking,
-  spokenAt,
+  scriptedModel,
+  protocolAtPath,
   think,
   toolResults,
-  type Speech,
-  type SpokenProtocol,
+  type ModelScript,
+  type ScriptProtocol,
 } from "./speech.ts";
-export { type Manner, type SpokenItem } from "./spoken.ts";
+export { type FormatOptions, type ScriptItem } from "./spoken.ts";
 export {
-  upstream,
+  startUpstream,
   type UpstreamRequest,
   type UpstreamBill,
-  type Reaction,
+  type ScriptedReply,
   type ScriptedRoute,
   type ScriptedRoutes,
   type TestUpstream,
 } from "./upstream.ts";
-export { storeIn } from "./store-in.ts";
-export {
-  fleetConformance,
-  storeConformance,
-  type FleetUnderTest,
-  type StoreUnderTest,
-} from "./store.ts";
+export { createStoreFactory } from "./store-in.ts";
+export { fleetChecks, storeChecks, type FleetUnderTest, type StoreUnderTest } from "./store.ts";

@@ -3,16 +3,16 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Kind } from "../model/request.ts";
+import type { Operation } from "../model/request.ts";
 import type { Definition } from "../plugin/define.ts";
 import type { Protocol } from "../plugin/protocol.ts";
 import type { Provider } from "../plugin/provider.ts";
-import { check, type Check } from "./check.ts";
-import { isWire } from "./conformance/work.ts";
-import { context } from "./context.ts";
-import { protocolLaws } from "./protocol-laws.ts";
-import { recorded, written, type RecordingOptions } from "./record.ts";
-import { recordings } from "./recording.ts";
+import { createCheck, type Check } from "./check.ts";
+import { isProtocolEndpoint } from "./conformance/work.ts";
+import { createTestContext } from "./context.ts";
+import { protocolChecks } from "./protocol-laws.ts";
+import { recordProvider, writeRecordings, type RecordingOptions } from "./record.ts";
+import { readRecordings } from "./recording.ts";
 
 /** A provider that is asked for real. */
 export interface LiveOptions extends RecordingOptions {
@@ -23,12 +23,15 @@ export interface LiveOptions extends RecordingOptions {
 }
 
 /** Of a request of a few words, read as generously as any provider counts. */
-const READ = 200;
-const MOST_TOKENS = 64;
+const ESTIMATED_INPUT_TOKENS = 200;
+const DEFAULT_MAX_TOKENS = 64;
 
 /** What one run can cost at most, in dollars: every endpoint, streamed and whole. */
-const worst = ({ price, maxTokens = MOST_TOKENS }: LiveOptions, requests: number): number =>
-  (requests * (READ * price.input + maxTokens * price.output)) / 1_000_000;
+const maxCostUsd = (
+  { price, maxTokens = DEFAULT_MAX_TOKENS }: LiveOptions,
+  requests: number,
+): number =>
+  (requests * (ESTIMATED_INPUT_TOKENS * price.input + maxTokens * price.output)) / 1_000_000;
 
 /**
  * The checks, none of which is there unless TOLLGATE_LIVE is 1. What would cost more than the cap fails before anything is sent.
@@ -40,24 +43,24 @@ export function liveChecks(definition: Definition, of: LiveOptions): Check[] {
 
 /** The same where it was asked for in other words than a variable: the command's `--live`. */
 export function liveCheck(definition: Definition, of: LiveOptions): Check {
-  return check(`${definition.name}: live: what it says now keeps the laws`, async () => {
-    await using lent = context({ ...(of.fetch && { fetch: of.fetch as never }) });
+  return createCheck(`${definition.name}: live: what it says now keeps the laws`, async () => {
+    await using lent = createTestContext({ ...(of.fetch && { fetch: of.fetch as never }) });
     const made = (await definition.setup((of.with ?? {}) as never, lent.ctx)) as Provider;
-    const most = worst(of, 2 * made.endpoints.length);
+    const most = maxCostUsd(of, 2 * made.endpoints.length);
     const cap = of.capUsd ?? 0.05;
     assert.ok(most <= cap, `it could cost ${most.toFixed(4)} USD; the cap is ${cap}`);
     const folder = mkdtempSync(join(tmpdir(), "tollgate-live-"));
     try {
-      const exchanges = await recorded(definition, { maxTokens: MOST_TOKENS, ...of });
+      const exchanges = await recordProvider(definition, { maxTokens: DEFAULT_MAX_TOKENS, ...of });
       assert.ok(exchanges.length > 0, "no endpoint has this model");
       for (const { name, status } of exchanges)
         assert.ok(status < 300, `${name}: it was answered with ${status}`);
-      written(exchanges, folder);
-      for (const endpoint of made.endpoints.filter(isWire)) {
-        if (endpoint.serves?.(of.model) === false) continue;
-        const protocol = endpoint.protocol as Protocol<Kind>;
-        const all = recordings(join(folder, protocol.id));
-        for (const law of protocolLaws(protocol as Protocol, { recordings: all, trials: 10 }))
+      writeRecordings(exchanges, folder);
+      for (const endpoint of made.endpoints.filter(isProtocolEndpoint)) {
+        if (endpoint.servesModel?.(of.model) === false) continue;
+        const protocol = endpoint.protocol as Protocol<Operation>;
+        const all = readRecordings(join(folder, protocol.id));
+        for (const law of protocolChecks(protocol as Protocol, { recordings: all, trials: 10 }))
           await law.run();
       }
     } finally {

@@ -1,7 +1,7 @@
 import type { Body, Field, HeadersOut, Opt } from "../model/values.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
-import type { Kind, ModelRequest } from "../model/request.ts";
-import { look } from "../protocols/look/index.ts";
+import type { Operation, ModelRequest } from "../model/request.ts";
+import { findReferences } from "../protocols/look/index.ts";
 import type { CallContext, ClientHalf } from "../plugin/protocol.ts";
 
 /** A request about to leave, whose edits can be looked at. */
@@ -9,14 +9,14 @@ export interface TestOutgoing extends Outgoing {
   /** As it would leave now; undefined without a body. */
   readonly body: Body | undefined;
   /** Top-level fields that were set or dropped, in order, each once. */
-  readonly edited: readonly string[];
+  readonly editedFields: readonly string[];
 }
 
 /**
  * An `Outgoing` for tests of `prepare` and of hooks. It keeps the plugin's edits, and the given body stays as it was.
  * Never throws.
  */
-export function outgoing(
+export function createOutgoing(
   body: Body | undefined,
   of: { method?: string; path?: string; headers?: HeadersOut } = {},
 ): TestOutgoing {
@@ -35,16 +35,16 @@ export function outgoing(
     headers,
     get: (field) => fields[field],
     set,
-    drop: (field) => set(field, undefined),
-    header(name, value) {
+    remove: (field) => set(field, undefined),
+    setHeader(name, value) {
       if (value === undefined) delete headers[name];
       else headers[name] = value;
     },
-    named: () => look(fields),
+    references: () => findReferences(fields),
     get body() {
       return body && { ...fields };
     },
-    get edited() {
+    get editedFields() {
       return [...edited];
     },
   };
@@ -54,12 +54,12 @@ export function outgoing(
  * The body that leaves for a translated request: encoded, with what no codec knows beside it, and prepared, as the host
  * does it. A field that the codec says is absent stays so.
  */
-export function sending<K extends Kind>(
+export function encodeOutgoing<K extends Operation>(
   client: ClientHalf<K>,
   request: ModelRequest<K>,
   of: CallContext,
 ): TestOutgoing {
-  const out = outgoing({ ...request.rest, ...client.request(request, of) });
+  const out = createOutgoing({ ...request.rest, ...client.encodeRequest(request, of) });
   client.prepare?.(out, of);
   return out;
 }

@@ -1,31 +1,40 @@
 // What the host would hand a plugin, for tests that run without one: an arrival, its exchange, a call, a reply. Plain
 // objects with sensible values; whatever matters to a test is given by it. Frozen, as the host's are read-only.
-import { chatWork } from "../model/chat-work.ts";
+import { chatOperation } from "../model/chat-work.ts";
 import type { EffectivePolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Body } from "../model/values.ts";
-import type { Call, Candidate, CallRecord, RecordedAnswer, Reply } from "../plugin/call.ts";
-import type { Arrival, Exchange } from "../plugin/exchange.ts";
+import type {
+  Call,
+  Candidate,
+  CallRecord,
+  RecordedResponse,
+  UpstreamResponse,
+} from "../plugin/call.ts";
+import type { RequestHead, Exchange } from "../plugin/exchange.ts";
 import type { Identity } from "../plugin/identity.ts";
 import type { Outcome } from "../plugin/outcome.ts";
 import type { Privacy } from "../model/facts.ts";
-import { asking, type LossLog } from "./asking.ts";
-import { freeze } from "./freeze.ts";
+import { createCallContext, type LossLog } from "./asking.ts";
+import { deepFreeze } from "./freeze.ts";
 
 /** What a plugin did to an arrival. */
-export interface PretendResult {
-  readonly identified: readonly Identity[];
-  readonly tightened: readonly Privacy[];
-  readonly set: ReadonlyMap<string, string>;
+export interface ArrivalEffects {
+  readonly identities: readonly Identity[];
+  readonly requiredPrivacy: readonly Privacy[];
+  readonly responseHeaders: ReadonlyMap<string, string>;
   readonly labels: ReadonlyMap<string, string>;
 }
 
-const HELLO: Body = { model: "provider/model", messages: [{ role: "user", content: "Hello" }] };
+const HELLO_BODY: Body = {
+  model: "provider/model",
+  messages: [{ role: "user", content: "Hello" }],
+};
 
-const REQUEST: ModelRequest = chatWork.sample("provider/model");
+const SAMPLE_REQUEST: ModelRequest = chatOperation.sampleRequest("provider/model");
 
 /** One object for the whole life of a request, as the host has it: `read()` gives the same one with its body. */
-export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: PretendResult } {
+export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: ArrivalEffects } {
   const identified: Identity[] = of.identity ? [of.identity] : [];
   const tightened: Privacy[] = [of.privacy ?? "off"];
   const set = new Map<string, string>();
@@ -50,8 +59,8 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     model: "provider/model",
     stream: false,
     features: [],
-    body: HELLO,
-    request: REQUEST,
+    body: HELLO_BODY,
+    request: SAMPLE_REQUEST,
     size: { bytes: 74, input: 25 },
     ...of,
     identify: (who: Identity) => void identified.push(who),
@@ -65,44 +74,46 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
   const { identified: who, tightened: how } = made.done;
   Object.defineProperties(made, {
     identity: { get: () => who.at(-1), enumerable: true },
-    privacy: { get: () => strictest(how), enumerable: true },
+    privacy: { get: () => strictestPrivacy(how), enumerable: true },
     // What is noted must stay open when the rest is frozen.
     done: { get: () => ({ identified, tightened, set, labels }) },
   });
-  return freeze(made) as unknown as Exchange & { readonly done: PretendResult };
+  return deepFreeze(made) as unknown as Exchange & { readonly done: ArrivalEffects };
 }
 
-const LEVELS: readonly Privacy[] = ["off", "required", "strict"];
-const strictest = (levels: readonly Privacy[]): Privacy =>
-  LEVELS[Math.max(...levels.map((level) => LEVELS.indexOf(level)))]!;
+const PRIVACY_LEVELS: readonly Privacy[] = ["off", "required", "strict"];
+const strictestPrivacy = (levels: readonly Privacy[]): Privacy =>
+  PRIVACY_LEVELS[Math.max(...levels.map((level) => PRIVACY_LEVELS.indexOf(level)))]!;
 
 /** The head alone: the body is there only once it was read. */
-export function arrival(of: Partial<Exchange> = {}): Arrival & { readonly done: PretendResult } {
+export function requestHead(
+  of: Partial<Exchange> = {},
+): RequestHead & { readonly done: ArrivalEffects } {
   return exchange(of);
 }
 
-const POLICY: EffectivePolicy = {
+const UNKNOWN_POLICY: EffectivePolicy = {
   retention: { kind: "unknown" },
   trains: "unknown",
   basis: "default",
-  because: [],
+  reasons: [],
 };
 
 /** A candidate of `provider/model` on the verbatim lane, with an unknown policy. Frozen. */
 export function candidate(of: Partial<Candidate> = {}): Candidate {
   const model = of.model ?? "model";
   const provider = of.provider ?? "provider";
-  return freeze({
+  return deepFreeze({
     id: `${provider}/${model}`,
     provider,
     protocol: "chat-completions",
-    lane: "verbatim" as const,
+    mode: "verbatim" as const,
     model,
-    info: { model, kind: "chat" as const },
+    info: { model, operation: "chat" as const },
     credential: "default",
-    policy: POLICY,
+    policy: UNKNOWN_POLICY,
     weight: 1,
-    resting: undefined,
+    cooldown: undefined,
     ...of,
   });
 }
@@ -114,7 +125,7 @@ export function candidate(of: Partial<Candidate> = {}): Candidate {
 export function call(of: Partial<Call> = {}): Call & LossLog {
   const of1 = of.exchange ?? exchange();
   const whose = candidate(of);
-  const told = asking({ ...whose, stream: of1.stream });
+  const told = createCallContext({ ...whose, stream: of1.stream });
   const losses = told.losses;
   const made = Object.defineProperty(
     {
@@ -124,7 +135,7 @@ export function call(of: Partial<Call> = {}): Call & LossLog {
       fetch: async (url: string | URL) => {
         throw new Error(`Nothing answers ${String(url)} in this test.`);
       },
-      attempt: "att_test",
+      attemptId: "att_test",
       n: 1,
       exchange: of1,
       ...of,
@@ -132,41 +143,44 @@ export function call(of: Partial<Call> = {}): Call & LossLog {
     "losses",
     { get: () => losses },
   );
-  return freeze(made) as Call & LossLog;
+  return deepFreeze(made) as Call & LossLog;
 }
 
 /** What `next()` of an `attempt` hook gives: a 200 whose `record()` resolves to `recorded`. Frozen. */
-export function reply(of: Partial<Reply> = {}, recorded: RecordedAnswer | null = null): Reply {
-  return freeze({
+export function reply(
+  of: Partial<UpstreamResponse> = {},
+  recorded: RecordedResponse | null = null,
+): UpstreamResponse {
+  return deepFreeze({
     status: 200,
     headers: { "content-type": "application/json" },
     limits: [],
-    record: async () => recorded,
-    settled: async () => record(),
+    recordResponse: async () => recorded,
+    whenSettled: async () => record(),
     ...of,
   });
 }
 
 /** A call that answered, was counted exactly and cost 1,000 nano-dollars. Frozen. */
 export function record(of: Partial<CallRecord> = {}): CallRecord {
-  return freeze({
-    attempt: "att_test",
+  return deepFreeze({
+    attemptId: "att_test",
     n: 1,
     candidate: candidate(),
     state: "exact" as const,
     usage: { input: 10, output: 5 },
     costNano: 1_000n,
     startMs: 1,
-    ms: { head: 5, content: 6, total: 10 },
+    ms: { headers: 5, firstToken: 6, total: 10 },
     ...of,
   });
 }
 
 /** The end of a request that was answered by one call. Frozen. */
 export function outcome(of: Partial<Outcome> = {}): Outcome {
-  return freeze({
+  return deepFreeze({
     status: 200,
-    lane: "verbatim" as const,
+    mode: "verbatim" as const,
     calls: [record()],
     cached: false,
     finish: "stop" as const,

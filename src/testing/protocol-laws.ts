@@ -1,29 +1,29 @@
 // What holds for every protocol, ours and others': checked over recordings of what its upstreams really send.
 import assert from "node:assert/strict";
-import { ERRORS, faultOf, type ErrorKind } from "../model/error.ts";
+import { ERRORS, getFault, type ErrorKind } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
-import { fold } from "../model/fold.ts";
-import type { Kind, ModelRequest } from "../model/request.ts";
+import { collectResponse } from "../model/fold.ts";
+import type { Operation, ModelRequest } from "../model/request.ts";
 import { UNITS } from "../model/usage.ts";
 import type { ClientHalf, Protocol, ServerHalf } from "../plugin/protocol.ts";
-import { answering, asking } from "./asking.ts";
-import { check, type Check } from "./check.ts";
-import { cut, type Chunks } from "./chunks.ts";
+import { createResponseContext, createCallContext } from "./asking.ts";
+import { createCheck, type Check } from "./check.ts";
+import { splitChunks, type Chunks } from "./chunks.ts";
 import {
   decode,
   decodeWhole,
-  encoded,
-  essence,
-  plain,
-  relay,
-  wholeBytes,
+  encodeBytes,
+  comparableContent,
+  withoutUndefined,
+  runRelay,
+  encodeWhole,
   type RelayResult,
 } from "./codec.ts";
-import { freeze } from "./freeze.ts";
-import { isStream, recordings, type Recording } from "./recording.ts";
+import { deepFreeze } from "./freeze.ts";
+import { isStreamRecording, readRecordings, type Recording } from "./recording.ts";
 
 /** What a protocol is judged by, and how thoroughly. */
-export interface ProtocolLaws {
+export interface ProtocolCheckOptions {
   /** A folder of recordings, or the recordings. */
   readonly recordings?: URL | string | readonly Recording[];
   /** How many ways to cut each recording by chance, beside byte by byte and all at once. */
@@ -31,7 +31,7 @@ export interface ProtocolLaws {
 }
 
 /** One recorded exchange under judgement. */
-interface Case {
+interface RecordingCase {
   readonly recording: Recording;
   readonly stream: boolean;
   readonly trials: number;
@@ -41,73 +41,87 @@ interface Case {
  * The laws of protocols, as checks for a runner: a test file calls it while it is loaded. Recordings are read at once,
  * and a folder without any throws here; the codec runs only inside the checks.
  */
-export function protocolLaws(protocol: Protocol, options: ProtocolLaws = {}): Check[] {
-  const { id, client, server } = protocol as Protocol<Kind>;
+export function protocolChecks(protocol: Protocol, options: ProtocolCheckOptions = {}): Check[] {
+  const { id, client, server } = protocol as Protocol<Operation>;
   const from = options.recordings ?? [];
-  const cases = (typeof from === "string" || from instanceof URL ? recordings(from) : from).map(
-    (recording): Case => ({
-      recording: freeze({ ...recording }),
-      stream: isStream(recording),
+  const cases = (typeof from === "string" || from instanceof URL ? readRecordings(from) : from).map(
+    (recording): RecordingCase => ({
+      recording: deepFreeze({ ...recording }),
+      stream: isStreamRecording(recording),
       trials: options.trials ?? 40,
     }),
   );
-  const each = (law: string, run: (of: Case) => void, fits: (of: Case) => boolean = answered) =>
-    cases.filter(fits).map((of) => check(`${id}: ${law}: ${of.recording.name}`, () => run(of)));
+  const each = (
+    law: string,
+    run: (of: RecordingCase) => void,
+    fits: (of: RecordingCase) => boolean = isSuccess,
+  ) =>
+    cases
+      .filter(fits)
+      .map((of) => createCheck(`${id}: ${law}: ${of.recording.name}`, () => run(of)));
   return [
-    check(`${id}: has a name and at least one half`, () => shape(protocol as Protocol<Kind>)),
-    ...(server ? [check(`${id}: every error has words`, () => refusals(server))] : []),
+    createCheck(`${id}: has a name and at least one half`, () =>
+      checkShape(protocol as Protocol<Operation>),
+    ),
+    ...(server ? [createCheck(`${id}: every error has words`, () => checkErrors(server))] : []),
     ...(client && server
       ? each(
           "a request survives its own wire",
-          (of) => roundTrip(client, server, of),
+          (of) => checkRoundTrip(client, server, of),
           () => true,
         )
       : []),
     ...(server
       ? each(
           "a survey changes nothing",
-          (of) => surveyed(server, of),
+          (of) => checkAnalysis(server, of),
           () => true,
         )
       : []),
     ...(client
       ? [
-          ...each("the recorded meaning", (of) => meaning(client, of)),
+          ...each("the recorded meaning", (of) => checkContent(client, of)),
           ...each(
             "any split of the bytes gives the same events",
-            (of) => chunking(client, of),
-            streamed,
+            (of) => checkChunking(client, of),
+            isStreamed,
           ),
-          ...each("what is cut off is never whole", (of) => truncation(client, of)),
+          ...each("what is cut off is never whole", (of) => checkTruncation(client, of)),
           ...each(
             "an error is a fault",
-            (of) => faults(client, of),
-            (of) => !answered(of),
+            (of) => checkFaults(client, of),
+            (of) => !isSuccess(of),
           ),
         ]
       : []),
     ...(client && server
-      ? each("stream and whole say the same", (of) => streamAndWhole(client, server, of))
+      ? each("stream and whole say the same", (of) => checkStreamMatchesWhole(client, server, of))
       : []),
-    ...(client?.relay && server ? each("the lanes agree", (of) => lanes(client, server, of)) : []),
+    ...(client?.createPassthrough && server
+      ? each("the lanes agree", (of) => checkRelayMatchesTranslation(client, server, of))
+      : []),
   ];
 }
 
-const answered = ({ recording }: Case) => recording.status < 300;
-const streamed = (of: Case) => of.stream && answered(of);
+const isSuccess = ({ recording }: RecordingCase) => recording.status < 300;
+const isStreamed = (of: RecordingCase) => of.stream && isSuccess(of);
 
-const askingOf = ({ stream }: Case) => freeze(asking({ stream }));
-const answeringOf = ({ stream, recording }: Case) =>
-  freeze(answering({ stream, body: recording.request }));
+const callContextFor = ({ stream }: RecordingCase) => deepFreeze(createCallContext({ stream }));
+const responseContextFor = ({ stream, recording }: RecordingCase) =>
+  deepFreeze(createResponseContext({ stream, body: recording.request }));
 
-function events(client: ClientHalf<Kind>, of: Case, chunks: Chunks = "whole"): ModelEvent[] {
+function decodeCase(
+  client: ClientHalf<Operation>,
+  of: RecordingCase,
+  chunks: Chunks = "whole",
+): ModelEvent[] {
   const { body, headers } = of.recording;
   return of.stream
-    ? decode(client, cut([body], chunks), askingOf(of), headers)
-    : decodeWhole(client, body, askingOf(of), headers);
+    ? decode(client, splitChunks([body], chunks), callContextFor(of), headers)
+    : decodeWhole(client, body, callContextFor(of), headers);
 }
 
-function shape({ id, client, server, headers }: Protocol<Kind>): void {
+function checkShape({ id, client, server, headers }: Protocol<Operation>): void {
   assert.match(id, /^[a-z][a-z0-9-]*$/, "a protocol's id is lower case, with dashes");
   assert.ok(client || server, "a protocol without halves says nothing");
   for (const name of [...(headers?.request ?? []), ...(headers?.response ?? [])])
@@ -115,22 +129,22 @@ function shape({ id, client, server, headers }: Protocol<Kind>): void {
 }
 
 /** Ours for every kind of error: plain JSON with words in it, and a status that says failure. */
-function refusals(server: ServerHalf<Kind>): void {
+function checkErrors(server: ServerHalf<Operation>): void {
   for (const kind of Object.keys(ERRORS) as ErrorKind[]) {
     const message = `Something went wrong (${kind}).`;
-    const fault = freeze({ kind, message, code: "some_code", retryAfterMs: 2000 });
-    const { status, body } = server.fault(fault, { id: "x1" });
+    const fault = deepFreeze({ kind, message, code: "some_code", retryAfterMs: 2000 });
+    const { status, body } = server.encodeFault(fault, { id: "x1" });
     if (status !== undefined) assert.ok(status >= 400 && status < 600, `${kind}: status ${status}`);
     const text = JSON.stringify(body);
-    assert.deepEqual(plain(body), JSON.parse(text), `${kind}: the body is plain JSON`);
+    assert.deepEqual(withoutUndefined(body), JSON.parse(text), `${kind}: the body is plain JSON`);
     if (kind !== "internal")
       assert.ok(text.includes(message), `${kind}: the message stands in the body: ${text}`);
   }
 }
 
-function surveyed(server: ServerHalf<Kind>, { recording }: Case): void {
-  const first = server.survey(recording.request);
-  assert.deepEqual(server.survey(recording.request), first, "two looks see the same");
+function checkAnalysis(server: ServerHalf<Operation>, { recording }: RecordingCase): void {
+  const first = server.analyze(recording.request);
+  assert.deepEqual(server.analyze(recording.request), first, "two looks see the same");
   for (const feature of first.features) assert.equal(typeof feature, "string");
 }
 
@@ -138,38 +152,53 @@ function surveyed(server: ServerHalf<Kind>, { recording }: Case): void {
  * What came over the wire goes back over the wire: decoding what was encoded gives the request again, apart from losses
  * that were declared; and what has been over it once is lossless from then on.
  */
-function roundTrip(client: ClientHalf<Kind>, server: ServerHalf<Kind>, of: Case): void {
-  const request = server.request(of.recording.request, "generate");
-  const of1 = asking({ model: request.model, stream: request.stream });
+function checkRoundTrip(
+  client: ClientHalf<Operation>,
+  server: ServerHalf<Operation>,
+  of: RecordingCase,
+): void {
+  const request = server.decodeRequest(of.recording.request, "generate");
+  const of1 = createCallContext({ model: request.model, stream: request.stream });
   // What no codec knows is put back by the host.
-  const wire = { ...client.request(freeze(request) as ModelRequest, freeze(of1)), ...request.rest };
-  const again = server.request(freeze(wire), "generate");
-  if (of1.losses.length === 0) assert.deepEqual(plain(again), plain(request));
-  const of2 = asking({ model: request.model, stream: request.stream });
-  const second = { ...client.request(freeze(again) as ModelRequest, freeze(of2)), ...again.rest };
-  assert.deepEqual(plain(second), plain(wire));
+  const wire = {
+    ...client.encodeRequest(deepFreeze(request) as ModelRequest, deepFreeze(of1)),
+    ...request.rest,
+  };
+  const again = server.decodeRequest(deepFreeze(wire), "generate");
+  if (of1.losses.length === 0) assert.deepEqual(withoutUndefined(again), withoutUndefined(request));
+  const of2 = createCallContext({ model: request.model, stream: request.stream });
+  const second = {
+    ...client.encodeRequest(deepFreeze(again) as ModelRequest, deepFreeze(of2)),
+    ...again.rest,
+  };
+  assert.deepEqual(withoutUndefined(second), withoutUndefined(wire));
   assert.deepEqual(of2.losses, [], "the second time nothing is left to lose");
 }
 
-function meaning(client: ClientHalf<Kind>, of: Case): void {
-  const got = events(client, of);
+function checkContent(client: ClientHalf<Operation>, of: RecordingCase): void {
+  const got = decodeCase(client, of);
   const expected = of.recording.events;
   if (!expected) return;
-  assert.deepEqual(plain(got), plain(expected));
-  const { usage } = fold(expected);
-  for (const unit of UNITS) assert.equal(fold(got).usage[unit], usage[unit], `usage: ${unit}`);
+  assert.deepEqual(withoutUndefined(got), withoutUndefined(expected));
+  const { usage } = collectResponse(expected);
+  for (const unit of UNITS)
+    assert.equal(collectResponse(got).usage[unit], usage[unit], `usage: ${unit}`);
 }
 
-function chunking(client: ClientHalf<Kind>, of: Case): void {
-  const expected = plain(events(client, of));
+function checkChunking(client: ClientHalf<Operation>, of: RecordingCase): void {
+  const expected = withoutUndefined(decodeCase(client, of));
   const same = (chunks: Chunks) =>
-    assert.deepEqual(plain(events(client, of, chunks)), expected, `cut ${JSON.stringify(chunks)}`);
+    assert.deepEqual(
+      withoutUndefined(decodeCase(client, of, chunks)),
+      expected,
+      `cut ${JSON.stringify(chunks)}`,
+    );
   same("bytes");
-  for (const chunks of splits(of)) same(chunks);
+  for (const chunks of listSplits(of)) same(chunks);
 }
 
 /** By chance, and once at every byte where an event or a character could be torn. */
-function* splits({ recording, trials }: Case): Generator<Chunks> {
+function* listSplits({ recording, trials }: RecordingCase): Generator<Chunks> {
   for (let seed = 1; seed <= trials; seed++) yield { seed, max: 1 << (seed % 9) };
   const step = Math.max(1, Math.floor(recording.body.length / 400));
   for (let at = 1; at < recording.body.length; at += step) yield { at: [at] };
@@ -179,97 +208,118 @@ function* splits({ recording, trials }: Case): Generator<Chunks> {
  * Of every beginning of an answer: either it throws, or it is a finish that was seen, and then everything that the model
  * said is there. Only counts may be missing.
  */
-function truncation(client: ClientHalf<Kind>, of: Case): void {
+function checkTruncation(client: ClientHalf<Operation>, of: RecordingCase): void {
   const { body, headers } = of.recording;
-  const said = essenceWithoutUsage(events(client, of));
+  const said = contentWithoutUsage(decodeCase(client, of));
   const step = Math.max(1, Math.floor(body.length / 2000));
   for (let length = 0; length < body.length; length += step) {
     const part = body.subarray(0, length);
     let got: ModelEvent[];
     try {
       got = of.stream
-        ? decode(client, [part], askingOf(of), headers)
-        : decodeWhole(client, part, askingOf(of), headers);
+        ? decode(client, [part], callContextFor(of), headers)
+        : decodeWhole(client, part, callContextFor(of), headers);
     } catch (error) {
       assertFault(error, `cut after ${length} bytes`);
       continue;
     }
-    assert.deepEqual(essenceWithoutUsage(got), said, `cut after ${length} of ${body.length} bytes`);
+    assert.deepEqual(contentWithoutUsage(got), said, `cut after ${length} of ${body.length} bytes`);
   }
 }
 
-const essenceWithoutUsage = (all: readonly ModelEvent[]) => {
-  const { usage: _, ...said } = essence(all) as { usage: unknown };
+const contentWithoutUsage = (all: readonly ModelEvent[]) => {
+  const { usage: _, ...said } = comparableContent(all) as { usage: unknown };
   return said;
 };
 
 function assertFault(error: unknown, when: string): void {
-  assert.ok(faultOf(error), `${when}: what is thrown is a fault, not ${String(error)}`);
+  assert.ok(getFault(error), `${when}: what is thrown is a fault, not ${String(error)}`);
 }
 
-function faults(client: ClientHalf<Kind>, { recording }: Case): void {
-  const fault = client.fault(recording.status, recording.headers, recording.body);
+function checkFaults(client: ClientHalf<Operation>, { recording }: RecordingCase): void {
+  const fault = client.decodeFault(recording.status, recording.headers, recording.body);
   assert.ok(fault.kind in ERRORS, `${fault.kind} is a kind of error`);
   assert.ok(fault.message.length > 0, "a fault has words");
   assert.ok(fault.retryAfterMs === undefined || fault.retryAfterMs >= 0);
   for (const odd of ["", "<html>", "null", "[]", '"x"', '{"error":null}', "\u0000"])
-    client.fault(recording.status, recording.headers, Buffer.from(odd));
+    client.decodeFault(recording.status, recording.headers, Buffer.from(odd));
 }
 
 /** Vectors, rankings: what comes in one piece and says so to a client that wants a stream. */
-function isNeverStreamed(server: ServerHalf<Kind>): boolean {
+function isNeverStreamed(server: ServerHalf<Operation>): boolean {
   try {
-    server.stream(() => {}, answering({ stream: true }));
+    server.createEncoder(() => {}, createResponseContext({ stream: true }));
     return false;
   } catch (error) {
-    return faultOf(error)?.kind === "unsupported";
+    return getFault(error)?.kind === "unsupported";
   }
 }
 
-function streamAndWhole(client: ClientHalf<Kind>, server: ServerHalf<Kind>, of: Case): void {
+function checkStreamMatchesWhole(
+  client: ClientHalf<Operation>,
+  server: ServerHalf<Operation>,
+  of: RecordingCase,
+): void {
   if (isNeverStreamed(server)) return;
-  const said = events(client, of);
+  const said = decodeCase(client, of);
   const asked = { body: of.recording.request };
-  const streamed = encoded(server, said, answering({ ...asked, stream: true }));
-  const whole = wholeBytes(server, said, answering(asked));
-  const inStream = decode(client, [streamed], asking({ stream: true }));
-  const inOne = decodeWhole(client, whole, asking());
+  const streamed = encodeBytes(server, said, createResponseContext({ ...asked, stream: true }));
+  const whole = encodeWhole(server, said, createResponseContext(asked));
+  const inStream = decode(client, [streamed], createCallContext({ stream: true }));
+  const inOne = decodeWhole(client, whole, createCallContext());
   // Some wires tell a stream's counts only to clients that ask for them.
   const told = inStream.some((e) => e.type === "usage");
-  const view = told ? essence : essenceWithoutUsage;
+  const view = told ? comparableContent : contentWithoutUsage;
   assert.deepEqual(view(inStream), view(inOne));
 }
 
 /** What was relayed means what was translated, with the same counts, and does not depend on how the bytes came. */
-function lanes(client: ClientHalf<Kind>, server: ServerHalf<Kind>, of: Case): void {
-  const said = events(client, of);
-  const to = answeringOf(of);
+function checkRelayMatchesTranslation(
+  client: ClientHalf<Operation>,
+  server: ServerHalf<Operation>,
+  of: RecordingCase,
+): void {
+  const said = decodeCase(client, of);
+  const to = responseContextFor(of);
   const { headers } = of.recording;
-  const relayed = relay(client, [of.recording.body], to, undefined, headers);
+  const relayed = runRelay(client, [of.recording.body], to, undefined, headers);
   const read = (bytes: Buffer) =>
     of.stream
-      ? decode(client, [bytes], asking({ stream: true }))
-      : decodeWhole(client, bytes, asking());
+      ? decode(client, [bytes], createCallContext({ stream: true }))
+      : decodeWhole(client, bytes, createCallContext());
   const translated = of.stream
-    ? encoded(server, said, answering({ stream: true, body: of.recording.request }))
-    : wholeBytes(server, said, answering({ body: of.recording.request }));
-  assert.deepEqual(essence(read(relayed.bytes)), essence(read(translated)));
+    ? encodeBytes(server, said, createResponseContext({ stream: true, body: of.recording.request }))
+    : encodeWhole(server, said, createResponseContext({ body: of.recording.request }));
+  assert.deepEqual(comparableContent(read(relayed.bytes)), comparableContent(read(translated)));
 
-  const { usage, finish } = fold(said);
-  assert.deepEqual(plain(relayed.usage), plain(usage), "both lanes count the same");
+  const { usage, finish } = collectResponse(said);
+  assert.deepEqual(
+    withoutUndefined(relayed.usage),
+    withoutUndefined(usage),
+    "both lanes count the same",
+  );
   assert.equal(relayed.finish, finish.reason, "both lanes end for the same reason");
-  assert.ok(relayed.finishAt! < relayed.bytes.length, "the finish is said before its bytes leave");
+  assert.ok(
+    relayed.finishOffset! < relayed.bytes.length,
+    "the finish is said before its bytes leave",
+  );
   if (!of.stream) return;
-  for (const chunks of splits(of)) {
-    const other = relay(client, cut([of.recording.body], chunks), to, undefined, headers);
-    assert.deepEqual(comparable(other), comparable(relayed), `cut ${JSON.stringify(chunks)}`);
+  for (const chunks of listSplits(of)) {
+    const other = runRelay(
+      client,
+      splitChunks([of.recording.body], chunks),
+      to,
+      undefined,
+      headers,
+    );
+    assert.deepEqual(toComparable(other), toComparable(relayed), `cut ${JSON.stringify(chunks)}`);
   }
 }
 
-const comparable = ({ bytes, usage, id, finish, finishAt }: RelayResult) => ({
+const toComparable = ({ bytes, usage, id, finish, finishOffset }: RelayResult) => ({
   bytes: bytes.toString("latin1"),
-  usage: plain(usage),
+  usage: withoutUndefined(usage),
   id,
   finish,
-  finishAt,
+  finishAt: finishOffset,
 });

@@ -1,5 +1,5 @@
 /** Chance that can be repeated: the same seed gives the same numbers in [0, 1). */
-export function random(seed: number): () => number {
+export function createSeededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -2,16 +2,16 @@
 // every secret masked before a byte is kept.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { OWN_WORKS } from "../model/own-works.ts";
-import type { Kind, ModelRequest } from "../model/request.ts";
+import { BUILT_IN_OPERATIONS } from "../model/own-works.ts";
+import type { Operation, ModelRequest } from "../model/request.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { Definition } from "../plugin/define.ts";
 import type { Endpoint, Provider } from "../plugin/provider.ts";
-import { addressOf, authOf } from "./conformance/line.ts";
-import { secretsIn } from "./conformance/manners.ts";
-import { isWire } from "./conformance/work.ts";
-import { context } from "./context.ts";
-import { sending } from "./outgoing.ts";
+import { resolveEndpointUrl, signRequest } from "./conformance/line.ts";
+import { findSecrets } from "./conformance/manners.ts";
+import { isProtocolEndpoint } from "./conformance/work.ts";
+import { createTestContext } from "./context.ts";
+import { encodeOutgoing } from "./outgoing.ts";
 import * as pretend from "./pretend.ts";
 
 /** How a provider is asked for its recordings. */
@@ -21,7 +21,7 @@ export interface RecordingOptions {
   readonly credential?: Readonly<Record<string, unknown>>;
   readonly model: string;
   /** What a chat says; "Say hello in three words." unless told. */
-  readonly words?: string;
+  readonly prompt?: string;
   /** At most so many tokens of answer; 64 unless told. */
   readonly maxTokens?: number;
   /** What its requests go through. Absent: the network. */
@@ -39,14 +39,14 @@ export interface RecordedExchange {
 }
 
 /** An answer that is larger is no recording. */
-const LARGEST = 4 * 1024 * 1024;
-const PATIENCE_MS = 120_000;
+const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
+const REQUEST_TIMEOUT_MS = 120_000;
 
 /** Headers that say something of the answer. All others may be about the account. */
-const KEPT = /^(content-type|retry-after|(x-|anthropic-)?ratelimit-[a-z-]+)$/;
+const RECORDED_HEADERS = /^(content-type|retry-after|(x-|anthropic-)?ratelimit-[a-z-]+)$/;
 
 /** Asks each of its endpoints that has this kind of work. Rejects with the first thing that fails. */
-export async function recorded(
+export async function recordProvider(
   definition: Definition,
   of: RecordingOptions,
 ): Promise<RecordedExchange[]> {
@@ -54,8 +54,8 @@ export async function recorded(
     throw new Error(`${definition.name} is no provider: there is nothing to record.`);
   const credential = of.credential ?? {};
   const secrets = [
-    ...secretsIn(definition.credential, credential),
-    ...secretsIn(definition.options, of.with ?? {}),
+    ...findSecrets(definition.credential, credential),
+    ...findSecrets(definition.options, of.with ?? {}),
   ];
   const env = Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) =>
@@ -63,27 +63,33 @@ export async function recorded(
     ),
   );
   const through = of.fetch ?? fetch;
-  await using lent = context({
+  await using lent = createTestContext({
     env,
     fetch: async (url, init) => through(url, init as RequestInit),
   });
   const made = (await definition.setup((of.with ?? {}) as never, lent.ctx)) as Provider;
   const exchanges: RecordedExchange[] = [];
   for (const endpoint of made.endpoints) {
-    if (endpoint.serves && !endpoint.serves(of.model)) continue;
-    for (const stream of isWire(endpoint) && endpoint.streams !== "never" ? [true, false] : [false])
-      exchanges.push(...(await asked(endpoint, of, credential, stream)));
+    if (endpoint.servesModel && !endpoint.servesModel(of.model)) continue;
+    for (const stream of isProtocolEndpoint(endpoint) && endpoint.streaming !== "never"
+      ? [true, false]
+      : [false])
+      exchanges.push(...(await recordEndpoint(endpoint, of, credential, stream)));
   }
-  return exchanges.map((each) => masked(each, secrets));
+  return exchanges.map((each) => maskSecrets(each, secrets));
 }
 
-function requestOf(endpoint: Endpoint, of: RecordingOptions, stream: boolean): ModelRequest {
-  const kind = isWire(endpoint) ? endpoint.protocol.work.kind : endpoint.kind;
-  const work = isWire(endpoint) ? endpoint.protocol.work : OWN_WORKS.get(kind);
-  const sample = work?.sample(of.model);
+function buildRequest(endpoint: Endpoint, of: RecordingOptions, stream: boolean): ModelRequest {
+  const kind = isProtocolEndpoint(endpoint)
+    ? endpoint.protocol.operationSpec.name
+    : endpoint.operation;
+  const work = isProtocolEndpoint(endpoint)
+    ? endpoint.protocol.operationSpec
+    : BUILT_IN_OPERATIONS.get(kind);
+  const sample = work?.sampleRequest(of.model);
   if (!sample) throw new Error(`What is ${kind}? It cannot be asked without its Work.`);
-  if (sample.kind !== "chat") return { ...sample, stream } as ModelRequest;
-  const text = of.words ?? "Say hello in three words.";
+  if (sample.operation !== "chat") return { ...sample, stream } as ModelRequest;
+  const text = of.prompt ?? "Say hello in three words.";
   return {
     ...sample,
     stream,
@@ -92,45 +98,51 @@ function requestOf(endpoint: Endpoint, of: RecordingOptions, stream: boolean): M
   };
 }
 
-async function asked(
+async function recordEndpoint(
   endpoint: Endpoint,
   of: RecordingOptions,
   credential: Readonly<Record<string, unknown>>,
   stream: boolean,
 ): Promise<RecordedExchange[]> {
-  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
   const through = of.fetch ?? fetch;
-  const request = requestOf(endpoint, of, stream);
+  const request = buildRequest(endpoint, of, stream);
   const heard: RecordedExchange[] = [];
   const send = async (url: URL, method: string, headers: object, text: string | undefined) => {
     const body = text === undefined ? null : Buffer.from(text);
     const leaving = { ...headers } as Record<string, string>;
     Object.assign(
       leaving,
-      await authOf(endpoint, { method, url, headers: leaving, body, signal }, credential),
+      await signRequest(endpoint, { method, url, headers: leaving, body, signal }, credential),
     );
     const response = await through(url, { method, headers: leaving, signal, body: text ?? null });
     const bytes = Buffer.from(await response.arrayBuffer());
-    if (bytes.length > LARGEST)
+    if (bytes.length > MAX_RESPONSE_BYTES)
       throw new Error(`Its answer has ${bytes.length} bytes, too many to record.`);
     heard.push({
-      name: isWire(endpoint)
+      name: isProtocolEndpoint(endpoint)
         ? `${endpoint.protocol.id}/hello${stream ? "-streamed" : "-whole"}`
         : "native/hello",
       request: text === undefined ? {} : (JSON.parse(text) as JsonObject),
       status: response.status,
-      headers: Object.fromEntries([...response.headers].filter(([name]) => KEPT.test(name))),
+      headers: Object.fromEntries(
+        [...response.headers].filter(([name]) => RECORDED_HEADERS.test(name)),
+      ),
       body: bytes,
     });
     return new Response(bytes, { status: response.status, headers: response.headers });
   };
-  if (isWire(endpoint)) {
+  if (isProtocolEndpoint(endpoint)) {
     const { client, id } = endpoint.protocol;
     const call = pretend.call({ protocol: id, model: of.model, stream });
-    const out = sending(client as NonNullable<typeof client>, request as ModelRequest<Kind>, call);
+    const out = encodeOutgoing(
+      client as NonNullable<typeof client>,
+      request as ModelRequest<Operation>,
+      call,
+    );
     endpoint.prepare?.(out, call);
     const path = endpoint.paths?.["generate"] ?? client!.paths.generate;
-    const url = addressOf(endpoint, typeof path === "string" ? path : path(call));
+    const url = resolveEndpointUrl(endpoint, typeof path === "string" ? path : path(call));
     const headers = { "content-type": "application/json", ...endpoint.headers, ...out.headers };
     await send(
       url,
@@ -146,7 +158,7 @@ async function asked(
     signal,
     fetch: (url, init = {}) =>
       send(
-        addressOf(endpoint, url),
+        resolveEndpointUrl(endpoint, url),
         init.method ?? "GET",
         { ...init.headers },
         init.body?.toString(),
@@ -158,7 +170,7 @@ async function asked(
 }
 
 /** Every secret, in any of its usual clothes, by as many asterisks: lengths stay what they are. */
-function masked(exchange: RecordedExchange, secrets: readonly string[]): RecordedExchange {
+function maskSecrets(exchange: RecordedExchange, secrets: readonly string[]): RecordedExchange {
   const clothes = secrets.flatMap((secret) => [
     secret,
     JSON.stringify(secret).slice(1, -1),
@@ -177,7 +189,7 @@ function masked(exchange: RecordedExchange, secrets: readonly string[]): Recorde
 }
 
 /** Writes each in a folder of its own below `folder`, as `recordings()` reads them. Gives the folders. */
-export function written(exchanges: readonly RecordedExchange[], folder: string): string[] {
+export function writeRecordings(exchanges: readonly RecordedExchange[], folder: string): string[] {
   return exchanges.map(({ name, request, status, headers, body }) => {
     const place = join(folder, name);
     mkdirSync(place, { recursive: true });

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { formOf } from "../lib/media.ts";
+import { bodyFormOf } from "../lib/media.ts";
 import type { ModelEvent } from "../model/event.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
-import type { ScriptedAnswer } from "./answer.ts";
+import type { ScriptedResponse } from "./answer.ts";
 
 /**
  * What a person read in a recording: `expected.json`, written by hand. Members that are absent are not compared.
@@ -39,30 +39,30 @@ export interface Recording {
 }
 
 /** Every recording in a folder, or the one that the folder is. */
-export function recordings(folder: URL | string): Recording[] {
+export function readRecordings(folder: URL | string): Recording[] {
   const path = typeof folder === "string" ? folder : fileURLToPath(folder);
-  if (existsSync(join(path, "upstream.http"))) return [recording(path)];
+  if (existsSync(join(path, "upstream.http"))) return [readRecording(path)];
   const found = readdirSync(path, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && existsSync(join(path, entry.name, "upstream.http")))
-    .map((entry) => recording(join(path, entry.name)))
+    .map((entry) => readRecording(join(path, entry.name)))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   if (found.length === 0) throw new Error(`${path} holds no recording: no upstream.http in it.`);
   return found;
 }
 
-function recording(path: string): Recording {
+function readRecording(path: string): Recording {
   const events = join(path, "events.json");
   const expected = join(path, "expected.json");
   return {
     name: basename(path),
-    request: withFiles(JSON.parse(readFileSync(join(path, "request.json"), "utf8"))),
-    ...httpOf(readFileSync(join(path, "upstream.http")), path),
+    request: replaceFiles(JSON.parse(readFileSync(join(path, "request.json"), "utf8"))),
+    ...parseHttp(readFileSync(join(path, "upstream.http")), path),
     events: existsSync(events) ? JSON.parse(readFileSync(events, "utf8")) : undefined,
     expected: existsSync(expected) ? JSON.parse(readFileSync(expected, "utf8")) : undefined,
   };
 }
 
-function withFiles(said: { readonly [field: string]: unknown }): Body {
+function replaceFiles(said: { readonly [field: string]: unknown }): Body {
   return Object.fromEntries(
     Object.entries(said).map(([field, value]) => {
       const { filename, mime, base64 } = (value ?? {}) as Record<string, unknown>;
@@ -74,7 +74,7 @@ function withFiles(said: { readonly [field: string]: unknown }): Body {
 }
 
 /** Heads are written by people, with either line ending; the body is taken as it is. */
-function httpOf(bytes: Buffer, path: string): Pick<Recording, "status" | "headers" | "body"> {
+function parseHttp(bytes: Buffer, path: string): Pick<Recording, "status" | "headers" | "body"> {
   const lf = bytes.indexOf("\n\n");
   const crlf = bytes.indexOf("\r\n\r\n");
   const end = crlf >= 0 && (lf < 0 || crlf < lf) ? crlf : lf;
@@ -91,13 +91,19 @@ function httpOf(bytes: Buffer, path: string): Pick<Recording, "status" | "header
 }
 
 /** As the gateway decides it: by the media type, and where that says nothing by what was asked for. */
-export function isStream({ headers, request }: Pick<Recording, "headers" | "request">): boolean {
-  const form = formOf(headers["content-type"] as string | undefined);
+export function isStreamRecording({
+  headers,
+  request,
+}: Pick<Recording, "headers" | "request">): boolean {
+  const form = bodyFormOf(headers["content-type"] as string | undefined);
   return form === undefined ? request["stream"] === true : form === "stream";
 }
 
 /** What a fake upstream answers when it replays a recording. */
-export function replay(recording: Recording, more: ScriptedAnswer = {}): ScriptedAnswer {
+export function replayResponse(
+  recording: Recording,
+  more: ScriptedResponse = {},
+): ScriptedResponse {
   const {
     "content-length": _length,
     "transfer-encoding": _encoding,
@@ -107,7 +113,7 @@ export function replay(recording: Recording, more: ScriptedAnswer = {}): Scripte
     status: recording.status,
     headers: headers as Record<string, string>,
     body: recording.body,
-    framing: isStream(recording) ? "chunked" : "length",
+    framing: isStreamRecording(recording) ? "chunked" : "length",
     ...more,
   };
 }

@@ -4,71 +4,76 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { wallClock } from "../lib/wall-clock.ts";
 import type { Usage } from "../model/usage.ts";
-import type { ScriptedAnswer, Piece } from "./answer.ts";
-import { cut } from "./chunks.ts";
+import type { ScriptedResponse, ResponsePiece } from "./answer.ts";
+import { splitChunks } from "./chunks.ts";
 
 /** What a fake upstream notes while an answer leaves. */
 export interface SendObserver {
   /** Bytes of the body, as they are handed to the socket. */
-  sent(bytes: number): void;
-  told(usage: Usage): void;
+  onBytesSent(bytes: number): void;
+  onUsageReported(usage: Usage): void;
 }
 
 /** whole: the connection may carry another one. closed: the other side went away. */
-export type Ending = "whole" | "cut" | "stalled" | "closed";
+export type SendOutcome = "whole" | "cut" | "stalled" | "closed";
 
 /** Writes one answer, faults included. */
-export async function send(
+export async function sendResponse(
   socket: Socket,
-  answer: ScriptedAnswer,
+  answer: ScriptedResponse,
   method: string,
   note: SendObserver,
-): Promise<Ending> {
-  if (answer.waitMs) await sleep(answer.waitMs);
-  const fault = answer.cut;
-  if (fault?.after === "nothing") return breakOff(socket, fault.how, () => {});
+): Promise<SendOutcome> {
+  if (answer.delayMs) await sleep(answer.delayMs);
+  const fault = answer.truncation;
+  if (fault?.after === "nothing") return truncateConnection(socket, fault.how, () => {});
   const raw = answer.raw !== undefined;
-  const pieces = [answer.raw ?? answer.body ?? []].flat() as Piece[];
-  const body = answer.gzip ? [gzipSync(Buffer.concat(pieces.map(bytesOf)))] : pieces.map(bytesOf);
-  const framing = raw || method === "HEAD" ? "none" : framingOf(answer, body);
-  const write = writing(socket, framing === "chunked");
+  const pieces = [answer.raw ?? answer.body ?? []].flat() as ResponsePiece[];
+  const body = answer.gzip
+    ? [gzipSync(Buffer.concat(pieces.map(pieceBytes)))]
+    : pieces.map(pieceBytes);
+  const framing = raw || method === "HEAD" ? "none" : chooseFraming(answer, body);
+  const write = createSocketWriter(socket, framing === "chunked");
   if (!raw) {
-    const heads = (answer.interim ?? []).map((status) => `${statusLine(status)}\r\n`);
-    await write(Buffer.from(heads.join("") + headOf(answer, framing, body)), false);
+    const heads = (answer.interimStatuses ?? []).map((status) => `${statusLine(status)}\r\n`);
+    await write(Buffer.from(heads.join("") + responseHead(answer, framing, body)), false);
   }
-  if (fault?.after === "head") return breakOff(socket, fault.how, write.end);
+  if (fault?.after === "head") return truncateConnection(socket, fault.how, write.end);
 
-  const end = fault === undefined ? Infinity : offsetOf(fault.after, body);
-  const marks = tellings(pieces, answer.gzip === true);
+  const end = fault === undefined ? Infinity : truncationOffset(fault.after, body);
+  const marks = usageReports(pieces, answer.gzip === true);
   let written = 0;
-  for (const chunk of method === "HEAD" ? [] : cut(body, answer.chunks ?? "pieces")) {
+  for (const chunk of method === "HEAD" ? [] : splitChunks(body, answer.chunks ?? "pieces")) {
     if (socket.destroyed) return "closed";
     if (written >= end) break;
-    if (written > 0 && answer.gapMs) await sleep(answer.gapMs);
+    if (written > 0 && answer.chunkDelayMs) await sleep(answer.chunkDelayMs);
     const part = chunk.subarray(0, end - written);
     await write(part, true);
     written += part.length;
-    note.sent(written);
-    while (marks.length > 0 && marks[0]!.at <= written) note.told(marks.shift()!.usage);
+    note.onBytesSent(written);
+    while (marks.length > 0 && marks[0]!.at <= written) note.onUsageReported(marks.shift()!.usage);
   }
   if (socket.destroyed) return "closed";
-  if (fault) return breakOff(socket, fault.how, write.end);
+  if (fault) return truncateConnection(socket, fault.how, write.end);
   await write.end();
   if (raw || framing === "close") socket.end();
   return "whole";
 }
 
-const bytesOf = (piece: Piece): Buffer => {
+const pieceBytes = (piece: ResponsePiece): Buffer => {
   const bytes = typeof piece === "object" && "tells" in piece ? piece.bytes : piece;
   return typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 };
 
 /** After how many bytes of the body which usage has been told. */
-function tellings(pieces: readonly Piece[], atEnd: boolean): { at: number; usage: Usage }[] {
+function usageReports(
+  pieces: readonly ResponsePiece[],
+  atEnd: boolean,
+): { at: number; usage: Usage }[] {
   const marks: { at: number; usage: Usage }[] = [];
   let at = 0;
   for (const piece of pieces) {
-    at += bytesOf(piece).length;
+    at += pieceBytes(piece).length;
     if (typeof piece === "object" && "tells" in piece)
       marks.push({ at: atEnd ? 1 : at, usage: piece.tells });
   }
@@ -77,7 +82,7 @@ function tellings(pieces: readonly Piece[], atEnd: boolean): { at: number; usage
 
 type Framing = "chunked" | "length" | "close" | "none" | number;
 
-function framingOf(answer: ScriptedAnswer, body: readonly Buffer[]): Framing {
+function chooseFraming(answer: ScriptedResponse, body: readonly Buffer[]): Framing {
   if (answer.framing !== undefined) return answer.framing;
   const status = answer.status ?? 200;
   if (status === 204 || status === 304) return "none";
@@ -86,7 +91,7 @@ function framingOf(answer: ScriptedAnswer, body: readonly Buffer[]): Framing {
 
 const statusLine = (status: number) => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Odd"}\r\n`;
 
-function headOf(answer: ScriptedAnswer, framing: Framing, body: readonly Buffer[]): string {
+function responseHead(answer: ScriptedResponse, framing: Framing, body: readonly Buffer[]): string {
   const length = body.reduce((sum, piece) => sum + piece.length, 0);
   const headers: Record<string, string | readonly string[] | undefined> = {
     date: new Date(wallClock()).toUTCString(),
@@ -103,13 +108,16 @@ function headOf(answer: ScriptedAnswer, framing: Framing, body: readonly Buffer[
   return `${statusLine(answer.status ?? 200)}${lines.join("")}\r\n`;
 }
 
-function offsetOf(after: number | { readonly pieces: number }, body: readonly Buffer[]): number {
+function truncationOffset(
+  after: number | { readonly pieces: number },
+  body: readonly Buffer[],
+): number {
   if (typeof after === "number") return after;
   return body.slice(0, after.pieces).reduce((sum, piece) => sum + piece.length, 0);
 }
 
 /** Writes and waits where the socket is full, so that a slow reader is felt as upstreams feel it. */
-function writing(socket: Socket, chunked: boolean) {
+function createSocketWriter(socket: Socket, chunked: boolean) {
   const flush = (bytes: Buffer) =>
     new Promise<void>((resolve) => {
       if (socket.destroyed || !socket.writable || socket.write(bytes)) return resolve();
@@ -132,11 +140,11 @@ function writing(socket: Socket, chunked: boolean) {
 const CRLF = Buffer.from("\r\n");
 const LAST_CHUNK = Buffer.from("0\r\n\r\n");
 
-async function breakOff(
+async function truncateConnection(
   socket: Socket,
   how: "reset" | "close" | "end" | "stall",
   end: () => unknown,
-): Promise<Ending> {
+): Promise<SendOutcome> {
   switch (how) {
     case "end":
       await end();

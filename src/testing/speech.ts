@@ -6,94 +6,104 @@
 import type { FinishReason } from "../model/event.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Json } from "../model/values.ts";
-import { json, type ScriptedAnswer } from "./answer.ts";
-import { inChat } from "./speaks/chat-completions.ts";
-import { inMessages } from "./speaks/messages.ts";
-import { inResponses } from "./speaks/responses.ts";
-import type { Manner, SpokenAnswer, SpokenItem } from "./spoken.ts";
+import { jsonResponse, type ScriptedResponse } from "./answer.ts";
+import { toChatCompletions } from "./speaks/chat-completions.ts";
+import { toMessagesResponse } from "./speaks/messages.ts";
+import { toResponses } from "./speaks/responses.ts";
+import type { FormatOptions, ScriptOutput, ScriptItem } from "./spoken.ts";
 import type { UpstreamRequest, ScriptedRoutes } from "./upstream.ts";
 
 /** Immutable: every word gives a new speech. */
-export interface Speech {
-  readonly words: SpokenAnswer;
-  say(text: string): Speech;
+export interface ModelScript {
+  readonly output: ScriptOutput;
+  say(text: string): ModelScript;
   /** `proof`: what a signature or encrypted content holds. */
-  think(text: string, proof?: string): Speech;
-  refuse(text: string): Speech;
+  think(text: string, proof?: string): ModelScript;
+  refuse(text: string): ModelScript;
   /** A string is passed on as it is, right JSON or not. */
-  call(name: string, args?: Json, id?: string): Speech;
+  call(name: string, args?: Json, id?: string): ModelScript;
   /** A freeform tool: its input is no JSON. */
-  custom(name: string, input: string, id?: string): Speech;
+  custom(name: string, input: string, id?: string): ModelScript;
   /** Unless told: 10 in, one out for each piece. `null`: none is reported. */
-  usage(usage: Usage | null): Speech;
+  usage(usage: Usage | null): ModelScript;
   /** Unless told: tool_calls when there is a call, else stop. */
-  finish(reason: FinishReason, sequence?: string): Speech;
+  finish(reason: FinishReason, sequence?: string): ModelScript;
   /** The name that the answer gives its model; unless told, the one that was asked for. */
-  model(name: string): Speech;
+  model(name: string): ModelScript;
   /** Ends the stream in the protocol's own error event. */
-  fail(message: string): Speech;
-  in(protocol: SpokenProtocol, manner?: Partial<Manner>): ScriptedAnswer;
+  fail(message: string): ModelScript;
+  toProtocol(protocol: ScriptProtocol, manner?: Partial<FormatOptions>): ScriptedResponse;
   /** In the protocol that the path belongs to, as stream or whole as the body asks. */
-  to(asked: UpstreamRequest): ScriptedAnswer;
+  toResponse(asked: UpstreamRequest): ScriptedResponse;
 }
 
-const WIRES = {
-  "chat-completions": inChat,
-  messages: inMessages,
-  responses: inResponses,
+const FORMATS = {
+  "chat-completions": toChatCompletions,
+  messages: toMessagesResponse,
+  responses: toResponses,
 } as const;
 /** A protocol in which the fake upstream can speak. */
-export type SpokenProtocol = keyof typeof WIRES;
+export type ScriptProtocol = keyof typeof FORMATS;
 
 /** Where each protocol is asked, whatever stands before it. */
-const PATHS: readonly [RegExp, SpokenProtocol][] = [
+const PROTOCOL_PATHS: readonly [RegExp, ScriptProtocol][] = [
   [/\/chat\/completions$/, "chat-completions"],
   [/\/messages$/, "messages"],
   [/\/responses$/, "responses"],
 ];
 
 /** Which protocol is asked at this path; undefined where none is. */
-export function spokenAt(path: string): SpokenProtocol | undefined {
-  return PATHS.find(([pattern]) => pattern.test(path))?.[1];
+export function protocolAtPath(path: string): ScriptProtocol | undefined {
+  return PROTOCOL_PATHS.find(([pattern]) => pattern.test(path))?.[1];
 }
 
-function speech(words: SpokenAnswer): Speech {
-  const more = (said: SpokenItem) => speech({ ...words, said: [...words.said, said] });
+function createScript(words: ScriptOutput): ModelScript {
+  const more = (said: ScriptItem) => createScript({ ...words, items: [...words.items, said] });
   return {
-    words,
+    output: words,
     say: (text) => more({ type: "text", text }),
     think: (text, proof) => more({ type: "reasoning", text, proof }),
     refuse: (text) => more({ type: "refusal", text }),
     call: (name, args = {}, id) =>
-      more({ type: "call", id, name, args: argsOf(args), custom: false }),
+      more({ type: "call", id, name, args: toArguments(args), custom: false }),
     custom: (name, input, id) => more({ type: "call", id, name, args: input, custom: true }),
-    usage: (usage) => speech({ ...words, usage: usage ?? undefined }),
-    finish: (reason, sequence) => speech({ ...words, finish: reason, sequence }),
-    model: (model) => speech({ ...words, model }),
-    fail: (error) => speech({ ...words, error }),
-    in: (protocol, manner = {}) => {
-      const { stream = false, model = words.model ?? "model", n = 1, body = {} } = manner;
-      const answer = WIRES[protocol](words, { stream, model: words.model ?? model, n, body });
-      return words.usage === undefined ? answer : { bill: words.usage, ...answer };
+    usage: (usage) => createScript({ ...words, usage: usage ?? undefined }),
+    finish: (reason, sequence) => createScript({ ...words, finish: reason, sequence }),
+    model: (model) => createScript({ ...words, model }),
+    fail: (error) => createScript({ ...words, error }),
+    toProtocol: (protocol, manner = {}) => {
+      const {
+        stream = false,
+        model = words.model ?? "model",
+        responseNumber = 1,
+        body = {},
+      } = manner;
+      const answer = FORMATS[protocol](words, {
+        stream,
+        model: words.model ?? model,
+        responseNumber,
+        body,
+      });
+      return words.usage === undefined ? answer : { billedUsage: words.usage, ...answer };
     },
-    to(asked) {
-      const protocol = spokenAt(asked.path);
+    toResponse(asked) {
+      const protocol = protocolAtPath(asked.path);
       if (!protocol) throw new Error(`No protocol is spoken at ${asked.path}.`);
       const body = asked.json();
-      return this.in(protocol, {
+      return this.toProtocol(protocol, {
         stream: body.stream === true,
         model: body.model,
-        n: asked.n,
+        responseNumber: asked.number,
         body,
       });
     },
   };
 }
 
-const argsOf = (args: Json) => (typeof args === "string" ? args : JSON.stringify(args));
+const toArguments = (args: Json) => (typeof args === "string" ? args : JSON.stringify(args));
 
-const silence = speech({
-  said: [],
+const emptyScript = createScript({
+  items: [],
   usage: { input: 10, output: 5 },
   finish: undefined,
   sequence: undefined,
@@ -102,22 +112,22 @@ const silence = speech({
 });
 
 /** A speech that begins with a text. */
-export const say = (text: string): Speech => silence.say(text);
+export const say = (text: string): ModelScript => emptyScript.say(text);
 /** A speech that begins with a thought, signed by `proof` where one is given. */
-export const think = (text: string, proof?: string): Speech => silence.think(text, proof);
+export const think = (text: string, proof?: string): ModelScript => emptyScript.think(text, proof);
 /** A speech that begins with a refusal. */
-export const refuse = (text: string): Speech => silence.refuse(text);
+export const refuse = (text: string): ModelScript => emptyScript.refuse(text);
 /** A speech that begins with a call of a tool. Without an id each protocol makes one. */
-export const call = (name: string, args?: Json, id?: string): Speech =>
-  silence.call(name, args, id);
+export const call = (name: string, args?: Json, id?: string): ModelScript =>
+  emptyScript.call(name, args, id);
 
 /** An upstream that says this in every protocol, counts tokens and lists its models. */
-export function speaking(
-  what: Speech | ((asked: UpstreamRequest) => Speech | Promise<Speech>),
+export function scriptedModel(
+  what: ModelScript | ((asked: UpstreamRequest) => ModelScript | Promise<ModelScript>),
   models: readonly string[] = ["model"],
 ): ScriptedRoutes {
   const generate = async (asked: UpstreamRequest) =>
-    (typeof what === "function" ? await what(asked) : what).to(asked);
+    (typeof what === "function" ? await what(asked) : what).toResponse(asked);
   const list = models.map((id) => ({
     id,
     object: "model",
@@ -131,9 +141,12 @@ export function speaking(
     "POST /v1/chat/completions": generate,
     "POST /v1/messages": generate,
     "POST /v1/responses": generate,
-    "POST /v1/messages/count_tokens": json({ input_tokens: 42 }),
-    "POST /v1/responses/input_tokens": json({ object: "response.input_tokens", input_tokens: 42 }),
-    "GET /v1/models": json({
+    "POST /v1/messages/count_tokens": jsonResponse({ input_tokens: 42 }),
+    "POST /v1/responses/input_tokens": jsonResponse({
+      object: "response.input_tokens",
+      input_tokens: 42,
+    }),
+    "GET /v1/models": jsonResponse({
       object: "list",
       data: list,
       has_more: false,

@@ -4,7 +4,7 @@ import type { Usage } from "../model/usage.ts";
 import type { Json } from "../model/values.ts";
 
 /** One thing that the model says: a text, a refusal, a thought or a call of a tool. */
-export type SpokenItem =
+export type ScriptItem =
   | { readonly type: "text" | "refusal"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string; readonly proof: string | undefined }
   | {
@@ -16,8 +16,8 @@ export type SpokenItem =
     };
 
 /** Everything that a wire needs to know of a speech. */
-export interface SpokenAnswer {
-  readonly said: readonly SpokenItem[];
+export interface ScriptOutput {
+  readonly items: readonly ScriptItem[];
   readonly usage: Usage | undefined;
   readonly finish: FinishReason | undefined;
   readonly sequence: string | undefined;
@@ -27,11 +27,11 @@ export interface SpokenAnswer {
 }
 
 /** How a wire is asked to say it. */
-export interface Manner {
+export interface FormatOptions {
   readonly stream: boolean;
   readonly model: string;
   /** Tells the answers of one upstream apart in ids. */
-  readonly n: number;
+  readonly responseNumber: number;
   /** The request that is answered. */
   readonly body: { readonly [field: string]: Json | undefined };
 }

@@ -1,12 +1,12 @@
 // A gateway with everything around it, for an author's own tests: a fake upstream behind it, clients' words in front of it, and
 // what its ledger was told.
-import { askControl } from "../gateway/control/asking.ts";
+import { callControl } from "../gateway/control/asking.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Definition } from "../plugin/define.ts";
-import { gateway, type TestGateway } from "./gateway.ts";
-import { say, speaking } from "./speech.ts";
-import { upstream, type ScriptedRoutes, type TestUpstream } from "./upstream.ts";
+import { startTestGateway, type TestGateway } from "./gateway.ts";
+import { say, scriptedModel } from "./speech.ts";
+import { startUpstream, type ScriptedRoutes, type TestUpstream } from "./upstream.ts";
 
 /** What a test says of the gateway that it starts. */
 export interface GatewaySetup {
@@ -24,7 +24,7 @@ export interface GatewaySetup {
 }
 
 /** How a client asks. */
-export interface AskManner {
+export interface AskOptions {
   readonly stream?: boolean;
   /** What the client presents; "tester" unless told. */
   readonly key?: string;
@@ -34,7 +34,7 @@ export interface AskManner {
 }
 
 /** What a client got. */
-export interface HeardAnswer {
+export interface ClientAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** What the model said, put together from its pieces. */
@@ -58,23 +58,23 @@ export interface BilledCall {
 
 /** A gateway that serves, with a fake upstream behind it. Ending it (`await using`) ends both. */
 export interface StartedGateway extends TestGateway {
-  readonly up: TestUpstream;
+  readonly upstream: TestUpstream;
   /** What the ledger holds, in the order in which calls began. */
   readonly calls: readonly BilledCall[];
   /** Asks a chat as a client does, in chat completions. */
-  ask(model: string, words: string, manner?: AskManner): Promise<HeardAnswer>;
+  ask(model: string, words: string, manner?: AskOptions): Promise<ClientAnswer>;
   /** Gives a command that a plugin brings: `command("observers.counter", "counts")`. */
-  command(plugin: string, name: string, input?: JsonObject): Promise<Json>;
+  runCommand(plugin: string, name: string, input?: JsonObject): Promise<Json>;
 }
 
 /** Starts one. Throws, with every problem in words, when the gateway refuses what it was given. */
 export async function startGateway(of: GatewaySetup): Promise<StartedGateway> {
-  const up = await upstream(of.upstream ?? speaking(say("Hello"), ["model"]));
-  const text = typeof of.config === "string" ? of.config : yamlOf(of.config);
+  const up = await startUpstream(of.upstream ?? scriptedModel(say("Hello"), ["model"]));
+  const text = typeof of.config === "string" ? of.config : toYaml(of.config);
   const frontends = /^frontends:/m.test(text)
     ? ""
     : "frontends: [chat-completions, messages, responses]\n";
-  const at = await gateway({
+  const at = await startTestGateway({
     yaml: frontends + text,
     env: { UPSTREAM: up.url, ...of.env },
     ...(of.plugins && { plugins: of.plugins }),
@@ -84,16 +84,16 @@ export async function startGateway(of: GatewaySetup): Promise<StartedGateway> {
   });
   return {
     url: at.url,
-    admin: at.admin,
+    adminUrl: at.adminUrl,
     stateDir: at.stateDir,
     logs: at.logs,
-    ledger: at.ledger,
-    up,
+    storeCommands: at.storeCommands,
+    upstream: up,
     get calls() {
-      return callsIn(at);
+      return readBilledCalls(at);
     },
-    ask: (model, words, manner = {}) => ask(at.url, model, words, manner),
-    command: (plugin, name, input = {}) => askControl(at.stateDir, `${plugin}/${name}`, input),
+    ask: (model, words, manner = {}) => askChat(at.url, model, words, manner),
+    runCommand: (plugin, name, input = {}) => callControl(at.stateDir, `${plugin}/${name}`, input),
     async [Symbol.asyncDispose]() {
       await at[Symbol.asyncDispose]();
       await up.close();
@@ -102,14 +102,14 @@ export async function startGateway(of: GatewaySetup): Promise<StartedGateway> {
 }
 
 /** JSON is YAML, and a key a line says which keys there are. */
-const yamlOf = (config: { readonly [key: string]: unknown }): string =>
+const toYaml = (config: { readonly [key: string]: unknown }): string =>
   Object.entries(config)
     .map(([key, value]) => `${key}: ${JSON.stringify(value)}`)
     .join("\n");
 
-function callsIn({ ledger }: TestGateway): BilledCall[] {
+function readBilledCalls({ storeCommands }: TestGateway): BilledCall[] {
   const calls = new Map<string, BilledCall>();
-  for (const row of ledger) {
+  for (const row of storeCommands) {
     if (row.do === "reserve") {
       const { provider, model } = row.target;
       calls.set(row.attempt, { attempt: row.attempt, provider, model });
@@ -122,12 +122,12 @@ function callsIn({ ledger }: TestGateway): BilledCall[] {
   return [...calls.values()];
 }
 
-async function ask(
+async function askChat(
   url: string,
   model: string,
   words: string,
-  manner: AskManner,
-): Promise<HeardAnswer> {
+  manner: AskOptions,
+): Promise<ClientAnswer> {
   const { stream = false, key = "tester" } = manner;
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",
@@ -144,7 +144,7 @@ async function ask(
     }),
   });
   const body = await response.text();
-  const parts = partsOf(response.headers.get("content-type") ?? "", body);
+  const parts = parsePayloads(response.headers.get("content-type") ?? "", body);
   const texts = parts.flatMap(({ choices }) => choices?.[0] ?? []);
   return {
     status: response.status,
@@ -155,22 +155,25 @@ async function ask(
   };
 }
 
-interface Said {
+interface ChatMessagePart {
   readonly content?: string | null;
 }
-interface AnswerPart {
-  readonly choices?: readonly { readonly delta?: Said; readonly message?: Said }[];
+interface ChatPayload {
+  readonly choices?: readonly {
+    readonly delta?: ChatMessagePart;
+    readonly message?: ChatMessagePart;
+  }[];
   readonly error?: { readonly message: string; readonly code?: string };
 }
 
 /** The whole answer, or each of its events; of what is neither, nothing. */
-function partsOf(type: string, body: string): AnswerPart[] {
+function parsePayloads(type: string, body: string): ChatPayload[] {
   const texts = type.startsWith("text/event-stream")
     ? body.split("\n").flatMap((line) => /^data: (?!\[DONE\])(.*)$/.exec(line)?.[1] ?? [])
     : [body];
   return texts.flatMap((text) => {
     try {
-      return [JSON.parse(text) as AnswerPart];
+      return [JSON.parse(text) as ChatPayload];
     } catch {
       return [];
     }

@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Definition } from "../plugin/define.ts";
 import type { Store } from "../plugin/store.ts";
-import { filled } from "./conformance/manners.ts";
-import { context, type TestContext } from "./context.ts";
+import { withDefaults } from "./conformance/manners.ts";
+import { createTestContext, type TestContext } from "./context.ts";
 import type { StoreUnderTest } from "./store/bench.ts";
 
 /**
  * What `storeConformance` is called with, for a store that keeps all it has in `ctx.stateDir()`: each time a new folder, and a store that
  * is killed is made anew from what it left there.
  */
-export const storeIn =
+export const createStoreFactory =
   (
     definition: Definition,
     options: Readonly<Record<string, unknown>> = {},
@@ -20,15 +20,15 @@ export const storeIn =
     const stateDir = mkdtempSync(join(tmpdir(), "tollgate-store-"));
     const lent: TestContext[] = [];
     const made = async (): Promise<Store> => {
-      const one = context({ id: "store", stateDir });
+      const one = createTestContext({ id: "store", stateDir });
       lent.push(one);
       const setup = definition.setup as (options: unknown, ctx: unknown) => Store | Promise<Store>;
-      return setup(filled(definition.options, options), one.ctx);
+      return setup(withDefaults(definition.options, options), one.ctx);
     };
     return {
       store: await made(),
       crash: made,
-      async end() {
+      async dispose() {
         for (const one of lent) await one.end();
         rmSync(stateDir, { recursive: true, force: true });
       },

@@ -1,22 +1,22 @@
 // The laws of a store: any store that keeps them can keep the ledger.
 import type { Check } from "./check.ts";
-import { first, type StoreUnderTest } from "./store/bench.ts";
+import { FIRST_OWNER, type StoreUnderTest } from "./store/bench.ts";
 import { accountLaws } from "./store/accounts.ts";
 import { auditLaws } from "./store/audit.ts";
 import { entryLaws } from "./store/entries.ts";
-import { keepingLaws } from "./store/keeping.ts";
+import { maintenanceLaws } from "./store/keeping.ts";
 import { limitLaws } from "./store/limits.ts";
-import { movingLaws } from "./store/moving.ts";
+import { transferLaws } from "./store/moving.ts";
 import { recordLaws } from "./store/records.ts";
 import { textLaws } from "./store/texts.ts";
-import { fleetChanges } from "./store/fleet-changes.ts";
-import { fleetEnds } from "./store/fleet-ends.ts";
-import { fleetLimits } from "./store/fleet-limits.ts";
-import { opened, type FleetUnderTest } from "./store/fleet.ts";
-import { severalLaws } from "./store/several.ts";
+import { fleetChangeLaws } from "./store/fleet-changes.ts";
+import { fleetSettlementLaws } from "./store/fleet-ends.ts";
+import { fleetLimitLaws } from "./store/fleet-limits.ts";
+import { openInstances, type FleetUnderTest } from "./store/fleet.ts";
+import { instanceLaws } from "./store/several.ts";
 import { recoveryLaws } from "./store/recovery.ts";
 
-export { NOON, reserve, settle, type StoreUnderTest } from "./store/bench.ts";
+export { NOON, reserveCommand, settleCommand, type StoreUnderTest } from "./store/bench.ts";
 export type { FleetUnderTest } from "./store/fleet.ts";
 
 /**
@@ -24,7 +24,7 @@ export type { FleetUnderTest } from "./store/fleet.ts";
  * not yet open; the check opens it, and ends it whatever happens. What `make` or the store throws fails that check
  * alone.
  */
-export function storeConformance(make: () => Promise<StoreUnderTest>): readonly Check[] {
+export function storeChecks(make: () => Promise<StoreUnderTest>): readonly Check[] {
   const laws = [
     entryLaws,
     limitLaws,
@@ -33,19 +33,19 @@ export function storeConformance(make: () => Promise<StoreUnderTest>): readonly 
     textLaws,
     accountLaws,
     auditLaws,
-    severalLaws,
-    keepingLaws,
-    movingLaws,
+    instanceLaws,
+    maintenanceLaws,
+    transferLaws,
   ].flat();
   return laws.map(([name, run]) => ({
     name,
     async run() {
-      const { store, crash, end, ...others } = await make();
+      const { store, crash, dispose, ...others } = await make();
       try {
-        await store.open(first);
+        await store.open(FIRST_OWNER);
         await run(store, crash, others);
       } finally {
-        await end();
+        await dispose();
       }
     },
   }));
@@ -55,17 +55,17 @@ export function storeConformance(make: () => Promise<StoreUnderTest>): readonly 
  * The laws of a fleet: what several instances of one store promise together. `make` is called once for each check and gives instances on a
  * new ledger; of a store that belongs to one process one instance, which keeps the same laws alone.
  */
-export function fleetConformance(make: () => Promise<FleetUnderTest>): readonly Check[] {
-  return [...fleetLimits, ...fleetEnds, ...fleetChanges].map(([name, run]) => ({
+export function fleetChecks(make: () => Promise<FleetUnderTest>): readonly Check[] {
+  return [...fleetLimitLaws, ...fleetSettlementLaws, ...fleetChangeLaws].map(([name, run]) => ({
     name,
     async run() {
-      const { stores, end, ...fleet } = await make();
+      const { stores, dispose, ...fleet } = await make();
       try {
-        const [one, ...others] = await opened(stores);
+        const [one, ...others] = await openInstances(stores);
         if (!one) throw new Error("A fleet has at least one instance.");
         await run([one, ...others], fleet);
       } finally {
-        await end();
+        await dispose();
       }
     },
   }));

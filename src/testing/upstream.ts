@@ -10,13 +10,13 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Usage } from "../model/usage.ts";
-import { json, type ScriptedAnswer } from "./answer.ts";
-import { send } from "./send.ts";
+import { jsonResponse, type ScriptedResponse } from "./answer.ts";
+import { sendResponse } from "./send.ts";
 
 /** One request, as it came. */
 export interface UpstreamRequest {
   /** From 1, in the order in which they were read whole. */
-  readonly n: number;
+  readonly number: number;
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
@@ -28,12 +28,12 @@ export interface UpstreamRequest {
   /** Which connection carried it, from 1. */
   readonly connection: number;
   /** Bytes of the answer's body that were written. */
-  readonly sent: number;
+  readonly bytesSent: number;
   /** cut: as scripted. aborted: the other side went away first. */
   readonly state: "open" | "whole" | "cut" | "aborted";
   readonly abortedAt: number | undefined;
   /** Resolves when the state is no longer open. */
-  readonly over: Promise<void>;
+  readonly whenDone: Promise<void>;
   // The body is whatever the test sends: it knows the shape.
   // oxlint-disable-next-line typescript/no-explicit-any
   json(): any;
@@ -41,23 +41,23 @@ export interface UpstreamRequest {
 
 /** One accepted request in the journal: what it costs, and what its client was told before the connection ended. */
 export interface UpstreamBill {
-  readonly n: number;
+  readonly requestNumber: number;
   /** The credential, without "Bearer ". */
   readonly key: string | undefined;
   readonly model: string | undefined;
   readonly usage: Usage;
-  readonly told: Usage | undefined;
+  readonly reportedUsage: Usage | undefined;
 }
 
 /**
  * What one route answers: an answer, or a function of the request. A function that throws ends the test's process as
  * an uncaught error.
  */
-export type Reaction =
-  | ScriptedAnswer
-  | ((asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>);
+export type ScriptedReply =
+  | ScriptedResponse
+  | ((asked: UpstreamRequest) => ScriptedResponse | Promise<ScriptedResponse>);
 /** A list is used up one by one; its last one stays. */
-export type ScriptedRoute = Reaction | readonly Reaction[];
+export type ScriptedRoute = ScriptedReply | readonly ScriptedReply[];
 /** "POST /v1/messages", "POST /v1/*", "GET *", "*": what names most answers. Queries do not count. */
 export interface ScriptedRoutes {
   readonly [route: string]: ScriptedRoute;
@@ -73,15 +73,15 @@ export interface TestUpstream extends AsyncDisposable {
   readonly port: number;
   readonly requests: readonly UpstreamRequest[];
   /** The only truth about what upstream charges. */
-  readonly bill: readonly UpstreamBill[];
+  readonly bills: readonly UpstreamBill[];
   /** Connections that are open now. */
   readonly connections: number;
   /** Replaces what stands under these routes. */
-  script(routes: ScriptedRoutes): void;
+  setRoutes(routes: ScriptedRoutes): void;
   /** The n-th request from now on or before, when it has come. */
-  request(n: number, withinMs?: number): Promise<UpstreamRequest>;
+  waitForRequest(n: number, withinMs?: number): Promise<UpstreamRequest>;
   /** Forgets requests and bill; the next request is number 1 again. */
-  forget(): void;
+  reset(): void;
   close(): Promise<void>;
 }
 
@@ -91,45 +91,59 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
  * Starts a fake upstream on a loopback port. Without routes every request is a 404 that says so. Rejects when no port
  * is to be had.
  */
-export async function upstream(routes: ScriptedRoutes = {}): Promise<TestUpstream> {
+export async function startUpstream(routes: ScriptedRoutes = {}): Promise<TestUpstream> {
   const book = new Map<string, ScriptedRoute>(Object.entries(routes));
   const used = new Map<ScriptedRoute, number>();
   const requests: UpstreamRequest[] = [];
   const bill: UpstreamBill[] = [];
   const sockets = new Map<Socket, number>();
 
-  const react = (asked: UpstreamRequest): ScriptedAnswer | Promise<ScriptedAnswer> => {
-    const found = routeFor(book, asked.method, asked.path);
+  const react = (asked: UpstreamRequest): ScriptedResponse | Promise<ScriptedResponse> => {
+    const found = findRoute(book, asked.method, asked.path);
     if (!found)
-      return json(
+      return jsonResponse(
         { error: { message: `The fake upstream has no ${asked.method} ${asked.path}.` } },
         404,
       );
-    if (!Array.isArray(found)) return one(found as Reaction, asked);
-    const list = found as readonly Reaction[];
+    if (!Array.isArray(found)) return resolveReply(found as ScriptedReply, asked);
+    const list = found as readonly ScriptedReply[];
     const turn = used.get(list) ?? 0;
     used.set(list, turn + 1);
-    return one(list[Math.min(turn, list.length - 1)]!, asked);
+    return resolveReply(list[Math.min(turn, list.length - 1)]!, asked);
   };
 
   const answer = async (message: IncomingMessage, body: Buffer) => {
     const { socket } = message;
-    const { asked, settle } = open(message, body, requests.length + 1, sockets.get(socket) ?? 0);
+    const { asked, settle } = createRequest(
+      message,
+      body,
+      requests.length + 1,
+      sockets.get(socket) ?? 0,
+    );
     requests.push(asked);
     socket.once("close", () => settle("aborted"));
     let line: Mutable<UpstreamBill> | undefined;
-    const told = (usage: Usage) => line && (line.told = { ...line.told, ...usage });
+    const told = (usage: Usage) =>
+      line && (line.reportedUsage = { ...line.reportedUsage, ...usage });
     const reaction = await react(asked);
-    if (reaction.bill) {
-      line = { n: asked.n, ...payer(asked), usage: reaction.bill, told: undefined };
+    if (reaction.billedUsage) {
+      line = {
+        requestNumber: asked.number,
+        ...credentialOf(asked),
+        usage: reaction.billedUsage,
+        reportedUsage: undefined,
+      };
       bill.push(line);
     }
-    const sent = (bytes: number) => ((asked as Mutable<UpstreamRequest>).sent = bytes);
-    const end = await send(socket, reaction, asked.method, { sent, told });
+    const sent = (bytes: number) => ((asked as Mutable<UpstreamRequest>).bytesSent = bytes);
+    const end = await sendResponse(socket, reaction, asked.method, {
+      onBytesSent: sent,
+      onUsageReported: told,
+    });
     if (end !== "stalled") settle(end === "closed" ? "aborted" : end);
   };
 
-  const server = serverFor(sockets, answer);
+  const server = createUpstreamServer(sockets, answer);
   const port = await listen(server);
 
   const close = async () => {
@@ -141,14 +155,14 @@ export async function upstream(routes: ScriptedRoutes = {}): Promise<TestUpstrea
     url: `http://127.0.0.1:${port}`,
     port,
     requests,
-    bill,
+    bills: bill,
     get connections() {
       return sockets.size;
     },
-    script(more) {
+    setRoutes(more) {
       for (const [route, reaction] of Object.entries(more)) book.set(route, reaction);
     },
-    async request(n, withinMs = 5000) {
+    async waitForRequest(n, withinMs = 5000) {
       const end = performance.now() + withinMs;
       while (requests.length < n) {
         if (performance.now() > end)
@@ -157,7 +171,7 @@ export async function upstream(routes: ScriptedRoutes = {}): Promise<TestUpstrea
       }
       return requests[n - 1]!;
     },
-    forget() {
+    reset() {
       requests.length = bill.length = 0;
     },
     close,
@@ -166,7 +180,7 @@ export async function upstream(routes: ScriptedRoutes = {}): Promise<TestUpstrea
 }
 
 /** A server that hands each request over when its body is there, one at a time on a connection. `sockets`: those that are open, numbered. */
-function serverFor(
+function createUpstreamServer(
   sockets: Map<Socket, number>,
   answer: (message: IncomingMessage, body: Buffer) => Promise<void>,
 ): Server {
@@ -185,7 +199,7 @@ function serverFor(
     const { socket } = message;
     // From here on the socket is ours: node:http would refuse to write most of what we want to write.
     response.detachSocket(socket);
-    const body = await bodyOf(message);
+    const body = await readBody(message);
     if (!body) return;
     const turn = (busy.get(socket) ?? Promise.resolve()).then(() => answer(message, body));
     busy.set(socket, turn);
@@ -205,10 +219,10 @@ function serverFor(
   return server;
 }
 
-const one = (reaction: Reaction, asked: UpstreamRequest) =>
+const resolveReply = (reaction: ScriptedReply, asked: UpstreamRequest) =>
   typeof reaction === "function" ? reaction(asked) : reaction;
 
-function routeFor(book: ReadonlyMap<string, ScriptedRoute>, method: string, path: string) {
+function findRoute(book: ReadonlyMap<string, ScriptedRoute>, method: string, path: string) {
   let best: { readonly route: string; readonly rank: number } | undefined;
   for (const route of book.keys()) {
     const [verb, pattern] = route === "*" ? ["*", "*"] : (route.split(" ") as [string, string]);
@@ -222,11 +236,11 @@ function routeFor(book: ReadonlyMap<string, ScriptedRoute>, method: string, path
   return best && book.get(best.route);
 }
 
-function open(message: IncomingMessage, body: Buffer, n: number, connection: number) {
+function createRequest(message: IncomingMessage, body: Buffer, n: number, connection: number) {
   const url = new URL(message.url ?? "/", "http://upstream");
   const over = Promise.withResolvers<void>();
   const asked: Mutable<UpstreamRequest> = {
-    n,
+    number: n,
     method: message.method ?? "",
     path: url.pathname,
     query: url.searchParams,
@@ -235,10 +249,10 @@ function open(message: IncomingMessage, body: Buffer, n: number, connection: num
     body,
     at: performance.now(),
     connection,
-    sent: 0,
+    bytesSent: 0,
     state: "open",
     abortedAt: undefined,
-    over: over.promise,
+    whenDone: over.promise,
     json: () => JSON.parse(body.toString()),
   };
   const settle = (state: UpstreamRequest["state"]) => {
@@ -250,13 +264,13 @@ function open(message: IncomingMessage, body: Buffer, n: number, connection: num
   return { asked: asked as UpstreamRequest, settle };
 }
 
-function payer(asked: UpstreamRequest) {
+function credentialOf(asked: UpstreamRequest) {
   const header = asked.headers.authorization ?? asked.headers["x-api-key"];
-  const model = modelOf(asked);
+  const model = requestedModel(asked);
   return { key: (header as string | undefined)?.replace(/^Bearer /, ""), model };
 }
 
-function modelOf(asked: UpstreamRequest): string | undefined {
+function requestedModel(asked: UpstreamRequest): string | undefined {
   try {
     return asked.json().model;
   } catch {
@@ -264,7 +278,7 @@ function modelOf(asked: UpstreamRequest): string | undefined {
   }
 }
 
-async function bodyOf(message: IncomingMessage): Promise<Buffer | undefined> {
+async function readBody(message: IncomingMessage): Promise<Buffer | undefined> {
   const parts: Buffer[] = [];
   try {
     for await (const part of message) parts.push(part as Buffer);

@@ -1,46 +1,48 @@
 // A request that a plugin makes on behalf of another one: the same walk, the same key, its own rows. Only its connection is none.
 import { Readable, Writable } from "node:stream";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { fail, fault } from "../model/error.ts";
+import { fail, createFault } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import type { AskedAnswer } from "../plugin/asked.ts";
-import { mayAsk } from "./accounts.ts";
-import type { Asker } from "./asker.ts";
-import { keepPrivate } from "./candidates/privacy.ts";
-import { lent } from "./hook-failures.ts";
-import type { Chain, Hook, Stage } from "./hooks.ts";
+import type { SubrequestResult } from "../plugin/asked.ts";
+import { assertFrontendAllowed } from "./accounts.ts";
+import type { SubrequestOrigin } from "./asker.ts";
+import { assertPrivacySupported } from "./candidates/privacy.ts";
+import { markAsHookFailure } from "./hook-failures.ts";
+import type { HookChain, CompiledHook, EventFilter } from "./hooks.ts";
 import type { HostExchange } from "./exchange.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 
 /** A judge that asks a judge, and no further. */
-export const MOST_DEEP = 4;
+export const MAX_SUBREQUEST_DEPTH = 4;
 
 /** The connection of such a request: its body is there, and its answer stays. */
-export interface AskedConnection {
+export interface SubrequestConnection {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   /** When the answer has ended: its bytes; undefined where it was cut. */
-  readonly answer: Promise<Buffer | undefined>;
+  readonly responseBody: Promise<Buffer | undefined>;
 }
 
 /** How long a client says that it waits: of that, what is left. */
-const WAITS = "x-stainless-timeout";
+const CLIENT_TIMEOUT_HEADER = "x-stainless-timeout";
 
-export function connection(
-  of: Asker<HostExchange>,
+export function createSubrequestConnection(
+  origin: SubrequestOrigin<HostExchange>,
   path: string,
   body: JsonObject,
-): AskedConnection {
-  const { req: from, started } = of.parent["~"];
+): SubrequestConnection {
+  const { req: parentReq, startedAt } = origin.parentRequest["~"];
   const raw = Buffer.from(JSON.stringify(body));
   const headers: Record<string, string> = {
     "content-type": "application/json",
     "content-length": String(raw.length),
   };
-  const waits = Number(from.headers[WAITS]);
-  if (waits > 0)
-    headers[WAITS] = String(Math.max(1, waits - (performance.now() - started) / 1_000));
-  if (from.headers["x-tollgate-strict"] === "true") headers["x-tollgate-strict"] = "true";
+  const clientTimeoutSeconds = Number(parentReq.headers[CLIENT_TIMEOUT_HEADER]);
+  if (clientTimeoutSeconds > 0)
+    headers[CLIENT_TIMEOUT_HEADER] = String(
+      Math.max(1, clientTimeoutSeconds - (performance.now() - startedAt) / 1_000),
+    );
+  if (parentReq.headers["x-tollgate-strict"] === "true") headers["x-tollgate-strict"] = "true";
   const req = Object.assign(Readable.from([raw], { objectMode: false }), {
     method: "POST",
     url: path,
@@ -48,23 +50,23 @@ export function connection(
     rawHeaders: Object.entries(headers).flat(),
     httpVersion: "1.1",
     complete: true,
-    socket: from.socket,
+    socket: parentReq.socket,
   });
-  const res = new AskedResponse();
+  const res = new BufferedServerResponse();
   const answer = new Promise<Buffer | undefined>((resolve) => {
-    res.once("finish", () => resolve(Buffer.concat(res.parts)));
+    res.once("finish", () => resolve(Buffer.concat(res.chunks)));
     res.once("close", () => resolve(undefined));
   });
   return {
     req: req as unknown as IncomingMessage,
     res: res as unknown as ServerResponse,
-    answer,
+    responseBody: answer,
   };
 }
 
 /** As much of a response as the walk writes to. */
-class AskedResponse extends Writable {
-  readonly parts: Buffer[] = [];
+class BufferedServerResponse extends Writable {
+  readonly chunks: Buffer[] = [];
   statusCode = 200;
   headersSent = false;
 
@@ -76,71 +78,80 @@ class AskedResponse extends Writable {
   flushHeaders(): void {}
   writeContinue(): void {}
   override _write(chunk: Buffer | string, _encoding: string, done: () => void): void {
-    this.parts.push(Buffer.from(chunk));
+    this.chunks.push(Buffer.from(chunk));
     done();
   }
 }
 
 /** How deep a request is: 0, a client's own. */
-export const depthOf = (x: HostExchange): number => {
-  const { asker } = x["~"];
-  return asker ? 1 + depthOf(asker.parent) : 0;
+export const subrequestDepth = (x: HostExchange): number => {
+  const { subrequestOrigin } = x["~"];
+  return subrequestOrigin ? 1 + subrequestDepth(subrequestOrigin.parentRequest) : 0;
 };
 
 /** The route at which it is made, without the hooks of those that ask. */
-export function withoutAskers(mounted: MountedRoute, askers: readonly string[]): MountedRoute {
+export function excludePluginHooks(
+  mounted: MountedRoute,
+  pluginIds: readonly string[],
+): MountedRoute {
   return {
     ...mounted,
-    frontend: { ...mounted.frontend, chain: chainFor(mounted.frontend, askers) },
+    frontend: { ...mounted.frontend, hookChain: filteredChainFor(mounted.frontend, pluginIds) },
   };
 }
 
-const chains = new WeakMap<Chain, Map<string, Chain>>();
+const filteredChains = new WeakMap<HookChain, Map<string, HookChain>>();
 
 /** Made once for each set of askers. */
-function chainFor({ chain }: MountedFrontend, askers: readonly string[]): Chain {
-  let known = chains.get(chain);
-  if (!known) chains.set(chain, (known = new Map()));
-  const name = askers.join(" ");
-  let made = known.get(name);
-  if (!made) known.set(name, (made = without(chain, new Set(askers))));
-  return made;
+function filteredChainFor({ hookChain }: MountedFrontend, pluginIds: readonly string[]): HookChain {
+  let cached = filteredChains.get(hookChain);
+  if (!cached) filteredChains.set(hookChain, (cached = new Map()));
+  const name = pluginIds.join(" ");
+  let filtered = cached.get(name);
+  if (!filtered) cached.set(name, (filtered = filterHooks(hookChain, new Set(pluginIds))));
+  return filtered;
 }
 
-function without(chain: Chain, askers: ReadonlySet<string>): Chain {
-  const stays = ({ id }: { readonly id: string }) => !askers.has(id);
+function filterHooks(chain: HookChain, pluginIds: ReadonlySet<string>): HookChain {
+  const isKept = ({ id }: { readonly id: string }) => !pluginIds.has(id);
   const parts = Object.entries(chain).map(([part, list]) => [
     part,
     part === "stages"
-      ? (list as readonly Stage[]).filter(({ event, watch }) => stays((event ?? watch)!))
-      : (list as readonly Hook<"admit">[]).filter(stays),
+      ? (list as readonly EventFilter[]).filter(({ event, watch }) => isKept((event ?? watch)!))
+      : (list as readonly CompiledHook<"admit">[]).filter(isKept),
   ]);
-  return Object.fromEntries(parts) as Chain;
+  return Object.fromEntries(parts) as HookChain;
 }
 
 /** It has the identity of its parent, and may no more than that; its rows name the request that it belongs to. */
-export function inherit(x: HostExchange, { parent, askers }: Asker<HostExchange>): void {
-  const { identity, privacy } = parent;
+export function inheritFromParent(
+  x: HostExchange,
+  { parentRequest, pluginIds }: SubrequestOrigin<HostExchange>,
+): void {
+  const { identity, privacy } = parentRequest;
   if (!identity)
     return fail("internal", "A request is made for a client, and this one is not identified yet.");
   x.identify(identity);
-  if (privacy !== "off") x.tighten(privacy);
-  mayAsk(x.identity!, x.frontend);
-  keepPrivate(x);
-  x.label("parent", parent.id);
-  x.label("asked_by", askers.at(-1)!);
+  if (privacy !== "off") x.requirePrivacy(privacy);
+  assertFrontendAllowed(x.identity!, x.frontend);
+  assertPrivacySupported(x);
+  x.addLabel("parent", parentRequest.id);
+  x.addLabel("asked_by", pluginIds.at(-1)!);
 }
 
 /** What became of it. A refusal is a failure of the plugin that lets it through, and no word on the client's request. */
-export async function answered(
+export async function readSubrequestResult(
   x: HostExchange,
-  answer: AskedConnection["answer"],
-): Promise<AskedAnswer> {
-  const bytes = await answer;
-  const { fault: failed, calls } = x["~"];
-  if (failed || !bytes) {
-    const { kind, message, code } = failed ?? { kind: "canceled", message: "It was given up." };
-    throw lent(fault(kind, message, { code, details: { asked: x.id } }));
+  responseBody: SubrequestConnection["responseBody"],
+): Promise<SubrequestResult> {
+  const bytes = await responseBody;
+  const { fault: requestFault, callRecords } = x["~"];
+  if (requestFault || !bytes) {
+    const { kind, message, code } = requestFault ?? {
+      kind: "canceled",
+      message: "It was given up.",
+    };
+    throw markAsHookFailure(createFault(kind, message, { code, details: { asked: x.id } }));
   }
-  return { id: x.id, body: JSON.parse(bytes.toString()) as Json, calls };
+  return { id: x.id, body: JSON.parse(bytes.toString()) as Json, calls: callRecords };
 }

@@ -1,45 +1,45 @@
 // An attempt hook that fails: it stands around a call, and what has been asked for may still be handed on.
-import { fault } from "../model/error.ts";
-import type { Call, Reply } from "../plugin/call.ts";
+import { createFault } from "../model/error.ts";
+import type { Call, UpstreamResponse } from "../plugin/call.ts";
 import type { AttemptResult, Hooks } from "../plugin/middleware.ts";
 import {
-  blamed,
-  Deadline,
-  entering,
-  named,
-  passOver,
-  type Tolerance,
-  unheeded,
-  unusable,
-  went,
+  recordHookFailure,
+  HookDeadline,
+  assertNotQuarantined,
+  toHookFault,
+  skipOrRethrow,
+  type HookFailurePolicy,
+  ignoreRejection,
+  invalidResult,
+  recordHookSuccess,
 } from "./hook-failures.ts";
 
 /** An attempt's time stands still while the provider is asked: that has times of its own. */
-export function toleratedAttempt(
-  of: Tolerance,
+export function guardAttemptHook(
+  of: HookFailurePolicy,
   run: NonNullable<Hooks["attempt"]>,
 ): NonNullable<Hooks["attempt"]> {
-  return (call, next) => new Attempt(of, call, next).run(run);
+  return (call, next) => new AttemptHookRun(of, call, next).run(run);
 }
 
 /** A reply, a recording or an answer of its own; what is in it is looked at where it is used. */
-const isAnswer = (got: unknown): boolean =>
+const isAttemptResult = (got: unknown): boolean =>
   typeof got === "object" && got !== null && ("headers" in got || "answer" in got || "body" in got);
 
-class Attempt {
-  readonly #of: Tolerance;
+class AttemptHookRun {
+  readonly #policy: HookFailurePolicy;
   readonly #call: Call;
-  readonly #next: () => Promise<Reply>;
+  readonly #next: () => Promise<UpstreamResponse>;
   #resolve!: (said: AttemptResult | Promise<AttemptResult>) => void;
   #reject!: (problem: unknown) => void;
-  #deadline: Deadline | undefined;
-  #asked: Promise<Reply> | undefined;
+  #deadline: HookDeadline | undefined;
+  #reply: Promise<UpstreamResponse> | undefined;
   /** What came of that, where it was no answer: a hook that lets it through has not failed. */
-  #refusal: unknown;
-  #over = false;
+  #providerError: unknown;
+  #isDone = false;
 
-  constructor(of: Tolerance, call: Call, next: () => Promise<Reply>) {
-    this.#of = of;
+  constructor(of: HookFailurePolicy, call: Call, next: () => Promise<UpstreamResponse>) {
+    this.#policy = of;
     this.#call = call;
     this.#next = next;
   }
@@ -47,80 +47,88 @@ class Attempt {
   run(run: NonNullable<Hooks["attempt"]>): Promise<AttemptResult> {
     let said: ReturnType<typeof run>;
     try {
-      entering(this.#of, "attempt");
-      said = run(this.#call, () => this.#ask());
+      assertNotQuarantined(this.#policy, "attempt");
+      said = run(this.#call, () => this.#callNext());
     } catch (problem) {
       said = Promise.reject(problem as Error);
     }
     // It hands on what it asked for: nothing of its own is waited for.
-    if (said !== this.#asked) return this.#waited(said);
-    went(this.#of, "attempt");
+    if (said !== this.#reply) return this.#awaitResult(said);
+    recordHookSuccess(this.#policy, "attempt");
     return said;
   }
 
-  #waited(said: Promise<AttemptResult> | AttemptResult): Promise<AttemptResult> {
+  #awaitResult(said: Promise<AttemptResult> | AttemptResult): Promise<AttemptResult> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
-      this.#deadline = new Deadline(this.#of, "attempt", (why) => this.#failed(why), undefined);
-      if (this.#asked) this.#standStill(this.#asked);
+      this.#deadline = new HookDeadline(
+        this.#policy,
+        "attempt",
+        (why) => this.#handleFailure(why),
+        undefined,
+      );
+      if (this.#reply) this.#pauseDeadline(this.#reply);
       else this.#deadline.start();
       Promise.resolve(said).then(
         (answer) => {
-          if (!isAnswer(answer)) return this.#failed(unusable("attempt gave no answer"));
-          this.#end(() => {
-            went(this.#of, "attempt");
+          if (!isAttemptResult(answer))
+            return this.#handleFailure(invalidResult("attempt gave no answer"));
+          this.#finish(() => {
+            recordHookSuccess(this.#policy, "attempt");
             resolve(answer);
           });
         },
-        (problem: unknown) => this.#failed(problem),
+        (problem: unknown) => this.#handleFailure(problem),
       );
     });
   }
 
-  #ask(): Promise<Reply> {
+  #callNext(): Promise<UpstreamResponse> {
     // A hook that does not look at what it asked for would end the process with its failure.
-    if (this.#over)
-      return unheeded(Promise.reject(fault("internal", "next() after the hook was given up.")));
+    if (this.#isDone)
+      return ignoreRejection(
+        Promise.reject(createFault("internal", "next() after the hook was given up.")),
+      );
     const asked = this.#next();
-    if (this.#asked) return unheeded(asked);
-    this.#asked = asked;
-    if (this.#deadline) this.#standStill(asked);
+    if (this.#reply) return ignoreRejection(asked);
+    this.#reply = asked;
+    if (this.#deadline) this.#pauseDeadline(asked);
     return asked;
   }
 
-  #standStill(asked: Promise<Reply>): void {
+  #pauseDeadline(asked: Promise<UpstreamResponse>): void {
     this.#deadline!.stop();
     const on = () => {
-      if (!this.#over) this.#deadline!.start();
+      if (!this.#isDone) this.#deadline!.start();
     };
     asked.then(on, (refusal: unknown) => {
-      this.#refusal = refusal;
+      this.#providerError = refusal;
       on();
     });
   }
 
   /** Passed over: what it has asked for goes on to the client; if it has not asked, that is done in its place. */
-  #failed(problem: unknown): void {
-    this.#end(() => {
-      if (problem === this.#refusal) went(this.#of, "attempt");
-      else blamed(this.#of, "attempt", this.#call.exchange, problem);
-      if (this.#of.onError === "refuse")
+  #handleFailure(problem: unknown): void {
+    this.#finish(() => {
+      if (problem === this.#providerError) recordHookSuccess(this.#policy, "attempt");
+      else recordHookFailure(this.#policy, "attempt", this.#call.exchange, problem);
+      if (this.#policy.onError === "refuse")
         return this.#reject(
-          problem === this.#refusal ? problem : named(this.#of, "attempt", problem),
+          problem === this.#providerError ? problem : toHookFault(this.#policy, "attempt", problem),
         );
       try {
-        passOver(this.#of, "attempt", problem);
+        skipOrRethrow(this.#policy, "attempt", problem);
       } catch (word) {
         return this.#reject(word);
       }
-      return this.#resolve(this.#asked ?? this.#next());
+      return this.#resolve(this.#reply ?? this.#next());
     });
   }
 
-  #end(say: () => void): void {
-    if (this.#over) return;
-    this.#over = true;
+  #finish(say: () => void): void {
+    if (this.#isDone) return;
+    this.#isDone = true;
     this.#deadline!.stop();
     say();
   }

@@ -3,37 +3,37 @@
 import type { Usage } from "../model/usage.ts";
 
 /** One request, as it is claimed. All of it is hashes and ids. */
-export interface ClaimedRequest {
+export interface IdempotencyClaim {
   /** Of the key that asks and the name that it gave. */
-  readonly who: string;
-  readonly name: string;
+  readonly keyId: string;
+  readonly idempotencyKeyHash: string;
   /** Of what was asked. */
-  readonly body: string;
-  readonly request: string;
+  readonly bodyHash: string;
+  readonly requestId: string;
 }
 
 /** What became of a request. Plain data: it crosses processes. */
-export interface ClaimOutcome {
-  readonly request: string;
+export interface IdempotencyOutcome {
+  readonly requestId: string;
   readonly status: number;
   readonly usage: Usage;
   /** Null: its price is not known. */
   readonly costNano: string | null;
 }
 
-export type Claimed =
+export type ClaimResult =
   | { readonly state: "new" | "running" | "other" }
-  | { readonly state: "over"; readonly outcome: ClaimOutcome };
+  | { readonly state: "over"; readonly outcome: IdempotencyOutcome };
 
 /** Of the whole gateway: one process knows, and the others ask it. */
-export interface Claims {
+export interface IdempotencyRegistry {
   /** `owner`: the process that serves it, where that is another one. */
-  begin(claim: ClaimedRequest, owner?: object): Claimed | Promise<Claimed>;
+  claim(claim: IdempotencyClaim, owner?: object): ClaimResult | Promise<ClaimResult>;
   /** Undefined: nothing was billed, and the name is free again. */
-  end(
-    claim: Pick<ClaimedRequest, "who" | "name" | "request">,
-    outcome: ClaimOutcome | undefined,
+  complete(
+    claim: Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">,
+    outcome: IdempotencyOutcome | undefined,
   ): void | Promise<void>;
   /** A process has ended. What it had under way may have been billed: it is over, and how is not known. */
-  gone(owner: object): void;
+  ownerExited(owner: object): void;
 }

@@ -1,33 +1,33 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fail, type Fault } from "../model/error.ts";
 import type { Feature, Privacy } from "../model/facts.ts";
-import { chatWork } from "../model/chat-work.ts";
-import type { Work } from "../model/work.ts";
-import type { Kind, ModelRequest } from "../model/request.ts";
+import { chatOperation } from "../model/chat-work.ts";
+import type { OperationSpec } from "../model/work.ts";
+import type { Operation, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
 import type { Call, CallRecord } from "../plugin/call.ts";
 import type { ClientCertificate, Exchange } from "../plugin/exchange.ts";
 import type { Identity } from "../plugin/identity.ts";
 import type { RequestRecordHook, RequestTrace } from "../plugin/observer.ts";
 import type { Outcome } from "../plugin/outcome.ts";
-import type { WalkRoute } from "../plugin/frontend.ts";
-import type { Op } from "../plugin/protocol.ts";
+import type { PipelineRoute } from "../plugin/frontend.ts";
+import type { ActionType } from "../plugin/protocol.ts";
 import type { Limit, LimitState } from "../plugin/limit.ts";
 import type { Reserve } from "../plugin/store.ts";
-import { inputUpTo } from "../money/estimate.ts";
+import { estimateInputTokens } from "../money/estimate.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
-import { stricter, toldLimits, type Branch } from "./accounts.ts";
-import type { Asker } from "./asker.ts";
-import type { ClaimedRequest } from "./claims.ts";
+import { stricterPrivacy, clientVisibleLimits, type ResolvedAccount } from "./accounts.ts";
+import type { SubrequestOrigin } from "./asker.ts";
+import type { IdempotencyClaim } from "./claims.ts";
 import { certificateOf } from "./client-certificate.ts";
-import { notedHeader } from "./answer/noted-header.ts";
-import { noted } from "./labels.ts";
-import { placesOf, shown } from "./secret-headers.ts";
+import { addHeader } from "./answer/noted-header.ts";
+import { addLabel } from "./labels.ts";
+import { credentialSourcesOf, withoutSecretHeaders } from "./secret-headers.ts";
 import type { RouteFindings } from "./candidates/findings.ts";
 import type { ReceivedBody } from "./received-body.ts";
-import { Stay } from "./bounds/stay.ts";
-import { traceOf } from "./trace.ts";
+import { RequestPermit } from "./bounds/stay.ts";
+import { startTrace } from "./trace.ts";
 
 /** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
 export interface ExchangeState extends RouteFindings {
@@ -35,46 +35,50 @@ export interface ExchangeState extends RouteFindings {
   /** Of the protocol that is spoken: where its route speaks several, reading the body may have changed it. */
   frontend: MountedFrontend;
   /** Undefined: the frontend answers it itself. */
-  readonly route: WalkRoute | undefined;
+  readonly route: PipelineRoute | undefined;
   /** As its plugin declares it. */
-  readonly path: string;
+  readonly routePath: string;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  readonly started: number;
+  readonly startedAt: number;
   bytesIn: number;
-  received: ReceivedBody | undefined;
+  receivedBody: ReceivedBody | undefined;
   /** After the rewrite hooks; what a translated call encodes. */
-  rewritten: ModelRequest | undefined;
-  tightened: boolean;
+  rewrittenRequest: ModelRequest | undefined;
+  isPrivacyDecided: boolean;
   /** What was promised of the candidate that was asked last. */
-  promised: string | undefined;
-  headers: Map<string, string> | undefined;
+  zdrReceipt: string | undefined;
+  responseHeaders: Map<string, string> | undefined;
   labels: Record<string, string> | undefined;
   /** What its last row in the ledger says. */
-  rowLabels: Reserve["labels"] | undefined;
-  limits: readonly LimitState[];
-  calls: CallRecord[];
-  hooks: RequestRecordHook[] | undefined;
+  ledgerLabels: Reserve["labels"] | undefined;
+  limitStates: readonly LimitState[];
+  callRecords: CallRecord[];
+  hookActivity: RequestRecordHook[] | undefined;
   fault: Fault | undefined;
   cached: boolean;
-  finish: Outcome["finish"];
+  finishReason: Outcome["finish"];
   /** The call that was begun last. */
-  last: (Pick<Outcome, "lane" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
+  lastCall: (Pick<Outcome, "mode" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
   /** When the first call was sent, how many were, and the provider of the last one. */
-  sent: { readonly since: number; readonly n: number; readonly provider: string } | undefined;
+  sentCalls:
+    | { readonly firstSentAt: number; readonly count: number; readonly lastProvider: string }
+    | undefined;
   bytesOut: number;
   /** It waited so long for others: for the client's body, for providers' answers; and when it last did. */
-  awayMs: number;
-  awayUntil: number;
-  gone: boolean;
-  onGone: (() => void)[];
-  readonly stay: Stay;
+  externalWaitMs: number;
+  externalWaitEnd: number;
+  isDisconnected: boolean;
+  disconnectListeners: (() => void)[];
+  readonly permit: RequestPermit;
   /** Its Idempotency-Key, once it is claimed. */
-  claim: Pick<ClaimedRequest, "who" | "name" | "request"> | undefined;
+  idempotencyClaim:
+    | Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">
+    | undefined;
   /** The accounts that its key draws on. */
-  branch: Branch | undefined;
+  account: ResolvedAccount | undefined;
   /** The plugin that makes it on behalf of another one; undefined: a client's own. */
-  readonly asker: Asker<HostExchange> | undefined;
+  readonly subrequestOrigin: SubrequestOrigin<HostExchange> | undefined;
 }
 
 /** One request, as plugins see it. What is the walk's own stands in `~`. */
@@ -86,12 +90,12 @@ export class HostExchange implements Exchange {
   #privacy: Privacy = "off";
   #headers: HeadersIn | undefined;
   #query: URLSearchParams | undefined;
-  #reading: Promise<HostExchange> | undefined;
-  #request: ModelRequest | undefined;
-  #size: Exchange["size"] | undefined;
-  #aborter: AbortController | undefined;
+  #readPromise: Promise<HostExchange> | undefined;
+  #decodedRequest: ModelRequest | undefined;
+  #size: Exchange["inputSize"] | undefined;
+  #abortController: AbortController | undefined;
   #trace: RequestTrace | undefined;
-  readonly #receive: (exchange: HostExchange) => Promise<HostExchange>;
+  readonly #receiveBody: (exchange: HostExchange) => Promise<HostExchange>;
 
   constructor(of: {
     id: string;
@@ -101,59 +105,59 @@ export class HostExchange implements Exchange {
     res: ServerResponse;
     params: { readonly [name: string]: string };
     receive: (exchange: HostExchange) => Promise<HostExchange>;
-    asker?: Asker<HostExchange>;
+    asker?: SubrequestOrigin<HostExchange>;
   }) {
     this.id = of.id;
     this.params = of.params;
-    this.#receive = of.receive;
+    this.#receiveBody = of.receive;
     this["~"] = {
       gen: of.gen,
       frontend: of.route.frontend,
-      route: "op" in of.route.route ? of.route.route : undefined,
-      path: of.route.path,
+      route: "actionType" in of.route.route ? of.route.route : undefined,
+      routePath: of.route.path,
       req: of.req,
       res: of.res,
-      started: performance.now(),
+      startedAt: performance.now(),
       bytesIn: 0,
-      received: undefined,
+      receivedBody: undefined,
       resolution: undefined,
-      out: [],
-      rested: undefined,
-      rewritten: undefined,
-      tightened: false,
-      promised: undefined,
-      headers: undefined,
+      excluded: [],
+      coolingDown: undefined,
+      rewrittenRequest: undefined,
+      isPrivacyDecided: false,
+      zdrReceipt: undefined,
+      responseHeaders: undefined,
       labels: undefined,
-      rowLabels: undefined,
-      limits: [],
-      calls: [],
-      hooks: undefined,
+      ledgerLabels: undefined,
+      limitStates: [],
+      callRecords: [],
+      hookActivity: undefined,
       fault: undefined,
       cached: false,
-      finish: undefined,
-      last: undefined,
-      sent: undefined,
+      finishReason: undefined,
+      lastCall: undefined,
+      sentCalls: undefined,
       bytesOut: 0,
-      awayMs: 0,
-      awayUntil: 0,
-      gone: false,
-      onGone: [],
-      stay: new Stay(of.gen),
-      claim: undefined,
-      branch: undefined,
-      asker: of.asker,
+      externalWaitMs: 0,
+      externalWaitEnd: 0,
+      isDisconnected: false,
+      disconnectListeners: [],
+      permit: new RequestPermit(of.gen),
+      idempotencyClaim: undefined,
+      account: undefined,
+      subrequestOrigin: of.asker,
     };
     of.res.on("close", () => {
-      const inner = this["~"];
-      inner.stay.written();
+      const state = this["~"];
+      state.permit.onResponseEnd();
       if (of.res.writableFinished) return;
-      inner.gone = true;
-      this.#aborter?.abort();
-      for (const leave of inner.onGone) {
+      state.isDisconnected = true;
+      this.#abortController?.abort();
+      for (const leave of state.disconnectListeners) {
         try {
           leave();
         } catch (err) {
-          inner.gen.log.error(
+          state.gen.log.error(
             { request: this.id, err },
             "the end of a call failed when its client left",
           );
@@ -180,7 +184,7 @@ export class HostExchange implements Exchange {
     return certificateOf(this["~"].req.socket);
   }
   get headers(): HeadersIn {
-    return (this.#headers ??= shown(this["~"].req.headers));
+    return (this.#headers ??= withoutSecretHeaders(this["~"].req.headers));
   }
   get query(): URLSearchParams {
     return (this.#query ??= new URLSearchParams(this["~"].req.url?.slice(this.path.length + 1)));
@@ -188,19 +192,19 @@ export class HostExchange implements Exchange {
   get hasQuery(): boolean {
     return this["~"].req.url?.includes("?") === true;
   }
-  get presents(): readonly string[] {
-    return placesOf(this["~"].req);
+  get credentialSources(): readonly string[] {
+    return credentialSourcesOf(this["~"].req);
   }
   get signal(): AbortSignal {
-    if (!this.#aborter) {
-      this.#aborter = new AbortController();
-      if (this["~"].gone) this.#aborter.abort();
+    if (!this.#abortController) {
+      this.#abortController = new AbortController();
+      if (this["~"].isDisconnected) this.#abortController.abort();
     }
-    return this.#aborter.signal;
+    return this.#abortController.signal;
   }
   /** Made when first asked for: where no observer and no provider is told of it, there is none. */
   get trace(): RequestTrace {
-    return (this.#trace ??= traceOf(this["~"].req.headers));
+    return (this.#trace ??= startTrace(this["~"].req.headers));
   }
   get identity(): Identity | undefined {
     return this.#identity;
@@ -209,92 +213,101 @@ export class HostExchange implements Exchange {
     return this.#privacy;
   }
   get limits(): readonly Limit[] {
-    return toldLimits(this.#identity, this["~"].branch);
+    return clientVisibleLimits(this.#identity, this["~"].account);
   }
 
-  identify(who: Identity): void {
+  identify(identity: Identity): void {
     if (this.#identity) fail("internal", "A request is identified once.");
-    const { gen, stay } = this["~"];
-    const branch = who.account === undefined ? undefined : gen.accounts.branch(who.account);
-    const identity = branch ? gen.accounts.identity(who, branch) : who;
-    this.#identity = identity;
-    this["~"].branch = branch;
-    stay.belongs(identity.id);
-    if (identity.privacy) this.#privacy = stricter(this.#privacy, identity.privacy);
+    const { gen, permit } = this["~"];
+    const branch =
+      identity.account === undefined ? undefined : gen.accounts.resolve(identity.account);
+    const effectiveIdentity = branch ? gen.accounts.restrict(identity, branch) : identity;
+    this.#identity = effectiveIdentity;
+    this["~"].account = branch;
+    permit.setKey(effectiveIdentity.id);
+    if (effectiveIdentity.privacy)
+      this.#privacy = stricterPrivacy(this.#privacy, effectiveIdentity.privacy);
   }
 
-  tighten(to: Privacy): void {
-    this["~"].tightened = true;
-    this.#privacy = stricter(this.#privacy, to);
+  requirePrivacy(to: Privacy): void {
+    this["~"].isPrivacyDecided = true;
+    this.#privacy = stricterPrivacy(this.#privacy, to);
   }
 
-  header(name: string, value: string): void {
-    this["~"].headers = notedHeader(this["~"].headers, name, value);
+  setResponseHeader(name: string, value: string): void {
+    this["~"].responseHeaders = addHeader(this["~"].responseHeaders, name, value);
   }
 
-  label(name: string, value: string): void {
-    this["~"].labels = noted(this["~"].labels, name, value);
+  addLabel(name: string, value: string): void {
+    this["~"].labels = addLabel(this["~"].labels, name, value);
   }
 
-  occupy(scope: string, most: number): void {
+  acquireSlot(scope: string, most: number): void {
     // What is no call is not counted among them.
-    const { route, stay, branch } = this["~"];
-    if (route && !this.#reading) stay.occupy(scope, most, branch?.quiet.has(scope));
+    const { route, permit, account } = this["~"];
+    if (route && !this.#readPromise)
+      permit.acquireSlot(scope, most, account?.hiddenScopes.has(scope));
   }
 
   /** Other fields stand in its body now: what was made of the body is made anew. */
-  readAnew(): void {
-    this.#request = undefined;
+  invalidateDecodedBody(): void {
+    this.#decodedRequest = undefined;
     this.#size = undefined;
   }
 
-  read(): Promise<Exchange> {
-    return (this.#reading ??= this.#receive(this));
+  readBody(): Promise<Exchange> {
+    return (this.#readPromise ??= this.#receiveBody(this));
   }
 
   /** Its body is asked for and is not here: whatever waits for that waits for the client. */
-  get uploading(): boolean {
-    const { received, req } = this["~"];
-    return this.#reading !== undefined && received === undefined && !req.destroyed;
+  get isAwaitingBody(): boolean {
+    const { receivedBody, req } = this["~"];
+    return this.#readPromise !== undefined && receivedBody === undefined && !req.destroyed;
   }
 
   get protocol(): string {
     return this["~"].frontend.protocol?.id ?? "";
   }
-  get kind(): Kind {
-    return this.work.kind;
+  get operation(): Operation {
+    return this.operationSpec.name;
   }
   /** Nothing may be lost on the way: the gateway's setting, or the client's own wish. */
-  get strict(): boolean {
+  get isStrict(): boolean {
     const { gen, req } = this["~"];
-    return gen.strict || req.headers["x-tollgate-strict"] === "true";
+    return gen.isStrict || req.headers["x-tollgate-strict"] === "true";
   }
-  get work(): Work {
-    return this["~"].frontend.protocol?.work ?? chatWork;
+  get operationSpec(): OperationSpec {
+    return this["~"].frontend.protocol?.operationSpec ?? chatOperation;
   }
-  get op(): Op {
-    return this["~"].received?.op ?? this["~"].route?.op ?? "generate";
+  get actionType(): ActionType {
+    return this["~"].receivedBody?.actionType ?? this["~"].route?.actionType ?? "generate";
   }
-  get name(): string {
-    return this["~"].received?.name ?? this["~"].route?.name ?? this.op;
+  get action(): string {
+    return this["~"].receivedBody?.action ?? this["~"].route?.action ?? this.actionType;
   }
   get model(): string {
-    return this["~"].received?.model ?? "";
+    return this["~"].receivedBody?.model ?? "";
   }
   get stream(): boolean {
-    return this["~"].received?.stream ?? false;
+    return this["~"].receivedBody?.stream ?? false;
   }
   get features(): readonly Feature[] {
-    return this["~"].received?.survey.features ?? [];
+    return this["~"].receivedBody?.facts.features ?? [];
   }
   get body(): Body {
-    return this["~"].received?.body ?? {};
+    return this["~"].receivedBody?.body ?? {};
   }
-  get size(): Exchange["size"] {
-    const { bytes = 0, survey } = this["~"].received ?? {};
-    return (this.#size ??= { bytes, input: inputUpTo({ bytes, media: survey?.media }) });
+  get inputSize(): Exchange["inputSize"] {
+    const { inputBytes = 0, facts } = this["~"].receivedBody ?? {};
+    return (this.#size ??= {
+      bytes: inputBytes,
+      tokens: estimateInputTokens({ bytes: inputBytes, media: facts?.media }),
+    });
   }
   get request(): ModelRequest {
-    return (this.#request ??= this["~"].frontend.server!.request(this.body, this.op));
+    return (this.#decodedRequest ??= this["~"].frontend.server!.decodeRequest(
+      this.body,
+      this.actionType,
+    ));
   }
 }

@@ -4,25 +4,30 @@ import type { Outgoing } from "../plugin/outgoing.ts";
 import type { Hooks } from "../plugin/middleware.ts";
 import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
-import type { Arrival, Exchange } from "../plugin/exchange.ts";
+import type { RequestHead, Exchange } from "../plugin/exchange.ts";
 import type { Body, Opt } from "../model/values.ts";
-import { matches } from "./candidates/pattern.ts";
-import { toleratedAttempt } from "./attempt-failures.ts";
-import { tolerated, type Tolerance } from "./hook-failures.ts";
-import { prompt } from "./prompt-failures.ts";
-import { checkCharge, checkEdit, checkRequest, checkRoute } from "./hook-results.ts";
-import { toleratedWatch } from "./watch-failures.ts";
+import { matchesPattern } from "./candidates/pattern.ts";
+import { guardAttemptHook } from "./attempt-failures.ts";
+import { guardHook, type HookFailurePolicy } from "./hook-failures.ts";
+import { guardSyncHook } from "./prompt-failures.ts";
+import {
+  checkChargeResult,
+  checkEditResult,
+  checkRewriteResult,
+  checkRouteResult,
+} from "./hook-results.ts";
+import { guardWatchHook } from "./watch-failures.ts";
 
 /** A middleware as mounted: its hooks, and where `for:` lets them apply. */
 export interface MountedMiddleware {
   /** "middleware.guard" */
   readonly id: string;
   readonly hooks: Hooks;
-  readonly tolerance: Tolerance;
+  readonly failurePolicy: HookFailurePolicy;
   readonly sends: "nowhere" | DataPolicy;
   /** Whether what it says of that is believed. */
-  readonly trusted: boolean;
-  readonly for:
+  readonly isPolicyTrusted: boolean;
+  readonly scope:
     | {
         readonly models?: readonly string[] | undefined;
         readonly frontends?: readonly string[] | undefined;
@@ -31,37 +36,47 @@ export interface MountedMiddleware {
     | undefined;
 }
 
-export interface Hook<H extends keyof Hooks> {
+export interface CompiledHook<H extends keyof Hooks> {
   readonly id: string;
   /** What the operator wrote of its failures. The host's own hooks have none. */
-  readonly tolerance?: Tolerance;
+  readonly failurePolicy?: HookFailurePolicy;
   readonly run: NonNullable<Hooks[H]>;
-  applies(model: string | undefined, provider: string | undefined): boolean;
+  appliesTo(model: string | undefined, provider: string | undefined): boolean;
 }
 
-export type Chain = { readonly [H in keyof Required<Hooks>]: readonly Hook<H>[] } & {
+export type HookChain = { readonly [H in keyof Required<Hooks>]: readonly CompiledHook<H>[] } & {
   /** Those that send what people wrote somewhere. */
-  readonly senders: readonly MountedMiddleware[];
+  readonly contentSenders: readonly MountedMiddleware[];
   /** Both kinds of stages that events pass, in the order of gateway.yaml. */
-  readonly stages: readonly Stage[];
+  readonly eventFilters: readonly EventFilter[];
 };
 
 /** What an answer's events pass: a stage that may change them, or one that only looks. */
-export type Stage =
-  | { readonly event: Hook<"event">; readonly watch?: never }
-  | { readonly watch: Hook<"watch">; readonly event?: never };
+export type EventFilter =
+  | { readonly event: CompiledHook<"event">; readonly watch?: never }
+  | { readonly watch: CompiledHook<"watch">; readonly event?: never };
 
-export function compile(middleware: readonly MountedMiddleware[], frontend: string): Chain {
-  const here = middleware.filter((m) => m.for?.frontends?.includes(frontend) ?? true);
-  const one = <H extends keyof Hooks>(m: MountedMiddleware, name: H): Hook<H>[] => {
+export function compileHookChain(
+  middleware: readonly MountedMiddleware[],
+  frontend: string,
+): HookChain {
+  const applicable = middleware.filter((m) => m.scope?.frontends?.includes(frontend) ?? true);
+  const compileOne = <H extends keyof Hooks>(m: MountedMiddleware, name: H): CompiledHook<H>[] => {
     const hook = m.hooks[name];
     if (!hook) return [];
     const run = hook.bind(m.hooks) as NonNullable<Hooks[H]>;
-    const { id, tolerance } = m;
-    return [{ id, tolerance, run: enduring(tolerance, name, run), applies: scope(m) }];
+    const { id, failurePolicy } = m;
+    return [
+      {
+        id,
+        failurePolicy,
+        run: guardByKind(failurePolicy, name, run),
+        appliesTo: createScopeFilter(m),
+      },
+    ];
   };
-  const list = <H extends keyof Hooks>(name: H): readonly Hook<H>[] =>
-    here.flatMap((m) => one(m, name));
+  const list = <H extends keyof Hooks>(name: H): readonly CompiledHook<H>[] =>
+    applicable.flatMap((m) => compileOne(m, name));
   return {
     admit: list("admit"),
     edit: list("edit"),
@@ -73,84 +88,106 @@ export function compile(middleware: readonly MountedMiddleware[], frontend: stri
     attempt: list("attempt"),
     event: list("event"),
     watch: list("watch"),
-    stages: here.flatMap((m): Stage[] => [
-      ...one(m, "event").map((event) => ({ event })),
-      ...one(m, "watch").map((watch) => ({ watch })),
+    eventFilters: applicable.flatMap((m): EventFilter[] => [
+      ...compileOne(m, "event").map((event) => ({ event })),
+      ...compileOne(m, "watch").map((watch) => ({ watch })),
     ]),
     settle: list("settle").toReversed(),
-    senders: here.filter((m) => m.sends !== "nowhere"),
+    contentSenders: applicable.filter((m) => m.sends !== "nowhere"),
   };
 }
 
 /** A hook, and what the host does when it fails. */
-function enduring<H extends keyof Hooks>(
-  of: Tolerance,
+function guardByKind<H extends keyof Hooks>(
+  policy: HookFailurePolicy,
   name: H,
   run: NonNullable<Hooks[H]>,
 ): NonNullable<Hooks[H]> {
-  const as = { [name]: run } as Hooks;
-  const made: { readonly [K in keyof Hooks]: Hooks[K] | undefined } = {
-    admit: as.admit && tolerated(of, name, as.admit, { whose: same, busy: uploads }),
-    edit: as.edit && editing(of, as.edit),
+  const hooks = { [name]: run } as Hooks;
+  const guarded: { readonly [K in keyof Hooks]: Hooks[K] | undefined } = {
+    admit:
+      hooks.admit && guardHook(policy, name, hooks.admit, { whose: first, busy: isAwaitingBody }),
+    edit: hooks.edit && guardEditHook(policy, hooks.edit),
     rewrite:
-      as.rewrite &&
-      tolerated(of, name, as.rewrite, {
+      hooks.rewrite &&
+      guardHook(policy, name, hooks.rewrite, {
         whose: second,
-        instead: same<ModelRequest>,
-        check: checkRequest,
+        instead: first<ModelRequest>,
+        check: checkRewriteResult,
       }),
     inspect:
-      as.inspect && tolerated(of, name, as.inspect, { whose: second, instead: () => undefined }),
+      hooks.inspect &&
+      guardHook(policy, name, hooks.inspect, { whose: second, instead: () => undefined }),
     route:
-      as.route &&
-      tolerated(of, name, as.route, { whose: second, instead: same, check: checkRoute }),
+      hooks.route &&
+      guardHook(policy, name, hooks.route, {
+        whose: second,
+        instead: first,
+        check: checkRouteResult,
+      }),
     charge:
-      as.charge &&
-      prompt(of, name, as.charge, { whose: (call) => call.exchange, check: checkCharge }),
-    prepare: as.prepare && prompt(of, name, as.prepare, { whose: (_out, call) => call.exchange }),
-    attempt: as.attempt && toleratedAttempt(of, as.attempt),
-    watch: as.watch && toleratedWatch(of, as.watch),
-    settle: as.settle && tolerated(of, name, as.settle, { whose: same, raw: true }),
+      hooks.charge &&
+      guardSyncHook(policy, name, hooks.charge, {
+        exchangeOf: (call) => call.exchange,
+        check: checkChargeResult,
+      }),
+    prepare:
+      hooks.prepare &&
+      guardSyncHook(policy, name, hooks.prepare, { exchangeOf: (_out, call) => call.exchange }),
+    attempt: hooks.attempt && guardAttemptHook(policy, hooks.attempt),
+    watch: hooks.watch && guardWatchHook(policy, hooks.watch),
+    settle: hooks.settle && guardHook(policy, name, hooks.settle, { whose: first, raw: true }),
   };
-  return made[name] ?? run;
+  return guarded[name] ?? run;
 }
 
 /** Of one thing alone. */
-function editing(of: Tolerance, run: NonNullable<Hooks["edit"]>): NonNullable<Hooks["edit"]> {
-  const more = { whose: same, instead: () => undefined, check: checkEdit };
-  const edit = tolerated<Exchange, undefined, Opt<Body>>(of, "edit", run, more);
+function guardEditHook(
+  of: HookFailurePolicy,
+  run: NonNullable<Hooks["edit"]>,
+): NonNullable<Hooks["edit"]> {
+  const more = { whose: first, instead: () => undefined, check: checkEditResult };
+  const edit = guardHook<Exchange, undefined, Opt<Body>>(of, "edit", run, more);
   return (x) => edit(x, undefined);
 }
 
-const same = <T>(one: T): T => one;
+const first = <T>(one: T): T => one;
 const second = <T>(_one: unknown, two: T): T => two;
 /** A hook that reads the body waits for as long as the client takes to send it. */
-const uploads = (x: Arrival): boolean => (x as Arrival & { uploading: boolean }).uploading;
+const isAwaitingBody = (x: RequestHead): boolean =>
+  (x as RequestHead & { uploading: boolean }).uploading;
 
-const everywhere = () => true;
+const appliesToAll = () => true;
 
 /** A model or a provider that is not known yet narrows nothing. */
-function scope({ for: only }: MountedMiddleware): Hook<"admit">["applies"] {
-  if (!only?.models && !only?.providers) return everywhere;
+function createScopeFilter({ scope: only }: MountedMiddleware): CompiledHook<"admit">["appliesTo"] {
+  if (!only?.models && !only?.providers) return appliesToAll;
   const { models, providers } = only;
   return (model, provider) =>
-    (models === undefined || model === undefined || models.some((p) => matches(p, model))) &&
+    (models === undefined || model === undefined || models.some((p) => matchesPattern(p, model))) &&
     (providers === undefined || provider === undefined || providers.includes(provider));
 }
 
 /** The last word of the middleware on what leaves, whichever way it leaves. */
-export function prepare(chain: Chain, out: Outgoing, call: Call): void {
+export function runPrepareHooks(chain: HookChain, out: Outgoing, call: Call): void {
   for (const hook of chain.prepare)
-    if (hook.applies(call.exchange.model, call.provider)) hook.run(out, call);
+    if (hook.appliesTo(call.exchange.model, call.provider)) hook.run(out, call);
 }
 
 /** Which hook keeps a candidate off the verbatim lane, if any does. */
-export function closer(chain: Chain, model: string, provider: string): string | undefined {
-  for (const h of chain.rewrite) if (h.applies(model, provider)) return `${h.id} (rewrite)`;
-  for (const h of chain.event) if (h.applies(model, provider)) return `${h.id} (event)`;
+export function findTranslatingHook(
+  chain: HookChain,
+  model: string,
+  provider: string,
+): string | undefined {
+  for (const h of chain.rewrite) if (h.appliesTo(model, provider)) return `${h.id} (rewrite)`;
+  for (const h of chain.event) if (h.appliesTo(model, provider)) return `${h.id} (event)`;
   return undefined;
 }
 
 /** Which hook looks at a candidate's answers, if any does. */
-export const watcherOf = (chain: Chain, model: string, provider: string): string | undefined =>
-  chain.watch.find((hook) => hook.applies(model, provider))?.id;
+export const findWatchHook = (
+  chain: HookChain,
+  model: string,
+  provider: string,
+): string | undefined => chain.watch.find((hook) => hook.appliesTo(model, provider))?.id;

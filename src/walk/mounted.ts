@@ -2,14 +2,14 @@
 import type { Dispatcher, Pool } from "undici";
 import type { Timeouts } from "../config/types.ts";
 import type { DataPolicy, PolicyException } from "../model/facts.ts";
-import type { ProxyRoute } from "../lib/proxy.ts";
-import type { Kind } from "../model/request.ts";
+import type { ProxyConfig } from "../lib/proxy.ts";
+import type { Operation } from "../model/request.ts";
 import type { HeadersIn, QueryIn } from "../model/values.ts";
 import type { Candidate } from "../plugin/call.ts";
 import type { Frontend, Route } from "../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
-import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
-import type { Chain } from "./hooks.ts";
+import type { Endpoint, Provider, ProtocolEndpoint } from "../plugin/provider.ts";
+import type { HookChain } from "./hooks.ts";
 import type { UpstreamTarget } from "./targets/upstream-target.ts";
 
 /** A frontend in one protocol. One that speaks several is one for each. */
@@ -17,17 +17,17 @@ export interface MountedFrontend {
   /** Its name in gateway.yaml: "messages". */
   readonly name: string;
   /** With the routes at which this protocol may be spoken. */
-  readonly frontend: Frontend;
+  readonly plugin: Frontend;
   /** Those of them whose requests begin in it. */
   readonly routes: readonly Route[];
   readonly protocol: Protocol | undefined;
-  readonly server: ServerHalf<Kind> | undefined;
+  readonly server: ServerHalf<Operation> | undefined;
   /** The first thing wrong with a body, or nothing. */
   readonly validate: (body: unknown) => { pointer: string; message: string } | undefined;
-  readonly secret: (headers: HeadersIn, query: QueryIn) => string | undefined;
-  readonly chain: Chain;
+  readonly extractCredential: (headers: HeadersIn, query: QueryIn) => string | undefined;
+  readonly hookChain: HookChain;
   /** The same frontend in each protocol that it speaks. */
-  readonly spoken: ReadonlyMap<Protocol, MountedFrontend>;
+  readonly byProtocol: ReadonlyMap<Protocol, MountedFrontend>;
 }
 
 export interface MountedRoute {
@@ -40,45 +40,45 @@ export interface MountedRoute {
 export interface MountedProvider {
   /** What stands before the first "/" of a model id. */
   readonly name: string;
-  readonly provider: Provider;
-  readonly data: DataPolicy | undefined;
-  readonly exceptions: readonly PolicyException[];
-  readonly trusted: boolean;
-  readonly state: "refuse" | "relay";
+  readonly plugin: Provider;
+  readonly dataPolicy: DataPolicy | undefined;
+  readonly dataPolicyExceptions: readonly PolicyException[];
+  readonly isPolicyTrusted: boolean;
+  readonly stateMode: "refuse" | "relay";
   /** Fields that may leave under Service-ZDR though they were not reviewed: "min_p", "messages[].new". */
   readonly zdrFields: readonly string[];
-  readonly trace: "off" | "forward";
+  readonly traceMode: "off" | "forward";
   readonly onDisconnect: "cancel" | "drain";
   readonly timeouts: Timeouts;
   readonly endpoints: readonly MountedEndpoint[];
   readonly credentials: readonly Credential[];
   /** Reached as they are, beside its endpoints' own: the operator's options name them. */
-  readonly origins: ReadonlySet<string>;
+  readonly extraOrigins: ReadonlySet<string>;
   /** Whether it reaches the cloud's metadata service. */
-  readonly metadata: boolean;
+  readonly allowsMetadataService: boolean;
   /** What those origins are reached through; undefined: they are reached straight. */
-  readonly proxy?: ProxyRoute | undefined;
+  readonly proxy?: ProxyConfig | undefined;
 }
 
 export interface MountedEndpoint {
-  readonly endpoint: Endpoint;
-  readonly kind: Kind;
+  readonly definition: Endpoint;
+  readonly operation: Operation;
   /** null: native. */
   readonly protocol: Protocol | null;
-  readonly wire: Wire | null;
+  readonly transport: EndpointTransport | null;
   /** The pool for the base of a native endpoint that has one. */
-  readonly pool: Pool | undefined;
+  readonly nativePool: Pool | undefined;
 }
 
 /** The way to an endpoint's base: a pool for its origin and what a path is put behind. */
-export interface Wire {
+export interface EndpointTransport {
   readonly pool: Pool;
   /** One more connection, for one request. */
-  fresh(): Dispatcher;
+  openConnection(): Dispatcher;
   readonly origin: string;
   /** Without a trailing slash. */
-  readonly prefix: string;
-  readonly endpoint: WireEndpoint;
+  readonly pathPrefix: string;
+  readonly definition: ProtocolEndpoint;
 }
 
 export interface Credential {

@@ -1,31 +1,31 @@
 // A hook that nothing waits for, and what the host does when it fails.
 import {
-  type Asked,
-  atOnce,
-  blamed,
-  entering,
-  named,
-  type Tolerance,
-  went,
+  type GuardedFunction,
+  requireSyncResult,
+  recordHookFailure,
+  assertNotQuarantined,
+  toHookFault,
+  type HookFailurePolicy,
+  recordHookSuccess,
 } from "./hook-failures.ts";
 
 /** A hook that is not waited for. `whose`: the exchange that it is about. */
-export const prompt =
+export const guardSyncHook =
   <A extends readonly unknown[], R>(
-    of: Tolerance,
-    hook: Asked,
-    run: (...of: A) => R,
-    { whose, check }: { whose: (...of: A) => unknown; check?: (said: R) => void },
-  ): ((...of: A) => R) =>
-  (...handed) => {
+    policy: HookFailurePolicy,
+    hook: GuardedFunction,
+    run: (...policy: A) => R,
+    { exchangeOf, check }: { exchangeOf: (...policy: A) => unknown; check?: (said: R) => void },
+  ): ((...policy: A) => R) =>
+  (...args) => {
     try {
-      entering(of, hook);
-      const said = atOnce(run(...handed));
+      assertNotQuarantined(policy, hook);
+      const said = requireSyncResult(run(...args));
       check?.(said);
-      went(of, hook);
+      recordHookSuccess(policy, hook);
       return said;
     } catch (problem) {
-      blamed(of, hook, whose(...handed), problem);
-      throw named(of, hook, problem);
+      recordHookFailure(policy, hook, exchangeOf(...args), problem);
+      throw toHookFault(policy, hook, problem);
     }
   };

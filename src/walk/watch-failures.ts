@@ -1,38 +1,39 @@
 import type { Hooks } from "../plugin/middleware.ts";
 import {
-  atOnce,
-  blamed,
-  entering,
-  isWord,
-  passOver,
-  went,
-  type Tolerance,
+  requireSyncResult,
+  recordHookFailure,
+  assertNotQuarantined,
+  isDeliberateRejection,
+  skipOrRethrow,
+  recordHookSuccess,
+  type HookFailurePolicy,
 } from "./hook-failures.ts";
 
 /** A watcher that fails under `pass` watches no longer; the answer goes on. */
-export function toleratedWatch(
-  of: Tolerance,
+export function guardWatchHook(
+  policy: HookFailurePolicy,
   run: NonNullable<Hooks["watch"]>,
 ): NonNullable<Hooks["watch"]> {
-  if (of.onError === "refuse") return run;
+  if (policy.onError === "refuse") return run;
   return (call, stop) => {
-    let watching: ReturnType<typeof run> | undefined;
+    let observe: ReturnType<typeof run> | undefined;
     const failed = (problem: unknown) => {
-      watching = undefined;
-      if (!isWord(problem)) blamed(of, "watch", call.exchange, problem);
-      passOver(of, "watch", problem);
+      observe = undefined;
+      if (!isDeliberateRejection(problem))
+        recordHookFailure(policy, "watch", call.exchange, problem);
+      skipOrRethrow(policy, "watch", problem);
     };
     try {
-      entering(of, "watch");
-      watching = atOnce(run(call, stop));
+      assertNotQuarantined(policy, "watch");
+      observe = requireSyncResult(run(call, stop));
     } catch (problem) {
       failed(problem);
     }
     return (event) => {
       try {
-        if (!watching) return;
-        atOnce(watching(event));
-        if (event.type === "finish") went(of, "watch");
+        if (!observe) return;
+        requireSyncResult(observe(event));
+        if (event.type === "finish") recordHookSuccess(policy, "watch");
       } catch (problem) {
         failed(problem);
       }

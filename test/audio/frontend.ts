@@ -12,29 +12,34 @@ export default defineFrontend({
   setup: () => ({
     protocol: heard,
     routes: [
-      { method: "POST", path: "/v1/audio/transcriptions", op: "generate", body: "multipart" },
+      {
+        method: "POST",
+        path: "/v1/audio/transcriptions",
+        actionType: "generate",
+        body: "multipart",
+      },
       {
         method: "POST",
         path: "/v1/audio/speech",
-        op: "generate",
+        actionType: "generate",
         protocol: spoken,
         // Clients read it as it comes, and do not ask for a stream.
-        read: (_x, { model }) =>
+        readInput: (_x, { model }) =>
           typeof model === "string" ? { model, stream: true } : fail("invalid", "Name a model."),
       },
       {
         method: "POST",
         path: "/any/:model",
-        op: "generate",
+        actionType: "generate",
         body: "either",
         protocols: [spoken],
-        read: ({ params }, body) =>
+        readInput: ({ params }, body) =>
           "input" in body
             ? { model: `passing/${params["model"]}`, protocol: spoken, stream: true }
             : { model: `passing/${params["model"]}`, edits: { model: params["model"] } },
       },
     ],
-    secret: (headers, query) =>
+    extractCredential: (headers, query) =>
       (query.get("key") || undefined) ?? /^Bearer (\S+)$/.exec(headers.authorization ?? "")?.[1],
   }),
 });

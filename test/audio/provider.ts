@@ -1,4 +1,4 @@
-import { apiKey, defineProvider } from "tollgate/plugin";
+import { apiKeySchema, defineProvider } from "tollgate/plugin";
 import { speech } from "./speech.ts";
 import { transcripts } from "./transcript.ts";
 
@@ -6,7 +6,7 @@ export default defineProvider({
   api: 1,
   name: "sounds",
   summary: "Sound from words, and words from sound",
-  credential: apiKey,
+  credential: apiKeySchema,
   options: {
     type: "object",
     additionalProperties: false,
@@ -16,7 +16,7 @@ export default defineProvider({
       passes: { type: "boolean", default: true, description: "Bytes pass as they came" },
     },
   },
-  data: {
+  dataPolicy: {
     retention: { kind: "zero" },
     trains: "no",
     evidence: ["https://example.com/policy"],
@@ -27,12 +27,12 @@ export default defineProvider({
     models: [
       {
         model: "ear",
-        kind: "dictation",
+        operation: "dictation",
         price: { lines: [{ unit: "seconds", usd: "0.0001", per: 1 }] },
       },
       {
         model: "mouth",
-        kind: "recital",
+        operation: "recital",
         price: { lines: [{ unit: "characters", usd: "15", per: 1_000_000 }] },
       },
     ],

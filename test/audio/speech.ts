@@ -7,35 +7,44 @@ import {
   type Opt,
   type Protocol,
   type ServerHalf,
-  type Work,
+  type OperationSpec,
 } from "tollgate/plugin";
 import { refused, told } from "./parts.ts";
 
 export type SpeechRequest = Readonly<
-  CommonRequest & { kind: "recital"; input: string; voice?: Opt<string> }
+  CommonRequest & { operation: "recital"; input: string; voice?: Opt<string> }
 >;
 export interface Sound {
   readonly bytes: Buffer;
 }
 
 declare module "tollgate/plugin" {
-  interface Works {
+  interface Operations {
     recital: { request: SpeechRequest; item: Sound };
   }
 }
 
-export const speechWork: Work<"recital"> = {
-  kind: "recital",
+export const speechWork: OperationSpec<"recital"> = {
+  name: "recital",
   noun: "a speech model",
-  modality: "audio",
-  listed: true,
-  written: false,
-  whole: [["characters"]],
-  most: ({ counts }) => [[{ units: ["characters"], count: counts.characters ?? 0 }]],
-  guess: ({ usage }) => usage,
-  pricing: ["{ characters: … }", "dollars a character"],
-  examples: [{ about: "a page", usage: { characters: 2000 } }],
-  sample: (model) => ({ kind: "recital", model, stream: true, input: "Hello", rest: {}, ext: {} }),
+  outputModality: "audio",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  completeUnitSets: [["characters"]],
+  estimateUsage: ({ exactUsage }) => [
+    [{ units: ["characters"], count: exactUsage.characters ?? 0 }],
+  ],
+  estimateMissingUsage: ({ usage }) => usage,
+  pricingHint: ["{ characters: … }", "dollars a character"],
+  priceExamples: [{ description: "a page", usage: { characters: 2000 } }],
+  sampleRequest: (model) => ({
+    operation: "recital",
+    model,
+    stream: true,
+    input: "Hello",
+    rest: {},
+    ext: {},
+  }),
 };
 
 const server: ServerHalf<"recital"> = {
@@ -44,12 +53,12 @@ const server: ServerHalf<"recital"> = {
     required: ["model", "input"],
     properties: { model: { type: "string" }, input: { type: "string" }, voice: { type: "string" } },
   },
-  survey: ({ input }) => ({
+  analyze: ({ input }) => ({
     features: [],
-    counts: { characters: typeof input === "string" ? input.length : 0 },
+    exactUsage: { characters: typeof input === "string" ? input.length : 0 },
   }),
-  request: ({ model, input, voice, ...rest }) => ({
-    kind: "recital",
+  decodeRequest: ({ model, input, voice, ...rest }) => ({
+    operation: "recital",
     model: model as string,
     stream: true,
     input: input as string,
@@ -57,23 +66,23 @@ const server: ServerHalf<"recital"> = {
     rest: rest as JsonObject,
     ext: {},
   }),
-  type: () => "audio/basic",
-  stream: (write) => ({
-    event(event) {
+  contentType: () => "audio/basic",
+  createEncoder: (write) => ({
+    writeEvent(event) {
       if (event.type === "item") write((event.item as Sound).bytes);
     },
     // Sound has no words for it: the connection is all that can say it.
-    fail() {},
+    writeFault() {},
   }),
-  whole: ({ items = [] }) => Buffer.concat(items.map((item) => (item as Sound).bytes)),
-  fault: told,
+  encodeResponse: ({ items = [] }) => Buffer.concat(items.map((item) => (item as Sound).bytes)),
+  encodeFault: told,
   ping: "",
 };
 
 const client: ClientHalf<"recital"> = {
   paths: { generate: "/audio/speech" },
-  request: ({ input, voice }, { model }) => ({ model, input, voice }),
-  stream(emit) {
+  encodeRequest: ({ input, voice }, { model }) => ({ model, input, voice }),
+  createDecoder(emit) {
     emit({ type: "start" });
     let index = 0;
     return {
@@ -81,32 +90,33 @@ const client: ClientHalf<"recital"> = {
       end: () => emit({ type: "finish", reason: "stop" }),
     };
   },
-  whole: () => fail("upstream", "The provider's answer is no sound.", { code: "bad_answer" }),
-  fault: (status) => refused(status),
+  decodeResponse: () =>
+    fail("upstream", "The provider's answer is no sound.", { code: "bad_answer" }),
+  decodeFault: (status) => refused(status),
 };
 
 /** The last piece waits until the call is billed: without it the sound is not whole. */
-const relay: NonNullable<ClientHalf<"recital">["relay"]> = (sink, _to, headers) => {
-  sink.type(headers["content-type"] ?? "application/octet-stream");
+const relay: NonNullable<ClientHalf<"recital">["createPassthrough"]> = (sink, _to, headers) => {
+  sink.setContentType(headers["content-type"] ?? "application/octet-stream");
   let last: Buffer | undefined;
   return {
-    between: false,
+    isBetweenEvents: false,
     push(chunk) {
-      sink.content();
-      if (last) sink.bytes(last);
+      sink.reportContent();
+      if (last) sink.write(last);
       last = chunk;
     },
     end() {
-      sink.finish("stop");
-      if (last) sink.bytes(last);
+      sink.reportFinish("stop");
+      if (last) sink.write(last);
     },
-    fail() {},
+    writeFault() {},
   };
 };
 
 export const speech = (passes = true): Protocol<"recital"> => ({
   id: "recital",
-  work: speechWork,
+  operationSpec: speechWork,
   server,
-  client: passes ? { ...client, relay } : client,
+  client: passes ? { ...client, createPassthrough: relay } : client,
 });

@@ -2,25 +2,25 @@
 import {
   fail,
   isFilePart,
-  type AnswerContext,
+  type ResponseContext,
   type Body,
   type ClientHalf,
   type CommonRequest,
   type FilePart,
   type JsonObject,
-  type ModelAnswer,
+  type ModelResponse,
   type Opt,
   type Protocol,
   type ServerHalf,
   type Usage,
-  type Work,
+  type OperationSpec,
 } from "tollgate/plugin";
-import { lines } from "tollgate/protocols/sse";
+import { createLineDecoder } from "tollgate/protocols/sse";
 import { isObject, parsed, refused, told } from "./parts.ts";
 
 export type TranscriptRequest = Readonly<
   CommonRequest & {
-    kind: "dictation";
+    operation: "dictation";
     file: FilePart;
     language?: Opt<string>;
     temperature?: Opt<number>;
@@ -32,24 +32,24 @@ export interface Transcript {
 }
 
 declare module "tollgate/plugin" {
-  interface Works {
+  interface Operations {
     dictation: { request: TranscriptRequest; item: Transcript };
   }
 }
 
-export const transcriptWork: Work<"dictation"> = {
-  kind: "dictation",
+export const transcriptWork: OperationSpec<"dictation"> = {
+  name: "dictation",
   noun: "a transcription model",
-  modality: "transcripts",
-  listed: true,
-  written: false,
-  whole: [["seconds"]],
-  most: ({ counts }) => [[{ units: ["seconds"], count: counts.seconds ?? 3600 }]],
-  guess: ({ usage }) => ({ ...usage, seconds: usage.seconds ?? 0 }),
-  pricing: ["{ seconds: … }", "dollars a second"],
-  examples: [{ about: "a minute", usage: { seconds: 60 } }],
-  sample: (model) => ({
-    kind: "dictation",
+  outputModality: "transcripts",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  completeUnitSets: [["seconds"]],
+  estimateUsage: ({ exactUsage }) => [[{ units: ["seconds"], count: exactUsage.seconds ?? 3600 }]],
+  estimateMissingUsage: ({ usage }) => ({ ...usage, seconds: usage.seconds ?? 0 }),
+  pricingHint: ["{ seconds: … }", "dollars a second"],
+  priceExamples: [{ description: "a minute", usage: { seconds: 60 } }],
+  sampleRequest: (model) => ({
+    operation: "dictation",
     model,
     stream: false,
     file: { filename: "a.wav", mime: "audio/wav", data: Buffer.from("RIFF") },
@@ -73,8 +73,8 @@ function numberOf(said: unknown, field: string): number | undefined {
     : fail("invalid", `${field} must be a number.`, { param: field });
 }
 
-const plain = ({ body }: Pick<AnswerContext, "body">) => body["response_format"] === "text";
-const textOf = ({ items = [] }: ModelAnswer) =>
+const plain = ({ body }: Pick<ResponseContext, "body">) => body["response_format"] === "text";
+const textOf = ({ items = [] }: ModelResponse) =>
   items.map((item) => (item as Transcript).text).join("");
 
 const server: ServerHalf<"dictation"> = {
@@ -88,16 +88,16 @@ const server: ServerHalf<"dictation"> = {
       response_format: { enum: ["json", "text"] },
     },
   },
-  survey(body) {
+  analyze(body) {
     const { file } = body;
     const bytes = isFilePart(file) ? file.data.length : 0;
     return { features: [], media: { count: 1, bytes } };
   },
-  request(body) {
+  decodeRequest(body) {
     const { model, file: _file, language, temperature, timestamp_granularities, ...rest } = body;
     const { response_format: _format, stream, ...others } = rest;
     return {
-      kind: "dictation",
+      operation: "dictation",
       model: model as string,
       stream: stream === "true",
       file: fileOf(body),
@@ -108,29 +108,29 @@ const server: ServerHalf<"dictation"> = {
       ext: {},
     };
   },
-  type: (asked) =>
+  contentType: (asked) =>
     asked.stream
       ? "application/x-ndjson"
       : plain(asked)
         ? "text/plain; charset=utf-8"
         : "application/json",
-  stream(write) {
+  createEncoder(write) {
     const line = (value: JsonObject) => write(`${JSON.stringify(value)}\n`);
     let usage: Usage = {};
     return {
-      event(event) {
+      writeEvent(event) {
         if (event.type === "item") line({ delta: (event.item as Transcript).text });
         if (event.type === "usage") usage = event.usage;
         if (event.type === "finish") line({ done: true, seconds: usage.seconds ?? 0 });
       },
-      fail: (fault) => line(told(fault).body as unknown as JsonObject),
+      writeFault: (fault) => line(told(fault).body as unknown as JsonObject),
     };
   },
-  whole: (answer, to) =>
+  encodeResponse: (answer, to) =>
     plain(to)
       ? Buffer.from(textOf(answer))
       : { text: textOf(answer), usage: { type: "duration", seconds: answer.usage.seconds ?? 0 } },
-  fault: told,
+  encodeFault: told,
   ping: "",
 };
 
@@ -141,7 +141,7 @@ const secondsOf = (said: JsonObject): Usage => {
 
 const client: ClientHalf<"dictation"> = {
   paths: { generate: "/audio/transcriptions" },
-  request: ({ file, language, temperature, granularities, stream }, { model }) => ({
+  encodeRequest: ({ file, language, temperature, granularities, stream }, { model }) => ({
     model,
     file,
     language,
@@ -149,11 +149,11 @@ const client: ClientHalf<"dictation"> = {
     ...(granularities.length > 0 && { timestamp_granularities: granularities }),
     ...(stream && { stream: true }),
   }),
-  stream(emit) {
+  createDecoder(emit) {
     let ended = false;
     let index = 0;
     emit({ type: "start" });
-    const read = lines((line) => {
+    const read = createLineDecoder((line) => {
       const said = parsed(line);
       if (typeof said["delta"] === "string")
         emit({ type: "item", index: index++, item: { text: said["delta"] } });
@@ -170,47 +170,48 @@ const client: ClientHalf<"dictation"> = {
       },
     };
   },
-  whole(body, emit) {
+  decodeResponse(body, emit) {
     const said = parsed(body.toString());
     emit({ type: "start" });
     emit({ type: "item", index: 0, item: { text: String(said["text"]) } });
     emit({ type: "usage", usage: secondsOf(said) });
     emit({ type: "finish", reason: "stop" });
   },
-  fault: (status) => refused(status),
+  decodeFault: (status) => refused(status),
 };
 
 /** Upstream's own type goes on; plain text brings no counts, and lines bring them in the last one. */
-const relay: NonNullable<ClientHalf<"dictation">["relay"]> = (sink, to, headers) => {
+const relay: NonNullable<ClientHalf<"dictation">["createPassthrough"]> = (sink, to, headers) => {
   const mime = headers["content-type"] ?? "application/json";
-  sink.type(mime);
+  sink.setContentType(mime);
   let last: Buffer = Buffer.alloc(0);
   return {
-    between: true,
+    isBetweenEvents: true,
     push(chunk) {
-      sink.content();
-      if (last.length > 0) sink.bytes(last);
+      sink.reportContent();
+      if (last.length > 0) sink.write(last);
       last = chunk;
     },
     end() {
       const text = last.toString().trimEnd();
       const line = to.stream ? text.slice(text.lastIndexOf("\n") + 1) : text;
-      if (!mime.startsWith("text/")) sink.usage({ type: "usage", usage: secondsOf(parsed(line)) });
-      sink.finish("stop");
-      sink.bytes(last);
+      if (!mime.startsWith("text/"))
+        sink.reportUsage({ type: "usage", usage: secondsOf(parsed(line)) });
+      sink.reportFinish("stop");
+      sink.write(last);
     },
-    fail() {},
+    writeFault() {},
   };
 };
 
 /** `passes`: the client's form and upstream's bytes go on as they came. */
 export const transcripts = (passes = true): Protocol<"dictation"> => ({
   id: "dictations",
-  work: transcriptWork,
+  operationSpec: transcriptWork,
   server,
-  client: passes ? { ...client, relay } : client,
+  client: passes ? { ...client, createPassthrough: relay } : client,
   headers: { request: ["accept"], response: ["x-seconds"] },
-  reviewed: [
+  zdrAllowedFields: [
     [
       "what is said, and how it is written down",
       {

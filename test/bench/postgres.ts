@@ -1,6 +1,12 @@
 // The ledger in PostgreSQL beside the one in a file: what a request costs the gateway and its database, in one run. The server is Debian's, with its
 // own settings for what a commit waits for.
-import { hasPostgres, postgresStore, psql, startPostgres, type Postgres } from "../kit/postgres.ts";
+import {
+  hasPostgres,
+  postgresStoreYaml,
+  psql,
+  startPostgres,
+  type Postgres,
+} from "../kit/postgres.ts";
 import type { Lane } from "./lanes.ts";
 import { measure, sample, type Result, type Side } from "./rounds.ts";
 import { answered, direct, tollgate, type GateOptions } from "./targets.ts";
@@ -13,7 +19,7 @@ export async function postgresGate(
   postgres: Postgres,
 ): Promise<GateOptions & { readonly url: string }> {
   const url = await postgres.database();
-  return { store: postgresStore(url), database: postgres.pid, name: "tollgate postgres", url };
+  return { store: postgresStoreYaml(url), database: postgres.pid, name: "tollgate postgres", url };
 }
 
 export async function besidePostgres(

@@ -6,17 +6,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ObserverDef } from "tollgate/plugin";
-import { context } from "tollgate/testing";
-import { startYoung } from "../../src/cli/memory.ts";
+import { createTestContext } from "tollgate/testing";
+import { disablePretenuring } from "../../src/cli/memory.ts";
 import accessLog from "../../plugins/observers/access-log.ts";
 import metrics from "../../plugins/observers/metrics.ts";
 import otlp from "../../plugins/observers/otlp.ts";
-import { createLine } from "../../src/gateway/generation/provider-access.ts";
-import { Audience } from "../../src/gateway/observers/audience.ts";
+import { createProviderClient } from "../../src/gateway/generation/provider-access.ts";
+import { ObserverHub } from "../../src/gateway/observers/audience.ts";
 import type { MountedObserver } from "../../src/gateway/observers/subscriber.ts";
 import { newTraceId } from "../../src/lib/trace-context.ts";
-import { reserve, settle } from "../../src/testing/store.ts";
-import { requestRecord } from "../kit/request-record.ts";
+import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
+import { createRequestRecord } from "../kit/request-record.ts";
 import { median } from "./rounds.ts";
 
 const ROUNDS = 120;
@@ -36,7 +36,7 @@ const target = { provider: "up", model: "bench-s2048", protocol: "chat", credent
 let count = 0;
 const digits = () => newTraceId().slice(0, 16);
 
-function turn(audience: Audience): void {
+function turn(audience: ObserverHub): void {
   const [records, reserves, settles] = [[], [], []] as [unknown[], unknown[], unknown[]];
   for (let i = 0; i < AT_ONCE; i++) {
     const n = ++count;
@@ -53,7 +53,7 @@ function turn(audience: Audience): void {
       state: "exact",
     };
     records.push(
-      requestRecord({
+      createRequestRecord({
         at: Date.now(),
         id,
         model: "up/bench-s2048",
@@ -63,25 +63,25 @@ function turn(audience: Audience): void {
         bytesIn: 1_100 + (n % 9),
         bytesOut: 2_400 + (n % 9),
         ms: 3 + (n % 5),
-        contentMs: ms.content + 1,
-        ownMs: 0.25 + (n % 64) / 256,
+        firstTokenMs: ms.content + 1,
+        overheadMs: 0.25 + (n % 64) / 256,
         trace: { traceId: newTraceId(), spanId: digits() },
         calls: [{ ...call, usage, costNano, ms }] as never,
       }),
     );
     const attempt = `${id}.1`;
-    reserves.push(reserve(attempt, { request: id, at: Date.now(), target }));
-    settles.push(settle(attempt, { at: Date.now(), costNano, state: "exact", usage }));
+    reserves.push(reserveCommand(attempt, { request: id, at: Date.now(), target }));
+    settles.push(settleCommand(attempt, { at: Date.now(), costNano, state: "exact", usage }));
     for (let j = 0; j < BALLAST; j++) void [n, j, n ^ j, `${j}`].length;
   }
   const verdicts = records.map(() => ({ ok: true }) as never);
-  audience.landed(reserves as never, verdicts);
-  audience.landed(settles as never, verdicts);
-  for (const record of records) audience.seen(record as never);
+  audience.reportCommit(reserves as never, verdicts);
+  audience.reportCommit(settles as never, verdicts);
+  for (const record of records) audience.reportRequest(record as never);
 }
 
 /** Microseconds of all threads a request. */
-async function cost(audience: Audience): Promise<number> {
+async function cost(audience: ObserverHub): Promise<number> {
   const before = process.cpuUsage();
   for (let i = 0; i < REQUESTS; i += AT_ONCE) {
     turn(audience);
@@ -98,14 +98,14 @@ async function watching(collector: string): Promise<string> {
   const mounted = async (def: ObserverDef, options: object): Promise<MountedObserver> => {
     const id = `observers.${def.name}`;
     const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
-    const { fetch } = createLine({
+    const { fetch } = createProviderClient({
       reach: undefined,
       dispatcher: undefined,
       credential,
       signal: new AbortController().signal,
-      origins: new Set([new URL(collector).origin]),
+      allowedOrigins: new Set([new URL(collector).origin]),
     });
-    const { ctx } = context({ id, stateDir: dir, fetch: fetch as never, env: {} });
+    const { ctx } = createTestContext({ id, stateDir: dir, fetch: fetch as never, env: {} });
     return { id, observer: await def.setup(options as never, ctx), sends: def.sends };
   };
   const all = [
@@ -126,8 +126,8 @@ async function watching(collector: string): Promise<string> {
     }),
   ];
   const sides = ["none", "metrics", "and access-log", "and otlp"].map((name, i) => {
-    const audience = new Audience(log);
-    audience.mount(all.slice(0, i));
+    const audience = new ObserverHub(log);
+    audience.attach(all.slice(0, i));
     return { name, audience, took: [] as number[] };
   });
   try {
@@ -146,6 +146,6 @@ async function watching(collector: string): Promise<string> {
   }
 }
 
-startYoung();
+disablePretenuring();
 process.stdout.write(`µs a request, of all threads\n${await watching(process.argv[2]!)}\n`);
 process.exit(0);

@@ -3,14 +3,14 @@ import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { json, say, speaking, upstream } from "tollgate/testing";
-import { folder, type Folder } from "../kit/command-line.ts";
+import { jsonResponse, say, scriptedModel, startUpstream } from "tollgate/testing";
+import { createTestFolder, type TestFolder } from "../kit/command-line.ts";
 import { root } from "../kit/program.ts";
 
 /** What `tollgate new` makes, as `npm install && npm run build` leave it. */
-async function made(...sort: string[]): Promise<Folder & { readonly plugin: string }> {
+async function made(...sort: string[]): Promise<TestFolder & { readonly plugin: string }> {
   vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-  const here = await folder();
+  const here = await createTestFolder();
   expect(
     (await here.said(["new", ...(sort.length > 0 ? sort : ["observer", "acme"]), "--dir", "acme"]))
       .code,
@@ -89,7 +89,7 @@ describe("tollgate check-plugin", () => {
       JSON.parse(out).findings.filter(({ check }: any) => check.startsWith("live: "));
 
     it("asks the provider, streamed and whole, with the key of the environment, and does not show it", async () => {
-      await using up = await upstream(speaking(say("Hello"), ["large-2"]));
+      await using up = await startUpstream(scriptedModel(say("Hello"), ["large-2"]));
       await using at = await provider(up.url);
       const ran = await at.tollgate(args, { env: { ACME_API_KEY: KEY } });
       expect(live(ran)).toEqual([
@@ -110,7 +110,7 @@ describe("tollgate check-plugin", () => {
     });
 
     it("says what it needs where there is no key, no model or no provider, asks nothing, and ends with 1", async () => {
-      await using up = await upstream(speaking(say("Hello"), ["large-2"]));
+      await using up = await startUpstream(scriptedModel(say("Hello"), ["large-2"]));
       await using at = await provider(up.url, [{ model: "large-2" }]);
       const ran = await at.tollgate(args, { env: { ACME_API_KEY: "" } });
       expect(ran.code).toBe(1);
@@ -136,7 +136,9 @@ describe("tollgate check-plugin", () => {
     });
 
     it("says a refusal as one, and sends nothing that could cost more than the cap", async () => {
-      await using up = await upstream({ "*": json({ error: { message: "No." } }, 401) });
+      await using up = await startUpstream({
+        "*": jsonResponse({ error: { message: "No." } }, 401),
+      });
       await using at = await provider(up.url, [PRICED, { ...PRICED, capUsd: 0.000001 }]);
       const ran = await at.tollgate(args, { env: { ACME_API_KEY: KEY } });
       expect(ran.code).toBe(1);
@@ -164,7 +166,7 @@ describe("tollgate check-plugin", () => {
     [[], ". is no folder with a package.json"],
     [["./a"], "./a is no folder with a package.json"],
   ])("%j is refused in words", async (words, said) => {
-    await using at = await folder();
+    await using at = await createTestFolder();
     const { code, out, err } = await at.said(["check-plugin", ...words]);
     expect([code, out, err]).toEqual([1, "", expect.stringContaining(said)]);
   });

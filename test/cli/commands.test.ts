@@ -4,11 +4,11 @@ import { Ajv } from "ajv";
 import { parse } from "yaml";
 import { expect, test } from "vitest";
 import { plural } from "../../src/lib/text.ts";
-import { digest, mint } from "../../src/lib/key.ts";
-import { folder, SMALL } from "../kit/command-line.ts";
+import { digestKey, mintKey } from "../../src/lib/key.ts";
+import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
 import { root } from "../kit/program.ts";
 
-const BROKEN = SMALL.replace("use: demo", "use: dmeo").replace("port: 0", "prot: 0");
+const BROKEN = MINIMAL_CONFIG.replace("use: demo", "use: dmeo").replace("port: 0", "prot: 0");
 const exists = (path: string) =>
   stat(path).then(
     () => true,
@@ -16,7 +16,7 @@ const exists = (path: string) =>
   );
 
 test("--version, and what nobody knows", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
     version: string;
   };
@@ -33,7 +33,7 @@ test("--version, and what nobody knows", async () => {
 });
 
 test("check: every mistake at once, and nothing is made", async () => {
-  await using here = await folder({ "gateway.yaml": BROKEN });
+  await using here = await createTestFolder({ "gateway.yaml": BROKEN });
   const { code, out, err } = await here.said(["check"]);
   expect([code, err]).toEqual([1, ""]);
   expect(out).toMatch(/gateway\.yaml:1:11 {2}error {2}listen.*: unknown key "prot".*"port"/);
@@ -63,7 +63,7 @@ models:
 `;
 
 test("check: none of fourteen mistakes waits for another to be mended", async () => {
-  await using here = await folder({ "gateway.yaml": TEN });
+  await using here = await createTestFolder({ "gateway.yaml": TEN });
   const { out } = await here.said(["check", "--json"]);
   const { problems } = JSON.parse(out) as { problems: { line: number; path: string }[] };
   expect(problems.map(({ line, path }) => `${line} ${path}`)).toEqual([
@@ -85,8 +85,8 @@ test("check: none of fourteen mistakes waits for another to be mended", async ()
 });
 
 test("check: a good file, setup and all, leaves no trace; warnings count under --strict", async () => {
-  await using here = await folder({
-    "gateway.yaml": SMALL.replace(
+  await using here = await createTestFolder({
+    "gateway.yaml": MINIMAL_CONFIG.replace(
       "demo }",
       "demo }\n  a: { use: anthropic, with: { api_key: sk-ant-1234567890 } }",
     ),
@@ -102,8 +102,8 @@ test("check: a good file, setup and all, leaves no trace; warnings count under -
 });
 
 test("check: what only setup finds, at its line", async () => {
-  await using here = await folder({
-    "gateway.yaml": SMALL.replace("[auth]", "[auth, { use: ./bad.mjs }]").replace(
+  await using here = await createTestFolder({
+    "gateway.yaml": MINIMAL_CONFIG.replace("[auth]", "[auth, { use: ./bad.mjs }]").replace(
       "demo }",
       "demo }\n  a: { use: anthropic, with: { api_key: sk-ant-1234567890 } }",
     ),
@@ -119,7 +119,7 @@ test("check: what only setup finds, at its line", async () => {
 });
 
 test("print: a config that means the same, secrets hidden", async () => {
-  await using here = await folder({ "gateway.yaml": SMALL });
+  await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const yaml = await here.said(["print"]);
   expect([yaml.code, yaml.err]).toEqual([0, ""]);
   const said = parse(yaml.out) as Record<string, unknown>;
@@ -133,7 +133,7 @@ test("print: a config that means the same, secrets hidden", async () => {
 });
 
 test("explain: without a gateway, from the file", async () => {
-  await using here = await folder({ "gateway.yaml": SMALL });
+  await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const words = await here.said(["explain", "demo/echo"]);
   expect([words.code, words.err]).toEqual([0, ""]);
   expect(words.out).toMatch(
@@ -161,7 +161,7 @@ test("explain: shows when a route hedges, and what that costs", async () => {
   const models =
     "{ m: { candidates: [demo/echo, other/echo], hedge: { quick: 4s, thinking: 1m } } }";
   const providers = "{ demo: { use: demo }, other: { use: demo } }";
-  await using here = await folder({
+  await using here = await createTestFolder({
     "gateway.yaml": `providers: ${providers}\nmodels: ${models}\n`,
   });
   const { out } = await here.said(["explain", "m"]);
@@ -174,8 +174,8 @@ test("explain: shows when a route hedges, and what that costs", async () => {
 });
 
 test("list: what comes with us, and what the file brings", async () => {
-  await using here = await folder({
-    "gateway.yaml": SMALL.replace("[auth]", "[auth, { use: ./own.mjs }]"),
+  await using here = await createTestFolder({
+    "gateway.yaml": MINIMAL_CONFIG.replace("[auth]", "[auth, { use: ./own.mjs }]"),
     "own.mjs": `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
       setup: () => ({}) };`,
   });
@@ -192,7 +192,7 @@ test("list: what comes with us, and what the file brings", async () => {
 });
 
 test("schema: written where editors look, fresh or stale, and it judges", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const written = await here.said(["schema"]);
   expect(written.out).toMatch(/^schemas\/gateway\.schema\.json: \d+ plugins\n$/);
   expect((await here.said(["schema", "--check"])).code).toBe(0);
@@ -201,12 +201,12 @@ test("schema: written where editors look, fresh or stale, and it judges", async 
   await here.write("schemas/gateway.schema.json", `${text} `);
   expect((await here.said(["schema", "--check"])).code).toBe(1);
   const valid = new Ajv({ strict: false, validateFormats: false }).compile(JSON.parse(text));
-  expect(valid(parse(SMALL))).toBe(true);
+  expect(valid(parse(MINIMAL_CONFIG))).toBe(true);
   expect(valid(parse(BROKEN))).toBe(false);
 });
 
 test("init: what it prints passes check, bare and for every provider that comes with us", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const bare = await here.said(["init"]);
   // From another folder the schema is somewhere else.
   const body = (text: string) => text.split("\n").slice(1);
@@ -239,7 +239,7 @@ export default defineProvider({ api: 1, name: "acme", summary: "Acme's models", 
 `;
 
 test("init and list know what is installed beside the file, and promise nothing for it", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   for (const name of ["tollgate-provider-acme", "@acme/gate"]) {
     const place = join(here.path, "node_modules", name);
     await mkdir(place, { recursive: true });
@@ -273,7 +273,7 @@ test("init and list know what is installed beside the file, and promise nothing 
 });
 
 test("status: nobody runs, and that is no success", async () => {
-  await using here = await folder({ "gateway.yaml": BROKEN });
+  await using here = await createTestFolder({ "gateway.yaml": BROKEN });
   const { code, err } = await here.said(["status"]);
   expect([code, err]).toEqual([
     1,
@@ -284,17 +284,17 @@ test("status: nobody runs, and that is no success", async () => {
 });
 
 test("keys hash: from stdin alone, and only a whole key", async () => {
-  await using here = await folder();
-  const { secret } = mint();
+  await using here = await createTestFolder();
+  const { secret } = mintKey();
   const { code, out } = await here.tollgate(["keys", "hash"], { input: `${secret}\n` });
-  expect([code, out]).toEqual([0, `${digest(secret)}\n`]);
+  expect([code, out]).toEqual([0, `${digestKey(secret)}\n`]);
   const typo = await here.tollgate(["keys", "hash"], { input: `${secret.slice(0, -1)}!` });
   expect([typo.code, typo.out]).toEqual([1, ""]);
   // Another system's keys may begin as they like; one that can be guessed is warned of.
   for (const foreign of ["sk-proj-0123456789abcdef0123456789", "tg_bot_0123456789abcdef0123"]) {
     const args = ["keys", "hash", "--foreign", "--json"];
     const said = JSON.parse((await here.tollgate(args, { input: foreign })).out) as unknown;
-    expect(said).toEqual({ id: null, foreign: true, digest: digest(foreign) });
+    expect(said).toEqual({ id: null, foreign: true, digest: digestKey(foreign) });
   }
   const short = await here.tollgate(["keys", "hash", "--foreign"], { input: "secret" });
   expect([short.code, short.err]).toEqual([0, expect.stringContaining("can be guessed")]);
@@ -303,7 +303,9 @@ test("keys hash: from stdin alone, and only a whole key", async () => {
 });
 
 test("keys: on the store itself while no gateway runs", async () => {
-  await using here = await folder({ "gateway.yaml": SMALL.replace("memory", "sqlite") });
+  await using here = await createTestFolder({
+    "gateway.yaml": MINIMAL_CONFIG.replace("memory", "sqlite"),
+  });
   const made = await here.said([
     "keys",
     "create",
@@ -318,7 +320,7 @@ test("keys: on the store itself while no gateway runs", async () => {
   expect(made.out).toMatch(/^tg_[0-9A-Za-z]{59}\n$/);
   const shown = await here.said(["keys", "show", "laptop"]);
   expect(shown.out).toMatch(/limits +usd=2\.5\/day/);
-  expect(shown.out + shown.err).not.toContain(digest(made.out.trim()));
+  expect(shown.out + shown.err).not.toContain(digestKey(made.out.trim()));
   const bad = await here.said(["keys", "create", "--limit", "usd=5"]);
   expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("--limit is a limit such as")]);
   const gone = await here.said(["keys", "revoke", "nobody"]);
@@ -326,10 +328,10 @@ test("keys: on the store itself while no gateway runs", async () => {
 });
 
 test("keys: those of gateway.yaml are listed without their hashes, and what a new one can hardly mean is warned of", async () => {
-  const hash = digest("sk-another-systems-key");
+  const hash = digestKey("sk-another-systems-key");
   const listed = `{ use: auth, with: { keys: [{ id: ci, name: builds, digest: "${hash}", models: ["demo/*"], expires: "2020-01-31" }] } }`;
-  await using here = await folder({
-    "gateway.yaml": SMALL.replace("memory", "sqlite").replace("[auth]", `[${listed}]`),
+  await using here = await createTestFolder({
+    "gateway.yaml": MINIMAL_CONFIG.replace("memory", "sqlite").replace("[auth]", `[${listed}]`),
   });
   await here.said(["keys", "create", "--name", "laptop"]);
   const { code, out } = await here.said(["keys", "list"]);

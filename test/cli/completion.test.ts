@@ -1,30 +1,30 @@
 // What shells are told is what the table of commands says: each real shell is asked at every command.
 import { beforeAll, describe, expect, it } from "vitest";
-import { table } from "../../src/cli/completion.ts";
+import { loadCompletedCommands } from "../../src/cli/completion.ts";
 import { COMMANDS } from "../../src/cli/main.ts";
 import {
-  flat,
-  flags,
-  isPath,
-  last,
-  unnamed,
+  flattenCommands,
+  optionFlags,
+  takesPath,
+  lastWord,
+  defaultCommandOptions,
   type CompletedCommand,
 } from "../../src/cli/completion/words.ts";
 import type { Options } from "../../src/cli/command.ts";
-import { said } from "../kit/command-line.ts";
+import { runCliInProcess } from "../kit/command-line.ts";
 import { has, offered, type Shell, SHELLS } from "./shells.ts";
 
 let commands: readonly CompletedCommand[];
-beforeAll(async () => void (commands = await table(COMMANDS)));
+beforeAll(async () => void (commands = await loadCompletedCommands(COMMANDS)));
 
-const options = (of: Options) => flags(of).toSorted();
+const options = (of: Options) => optionFlags(of).toSorted();
 const FILES = ["ask", "lines", "out", "script"];
 /** Words that stand for nothing: what else than options may follow a command is not told everywhere. */
 const noFiles = (words: readonly string[]) => words.filter((word) => !FILES.includes(word));
 
 describe.each(SHELLS)("%s", (shell: Shell) => {
   it.skipIf(!has(shell))("offers every command, the parts of each, and their options", async () => {
-    const all = flat(commands);
+    const all = flattenCommands(commands);
     const lines = [
       "tollgate ",
       "tollgate -",
@@ -34,11 +34,13 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
     // bash offers options with the rest.
     const open = (those: readonly string[]) =>
       noFiles(those).filter((word) => !word.startsWith("-"));
-    expect(open(words!)).toEqual(commands.map(last).toSorted());
-    expect(first).toEqual(options(unnamed(commands)));
+    expect(open(words!)).toEqual(commands.map(lastWord).toSorted());
+    expect(first).toEqual(options(defaultCommandOptions(commands)));
     expect(each.length).toBe(2 * all.length);
     for (const [i, command] of all.entries()) {
-      expect(open(each[2 * i]!), command.name).toEqual(command.parts.map(last).toSorted());
+      expect(open(each[2 * i]!), command.name).toEqual(
+        command.subcommands.map(lastWord).toSorted(),
+      );
       expect(each[2 * i + 1], command.name).toEqual(options(command.options));
     }
   });
@@ -46,16 +48,16 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
   it.skipIf(!has(shell))(
     "an option's value is neither a command nor a part, before and after them",
     async () => {
-      const cases = flat(commands).flatMap((command) => {
+      const cases = flattenCommands(commands).flatMap((command) => {
         const [name, part] = command.name.split(" ") as [string, string?];
         const words = [
-          ...commands.map(last),
-          ...flat(commands)
+          ...commands.map(lastWord),
+          ...flattenCommands(commands)
             .filter((each) => each.name.startsWith(`${name} `))
-            .map(last),
+            .map(lastWord),
         ];
         return Object.entries(command.options)
-          .filter(([, { value }]) => value !== undefined)
+          .filter(([, { placeholder }]) => placeholder !== undefined)
           .map(([option], i) => {
             const value = words[(i * 7) % words.length]!;
             const said = i % 2 === 0 ? `--${option} ${value}` : `--${option}=${value}`;
@@ -71,7 +73,7 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
       for (const [i, { command, option, line }] of cases.entries()) {
         // What was given once need not be offered again.
         const { [option]: given, ...rest } = command.options;
-        const more = flags({ [option]: given! });
+        const more = optionFlags({ [option]: given! });
         expect(
           found[i]!.filter((word) => !more.includes(word)),
           line,
@@ -96,9 +98,9 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
   it.skipIf(!has(shell))(
     "files where a path is wanted, and nothing for any other value",
     async () => {
-      const cases = flat(commands).flatMap((command) =>
+      const cases = flattenCommands(commands).flatMap((command) =>
         Object.entries(command.options)
-          .filter(([, { value }]) => value !== undefined)
+          .filter(([, { placeholder }]) => placeholder !== undefined)
           .map(([name, option]) => ({ line: `tollgate ${command.name} --${name} `, option })),
       );
       const found = await offered(
@@ -106,12 +108,12 @@ describe.each(SHELLS)("%s", (shell: Shell) => {
         cases.map(({ line }) => line),
       );
       for (const [i, { line, option }] of cases.entries())
-        expect(found[i], line).toEqual(isPath(option) ? FILES : []);
+        expect(found[i], line).toEqual(takesPath(option) ? FILES : []);
     },
   );
 });
 
 it("another shell is refused in words", async () => {
-  const { code, err } = await said(["completion", "csh"]);
+  const { code, err } = await runCliInProcess(["completion", "csh"]);
   expect([code, err]).toEqual([1, expect.stringContaining("bash, zsh, fish")]);
 });

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import type { AddressInfo } from "node:net";
 import { expect, it } from "vitest";
 import type { DoctorFinding } from "../../src/cli/doctor/finding.ts";
-import { certificates } from "../../src/cli/doctor/certificates.ts";
+import { checkCertificates } from "../../src/cli/doctor/certificates.ts";
 import { CERTIFICATE_DAYS } from "../../src/cli/doctor/thresholds.ts";
-import { folder, said } from "../kit/command-line.ts";
+import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
 import { authority } from "../rig/faults/certificates.ts";
 
 const NAME = "models.example";
@@ -26,7 +26,7 @@ async function found(
   { cert, key, ca }: Files,
   more: { readonly hosts?: readonly string[]; readonly host?: string; readonly port?: number } = {},
 ): Promise<readonly DoctorFinding[]> {
-  await using here = await folder({ cert, key, ...(ca !== undefined && { ca }) });
+  await using here = await createTestFolder({ cert, key, ...(ca !== undefined && { ca }) });
   const tls = {
     cert: join(here.path, "cert"),
     key: join(here.path, "key"),
@@ -36,7 +36,7 @@ async function found(
   const { hosts = [NAME], host = "0.0.0.0", port = 0 } = more;
   const config = { listen: [{ host, port, hosts, tls }], admin: undefined };
   // Awaited here: the folder goes when this returns.
-  return await certificates(config as never, port !== 0);
+  return await checkCertificates(config as never, port !== 0);
 }
 const told = (of: readonly DoctorFinding[]) => of.map(({ id, level }) => `${id} ${level}`);
 const levels = async (...of: Parameters<typeof found>) => told(await found(...of));
@@ -44,18 +44,18 @@ const levels = async (...of: Parameters<typeof found>) => told(await found(...of
 it("one that is good: for which names, and how long", async () => {
   const good = ours.issue({ name: NAME });
   expect(await levels(good)).toEqual(["listen.tls/certificate fine"]);
-  expect((await found(good))[0]!.found).toMatch(/is for models\.example, and good for \d+ days$/);
+  expect((await found(good))[0]!.message).toMatch(/is for models\.example, and good for \d+ days$/);
 });
 
 it("the end: said from two weeks before it, and an error from then on; not before its begin", async () => {
   const until = (days: number) => found(ours.issue({ name: NAME, until: utc(days) }));
   expect(told(await until(CERTIFICATE_DAYS + 0.1))).toEqual(["listen.tls/certificate fine"]);
   expect(told(await until(CERTIFICATE_DAYS - 0.1))).toEqual(["listen.tls/ends warning"]);
-  expect((await until(13.9))[0]!.found).toContain("ends in 13 days");
+  expect((await until(13.9))[0]!.message).toContain("ends in 13 days");
   expect(told(await until(0.01))).toEqual(["listen.tls/ends warning"]);
   expect(told(await until(-0.01))).toEqual(["listen.tls/ends error"]);
   const early = await found(ours.issue({ name: NAME, since: utc(0.1) }));
-  expect([told(early), early[0]!.found]).toEqual([
+  expect([told(early), early[0]!.message]).toEqual([
     ["listen.tls/ends error"],
     expect.stringContaining("not valid before"),
   ]);
@@ -98,7 +98,7 @@ it("each certificate after it issued the one before; and none of them has ended,
   ]);
   const old = ours.issue({ name: "Old", until: utc(-1) });
   const signed = await found({ ...good, ca: ours.root });
-  expect(told(signed), signed[0]!.found).toEqual(["listen.tls/certificate fine"]);
+  expect(told(signed), signed[0]!.message).toEqual(["listen.tls/certificate fine"]);
   expect(await levels({ ...good, ca: ours.root + old.cert })).toEqual(["listen.tls/clients error"]);
 });
 
@@ -118,7 +118,7 @@ it("the gateway shows the one that is in the file, or another one", async () => 
 it("the command says it, of the admin listener too", async () => {
   const ended = ours.issue({ name: NAME, until: utc(-1) });
   const good = ours.issue({ name: NAME });
-  await using here = await folder({
+  await using here = await createTestFolder({
     "gateway.yaml": `listen: { host: 0.0.0.0, port: 0, tls: { cert: a.pem, key: a.key } }
 admin: { port: 0, tls: { cert: b.pem, key: b.key }, tokens: { ops: { role: owner, token: "tga_0123456789abcdef0123456789abcdef" } } }
 providers: { demo: { use: demo } }
@@ -128,7 +128,7 @@ providers: { demo: { use: demo } }
     "b.pem": ended.cert,
     "b.key": ended.key,
   });
-  const { out, code } = await said([
+  const { out, code } = await runCliInProcess([
     "doctor",
     "--json",
     "--offline",

@@ -4,41 +4,41 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { networkInterfaces } from "node:os";
 import { expect, it } from "vitest";
-import { prices } from "../../src/cli/doctor/gateway.ts";
-import { disk, limits } from "../../src/cli/doctor/machine.ts";
-import { origin, outside, proxies } from "../../src/cli/doctor/network.ts";
-import { folder } from "../kit/command-line.ts";
+import { checkPrices } from "../../src/cli/doctor/gateway.ts";
+import { checkDisk, checkLimits } from "../../src/cli/doctor/machine.ts";
+import { checkOrigin, checkReachable, checkProxies } from "../../src/cli/doctor/network.ts";
+import { createTestFolder } from "../kit/command-line.ts";
 
 const told = (found: readonly { readonly id: string; readonly level: string }[]) =>
   found.map(({ id, level }) => `${id} ${level}`);
 
 it("open files: as many as the bounds may want, and more than there are", async () => {
   const of = (most: number) =>
-    limits({ bounds: { connections: most }, overload: { most } } as never).then(told);
+    checkLimits({ bounds: { connections: most }, overload: { most } } as never).then(told);
   expect(await of(1)).toEqual(["limits/files fine"]);
   expect(await of(1e12)).toEqual(["limits/files warning"]);
 });
 
 it("the disk: room and a durable write; a folder that takes none is an error", async () => {
-  await using here = await folder({});
-  expect(await disk(join(here.path, "not/yet")).then(told)).toEqual([
+  await using here = await createTestFolder({});
+  expect(await checkDisk(join(here.path, "not/yet")).then(told)).toEqual([
     expect.stringMatching(/^disk\/free /),
     expect.stringMatching(/^disk\/fsync /),
   ]);
   // Nothing is written there, whichever user asks.
-  expect(await disk("/proc").then(told)).toContain("disk/write error");
+  expect(await checkDisk("/proc").then(told)).toContain("disk/write error");
 });
 
 it("names: one that is not there is an error, one that is there is found", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as { port: number };
-  const of = (url: string, proxied = false) => origin("p", new URL(url), proxied).then(told);
+  const of = (url: string, proxied = false) => checkOrigin("p", new URL(url), proxied).then(told);
   expect(await of("http://nothing.invalid/v1")).toEqual(["providers.p/dns error"]);
   expect(await of("http://nothing.invalid/v1", true)).toEqual(["providers.p/dns note"]);
   const here = await of(`http://127.0.0.1:${port}/v1`);
   expect(here).toContain("providers.p/connect fine");
-  const through = (url: string) => proxies({ proxy: { url } } as never, {}).then(told);
+  const through = (url: string) => checkProxies({ proxy: { url } } as never, {}).then(told);
   expect(await through(`http://127.0.0.1:${port}`)).toEqual(["proxy fine"]);
   // A port that speaks no TLS.
   server.on("connection", (socket) => socket.destroy());
@@ -49,7 +49,7 @@ it("names: one that is not there is an error, one that is there is found", async
 });
 
 it("variables of a proxy that is not in gateway.yaml", async () => {
-  const of = (env: NodeJS.ProcessEnv) => proxies({} as never, env).then(told);
+  const of = (env: NodeJS.ProcessEnv) => checkProxies({} as never, env).then(told);
   expect(await of({ HTTPS_PROXY: "http://p:1" })).toEqual(["proxy/unused warning"]);
   expect(await of({})).toEqual(["proxy fine"]);
 });
@@ -58,12 +58,12 @@ it("prices: a name that clients ask for has none; of others it is a note", async
   const models = [{ id: "up/dear", price: {} }, { id: "up/free-of-facts" }];
   const made = { commands: { "models.list": async () => ({ models }) } };
   const of = (...candidates: readonly string[]) =>
-    prices({ models: new Map([["big", { candidates }]]) } as never, made as never);
+    checkPrices({ models: new Map([["big", { candidates }]]) } as never, made as never);
   const rest = "prices/listed note";
   expect(told(await of("up/dear"))).toEqual(["prices/names fine", rest]);
   const found = await of("up/dear", "up/free-of-facts");
   expect(told(found)).toEqual(["prices/names warning", rest]);
-  expect(found[0]!.found).toContain("1 model under models: without a price: up/free-of-facts");
+  expect(found[0]!.message).toContain("1 model under models: without a price: up/free-of-facts");
 });
 
 it("the port from outside: reached where it is for others, and what else answers there where it is not", async (test) => {
@@ -75,7 +75,7 @@ it("the port from outside: reached where it is for others, and what else answers
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const of = async (host: string) =>
-    new Set(told(await outside({ listen: [{ host, port, tls: {} }] } as never, true)));
+    new Set(told(await checkReachable({ listen: [{ host, port, tls: {} }] } as never, true)));
   expect(await of("0.0.0.0")).toEqual(new Set(["listen/reached fine"]));
   expect(await of("127.0.0.1")).toEqual(
     new Set(["listen/loopback fine", "listen/shadowed warning"]),

@@ -1,12 +1,12 @@
 // From where on doctor says something: each threshold a little before and a little after; and what is no date is never far away.
 import { expect, it } from "vitest";
-import { policies } from "../../src/cli/doctor/gateway.ts";
-import { clock, durable, room } from "../../src/cli/doctor/machine.ts";
-import { lookedUp, shown } from "../../src/cli/doctor/network.ts";
+import { checkPolicies } from "../../src/cli/doctor/gateway.ts";
+import { checkClock, checkFsync, checkFreeSpace } from "../../src/cli/doctor/machine.ts";
+import { checkLookup, checkServedCertificate } from "../../src/cli/doctor/network.ts";
 import {
   CERTIFICATE_DAYS,
-  ending,
-  FREE,
+  expiryState,
+  FREE_BYTES,
   FSYNC_MS,
   LOOKUP_MS,
   POLICY_DAYS,
@@ -19,8 +19,8 @@ const after = (days: number) => new Date(Date.now() + days * DAY_MS).toUTCString
 const level = ([one]: readonly DoctorFinding[]) => one!.level;
 
 it.each([undefined, "", "soon", "2027-13-45", "Invalid Date"])("%j is no end", (at) => {
-  for (const days of [0, 1, Infinity]) expect(ending(at, days)).toBe("unreadable");
-  expect(shown("id", "said", at)).toMatchObject({
+  for (const days of [0, 1, Infinity]) expect(expiryState(at, days)).toBe("unreadable");
+  expect(checkServedCertificate("id", "said", at)).toMatchObject({
     level: "warning",
     found: expect.stringContaining("does not say when it ends"),
   });
@@ -28,7 +28,7 @@ it.each([undefined, "", "soon", "2027-13-45", "Invalid Date"])("%j is no end", (
 });
 
 it("a provider's certificate that is about to end", () => {
-  const of = (days: number) => shown("id", "said", after(days)).level;
+  const of = (days: number) => checkServedCertificate("id", "said", after(days)).level;
   expect([of(CERTIFICATE_DAYS + 0.1), of(CERTIFICATE_DAYS - 0.1), of(-1)]).toEqual([
     "fine",
     "warning",
@@ -39,7 +39,7 @@ it("a provider's certificate that is about to end", () => {
 function policy(of: { readonly expires?: string; readonly until?: string }): string {
   const credentials = [{ name: "a", zdr: { declared: true, until: of.until } }];
   return level(
-    policies(
+    checkPolicies(
       { providers: new Map([["p", { name: "p", credentials }]]) } as never,
       { providers: new Map([["p", { name: "p", data: { expires: of.expires } }]]) } as never,
     ),
@@ -55,18 +55,18 @@ it("a policy that is about to end, known or declared; its last day is a whole on
     policy({ until: day(POLICY_DAYS - 2) }),
   ]).toEqual(["fine", "warning"]);
   const said = (until: string) =>
-    policies(
+    checkPolicies(
       {
         providers: new Map([["p", { name: "p", credentials: [{ name: "a", zdr: { until } }] }]]),
       } as never,
       { providers: new Map() } as never,
-    )[0]!.found;
+    )[0]!.message;
   expect(said(day(0))).toContain(" ends on ");
   expect(said(day(-1))).toContain(" ended on ");
 });
 
 it("the clock", () => {
-  const of = (skew: number) => level(clock([skew]));
+  const of = (skew: number) => level(checkClock([skew]));
   for (const sign of [1, -1]) {
     expect([of(sign * (SKEW_MS.warning - 1)), of(sign * (SKEW_MS.warning + 1))]).toEqual([
       "fine",
@@ -80,17 +80,14 @@ it("the clock", () => {
 });
 
 it("room on the disk", () => {
-  const of = (free: number) => room(free, "there").level;
-  expect([FREE.warning, FREE.warning - 1, FREE.error, FREE.error - 1].map(of)).toEqual([
-    "fine",
-    "warning",
-    "warning",
-    "error",
-  ]);
+  const of = (free: number) => checkFreeSpace(free, "there").level;
+  expect(
+    [FREE_BYTES.warning, FREE_BYTES.warning - 1, FREE_BYTES.error, FREE_BYTES.error - 1].map(of),
+  ).toEqual(["fine", "warning", "warning", "error"]);
 });
 
 it("how soon a write is durable", () => {
-  const of = (ms: number) => durable(ms).level;
+  const of = (ms: number) => checkFsync(ms).level;
   const { warning, error } = FSYNC_MS;
   expect([warning, warning + 1, error, error + 1].map(of)).toEqual([
     "fine",
@@ -101,6 +98,6 @@ it("how soon a write is durable", () => {
 });
 
 it("a name that takes long", () => {
-  const of = (ms: number) => lookedUp("p", "p.example", { address: "192.0.2.1", ms }).level;
+  const of = (ms: number) => checkLookup("p", "p.example", { address: "192.0.2.1", ms }).level;
   expect([of(LOOKUP_MS), of(LOOKUP_MS + 1)]).toEqual(["fine", "warning"]);
 });

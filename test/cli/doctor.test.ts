@@ -4,11 +4,11 @@ import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { json, upstream } from "tollgate/testing";
-import { clock, versions } from "../../src/cli/doctor/machine.ts";
+import { jsonResponse, startUpstream } from "tollgate/testing";
+import { checkClock, checkVersions } from "../../src/cli/doctor/machine.ts";
 import type { DoctorFinding } from "../../src/cli/doctor/finding.ts";
-import { folder, said } from "../kit/command-line.ts";
-import { startGateway } from "../kit/daemon.ts";
+import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
+import { startDaemon } from "../kit/daemon.ts";
 
 interface Told {
   readonly code: number | null;
@@ -17,7 +17,7 @@ interface Told {
 }
 
 async function doctor(path: string, ...args: readonly string[]): Promise<Told> {
-  const { code, out, err } = await said([
+  const { code, out, err } = await runCliInProcess([
     "doctor",
     "-c",
     join(path, "gateway.yaml"),
@@ -30,11 +30,13 @@ async function doctor(path: string, ...args: readonly string[]): Promise<Told> {
 const of = ({ findings }: Told, id: string) => findings.filter((each) => each.id === id);
 const levels = (told: Told, id: string) => of(told, id).map(({ level }) => level);
 
-const LIST = { "GET /v1/models": json({ object: "list", data: [{ id: "m", object: "model" }] }) };
+const LIST = {
+  "GET /v1/models": jsonResponse({ object: "list", data: [{ id: "m", object: "model" }] }),
+};
 
 it("a machine that is well has no error, and every warning says what to do", async () => {
-  await using up = await upstream(LIST);
-  await using here = await folder({
+  await using up = await startUpstream(LIST);
+  await using here = await createTestFolder({
     "gateway.yaml": `providers:\n  demo: { use: demo }\n  own: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: "\${file:./key}" } }\n`,
     key: "k",
   });
@@ -45,21 +47,21 @@ it("a machine that is well has no error, and every warning says what to do", asy
   expect(levels(told, "config")).toEqual(["fine"]);
   expect(levels(told, "gateway")).toEqual(["note"]);
   expect(levels(told, "disk/fsync").length).toBe(1);
-  expect(of(told, "providers.own/call")[0]!.found).toContain("1 model");
+  expect(of(told, "providers.own/call")[0]!.message).toContain("1 model");
   expect(levels(told, "listen/loopback")).toEqual(["fine"]);
-  for (const { level, todo } of told.findings)
-    if (level === "warning" || level === "error") expect(todo).toMatch(/\w/);
+  for (const { level, action } of told.findings)
+    if (level === "warning" || level === "error") expect(action).toMatch(/\w/);
 });
 
 it("a refused key and a provider that is not there are errors: exit 1", async () => {
-  await using up = await upstream({
-    "GET /v1/models": json({ error: { message: "Incorrect API key provided" } }, 401),
+  await using up = await startUpstream({
+    "GET /v1/models": jsonResponse({ error: { message: "Incorrect API key provided" } }, 401),
   });
   const gone = createServer().listen(0, "127.0.0.1");
   await once(gone, "listening");
   const { port } = gone.address() as AddressInfo;
   gone.close();
-  await using here = await folder({
+  await using here = await createTestFolder({
     "gateway.yaml": `providers:
   own: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k } }
   gone: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${port}/v1", api_key: k } }
@@ -73,7 +75,7 @@ it("a refused key and a provider that is not there are errors: exit 1", async ()
 });
 
 it("a wrong gateway.yaml: exit 78, with its line", async () => {
-  await using here = await folder({
+  await using here = await createTestFolder({
     "gateway.yaml": "providers: { demo: { use: demo } }\nlisten: { prot: 1 }\n",
   });
   const told = await doctor(here.path, "--offline");
@@ -85,7 +87,7 @@ it("a wrong gateway.yaml: exit 78, with its line", async () => {
 });
 
 it("files that others may read or write, a port for other machines without TLS, a date that ends", async () => {
-  await using here = await folder({
+  await using here = await createTestFolder({
     "gateway.yaml": `listen: { host: 0.0.0.0, port: 0 }
 providers:
   own:
@@ -104,12 +106,12 @@ providers:
   expect(levels(told, "permissions/read")).toEqual(["warning"]);
   expect(levels(told, "permissions/written")).toEqual(["warning"]);
   expect(levels(told, "permissions/state")).toEqual(["warning"]);
-  expect(of(told, "policy/expires")[0]!.found).toContain("ended on 2020-01-01");
+  expect(of(told, "policy/expires")[0]!.message).toContain("ended on 2020-01-01");
   expect(told.findings.some(({ id }) => id.endsWith("/call"))).toBe(false);
 });
 
 it("a gateway that runs makes the small calls itself", async () => {
-  await using gateway = await startGateway({ yaml: "providers: { demo: { use: demo } }\n" });
+  await using gateway = await startDaemon({ yaml: "providers: { demo: { use: demo } }\n" });
   writeFileSync(join(gateway.dir, "unrelated"), "");
   const told = await doctor(gateway.dir);
   expect(levels(told, "gateway")).toEqual(["fine"]);
@@ -117,13 +119,13 @@ it("a gateway that runs makes the small calls itself", async () => {
     level: "fine",
     found: expect.stringContaining("answered with"),
   });
-  const { out } = await said(["doctor", "-c", gateway.file]);
+  const { out } = await runCliInProcess(["doctor", "-c", gateway.file]);
   expect(out).toMatch(/^ok +tollgate /);
 });
 
 describe("each by itself", () => {
   it("Node", () => {
-    const on = (node: string) => versions("1.0.0", { ...process.versions, node })[0]!.level;
+    const on = (node: string) => checkVersions("1.0.0", { ...process.versions, node })[0]!.level;
     expect([on("22.1.0"), on("24.1.0"), on("25.1.0"), on("26.0.0")]).toEqual([
       "error",
       "fine",
@@ -132,7 +134,7 @@ describe("each by itself", () => {
     ]);
   });
   it("the clock: the middle one is believed", () => {
-    const said = (...skews: number[]) => clock(skews)[0]!.level;
+    const said = (...skews: number[]) => checkClock(skews)[0]!.level;
     expect([said(0), said(0, 9e9, 10), said(60_000), said(-900_000)]).toEqual([
       "fine",
       "fine",

@@ -3,20 +3,20 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { validator, type Schema } from "../../src/config/dialect.ts";
+import { getValidator, type Schema } from "../../src/config/dialect.ts";
 import { COMMANDS as VERBS, main } from "../../src/cli/main.ts";
-import { rehearse } from "../../src/gateway/rehearse.ts";
-import { COMMANDS, type CommandName } from "../../src/gateway/control/table.ts";
-import { faultOf } from "../../src/model/error.ts";
+import { startDryRun } from "../../src/gateway/rehearse.ts";
+import { COMMAND_SPECS, type CommandName } from "../../src/gateway/control/table.ts";
+import { getFault } from "../../src/model/error.ts";
 import type { Json, JsonObject } from "../../src/model/values.ts";
-import { load, quietLog } from "../../src/cli/loading.ts";
-import { type Daemon, startGateway } from "../kit/daemon.ts";
+import { loadGatewayConfig, quietLog } from "../../src/cli/loading.ts";
+import { type Daemon, startDaemon } from "../kit/daemon.ts";
 
 let daemon: Daemon;
-const names = Object.keys(COMMANDS) as CommandName[];
-const onFiles = names.filter((name) => COMMANDS[name].onFiles);
-const writers = names.filter((name) => COMMANDS[name].cli && COMMANDS[name].writes);
-const readers = names.filter((name) => COMMANDS[name].cli && !COMMANDS[name].writes);
+const names = Object.keys(COMMAND_SPECS) as CommandName[];
+const onFiles = names.filter((name) => COMMAND_SPECS[name].worksOffline);
+const writers = names.filter((name) => COMMAND_SPECS[name].cli && COMMAND_SPECS[name].writes);
+const readers = names.filter((name) => COMMAND_SPECS[name].cli && !COMMAND_SPECS[name].writes);
 
 let files = 0;
 /** A file that is not there yet. */
@@ -121,7 +121,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
 };
 
 beforeAll(async () => {
-  daemon = await startGateway({
+  daemon = await startDaemon({
     yaml: "admin: { port: 0 }\nfrontends: [messages, chat-completions, models]\nproviders:\n  demo: { use: demo }\n",
   });
   for (const name of ["kept", "ended"]) await daemon.ask("keys.create", { name });
@@ -149,7 +149,7 @@ async function tollgate(name: CommandName): Promise<{ code: number; out: string 
   );
   err!.mockImplementation((() => true) as never);
   try {
-    const verb = COMMANDS[name].cli!.split(" ");
+    const verb = COMMAND_SPECS[name].cli!.split(" ");
     const code = await main([...verb, ...words, "-c", daemon.file, "--json"], false);
     return { code, out: parts.join("") };
   } finally {
@@ -159,7 +159,7 @@ async function tollgate(name: CommandName): Promise<{ code: number; out: string 
 }
 
 const wrongIn = (name: CommandName, value: unknown) =>
-  validator(COMMANDS[name].output as Schema)(value).errors;
+  getValidator(COMMAND_SPECS[name].output as Schema)(value).errors;
 
 /** Null takes away what a key or an account says. */
 const takesNull = ({ type, enum: values }: Schema): boolean =>
@@ -169,7 +169,7 @@ const takesNull = ({ type, enum: values }: Schema): boolean =>
 
 /** For each command, inputs that it cannot take, and the member that the error has to name. */
 function wrong(name: CommandName): [input: JsonObject, member: string][] {
-  const schema: Schema = COMMANDS[name].input;
+  const schema: Schema = COMMAND_SPECS[name].input;
   const [input] = GIVEN[name];
   const properties = Object.keys(schema["properties"] as object);
   return [
@@ -188,7 +188,7 @@ function wrong(name: CommandName): [input: JsonObject, member: string][] {
 const fault = (work: Promise<unknown>) =>
   work.then(
     () => undefined,
-    (error: unknown) => faultOf(error),
+    (error: unknown) => getFault(error),
   );
 
 const live = new Map<CommandName, string>();
@@ -220,18 +220,17 @@ describe("on the command line with a running gateway", () => {
 describe("on the command line and the files alone", () => {
   beforeAll(() => daemon.stop());
 
-  it.each([...onFiles].sort((a, b) => Number(COMMANDS[a].writes) - Number(COMMANDS[b].writes)))(
-    "%s",
-    async (name) => {
-      const { code, out } = await tollgate(name);
-      expect(code).toBe(0);
-      // A request is remembered by the gateway that runs; of keys some were written since.
-      const changed = ["keys.list", "keys.show", "requests.show", "audit.list"].includes(name);
-      if (!COMMANDS[name].writes && !changed) expect(out).toBe(live.get(name));
-    },
-  );
+  it.each(
+    [...onFiles].sort((a, b) => Number(COMMAND_SPECS[a].writes) - Number(COMMAND_SPECS[b].writes)),
+  )("%s", async (name) => {
+    const { code, out } = await tollgate(name);
+    expect(code).toBe(0);
+    // A request is remembered by the gateway that runs; of keys some were written since.
+    const changed = ["keys.list", "keys.show", "requests.show", "audit.list"].includes(name);
+    if (!COMMAND_SPECS[name].writes && !changed) expect(out).toBe(live.get(name));
+  });
 
-  it.each(names.filter((name) => !COMMANDS[name].onFiles && COMMANDS[name].cli))(
+  it.each(names.filter((name) => !COMMAND_SPECS[name].worksOffline && COMMAND_SPECS[name].cli))(
     "%s says that it needs a running gateway",
     async (name) => {
       const { code, out } = await tollgate(name);
@@ -240,8 +239,8 @@ describe("on the command line and the files alone", () => {
   );
 
   it("what cannot be taken is refused in the same words", async () => {
-    const loaded = await load(daemon.file);
-    const made = await rehearse({ loaded, config: loaded.config!, ...quietLog() });
+    const loaded = await loadGatewayConfig(daemon.file);
+    const made = await startDryRun({ loaded, config: loaded.config!, ...quietLog() });
     if ("problems" in made) throw new Error("it is fine");
     await using rehearsal = made;
     const commands: Readonly<Record<string, (input: JsonObject) => Promise<unknown>>> =
@@ -258,24 +257,24 @@ describe("on the command line and the files alone", () => {
 describe("the table", () => {
   it("is the command line's too: each verb is there, with its summary", async () => {
     for (const name of names) {
-      const { cli, summary } = COMMANDS[name];
+      const { cli, summary } = COMMAND_SPECS[name];
       const [verb, part] = cli?.split(" ") ?? [];
       if (verb === undefined) continue;
       const entry = VERBS[verb]!;
       const { command } = await entry.load();
       if (part === undefined) continue;
-      expect(command.parts![part]!.summary).toBe(summary);
+      expect(command.subcommands![part]!.summary).toBe(summary);
     }
   });
 
   it("a command that writes is not a viewer's", () => {
     for (const name of names)
-      if (COMMANDS[name].writes) expect(COMMANDS[name].role, name).not.toBe("viewer");
+      if (COMMAND_SPECS[name].writes) expect(COMMAND_SPECS[name].role, name).not.toBe("viewer");
   });
 });
 
 it("a plugin's command has the same description", async () => {
-  const again = await startGateway({ yaml: "providers:\n  demo: { use: demo }\n" });
+  const again = await startDaemon({ yaml: "providers:\n  demo: { use: demo }\n" });
   await using _ = again;
   const { plugins } = (await again.ask("plugins.list")) as { plugins: JsonObject[] };
   const commands = plugins.flatMap(({ commands }) => commands as JsonObject[]);

@@ -1,18 +1,18 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
 import type { CliCommand } from "../../src/cli/command.ts";
-import { helpOf, overview } from "../../src/cli/help.ts";
-import { COMMANDS, read } from "../../src/cli/main.ts";
-import { faultOf } from "../../src/model/error.ts";
+import { formatHelp, formatOverview } from "../../src/cli/help.ts";
+import { COMMANDS, parseInput } from "../../src/cli/main.ts";
+import { getFault } from "../../src/model/error.ts";
 import { version as VERSION } from "../../src/cli/loading.ts";
-import { folder, said } from "../kit/command-line.ts";
+import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
 
 const wide: [string, CliCommand][] = await Promise.all(
   Object.entries(COMMANDS).map(async ([name, entry]) => [name, (await entry.load()).command]),
 );
 /** Those of two words too, each as a command of its own. */
 const parts = wide.flatMap(([name, command]) =>
-  Object.entries(command.parts ?? {}).map(
+  Object.entries(command.subcommands ?? {}).map(
     ([part, each]) => [`${name} ${part}`, each] as [string, CliCommand],
   ),
 );
@@ -31,10 +31,10 @@ const wordsOf = (line: string): string[] =>
 
 describe.each(all)("tollgate %s", (name, command) => {
   test("--help says how, with an example, in one screen", async () => {
-    const { code, out, err } = await said([...name.split(" "), "--help"]);
+    const { code, out, err } = await runCliInProcess([...name.split(" "), "--help"]);
     expect([code, err]).toEqual([0, ""]);
-    expect(out).toBe(`${helpOf(command)}\n`);
-    expect(await said(["help", ...name.split(" ")])).toEqual({ code, out, err });
+    expect(out).toBe(`${formatHelp(command)}\n`);
+    expect(await runCliInProcess(["help", ...name.split(" ")])).toEqual({ code, out, err });
     const usage = name === "models list" ? "models \\[list\\]" : name;
     expect(out).toMatch(new RegExp(`^Usage: tollgate ${usage}[ \\n]`));
     expect(out).toMatch(/\nExamples?:\n {2}\S/);
@@ -44,7 +44,10 @@ describe.each(all)("tollgate %s", (name, command) => {
 
   test("its help fits the terminal, whatever that is", () => {
     for (const width of [40, 53, 72, 80, 100]) {
-      const [text, examples] = helpOf(command, width).split(/\nExamples?:\n/) as [string, string];
+      const [text, examples] = formatHelp(command, width).split(/\nExamples?:\n/) as [
+        string,
+        string,
+      ];
       for (const line of text.split("\n"))
         if (/\s\S+\s+\S/.test(` ${line.trim()}`) && !/^ +(-\w, +)?--\S+( <.*>)?$/.test(line))
           expect(line.length, `${width}: ${line}`).toBeLessThanOrEqual(width);
@@ -58,32 +61,35 @@ describe.each(all)("tollgate %s", (name, command) => {
       const [tollgate, ...words] = wordsOf(example);
       const names = name.split(" ");
       expect([tollgate, words[0]]).toEqual(["tollgate", names[0]]);
-      if (command.parts) continue;
+      if (command.subcommands) continue;
       // The usual part may go without its name.
       const rest = words.slice(words[1] === names[1] && names.length === 2 ? 2 : 1);
-      expect(() => read(command, rest)).not.toThrow();
+      expect(() => parseInput(command, rest)).not.toThrow();
     }
   });
 
   test("an option that it does not have is an error with the nearest one", () => {
-    if (command.parts) return;
+    if (command.subcommands) return;
     const [option = "json"] = Object.keys(command.options).filter((o) => o.length > 3);
     const typo = `--${option.slice(0, -1)}x`;
     try {
-      read(command, [typo, ...Array.from({ length: command.words?.least ?? 0 }, () => "x")]);
+      parseInput(command, [
+        typo,
+        ...Array.from({ length: command.positionals?.least ?? 0 }, () => "x"),
+      ]);
       expect.unreachable();
     } catch (error) {
-      expect(faultOf(error)?.message).toContain(
+      expect(getFault(error)?.message).toContain(
         `There is no option "${typo}". Did you mean "--${option}"?`,
       );
     }
   });
 });
 
-test.each(wide.filter(([, { parts }]) => parts))(
+test.each(wide.filter(([, { subcommands }]) => subcommands))(
   "tollgate %s: what it cannot do is an error, with help asked for too, and names what is near",
-  async (name, { parts }) => {
-    for (const part of Object.keys(parts!)) {
+  async (name, { subcommands }) => {
+    for (const part of Object.keys(subcommands!)) {
       const typo = `${part.slice(0, -1)}x`;
       for (const argv of [
         [name, typo],
@@ -91,7 +97,7 @@ test.each(wide.filter(([, { parts }]) => parts))(
         ["help", name, typo],
         [name, "--json", typo, "--help"],
       ]) {
-        const { code, out, err } = await said(argv);
+        const { code, out, err } = await runCliInProcess(argv);
         expect([code, out.startsWith("Usage:")], argv.join(" ")).toEqual([1, false]);
         expect(err).toContain(`${name} cannot "${typo}". Did you mean "${part}"?`);
       }
@@ -106,29 +112,29 @@ test("what is no command is an error wherever help is asked for", async () => {
     ["keys", "change", "--help"],
     ["-h", "chek"],
   ]) {
-    const { code, out, err } = await said(argv);
+    const { code, out, err } = await runCliInProcess(argv);
     expect([code, out], argv.join(" ")).toEqual([1, ""]);
     expect(err).toMatch(/There is no command "chek"\. Did you mean "check"|keys cannot "change"/);
   }
 });
 
 test("alone on a terminal it says what there is; a command of two words alone says which", async () => {
-  const { code, out } = await said([], true);
-  expect([code, out]).toEqual([0, `${overview(VERSION, COMMANDS)}\n`]);
-  const keys = await said(["keys"]);
+  const { code, out } = await runCliInProcess([], true);
+  expect([code, out]).toEqual([0, `${formatOverview(VERSION, COMMANDS)}\n`]);
+  const keys = await runCliInProcess(["keys"]);
   expect([keys.code, keys.err]).toEqual([1, expect.stringContaining("keys create, keys list")]);
 });
 
 test("an option of another part is not one of this", async () => {
-  const { code, err } = await said(["keys", "list", "--overlap", "1h"]);
+  const { code, err } = await runCliInProcess(["keys", "list", "--overlap", "1h"]);
   expect([code, err]).toEqual([1, expect.stringContaining('no option "--overlap"')]);
-  const help = (await said(["keys", "rotate", "--help"])).out;
+  const help = (await runCliInProcess(["keys", "rotate", "--help"])).out;
   expect(help).toContain("--overlap <time>");
   expect(help).not.toContain("--models");
 });
 
 test("the overview names every command, in colour only where somebody sees it", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const plain = await here.tollgate(["--help"]);
   expect(colourless(plain.out)).toBe(true);
   for (const [name, { summary }] of Object.entries(COMMANDS)) {

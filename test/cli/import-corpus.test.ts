@@ -3,15 +3,15 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { gateway, type TestGateway } from "tollgate/testing";
+import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, stringify } from "yaml";
-import { bifrost } from "../../src/cli/import/bifrost.ts";
-import { Draft } from "../../src/cli/import/draft.ts";
-import { litellm } from "../../src/cli/import/litellm.ts";
-import { portkey } from "../../src/cli/import/portkey.ts";
-import { Said, type ImportFinding } from "../../src/cli/import/said.ts";
-import { createLoad } from "../../src/cli/loading.ts";
+import { importBifrost } from "../../src/cli/import/bifrost.ts";
+import { ConfigDraft } from "../../src/cli/import/draft.ts";
+import { importLitellm } from "../../src/cli/import/litellm.ts";
+import { importPortkey } from "../../src/cli/import/portkey.ts";
+import { SourceValue, type ImportFinding } from "../../src/cli/import/said.ts";
+import { createPluginLoader } from "../../src/cli/loading.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { CASES } from "./import-cases.ts";
 import { CORPUS } from "./import-corpus/corpus.ts";
@@ -50,13 +50,13 @@ const all: readonly (readonly [Source, string, string])[] = [
 ];
 
 const made: readonly Made[] = all.map(([source, title, from], i) => {
-  const said = Said.of(from, "config");
-  const draft = new Draft();
-  if (source === "litellm") litellm(said, draft);
-  else if (source === "bifrost") bifrost(said, draft);
-  else portkey(said, draft, "assistant");
-  for (const rest of said.unread()) rest.find("unsupported", "nothing here reads it");
-  const text = draft.text("test");
+  const said = SourceValue.parse(from, "config");
+  const draft = new ConfigDraft();
+  if (source === "litellm") importLitellm(said, draft);
+  else if (source === "bifrost") importBifrost(said, draft);
+  else importPortkey(said, draft, "assistant");
+  for (const rest of said.unreadValues()) rest.report("unsupported", "nothing here reads it");
+  const text = draft.toYaml("test");
   return {
     title: `${source}: ${title}`,
     source,
@@ -185,7 +185,7 @@ beforeAll(async () => {
               ),
             };
   }
-  running = await gateway({
+  running = await startTestGateway({
     env: { KEY: "k" },
     yaml: stringify({
       frontends: ["chat-completions", "embeddings", "images"],
@@ -219,8 +219,8 @@ describe.each(made.map((one) => [one.title, one] as const))("%s", (_title, one) 
   it("is a gateway.yaml without an error", async () => {
     const { problems } = await loadConfig(join(import.meta.dirname, "gateway.yaml"), {
       env: ENV,
-      load: createLoad(),
-      text: one.text.replace(/\$\{file:[^}]*\}/g, "a-key-that-stood-there"),
+      loadPlugin: createPluginLoader(),
+      textOverride: one.text.replace(/\$\{file:[^}]*\}/g, "a-key-that-stood-there"),
     });
     expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
   });

@@ -4,15 +4,15 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { json, upstream, type TestUpstream } from "tollgate/testing";
+import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, stringify } from "yaml";
-import { shifted } from "../../src/cli/import/amounts.ts";
+import { shiftDecimal } from "../../src/cli/import/amounts.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { createLoad } from "../../src/cli/loading.ts";
-import { digest } from "../../src/lib/key.ts";
-import { said } from "../kit/command-line.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { createPluginLoader } from "../../src/cli/loading.ts";
+import { digestKey } from "../../src/lib/key.ts";
+import { runCliInProcess } from "../kit/command-line.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { CASES } from "./import-cases.ts";
 
 let dir: string;
@@ -33,7 +33,13 @@ interface Made {
 }
 
 async function imported(source: string, text: string, ...more: readonly string[]) {
-  const { code, out, err } = await said(["import", source, await file(text), "--json", ...more]);
+  const { code, out, err } = await runCliInProcess([
+    "import",
+    source,
+    await file(text),
+    "--json",
+    ...more,
+  ]);
   if (!out.startsWith("{")) throw new Error(err);
   return { code, ...(JSON.parse(out) as Made) };
 }
@@ -78,14 +84,14 @@ function mocked(text: string, url: string): string {
 
 describe("every case", () => {
   let up: TestUpstream;
-  let gateway: LocalGateway;
+  let gateway: InProcessGateway;
   const told: string[] = [];
   beforeAll(async () => {
-    up = await upstream({
+    up = await startUpstream({
       "POST /v1/chat/completions": (asked) => {
         const { model } = asked.json() as { model: string };
         told.push(model);
-        return json({
+        return jsonResponse({
           id: "1",
           object: "chat.completion",
           created: 1,
@@ -97,7 +103,7 @@ describe("every case", () => {
         });
       },
     });
-    gateway = await startGateway({
+    gateway = await startInProcess({
       yaml: "listen: { port: 0 }\nproviders: { demo: { use: demo } }\n",
     });
   });
@@ -120,8 +126,8 @@ describe("every case", () => {
       expect(made.code).toBe(exit);
       const { problems } = await loadConfig(join(dir, "gateway.yaml"), {
         env: ENV,
-        load: createLoad(),
-        text: made.text.replace(/\$\{file:[^}]*\}/g, "a-key-that-stood-there"),
+        loadPlugin: createPluginLoader(),
+        textOverride: made.text.replace(/\$\{file:[^}]*\}/g, "a-key-that-stood-there"),
       });
       expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
       if (Object.keys(asked).length === 0) return;
@@ -150,7 +156,7 @@ it("keys and teams of an export: the key that clients have answers unchanged, a 
   const keys = await file(
     JSON.stringify([
       {
-        token: digest(secret),
+        token: digestKey(secret),
         key_alias: "ci",
         team_id: "t-1",
         models: ["all-team-models"],
@@ -179,7 +185,7 @@ it("keys and teams of an export: the key that clients have answers unchanged, a 
     "model_list:\n- model_name: assistant\n  litellm_params: { model: openai/gpt-5-mini, api_key: os.environ/OPENAI_API_KEY }\n",
   );
   const out = join(dir, "made");
-  const made = await said([
+  const made = await runCliInProcess([
     "import",
     "litellm",
     config,
@@ -202,7 +208,7 @@ it("keys and teams of an export: the key that clients have answers unchanged, a 
       models: ["assistant"],
     },
   });
-  await using gateway = await startGateway({
+  await using gateway = await startInProcess({
     yaml: stringify({
       ...tree,
       listen: { port: 0 },
@@ -212,10 +218,16 @@ it("keys and teams of an export: the key that clients have answers unchanged, a 
       models: { assistant: "demo/echo" },
     }),
   });
-  const taken = await said(["keys", "import", join(out, "keys.json"), "-c", gateway.file]);
+  const taken = await runCliInProcess([
+    "keys",
+    "import",
+    join(out, "keys.json"),
+    "-c",
+    gateway.file,
+  ]);
   expect([taken.code, taken.err]).toEqual([0, taken.err]);
   // What was spent there is spent here: one dollar of the key's 2.50.
-  const shown = await said(["keys", "show", "ci", "--json", "-c", gateway.file]);
+  const shown = await runCliInProcess(["keys", "show", "ci", "--json", "-c", gateway.file]);
   const [key] = (JSON.parse(shown.out) as { keys: { counted: { unit: string; used: string }[] }[] })
     .keys;
   expect(key!.counted.filter(({ unit }) => unit === "nano_usd").map(({ used }) => used)).toEqual([
@@ -228,7 +240,7 @@ it("keys and teams of an export: the key that clients have answers unchanged, a 
       headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
       body: JSON.stringify({ model: "assistant", messages: [{ role: "user", content: "Hello." }] }),
     }).then(({ status }) => status);
-  expect([await ask(secret), await ask(digest(secret))]).toEqual([200, 401]);
+  expect([await ask(secret), await ask(digestKey(secret))]).toEqual([200, 401]);
 });
 
 it("a key that stood in the file is in a file of its own, for its owner alone, and nowhere else", async () => {
@@ -236,13 +248,17 @@ it("a key that stood in the file is in a file of its own, for its owner alone, a
     "model_list:\n- model_name: a\n  litellm_params: { model: openai/gpt-5-mini, api_key: sk-plain-0123456789 }\n",
   );
   const out = join(dir, "secret");
-  const { code, out: text, err } = await said(["import", "litellm", config, "--out", out]);
+  const {
+    code,
+    out: text,
+    err,
+  } = await runCliInProcess(["import", "litellm", config, "--out", out]);
   expect([code, text + err]).toEqual([0, expect.not.stringContaining("sk-plain")]);
   const yaml = await readFile(join(out, "gateway.yaml"), "utf8");
   expect(yaml).not.toContain("sk-plain");
   const [, path] = /\$\{file:\.\/([^}]+)\}/.exec(yaml)!;
   expect(await readFile(join(out, path!), "utf8")).toBe("sk-plain-0123456789\n");
-  expect((await said(["import", "litellm", config, "--out", out])).err).toContain(
+  expect((await runCliInProcess(["import", "litellm", config, "--out", out])).err).toContain(
     "is there already",
   );
 });
@@ -256,7 +272,7 @@ it("a price a token is the same price a million, to the last digit", () => {
       fc.integer({ min: -9, max: 9 }),
       (whole, fraction, power) => {
         const text = `${whole}${fraction === null ? "" : `.${fraction}`}e${power}`;
-        const made = shifted(text, 6)!;
+        const made = shiftDecimal(text, 6)!;
         expect(made).toMatch(/^\d+(\.\d*[1-9])?$/);
         const scaled = (said: string, places: number) => {
           const [a, b = ""] = said.split(".");

@@ -4,23 +4,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
-import { csvRows } from "../../src/cli/csv-rows.ts";
-import { importedKeys, writtenKey } from "../../src/cli/imported-keys.ts";
-import { digest } from "../../src/lib/key.ts";
-import { faultOf } from "../../src/model/error.ts";
-import { limitText } from "../../src/plugin/limit.ts";
+import { parseCsv } from "../../src/cli/csv-rows.ts";
+import { readImportedKeys, toKeysJson } from "../../src/cli/imported-keys.ts";
+import { digestKey } from "../../src/lib/key.ts";
+import { getFault } from "../../src/model/error.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 
 async function imported(text: string, account?: string) {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-import-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, "keys");
   await writeFile(file, text);
-  return importedKeys(file, account);
+  return readImportedKeys(file, account);
 }
-const HASH = digest("sk-1");
+const HASH = digestKey("sk-1");
 
 it("a table of hashed keys with budgets and rates, as JSON", async () => {
-  const { keys, remarks } = await imported(
+  const { keys, warnings } = await imported(
     JSON.stringify([
       {
         token: HASH,
@@ -50,7 +50,7 @@ it("a table of hashed keys with budgets and rates, as JSON", async () => {
   expect(keys).toEqual([
     {
       digest: HASH,
-      name: "ci",
+      action: "ci",
       models: ["gpt-5", "claude-*"],
       account: "acme",
       expires: Date.UTC(2027, 0, 31),
@@ -64,7 +64,7 @@ it("a table of hashed keys with budgets and rates, as JSON", async () => {
       revoked: true,
     },
   ]);
-  expect(remarks).toEqual([
+  expect(warnings).toEqual([
     expect.stringMatching(/key 2: a budget for 45d is counted here by the month/),
     "Not read: team_id.",
   ]);
@@ -92,7 +92,7 @@ it.each([
 ])("%s is refused, and no key's text is repeated", async (text, message) => {
   const error = await imported(text).then(
     () => undefined,
-    (problem: unknown) => faultOf(problem),
+    (problem: unknown) => getFault(problem),
   );
   expect(error?.message).toContain(message);
   expect(error?.message).not.toContain("sk-1234");
@@ -110,7 +110,7 @@ it("any table that is written in CSV is read as it was", () => {
       (rows, end) => {
         const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
         const lines = [["one", "two"], ...rows].map((row) => row.map(quoted).join(","));
-        expect(csvRows(lines.join(end))).toEqual(rows.map(([one, two]) => ({ one, two })));
+        expect(parseCsv(lines.join(end))).toEqual(rows.map(([one, two]) => ({ one, two })));
       },
     ),
   );
@@ -122,7 +122,7 @@ it("a table of many lines, or of one that never ends, takes time in proportion t
       const text = line.repeat(lines);
       const began = process.cpuUsage().user;
       try {
-        csvRows(text);
+        parseCsv(text);
       } catch {}
       return process.cpuUsage().user - began;
     };
@@ -145,7 +145,7 @@ const limit = fc
       per: fc.constant("minute" as const),
     }),
   )
-  .map(limitText);
+  .map(formatLimit);
 const made = fc.record(
   {
     digest: fc.constant(HASH),
@@ -161,9 +161,9 @@ const made = fc.record(
 it("keys.json of an import is read back as the same keys", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(made, { maxLength: 3 }), async (keys) => {
-      const read = await imported(JSON.stringify({ keys: keys.map(writtenKey) }));
+      const read = await imported(JSON.stringify({ keys: keys.map(toKeysJson) }));
       expect(read.keys).toEqual(keys);
-      expect(read.remarks).toEqual([]);
+      expect(read.warnings).toEqual([]);
     }),
     { numRuns: 40 },
   );

@@ -3,18 +3,18 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parse } from "yaml";
 import { expect, it } from "vitest";
-import { interview } from "../../src/cli/init/interview.ts";
-import { folder } from "../kit/command-line.ts";
+import { askStarterOptions } from "../../src/cli/init/interview.ts";
+import { createTestFolder } from "../kit/command-line.ts";
 
 const KNOWN = ["demo", "openai", "anthropic"];
 
 async function answered(found: readonly string[], ...answers: string[]) {
   const heard: string[] = [];
-  const made = await interview({
-    known: KNOWN,
-    found,
+  const made = await askStarterOptions({
+    builtInProviders: KNOWN,
+    detectedProviders: found,
     ask: async (question) => (heard.push(question), answers.shift() ?? ""),
-    say: (text) => void heard.push(text),
+    print: (text) => void heard.push(text),
   });
   return { made, heard: heard.join("\n") };
 }
@@ -49,11 +49,13 @@ it("a wrong answer is asked for again, with what is wrong", async () => {
 
 it("where no answer is one it ends", async () => {
   const ask = async () => "nothing known";
-  await expect(interview({ known: KNOWN, found: [], ask, say() {} })).rejects.toThrow("No answer");
+  await expect(
+    askStarterOptions({ builtInProviders: KNOWN, detectedProviders: [], ask, print() {} }),
+  ).rejects.toThrow("No answer");
 });
 
 it("flags: variables that are set are found, the file is written with its schema's line, and checked", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const args = [
     "init",
     "--detect",

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { isOurs } from "../../src/cli/kept.ts";
+import { isOwnedFolder } from "../../src/cli/kept.ts";
 
 const above = mkdtempSync(join(tmpdir(), "tollgate-kept-"));
 afterAll(() => rmSync(above, { recursive: true, force: true }));
@@ -49,20 +49,20 @@ test("a folder that is made is this user's alone, and has what was compiled", ()
 test("a folder that others may look into or write to is not used", () => {
   for (const mode of [0o770, 0o720, 0o702, 0o755]) {
     const folder = made(mode);
-    expect(isOurs(folder)).toBe(false);
+    expect(isOwnedFolder(folder)).toBe(false);
     expect(run(folder)).toMatchObject({ status: 0, stderr: "" });
     expect(readdirSync(folder)).toEqual([]);
   }
-  expect(isOurs(made(0o700))).toBe(true);
+  expect(isOwnedFolder(made(0o700))).toBe(true);
 });
 
 test("nor is what somebody put there instead, nor where nothing can be made", () => {
   const link = fresh();
   mkdirSync(join(link, ".."), { recursive: true });
   symlinkSync(made(0o700), link);
-  expect(isOurs(link)).toBe(false);
+  expect(isOwnedFolder(link)).toBe(false);
   const file = join(above, "file");
   writeFileSync(file, "");
-  expect(isOurs(join(file, "below"))).toBe(false);
+  expect(isOwnedFolder(join(file, "below"))).toBe(false);
   expect(run(join(file, "below"))).toMatchObject({ status: 0, stderr: "" });
 });

@@ -1,15 +1,15 @@
-import { upstream, json } from "tollgate/testing";
+import { startUpstream, jsonResponse } from "tollgate/testing";
 import { expect, test } from "vitest";
-import { folder, SMALL } from "../kit/command-line.ts";
+import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
 
 const DAY_MS = 86_400_000;
 const soon = new Date(Date.now() + 20 * DAY_MS).toISOString().slice(0, 10);
 
 const listed = (...ids: string[]) =>
-  json({ data: ids.map((id) => ({ id, context_length: 64_000 })) }, 200);
+  jsonResponse({ data: ids.map((id) => ({ id, context_length: 64_000 })) }, 200);
 
 const yaml = (url: string) =>
-  SMALL.replace("models]", "models, images]")
+  MINIMAL_CONFIG.replace("models]", "models, images]")
     .replace("[auth]", "[{ use: auth, with: { anonymous: true } }]")
     .replace(
       "  demo: { use: demo }\n",
@@ -26,7 +26,7 @@ models:
     );
 
 test("models: without a gateway, as far as the file says", async () => {
-  await using here = await folder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
+  await using here = await createTestFolder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
   const list = await here.tollgate(["models"]);
   expect(list.code).toBe(0);
   expect(list.err).toContain("No gateway is running");
@@ -49,7 +49,7 @@ test("models: without a gateway, as far as the file says", async () => {
 });
 
 test("models explain: who says what, what it costs, until when", async () => {
-  await using here = await folder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
+  await using here = await createTestFolder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
   const words = await here.tollgate(["models", "explain", "openai/gpt-5"]);
   expect(words.code).toBe(0);
   expect(words.out).toMatch(/\n {2}price +gateway\.yaml +\$2\.50 in, \$10 out; tokens by the/);
@@ -88,9 +88,9 @@ test("models explain: who says what, what it costs, until when", async () => {
 });
 
 test("models: of a running gateway, its providers' own word first; asked again on demand", async () => {
-  await using up = await upstream({ "GET /v1/models": listed("gpt-5", "gpt-image-2") });
-  await using here = await folder({ "gateway.yaml": yaml(up.url) });
-  await using other = await folder();
+  await using up = await startUpstream({ "GET /v1/models": listed("gpt-5", "gpt-image-2") });
+  await using here = await createTestFolder({ "gateway.yaml": yaml(up.url) });
+  await using other = await createTestFolder();
   const gateway = await here.serve();
   const fresh = await here.tollgate(["models", "refresh", "openai"]);
   expect([fresh.code, fresh.out]).toEqual([
@@ -130,7 +130,7 @@ test("models: of a running gateway, its providers' own word first; asked again o
   expect(lists).toMatchObject([{ lastOk: expect.stringMatching(/^20.*Z$/) }]);
   expect(status.out).toMatch(/\nimage files +1 \(0\.0 MB\), 0 times fetched, 0 times refused/);
 
-  up.script({ "GET /v1/models": json({ error: "no" }, 503) });
+  up.setRoutes({ "GET /v1/models": jsonResponse({ error: "no" }, 503) });
   const stale = await here.tollgate(["models", "refresh", "openai"]);
   expect(stale.code).toBe(1);
   expect(stale.out).toMatch(/openai +default +2 models +said .*503/);
@@ -148,14 +148,14 @@ test("models: of a running gateway, its providers' own word first; asked again o
 });
 
 test("a model in use that retires soon gets a line in the log, once a day", async () => {
-  await using up = await upstream({
+  await using up = await startUpstream({
     "GET /v1/models": listed("gpt-5", "gpt-6-luna"),
-    "POST /v1/*": json({
+    "POST /v1/*": jsonResponse({
       choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "x" } }],
       usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
     }),
   });
-  await using here = await folder({ "gateway.yaml": yaml(up.url) });
+  await using here = await createTestFolder({ "gateway.yaml": yaml(up.url) });
   const gateway = await here.serve();
   for (const model of ["openai/gpt-5", "fast", "openai/gpt-5", "openai/gpt-6-luna"]) {
     const answer = await fetch(`${gateway.url}/v1/chat/completions`, {

@@ -5,18 +5,22 @@ import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { parseDocument } from "yaml";
-import { LIKES, SORTS } from "../../src/cli/new/names.ts";
-import { folder } from "../kit/command-line.ts";
+import { TEMPLATE_VARIANTS, TEMPLATE_KINDS } from "../../src/cli/new/names.ts";
+import { createTestFolder } from "../kit/command-line.ts";
 
 const tree = (path: string) =>
   readdirSync(path, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
-it.each(SORTS.flatMap((sort) => (LIKES[sort] ?? [""]).map((like) => [sort, like] as const)))(
+it.each(
+  TEMPLATE_KINDS.flatMap((sort) =>
+    (TEMPLATE_VARIANTS[sort] ?? [""]).map((like) => [sort, like] as const),
+  ),
+)(
   "%s %s: a package under its own name, with nothing of the template's left",
   async (sort, like) => {
-    await using here = await folder();
+    await using here = await createTestFolder();
     const words = ["new", sort, "two-words", ...(like ? ["--like", like] : []), "--json"];
     const { code, out } = await here.said(words);
     expect(code).toBe(0);
@@ -49,7 +53,7 @@ it.each([
   ["24.0.0", 0],
   ["100.1.0", 0],
 ])("on Node %s the package says first which Node it needs, or nothing", async (version, code) => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const { out } = await here.said(["new", "provider", "x", "--json"]);
   const made = JSON.parse(out) as { folder: string };
   const { scripts } = JSON.parse(readFileSync(join(made.folder, "package.json"), "utf8"));
@@ -71,11 +75,15 @@ const ODD =
   "import-meta plugin test api env key acme-door " +
   "n".repeat(64);
 
-it.each(SORTS.flatMap((sort) => (LIKES[sort] ?? [""]).map((like) => [sort, like] as const)))(
+it.each(
+  TEMPLATE_KINDS.flatMap((sort) =>
+    (TEMPLATE_VARIANTS[sort] ?? [""]).map((like) => [sort, like] as const),
+  ),
+)(
   "%s %s: whatever it is called, each file can be read, and no name is given twice",
   async (sort, like) => {
     vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-    await using here = await folder();
+    await using here = await createTestFolder();
     for (const name of ODD.split(" ")) {
       const more = like ? ["--like", like] : [];
       const { code, out, err } = await here.said(["new", sort, name, ...more, "--json"]);
@@ -98,7 +106,7 @@ it.each(SORTS.flatMap((sort) => (LIKES[sort] ?? [""]).map((like) => [sort, like]
 );
 
 it("writes over nothing", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   expect((await here.said(["new", "provider", "x", "--dir", "a"])).code).toBe(0);
   const before = tree(join(here.path, "a")).map((file) => readFileSync(file, "utf8"));
   const again = await here.said(["new", "middleware", "y", "--dir", "a"]);
@@ -107,7 +115,7 @@ it("writes over nothing", async () => {
 });
 
 it("--bare writes its sources and nothing else, which check then takes", async () => {
-  await using here = await folder({
+  await using here = await createTestFolder({
     "gateway.yaml":
       'providers:\n  beta: { use: ./beta.ts, with: { api_key: "${env:KEY:-none-set-yet}" } }\n',
   });
@@ -136,7 +144,7 @@ it.each([
   [["new", "provider", "x", "--like", "grpc"], "begun like openai, anthropic, native"],
   [["new", "store", "x", "--like", "guard"], "one way to begin a store"],
 ])("%j is refused in words", async (words, said) => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const { code, err } = await here.said(words);
   expect([code, err]).toEqual([1, expect.stringContaining(said)]);
   expect(tree(here.path)).toEqual([]);

@@ -3,18 +3,18 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { importedKeys } from "../../src/cli/imported-keys.ts";
-import { digest } from "../../src/lib/key.ts";
-import { askAnew } from "../kit/daemon.ts";
-import { type LocalGateway, startGateway } from "../kit/in-process.ts";
+import { readImportedKeys } from "../../src/cli/imported-keys.ts";
+import { digestKey } from "../../src/lib/key.ts";
+import { askOnNewConnection } from "../kit/daemon.ts";
+import { type InProcessGateway, startInProcess } from "../kit/in-process.ts";
 
 const SECRETS = ["sk-left-some", "sk-left-none"] as const;
-let daemon: LocalGateway;
+let daemon: InProcessGateway;
 let folder: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "tollgate-opening-"));
-  daemon = await startGateway({
+  daemon = await startInProcess({
     yaml: `
 accounts: { research: { limits: [usd=100/month] } }
 providers: { demo: { use: demo, models: { echo: { price: { input: "0.50", output: "1.50" } } } } }
@@ -44,14 +44,14 @@ it("what is left of its budgets is right, and an import that is done again chang
     file,
     JSON.stringify([
       {
-        token: digest(SECRETS[0]),
+        token: digestKey(SECRETS[0]),
         key_alias: "some",
         max_budget: 5,
         budget_duration: "30d",
         spend: 3.25,
       },
       {
-        token: digest(SECRETS[1]),
+        token: digestKey(SECRETS[1]),
         key_alias: "none",
         max_budget: 5,
         budget_duration: "30d",
@@ -59,7 +59,7 @@ it("what is left of its budgets is right, and an import that is done again chang
       },
     ]),
   );
-  const { keys } = await importedKeys(file, "research");
+  const { keys } = await readImportedKeys(file, "research");
   for (const round of [1, 2]) {
     const { there } = (await daemon.ask("keys.import", { keys: [...keys] })) as { there: number };
     expect(there).toBe(round === 1 ? 0 : 2);
@@ -77,6 +77,6 @@ it("what is left of its budgets is right, and an import that is done again chang
 });
 
 it("a key that has spent all of it is refused, and one that has some left answers", async () => {
-  expect(await askAnew(daemon, "demo/echo", SECRETS[1])).toBe(429);
-  expect(await askAnew(daemon, "demo/echo", SECRETS[0])).toBe(200);
+  expect(await askOnNewConnection(daemon, "demo/echo", SECRETS[1])).toBe(429);
+  expect(await askOnNewConnection(daemon, "demo/echo", SECRETS[0])).toBe(200);
 });

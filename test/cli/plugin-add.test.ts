@@ -6,8 +6,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { provenance } from "../../src/cli/install/npm.ts";
-import { folder, type Folder } from "../kit/command-line.ts";
+import { describeProvenance } from "../../src/cli/install/npm.ts";
+import { createTestFolder, type TestFolder } from "../kit/command-line.ts";
 
 const NAME = "tollgate-provider-parrot";
 afterEach(() => void vi.unstubAllEnvs());
@@ -16,9 +16,9 @@ describe("what is said of where a package comes from", () => {
   const RESOLVED = `https://registry.npmjs.org/${NAME}/-/${NAME}-1.2.3.tgz`;
 
   /** An npm that says one thing, and notes that it was asked. */
-  async function house(said: string, wanted = "1.2.3", resolved = RESOLVED): Promise<Folder> {
+  async function house(said: string, wanted = "1.2.3", resolved = RESOLVED): Promise<TestFolder> {
     const packages = { [`node_modules/${NAME}`]: { version: "1.2.3", resolved } };
-    const made = await folder({
+    const made = await createTestFolder({
       "package.json": JSON.stringify({ dependencies: { [NAME]: wanted } }),
       "said.json": said,
     });
@@ -57,7 +57,7 @@ describe("what is said of where a package comes from", () => {
   ])("%s", async (_name, said, words, wanted, resolved) => {
     const text = typeof said === "string" ? said : JSON.stringify(said);
     await using at = await house(text, wanted, resolved);
-    expect(await provenance(at.path, NAME)).toContain(words);
+    expect(await describeProvenance(at.path, NAME)).toContain(words);
     expect(readFileSync(join(at.path, "asked"), "utf8")).toMatch(/^audit signatures --json/);
   });
 
@@ -65,21 +65,23 @@ describe("what is said of where a package comes from", () => {
     await using at = await house(JSON.stringify({ invalid: NONE, missing: NONE }));
     mkdirSync(join(at.path, "within"));
     writeFileSync(join(at.path, "within/said.json"), readFileSync(join(at.path, "said.json")));
-    expect(await provenance(join(at.path, "within"), NAME)).toBe("the registry has signed it");
+    expect(await describeProvenance(join(at.path, "within"), NAME)).toBe(
+      "the registry has signed it",
+    );
   });
 
   it.each(["file:parrot.tgz", "https://parrot.example/parrot.tgz", "github:parrot/parrot"])(
     "of %s no registry knows, and npm is not asked",
     async (wanted) => {
       await using at = await house(JSON.stringify({ invalid: NONE, missing: NONE }), wanted);
-      expect(await provenance(at.path, NAME)).toBe("no registry says where it comes from");
+      expect(await describeProvenance(at.path, NAME)).toBe("no registry says where it comes from");
       expect(existsSync(join(at.path, "asked"))).toBe(false);
     },
   );
 });
 
 /** A registry with one package, whose script would leave a file. */
-async function registry(at: Folder) {
+async function registry(at: TestFolder) {
   const source = join(at.path, "source/package");
   mkdirSync(source, { recursive: true });
   const manifest = {
@@ -111,7 +113,7 @@ async function registry(at: Folder) {
 }
 
 it("a plugin from a registry is shown, installed by its exact version, locked by its sum, and no script of it runs", async () => {
-  await using at = await folder({
+  await using at = await createTestFolder({
     "package.json": JSON.stringify({ private: true, type: "module" }),
     "gateway.yaml": "providers:\n  bird: { use: parrot }\n",
   });

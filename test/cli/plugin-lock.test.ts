@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isOlder } from "../../src/loader/definition.ts";
-import { folder, type Folder } from "../kit/command-line.ts";
+import { isOlderVersion } from "../../src/loader/definition.ts";
+import { createTestFolder, type TestFolder } from "../kit/command-line.ts";
 import { root } from "../kit/program.ts";
 
 /** It says that it was imported, so that a test sees when it was not. */
@@ -51,8 +51,8 @@ const FILES: Readonly<Record<string, string>> = {
   "gateway.yaml": "providers:\n  bird: { use: parrot }\n",
 };
 
-async function house(yaml = FILES["gateway.yaml"]!): Promise<Folder> {
-  const made = await folder();
+async function house(yaml = FILES["gateway.yaml"]!): Promise<TestFolder> {
+  const made = await createTestFolder();
   for (const [path, text] of Object.entries({ ...FILES, "gateway.yaml": yaml })) {
     mkdirSync(dirname(join(made.path, path)), { recursive: true });
     writeFileSync(join(made.path, path), text);
@@ -64,7 +64,7 @@ async function house(yaml = FILES["gateway.yaml"]!): Promise<Folder> {
 const ADD = ["plugin", "add", "tollgate-provider-parrot", "--no-install"];
 const DEEP = "node_modules/parrot-deep/index.js";
 
-const check = async (at: Folder) => {
+const check = async (at: TestFolder) => {
   const { code, out } = await at.said(["check", "--json"]);
   const { problems } = JSON.parse(out) as { problems: { id: string; message: string }[] };
   return { code, problems };
@@ -222,11 +222,11 @@ it.each([
   ["1.3.0-beta.1", "1.3", false],
   ["1.2.9", "1.3", true],
 ])("%s is older than %s: %s", (version, since, older) =>
-  expect(isOlder(version, since)).toBe(older),
+  expect(isOlderVersion(version, since)).toBe(older),
 );
 
 it("a plugin that is newer than the gateway is refused with the version that it needs", async () => {
-  await using at = await folder({
+  await using at = await createTestFolder({
     "gateway.yaml": "providers:\n  x: { use: ./x.ts }\n",
     "x.ts": PLUGIN.replace('import { word } from "parrot-words";', 'const word = "x";').replace(
       "api: 1,",

@@ -1,8 +1,8 @@
 // The commands that plugins bring, as options of the command line: on the files, in a running gateway, in one of several
 // processes. The same answers everywhere.
 import { expect, test } from "vitest";
-import { folder, tollgate } from "../kit/command-line.ts";
-import { startGateway } from "../kit/daemon.ts";
+import { createTestFolder, runTollgate } from "../kit/command-line.ts";
+import { startDaemon } from "../kit/daemon.ts";
 
 const OWN = `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
   setup(_, ctx) {
@@ -32,7 +32,7 @@ const FILES = { "gateway.yaml": YAML, "own.mjs": OWN };
 const ADD = ["plugin", "middleware.own", "add"];
 
 test("what is mounted, and what each brings, without a gateway", async () => {
-  await using here = await folder(FILES);
+  await using here = await createTestFolder(FILES);
   const all = await here.tollgate(["plugin"]);
   expect([all.code, all.err]).toEqual([0, ""]);
   expect(all.out).toMatch(/^store +sqlite +head, holds$/m);
@@ -47,7 +47,7 @@ test("what is mounted, and what each brings, without a gateway", async () => {
 });
 
 test("options become what the schema wants, or an error says which one is wrong, all at once", async () => {
-  await using here = await folder(FILES);
+  await using here = await createTestFolder(FILES);
   const made = await here.tollgate([
     ...ADD,
     ..."--count 3 --unit tokens --dry-run --tags 1 --tags 2 --json --more".split(" "),
@@ -90,14 +90,17 @@ test("options become what the schema wants, or an error says which one is wrong,
 });
 
 test("on a memory store there is nothing to work on", async () => {
-  await using here = await folder({ ...FILES, "gateway.yaml": `store: { use: memory }\n${YAML}` });
+  await using here = await createTestFolder({
+    ...FILES,
+    "gateway.yaml": `store: { use: memory }\n${YAML}`,
+  });
   expect((await here.tollgate(["plugin"])).code).toBe(0);
   const { code, err } = await here.tollgate(["plugin", "middleware.usage", "today"]);
   expect([code, err]).toEqual([1, expect.stringContaining("none runs. Start it first.")]);
 });
 
 test.each([1, 2])("in a running gateway of %s, and on what it left", async (workers) => {
-  await using gateway = await startGateway({
+  await using gateway = await startDaemon({
     yaml: `workers: ${workers}\n${YAML}`,
     files: { "own.mjs": OWN },
   });
@@ -108,7 +111,7 @@ test.each([1, 2])("in a running gateway of %s, and on what it left", async (work
   });
   expect(asked.status).toBe(200);
   const today = async () => {
-    const { code, out } = await tollgate(gateway, [
+    const { code, out } = await runTollgate(gateway, [
       "plugin",
       "middleware.usage",
       "today",
@@ -119,7 +122,7 @@ test.each([1, 2])("in a running gateway of %s, and on what it left", async (work
   };
   const rows = await today();
   expect(rows).toEqual([expect.objectContaining({ calls: 1 })]);
-  const words = await tollgate(gateway, ["plugin", "middleware.usage", "today"]);
+  const words = await runTollgate(gateway, ["plugin", "middleware.usage", "today"]);
   expect(words.out).toMatch(/^key +calls +nano_usd +unpriced\n\S+ +1 +0 +0\n$/);
 
   const { hash } = (await gateway.ask("store/head")) as { hash: string };
@@ -135,6 +138,6 @@ test.each([1, 2])("in a running gateway of %s, and on what it left", async (work
 
   await gateway.stop();
   expect(await today()).toEqual(rows);
-  const held = await tollgate(gateway, ["plugin", "store", "holds", "--hash", hash]);
+  const held = await runTollgate(gateway, ["plugin", "store", "holds", "--hash", hash]);
   expect([held.code, held.out]).toEqual([0, "yes\n"]);
 });

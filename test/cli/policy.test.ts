@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { startGateway } from "../kit/in-process.ts";
-import { folder, SMALL } from "../kit/command-line.ts";
+import { startInProcess } from "../kit/in-process.ts";
+import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
 
-const yaml = SMALL.replace("[auth]", "[auth, zdr]").replace(
+const yaml = MINIMAL_CONFIG.replace("[auth]", "[auth, zdr]").replace(
   "  demo: { use: demo }\n",
   `  demo: { use: demo }
   anthropic:
@@ -19,7 +19,7 @@ models:
 );
 
 test("policy explain: each way, each level, on which evidence, and whether it would do", async () => {
-  await using here = await folder({ "gateway.yaml": yaml });
+  await using here = await createTestFolder({ "gateway.yaml": yaml });
   const explain = (...words: string[]) => here.said(["policy", "explain", ...words]);
 
   const claude = await explain("anthropic/claude-opus-5", "--zdr");
@@ -59,8 +59,8 @@ test("policy explain: each way, each level, on which evidence, and whether it wo
 });
 
 test("policy explain: the running gateway says the same", async () => {
-  await using gateway = await startGateway({ yaml });
-  await using here = await folder({});
+  await using gateway = await startInProcess({ yaml });
+  await using here = await createTestFolder({});
   const { code, out } = await here.tollgate([
     "policy",
     "explain",

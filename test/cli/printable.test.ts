@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { csvLine } from "../../src/cli/reports/csv.ts";
-import { printable } from "../../src/cli/terminal.ts";
-import { COMMANDS } from "../../src/gateway/control/table.ts";
-import { acceptedInput } from "../../src/gateway/control/input.ts";
+import { toPrintable } from "../../src/cli/terminal.ts";
+import { COMMAND_SPECS } from "../../src/gateway/control/table.ts";
+import { validateInput } from "../../src/gateway/control/input.ts";
 
 const COLORS = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*m`, "g");
 /** C0, C1, separators of lines and paragraphs, and what turns the direction of writing. */
@@ -20,9 +20,9 @@ const text = fc.string({
 it("in what is said", () => {
   fc.assert(
     fc.property(text, (said) => {
-      expect(printable(said, false).replace(/[\n\t]/g, "")).not.toMatch(UNSAFE);
+      expect(toPrintable(said, false).replace(/[\n\t]/g, "")).not.toMatch(UNSAFE);
       // Where there are colors, nothing but colors is left.
-      const colored = printable(said, true).replace(COLORS, "");
+      const colored = toPrintable(said, true).replace(COLORS, "");
       expect(colored.replace(/[\n\t]/g, "")).not.toMatch(UNSAFE);
     }),
   );
@@ -46,7 +46,7 @@ const NAMED = [
 
 it.each(NAMED)("in a name that %s takes", (command, more) => {
   const accepted = (name: string) =>
-    acceptedInput(COMMANDS[command].input as never, { ...more, name } as never);
+    validateInput(COMMAND_SPECS[command].input as never, { ...more, name } as never);
   expect(accepted("Ann’s key, 中文 😀")).toMatchObject({ name: "Ann’s key, 中文 😀" });
   for (const c of unsafe) expect(() => accepted(`a${c}b`), JSON.stringify(c)).toThrow(/printable/);
 });

@@ -2,8 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { json, recordings, say, speaking, upstream } from "tollgate/testing";
-import { folder } from "../kit/command-line.ts";
+import { jsonResponse, readRecordings, say, scriptedModel, startUpstream } from "tollgate/testing";
+import { createTestFolder } from "../kit/command-line.ts";
 
 const KEY = "canary-record-7f3a91";
 const YAML = `frontends: [chat-completions]
@@ -17,8 +17,8 @@ const texts = (path: string): string[] =>
     .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"));
 
 it("asks whole and streamed, as long as it was told, and writes down what tests can play", async () => {
-  await using up = await upstream(speaking(say(`Your key is ${KEY}`), ["model"]));
-  await using at = await folder({ "gateway.yaml": YAML });
+  await using up = await startUpstream(scriptedModel(say(`Your key is ${KEY}`), ["model"]));
+  await using at = await createTestFolder({ "gateway.yaml": YAML });
   const env = { UP: up.url, KEY };
   const words = ["record", "acme/model", "--words", "Hi", "--max-tokens", "9"];
   const { code, out, err } = await at.tollgate(words, { env });
@@ -33,7 +33,7 @@ it("asks whole and streamed, as long as it was told, and writes down what tests 
     expect([messages.at(-1).content, max_completion_tokens ?? max_tokens]).toEqual(["Hi", 9]);
   }
   const [protocol] = readdirSync(join(at.path, "test/recordings"));
-  expect(recordings(join(at.path, "test/recordings", protocol!))).toHaveLength(2);
+  expect(readRecordings(join(at.path, "test/recordings", protocol!))).toHaveLength(2);
   for (const text of [...texts(join(at.path, "test/recordings")), out])
     expect(text).not.toContain(KEY);
   expect(texts(join(at.path, "test/recordings")).join()).toContain("*".repeat(KEY.length));
@@ -51,8 +51,10 @@ it("asks whole and streamed, as long as it was told, and writes down what tests 
 });
 
 it("a refusal is written down as one", async () => {
-  await using up = await upstream({ "*": json({ error: { message: `No ${KEY}.` } }, 401) });
-  await using at = await folder({ "gateway.yaml": YAML });
+  await using up = await startUpstream({
+    "*": jsonResponse({ error: { message: `No ${KEY}.` } }, 401),
+  });
+  await using at = await createTestFolder({ "gateway.yaml": YAML });
   const { code, out } = await at.tollgate(["record", "acme/model"], { env: { UP: up.url, KEY } });
   expect([code, out]).toEqual([0, expect.stringMatching(/^401 {2}.+\n401 {2}/)]);
   for (const text of texts(join(at.path, "test/recordings"))) expect(text).not.toContain(KEY);
@@ -65,8 +67,8 @@ it.each([
   [["acme/model", "--max-tokens", "100000"], "--max-tokens is a number."],
   [["acme/model", "--too", "x"], 'no option "--too". Did you mean "--to"?'],
 ])("%j asks nobody", async (words, said) => {
-  await using up = await upstream(speaking(say("Hello"), ["model"]));
-  await using at = await folder({ "gateway.yaml": YAML });
+  await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
+  await using at = await createTestFolder({ "gateway.yaml": YAML });
   const { code, out, err } = await at.tollgate(["record", ...words], { env: { UP: up.url, KEY } });
   expect([code, out, err]).toEqual([1, "", expect.stringContaining(said)]);
   expect(up.requests).toEqual([]);

@@ -1,12 +1,12 @@
 // `tollgate reload`: what it says, and how it exits, with all processes changed or none.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { tollgate } from "../kit/command-line.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { runTollgate } from "../kit/command-line.ts";
 
 const yaml = (more = "") => `workers: 2\nproviders:\n  demo: { use: demo }\n${more}`;
 let daemon: Daemon;
 beforeAll(async () => {
-  daemon = await startGateway({ yaml: yaml(), args: ["--no-watch"] });
+  daemon = await startDaemon({ yaml: yaml(), args: ["--no-watch"] });
 });
 afterAll(() => daemon?.[Symbol.asyncDispose]());
 
@@ -22,7 +22,7 @@ const ask = async (model: string) => {
 const asked = (model: string) => Promise.all(Array.from({ length: 8 }, () => ask(model)));
 
 test("nothing has changed: it says so, and exits with 0", async () => {
-  const { code, out, err } = await tollgate(daemon, ["reload"]);
+  const { code, out, err } = await runTollgate(daemon, ["reload"]);
   expect([code, err]).toEqual([0, ""]);
   expect(out).toBe("The file says what it said before: generation 1 goes on.\n");
 });
@@ -30,25 +30,25 @@ test("nothing has changed: it says so, and exits with 0", async () => {
 test("when it answers, every process answers from the new file", async () => {
   expect(await asked("mine")).toEqual(Array.from({ length: 8 }, () => 404));
   await daemon.write(yaml("models:\n  mine: demo/echo\n"));
-  const { code, out } = await tollgate(daemon, ["reload"]);
+  const { code, out } = await runTollgate(daemon, ["reload"]);
   expect([code, out]).toEqual([0, "Reloaded: generation 2 answers now.\n"]);
   expect(await asked("mine")).toEqual(Array.from({ length: 8 }, () => 200));
 });
 
 test("errors are shown at their lines, nothing changes, and it exits with 78", async () => {
   await daemon.write(yaml("modles: {}\n"));
-  const { code, out, err } = await tollgate(daemon, ["reload"]);
+  const { code, out, err } = await runTollgate(daemon, ["reload"]);
   expect(code).toBe(78);
   expect(out).toMatch(/gateway\.yaml:4:1 {2}error {2}.*modles/);
   expect(err).toBe("Refused: 1 error. Generation 2 goes on.\n");
-  const json = await tollgate(daemon, ["reload", "--json"]);
+  const json = await runTollgate(daemon, ["reload", "--json"]);
   expect([json.code, JSON.parse(json.out)]).toMatchObject([78, { ok: false, generation: 2 }]);
   expect(await asked("mine")).toEqual(Array.from({ length: 8 }, () => 200));
 });
 
 test("what needs a restart is named, and it exits with 1", async () => {
   await daemon.write(yaml("state_dir: ./elsewhere\n"));
-  const { code, err } = await tollgate(daemon, ["reload", "--state-dir", daemon.stateDir]);
+  const { code, err } = await runTollgate(daemon, ["reload", "--state-dir", daemon.stateDir]);
   expect([code, err]).toEqual([
     1,
     "Refused: state_dir cannot change while running; restart to apply. Generation 2 goes on.\n",
@@ -58,6 +58,6 @@ test("what needs a restart is named, and it exits with 1", async () => {
 test("with no gateway there it exits with 1", async () => {
   await daemon.write(yaml());
   await daemon.stop();
-  const { code, out } = await tollgate(daemon, ["reload", "--json"]);
+  const { code, out } = await runTollgate(daemon, ["reload", "--json"]);
   expect([code, JSON.parse(out)]).toMatchObject([1, { error: { code: "not_running" } }]);
 });

@@ -3,7 +3,7 @@ import { stripVTControlCharacters, styleText } from "node:util";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { Screen } from "../../src/cli/screen.ts";
-import { clean, truncated } from "../../src/cli/terminal.ts";
+import { sanitize, truncateLine } from "../../src/cli/terminal.ts";
 
 it("draws over what was there, in one write, and leaves the terminal as it was", () => {
   const written: string[] = [];
@@ -32,12 +32,12 @@ it("a line is as wide as it may be, its colours end with it, and a client's word
       const line = parts
         .map(({ text, red }) => (red ? styleText("red", text, { validateStream: false }) : text))
         .join("");
-      const cut = truncated(line, width);
+      const cut = truncateLine(line, width);
       const plain = stripVTControlCharacters(line);
       expect(stripVTControlCharacters(cut)).toBe(plain.slice(0, width));
       const count = (text: string, mark: string) => text.split(mark).length;
       expect(count(cut, "\u001b[39m")).toBe(count(line, "\u001b[39m"));
     }),
   );
-  expect(clean("a\u001b[2Jb\r\nc\u202ed\u009be")).toBe("a·[2Jb··c·d·e");
+  expect(sanitize("a\u001b[2Jb\r\nc\u202ed\u009be")).toBe("a·[2Jb··c·d·e");
 });

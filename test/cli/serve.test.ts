@@ -2,8 +2,8 @@ import { readFile, stat } from "node:fs/promises";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folder, SMALL } from "../kit/command-line.ts";
-import { insist } from "../kit/program.ts";
+import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
+import { killUntilExit } from "../kit/program.ts";
 import { until } from "../kit/waits.ts";
 
 const ask = (url: string, key: string, model = "demo/echo") =>
@@ -14,7 +14,7 @@ const ask = (url: string, key: string, model = "demo/echo") =>
   });
 
 test("a first start: one line says where, a file holds the key, a request is answered, SIGTERM ends it", async () => {
-  await using here = await folder({ "gateway.yaml": SMALL });
+  await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const { url, kill, log, exit, pid } = await here.serve();
   const listening = log.find(({ msg }) => msg === "listening")!;
   expect(listening).toMatchObject({ level: "info", pid: pid, generation: 1 });
@@ -30,7 +30,7 @@ test("a first start: one line says where, a file holds the key, a request is ans
 });
 
 test("without a file it runs what ships, and says so", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const { log, kill, exit } = await here.serve();
   expect(log.map(({ msg }) => msg)).toContainEqual(expect.stringContaining("no gateway.yaml here"));
   kill("SIGINT");
@@ -38,7 +38,7 @@ test("without a file it runs what ships, and says so", async () => {
 });
 
 test("a fresh machine: what is left out is said with its variable, and the shipped alias answers", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const said = "openai (OPENAI_API_KEY is not set), anthropic (ANTHROPIC_API_KEY is not set)";
   const env = { ANTHROPIC_API_KEY: "" };
   expect((await here.tollgate(["check"])).out).toMatch(/is fine: .*\nleft out: .*\n$/);
@@ -69,7 +69,9 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
 });
 
 test("a config with errors starts nothing: 78", async () => {
-  await using here = await folder({ "gateway.yaml": SMALL.replace("demo }", "dmo }") });
+  await using here = await createTestFolder({
+    "gateway.yaml": MINIMAL_CONFIG.replace("demo }", "dmo }"),
+  });
   const { code, err } = await here.tollgate(["serve"]);
   expect(code).toBe(78);
   expect(err).toMatch(/gateway\.yaml:6:16 {2}error[\s\S]*1 error\. Nothing was started\.\n$/);
@@ -81,12 +83,12 @@ test("a port that is taken, a second gateway on one state folder: in words, on t
     const { level, msg } = JSON.parse(out) as { level: string; msg: string };
     return [code, err, level, msg];
   };
-  await using here = await folder({ "gateway.yaml": SMALL });
+  await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const other = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => other.once("listening", resolve));
   const { port } = other.address() as AddressInfo;
   const taken = await here.tollgate(["serve", "--port", `${port}`]);
-  await using bare = await folder({});
+  await using bare = await createTestFolder({});
   const admin = await bare.tollgate(["serve", "--port", "0", "--admin-port", `${port}`]);
   other.close();
   expect(said(admin)).toEqual([1, "", "error", expect.stringContaining("with --admin-port or")]);
@@ -109,8 +111,8 @@ test("a port that is taken, a second gateway on one state folder: in words, on t
 });
 
 test("a state folder that cannot be one: in words, by every command that needs it", async () => {
-  await using here = await folder({
-    "gateway.yaml": `state_dir: state\n${SMALL.replace("memory", "sqlite")}`,
+  await using here = await createTestFolder({
+    "gateway.yaml": `state_dir: state\n${MINIMAL_CONFIG.replace("memory", "sqlite")}`,
     state: "a file",
   });
   const words = `The state folder ${here.path}/state cannot be used: it is a file. Mend that, or choose another folder with state_dir.`;
@@ -127,7 +129,7 @@ test("a state folder that cannot be one: in words, by every command that needs i
 });
 
 test("commands reach it: status, explain, keys; and reloads by file and by signal", async () => {
-  await using here = await folder({ "gateway.yaml": SMALL });
+  await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const { url, kill, line, exit, pid } = await here.serve();
   const status = JSON.parse((await here.tollgate(["status", "--json"])).out) as Record<
     string,
@@ -145,13 +147,13 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   expect([(await ask(url, key)).status, (await ask(url, rotated)).status]).toEqual([401, 401]);
   expect((await here.tollgate(["keys", "list"])).out).toMatch(/ci +revoked[\s\S]*ci +revoked/);
 
-  await here.write("gateway.yaml", `${SMALL}models: { quick: [demo/echo] }\n`);
+  await here.write("gateway.yaml", `${MINIMAL_CONFIG}models: { quick: [demo/echo] }\n`);
   await line(/^reloaded$/);
   const explained = await here.tollgate(["explain", "quick"]);
   expect([explained.code, explained.err]).toEqual([0, "The running gateway says:\n"]);
   expect(explained.out).toContain("demo/echo");
 
-  await here.write("gateway.yaml", SMALL.replace("demo }", "dmo }"));
+  await here.write("gateway.yaml", MINIMAL_CONFIG.replace("demo }", "dmo }"));
   const { problems } = (await line(/^reload refused/)) as unknown as { problems: string[] };
   expect(problems).toEqual([expect.stringMatching(/gateway\.yaml:6:16 {2}providers\.demo/)]);
   const refused = await here.tollgate(["status"]);
@@ -160,7 +162,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   );
   // The file has errors now, and the gateway is found all the same.
   expect((await here.tollgate(["explain", "quick"])).code).toBe(0);
-  await here.write("gateway.yaml", `${SMALL}models: { quick: [demo/echo] }\n`);
+  await here.write("gateway.yaml", `${MINIMAL_CONFIG}models: { quick: [demo/echo] }\n`);
   await until(async () => (await here.tollgate(["explain", "quick"])).out.includes("demo/echo"));
   kill("SIGHUP");
   await line(/nothing has changed/);
@@ -169,7 +171,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
 });
 
 test("what is in flight finishes; a second signal cuts it off", async () => {
-  await using here = await folder({ "gateway.yaml": SMALL });
+  await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   for (const again of [false, true]) {
     const { url, kill, line, exit } = await here.serve(["--no-watch"]);
     const key = (await readFile(join(here.path, ".tollgate/first-key"), "utf8")).trim();
@@ -194,7 +196,7 @@ test("what is in flight finishes; a second signal cuts it off", async () => {
     await until(async () => (await inFlight()) === 1);
     kill("SIGTERM");
     await line(/stopping when what is in flight is over/);
-    if (again) await insist({ kill, exit }, "SIGTERM");
+    if (again) await killUntilExit({ kill, exit }, "SIGTERM");
     else socket.write(body.slice(20));
     expect((await exit).code).toBe(again ? 1 : 0);
     expect(answer).toMatch(

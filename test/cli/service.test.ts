@@ -3,14 +3,14 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { handedOver, ServiceManager, watchdogMs } from "../../src/cli/service-manager.ts";
-import { folder, said } from "../kit/command-line.ts";
+import { inheritedSockets, ServiceManager, watchdogMs } from "../../src/cli/service-manager.ts";
+import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
 import { root } from "../kit/program.ts";
 
 describe("tollgate service print", () => {
   it("systemd: Node, program and file as they are here, and words that systemd would read otherwise are quoted", async () => {
-    await using here = await folder({ "a b%.yaml": "" });
-    const { out, code } = await said([
+    await using here = await createTestFolder({ "a b%.yaml": "" });
+    const { out, code } = await runCliInProcess([
       "service",
       "print",
       "systemd",
@@ -24,7 +24,7 @@ describe("tollgate service print", () => {
   });
 
   it("another state folder is writable, and systemd makes none", async () => {
-    const { out } = await said([
+    const { out } = await runCliInProcess([
       "service",
       "print",
       "systemd",
@@ -39,10 +39,10 @@ describe("tollgate service print", () => {
   });
 
   it("a socket, and launchd", async () => {
-    expect((await said(["service", "print", "systemd", "--socket"])).out).toBe(
+    expect((await runCliInProcess(["service", "print", "systemd", "--socket"])).out).toBe(
       readFileSync(join(root, "deploy/systemd/tollgate.socket"), "utf8"),
     );
-    const { out } = await said(["service", "print", "launchd", "-c", "/x/<&>.yaml"]);
+    const { out } = await runCliInProcess(["service", "print", "launchd", "-c", "/x/<&>.yaml"]);
     expect(out).toContain("<string>/x/&lt;&amp;&gt;.yaml</string>");
     if (spawnSync("xmllint", ["--version"]).status === 0)
       expect(spawnSync("xmllint", ["--noout", "--nonet", "-"], { input: out }).status).toBe(0);
@@ -63,12 +63,14 @@ describe("tollgate service print", () => {
 describe("sockets that are handed over", () => {
   it("are this process's alone, by name, and are not told on", () => {
     const env = { LISTEN_PID: "7", LISTEN_FDS: "3", LISTEN_FDNAMES: "clients:admin:more" };
-    expect(handedOver({ ...env }, 8)).toBeUndefined();
+    expect(inheritedSockets({ ...env }, 8)).toBeUndefined();
     const seen: Record<string, string | undefined> = { ...env };
-    expect(handedOver(seen, 7)).toEqual({ clients: [3, 5], admin: 4 });
+    expect(inheritedSockets(seen, 7)).toEqual({ clients: [3, 5], admin: 4 });
     expect(seen).toEqual({});
-    expect(handedOver({ LISTEN_PID: "7", LISTEN_FDS: "0" }, 7)).toBeUndefined();
-    expect(() => handedOver({ ...env, LISTEN_FDNAMES: "admin:admin:x" }, 7)).toThrow("named admin");
+    expect(inheritedSockets({ LISTEN_PID: "7", LISTEN_FDS: "0" }, 7)).toBeUndefined();
+    expect(() => inheritedSockets({ ...env, LISTEN_FDNAMES: "admin:admin:x" }, 7)).toThrow(
+      "named admin",
+    );
   });
 });
 
@@ -76,12 +78,12 @@ describe("what the service manager is told", () => {
   const manager = (env: Record<string, string>, alive: () => Promise<void> = async () => {}) => {
     const told: string[] = [];
     const failed = vi.fn();
-    const made = ServiceManager.of({
+    const made = ServiceManager.create({
       env,
-      alive,
-      failed,
+      checkAlive: alive,
+      onError: failed,
       status: async () => "serving",
-      say: async (words) => void told.push(words.join(" ")),
+      notify: async (words) => void told.push(words.join(" ")),
     });
     return { made, told, failed };
   };
@@ -95,7 +97,7 @@ describe("what the service manager is told", () => {
       const alive = async () =>
         answers ? undefined : Promise.reject(new Error("The ledger is down."));
       const { made, told } = manager({ NOTIFY_SOCKET: "/x", WATCHDOG_USEC: "20000000" }, alive);
-      await made!.ready();
+      await made!.notifyReady();
       // The first sign of life is the new process's: half of the time may have gone by since the one before it gave one.
       expect(told).toEqual([`READY=1 MAINPID=${process.pid} STATUS=serving WATCHDOG=1`]);
       await vi.advanceTimersByTimeAsync(10_000);
@@ -104,7 +106,7 @@ describe("what the service manager is told", () => {
       await vi.advanceTimersByTimeAsync(40_000);
       expect(told).toHaveLength(2);
       answers = true;
-      await made!.stopping();
+      await made!.notifyStopping();
       await vi.advanceTimersByTimeAsync(40_000);
       expect(told.slice(2)).toEqual(["STOPPING=1 STATUS=stopping"]);
     } finally {
@@ -116,8 +118,8 @@ describe("what the service manager is told", () => {
     vi.useFakeTimers();
     try {
       const { made, told } = manager({ NOTIFY_SOCKET: "/x", WATCHDOG_USEC: "20000000" });
-      await made!.ready();
-      await made!.succeeded(4711);
+      await made!.notifyReady();
+      await made!.notifyNewMainPid(4711);
       await vi.advanceTimersByTimeAsync(40_000);
       expect(told.slice(1)).toEqual(["MAINPID=4711"]);
     } finally {
@@ -129,13 +131,13 @@ describe("what the service manager is told", () => {
     const failed = vi.fn();
     const made = new ServiceManager({
       env: {},
-      failed,
-      alive: async () => {},
+      onError: failed,
+      checkAlive: async () => {},
       status: async () => "",
-      say: async () => Promise.reject(new Error("no systemd-notify")),
+      notify: async () => Promise.reject(new Error("no systemd-notify")),
     });
-    await made.ready();
-    await made.reloading();
+    await made.notifyReady();
+    await made.notifyReloading();
     expect(failed).toHaveBeenCalledTimes(1);
   });
 

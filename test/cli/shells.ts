@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { folder, said } from "../kit/command-line.ts";
+import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
@@ -76,8 +76,8 @@ export async function offered(
   lines: readonly string[],
 ): Promise<readonly (readonly string[])[]> {
   const { file, command } = ASKED[shell];
-  const { out: script } = await said(["completion", shell]);
-  await using here = await folder({ script, ask: file, lines: `${lines.join("\n")}\n` });
+  const { out: script } = await runCliInProcess(["completion", shell]);
+  await using here = await createTestFolder({ script, ask: file, lines: `${lines.join("\n")}\n` });
   const [name, ...args] = command;
   const { stderr, stdout } = spawnSync(name!, args, {
     cwd: here.path,

@@ -1,7 +1,7 @@
 // `tollgate usage`: sums by anything, in any form, and names that are none.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { said } from "../kit/command-line.ts";
-import { type LocalGateway, startGateway } from "../kit/in-process.ts";
+import { runCliInProcess } from "../kit/command-line.ts";
+import { type InProcessGateway, startInProcess } from "../kit/in-process.ts";
 
 const YAML = `
 frontends: [messages, chat-completions, usage]
@@ -12,10 +12,10 @@ accounts: { acme: {} }
 `;
 const FORMULA = '=HYPERLINK("http://x","y")';
 
-let daemon: LocalGateway;
+let daemon: InProcessGateway;
 let formula = "";
 beforeAll(async () => {
-  daemon = await startGateway({ yaml: YAML });
+  daemon = await startInProcess({ yaml: YAML });
   const { secret } = (await daemon.ask("keys.create", {
     name: FORMULA,
     account: "acme",
@@ -52,7 +52,8 @@ const asked = (key: string, team: string) =>
 afterAll(() => daemon?.[Symbol.asyncDispose]());
 
 const usage = (...words: string[]) => asksHere("usage", ...words);
-const asksHere = (...words: string[]) => said([...words, "--state-dir", daemon.stateDir]);
+const asksHere = (...words: string[]) =>
+  runCliInProcess([...words, "--state-dir", daemon.stateDir]);
 
 /** As RFC 4180 has it: cells by line. */
 function cellsOf(csv: string): string[][] {

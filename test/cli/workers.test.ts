@@ -1,13 +1,13 @@
 // The command line beside a gateway of several processes: nothing about it is different but what it says of them.
 import { expect, test } from "vitest";
-import { startGateway } from "../kit/daemon.ts";
-import { tollgate } from "../kit/command-line.ts";
+import { startDaemon } from "../kit/daemon.ts";
+import { runTollgate } from "../kit/command-line.ts";
 
 test("check takes it, status tells of each process", async () => {
-  await using gateway = await startGateway({
+  await using gateway = await startDaemon({
     yaml: "workers: 2\nproviders:\n  demo: { use: demo }\n",
   });
-  expect((await tollgate(gateway, ["check"])).out).toContain("is fine");
-  const { out } = await tollgate(gateway, ["status"]);
+  expect((await runTollgate(gateway, ["check"])).out).toContain("is fine");
+  const { out } = await runTollgate(gateway, ["status"]);
   expect(out).toMatch(/worker 1 +pid \d+, since .*, 0 in flight\n.*worker 2 +pid \d+/);
 });

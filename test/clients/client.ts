@@ -1,4 +1,4 @@
-import type { Check, SpokenProtocol } from "tollgate/testing";
+import type { Check, ScriptProtocol } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
 import type { Package } from "./install.ts";
 import type { Command, Stage } from "./stage.ts";
@@ -14,8 +14,8 @@ export interface Client {
   reads(path: string): Call;
   looks(path: string): Call;
   /** The fields that a request loses on the way to this protocol; with a picture in it, these as well. */
-  loses(spoken: SpokenProtocol, model: string): readonly string[];
-  losesOfPictures(spoken: SpokenProtocol): readonly string[];
+  loses(spoken: ScriptProtocol, model: string): readonly string[];
+  losesOfPictures(spoken: ScriptProtocol): readonly string[];
   /** Whether thoughts of earlier turns come along when a conversation goes on. */
   readonly keepsThoughts: boolean;
   /** What no other client does. */
@@ -28,7 +28,7 @@ export interface Setting {
   /** The script that starts the client. */
   readonly script: string;
   readonly at: Stage;
-  readonly spoken: SpokenProtocol;
+  readonly spoken: ScriptProtocol;
 }
 
 export interface Question extends Setting {

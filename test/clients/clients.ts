@@ -1,4 +1,4 @@
-import type { Check, SpokenProtocol } from "tollgate/testing";
+import type { Check, ScriptProtocol } from "tollgate/testing";
 import { AGENTS } from "./agents/plays.ts";
 import { claudeCode } from "./claude-code.ts";
 import type { Client } from "./client.ts";
@@ -16,7 +16,7 @@ import { VENDORS } from "./vendors/plays.ts";
 
 export const CLIENTS: readonly Client[] = [claudeCode, codex];
 
-const SPOKEN: readonly SpokenProtocol[] = ["messages", "chat-completions", "responses"];
+const SPOKEN: readonly ScriptProtocol[] = ["messages", "chat-completions", "responses"];
 
 /** Checks, and what they need while they run. */
 export interface Cast extends AsyncDisposable {

@@ -4,19 +4,19 @@
 import { basename } from "node:path";
 import type { Usage } from "tollgate/plugin";
 import {
-  failing,
-  json,
+  errorResponse,
+  jsonResponse,
   say,
-  speaking,
+  scriptedModel,
   think,
-  upstream,
-  type ScriptedAnswer,
+  startUpstream,
+  type ScriptedResponse,
   type UpstreamRequest,
-  type Reaction,
+  type ScriptedReply,
   type ScriptedRoutes,
-  type Speech,
+  type ModelScript,
 } from "tollgate/testing";
-import { startGateway } from "../kit/daemon.ts";
+import { startDaemon } from "../kit/daemon.ts";
 import { speakingGemini } from "../protocols/gemini/speech.ts";
 import { HEARS as HEARING, speaking as speakingAloud } from "../e2e/audio/vendors.ts";
 import { batchEmbedding, embedding, oneEmbedding } from "../e2e/embeddings/vendors.ts";
@@ -82,7 +82,7 @@ export const CHECK = "x-check";
 export const HELLO = "Grüße aus Oslo 🌍";
 const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ";
 
-function saying({ words, results, tools, pictures }: Heard): Speech {
+function saying({ words, results, tools, pictures }: Heard): ModelScript {
   const notes = /Read these notes, one after the other: (.+)\./.exec(words)?.[1]?.split(" ") ?? [];
   // One of them a turn: the last that was read says which is next.
   const read = notes.findIndex((note) => results.some((text) => text.includes(basename(note)))) + 1;
@@ -112,24 +112,27 @@ export const SILENCE_MS = 20_000;
 /** Whatever is refused is refused as a provider would, and shows in the client. */
 const judged =
   (
-    then: (speech: Speech, asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>,
-  ): Reaction =>
+    then: (
+      speech: ModelScript,
+      asked: UpstreamRequest,
+    ) => ScriptedResponse | Promise<ScriptedResponse>,
+  ): ScriptedReply =>
   (asked) => {
     const why = refusal(asked);
     if (why === undefined) {
       const answer = /"complexity_score"/.test(String(asked.body)) ? CHOICE : saying(heard(asked));
       const said = then(answer.usage(USAGE), asked);
       return heard(asked).words.includes("be silent")
-        ? Promise.resolve(said).then((answer) => ({ ...answer, waitMs: SILENCE_MS }))
+        ? Promise.resolve(said).then((answer) => ({ ...answer, delayMs: SILENCE_MS }))
         : said;
     }
-    const refused = failing(400, why);
-    return typeof refused === "function" ? refused(asked) : (refused as ScriptedAnswer);
+    const refused = errorResponse(400, why);
+    return typeof refused === "function" ? refused(asked) : (refused as ScriptedResponse);
   };
 
 const B64 = PICTURE.toString("base64");
 /** A picture is counted on these hosts, by what it took to draw it. */
-const drawn = json({
+const drawn = jsonResponse({
   created: 1,
   data: [{ b64_json: B64 }],
   usage: {
@@ -140,7 +143,7 @@ const drawn = json({
     output_tokens_details: { text_tokens: 0, image_tokens: 1000 },
   },
 });
-const drawnByGemini = json({
+const drawnByGemini = jsonResponse({
   candidates: [
     {
       content: { role: "model", parts: [{ inlineData: { mimeType: "image/png", data: B64 } }] },
@@ -156,39 +159,40 @@ const ranked = ({ documents }: { documents: readonly unknown[] }) =>
   documents.map((_, index) => ({ index, relevance_score: SCORES[index] ?? 0 }));
 const ranks: ScriptedRoutes = {
   "POST /cohere/v2/rerank": (asked) =>
-    json({
+    jsonResponse({
       id: "c1",
       results: ranked(asked.json()),
       meta: { api_version: { version: "2" }, billed_units: { search_units: 1 } },
     }),
   "POST /voyage/v1/rerank": (asked) =>
-    json({
+    jsonResponse({
       object: "list",
       data: ranked(asked.json()),
       model: "rerank-2.5",
       usage: { total_tokens: 26 },
     }),
   "POST /vllm/v1/rerank": (asked) =>
-    json({ id: "v1", results: ranked(asked.json()), usage: { total_tokens: 31 } }),
-  "GET /vllm/v1/models": json({ data: [] }),
-  "GET /cohere/v1/models": json({ models: [] }),
+    jsonResponse({ id: "v1", results: ranked(asked.json()), usage: { total_tokens: 31 } }),
+  "GET /vllm/v1/models": jsonResponse({ data: [] }),
+  "GET /cohere/v1/models": jsonResponse({ models: [] }),
 };
 
-const listed = (...ids: string[]) => json({ object: "list", data: ids.map((id) => ({ id })) });
+const listed = (...ids: string[]) =>
+  jsonResponse({ object: "list", data: ids.map((id) => ({ id })) });
 
 function routes(): ScriptedRoutes {
-  const gemini = (asked: UpstreamRequest): ScriptedAnswer | Promise<ScriptedAnswer> => {
+  const gemini = (asked: UpstreamRequest): ScriptedResponse | Promise<ScriptedResponse> => {
     if (asked.path.includes("-image:")) return drawnByGemini;
-    if (asked.path.endsWith(":countTokens")) return json({ totalTokens: 42 });
+    if (asked.path.endsWith(":countTokens")) return jsonResponse({ totalTokens: 42 });
     const talk = judged((speech, one) => {
       const route = speakingGemini(speech)["POST /v1beta/models/*"] as (
         a: UpstreamRequest,
-      ) => ScriptedAnswer;
+      ) => ScriptedResponse;
       return route(one);
-    }) as (a: UpstreamRequest) => ScriptedAnswer;
+    }) as (a: UpstreamRequest) => ScriptedResponse;
     return talk(asked);
   };
-  const inOwn = judged((speech, asked) => speech.to(asked));
+  const inOwn = judged((speech, asked) => speech.toResponse(asked));
   const model = (name: string, ...methods: readonly string[]) => ({
     name: `models/${name}`,
     supportedGenerationMethods: methods.length > 0 ? methods : ["generateContent", "countTokens"],
@@ -198,13 +202,13 @@ function routes(): ScriptedRoutes {
     ...ranks,
     "POST /openai/v1/images/edits": drawn,
     "POST /chat/v1/chat/completions": inOwn,
-    "POST /chat/v1/images/generations": json({ created: 1, data: [{ b64_json: B64 }] }),
+    "POST /chat/v1/images/generations": jsonResponse({ created: 1, data: [{ b64_json: B64 }] }),
     "POST /chat/v1/embeddings": embedding({ forms: false }),
     "POST /chat/v1/audio/*": HEARING["POST /local/v1/audio/*"],
     "POST /chat/v1/audio/speech": speakingAloud("characters"),
     "GET /chat/v1/models": listed("llama-4", "sdxl", "nomic-embed", "my-whisper", "my-tts"),
     "POST /openai/v1/responses": inOwn,
-    "POST /openai/v1/responses/input_tokens": json({
+    "POST /openai/v1/responses/input_tokens": jsonResponse({
       object: "response.input_tokens",
       input_tokens: 42,
     }),
@@ -221,12 +225,12 @@ function routes(): ScriptedRoutes {
       "gpt-4o-mini-tts",
     ),
     "POST /anthropic/v1/messages": inOwn,
-    "POST /anthropic/v1/messages/count_tokens": json({ input_tokens: 42 }),
-    "GET /anthropic/v1/models": speaking(say(""), ["claude-sonnet-4-6"])["GET /v1/models"]!,
+    "POST /anthropic/v1/messages/count_tokens": jsonResponse({ input_tokens: 42 }),
+    "GET /anthropic/v1/models": scriptedModel(say(""), ["claude-sonnet-4-6"])["GET /v1/models"]!,
     "POST /v1beta/models/gemini-embedding-001:batchEmbedContents": batchEmbedding,
     "POST /v1beta/models/gemini-embedding-001:embedContent": oneEmbedding,
     "POST /v1beta/models/*": gemini,
-    "GET /v1beta/models": json({
+    "GET /v1beta/models": jsonResponse({
       models: [
         model("gemini-3.5-flash"),
         model("gemini-3-pro-image"),
@@ -258,8 +262,8 @@ models:
 `;
 
 export async function four(): Promise<Four> {
-  const up = await upstream(routes());
-  const gateway = await startGateway({ yaml: yaml(up.url) });
+  const up = await startUpstream(routes());
+  const gateway = await startDaemon({ yaml: yaml(up.url) });
   let keys = 0;
   return {
     url: gateway.url,

@@ -1,7 +1,7 @@
 // What an upstream reads of a request, in whichever of the four protocols it came: enough to know what to answer, and what
 // no provider would take.
 import assert from "node:assert/strict";
-import { spokenAt, type UpstreamRequest } from "tollgate/testing";
+import { protocolAtPath, type UpstreamRequest } from "tollgate/testing";
 import { judged } from "../protocols/gemini/judge.ts";
 
 export interface Heard {
@@ -23,7 +23,7 @@ export interface Said extends Heard {
 /** Why this would be refused; undefined: it would not. */
 export function refusal(asked: UpstreamRequest): string | undefined {
   try {
-    if (spokenAt(asked.path) === undefined) judged(asked.json());
+    if (protocolAtPath(asked.path) === undefined) judged(asked.json());
     const { words, calls, answers, results, tools } = reads(asked);
     assert.ok(words.trim() !== "", "Nobody has asked anything.");
     for (const id of answers)
@@ -40,7 +40,7 @@ export const heard = (asked: UpstreamRequest): Heard => reads(asked);
 
 function reads(asked: UpstreamRequest): Said {
   const body = asked.json();
-  const spoken = spokenAt(asked.path);
+  const spoken = protocolAtPath(asked.path);
   if (spoken === "chat-completions") return inChat(body);
   if (spoken === "messages") return inMessages(body);
   return spoken === "responses" ? inResponses(body) : inGemini(body);

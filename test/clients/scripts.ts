@@ -1,13 +1,13 @@
 // What the model says in these plays. It calls what the client declared, and nothing else.
 import type { JsonObject } from "tollgate/plugin";
 import {
-  failing,
+  errorResponse,
   say,
   think,
   toolResults,
-  type ScriptedAnswer,
+  type ScriptedResponse,
   type UpstreamRequest,
-  type Speech,
+  type ModelScript,
 } from "tollgate/testing";
 import type { Call } from "./client.ts";
 import type { Script } from "./stage.ts";
@@ -24,7 +24,7 @@ export const PICTURE = Buffer.from(
   "base64",
 );
 
-export const answering = (text: string): Speech =>
+export const answering = (text: string): ModelScript =>
   think("Let me think.", "signed").say(text).usage(USAGE);
 
 /** Thinks, makes all the calls at once, then says which notes it was given. */
@@ -56,18 +56,18 @@ export const remembering =
 export const stumbling =
   (text: string): Script =>
   (asked) => {
-    if (asked.n === 1) return refusing(529, "Overloaded")(asked);
+    if (asked.number === 1) return refusing(529, "Overloaded")(asked);
     const answer = answering(text);
-    return asked.n === 2
-      ? { ...answer.to(asked), cut: { after: { pieces: 8 }, how: "reset" } }
+    return asked.number === 2
+      ? { ...answer.toResponse(asked), truncation: { after: { pieces: 8 }, how: "reset" } }
       : answer;
   };
 
 export const refusing =
   (status: number, message: string): Script =>
   (asked) => {
-    const answer = failing(status, message);
-    return typeof answer === "function" ? (answer(asked) as ScriptedAnswer) : answer;
+    const answer = errorResponse(status, message);
+    return typeof answer === "function" ? (answer(asked) as ScriptedResponse) : answer;
   };
 
 export interface Declared {
@@ -98,14 +98,14 @@ type Schema = { readonly required?: readonly string[] };
 function calling(
   asked: UpstreamRequest,
   calls: readonly Call[],
-  from: Speech = think("Well.", "signed"),
+  from: ModelScript = think("Well.", "signed"),
 ) {
   const declared = declaredIn(asked);
   const fits = ({ tool, args }: Call) =>
     declared.some(({ name, required }) => name === tool && required.every((key) => key in args));
   const strange = calls.find((call) => !fits(call));
   if (strange) return say(`No such tool is declared: ${strange.tool}.`).usage(USAGE);
-  const add = (speech: Speech, { tool, args }: { tool: string; args: JsonObject }) =>
+  const add = (speech: ModelScript, { tool, args }: { tool: string; args: JsonObject }) =>
     speech.call(tool, args);
   return calls.reduce(add, from).usage(USAGE);
 }

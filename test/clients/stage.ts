@@ -9,20 +9,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject, Outcome } from "tollgate/plugin";
 import {
   say,
-  speaking,
-  spokenAt,
-  type ScriptedAnswer,
+  scriptedModel,
+  protocolAtPath,
+  type ScriptedResponse,
   type UpstreamRequest,
   type ScriptedRoutes,
-  type Speech,
-  type SpokenProtocol,
+  type ModelScript,
+  type ScriptProtocol,
 } from "tollgate/testing";
-import { staged } from "../kit/daemon.ts";
-import type { Line } from "../kit/program.ts";
+import { startDaemonWithUpstream } from "../kit/daemon.ts";
+import type { ParsedLogLine } from "../kit/program.ts";
 import { settled, type Entry } from "./ledger.ts";
 
 /** What became of one request, as the daemon itself has it. */
-export interface Served extends Pick<Outcome, "status" | "lane" | "losses"> {
+export interface Served extends Pick<Outcome, "status" | "mode" | "losses"> {
   readonly path: string;
   /** As the client sent it. */
   readonly body: JsonObject;
@@ -38,7 +38,7 @@ export interface Played {
   readonly asked: readonly UpstreamRequest[];
   readonly served: readonly Served[];
   /** What else the daemon had to say: warnings and errors. */
-  readonly complaints: readonly Line[];
+  readonly complaints: readonly ParsedLogLine[];
   /** The entries of the ledger that settle calls. */
   readonly settled: readonly Entry[];
 }
@@ -60,10 +60,10 @@ export interface Stage extends AsyncDisposable {
   play(script: Script, command: Command): Promise<Played>;
 }
 
-export type Script = (asked: UpstreamRequest) => Speech | ScriptedAnswer;
+export type Script = (asked: UpstreamRequest) => ModelScript | ScriptedResponse;
 
 /** A name the client knows or does not know, reached in this protocol: the part after the slash is what clients look at. */
-export const modelOn = (spoken: SpokenProtocol, name: string): string => `${spoken}/${name}`;
+export const modelOn = (spoken: ScriptProtocol, name: string): string => `${spoken}/${name}`;
 
 const PLAY_MS = 180_000;
 
@@ -104,7 +104,7 @@ ${names
 export async function stage(names: readonly string[]): Promise<Stage> {
   const home = await mkdtemp(join(tmpdir(), "tollgate-stage-"));
   const more = { files: { "witness.js": WITNESS }, env: { UP_KEY: "sk-upstream" } };
-  const at = await staged(speaking(say("")), (url) => yaml(url, names), more);
+  const at = await startDaemonWithUpstream(scriptedModel(say("")), (url) => yaml(url, names), more);
   const { gateway, up } = at;
   let folders = 0;
 
@@ -117,12 +117,12 @@ export async function stage(names: readonly string[]): Promise<Stage> {
       return folder;
     },
     async play(script, command) {
-      up.forget();
-      up.script(playing(script));
+      up.reset();
+      up.setRoutes(playing(script));
       const from = gateway.log.length;
       const before = (await settled(gateway)).length;
       const ended = await run(command);
-      const asked = up.requests.filter(({ path }) => spokenAt(path) !== undefined);
+      const asked = up.requests.filter(({ path }) => protocolAtPath(path) !== undefined);
       const news = () => gateway.log.slice(from);
       const served = () => news().filter((line) => line["served"] !== undefined);
       // The last line may still be on its way; a request that never ends is told by its absence.
@@ -145,7 +145,7 @@ export async function stage(names: readonly string[]): Promise<Stage> {
 function playing(script: Script): ScriptedRoutes {
   const react = (asked: UpstreamRequest) => {
     const said = script(asked);
-    return "words" in said ? said.to(asked) : said;
+    return "output" in said ? said.toResponse(asked) : said;
   };
   const paths = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
   return Object.fromEntries(paths.map((path) => [`POST ${path}`, react]));

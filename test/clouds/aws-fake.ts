@@ -3,12 +3,12 @@
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
 import {
-  json,
+  jsonResponse,
   say,
-  upstream,
+  startUpstream,
   type Chunks,
-  type ScriptedAnswer,
-  type Speech,
+  type ScriptedResponse,
+  type ModelScript,
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
@@ -92,12 +92,12 @@ export interface FakeAws extends AsyncDisposable {
   readonly over: Set<string>;
   readonly bearers: Set<string>;
   /** What every model says. */
-  says: Speech;
+  says: ModelScript;
   chunks: Chunks | undefined;
   /** Answered before anything else, one by one. */
-  readonly next: ScriptedAnswer[];
+  readonly next: ScriptedResponse[];
   /** Changes an answer on its way. */
-  bend: ((answer: ScriptedAnswer) => ScriptedAnswer) | undefined;
+  bend: ((answer: ScriptedResponse) => ScriptedResponse) | undefined;
 }
 
 export const KEYS: Signer = { id: "AKIDEXAMPLE", secret: "secret-of-the-example" };
@@ -105,13 +105,13 @@ export const REGION = "eu-central-1";
 export const MODEL = "us.amazon.nova-2-lite-v1:0";
 export const CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
 
-export const refusing = (status: number, name: string, message: string): ScriptedAnswer => ({
-  ...json({ message }, status),
+export const refusing = (status: number, name: string, message: string): ScriptedResponse => ({
+  ...jsonResponse({ message }, status),
   headers: { "content-type": "application/json", "x-amzn-errortype": `${name}:http://internal` },
 });
 
 export async function fakeAws(): Promise<FakeAws> {
-  const up = await upstream();
+  const up = await startUpstream();
   const fake: FakeAws = {
     up,
     url: up.url,
@@ -125,7 +125,7 @@ export async function fakeAws(): Promise<FakeAws> {
     bend: undefined,
     [Symbol.asyncDispose]: () => up.close(),
   };
-  up.script({
+  up.setRoutes({
     "*": async (asked) => {
       const answer = (await refusal(fake, asked)) ?? fake.next.shift() ?? answerTo(fake, asked);
       const dated = {
@@ -142,7 +142,10 @@ export async function fakeAws(): Promise<FakeAws> {
 const now = ({ aheadMs }: FakeAws): number => Date.now() + aheadMs;
 const FIVE_MINUTES = 300_000;
 
-async function refusal(fake: FakeAws, asked: UpstreamRequest): Promise<ScriptedAnswer | undefined> {
+async function refusal(
+  fake: FakeAws,
+  asked: UpstreamRequest,
+): Promise<ScriptedResponse | undefined> {
   const said = asked.headers.authorization ?? "";
   if (said.startsWith("Bearer "))
     return fake.bearers.has(said.slice(7))
@@ -200,7 +203,7 @@ async function refusal(fake: FakeAws, asked: UpstreamRequest): Promise<ScriptedA
       );
 }
 
-function answerTo(fake: FakeAws, asked: UpstreamRequest): ScriptedAnswer {
+function answerTo(fake: FakeAws, asked: UpstreamRequest): ScriptedResponse {
   const [, encoded, verb] =
     /^\/model\/([^/]+)\/(converse|converse-stream|invoke|invoke-with-response-stream|count-tokens)$/.exec(
       asked.path,
@@ -208,7 +211,7 @@ function answerTo(fake: FakeAws, asked: UpstreamRequest): ScriptedAnswer {
   const model = decodeURIComponent(encoded ?? "");
   const body = asked.body.length > 0 ? asked.json() : {};
   if (asked.path === "/rerank") return ranked(body);
-  if (/^\/(?:openai|mantle)\//.test(asked.path)) return fake.says.to(asked);
+  if (/^\/(?:openai|mantle)\//.test(asked.path)) return fake.says.toResponse(asked);
   if (body.guardrailConfig?.guardrailIdentifier === "blocks")
     fake.says = say("Not here.").finish("filtered").usage({ input: 3, output: 2 });
   switch (verb) {
@@ -217,7 +220,7 @@ function answerTo(fake: FakeAws, asked: UpstreamRequest): ScriptedAnswer {
     case "converse-stream":
       return inFrames(fake.says);
     case "count-tokens":
-      return json({ inputTokens: JSON.stringify(body).length });
+      return jsonResponse({ inputTokens: JSON.stringify(body).length });
     case "invoke":
       if (model.includes("titan-embed")) return titan(body);
       if (model.includes("cohere.embed")) return cohere(body);
@@ -231,7 +234,7 @@ function answerTo(fake: FakeAws, asked: UpstreamRequest): ScriptedAnswer {
   }
 }
 
-function claude(fake: FakeAws, body: any, model: string, stream: boolean): ScriptedAnswer {
+function claude(fake: FakeAws, body: any, model: string, stream: boolean): ScriptedResponse {
   for (const field of ["model", "stream"])
     if (field in body)
       return refusing(400, "ValidationException", `${field}: Extra inputs are not permitted`);
@@ -244,11 +247,11 @@ function claude(fake: FakeAws, body: any, model: string, stream: boolean): Scrip
 export const vectorFor = (text: string, width = 4): number[] =>
   Array.from({ length: width }, (_, i) => ((text.length + i * 7) % 11) / 8);
 
-function titan({ inputText, dimensions }: any): ScriptedAnswer {
+function titan({ inputText, dimensions }: any): ScriptedResponse {
   const input = inputText.split(" ").length;
   return {
-    ...json({ embedding: vectorFor(inputText, dimensions), inputTextTokenCount: input }),
-    bill: { input },
+    ...jsonResponse({ embedding: vectorFor(inputText, dimensions), inputTextTokenCount: input }),
+    billedUsage: { input },
   };
 }
 
@@ -278,34 +281,37 @@ function canvas({ taskType, textToImageParams, imageGenerationConfig = {}, ...mo
     held > 0 &&
     `${held === n ? "All" : "Some"} of the generated images have been blocked by our content filters.`;
   return {
-    ...json({ images, ...(error && { error }) }),
+    ...jsonResponse({ images, ...(error && { error }) }),
     bill: { images: images.length },
   };
 }
 
-function stability({ prompt, aspect_ratio: ratio = "1:1", ...more }: any): ScriptedAnswer {
+function stability({ prompt, aspect_ratio: ratio = "1:1", ...more }: any): ScriptedResponse {
   const known = ["seed", "output_format", "negative_prompt", "mode"];
   if (Object.keys(more).some((field) => !known.includes(field)))
     return refusing(400, "ValidationException", "Malformed input request");
-  if (prompt === "unfit") return json({ finish_reasons: ["Filter reason: prompt"] });
-  if (prompt === "broken") return json({ finish_reasons: ["Inference error"] });
+  if (prompt === "unfit") return jsonResponse({ finish_reasons: ["Filter reason: prompt"] });
+  if (prompt === "broken") return jsonResponse({ finish_reasons: ["Inference error"] });
   const [width, height] = ratio.split(":").map(Number);
   const images = [pictureOf(width * 64, height * 64)];
-  return { ...json({ seeds: [1], finish_reasons: [null], images }), bill: { images: 1 } };
+  return {
+    ...jsonResponse({ seeds: [1], finish_reasons: [null], images }),
+    billedUsage: { images: 1 },
+  };
 }
 
-function cohere({ texts, input_type: type, model }: any): ScriptedAnswer {
+function cohere({ texts, input_type: type, model }: any): ScriptedResponse {
   if (model !== undefined || typeof type !== "string")
     return refusing(400, "ValidationException", "Malformed input request");
   const input = texts.join(" ").split(" ").length;
-  const said = json({
+  const said = jsonResponse({
     id: "e",
     embeddings: { float: texts.map((text: string) => vectorFor(text)) },
   });
   return {
     ...said,
     headers: { ...said.headers, "x-amzn-bedrock-input-token-count": String(input) },
-    bill: { input },
+    billedUsage: { input },
   };
 }
 
@@ -319,5 +325,5 @@ function ranked({ sources, rerankingConfiguration: { bedrockRerankingConfigurati
     }))
     .toSorted((a: any, b: any) => b.relevanceScore - a.relevanceScore)
     .slice(0, how.numberOfResults);
-  return { ...json({ results }), bill: { searches: Math.ceil(sources.length / 100) } };
+  return { ...jsonResponse({ results }), bill: { searches: Math.ceil(sources.length / 100) } };
 }

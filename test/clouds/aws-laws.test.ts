@@ -2,23 +2,23 @@
 import { linear } from "../protocols/linear/growth.ts";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { faultOf } from "tollgate/plugin";
+import { getFault } from "tollgate/plugin";
 import { claude, messages } from "tollgate/protocols/messages";
 import {
-  answering,
-  asking,
+  createResponseContext,
+  createCallContext,
   decode,
   decodeWhole,
-  essence,
-  relay,
+  comparableContent,
+  runRelay,
   say,
-  type ScriptedAnswer,
-  type Speech,
+  type ScriptedResponse,
+  type ModelScript,
 } from "tollgate/testing";
-import { invokedClaude } from "../../plugins/providers/aws/claude.ts";
+import { bedrockClaude } from "../../plugins/providers/aws/claude.ts";
 import { converse } from "../../plugins/providers/aws/converse/index.ts";
-import { frameReader } from "../../plugins/providers/aws/event-stream.ts";
-import { sign } from "../../plugins/providers/aws/signer.ts";
+import { createFrameReader } from "../../plugins/providers/aws/event-stream.ts";
+import { signRequest } from "../../plugins/providers/aws/signer.ts";
 import { KEYS, officially, REGION } from "./aws-fake.ts";
 import { event, exception, frame, inConverse, inFrames, invoked } from "./aws-says.ts";
 
@@ -29,14 +29,14 @@ interface Read {
 
 function read(chunks: readonly Buffer[]): Read {
   const frames: Read["frames"] = [];
-  const reader = frameReader(({ headers, payload }) =>
+  const reader = createFrameReader(({ headers, payload }) =>
     frames.push({ headers: Object.fromEntries(headers), payload: payload.toString() }),
   );
   try {
     for (const chunk of chunks) reader.push(chunk);
     reader.end();
   } catch (error) {
-    return { frames, fault: faultOf(error)?.code ?? String(error) };
+    return { frames, fault: getFault(error)?.code ?? String(error) };
   }
   return { frames, fault: undefined };
 }
@@ -119,7 +119,7 @@ const crc = (bytes: Buffer): number => {
 };
 
 describe("what is said", () => {
-  const bytesOf = (answer: ScriptedAnswer): Buffer =>
+  const bytesOf = (answer: ScriptedResponse): Buffer =>
     Buffer.concat(
       [answer.body ?? []]
         .flat()
@@ -139,7 +139,7 @@ describe("what is said", () => {
       { minLength: 1, maxLength: 5 },
     )
     .map((all) =>
-      all.reduce<Speech>(
+      all.reduce<ModelScript>(
         (said, one, i) =>
           "text" in one
             ? said.say(one.text)
@@ -158,30 +158,30 @@ describe("what is said", () => {
       fc.property(speech, usage, fc.array(fc.nat(), { maxLength: 20 }), (words, used, places) => {
         const said = words.usage(used);
         const bytes = bytesOf(inFrames(said));
-        const once = decode(client, [bytes], asking({ stream: true }), headers);
-        expect(decode(client, cutAt(bytes, places), asking({ stream: true }), headers)).toEqual(
-          once,
-        );
-        const whole = decodeWhole(client, bytesOf(inConverse(said)), asking());
-        expect(essence(once)).toEqual(essence(whole));
+        const once = decode(client, [bytes], createCallContext({ stream: true }), headers);
+        expect(
+          decode(client, cutAt(bytes, places), createCallContext({ stream: true }), headers),
+        ).toEqual(once);
+        const whole = decodeWhole(client, bytesOf(inConverse(said)), createCallContext());
+        expect(comparableContent(once)).toEqual(comparableContent(whole));
       }),
     );
   });
 
   it("by Claude is what its own protocol says, on both lanes and in any pieces", () => {
-    const client = invokedClaude([]).client!;
+    const client = bedrockClaude([]).client!;
     const plain = messages(claude).client!;
     fc.assert(
       fc.property(speech, usage, fc.array(fc.nat(), { maxLength: 20 }), (words, used, places) => {
         const said = words.usage(used);
         const frames = cutAt(bytesOf(invoked(said, "model", true)), places);
-        const text = bytesOf(said.in("messages", { stream: true, model: "model" }));
-        expect(decode(client, frames, asking({ stream: true }), headers)).toEqual(
-          decode(plain, [text], asking({ stream: true })),
+        const text = bytesOf(said.toProtocol("messages", { stream: true, model: "model" }));
+        expect(decode(client, frames, createCallContext({ stream: true }), headers)).toEqual(
+          decode(plain, [text], createCallContext({ stream: true })),
         );
-        const to = answering({ stream: true });
-        const relayed = relay(client, frames, to, used, headers);
-        const due = relay(plain, [text], to, used);
+        const to = createResponseContext({ stream: true });
+        const relayed = runRelay(client, frames, to, used, headers);
+        const due = runRelay(plain, [text], to, used);
         expect(relayed.bytes.toString()).toBe(due.bytes.toString());
         expect([relayed.usage, relayed.finish]).toEqual([due.usage, due.finish]);
       }),
@@ -195,7 +195,7 @@ describe("a signature is the vendor's own, byte for byte", () => {
     const url = new URL(`https://bedrock-runtime.${REGION}.amazonaws.com${path}`);
     const keys = { ...KEYS, ...(token !== undefined && { token }) };
     const of = { method: "POST", url, region: REGION, service: "bedrock" };
-    const ours = sign(keys, { ...of, type, body: Buffer.from(body), now: now.getTime() });
+    const ours = signRequest(keys, { ...of, type, body: Buffer.from(body), now: now.getTime() });
     const theirs = await officially(keys, {
       ...of,
       headers: {

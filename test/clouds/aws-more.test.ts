@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ErrorKind } from "tollgate/plugin";
-import { gateway, json, say, type TestGateway } from "tollgate/testing";
+import { startTestGateway, jsonResponse, say, type TestGateway } from "tollgate/testing";
 import aws from "../../plugins/providers/aws/index.ts";
-import { faultIn, faultOf } from "../../plugins/providers/aws/refusal.ts";
+import { parseAwsStreamError, parseAwsError } from "../../plugins/providers/aws/refusal.ts";
 import { CLAUDE, fakeAws, KEYS, MODEL, REGION, type FakeAws } from "./aws-fake.ts";
 import { until } from "../kit/waits.ts";
 import { rowsOf } from "./rows.ts";
@@ -31,18 +31,18 @@ const messages = [{ role: "user" as const, content: "Hello" }];
 
 beforeAll(async () => {
   fake = await fakeAws();
-  fake.up.script({
+  fake.up.setRoutes({
     "GET /container": () => {
       const token = `t-${++given}`;
       fake.keys.set(`ASIA${given}`, { id: `ASIA${given}`, secret: "s", token });
-      return json({
+      return jsonResponse({
         AccessKeyId: `ASIA${given}`,
         SecretAccessKey: "s",
         Token: token,
         Expiration: new Date(Date.now() + 3600_000).toISOString(),
       });
     },
-    "GET /foundation-models": json({
+    "GET /foundation-models": jsonResponse({
       modelSummaries: [
         {
           modelId: "amazon.nova-2-lite-v1:0",
@@ -68,7 +68,7 @@ beforeAll(async () => {
       ],
     }),
     "GET /inference-profiles": (asked) =>
-      json(
+      jsonResponse(
         asked.query.get("nextToken") === "a/b=="
           ? {
               inferenceProfileSummaries: [
@@ -99,7 +99,7 @@ beforeAll(async () => {
     process.env[name] = value;
   }
   const reached = `region: ${REGION}, runtime_url: "${fake.url}", control_url: "${fake.url}", mantle_url: "${fake.url}/mantle"`;
-  at = await gateway({
+  at = await startTestGateway({
     plugins: { aws },
     env: { AWS_ACCESS_KEY_ID: KEYS.id, AWS_SECRET_ACCESS_KEY: KEYS.secret },
     yaml: `
@@ -121,8 +121,8 @@ afterAll(async () => {
 });
 beforeEach(() => {
   fake.says = say("Hello there").usage({ input: 3, output: 2 });
-  fake.up.forget();
-  (at.ledger as unknown[]).length = 0;
+  fake.up.reset();
+  (at.storeCommands as unknown[]).length = 0;
 });
 
 const ask = async (model: string) =>
@@ -219,10 +219,10 @@ describe("what a refusal means", () => {
   ];
   it.each(cases)("%i %s, %s: %s", (status, name, message, kind) => {
     const body = Buffer.from(JSON.stringify({ message }));
-    const fault = faultOf(status, { "x-amzn-errortype": `${name}:http://x/` }, body);
+    const fault = parseAwsError(status, { "x-amzn-errortype": `${name}:http://x/` }, body);
     expect(fault).toMatchObject({ kind, code: name, message });
     const older = Buffer.from(JSON.stringify({ __type: `com.amazon#${name}`, message }));
-    expect(faultOf(status, {}, older).kind).toBe(kind);
+    expect(parseAwsError(status, {}, older).kind).toBe(kind);
   });
 
   it.each([
@@ -232,15 +232,18 @@ describe("what a refusal means", () => {
     ["serviceUnavailableException", "overloaded"],
     ["newerThanUs", "upstream"],
   ])("%s in a stream: %s", (name, kind) =>
-    expect(faultIn(name, Buffer.from('{"message":"No."}'))).toMatchObject({ kind, message: "No." }),
+    expect(parseAwsStreamError(name, Buffer.from('{"message":"No."}'))).toMatchObject({
+      kind,
+      message: "No.",
+    }),
   );
 
   it("a model that wants a profile says so", () => {
     const body = Buffer.from(
       JSON.stringify({ message: "Invocation with on-demand throughput isn’t supported." }),
     );
-    expect(faultOf(400, { "x-amzn-errortype": "ValidationException" }, body).message).toContain(
-      "inference profile",
-    );
+    expect(
+      parseAwsError(400, { "x-amzn-errortype": "ValidationException" }, body).message,
+    ).toContain("inference profile");
   });
 });

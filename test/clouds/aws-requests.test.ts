@@ -4,9 +4,9 @@ import { BedrockRuntimeClient, ConverseCommand } from "@aws-sdk/client-bedrock-r
 import { NodeHttpHandler } from "@smithy/node-http-handler";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ChatRequest, JsonObject, Protocol } from "tollgate/plugin";
-import { all, allowing, stranger } from "tollgate/protocols/look";
-import { asking, outgoing } from "tollgate/testing";
-import { invokedClaude } from "../../plugins/providers/aws/claude.ts";
+import { mergeAllowlist, parseAllowances, findDisallowedField } from "tollgate/protocols/look";
+import { createCallContext, createOutgoing } from "tollgate/testing";
+import { bedrockClaude } from "../../plugins/providers/aws/claude.ts";
 import { converse } from "../../plugins/providers/aws/converse/index.ts";
 import { bedrockRerank } from "../../plugins/providers/aws/rerank.ts";
 import { fakeAws, KEYS, MODEL, REGION, type FakeAws } from "./aws-fake.ts";
@@ -14,7 +14,7 @@ import { fakeAws, KEYS, MODEL, REGION, type FakeAws } from "./aws-fake.ts";
 const PNG = Buffer.from("png").toString("base64");
 const cache = { type: "ephemeral", ttl: "1h" };
 const base: ChatRequest = {
-  kind: "chat",
+  operation: "chat",
   model: MODEL,
   stream: false,
   instructions: [{ type: "text", text: "Be brief.", cache }],
@@ -52,7 +52,7 @@ const base: ChatRequest = {
         {
           type: "call",
           id: "call 1",
-          name: "look.up",
+          action: "look.up",
           tool: "function",
           args: '{"id":12345678901234567890}',
         },
@@ -88,7 +88,7 @@ const base: ChatRequest = {
   output: {
     maxTokens: 100,
     stop: ["END"],
-    format: { type: "schema", schema: { type: "object" }, name: "n", description: "d" },
+    format: { type: "schema", schema: { type: "object" }, action: "n", description: "d" },
   },
   sampling: { temperature: 0.5, topP: 0.9 },
   reasoning: { mode: "effort", effort: "high" },
@@ -121,7 +121,10 @@ const cases: readonly (readonly [string, ChatRequest])[] = [
 ];
 
 const asked = (r: ChatRequest, op: "generate" | "count" = "generate") =>
-  converse().client!.request(r, asking({ op, model: MODEL })) as JsonObject;
+  converse().client!.encodeRequest(
+    r,
+    createCallContext({ actionType: op, model: MODEL }),
+  ) as JsonObject;
 
 let fake: FakeAws;
 let client: BedrockRuntimeClient;
@@ -165,23 +168,32 @@ describe.each(cases)("%s", (_name, r) => {
 
   it("may leave under Service-ZDR, to be answered and to be counted", () => {
     for (const op of ["generate", "count"] as const)
-      expect(stranger(asked(r, op), all(converse().reviewed!), allowing([]))).toBeUndefined();
+      expect(
+        findDisallowedField(
+          asked(r, op),
+          mergeAllowlist(converse().zdrAllowedFields!),
+          parseAllowances([]),
+        ),
+      ).toBeUndefined();
   });
 });
 
 it("a member that was not reviewed does not leave", () => {
   const body = { ...asked(base), guardrailConfig: { guardrailIdentifier: "x" } };
-  expect(stranger(body, all(converse().reviewed!), allowing([]))?.path).toBe("guardrailConfig");
+  expect(
+    findDisallowedField(body, mergeAllowlist(converse().zdrAllowedFields!), parseAllowances([]))
+      ?.path,
+  ).toBe("guardrailConfig");
 });
 
 it("Claude's body may leave whole, and so may a ranking", () => {
-  const protocol = invokedClaude(["some-beta"]) as Protocol<"chat">;
-  const of = asking({ model: "anthropic.claude-opus-4-6" });
+  const protocol = bedrockClaude(["some-beta"]) as Protocol<"chat">;
+  const of = createCallContext({ model: "anthropic.claude-opus-4-6" });
   const r = {
     ...base,
     turns: [{ role: "user" as const, blocks: [{ type: "text" as const, text: "Hello" }] }],
   };
-  const out = outgoing(protocol.client!.request(r, of) as never, {
+  const out = createOutgoing(protocol.client!.encodeRequest(r, of) as never, {
     path: "/",
     headers: { "anthropic-beta": "some-beta,another" },
   });
@@ -190,22 +202,34 @@ it("Claude's body may leave whole, and so may a ranking", () => {
     anthropic_beta: ["some-beta"],
     anthropic_version: "bedrock-2023-05-31",
   });
-  expect(stranger(out.body as never, all(protocol.reviewed!), allowing([]))).toBeUndefined();
+  expect(
+    findDisallowedField(
+      out.body as never,
+      mergeAllowlist(protocol.zdrAllowedFields!),
+      parseAllowances([]),
+    ),
+  ).toBeUndefined();
   const ranking = bedrockRerank((model) => `arn:${model}`);
-  const body = ranking.client!.request(
+  const body = ranking.client!.encodeRequest(
     {
-      kind: "rerank",
+      operation: "rerank",
       model: "m",
       stream: false,
       query: "q",
       documents: ["a", { text: "b" }, { title: "c" }],
-      most: 9,
+      topN: 9,
       rest: {},
       ext: {},
     },
-    asking(),
+    createCallContext(),
   );
-  expect(stranger(body as never, all(ranking.reviewed!), allowing([]))).toBeUndefined();
+  expect(
+    findDisallowedField(
+      body as never,
+      mergeAllowlist(ranking.zdrAllowedFields!),
+      parseAllowances([]),
+    ),
+  ).toBeUndefined();
 });
 
 it("digits of an argument are kept", () => {
@@ -214,8 +238,8 @@ it("digits of an argument are kept", () => {
 });
 
 it("what Converse has no words for is named, or refused", () => {
-  const of = asking({ model: MODEL });
-  converse().client!.request(
+  const of = createCallContext({ model: MODEL });
+  converse().client!.encodeRequest(
     {
       ...base,
       sampling: {
@@ -228,7 +252,7 @@ it("what Converse has no words for is named, or refused", () => {
       },
       metadata: { a: "b" },
       user: "u",
-      parallel: false,
+      parallelToolCalls: false,
       reasoning: { mode: "off" },
       tier: "unheard-of",
     },

@@ -2,7 +2,12 @@
 // in frames, and Claude's events in frames. The frames are made by the vendor's own codec.
 import { EventStreamCodec } from "@smithy/eventstream-codec";
 import type { Usage } from "tollgate/plugin";
-import { json, type Piece, type ScriptedAnswer, type Speech } from "tollgate/testing";
+import {
+  jsonResponse,
+  type ResponsePiece,
+  type ScriptedResponse,
+  type ModelScript,
+} from "tollgate/testing";
 
 const codec = new EventStreamCodec(
   (bytes) => Buffer.from(bytes as Uint8Array).toString(),
@@ -27,7 +32,7 @@ export const event = (type: string, body: object): Buffer =>
 export const exception = (type: string, message: string): Buffer =>
   frame({ ":message-type": "exception", ":exception-type": type }, { message });
 
-const streamed = (body: readonly Piece[]): ScriptedAnswer => ({
+const streamed = (body: readonly ResponsePiece[]): ScriptedResponse => ({
   headers: {
     "content-type": "application/vnd.amazon.eventstream",
     "x-amzn-requestid": "req-1",
@@ -48,7 +53,7 @@ const usageOf = (u: Usage) => ({
   ],
 });
 
-type Said = Speech["words"]["said"][number];
+type Said = ModelScript["output"]["items"][number];
 
 function block(said: Said, at: number): object {
   switch (said.type) {
@@ -86,32 +91,32 @@ function deltas(said: Said): object[] {
   }
 }
 
-const stopOf = ({ words: { finish, said } }: Speech): string => {
+const stopOf = ({ output: { finish, items } }: ModelScript): string => {
   if (finish === "length") return "max_tokens";
   if (finish === "filtered") return "guardrail_intervened";
-  return said.some(({ type }) => type === "call") ? "tool_use" : "end_turn";
+  return items.some(({ type }) => type === "call") ? "tool_use" : "end_turn";
 };
 
-export function inConverse(speech: Speech): ScriptedAnswer {
-  const { said, usage } = speech.words;
+export function inConverse(speech: ModelScript): ScriptedResponse {
+  const { items, usage } = speech.output;
   const body = JSON.stringify({
-    output: { message: { role: "assistant", content: said.map(block) } },
+    output: { message: { role: "assistant", content: items.map(block) } },
     stopReason: stopOf(speech),
     ...(usage && { usage: usageOf(usage) }),
     metrics: { latencyMs: 12 },
   });
   return {
-    ...json({}),
+    ...jsonResponse({}),
     headers: { "content-type": "application/json", "x-amzn-requestid": "req-1" },
     body: usage ? { bytes: body, tells: usage } : body,
-    ...(usage && { bill: usage }),
+    ...(usage && { billedUsage: usage }),
   };
 }
 
-export function inFrames(speech: Speech): ScriptedAnswer {
-  const { said, usage, error } = speech.words;
-  const pieces: Piece[] = [event("messageStart", { role: "assistant" })];
-  for (const [contentBlockIndex, one] of said.entries()) {
+export function inFrames(speech: ModelScript): ScriptedResponse {
+  const { items, usage, error } = speech.output;
+  const pieces: ResponsePiece[] = [event("messageStart", { role: "assistant" })];
+  for (const [contentBlockIndex, one] of items.entries()) {
     if (one.type === "call") {
       const { toolUseId, name } = (block(one, contentBlockIndex) as any).toolUse;
       const start = { toolUse: { toolUseId, name } };
@@ -130,14 +135,14 @@ export function inFrames(speech: Speech): ScriptedAnswer {
     });
     pieces.push(usage ? { bytes, tells: usage } : bytes);
   }
-  return { ...streamed(pieces), ...(usage && { bill: usage }) };
+  return { ...streamed(pieces), ...(usage && { billedUsage: usage }) };
 }
 
 /** Claude's own answer, as InvokeModel gives it: whole, or its events in frames. */
-export function invoked(speech: Speech, model: string, stream: boolean): ScriptedAnswer {
-  const said = speech.in("messages", { stream, model });
+export function invoked(speech: ModelScript, model: string, stream: boolean): ScriptedResponse {
+  const said = speech.toProtocol("messages", { stream, model });
   if (!stream) return said;
-  const pieces = [said.body ?? []].flat().map((piece): Piece => {
+  const pieces = [said.body ?? []].flat().map((piece): ResponsePiece => {
     const tells = typeof piece === "object" && "tells" in piece ? piece.tells : undefined;
     const text = String(typeof piece === "object" && "tells" in piece ? piece.bytes : piece);
     // Up to the line's feed: a text may hold what else ends a line to a pattern.
@@ -147,5 +152,5 @@ export function invoked(speech: Speech, model: string, stream: boolean): Scripte
     const bytes = event("chunk", { bytes: Buffer.from(data).toString("base64") });
     return tells ? { bytes, tells } : bytes;
   });
-  return { ...streamed(pieces), ...(said.bill && { bill: said.bill }) };
+  return { ...streamed(pieces), ...(said.billedUsage && { billedUsage: said.billedUsage }) };
 }

@@ -4,7 +4,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { gateway, say, think, type Chunks, type TestGateway } from "tollgate/testing";
+import { startTestGateway, say, think, type Chunks, type TestGateway } from "tollgate/testing";
 import aws from "../../plugins/providers/aws/index.ts";
 import {
   CLAUDE,
@@ -51,7 +51,7 @@ providers:
   ending: { use: aws, with: { region: ${REGION}, runtime_url: "${url}", access_key_id: ASIA, secret_access_key: s, session_token: t-1 } }
 `;
 
-const mounted = () => gateway({ plugins: { aws }, yaml: yamlOf(fake.url) });
+const mounted = () => startTestGateway({ plugins: { aws }, yaml: yamlOf(fake.url) });
 const clientOf = ({ url }: TestGateway) =>
   new OpenAI({ apiKey: "any", maxRetries: 0, baseURL: `${url}/v1` });
 
@@ -72,8 +72,8 @@ const SPEECH = think("Hm.", "sig-1")
   .usage({ input: 30, cache_read: 5, cache_write_5m: 7, output: 12 });
 beforeEach(() => {
   fake.says = SPEECH;
-  fake.up.forget();
-  (at.ledger as unknown[]).length = 0;
+  fake.up.reset();
+  (at.storeCommands as unknown[]).length = 0;
 });
 afterEach(() => {
   fake.chunks = fake.bend = undefined;
@@ -206,7 +206,7 @@ describe.each([
       const length = [answer.body ?? []]
         .flat()
         .reduce((sum, piece: any) => sum + Buffer.from(piece.bytes ?? piece).length, 0);
-      return { ...answer, cut: { after: Math.floor(length * share), how: "close" } };
+      return { ...answer, truncation: { after: Math.floor(length * share), how: "close" } };
     };
     await expect(streamed(model, clientOf(own))).rejects.toThrow(/ended|broke|cut|closed/i);
     expect(fake.up.requests.length).toBeGreaterThan(0);
@@ -300,7 +300,7 @@ describe("a token that is over", () => {
 
 /** A gateway whose operator has declared that AWS keeps nothing. `more`: of the provider's options. */
 const declared = (more = "") =>
-  gateway({
+  startTestGateway({
     plugins: { aws },
     yaml: `
 frontends: [chat-completions, messages]
@@ -517,8 +517,8 @@ describe("money", () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(one, { minLength: 1, maxLength: 6 }), async (asked) => {
-        fake.up.forget();
-        (at.ledger as unknown[]).length = 0;
+        fake.up.reset();
+        (at.storeCommands as unknown[]).length = 0;
         for (const { what, model, usage, chunks, words } of asked) {
           fake.says = say("Hello there").usage(usage);
           fake.chunks = chunks;

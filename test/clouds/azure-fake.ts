@@ -1,12 +1,12 @@
 // A resource at Azure on a loopback port: both surfaces of OpenAI's protocols, Anthropic's, Entra ID and a machine's identity; with the
 // content filter's words, and the only true bill.
 import {
-  json,
+  jsonResponse,
   say,
-  upstream,
+  startUpstream,
   type Chunks,
-  type ScriptedAnswer,
-  type Speech,
+  type ScriptedResponse,
+  type ModelScript,
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
@@ -18,16 +18,16 @@ export interface FakeAzure extends AsyncDisposable {
   minted: number;
   /** What was asked of Entra ID and of the machine. */
   readonly grants: string[];
-  says: Speech;
+  says: ModelScript;
   chunks: Chunks | undefined;
-  bend: ((answer: ScriptedAnswer) => ScriptedAnswer) | undefined;
-  readonly next: ScriptedAnswer[];
+  bend: ((answer: ScriptedResponse) => ScriptedResponse) | undefined;
+  readonly next: ScriptedResponse[];
 }
 
 export const KEY = "azure-key";
 
 export async function fakeAzure(): Promise<FakeAzure> {
-  const up = await upstream();
+  const up = await startUpstream();
   const fake: FakeAzure = {
     up,
     url: up.url,
@@ -40,7 +40,7 @@ export async function fakeAzure(): Promise<FakeAzure> {
     next: [],
     [Symbol.asyncDispose]: () => up.close(),
   };
-  up.script({
+  up.setRoutes({
     "POST /tenant-1/oauth2/v2.0/token": (asked) => entra(fake, asked),
     "GET /identity": (asked) => machine(fake, asked),
     "*": (asked) => {
@@ -63,12 +63,12 @@ const SCOPES = new Set([
   "https://ai.azure.com/.default",
 ]);
 
-function entra(fake: FakeAzure, asked: UpstreamRequest): ScriptedAnswer {
+function entra(fake: FakeAzure, asked: UpstreamRequest): ScriptedResponse {
   const form = Object.fromEntries(new URLSearchParams(asked.body.toString()));
   const { grant_type: grant, client_id: client, scope = "" } = form;
   const proven = form["client_secret"] === "secret-1" || form["client_assertion"] === "federated-1";
   if (grant !== "client_credentials" || client !== "client-1" || !SCOPES.has(scope) || !proven)
-    return json(
+    return jsonResponse(
       {
         error: "invalid_client",
         error_description: "AADSTS7000215: Invalid client secret provided.",
@@ -78,29 +78,29 @@ function entra(fake: FakeAzure, asked: UpstreamRequest): ScriptedAnswer {
   fake.grants.push(
     form["client_assertion"] === undefined ? `secret ${scope}` : `federated ${scope}`,
   );
-  return json({ token_type: "Bearer", expires_in: 3599, access_token: made(fake) });
+  return jsonResponse({ token_type: "Bearer", expires_in: 3599, access_token: made(fake) });
 }
 
-function machine(fake: FakeAzure, asked: UpstreamRequest): ScriptedAnswer {
+function machine(fake: FakeAzure, asked: UpstreamRequest): ScriptedResponse {
   if (asked.headers["metadata"] !== "true" || asked.headers["x-identity-header"] !== "header-1")
-    return json({ error: "invalid_request" }, 400);
+    return jsonResponse({ error: "invalid_request" }, 400);
   fake.grants.push(`machine ${asked.query.get("resource")}`);
   // As a moment, in text: this service has no other word.
   const ends = String(Math.floor(Date.now() / 1000) + 3600);
-  return json({ access_token: made(fake), expires_on: ends, token_type: "Bearer" });
+  return jsonResponse({ access_token: made(fake), expires_on: ends, token_type: "Bearer" });
 }
 
-const failed = (status: number, code: string, message: string): ScriptedAnswer =>
-  json({ error: { code, message } }, status);
+const failed = (status: number, code: string, message: string): ScriptedResponse =>
+  jsonResponse({ error: { code, message } }, status);
 
-export const throttled = (): ScriptedAnswer => ({
+export const throttled = (): ScriptedResponse => ({
   ...failed(429, "429", "Requests have exceeded the rate limit."),
   headers: { "content-type": "application/json", "retry-after": "60" },
 });
 
 /** As the filter refuses a prompt. */
-export const filtered = (): ScriptedAnswer =>
-  json(
+export const filtered = (): ScriptedResponse =>
+  jsonResponse(
     {
       error: {
         message:
@@ -121,7 +121,7 @@ export const filtered = (): ScriptedAnswer =>
     400,
   );
 
-function refusal(fake: FakeAzure, asked: UpstreamRequest): ScriptedAnswer | undefined {
+function refusal(fake: FakeAzure, asked: UpstreamRequest): ScriptedResponse | undefined {
   const claude = asked.path.startsWith("/anthropic/");
   const key = asked.headers[claude ? "x-api-key" : "api-key"];
   const bearer = (asked.headers.authorization ?? "").replace(/^Bearer /, "");
@@ -132,7 +132,7 @@ function refusal(fake: FakeAzure, asked: UpstreamRequest): ScriptedAnswer | unde
 
 const FILTER = { hate: { filtered: false, severity: "safe" } };
 
-function answerTo(fake: FakeAzure, asked: UpstreamRequest): ScriptedAnswer {
+function answerTo(fake: FakeAzure, asked: UpstreamRequest): ScriptedResponse {
   const deployed = /^\/openai\/deployments\/([^/]+)\/(chat\/completions|embeddings)$/.exec(
     asked.path,
   );
@@ -141,16 +141,17 @@ function answerTo(fake: FakeAzure, asked: UpstreamRequest): ScriptedAnswer {
   const body = asked.json();
   const model = deployed ? decodeURIComponent(deployed[1]!) : body.model;
   const manner = { stream: body.stream === true, model, body };
-  if (asked.path === "/anthropic/v1/messages") return fake.says.in("messages", manner);
-  if (/^\/openai\/(?:v1\/)?responses$/.test(asked.path)) return fake.says.in("responses", manner);
+  if (asked.path === "/anthropic/v1/messages") return fake.says.toProtocol("messages", manner);
+  if (/^\/openai\/(?:v1\/)?responses$/.test(asked.path))
+    return fake.says.toProtocol("responses", manner);
   if (deployed?.[2] === "embeddings" || asked.path === "/openai/v1/embeddings")
     return vectors(body);
   if (deployed || asked.path === "/openai/v1/chat/completions")
-    return annotated(fake.says.in("chat-completions", manner), manner.stream);
+    return annotated(fake.says.toProtocol("chat-completions", manner), manner.stream);
   return failed(404, "404", "Resource not found");
 }
 
-function vectors({ input, encoding_format: form }: any): ScriptedAnswer {
+function vectors({ input, encoding_format: form }: any): ScriptedResponse {
   const texts: string[] = [input].flat();
   const data = texts.map((text, index) => {
     const numbers = [text.length / 8, 0.5];
@@ -159,18 +160,18 @@ function vectors({ input, encoding_format: form }: any): ScriptedAnswer {
   });
   const tokens = texts.join(" ").split(" ").length;
   return {
-    ...json({
+    ...jsonResponse({
       object: "list",
       data,
       model: "m",
       usage: { prompt_tokens: tokens, total_tokens: tokens },
     }),
-    bill: { input: tokens },
+    billedUsage: { input: tokens },
   };
 }
 
 /** The filter's results: of the prompt in a first chunk without choices, of the answer beside each choice. */
-function annotated(answer: ScriptedAnswer, stream: boolean): ScriptedAnswer {
+function annotated(answer: ScriptedResponse, stream: boolean): ScriptedResponse {
   const pieces = [answer.body ?? []].flat();
   const prompt = { prompt_filter_results: [{ prompt_index: 0, content_filter_results: FILTER }] };
   const body = pieces.map((piece) => {

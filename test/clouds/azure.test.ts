@@ -7,7 +7,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import OpenAI, { AzureOpenAI } from "openai";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { gateway, say, think, type Chunks, type TestGateway } from "tollgate/testing";
+import { startTestGateway, say, think, type Chunks, type TestGateway } from "tollgate/testing";
 import foundry from "../../plugins/providers/azure-foundry/index.ts";
 import { fakeAzure, filtered, KEY, throttled, type FakeAzure } from "./azure-fake.ts";
 import { billOf, rowsOf, settled } from "./rows.ts";
@@ -22,7 +22,7 @@ const folder = mkdtempSync(join(tmpdir(), "tollgate-azure-"));
 const mounted = () => {
   const reached = `base_url: "${fake.url}", login_url: "${fake.url}"`;
   const priced = `models: { my-gpt: { price: { input: "1.25", output: "10", cache_read: "0.125" } }, claude-one: { price: { input: "3", output: "15", cache_read: "0.3" } }, vectors: { kind: embedding, price: { input: "0.02" } } }`;
-  return gateway({
+  return startTestGateway({
     plugins: { "azure-foundry": foundry },
     env: {
       THE_KEY: KEY,
@@ -68,9 +68,9 @@ beforeEach(() => {
     .say("Grüße 🌍")
     .call("go", { to: "Rome" }, "call_x")
     .usage({ input: 30, cache_read: 5, output: 12 });
-  fake.up.forget();
+  fake.up.reset();
   fake.grants.length = 0;
-  (at.ledger as unknown[]).length = 0;
+  (at.storeCommands as unknown[]).length = 0;
 });
 afterEach(() => {
   fake.chunks = fake.bend = undefined;
@@ -208,7 +208,7 @@ describe.each([
 
   it("is never whole where its stream was cut", async () => {
     await using own = await mounted();
-    fake.bend = (answer) => ({ ...answer, cut: { after: 700, how: "close" } });
+    fake.bend = (answer) => ({ ...answer, truncation: { after: 700, how: "close" } });
     await expect(streamed(model, clientOf(own))).rejects.toThrow(/ended|broke|cut|closed/i);
     expect(fake.up.requests.length).toBeGreaterThan(0);
     expect(rowsOf(own).map(({ state }) => state)).not.toContain("exact");
@@ -365,8 +365,8 @@ it("money: the rows are the fake's bill", async () => {
   });
   await fc.assert(
     fc.asyncProperty(fc.array(one, { minLength: 1, maxLength: 5 }), async (asked) => {
-      fake.up.forget();
-      (at.ledger as unknown[]).length = 0;
+      fake.up.reset();
+      (at.storeCommands as unknown[]).length = 0;
       for (const { model, stream, usage, chunks } of asked) {
         fake.says = say("Hello there").usage(usage);
         fake.chunks = chunks;

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, it } from "vitest";
-import { conformance, say, type ScriptedAnswer } from "tollgate/testing";
+import { conformanceChecks, say, type ScriptedResponse } from "tollgate/testing";
 import aws from "../../plugins/providers/aws/index.ts";
 import foundry from "../../plugins/providers/azure-foundry/index.ts";
 import vertex from "../../plugins/providers/vertex/index.ts";
@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), "tollgate-clouds-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** A recording, as it would stand in a package's own folder. */
-function record(place: string, request: object, answer: ScriptedAnswer): void {
+function record(place: string, request: object, answer: ScriptedResponse): void {
   const at = join(folder, place);
   mkdirSync(at, { recursive: true });
   writeFileSync(join(at, "request.json"), JSON.stringify(request));
@@ -37,7 +37,7 @@ record("converse/streamed", { ...ask, stream: true }, inFrames(SPEECH));
 record("converse/whole", ask, inConverse(SPEECH));
 record("messages/streamed", { ...ask, stream: true }, invoked(SPEECH, "model", true));
 record("messages/whole", ask, invoked(SPEECH, "model", false));
-const answer = (body: object, more: Record<string, string> = {}): ScriptedAnswer => ({
+const answer = (body: object, more: Record<string, string> = {}): ScriptedResponse => ({
   headers: { "content-type": "application/json", ...more },
   body: JSON.stringify(body),
 });
@@ -85,7 +85,7 @@ const tokens = async () =>
 describe.each([
   [
     "aws",
-    conformance(aws, {
+    conformanceChecks(aws, {
       with: { region: "eu-central-1" },
       credential: { access_key_id: "AKIDCANARY", secret_access_key: "canary-7f3a-secret" },
       recordings: folder,
@@ -94,7 +94,7 @@ describe.each([
   ],
   [
     "vertex",
-    conformance(vertex, {
+    conformanceChecks(vertex, {
       with: { project: "my-project" },
       credential: { service_account: ACCOUNT },
       recordings: OTHERS,
@@ -104,7 +104,7 @@ describe.each([
   ],
   [
     "azure-foundry",
-    conformance(foundry, {
+    conformanceChecks(foundry, {
       with: { resource: "my-resource" },
       credential: {
         tenant_id: "tenant-1",

@@ -2,12 +2,12 @@
 // by its own clock, knows which tokens are still good, and keeps the only true bill.
 import { createPublicKey, generateKeyPairSync, verify, type KeyObject } from "node:crypto";
 import {
-  json,
+  jsonResponse,
   say,
-  upstream,
+  startUpstream,
   type Chunks,
-  type ScriptedAnswer,
-  type Speech,
+  type ScriptedResponse,
+  type ModelScript,
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
@@ -24,10 +24,10 @@ export interface FakeGoogle extends AsyncDisposable {
   exchanged: number;
   /** No token is given. */
   denies: boolean;
-  says: Speech;
+  says: ModelScript;
   chunks: Chunks | undefined;
-  bend: ((answer: ScriptedAnswer) => ScriptedAnswer) | undefined;
-  readonly next: ScriptedAnswer[];
+  bend: ((answer: ScriptedResponse) => ScriptedResponse) | undefined;
+  readonly next: ScriptedResponse[];
 }
 
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -42,7 +42,7 @@ export const ACCOUNT = JSON.stringify({
 });
 
 export async function fakeGoogle(): Promise<FakeGoogle> {
-  const up = await upstream();
+  const up = await startUpstream();
   const fake: FakeGoogle = {
     up,
     url: up.url,
@@ -58,7 +58,7 @@ export async function fakeGoogle(): Promise<FakeGoogle> {
     [Symbol.asyncDispose]: () => up.close(),
   };
   const key = createPublicKey(pair.publicKey.export({ type: "spki", format: "pem" }) as string);
-  up.script({
+  up.setRoutes({
     "POST /sts": (asked) => exchanged(fake, asked),
     "POST /token": (asked) => dated(fake, token(fake, key, asked)),
     "*": (asked) => {
@@ -71,15 +71,16 @@ export async function fakeGoogle(): Promise<FakeGoogle> {
 }
 
 const now = ({ aheadMs }: FakeGoogle): number => Date.now() + aheadMs;
-const dated = (fake: FakeGoogle, answer: ScriptedAnswer): ScriptedAnswer => ({
+const dated = (fake: FakeGoogle, answer: ScriptedResponse): ScriptedResponse => ({
   ...answer,
   headers: { date: new Date(now(fake)).toUTCString(), ...answer.headers },
 });
 
-function token(fake: FakeGoogle, key: KeyObject, asked: UpstreamRequest): ScriptedAnswer {
+function token(fake: FakeGoogle, key: KeyObject, asked: UpstreamRequest): ScriptedResponse {
   const form = new URLSearchParams(asked.body.toString());
-  if (fake.denies) return json({ error: "invalid_client" }, 401);
-  const no = (words: string) => json({ error: "invalid_grant", error_description: words }, 400);
+  if (fake.denies) return jsonResponse({ error: "invalid_client" }, 401);
+  const no = (words: string) =>
+    jsonResponse({ error: "invalid_grant", error_description: words }, 400);
   if (form.get("grant_type") !== "urn:ietf:params:oauth:grant-type:jwt-bearer")
     return no("Wrong grant_type");
   const [head = "", body = "", signature = ""] = (form.get("assertion") ?? "").split(".");
@@ -101,7 +102,7 @@ function token(fake: FakeGoogle, key: KeyObject, asked: UpstreamRequest): Script
     );
   const made = `token-${++fake.minted}`;
   fake.good.add(made);
-  return json({ access_token: made, expires_in: 3599, token_type: "Bearer" });
+  return jsonResponse({ access_token: made, expires_in: 3599, token_type: "Bearer" });
 }
 
 /** What Google hands a workload of another cloud: it is let in with a token that it has in a file. */
@@ -113,13 +114,14 @@ export const federated = ({ url }: FakeGoogle, file: string) => ({
   credential_source: { file },
 });
 
-function exchanged(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer {
+function exchanged(fake: FakeGoogle, asked: UpstreamRequest): ScriptedResponse {
   const form = new URLSearchParams(asked.body.toString());
-  if (form.get("subject_token") !== "federated-1") return json({ error: "invalid_grant" }, 400);
+  if (form.get("subject_token") !== "federated-1")
+    return jsonResponse({ error: "invalid_grant" }, 400);
   fake.exchanged++;
   const made = `token-${++fake.minted}`;
   fake.good.add(made);
-  return json({
+  return jsonResponse({
     access_token: made,
     issued_token_type: "urn:ietf:params:oauth:token-type:access_token",
     token_type: "Bearer",
@@ -127,12 +129,12 @@ function exchanged(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer {
   });
 }
 
-const failed = (code: number, status: string, message: string): ScriptedAnswer =>
-  json({ error: { code, status, message } }, code);
+const failed = (code: number, status: string, message: string): ScriptedResponse =>
+  jsonResponse({ error: { code, status, message } }, code);
 
 export const throttled = () => failed(429, "RESOURCE_EXHAUSTED", "Quota exceeded.");
 
-function refusal(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer | undefined {
+function refusal(fake: FakeGoogle, asked: UpstreamRequest): ScriptedResponse | undefined {
   const said = asked.headers.authorization ?? "";
   if (asked.headers["x-goog-api-key"] === "express-key") return undefined;
   return fake.good.has(said.replace(/^Bearer /, ""))
@@ -143,13 +145,13 @@ function refusal(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer | und
 const PATH =
   /^\/(?:v1|v1beta1)(?:\/projects\/my-project\/locations\/([a-z0-9-]+))?\/(?:publishers\/(google|anthropic)\/models\/([^/:]+):(\w+)|endpoints\/openapi\/chat\/completions)$/;
 
-function answerTo(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer {
+function answerTo(fake: FakeGoogle, asked: UpstreamRequest): ScriptedResponse {
   const found = PATH.exec(asked.path);
   if (!found) return failed(404, "NOT_FOUND", `There is no ${asked.path}.`);
   const [, , publisher, model = "", verb = ""] = found;
   const body = asked.json();
   if (publisher === undefined)
-    return fake.says.in("chat-completions", {
+    return fake.says.toProtocol("chat-completions", {
       stream: body.stream === true,
       model: body.model,
       body,
@@ -160,13 +162,13 @@ function answerTo(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer {
     return failed(400, "INVALID_ARGUMENT", "anthropic_version: Field required");
   if (model === "count-tokens")
     return typeof body.model === "string"
-      ? json({ input_tokens: asked.body.length })
+      ? jsonResponse({ input_tokens: asked.body.length })
       : failed(400, "INVALID_ARGUMENT", "model: Field required");
   if ("model" in body)
     return failed(400, "INVALID_ARGUMENT", "model: Extra inputs are not permitted");
   if ((verb === "streamRawPredict") !== (body.stream === true))
     return failed(400, "INVALID_ARGUMENT", "stream does not go with this address.");
-  return fake.says.in("messages", { stream: body.stream === true, model, body });
+  return fake.says.toProtocol("messages", { stream: body.stream === true, model, body });
 }
 
 const usageOf = (u: Usage) => ({
@@ -180,7 +182,7 @@ export const vectorFor = (text: string, width: number): number[] =>
   Array.from({ length: width }, (_, i) => ((text.length + i * 7) % 11) / 8);
 
 /** Gemini's own model takes one text, the others several; a vector is as long as the model's, or shorter. */
-function vectors(model: string, { instances, parameters = {} }: any): ScriptedAnswer {
+function vectors(model: string, { instances, parameters = {} }: any): ScriptedResponse {
   const most = model.startsWith("gemini-") ? 1 : 250;
   if (!Array.isArray(instances) || instances.length > most)
     return failed(400, "INVALID_ARGUMENT", `At most ${most} instances.`);
@@ -192,12 +194,16 @@ function vectors(model: string, { instances, parameters = {} }: any): ScriptedAn
     const statistics = { token_count: count, truncated: false };
     return { embeddings: { values: vectorFor(content, width), statistics } };
   });
-  return { ...json({ predictions }), bill: { input } };
+  return { ...jsonResponse({ predictions }), billedUsage: { input } };
 }
 
-function gemini({ words: { said, usage } }: Speech, verb: string, model: string): ScriptedAnswer {
-  if (verb === "countTokens") return json({ totalTokens: 7 });
-  const parts = said.map((one) =>
+function gemini(
+  { output: { items, usage } }: ModelScript,
+  verb: string,
+  model: string,
+): ScriptedResponse {
+  if (verb === "countTokens") return jsonResponse({ totalTokens: 7 });
+  const parts = items.map((one) =>
     one.type === "call"
       ? {
           functionCall: { name: one.name, args: JSON.parse(one.args), id: one.id },
@@ -218,9 +224,9 @@ function gemini({ words: { said, usage } }: Speech, verb: string, model: string)
   if (verb === "generateContent") {
     const body = JSON.stringify(chunk(parts, true));
     return {
-      ...json({}),
+      ...jsonResponse({}),
       body: usage ? { bytes: body, tells: usage } : body,
-      ...(usage && { bill: usage }),
+      ...(usage && { billedUsage: usage }),
     };
   }
   const bodies = parts.map((part, i) => {
@@ -231,6 +237,6 @@ function gemini({ words: { said, usage } }: Speech, verb: string, model: string)
     headers: { "content-type": "text/event-stream" },
     body: bodies,
     framing: "chunked",
-    ...(usage && { bill: usage }),
+    ...(usage && { billedUsage: usage }),
   };
 }

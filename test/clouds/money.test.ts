@@ -3,9 +3,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { Entry, Usage } from "tollgate/plugin";
-import { say, type ScriptedAnswer, type Speech, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import type { LedgerEntry, Usage } from "tollgate/plugin";
+import { say, type ScriptedResponse, type ModelScript, type TestUpstream } from "tollgate/testing";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 import { CLAUDE, fakeAws, KEYS, MODEL, REGION } from "./aws-fake.ts";
 import { fakeAzure, KEY } from "./azure-fake.ts";
@@ -14,8 +14,8 @@ import { ACCOUNT, fakeGoogle } from "./google-fake.ts";
 interface Fake extends AsyncDisposable {
   readonly up: TestUpstream;
   readonly url: string;
-  says: Speech;
-  bend: ((answer: ScriptedAnswer) => ScriptedAnswer) | undefined;
+  says: ModelScript;
+  bend: ((answer: ScriptedResponse) => ScriptedResponse) | undefined;
 }
 
 const PRICE = 'price: { input: "3", output: "15" }';
@@ -67,13 +67,13 @@ describe.each(Object.entries(CLOUDS))("%s", (_name, [make, model, name, reached]
   });
   afterAll(() => fake[Symbol.asyncDispose]());
   beforeEach(() => {
-    fake.up.forget();
+    fake.up.reset();
     fake.bend = undefined;
     fake.says = say("One two three four five six seven eight").usage({ input: 2, output: 9 });
   });
 
   const started = (dir?: string) =>
-    startGateway({
+    startDaemon({
       env,
       ...(dir !== undefined && { dir }),
       yaml: `frontends: [chat-completions]
@@ -103,14 +103,14 @@ providers:
       return "cut";
     }
   };
-  const rows = async (at: Daemon): Promise<Entry[]> => {
+  const rows = async (at: Daemon): Promise<LedgerEntry[]> => {
     const { items } = (await at.ask("ledger.entries", { limit: 500 })) as unknown as {
-      items: Entry[];
+      items: LedgerEntry[];
     };
     return items;
   };
   const settles = async (at: Daemon) => (await rows(at)).filter(({ kind }) => kind === "settle");
-  const sum = (all: readonly Entry[]): bigint =>
+  const sum = (all: readonly LedgerEntry[]): bigint =>
     all.reduce((total, { costNano }) => total + BigInt(costNano ?? 0), 0n);
 
   it("an answer that breaks off at any place is billed for what its client has, and said to be exact only if it is", async () => {
@@ -118,14 +118,14 @@ providers:
     onTestFinished(() => rmSync(at.dir, { recursive: true, force: true }));
     const told: number[] = [];
     for (const after of ["head", 1, 60, 200, 500, 1_500, { pieces: 2 }] as const) {
-      fake.bend = (answer) => ({ ...answer, cut: { after, how: "reset" } });
+      fake.bend = (answer) => ({ ...answer, truncation: { after, how: "reset" } });
       const text = await ask(at, at.key, true);
       told.push(text.match(/one|two|three|four|five|six|seven|eight/gi)?.length ?? 0);
       await until(async () => (await settles(at)).length === told.length);
     }
-    const each = charged(fake.up.bill.slice(0, 1));
+    const each = charged(fake.up.bills.slice(0, 1));
     const all = await settles(at);
-    expect(fake.up.bill).toHaveLength(all.length);
+    expect(fake.up.bills).toHaveLength(all.length);
     for (const [n, { state, costNano }] of all.entries())
       if (state === "exact") expect(BigInt(costNano ?? 0)).toBe(each);
       else {
@@ -149,9 +149,9 @@ providers:
     );
     const statuses = new Set(got.map((each) => each.slice(0, 3)));
     expect([...statuses].sort()).toEqual(["200", "429"]);
-    await until(async () => (await settles(at)).length === fake.up.bill.length);
-    expect(sum(await settles(at))).toBe(charged(fake.up.bill));
-    expect(charged(fake.up.bill)).toBeLessThanOrEqual(2_000_000n);
+    await until(async () => (await settles(at)).length === fake.up.bills.length);
+    expect(sum(await settles(at))).toBe(charged(fake.up.bills));
+    expect(charged(fake.up.bills)).toBeLessThanOrEqual(2_000_000n);
   });
 
   it("killed in the middle, what was open is presumed, and the sum is no less than was charged", async () => {
@@ -159,9 +159,9 @@ providers:
     onTestFinished(() => rmSync(first.dir, { recursive: true, force: true }));
     expect(await ask(first, first.key, false)).toMatch(/^200 /);
     // Split, since one write has no gap in it.
-    fake.bend = (answer) => ({ ...answer, chunks: 40, gapMs: 60_000 });
+    fake.bend = (answer) => ({ ...answer, chunks: 40, chunkDelayMs: 60_000 });
     const open = Promise.all([ask(first, first.key, true), ask(first, first.key, true)]);
-    await until(() => fake.up.bill.length === 3);
+    await until(() => fake.up.bills.length === 3);
     first.kill("SIGKILL");
     await Promise.all([first.exit, open]);
     fake.bend = undefined;
@@ -175,7 +175,7 @@ providers:
       "exact",
       "exact",
     ]);
-    expect(sum(all)).toBeGreaterThanOrEqual(charged(fake.up.bill));
+    expect(sum(all)).toBeGreaterThanOrEqual(charged(fake.up.bills));
     expect(await next.ask("ledger.verify")).toMatchObject({ problems: [] });
   });
 });

@@ -9,8 +9,8 @@ interface Row {
 }
 
 /** The settled rows of a gateway in this process. */
-export const rowsOf = ({ ledger }: TestGateway): Row[] =>
-  ledger.filter((row) => row.do === "settle");
+export const rowsOf = ({ storeCommands }: TestGateway): Row[] =>
+  storeCommands.filter((row) => row.do === "settle");
 
 const sum = (all: readonly Usage[]): Usage => {
   const total: Record<string, number> = {};
@@ -21,4 +21,4 @@ const sum = (all: readonly Usage[]): Usage => {
 };
 
 export const settled = (at: TestGateway): Usage => sum(rowsOf(at).map(({ usage }) => usage));
-export const billOf = ({ bill }: TestUpstream): Usage => sum(bill.map(({ usage }) => usage));
+export const billOf = ({ bills }: TestUpstream): Usage => sum(bills.map(({ usage }) => usage));

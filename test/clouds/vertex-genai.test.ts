@@ -34,7 +34,7 @@ describe.skipIf(!isInstalled(GENAI) && CI === undefined && CLIENTS === undefined
     }, 300_000);
     afterAll(() => fake[Symbol.asyncDispose]());
     beforeEach(() => {
-      fake.up.forget();
+      fake.up.reset();
       fake.good.add("judge");
       fake.says = think("Hm.", "c2ln")
         .say("Grüße 🌍")

@@ -8,7 +8,14 @@ import fc from "fast-check";
 import { JWT } from "google-auth-library";
 import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { gateway, json, say, think, type Chunks, type TestGateway } from "tollgate/testing";
+import {
+  startTestGateway,
+  jsonResponse,
+  say,
+  think,
+  type Chunks,
+  type TestGateway,
+} from "tollgate/testing";
 import vertex from "../../plugins/providers/vertex/index.ts";
 import {
   ACCOUNT,
@@ -34,7 +41,7 @@ let anthropic: Anthropic;
 
 const mounted = () => {
   const reached = `project: my-project, base_url: "${fake.url}", token_url: "${fake.url}/token"`;
-  return gateway({
+  return startTestGateway({
     plugins: { vertex },
     env: { ACCOUNT_KEY: ACCOUNT },
     yaml: `
@@ -86,8 +93,8 @@ beforeEach(() => {
     .say("Grüße 🌍")
     .call("go", { to: "Rome" }, "call_x")
     .usage({ input: 30, cache_read: 5, output: 12, reasoning: 3 });
-  fake.up.forget();
-  (at.ledger as unknown[]).length = 0;
+  fake.up.reset();
+  (at.storeCommands as unknown[]).length = 0;
 });
 afterEach(() => {
   fake.chunks = fake.bend = undefined;
@@ -193,7 +200,7 @@ describe.each([
 
   it("is never whole where its stream was cut", async () => {
     await using own = await mounted();
-    fake.bend = (answer) => ({ ...answer, cut: { after: 700, how: "close" } });
+    fake.bend = (answer) => ({ ...answer, truncation: { after: 700, how: "close" } });
     await expect(streamed(model, clientOf(own))).rejects.toThrow(/ended|broke|cut|closed/i);
     expect(fake.up.requests.length).toBeGreaterThan(0);
     expect(rowsOf(own).map(({ state }) => state)).not.toContain("exact");
@@ -323,7 +330,7 @@ describe("vectors", () => {
     const model = "vertex/gemini-embedding-001";
     const { data } = await openai.embeddings.create({ model, input: "one text" });
     expect(data).toHaveLength(1);
-    fake.up.forget();
+    fake.up.reset();
     await expect(openai.embeddings.create({ model, input: ["a", "b"] })).rejects.toMatchObject({
       status: 400,
       message: expect.stringContaining("takes one text a request"),
@@ -336,7 +343,7 @@ describe("vectors", () => {
     for (const body of [{ predictions }, { predictions: [] }, { predictions: [{}] }, {}]) {
       await using own = await mounted();
       // It is asked once more, and says so again.
-      fake.next.push(...Array.from({ length: 4 }, () => json(body as never)));
+      fake.next.push(...Array.from({ length: 4 }, () => jsonResponse(body as never)));
       await expect(
         clientOf(own).embeddings.create({
           model: `vertex/${VECTORS}`,
@@ -404,8 +411,8 @@ it("money: the rows are the fake's bill", async () => {
   });
   await fc.assert(
     fc.asyncProperty(fc.array(one, { minLength: 1, maxLength: 5 }), async (asked) => {
-      fake.up.forget();
-      (at.ledger as unknown[]).length = 0;
+      fake.up.reset();
+      (at.storeCommands as unknown[]).length = 0;
       for (const { model, stream, usage, chunks } of asked) {
         fake.says = say("Hello there").usage(usage);
         fake.chunks = chunks;

@@ -3,7 +3,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, Page } from "playwright-core";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { PAYLOADS, type Wrong } from "./attacks.ts";
 import { complaints } from "./browser.ts";
 
@@ -73,7 +73,7 @@ async function inPlayground(page: Page, console: string, wrong: Wrong): Promise<
 
 export async function errorTexts(browser: Browser, wrong: Wrong): Promise<void> {
   const upstream = await evil();
-  await using gateway = await startGateway({ yaml: yaml(upstream.at) });
+  await using gateway = await startDaemon({ yaml: yaml(upstream.at) });
   const context = await browser.newContext();
   try {
     const ids = await asked(gateway);

@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { writeOutages, writeStats } from "../../src/gateway/requests/kept-stats.ts";
 import { Outages } from "../../src/gateway/requests/outages.ts";
-import { Stats } from "../../src/gateway/requests/stats.ts";
+import { RequestStats } from "../../src/gateway/requests/stats.ts";
 import type { RequestRecord, StoreCommand } from "tollgate/plugin";
 import { onFile } from "../plugins/stores/made.ts";
-import { chance } from "../rig/rig.ts";
+import { createChance } from "../rig/rig.ts";
 
 const HOUR = 3_600_000;
 const HOURS = 48;
@@ -24,9 +24,9 @@ export async function writePast(
   keys: readonly Key[],
   now: number,
 ): Promise<void> {
-  const luck = chance(11);
+  const luck = createChance(11);
   let at = now - HOURS * HOUR;
-  const stats = new Stats(() => at);
+  const stats = new RequestStats(() => at);
   const ledger = await onFile(join(stateDir, "store/ledger.db"));
   await ledger.store.open({ instance: "past", name: "past", pid: process.pid } as never);
   for (let n = 0; at < now - STEP; at += STEP) {
@@ -46,7 +46,7 @@ export async function writePast(
     stats.add(records);
   }
   at = now;
-  await ledger.end();
+  await ledger.dispose();
   await writeStats(stateDir, stats);
   await writeOutages(stateDir, outagesBefore(now));
 }
@@ -60,8 +60,8 @@ function outagesBefore(now: number): Outages {
     { model: "think", kind: "overloaded", at: now - 3 * HOUR, ms: 95_000 },
   ] as const;
   for (const { model, kind, at, ms } of ends) {
-    outages.told({ type: "rests", at, ...of, model, kind, until: at + 60_000 });
-    outages.told({ type: "recovered", at: at + ms, ...of, model });
+    outages.onEvent({ type: "rests", at, ...of, model, reason: kind, until: at + 60_000 });
+    outages.onEvent({ type: "recovered", at: at + ms, ...of, model });
   }
   return outages;
 }
@@ -71,7 +71,7 @@ function callOf(
   at: number,
   model: string,
   key: Key,
-  luck: ReturnType<typeof chance>,
+  luck: ReturnType<typeof createChance>,
 ) {
   const [provider, name] = model.split("/") as [string, string];
   const [input, output] = [200 + luck.below(4_000), 40 + luck.below(700)];

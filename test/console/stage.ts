@@ -1,8 +1,8 @@
 // A gateway with its console and traffic of every kind behind it: what pictures are taken of, and where journeys begin.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import { writePast } from "./past.ts";
 import type { BrowserContext } from "playwright-core";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 
 export interface Stage extends AsyncDisposable {
   readonly gateway: Daemon;
@@ -57,7 +57,7 @@ const NAMES = [
 
 /** Two teams under the one of gateway.yaml, and a key of each kind. */
 async function makeKeys(ask: Daemon["ask"]) {
-  const budget = (usd: number) => [limitText({ unit: "nano_usd", max: usd * 1e9, per: "day" })];
+  const budget = (usd: number) => [formatLimit({ unit: "nano_usd", max: usd * 1e9, per: "day" })];
   const parent = "house";
   await ask("accounts.create", { id: "web", name: "Web", parent, limits: budget(0.2) });
   await ask("accounts.create", { id: "data", name: "Data", parent, limits: budget(2) });
@@ -76,11 +76,11 @@ async function makeKeys(ask: Daemon["ask"]) {
 }
 
 export async function openStage(): Promise<Stage> {
-  const before = await startGateway({ yaml: YAML });
+  const before = await startDaemon({ yaml: YAML });
   const made = await makeKeys(before.ask);
   await before.stop();
   await writePast(before.stateDir, made, Date.now());
-  const gateway = await startGateway({ yaml: YAML, dir: before.dir });
+  const gateway = await startDaemon({ yaml: YAML, dir: before.dir });
   const evals = (await gateway.ask("keys.create", {
     name: "evals",
     labels: { team: "data" },

@@ -11,7 +11,7 @@ import {
   report,
   sinceIn,
 } from "../../.build/contract.ts";
-import { isOlder } from "../../src/loader/definition.ts";
+import { isOlderVersion } from "../../src/loader/definition.ts";
 import { DEPRECATED } from "../../src/plugin/deprecated.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -153,7 +153,9 @@ describe("within api 1", () => {
 
   it("nothing of an earlier version has gone: changes are additions", () => {
     // A version's own report is put there when it is published: until then it grows.
-    for (const version of versions.filter((each) => isOlder(each, ours.replace(/\.\d+$/, "")))) {
+    for (const version of versions.filter((each) =>
+      isOlderVersion(each, ours.replace(/\.\d+$/, "")),
+    )) {
       const older = readFileSync(join(museum, version, "api.txt"), "utf8");
       expect(lost(older, report()).filter((line) => !(line in CHANGED))).toEqual([]);
     }
@@ -163,7 +165,7 @@ describe("within api 1", () => {
     const inTypes = MODULES.slice(0, 1).flatMap((module) =>
       declarationsOf(module).flatMap(({ text }) => deprecatedIn(text)),
     );
-    const told = DEPRECATED.map(({ member, write }) => `${member}: ${write}`);
+    const told = DEPRECATED.map(({ member, replacement }) => `${member}: ${replacement}`);
     expect(inTypes.sort()).toEqual([...told].sort());
     expect(
       deprecatedIn(

@@ -4,11 +4,18 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { DASHBOARDS, jsonOf, textOf } from "../../.build/dashboards.ts";
-import { COUNTED, READ, type Family } from "../../plugins/observers/metrics/families.ts";
+import {
+  COUNTED_FAMILIES,
+  READ_FAMILIES,
+  type Family,
+} from "../../plugins/observers/metrics/families.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
-const FAMILIES: readonly Family[] = [...Object.values(COUNTED), ...Object.values(READ)];
+const FAMILIES: readonly Family[] = [
+  ...Object.values(COUNTED_FAMILIES),
+  ...Object.values(READ_FAMILIES),
+];
 
 const SUFFIXES = {
   counter: ["_total"],

@@ -5,15 +5,15 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { defineMiddleware, type Definition, type RequestRecord } from "tollgate/plugin";
 import {
-  conformance,
-  context,
-  gateway,
-  json,
-  protocolLaws,
+  conformanceChecks,
+  createTestContext,
+  startTestGateway,
+  jsonResponse,
+  protocolChecks,
   say,
-  speaking,
-  storeConformance,
-  upstream,
+  scriptedModel,
+  storeChecks,
+  startUpstream,
   type TestContext,
 } from "tollgate/testing";
 import acme from "../../examples/acme.ts";
@@ -29,10 +29,10 @@ import { lines as linesProtocol } from "../../examples/lines-protocol.ts";
 import receipts from "../../examples/receipts.ts";
 import uploads from "../../examples/uploads.ts";
 import redactor from "../../examples/redactor.ts";
-import { reserve, settle } from "../../src/testing/store.ts";
+import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { foreign, importsOf } from "../floors.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { worked } from "../kit/processor.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { ownCpuMs } from "../kit/processor.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples");
 
@@ -63,7 +63,7 @@ describe("every example", () => {
   });
 
   for (const definition of Object.values(plugins))
-    for (const { name, run } of conformance(definition, {
+    for (const { name, run } of conformanceChecks(definition, {
       ...(definition === acme && { credential: { api_key: "canary-acme-7f3a" } }),
       ...(definition === acmeCloud && {
         credential: { client_id: "house", client_secret: "canary-cloud-9d2e" },
@@ -76,13 +76,13 @@ describe("every example", () => {
     }))
       it(name, run);
 
-  for (const { name, run } of protocolLaws(linesProtocol())) it(name, run);
+  for (const { name, run } of protocolChecks(linesProtocol())) it(name, run);
 });
 
 /** A gateway with the examples, before an upstream that says "Hello". */
 async function stage(yaml: string, credential = "") {
-  const up = await upstream(speaking(say("Hello"), ["large", "small"]));
-  const at = await gateway({
+  const up = await startUpstream(scriptedModel(say("Hello"), ["large", "small"]));
+  const at = await startTestGateway({
     plugins: { ...plugins, cut: oneKey },
     env: { ACME: "canary-acme-7f3a" },
     yaml: `${yaml}
@@ -170,9 +170,9 @@ describe("the redactor", () => {
   it("costs no more than the length of what it reads", async () => {
     await using it = await stage("frontends: [chat-completions]\nmiddleware: [cut, redactor]");
     const spent = async (length: number) => {
-      const before = worked();
+      const before = ownCpuMs();
       expect((await it.ask(CHAT, user("a.".repeat(length)))).status).toBe(200);
-      return worked() - before;
+      return ownCpuMs() - before;
     };
     const small = await spent(100_000);
     // Five times as much; a square would be twenty-five times.
@@ -193,7 +193,7 @@ describe("the cache", () => {
     expect(second.headers.get("x-cache")).toBe("hit");
     expect(second.headers.get("content-type")).toBe(first.headers.get("content-type"));
     expect(it.asked()).toHaveLength(1);
-    expect(it.at.ledger.filter((row) => row.do === "reserve")).toHaveLength(1);
+    expect(it.at.storeCommands.filter((row) => row.do === "reserve")).toHaveLength(1);
   });
 
   it("asks again for another key, another text, another model, and whole where it was streamed", async () => {
@@ -261,7 +261,7 @@ describe("the guard", () => {
           expect.stringContaining("may not be used"),
         ]);
       }
-    expect([it.asked(), it.at.ledger]).toEqual([[], []]);
+    expect([it.asked(), it.at.storeCommands]).toEqual([[], []]);
   });
 
   it("or answers it in the client's own protocol, in a row of its own", async () => {
@@ -275,7 +275,7 @@ describe("the guard", () => {
         ]);
       }
     expect(it.asked()).toEqual([]);
-    const rows = it.at.ledger.filter((row) => row.do === "reserve" || row.do === "settle");
+    const rows = it.at.storeCommands.filter((row) => row.do === "reserve" || row.do === "settle");
     expect(rows).toHaveLength(8);
     for (const row of rows)
       expect(row).toMatchObject(
@@ -290,8 +290,8 @@ describe("the guard", () => {
   it("stops an answer at a word, in however many pieces it comes", async () => {
     await using it = await stage(guarded());
     const words = say("Hel").say("lo th").say("ere, stranger");
-    it.up.script({
-      "POST /v1/chat/completions": (asked) => ({ ...words.to(asked), chunks: "bytes" }),
+    it.up.setRoutes({
+      "POST /v1/chat/completions": (asked) => ({ ...words.toResponse(asked), chunks: "bytes" }),
     });
     for (const [path] of asked)
       for (const stream of [false, true]) {
@@ -318,7 +318,7 @@ describe("the mask", () => {
       pieces.slice(1).reduce((answer, piece) => answer.say(piece), say(pieces[0]!)),
     );
     for (const answer of [first!, ...more]) {
-      it.up.script({ "POST /v1/chat/completions": (asked) => answer.to(asked) });
+      it.up.setRoutes({ "POST /v1/chat/completions": (asked) => answer.toResponse(asked) });
       for (const [path, body] of [
         [CHAT, user("Hi")],
         ["/lines", { prompt: "Hi" }],
@@ -349,20 +349,20 @@ describe("the provider with tokens", () => {
     let good = 0;
     let fetched = 0;
     const hello = say("Hello");
-    await using up = await upstream({
+    await using up = await startUpstream({
       "POST /token": (asked) => {
         fetched++;
         const { client_secret } = asked.json() as { client_secret?: string };
         return client_secret === "canary-cloud-9d2e"
-          ? json({ token: `t${good}` })
-          : json({ error: "no" }, 401);
+          ? jsonResponse({ token: `t${good}` })
+          : jsonResponse({ error: "no" }, 401);
       },
       "POST /v1/chat/completions": (asked) =>
         asked.headers.authorization === `Bearer t${good}`
-          ? hello.to(asked)
-          : json({ error: { message: "The token has expired." } }, 401),
+          ? hello.toResponse(asked)
+          : jsonResponse({ error: { message: "The token has expired." } }, 401),
     });
-    await using at = await gateway({
+    await using at = await startTestGateway({
       plugins: { ...plugins, cut: oneKey },
       yaml: `frontends: [chat-completions, lines]
 middleware: [cut]
@@ -389,7 +389,7 @@ providers:
       expect(fetched).toBe(round);
       good++;
     }
-    const states = at.ledger.flatMap((row) => (row.do === "settle" ? [row.outcome] : []));
+    const states = at.storeCommands.flatMap((row) => (row.do === "settle" ? [row.outcome] : []));
     expect(states).toEqual(Array(12).fill("ok"));
     expect(JSON.stringify(at.logs)).not.toContain("canary-cloud");
   });
@@ -433,7 +433,7 @@ describe("the receipts", () => {
     for (const other of [await receipt("bob"), await receipt("ann", "none")])
       expect(other.status).toBe(404);
     const list = (token: string) =>
-      fetch(`${it.at.admin}/receipts`, { headers: { authorization: `Bearer ${token}` } });
+      fetch(`${it.at.adminUrl}/receipts`, { headers: { authorization: `Bearer ${token}` } });
     expect(await (await list("t".repeat(24))).json()).toEqual({ kept: 1 });
     expect((await list("ann")).status).toBe(401);
   });
@@ -443,7 +443,7 @@ describe("the receipts", () => {
       `${ADMIN}\nfrontends: [chat-completions]\nmiddleware: [cut, { use: receipts, with: { most: 2 } }]`,
     );
     for (let n = 0; n < 3; n++) await (await it.ask(CHAT, user("Hi"))).text();
-    const list = await fetch(`${it.at.admin}/receipts`, {
+    const list = await fetch(`${it.at.adminUrl}/receipts`, {
       headers: { authorization: `Bearer ${"t".repeat(24)}` },
     });
     expect(await list.json()).toEqual({ kept: 2 });
@@ -467,11 +467,11 @@ describe("uploads", () => {
 
 describe("the observer", () => {
   it("counts by status", async () => {
-    const { ctx, end } = context();
+    const { ctx, end } = createTestContext();
     const it = await counter.setup({}, ctx);
     const record = (status: number) => ({ status }) as RequestRecord;
-    await it.seen?.([record(200), record(429)]);
-    await it.seen?.([record(200)]);
+    await it.onRequests?.([record(200), record(429)]);
+    await it.onRequests?.([record(200)]);
     expect(await it.commands?.["counts"]?.run({})).toEqual({ 200: 2, 429: 1 });
     await end();
   });
@@ -483,7 +483,7 @@ describe("the store", () => {
     const file = join(folder, "ledger.jsonl");
     const lent: TestContext[] = [];
     const made = async () => {
-      const one = context({ id: "store" });
+      const one = createTestContext({ id: "store" });
       lent.push(one);
       return fileStore.setup({ file }, one.ctx);
     };
@@ -494,9 +494,9 @@ describe("the store", () => {
     return { file, made, end };
   };
 
-  for (const { name, run } of storeConformance(async () => {
+  for (const { name, run } of storeChecks(async () => {
     const { made, end } = kept();
-    return { store: await made(), crash: made, end };
+    return { store: await made(), crash: made, dispose: end };
   }))
     it(name, run);
 
@@ -505,15 +505,15 @@ describe("the store", () => {
     onTestFinished(end);
     const store = await made();
     await store.open({ instance: "one" });
-    await store.apply([reserve("a"), settle("a")]);
+    await store.apply([reserveCommand("a"), settleCommand("a")]);
     const whole = readFileSync(file);
-    await store.apply([reserve("b")]);
+    await store.apply([reserveCommand("b")]);
     const longer = readFileSync(file);
     for (const cut of [whole.length, whole.length + 1, longer.length - 1]) {
       writeFileSync(file, longer.subarray(0, cut));
       const next = await made();
       expect(await next.open({ instance: "two" })).toEqual({ epoch: 2, presumed: 0 });
-      expect((await next.entries({})).items).toHaveLength(2);
+      expect((await next.listEntries({})).items).toHaveLength(2);
       expect(readFileSync(file).subarray(0, whole.length)).toEqual(whole);
     }
   });
@@ -531,12 +531,12 @@ providers: { demo: { use: demo } }`;
         body: JSON.stringify({ model: "demo/echo", ...user("Hi") }),
       }).then((answer) => answer.status);
     const files = { "file-store.ts": source };
-    const first = await startGateway({ yaml, files });
+    const first = await startDaemon({ yaml, files });
     onTestFinished(() => rmSync(first.dir, { recursive: true, force: true }));
     expect(await ask(first, first.key)).toBe(200);
     first.kill("SIGKILL");
     await first.exit;
-    await using next = await startGateway({ yaml, files, dir: first.dir });
+    await using next = await startDaemon({ yaml, files, dir: first.dir });
     expect(await ask(next, first.key)).toBe(200);
     const { items } = (await next.ask("ledger.entries", {})) as { items: { kind: string }[] };
     expect(items.map(({ kind }) => kind)).toEqual(["reserve", "settle", "reserve", "settle"]);

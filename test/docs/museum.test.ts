@@ -4,8 +4,13 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
-import { conformance, storeConformance, storeIn, type ConformanceOptions } from "tollgate/testing";
-import { definitionIn } from "../../src/loader/definition.ts";
+import {
+  conformanceChecks,
+  storeChecks,
+  createStoreFactory,
+  type ConformanceOptions,
+} from "tollgate/testing";
+import { validateDefinition } from "../../src/loader/definition.ts";
 
 const museum = join(import.meta.dirname, "../museum");
 
@@ -41,10 +46,10 @@ describe.each(readdirSync(museum))("of %s", (version) => {
       const { default: definition } = module;
 
       it("is mounted", () =>
-        expect(definitionIn(module, definition["~tollgate"], file)).toEqual({ definition }));
-      for (const { name: law, run } of conformance(definition, GIVEN[name])) it(law, run);
+        expect(validateDefinition(module, definition["~tollgate"], file)).toEqual({ definition }));
+      for (const { name: law, run } of conformanceChecks(definition, GIVEN[name])) it(law, run);
       if (definition["~tollgate"] === "store")
-        for (const { name: law, run } of storeConformance(storeIn(definition))) it(law, run);
+        for (const { name: law, run } of storeChecks(createStoreFactory(definition))) it(law, run);
     },
   );
 });

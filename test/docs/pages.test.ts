@@ -9,7 +9,7 @@ import { parse } from "yaml";
 import { builtin } from "../../plugins/index.ts";
 import { COMMANDS } from "../../src/cli/main.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { printProblems } from "../../src/config/report.ts";
+import { formatProblems } from "../../src/config/report.ts";
 import { createLoader } from "../../src/loader/load.ts";
 import { named, of, PAGES, ROOT } from "./pages.ts";
 
@@ -30,7 +30,7 @@ const ENV = new Proxy({} as Record<string, string>, {
   },
 });
 
-const load = createLoader({ builtin: builtin as never, host: {} });
+const load = createLoader({ builtin: builtin as never, hostModules: {} });
 
 describe("every YAML example", () => {
   it("there are some", () => expect(of("yaml").length).toBeGreaterThan(0));
@@ -45,10 +45,10 @@ describe("every YAML example", () => {
     async (_name, block) => {
       const { problems } = await loadConfig(join(ROOT, "gateway.yaml"), {
         env: ENV,
-        load,
-        text: block.text,
+        loadPlugin: load,
+        textOverride: block.text,
       });
-      expect(printProblems(problems.filter((p) => p.severity === "error"))).toBe("");
+      expect(formatProblems(problems.filter((p) => p.severity === "error"))).toBe("");
       const tree: unknown = parse(block.text);
       expect(valid(tree), JSON.stringify(valid.errors)).toBe(true);
     },

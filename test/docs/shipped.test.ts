@@ -6,7 +6,7 @@ import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { entryOf, flaws, published } from "../../.build/release.ts";
-import { createLoad } from "../../src/cli/loading.ts";
+import { createPluginLoader } from "../../src/cli/loading.ts";
 import { loadConfig } from "../../src/config/load.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -127,7 +127,7 @@ describe("containers", () => {
       const file = join(DEPLOY, name);
       const { problems } = await loadConfig(file, {
         env: { CREDENTIALS_DIRECTORY: credentials },
-        load: createLoad(),
+        loadPlugin: createPluginLoader(),
       });
       expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
       rmSync(credentials, { recursive: true });

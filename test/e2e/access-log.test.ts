@@ -16,7 +16,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { root } from "../kit/program.ts";
 import { until } from "../kit/waits.ts";
 
@@ -31,7 +31,7 @@ providers: { demo: { use: demo } }
 `;
 
 let at: Daemon;
-beforeAll(async () => void (at = await startGateway({ yaml: YAML })));
+beforeAll(async () => void (at = await startDaemon({ yaml: YAML })));
 afterAll(() => at?.[Symbol.asyncDispose]());
 
 type Said = Record<string, unknown> & { id: string };
@@ -153,7 +153,7 @@ describe("the access log", () => {
 });
 
 it("a disk that is full costs lines and no request", async () => {
-  await using full = await startGateway({
+  await using full = await startDaemon({
     yaml: `frontends: [chat-completions]
 observers: [{ use: access-log, with: { file: /dev/full } }]
 providers: { demo: { use: demo } }

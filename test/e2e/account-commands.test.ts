@@ -1,34 +1,40 @@
 // Accounts and keys that are made and changed while two workers serve: each answer to a command is true of the next request, wherever it
 // comes in, and no budget of any level lets a call more through.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
+import {
+  jsonResponse,
+  say,
+  scriptedModel,
+  startUpstream,
+  type TestUpstream,
+} from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
 import { main } from "../../src/cli/main.ts";
-import { digest } from "../../src/lib/key.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { digestKey } from "../../src/lib/key.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 /** What one picture costs, held and billed alike, in nano-dollars. */
 const EACH = 40_000_000;
 const pictures = (most: number) => [
-  limitText({ unit: "nano_usd", max: most * EACH, per: "total" }),
+  formatLimit({ unit: "nano_usd", max: most * EACH, per: "total" }),
 ];
 
 let up: TestUpstream;
 let at: Daemon;
 beforeAll(async () => {
-  up = await upstream({
-    ...speaking(say("Hello")),
+  up = await startUpstream({
+    ...scriptedModel(say("Hello")),
     "POST /v1/images/generations": () => ({
-      ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
-      waitMs: 5,
-      bill: { images: 1 },
+      ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
+      delayMs: 5,
+      billedUsage: { images: 1 },
     }),
   });
-  at = await startGateway({
+  at = await startDaemon({
     yaml: `
 frontends: [chat-completions, messages, responses, images, usage]
 middleware: [auth, zdr, { use: limits, with: { hold: hard } }, usage]
@@ -90,10 +96,10 @@ it("many at once on a team's budget, shared by 20 keys, under a smaller one of i
   await account("org", { limits: pictures(20) });
   await account("team", { parent: "org", limits: pictures(25) });
   const keys = await Promise.all(Array.from({ length: 20 }, () => made({ account: "team" })));
-  up.forget();
+  up.reset();
   const all = await Promise.all(Array.from({ length: 160 }, (_, i) => draw(keys[i % 20]!.secret)));
   expect(all.filter(({ status }) => status === 200)).toHaveLength(20);
-  expect(up.bill).toHaveLength(20);
+  expect(up.bills).toHaveLength(20);
   for (const { text } of all.filter(({ status }) => status === 429))
     expect(text).toMatch(/budget of \$0\.80 in total \(account:org\) has \$0\.00 left/);
   expect([await counted("org"), await counted("team")]).toEqual([
@@ -183,14 +189,14 @@ it("keys of another gateway go on working as they are, and their hashes are no k
   const file = join(at.dir, "theirs.csv");
   await writeFile(
     file,
-    `token,key_alias,models,max_budget,budget_duration,rpm_limit,team_id\n${digest(secret)},"ci, main","[""up/*""]",2.5,30d,600,t1\n`,
+    `token,key_alias,models,max_budget,budget_duration,rpm_limit,team_id\n${digestKey(secret)},"ci, main","[""up/*""]",2.5,30d,600,t1\n`,
   );
   expect((await draw(secret)).status).toBe(401);
   expect(
     await main(["keys", "import", file, "--account", "house", "-c", at.file, "--json"], false),
   ).toBe(0);
   expect(await everywhere(secret)).toEqual(new Set([200]));
-  expect((await draw(digest(secret))).status).toBe(401);
+  expect((await draw(digestKey(secret))).status).toBe(401);
   const { keys } = (await at.ask("keys.show", { id: "ci, main" })) as never as {
     keys: { models: string[]; account: string; limits: string[] }[];
   };

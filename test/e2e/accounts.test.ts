@@ -1,7 +1,13 @@
 // Accounts in the real daemon: all budgets of a branch hold at once over two workers, on both stores, and a refusal says whose it was.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import {
+  jsonResponse,
+  say,
+  scriptedModel,
+  startUpstream,
+  type TestUpstream,
+} from "tollgate/testing";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 
 /** What one picture costs, held and billed alike. */
 const EACH = 0.04;
@@ -24,9 +30,9 @@ accounts:
 ${more}`;
 
 const routes = {
-  ...speaking(say("Hello")),
+  ...scriptedModel(say("Hello")),
   "POST /v1/images/generations": () => ({
-    ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
+    ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
     waitMs: 5,
     bill: { images: 1 },
   }),
@@ -38,8 +44,8 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
     let up: TestUpstream;
     let at: Daemon;
     beforeAll(async () => {
-      up = await upstream(routes);
-      at = await startGateway({ yaml: yaml(up.url, store) });
+      up = await startUpstream(routes);
+      at = await startDaemon({ yaml: yaml(up.url, store) });
     });
     afterAll(async () => {
       await at[Symbol.asyncDispose]();
@@ -82,7 +88,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
         keys.flatMap((key) => Array.from({ length: 50 }, () => draw(key))),
       );
       expect(all.filter(({ status }) => status === 200)).toHaveLength(30);
-      expect(up.bill).toHaveLength(30);
+      expect(up.bills).toHaveLength(30);
       const refused = all.filter(({ status }) => status === 429);
       expect(refused).toHaveLength(120);
       for (const { text } of refused)

@@ -3,9 +3,9 @@ import { request } from "node:http";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { socketAsk } from "../kit/control-token.ts";
-import { faultOf } from "../../src/model/error.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { runSocketCommand } from "../kit/control-token.ts";
+import { getFault } from "../../src/model/error.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 const OWNER = "owner-0123456789abcdef0123456789";
@@ -22,10 +22,10 @@ middleware: [auth]
 providers: { demo: { use: demo } }
 `;
 
-let gateway: LocalGateway;
+let gateway: InProcessGateway;
 let admin: string;
 beforeAll(async () => {
-  gateway = await startGateway({ yaml, env: { T_OWNER: OWNER } });
+  gateway = await startInProcess({ yaml, env: { T_OWNER: OWNER } });
   admin = ((await gateway.ask("status")) as { admin: string }).admin;
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
@@ -262,8 +262,8 @@ describe("tokens", () => {
   it("may be presented at the control socket too, and then their role counts", async () => {
     const token = await tokenOf("viewer");
 
-    expect((await socketAsk(gateway.stateDir, "status", token)).status).toBe(200);
-    const refused = await socketAsk(gateway.stateDir, "keys.create", token);
+    expect((await runSocketCommand(gateway.stateDir, "status", token)).status).toBe(200);
+    const refused = await runSocketCommand(gateway.stateDir, "keys.create", token);
     expect(refused.body).toMatchObject({ error: { kind: "forbidden", code: "role_too_low" } });
   });
 });
@@ -561,7 +561,7 @@ describe("requests that are not over", () => {
 });
 
 it("ten wrong tries a minute from one address, and then right ones are not looked at either", async () => {
-  await using other = await startGateway({ yaml, env: { T_OWNER: OWNER } });
+  await using other = await startInProcess({ yaml, env: { T_OWNER: OWNER } });
   const at = ((await other.ask("status")) as { admin: string }).admin;
   const tried = async (token: string) => {
     const res = await fetch(`${at}/admin/v1/status`, {
@@ -576,7 +576,7 @@ it("ten wrong tries a minute from one address, and then right ones are not looke
 
 it("does not start where other machines reach it and there is no admin", async () => {
   const open = "admin: { behind_proxy: true, port: 0 }\nproviders: { demo: { use: demo } }\n";
-  await expect(startGateway({ yaml: open })).rejects.toSatisfy(
-    (error) => faultOf(error)?.code === "no_admin",
+  await expect(startInProcess({ yaml: open })).rejects.toSatisfy(
+    (error) => getFault(error)?.code === "no_admin",
   );
 });

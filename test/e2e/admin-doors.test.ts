@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Json, JsonObject } from "tollgate/plugin";
 import { ROLES } from "../../src/config/admin.ts";
-import { COMMANDS, type CommandName } from "../../src/gateway/control/table.ts";
-import { socketAsk } from "../kit/control-token.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { COMMAND_SPECS, type CommandName } from "../../src/gateway/control/table.ts";
+import { runSocketCommand } from "../kit/control-token.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 const yaml = `admin: { port: 0 }
@@ -32,7 +32,7 @@ const post = async (path: string, body: JsonObject, headers: Record<string, stri
 const page = () => ({ origin: admin, "x-tollgate-console": "1" });
 
 beforeAll(async () => {
-  gateway = await startGateway({ yaml });
+  gateway = await startDaemon({ yaml });
   secrets.push(gateway.key);
   admin = ((await gateway.ask("status")) as { admin: string }).admin;
   for (const role of ROLES) {
@@ -53,7 +53,12 @@ type Ask = (role: string, command: string, input: JsonObject) => Promise<Said>;
 
 const DOORS: Readonly<Record<string, Ask>> = {
   socket: async (role, command, input) => {
-    const { body } = await socketAsk(gateway.stateDir, command, tokens.get(role)!.token, input);
+    const { body } = await runSocketCommand(
+      gateway.stateDir,
+      command,
+      tokens.get(role)!.token,
+      input,
+    );
     return { code: body.error?.code, body: body.value };
   },
   token: async (role, command, input) => {
@@ -72,9 +77,9 @@ const DOORS: Readonly<Record<string, Ask>> = {
   },
 };
 
-const names = [...Object.keys(COMMANDS), "store/head"] as (CommandName | "store/head")[];
+const names = [...Object.keys(COMMAND_SPECS), "store/head"] as (CommandName | "store/head")[];
 const least = (name: CommandName | "store/head") =>
-  name === "store/head" ? "owner" : COMMANDS[name].role;
+  name === "store/head" ? "owner" : COMMAND_SPECS[name].role;
 
 describe.each(Object.entries(DOORS))("at the door %s", (_, ask) => {
   it.each(ROLES)("%s may what its role says, and nothing else", async (role) => {
@@ -91,7 +96,7 @@ describe.each(Object.entries(DOORS))("at the door %s", (_, ask) => {
 });
 
 type Writer = {
-  [N in CommandName]: (typeof COMMANDS)[N]["writes"] extends true ? N : never;
+  [N in CommandName]: (typeof COMMAND_SPECS)[N]["writes"] extends true ? N : never;
 }[CommandName];
 let made = 0;
 /** What each takes so that it is done; none of it has to succeed. */
@@ -174,7 +179,7 @@ it("a gateway that is killed between a row and its effect says so afterwards", a
   await new Promise((resolve) => silent.once("listening", resolve));
   const { port } = silent.address() as { port: number };
   const slow = `providers:\n  slow: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${port}/v1" } }\n`;
-  const first = await startGateway({ yaml: slow });
+  const first = await startDaemon({ yaml: slow });
   const asked = first.ask("models.refresh").catch(() => {});
   await until(
     async () => ((await first.ask("audit.list")) as { items: any[] }).items.length > 0,
@@ -182,7 +187,7 @@ it("a gateway that is killed between a row and its effect says so afterwards", a
   );
   await first.stop("SIGKILL");
   await asked;
-  await using again = await startGateway({ yaml: slow, dir: first.dir });
+  await using again = await startDaemon({ yaml: slow, dir: first.dir });
   const { items } = (await again.ask("audit.list")) as { items: any[] };
   expect(items).toMatchObject([{ command: "models.refresh", actor: "shell", outcome: "unknown" }]);
   expect(await again.ask("ledger.verify")).toMatchObject({ problems: [] });

@@ -6,10 +6,10 @@ import { existsSync, statSync, writeFileSync } from "node:fs";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { certificates } from "../rig/faults/certificates.ts";
 import { until } from "../kit/waits.ts";
-import { tollgate } from "../kit/command-line.ts";
+import { runTollgate } from "../kit/command-line.ts";
 
 const example = (name: string) =>
   readFileSync(join(import.meta.dirname, "../../examples", `${name}.ts`), "utf8");
@@ -81,7 +81,7 @@ describe.each([1, 2])("with %i processes", (workers) => {
   const get = (path: string, token?: string, base = admin) =>
     fetch(`${base}${path}`, token === undefined ? {} : { headers: bearer(token) });
   beforeAll(async () => {
-    gateway = await startGateway({ yaml: yaml(workers), files, env });
+    gateway = await startDaemon({ yaml: yaml(workers), files, env });
     admin = await adminOf(gateway);
   });
   afterAll(() => gateway?.[Symbol.asyncDispose]());
@@ -194,7 +194,7 @@ describe.each([1, 2])("with %i processes", (workers) => {
   });
 
   it("no token is in what the gateway has said", async () => {
-    expect((await tollgate(gateway, ["status"])).out).toContain(admin);
+    expect((await runTollgate(gateway, ["status"])).out).toContain(admin);
     expect(await gateway.stop()).toBe(0);
     for (const role of ROLES) expect(gateway.output()).not.toContain(secret(role));
   });
@@ -213,7 +213,7 @@ describe("on a unix socket", () => {
 
   it("it is this user's alone, replaces what a dead one left, and is gone with the gateway", async () => {
     const start = (dir?: string) =>
-      startGateway({ yaml: yaml(2, "socket: ./admin.sock"), files, env, ...(dir && { dir }) });
+      startDaemon({ yaml: yaml(2, "socket: ./admin.sock"), files, env, ...(dir && { dir }) });
     const first = await start();
     const path = join(first.dir, "admin.sock");
     expect(await adminOf(first)).toBe(`unix:${path}`);
@@ -230,13 +230,13 @@ describe("on a unix socket", () => {
   });
 
   it("what is in its place is left alone", async () => {
-    await using gateway = await startGateway({ yaml: "providers: { demo: { use: demo } }\n" });
+    await using gateway = await startDaemon({ yaml: "providers: { demo: { use: demo } }\n" });
     const taken = join(gateway.dir, "taken");
     writeFileSync(taken, "mine");
     for (const socket of [taken, join(gateway.stateDir, "control.sock")])
-      await expect(
-        startGateway({ yaml: yaml(1, `socket: ${socket}`), files, env }),
-      ).rejects.toThrow(/is in use/);
+      await expect(startDaemon({ yaml: yaml(1, `socket: ${socket}`), files, env })).rejects.toThrow(
+        /is in use/,
+      );
     expect(readFileSync(taken, "utf8")).toBe("mine");
   });
 });
@@ -261,7 +261,7 @@ describe("over TLS", () => {
     });
 
   it("it speaks nothing else and nothing older than 1.2, and a session's cookie is kept to it", async () => {
-    await using gateway = await startGateway({ yaml: yaml(1, tls), files: given, env });
+    await using gateway = await startDaemon({ yaml: yaml(1, tls), files: given, env });
     const at = await adminOf(gateway);
     expect(at).toMatch(/^https:[/][/]/);
     const asked = { headers: bearer(secret("viewer")) };
@@ -296,16 +296,16 @@ describe("over TLS", () => {
       [{ "cert.pem": "no certificate", "key.pem": good.key }, "tls_unusable"],
     ] as const)
       await expect(
-        startGateway({ yaml: yaml(1, tls), files: { ...files, ...wrong }, env }),
+        startDaemon({ yaml: yaml(1, tls), files: { ...files, ...wrong }, env }),
       ).rejects.toThrow(told);
   });
 });
 
 it("without admin: nothing of it listens, and check says what is not served", async () => {
   const bare = `frontends: [chat-completions]\nmiddleware: [auth, ./receipts.ts]\nobservers: [./counter.ts]\nproviders: { demo: { use: demo } }\n`;
-  await using gateway = await startGateway({ yaml: bare, files });
+  await using gateway = await startDaemon({ yaml: bare, files });
   expect(((await gateway.ask("status")) as { admin?: string }).admin).toBeUndefined();
-  const { code, out } = await tollgate(gateway, ["check"]);
+  const { code, out } = await runTollgate(gateway, ["check"]);
   expect(code).toBe(0);
   expect(out).toMatch(/receipts.*GET \/receipts on the admin listener, and there is none/);
   expect(out).toMatch(/counter.*GET \/counts on the admin listener, and there is none/);

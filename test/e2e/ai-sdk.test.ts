@@ -15,24 +15,24 @@ import {
 } from "ai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
-  failing,
+  errorResponse,
   say,
-  speaking,
+  scriptedModel,
   think,
   toolResults,
   type UpstreamRequest,
-  type Speech,
-  type SpokenProtocol,
+  type ModelScript,
+  type ScriptProtocol,
 } from "tollgate/testing";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
+import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./house.ts";
 
 // It has a word to say of every model it does not know.
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 
-let at: House;
+let at: GatewayWithUpstream;
 let sdks: Record<string, (model: string) => LanguageModel>;
 beforeAll(async () => {
-  at = await house();
+  at = await startGatewayWithUpstream();
   const { url, key: apiKey } = at.gateway;
   const baseURL = `${url}/v1`;
   sdks = {
@@ -48,11 +48,11 @@ beforeAll(async () => {
   };
 });
 afterAll(() => at[Symbol.asyncDispose]());
-afterEach(() => at.up.forget());
+afterEach(() => at.up.reset());
 
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
-const upstreamSays = (what: Speech | ((asked: UpstreamRequest) => Speech)) =>
-  at.up.script(speaking(what));
+const upstreamSays = (what: ModelScript | ((asked: UpstreamRequest) => ModelScript)) =>
+  at.up.setRoutes(scriptedModel(what));
 /** What upstream was sent the n-th time. */
 const sent = (n: number) => JSON.stringify(at.asked()[n]!.json());
 
@@ -169,7 +169,7 @@ describe.each(["openai", "openai-compatible", "anthropic"])("@ai-sdk/%s", (sdk) 
 
     it("an error is one, with the words of who made it", async () => {
       for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
-        at.up.script({ [`POST ${path}`]: failing(400, "That is too long.") });
+        at.up.setRoutes({ [`POST ${path}`]: errorResponse(400, "That is too long.") });
       await expect(generateText({ ...using(), prompt: "Hi" })).rejects.toMatchObject({
         statusCode: 400,
         message: expect.stringContaining("That is too long."),
@@ -264,5 +264,5 @@ const raise = (error: unknown): never => {
 };
 
 /** Thoughts come back to the provider that signed them; the compatible provider drops what they are signed with. */
-const keepsThoughts = (sdk: string, spoken: SpokenProtocol): boolean =>
+const keepsThoughts = (sdk: string, spoken: ScriptProtocol): boolean =>
   spoken !== "chat-completions" && sdk !== "openai-compatible";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
+import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 const SECRET = `whsec_${Buffer.alloc(32, 3).toString("base64")}`;
@@ -56,7 +56,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  at = await startGateway({ yaml: yaml(), dir });
+  at = await startDaemon({ yaml: yaml(), dir });
 }, 60_000);
 afterAll(async () => {
   await at?.stop("SIGKILL");
@@ -75,7 +75,7 @@ it("each part of a budget once, in order and signed, though the receiver is down
     limits: ["requests=60/month"],
   })) as { secret: string; key: { id: string } };
   const asked = Promise.allSettled(
-    Array.from({ length: 45 }, () => askAnew(at, "demo/echo", secret)),
+    Array.from({ length: 45 }, () => askOnNewConnection(at, "demo/echo", secret)),
   );
   // In the middle of it: what is open then is presumed, and counts.
   await until(async () => {
@@ -84,9 +84,13 @@ it("each part of a budget once, in order and signed, though the receiver is down
   });
   await at.stop("SIGKILL");
   await asked;
-  at = await startGateway({ yaml: yaml(), dir });
+  at = await startDaemon({ yaml: yaml(), dir });
   status = 204;
-  for (let left = 60; left > 0 && (await askAnew(at, "demo/echo", secret)) === 200; left--);
+  for (
+    let left = 60;
+    left > 0 && (await askOnNewConnection(at, "demo/echo", secret)) === 200;
+    left--
+  );
   await until(
     () => told("/ops").length >= 4,
     () => JSON.stringify(told("/ops")),

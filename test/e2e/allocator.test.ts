@@ -2,7 +2,7 @@
 // takes longer than a test may.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { startGateway } from "../kit/daemon.ts";
+import { startDaemon } from "../kit/daemon.ts";
 
 const YAML = "frontends: [chat-completions]\nproviders: { demo: { use: demo } }\nworkers: 2\n";
 
@@ -21,11 +21,11 @@ function given(pid: number): (string | undefined)[] {
 }
 
 test.skipIf(process.platform !== "linux")("daemon and workers give large blocks back", async () => {
-  await using daemon = await startGateway({ yaml: YAML });
+  await using daemon = await startDaemon({ yaml: YAML });
   expect(given(daemon.pid)).toEqual(["8388608", "8388608", "8388608"]);
 });
 
 test.skipIf(process.platform !== "linux")("what an operator has set stays", async () => {
-  await using daemon = await startGateway({ yaml: YAML, env: { MALLOC_MMAP_THRESHOLD_: "70000" } });
+  await using daemon = await startDaemon({ yaml: YAML, env: { MALLOC_MMAP_THRESHOLD_: "70000" } });
   expect(given(daemon.pid)).toEqual(["70000", "70000", "70000"]);
 });

@@ -1,16 +1,16 @@
 // What the gateway acts on inside of messages, items and tools has one reading too: state of other keys, hosted tools and
 // what is asked of a stream cannot be spelled past it. What is the client's own (schemas, arguments) stays free.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { SpokenProtocol } from "tollgate/testing";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
+import type { ScriptProtocol } from "tollgate/testing";
+import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./house.ts";
 
-let at: House;
+let at: GatewayWithUpstream;
 beforeAll(async () => {
-  at = await house();
+  at = await startGatewayWithUpstream();
 });
 afterAll(() => at[Symbol.asyncDispose]());
 
-const PATHS: { readonly [spoken in SpokenProtocol]: string } = {
+const PATHS: { readonly [spoken in ScriptProtocol]: string } = {
   "chat-completions": "/v1/chat/completions",
   messages: "/v1/messages",
   responses: "/v1/responses",
@@ -20,7 +20,7 @@ const user = (...content: object[]) => [{ role: "user", content }];
 
 /** Bodies by what they hold, and in each the key that is written in other ways. */
 const HELD: {
-  readonly [spoken in SpokenProtocol]: readonly (readonly [key: string, body: object])[];
+  readonly [spoken in ScriptProtocol]: readonly (readonly [key: string, body: object])[];
 } = {
   "chat-completions": [
     ["role", { messages: [{ role: "user", content: "Hi" }] }],
@@ -73,7 +73,7 @@ const HELD: {
   ],
 };
 
-const LEAST: { readonly [spoken in SpokenProtocol]: object } = {
+const LEAST: { readonly [spoken in ScriptProtocol]: object } = {
   "chat-completions": { messages: [{ role: "user", content: "Hi" }] },
   messages: { max_tokens: 100, messages: [{ role: "user", content: "Hi" }] },
   responses: { input: "Hi" },
@@ -89,8 +89,8 @@ const VARIANTS: Readonly<Record<string, (key: string) => string | undefined>> = 
     `\\u00${key.charCodeAt(0).toString(16).padStart(2, "0")}${key.slice(1)}`,
 };
 
-async function send(spoken: SpokenProtocol, body: string) {
-  at.up.forget();
+async function send(spoken: ScriptProtocol, body: string) {
+  at.up.reset();
   const response = await fetch(at.gateway.url + PATHS[spoken], {
     method: "POST",
     headers: {
@@ -137,7 +137,7 @@ describe.each(SPOKEN)("%s", (spoken) => {
         properties: { Type: { type: "string" }, FILE_ID: {}, "a<b": {} },
       };
       const args = { Type: "x", File_ID: "y", Role: { Name: 1 } };
-      const bodies: { readonly [spoken in SpokenProtocol]: object } = {
+      const bodies: { readonly [spoken in ScriptProtocol]: object } = {
         "chat-completions": {
           tools: [{ type: "function", function: { name: "f", parameters: schema } }],
           metadata: { Type: "x" },

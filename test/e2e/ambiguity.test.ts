@@ -1,23 +1,23 @@
 // One body, one reading. A key that stands twice, hides behind escapes or differs by its case could be read one way here
 // and another way upstream: it is refused, or it does not leave.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { SpokenProtocol } from "tollgate/testing";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
+import type { ScriptProtocol } from "tollgate/testing";
+import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./house.ts";
 
-let at: House;
+let at: GatewayWithUpstream;
 beforeAll(async () => {
-  at = await house();
+  at = await startGatewayWithUpstream();
 });
 afterAll(() => at[Symbol.asyncDispose]());
 
-const PATHS: { readonly [spoken in SpokenProtocol]: string } = {
+const PATHS: { readonly [spoken in ScriptProtocol]: string } = {
   "chat-completions": "/v1/chat/completions",
   messages: "/v1/messages",
   responses: "/v1/responses",
 };
 const USER = [{ role: "user", content: "Hi" }];
 /** A good body, with every field that the gateway itself acts on, as JSON texts by field. */
-const BODIES: { readonly [spoken in SpokenProtocol]: { readonly [field: string]: unknown } } = {
+const BODIES: { readonly [spoken in ScriptProtocol]: { readonly [field: string]: unknown } } = {
   "chat-completions": {
     model: modelOn("chat-completions"),
     messages: USER,
@@ -100,7 +100,7 @@ function text(
   return `{${(first ? [extra, ...good] : [...good, extra]).join(",")}}`;
 }
 
-const send = (spoken: SpokenProtocol, body: string) =>
+const send = (spoken: ScriptProtocol, body: string) =>
   fetch(at.gateway.url + PATHS[spoken], {
     method: "POST",
     headers: {
@@ -139,7 +139,7 @@ describe.each(SPOKEN)("%s", (spoken) => {
     it.each(variants)("%s", async (_name, variant) => {
       const key = variant(field);
       for (const first of [true, false]) {
-        at.up.forget();
+        at.up.reset();
         const response = await send(spoken, text(body, key, OTHER[field] ?? body[field], first));
         const said = await response.text();
         if (response.status === 400) {

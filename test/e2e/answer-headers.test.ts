@@ -1,10 +1,10 @@
 // What answers say of the way that they came: nothing by itself, and what is said is true.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  gateway,
-  json,
+  startTestGateway,
+  jsonResponse,
   say,
-  upstream,
+  startUpstream,
   type TestGateway,
   type TestUpstream,
 } from "tollgate/testing";
@@ -16,11 +16,11 @@ let up: TestUpstream;
 const gateways: Record<string, TestGateway> = {};
 
 beforeAll(async () => {
-  up = await upstream({
+  up = await startUpstream({
     "POST /*": (asked) =>
       asked.body.includes("failing")
-        ? json({ error: { message: "No." } }, 503)
-        : say("Hello.").usage({ input: 20, output: 7 }).to(asked),
+        ? jsonResponse({ error: { message: "No." } }, 503)
+        : say("Hello.").usage({ input: 20, output: 7 }).toResponse(asked),
   });
   const yaml = (more: string) => `${more}
 attempts: { target: 1 }
@@ -32,9 +32,11 @@ models:
   "falls-*": { candidates: ["first/failing-*", second/works] }
   "fails-*": { candidates: ["first/failing-*", "second/failing-*"] }
 `;
-  gateways["plain"] = await gateway({ yaml: yaml("") });
-  gateways["telling"] = await gateway({ yaml: yaml(`answer_headers: [${NAMES.join(", ")}]`) });
-  gateways["one"] = await gateway({ yaml: yaml("answer_headers: [x-tollgate-attempts]") });
+  gateways["plain"] = await startTestGateway({ yaml: yaml("") });
+  gateways["telling"] = await startTestGateway({
+    yaml: yaml(`answer_headers: [${NAMES.join(", ")}]`),
+  });
+  gateways["one"] = await startTestGateway({ yaml: yaml("answer_headers: [x-tollgate-attempts]") });
 });
 afterAll(async () => {
   for (const one of Object.values(gateways)) await one[Symbol.asyncDispose]();

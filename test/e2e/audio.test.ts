@@ -8,7 +8,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { generateSpeech, transcribe } from "ai";
 import { AzureOpenAI, toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Reaction } from "tollgate/testing";
+import type { ScriptedReply } from "tollgate/testing";
 import { until } from "../kit/waits.ts";
 import {
   CAPTIONS,
@@ -25,12 +25,12 @@ import { keyOf, operating, raised, type Operating } from "./operations/stage.ts"
 import { OPERATIONS } from "./operations/table.ts";
 
 /** Half of a sound, and then `how`. */
-const broken = (how: "stall" | "reset"): Reaction => ({
+const broken = (how: "stall" | "reset"): ScriptedReply => ({
   headers: { "content-type": "audio/mpeg" },
   body: [SOUND.subarray(0, 5_000), SOUND.subarray(5_000)],
   framing: "chunked",
-  cut: { after: { pieces: 1 }, how },
-  bill: { characters: 9 },
+  truncation: { after: { pieces: 1 }, how },
+  billedUsage: { characters: 9 },
 });
 
 let at: Operating;
@@ -41,7 +41,7 @@ beforeAll(async () => {
   });
 });
 afterAll(() => at[Symbol.asyncDispose]());
-beforeEach(() => at.up.forget());
+beforeEach(() => at.up.reset());
 
 const ai = () => createOpenAI({ baseURL: `${at.gateway.url}/v1`, apiKey: keyOf("alice") });
 const THREE = wav(3.25);
@@ -87,7 +87,7 @@ describe.each(EARS.map((ear) => [`${ear.name}/${ear.model}`, ear] as const))(
             });
         const [row, ...others] = (await at.rows(ear.name)).slice(before);
         expect(others).toEqual([]);
-        const [bill] = at.up.bill;
+        const [bill] = at.up.bills;
         expect(row).toMatchObject({ state: "exact", usage: bill!.usage });
         expect(Number(row.costNano)).toBe(ear.nano(bill!.usage));
       },
@@ -117,7 +117,7 @@ describe.each(EARS.map((ear) => [`${ear.name}/${ear.model}`, ear] as const))(
       const deltas = events.filter(({ type }) => type === "transcript.text.delta");
       expect(deltas.map(({ delta }) => delta).join("")).toBe(WORDS);
       expect(events.at(-1)).toMatchObject({ type: "transcript.text.done", text: WORDS });
-      expect((await at.rows(ear.name)).at(-1)).toMatchObject({ usage: at.up.bill[0]!.usage });
+      expect((await at.rows(ear.name)).at(-1)).toMatchObject({ usage: at.up.bills[0]!.usage });
     });
 
     it("AI SDK", async () => {
@@ -216,7 +216,7 @@ describe("what breaks off", () => {
       .then((got) => got.arrayBuffer())
       .catch((error: Error) => error);
     await until(() => at.asked().length === 1);
-    await until(() => at.asked()[0]!.sent > 0);
+    await until(() => at.asked()[0]!.bytesSent > 0);
     stop.abort();
     await asking;
     await until(() => at.asked()[0]!.state === "aborted");
@@ -240,17 +240,17 @@ describe("what breaks off", () => {
 
   it("a transcript that is a text of JSON is plain words", async () => {
     const route = "POST /local/v1/audio/transcriptions";
-    at.up.script({
+    at.up.setRoutes({
       [route]: { headers: { "content-type": "application/json" }, body: '"Hello"' },
     });
     const asked = { model: "local/my-whisper", file: wav(1) };
     const answer = await at.ask({ path: "/v1/audio/transcriptions" }, asked);
     expect(answer).toMatchObject({ status: 200, body: { text: "Hello" } });
-    at.up.script({ [route]: HEARS["POST /local/v1/audio/*"] });
+    at.up.setRoutes({ [route]: HEARS["POST /local/v1/audio/*"] });
   });
 
   it("words where sound was asked for are an error of their own", async () => {
-    at.up.script({
+    at.up.setRoutes({
       "POST /local/v1/audio/speech": { headers: { "content-type": "text/plain" }, body: "sorry" },
     });
     const asked = { model: "local/my-tts", input: "x", voice: "alloy" };
@@ -258,7 +258,7 @@ describe("what breaks off", () => {
       status: 502,
       code: "bad_content_type",
     });
-    at.up.script({ "POST /local/v1/audio/speech": speaking("characters") });
+    at.up.setRoutes({ "POST /local/v1/audio/speech": speaking("characters") });
   });
 });
 

@@ -1,15 +1,15 @@
 // Between the two gateways of an upgrade no control socket is there for a moment: what asks meanwhile waits, and a health check is well.
 import { expect, it } from "vitest";
-import type { Status } from "../../src/gateway/types.ts";
-import { faultOf } from "../../src/model/error.ts";
-import { askControl } from "../../src/gateway/control/asking.ts";
-import { gone } from "../kit/alive.ts";
-import { folder } from "../kit/command-line.ts";
-import { startGateway } from "../kit/daemon.ts";
+import type { GatewayStatus } from "../../src/gateway/types.ts";
+import { getFault } from "../../src/model/error.ts";
+import { callControl } from "../../src/gateway/control/asking.ts";
+import { waitForExit } from "../kit/alive.ts";
+import { createTestFolder } from "../kit/command-line.ts";
+import { startDaemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (workers) => {
-  await using gateway = await startGateway({
+  await using gateway = await startDaemon({
     yaml: `workers: ${workers}\ndrain: { for: 1s }\nproviders: { demo: { use: demo } }\n`,
   });
   let next = gateway.pid;
@@ -18,7 +18,7 @@ it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (wo
     [Symbol.asyncDispose]: async () => {
       if (next === gateway.pid) return;
       process.kill(next, "SIGKILL");
-      await gone(next);
+      await waitForExit(next);
     },
   };
   process.kill(gateway.pid, "SIGUSR2");
@@ -26,18 +26,18 @@ it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (wo
   await until(async () => {
     const status = (await gateway.ask("status").catch((error: unknown) => {
       // What it was asked as it went is asked again: that is no news of a gateway that does not run.
-      if (faultOf(error)?.code !== "gateway_ended") throw error;
+      if (getFault(error)?.code !== "gateway_ended") throw error;
       ended++;
-    })) as unknown as Status | undefined;
+    })) as unknown as GatewayStatus | undefined;
     next = status?.pid ?? next;
     if (status && next !== gateway.pid && status.state === "starting")
-      expect(status.before?.pid).toBe(gateway.pid);
+      expect(status.oldProcess?.pid).toBe(gateway.pid);
     return next !== gateway.pid;
   });
   expect(ended).toBeLessThan(5);
 });
 
 it("a note of a process that is gone is none", async () => {
-  await using here = await folder({ "control.between": "4194305\n" });
-  await expect(askControl(here.path, "status")).rejects.toThrow("No gateway is running");
+  await using here = await createTestFolder({ "control.between": "4194305\n" });
+  await expect(callControl(here.path, "status")).rejects.toThrow("No gateway is running");
 });

@@ -1,7 +1,7 @@
 // The official SDKs, read in the plainest way they offer: whatever they do not notice, most users will not notice either.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { think, type SpokenProtocol } from "tollgate/testing";
+import { think, type ScriptProtocol } from "tollgate/testing";
 
 const TEXT = "Grüße aus Oslo 🌍";
 /** What upstream says in these tests. */
@@ -21,8 +21,8 @@ export interface Heard {
 export type Client = (model: string, words: string) => Promise<Heard>;
 
 export interface Clients {
-  readonly streamed: { readonly [spoken in SpokenProtocol]: Client };
-  readonly whole: { readonly [spoken in SpokenProtocol]: Client };
+  readonly streamed: { readonly [spoken in ScriptProtocol]: Client };
+  readonly whole: { readonly [spoken in ScriptProtocol]: Client };
 }
 
 export function clientsOf(
@@ -38,7 +38,7 @@ export function clientsOf(
 const streamed = (
   openai: OpenAI,
   anthropic: Anthropic,
-): { readonly [spoken in SpokenProtocol]: Client } => ({
+): { readonly [spoken in ScriptProtocol]: Client } => ({
   async "chat-completions"(model, words) {
     let [text, name, args, ended] = ["", "", "", false];
     const stream = await openai.chat.completions.create({
@@ -94,7 +94,7 @@ const streamed = (
 const whole = (
   openai: OpenAI,
   anthropic: Anthropic,
-): { readonly [spoken in SpokenProtocol]: Client } => ({
+): { readonly [spoken in ScriptProtocol]: Client } => ({
   async "chat-completions"(model, words) {
     const { choices } = await openai.chat.completions.create({
       model,

@@ -10,7 +10,7 @@ import { COMPLETERS, CONTINUATION, TOKENS } from "./operations/vendors.ts";
 let at: Operating;
 beforeAll(async () => void (at = await operating()));
 afterAll(() => at[Symbol.asyncDispose]());
-beforeEach(() => at.up.forget());
+beforeEach(() => at.up.reset());
 
 describe.each(["vllm/base", "deepseek/base", "mistral/codestral-latest", "ollama/qwen-coder"])(
   "%s",
@@ -66,10 +66,10 @@ describe.each(["vllm/base", "deepseek/base", "mistral/codestral-latest", "ollama
 
     it("a stream that is cut is no whole answer", async () => {
       for (const [route, of] of Object.entries(COMPLETERS))
-        at.up.script({
+        at.up.setRoutes({
           [route]: (one: UpstreamRequest) => ({
             ...of(one),
-            cut: { after: { pieces: 2 }, how: "close" },
+            truncation: { after: { pieces: 2 }, how: "close" },
           }),
         });
       let text = "";
@@ -80,7 +80,7 @@ describe.each(["vllm/base", "deepseek/base", "mistral/codestral-latest", "ollama
       await expect(read()).rejects.toThrow();
       expect(CONTINUATION.startsWith(text)).toBe(true);
       expect((await at.rows()).at(-1).state).toBe("estimated");
-      at.up.script(COMPLETERS);
+      at.up.setRoutes(COMPLETERS);
     });
   },
 );

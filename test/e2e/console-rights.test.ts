@@ -1,13 +1,13 @@
 // A session lists the commands that it may use: exactly those that are not refused for its role or its account.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ROLES } from "../../src/config/admin.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 
-let gateway: LocalGateway;
+let gateway: InProcessGateway;
 let admin: string;
 
 beforeAll(async () => {
-  gateway = await startGateway({
+  gateway = await startInProcess({
     yaml: `admin: { port: 0 }
 frontends: [chat-completions, messages]
 middleware: [auth, usage]

@@ -7,10 +7,10 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { defineStore } from "tollgate/plugin";
 import { createGateway } from "../../src/gateway/gateway.ts";
-import type { Explanation } from "../../src/gateway/types.ts";
+import type { RequestExplanation } from "../../src/gateway/types.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { Mask } from "../../src/lib/mask.ts";
-import { startGateway } from "../kit/in-process.ts";
+import { SecretMask } from "../../src/lib/mask.ts";
+import { startInProcess } from "../kit/in-process.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
@@ -22,28 +22,28 @@ describe("with zero plugins", () => {
       join(dir, "gateway.yaml"),
       "frontends: []\nmiddleware: []\nlisten: { port: 0 }\ndrain: { announce: 0s }\n",
     );
-    const mask = new Mask();
+    const mask = new SecretMask();
     // The ledger's place is taken by something that holds nothing: whatever comes with Tollgate stays unloaded.
     const empty = defineStore({
       api: 1,
       name: "empty",
       summary: "Holds nothing",
       setup: () => ({
-        open: async () => ({ epoch: 1, presumed: 0 }),
+        open: async () => ({ epoch: 1, recovered: 0 }),
         apply: async (batch) => batch.map(() => ({ ok: true })),
-        key: async () => undefined,
-        keys: async () => ({ items: [] }),
-        entries: async () => ({ items: [] }),
-        totals: async () => [],
+        findKey: async () => undefined,
+        listKeys: async () => ({ items: [] }),
+        listEntries: async () => ({ items: [] }),
+        sumEntries: async () => [],
       }),
     });
     const gateway = await createGateway({
-      file: join(dir, "gateway.yaml"),
+      configFile: join(dir, "gateway.yaml"),
       env: {},
       log: createLog({ level: "error", pretty: false, mask }),
       mask,
       version: "test",
-      load: async (use, kind) =>
+      loadPlugin: async (use, kind) =>
         kind === "store"
           ? { definition: empty, from: "the test" }
           : { problem: { id: "plugin/not-found", message: `no ${use}` } },
@@ -79,8 +79,8 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
 `;
 
   it("shows the verbatim lane of the default chain, with hooks in order", async () => {
-    await using gateway = await startGateway({ yaml: yaml("") });
-    const told = (await gateway.ask("explain", { model: "up/m" })) as unknown as Explanation;
+    await using gateway = await startInProcess({ yaml: yaml("") });
+    const told = (await gateway.ask("explain", { model: "up/m" })) as unknown as RequestExplanation;
     expect(told.frontend).toBe("chat-completions");
     expect(told.candidates).toEqual([
       expect.objectContaining({ id: "up/m", protocol: "chat-completions", lane: "verbatim" }),
@@ -89,11 +89,11 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
   });
 
   it("names the middleware that closes it, in words on the command line", async () => {
-    await using gateway = await startGateway({
+    await using gateway = await startInProcess({
       yaml: yaml(", { use: ./house.ts }"),
       files: { "house.ts": HOUSE },
     });
-    const told = (await gateway.ask("explain", { model: "up/m" })) as unknown as Explanation;
+    const told = (await gateway.ask("explain", { model: "up/m" })) as unknown as RequestExplanation;
     expect(told.candidates[0]).toMatchObject({
       lane: "translated",
       closedBy: "middleware.house-rules (rewrite)",

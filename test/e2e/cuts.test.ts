@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Cut, SpokenProtocol } from "tollgate/testing";
+import type { Truncation, ScriptProtocol } from "tollgate/testing";
 import { ALL, clientsOf, SPEECH, type Clients } from "./clients.ts";
 import {
   askedCut,
@@ -17,23 +17,27 @@ import {
   places,
   type CutResult,
 } from "./cutting.ts";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
-import { elsewhere } from "../kit/other-store.ts";
+import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./house.ts";
+import { isOtherStore } from "../kit/other-store.ts";
 
-let at: House;
+let at: GatewayWithUpstream;
 let clients: Clients;
 beforeAll(async () => {
-  at = await house(undefined, `middleware: [auth]\nstore: memory\n${ONCE}`, MODELS);
+  at = await startGatewayWithUpstream(
+    undefined,
+    `middleware: [auth]\nstore: memory\n${ONCE}`,
+    MODELS,
+  );
   clients = clientsOf(at.gateway);
 });
 afterAll(() => at[Symbol.asyncDispose]());
 
 const pairs = SPOKEN.flatMap((client) =>
-  SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]),
+  SPOKEN.map((up): [ScriptProtocol, ScriptProtocol] => [client, up]),
 );
 
 describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
-  const parts = pieces(SPEECH.in(up, { stream: true, model: "model" }));
+  const parts = pieces(SPEECH.toProtocol(up, { stream: true, model: "model" }));
   const finish = finishAt(parts, up);
   const all = places(parts, client === up);
 
@@ -92,7 +96,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   });
 
   it("raises wherever a whole answer is cut", async () => {
-    const [body] = pieces(SPEECH.in(up, { model: "model" }));
+    const [body] = pieces(SPEECH.toProtocol(up, { model: "model" }));
     const cuts = places([body!], false);
     for (const how of ["reset", "close"] as const) {
       const results = await askedCut(
@@ -109,8 +113,10 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
 
 it("the test can fail: asked without a gateway, a stream that ends too soon looks whole", async () => {
   const plain = new OpenAI({ apiKey: "k", baseURL: `${at.up.url}/v1`, maxRetries: 0 });
-  const cut: Cut = { after: { pieces: 3 }, how: "end" };
-  at.up.script({ "POST /v1/chat/completions": (asked) => ({ ...SPEECH.to(asked), cut }) });
+  const cut: Truncation = { after: { pieces: 3 }, how: "end" };
+  at.up.setRoutes({
+    "POST /v1/chat/completions": (asked) => ({ ...SPEECH.toResponse(asked), truncation: cut }),
+  });
   const stream = await plain.chat.completions.create({
     model: "model",
     messages: [{ role: "user", content: "Hi" }],
@@ -122,19 +128,25 @@ it("the test can fail: asked without a gateway, a stream that ends too soon look
 });
 
 // Its rows are read in their file.
-describe.skipIf(elsewhere)("what is missing after the finish is estimated", () => {
-  let kept: House;
+describe.skipIf(isOtherStore)("what is missing after the finish is estimated", () => {
+  let kept: GatewayWithUpstream;
   beforeAll(async () => {
     const store = "store: { use: sqlite, with: { durability: process } }";
-    kept = await house(undefined, `middleware: [auth]\n${store}\n${ONCE}`, MODELS);
+    kept = await startGatewayWithUpstream(
+      undefined,
+      `middleware: [auth]\n${store}\n${ONCE}`,
+      MODELS,
+    );
   });
   afterAll(() => kept[Symbol.asyncDispose]());
 
   it.each(SPOKEN)("in the ledger, for an upstream of %s that never tells its usage", async (up) => {
-    const finish = finishIn(pieces(SPEECH.usage(null).in(up, { stream: true })), up);
-    const cut: Cut = { after: { pieces: finish + 1 }, how: "end" };
+    const finish = finishIn(pieces(SPEECH.usage(null).toProtocol(up, { stream: true })), up);
+    const cut: Truncation = { after: { pieces: finish + 1 }, how: "end" };
     for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
-      kept.up.script({ [`POST ${path}`]: (asked) => ({ ...SPEECH.usage(null).to(asked), cut }) });
+      kept.up.setRoutes({
+        [`POST ${path}`]: (asked) => ({ ...SPEECH.usage(null).toResponse(asked), truncation: cut }),
+      });
     for (const client of SPOKEN) {
       const before = rows(kept.gateway.stateDir).length;
       expect(await clientsOf(kept.gateway).streamed[client](modelOn(up), "Hello there")).toEqual({

@@ -1,34 +1,35 @@
 // Answers of an upstream that break off, at a byte and in a way, and what the official SDKs make of them behind the gateway: for the
 // test of every such byte, and for the rig that draws them.
 import {
-  spokenAt,
-  type Cut,
-  type Piece,
-  type ScriptedAnswer,
-  type SpokenProtocol,
+  protocolAtPath,
+  type Truncation,
+  type ResponsePiece,
+  type ScriptedResponse,
+  type ScriptProtocol,
   type UpstreamRequest,
 } from "tollgate/testing";
 import { ALL, SPEECH, type Client, type Heard } from "./clients.ts";
-import { freshOn, type House } from "./house.ts";
+import { freshOn, type GatewayWithUpstream } from "./house.ts";
 
 /** More than there are cuts of one protocol: what fails often is left alone. */
 export const MODELS = 12_000;
 /** One failure is told to its client, and nothing is tried again. */
 export const ONCE = "attempts: { target: 1, all: 1 }\n";
 
-const bytesOf = (piece: Piece): Buffer =>
+const bytesOf = (piece: ResponsePiece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
-export const pieces = ({ body }: ScriptedAnswer) => ([body].flat() as Piece[]).map(bytesOf);
+export const pieces = ({ body }: ScriptedResponse) =>
+  ([body].flat() as ResponsePiece[]).map(bytesOf);
 
 /** Where an answer is all there but for what may be missing: after the event that says why it ended. */
-const ENDS: { readonly [spoken in SpokenProtocol]: RegExp } = {
+const ENDS: { readonly [spoken in ScriptProtocol]: RegExp } = {
   "chat-completions": /"finish_reason":"/,
   messages: /"stop_reason":"/,
   responses: /^event: response\.completed/,
 };
-export const finishIn = (parts: readonly Buffer[], spoken: SpokenProtocol): number =>
+export const finishIn = (parts: readonly Buffer[], spoken: ScriptProtocol): number =>
   parts.findIndex((part) => ENDS[spoken].test(String(part)));
-export function finishAt(parts: readonly Buffer[], spoken: SpokenProtocol): number {
+export function finishAt(parts: readonly Buffer[], spoken: ScriptProtocol): number {
   return parts.slice(0, finishIn(parts, spoken) + 1).reduce((sum, part) => sum + part.length, 0);
 }
 
@@ -62,10 +63,10 @@ export type CutResult = { readonly heard: Heard } | { readonly raised: true };
 
 /** One request after the other in each of a few lanes: the machine is small, and a port is not reused at once. */
 export async function askedCut(
-  at: House,
-  cuts: readonly Cut[],
+  at: GatewayWithUpstream,
+  cuts: readonly Truncation[],
   ask: Client,
-  spoken: SpokenProtocol,
+  spoken: ScriptProtocol,
   stream: boolean,
 ): Promise<CutResult[]> {
   const results: CutResult[] = [];
@@ -80,18 +81,21 @@ export async function askedCut(
       );
     }
   };
-  const reply = (asked: UpstreamRequest): ScriptedAnswer => {
+  const reply = (asked: UpstreamRequest): ScriptedResponse => {
     const cut = cuts[Number(/cut (\d+)\./.exec(String(asked.body))?.[1])];
-    return { ...SPEECH.in(spoken, { stream, model: "model" }), ...(cut && { cut }) };
+    return {
+      ...SPEECH.toProtocol(spoken, { stream, model: "model" }),
+      ...(cut && { truncation: cut }),
+    };
   };
   for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
-    at.up.script({ [`POST ${path}`]: reply });
-  at.up.forget();
+    at.up.setRoutes({ [`POST ${path}`]: reply });
+  at.up.reset();
   await Promise.all(Array.from({ length: 8 }, lane));
   if (at.asked().length !== cuts.length)
     throw new Error(`${cuts.length} were asked, and upstream was asked ${at.asked().length} times`);
   for (const { path } of at.asked())
-    if (spokenAt(path) !== spoken) throw new Error(`${path} is not ${spoken}`);
+    if (protocolAtPath(path) !== spoken) throw new Error(`${path} is not ${spoken}`);
   return results;
 }
 

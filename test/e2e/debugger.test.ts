@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { readFileSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
 import { childrenOf, isAlive } from "../kit/alive.ts";
-import { startGateway } from "../kit/daemon.ts";
+import { startDaemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 import { GUARD } from "./outside/broken.ts";
 
@@ -23,7 +23,7 @@ const answers = (port: number): Promise<boolean> =>
   });
 
 it("is opened by no process of a gateway, and no process ends: primary, workers, children", async () => {
-  await using at = await startGateway({ yaml, files: { "guard.ts": GUARD, "named.txt": "n" } });
+  await using at = await startDaemon({ yaml, files: { "guard.ts": GUARD, "named.txt": "n" } });
   const all = [{ pid: at.pid, args: "" }, ...childrenOf(at.pid)].filter(
     ({ pid, args }) => pid === at.pid || /^[^ ]*node --/.test(args),
   );

@@ -1,10 +1,10 @@
 // What a client might try in order not to pay, or to see what others paid.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Entry, JsonObject } from "tollgate/plugin";
-import { parse } from "../../src/lib/key.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
-import { biller, priced, type Biller, wished } from "../rig/biller.ts";
+import type { LedgerEntry, JsonObject } from "tollgate/plugin";
+import { parseKey } from "../../src/lib/key.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
+import { startBillingUpstream, priced, type BillingUpstream, encodeScript } from "../rig/biller.ts";
 import { until } from "../kit/waits.ts";
 
 const PRICE = `price: { input: 3, cache_read: 0.3, output: 15 }`;
@@ -17,14 +17,14 @@ providers:
   messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, models: { model: { ${PRICE}, limits: { context: 100000, output: 4096 } } } }
 `;
 
-let upstream: Biller;
-let expected: LocalGateway;
-let hard: LocalGateway;
+let upstream: BillingUpstream;
+let expected: InProcessGateway;
+let hard: InProcessGateway;
 beforeAll(async () => {
-  upstream = await biller();
+  upstream = await startBillingUpstream();
   [expected, hard] = await Promise.all([
-    startGateway({ yaml: yaml(upstream.up.url, "expected") }),
-    startGateway({ yaml: yaml(upstream.up.url, "hard") }),
+    startInProcess({ yaml: yaml(upstream.up.url, "expected") }),
+    startInProcess({ yaml: yaml(upstream.up.url, "hard") }),
   ]);
 });
 afterAll(async () => {
@@ -32,15 +32,21 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-async function keyOf(at: LocalGateway, nano: number, more: object = {}) {
-  const limits = [limitText({ unit: "nano_usd", max: nano, per: "total" })];
+async function keyOf(at: InProcessGateway, nano: number, more: object = {}) {
+  const limits = [formatLimit({ unit: "nano_usd", max: nano, per: "total" })];
   const { secret } = (await at.ask("keys.create", { limits, ...more } as JsonObject)) as {
     secret: string;
   };
-  return { secret, id: parse(secret)!.id };
+  return { secret, id: parseKey(secret)!.id };
 }
 
-const post = (at: LocalGateway, key: string, path: string, body: object, init: RequestInit = {}) =>
+const post = (
+  at: InProcessGateway,
+  key: string,
+  path: string,
+  body: object,
+  init: RequestInit = {},
+) =>
   fetch(`${at.url}${path}`, {
     ...init,
     method: "POST",
@@ -64,17 +70,22 @@ const chat = (
   messages: [
     {
       role: "user",
-      content: wished({ tag, words: of.words ?? 10, gap: of.gap ?? 1, thought: of.thought ?? 0 }),
+      content: encodeScript({
+        tag,
+        words: of.words ?? 10,
+        gap: of.gap ?? 1,
+        thought: of.thought ?? 0,
+      }),
     },
   ],
   ...more,
 });
 
-async function settled(at: LocalGateway, key: string): Promise<Entry[]> {
-  let settles: Entry[] = [];
+async function settled(at: InProcessGateway, key: string): Promise<LedgerEntry[]> {
+  let settles: LedgerEntry[] = [];
   await until(async () => {
     const { items } = (await at.ask("ledger.entries", { key, limit: 1_000 })) as unknown as {
-      items: Entry[];
+      items: LedgerEntry[];
     };
     settles = items.filter(({ kind }) => kind === "settle");
     return items.length === 2 * settles.length;
@@ -230,7 +241,7 @@ describe("a hard budget", () => {
         max_tokens: 10,
         messages: [{ role: "user", content }],
       });
-    const said = { type: "text", text: wished({ tag: "pdf", words: 3, gap: 0 }) };
+    const said = { type: "text", text: encodeScript({ tag: "pdf", words: 3, gap: 0 }) };
     expect((await ask([pdf, said])).status).toBe(402);
     expect((await ask([said])).status).toBe(200);
   });

@@ -5,8 +5,8 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { embedMany } from "ai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { json } from "tollgate/testing";
-import { folder } from "../kit/command-line.ts";
+import { jsonResponse } from "tollgate/testing";
+import { createTestFolder } from "../kit/command-line.ts";
 import { VENDORS, vectorOf } from "./embeddings/vendors.ts";
 import { keyOf, operating, raised, type Operating } from "./operations/stage.ts";
 
@@ -14,14 +14,14 @@ let at: Operating;
 beforeAll(async () => {
   at = await operating({
     "POST /wide/v1/embeddings": (asked) =>
-      json({
+      jsonResponse({
         data: [{ index: 0, embedding: vectorOf("x", (asked.json().dimensions ?? 8) + 1) }],
         usage: { prompt_tokens: 2, total_tokens: 2 },
       }),
   });
 });
 afterAll(() => at[Symbol.asyncDispose]());
-beforeEach(() => at.up.forget());
+beforeEach(() => at.up.reset());
 
 const TEXTS = ["A harbour at dusk", "Rain over Oslo"];
 const DUE = TEXTS.map((text) => vectorOf(text));
@@ -170,8 +170,8 @@ describe("what is no answer", () => {
   });
 
   it("on the other lane neither", async () => {
-    at.up.script({
-      "POST /cohere/v2/embed": json({
+    at.up.setRoutes({
+      "POST /cohere/v2/embed": jsonResponse({
         embeddings: { float: [[1, 2, 3]] },
         meta: { billed_units: { input_tokens: 3 } },
       }),
@@ -182,11 +182,13 @@ describe("what is no answer", () => {
       code: "wrong_dimensions",
     });
     expect((await at.rows("wider")).at(-1)).toMatchObject({ usage: { input: 3 }, costNano: "300" });
-    at.up.script(VENDORS.find(({ name }) => name === "cohere")!.routes);
+    at.up.setRoutes(VENDORS.find(({ name }) => name === "cohere")!.routes);
   });
 
   it("and the next candidate is asked, on the same model", async () => {
-    at.up.script({ "POST /down-embeddings/v1/embeddings": json({ data: [], usage: {} }) });
+    at.up.setRoutes({
+      "POST /down-embeddings/v1/embeddings": jsonResponse({ data: [], usage: {} }),
+    });
     const got = await at.client().embeddings.create({ model: "two-embeddings", input: TEXTS });
     expect(got.data.map(({ embedding }) => embedding)).toEqual(DUE);
   });
@@ -222,7 +224,7 @@ describe("demo/embed", () => {
 
 describe("a name for two models", () => {
   const check = async (models: string) => {
-    await using at = await folder({
+    await using at = await createTestFolder({
       "gateway.yaml": `providers:
   openai: { use: openai, with: { api_key: k } }
   azure: { use: azure, with: { api_key: k, base_url: "https://x.example/openai/v1" }, models: { ours: { kind: embedding, priced_as: openai/text-embedding-3-small } } }

@@ -1,8 +1,8 @@
 // What a reload leaves behind: nothing. A generation that has ended is no longer in memory, whatever was mounted in it and whatever
 // came through it.
 import { expect, it } from "vitest";
-import { json, say, speaking, upstream } from "tollgate/testing";
-import { type LocalGateway, startGateway } from "../kit/in-process.ts";
+import { jsonResponse, say, scriptedModel, startUpstream } from "tollgate/testing";
+import { type InProcessGateway, startInProcess } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 /** Says in how many generations that are in memory it is mounted. */
@@ -31,7 +31,7 @@ export default defineMiddleware({
 const RELOADS = 6;
 
 const asking =
-  (at: LocalGateway) =>
+  (at: InProcessGateway) =>
   async (stream: boolean, headers: Record<string, string> = {}) => {
     const answer = await fetch(`${at.url}/v1/chat/completions`, {
       method: "POST",
@@ -54,7 +54,7 @@ async function alive(ask: ReturnType<typeof asking>): Promise<string | null> {
   return ask(false, { "x-count": "1" });
 }
 
-const endedIn = ({ log }: LocalGateway) =>
+const endedIn = ({ log }: InProcessGateway) =>
   log.filter(({ msg }) => msg === "a generation has ended").length;
 
 it.each([
@@ -65,10 +65,10 @@ it.each([
   ["alerts", '[{ use: alerts, with: { to: { ops: { url: "UP/ops", format: slack } } } }]'],
   ["console", "[console]"],
 ])("%s: after reloads among requests there is one generation", async (_name, observers) => {
-  await using up = await upstream({
-    ...speaking(say("Hello")),
-    "POST /v1/*": json({}),
-    "POST /ops": json({}),
+  await using up = await startUpstream({
+    ...scriptedModel(say("Hello")),
+    "POST /v1/*": jsonResponse({}),
+    "POST /ops": jsonResponse({}),
   });
   const yaml = (n: number) => `log: { level: debug }
 frontends: [chat-completions]
@@ -78,7 +78,7 @@ timeouts: { idle: ${60 + n}s }
 providers:
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k, models: false } }
 `;
-  await using at = await startGateway({ yaml: yaml(0), files: { "tenant.ts": TENANT } });
+  await using at = await startInProcess({ yaml: yaml(0), files: { "tenant.ts": TENANT } });
   const ask = asking(at);
   for (let n = 1; n <= RELOADS; n++) {
     await Promise.all([ask(false), ask(true), ask(false)]);
@@ -98,8 +98,8 @@ const DEAD = (hangs: string) => `
   - { use: access-log, with: { file: /dev/full } }`;
 
 it("whose destinations are dead ends in its time, is let go of then, and what it could not send is counted", async () => {
-  await using up = await upstream(speaking(say("Hello")));
-  await using hangs = await upstream({ "POST /*": () => new Promise<never>(() => {}) });
+  await using up = await startUpstream(scriptedModel(say("Hello")));
+  await using hangs = await startUpstream({ "POST /*": () => new Promise<never>(() => {}) });
   const yaml = (n: number) => `log: { level: debug }
 frontends: [chat-completions]
 middleware: [auth, limits, usage, ./tenant.ts]
@@ -108,7 +108,7 @@ timeouts: { idle: ${60 + n}s }
 providers:
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k, models: false } }
 `;
-  await using at = await startGateway({ yaml: yaml(0), files: { "tenant.ts": TENANT } });
+  await using at = await startInProcess({ yaml: yaml(0), files: { "tenant.ts": TENANT } });
   const ask = asking(at);
   let asked = 0;
   for (let n = 1; n <= 3; n++) {

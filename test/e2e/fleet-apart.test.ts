@@ -1,15 +1,15 @@
 // What gateways on one PostgreSQL do for their clients while the database is away, and for one another while it is there.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
-import { json, upstream, type TestUpstream } from "tollgate/testing";
-import { tcpProxy } from "../kit/tcp-proxy.ts";
+import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
+import { startTcpProxy } from "../kit/tcp-proxy.ts";
 import { startFleet, type Fleet as Nodes } from "../kit/fleet.ts";
-import { startGateway } from "../kit/daemon.ts";
-import { hasPostgres, postgresStore, startPostgres, type Postgres } from "../kit/postgres.ts";
+import { startDaemon } from "../kit/daemon.ts";
+import { hasPostgres, postgresStoreYaml, startPostgres, type Postgres } from "../kit/postgres.ts";
 import { until } from "../kit/waits.ts";
 import { freePort } from "../kit/ports.ts";
 
@@ -24,7 +24,7 @@ providers:
   many: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k } }
 `;
 
-const CHAT = json({
+const CHAT = jsonResponse({
   id: "c",
   object: "chat.completion",
   created: 1,
@@ -40,20 +40,20 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
   let fleet: Nodes;
   let url: string;
   /** What the provider says that it has. */
-  let listed = json({ object: "list", data: [] });
+  let listed = jsonResponse({ object: "list", data: [] });
   /** What a chat waits for at the provider. */
   let held: Promise<void> | undefined;
 
   beforeAll(async () => {
     postgres = await startPostgres();
-    up = await upstream({
+    up = await startUpstream({
       "POST /v1/chat/completions": async () => {
         await held;
         return CHAT;
       },
       "POST /v1/images/generations": () => ({
-        ...json({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),
-        bill: { images: 1 },
+        ...jsonResponse({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),
+        billedUsage: { images: 1 },
       }),
       "GET /v1/models": () => listed,
     });
@@ -121,7 +121,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
   });
 
   it("one that comes later, with workers, has from each of them what the others know: lists, items, images; and they from it", async () => {
-    listed = json({ object: "list", data: [{ id: "fresh", object: "model" }] });
+    listed = jsonResponse({ object: "list", data: [{ id: "fresh", object: "model" }] });
     const knows = async (url: string) => {
       const answer = await fetch(`${url}/v1/models`, {
         headers: { authorization: `Bearer ${fleet.key}`, connection: "close" },
@@ -132,7 +132,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
       await command(0, "models.refresh").catch(() => undefined);
       return knows(fleet.nodes[0]!.daemon!.url);
     });
-    listed = json({ error: { message: "It is ill." } }, 500);
+    listed = jsonResponse({ error: { message: "It is ill." } }, 500);
     const address = (
       JSON.parse((await draw(0, fleet.key, "url")).text) as { data: { url: string }[] }
     ).data[0]!.url;
@@ -140,8 +140,8 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     const first = item(
       (await post(0, "/v1/responses", fleet.key, { model: "up/model", input: "Hi" })).text,
     );
-    await using late = await startGateway({
-      yaml: `workers: 2\nstore: ${postgresStore(url, { lease_ms: "3000" })}\n${yaml(up.url)}`,
+    await using late = await startDaemon({
+      yaml: `workers: 2\nstore: ${postgresStoreYaml(url, { lease_ms: "3000" })}\n${yaml(up.url)}`,
     });
     const asked = async (id: string) => {
       const answer = await fetch(`${late.url}/v1/responses`, {
@@ -189,7 +189,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
 
   it("keys with slices go on, within them, and are told later; keys without are refused at once", async () => {
     const worth = 40;
-    const limits = [limitText({ unit: "nano_usd", max: worth * EACH, per: "total" })];
+    const limits = [formatLimit({ unit: "nano_usd", max: worth * EACH, per: "total" })];
     const { secret: key } = (await command(0, "keys.create", { name: "rich", limits })) as {
       secret: string;
     };
@@ -212,7 +212,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     }
     expect(away.ok).toBeGreaterThan(0);
     expect(away.refused).toBeGreaterThan(0);
-    expect(up.bill.length).toBeLessThanOrEqual(worth + 1);
+    expect(up.bills.length).toBeLessThanOrEqual(worth + 1);
     const sent = up.requests.length;
     const tries = () => fleet.nodes.reduce((sum, { road }) => sum + road.made, 0);
     const before = tries();
@@ -286,13 +286,13 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
   });
 
   it("a gateway that starts while its database is away says so in one line and at /readyz, and serves when it is there", async () => {
-    await using road = await tcpProxy(postgres);
+    await using road = await startTcpProxy(postgres);
     const url = road.through(await postgres.database());
     await postgres.kill();
     const port = await freePort();
     const dir = await mkdtemp(join(tmpdir(), "tollgate-late-"));
-    const starting = startGateway({
-      yaml: `store: ${postgresStore(url)}\n${yaml(up.url)}`,
+    const starting = startDaemon({
+      yaml: `store: ${postgresStoreYaml(url)}\n${yaml(up.url)}`,
       dir,
       args: ["--port", `${port}`],
     });

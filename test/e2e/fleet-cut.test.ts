@@ -1,9 +1,9 @@
 // A key that is revoked while one gateway is cut off from the database: where nothing new goes on without it, that gateway serves none of its calls; where keys with
 // slices go on, it does so for a while that the operator has set, and not after it.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
-import { json, upstream, type TestUpstream } from "tollgate/testing";
+import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
 import { until } from "../kit/waits.ts";
@@ -23,12 +23,12 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
   let up: TestUpstream;
   beforeAll(async () => {
     postgres = await startPostgres();
-    up = await upstream({
+    up = await startUpstream({
       "POST /v1/images/generations": () => ({
-        ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
-        bill: { images: 1 },
+        ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
+        billedUsage: { images: 1 },
       }),
-      "GET /v1/models": json({ object: "list", data: [] }),
+      "GET /v1/models": jsonResponse({ object: "list", data: [] }),
     });
   });
   afterAll(async () => {
@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     });
     const { secret } = (await fleet.nodes[0]!.daemon!.ask("keys.create", {
       name: "leaver",
-      limits: [limitText({ unit: "nano_usd", max: 100_000 * EACH, per: "total" })],
+      limits: [formatLimit({ unit: "nano_usd", max: 100_000 * EACH, per: "total" })],
     } as JsonObject)) as { secret: string };
     return { fleet, draw: (i: number) => drawn(fleet, i, secret) };
   };
@@ -66,11 +66,11 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     await until(async () => (await draw(1)) === 200);
     fleet.nodes[1]!.road.cut();
     await revoke(fleet);
-    const billed = up.bill.length;
+    const billed = up.bills.length;
     for (let n = 0; n < 10; n++) expect([401, 503]).toContain(await draw(1));
     fleet.nodes[1]!.road.mend();
     await until(async () => (await draw(1)) === 401);
-    expect(up.bill.length).toBe(billed);
+    expect(up.bills.length).toBe(billed);
   });
 
   it("away: journal: it goes on there within its slice, for as long as was set and not longer, and all of it is in the ledger", async () => {
@@ -78,7 +78,7 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     const more = { away: "journal", away_share: "0.2", away_for_ms: `${AWAY_MS}` };
     const { fleet, draw } = await started(url, more);
     await using _ = fleet;
-    const before = up.bill.length;
+    const before = up.bills.length;
     const sliced = () => postgres.sql(url, "SELECT count(*) FROM tollgate.slice");
     await until(async () => (await draw(1)) === 200 && (await sliced()) === "1");
     const [, node] = fleet.nodes;
@@ -94,11 +94,11 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     await until(async () => (await draw(0)) === 401);
     // Its slice is worth thousands: what ends it is the time that it was given.
     await until(async () => (await draw(1)) === 503);
-    const billed = up.bill.length;
+    const billed = up.bills.length;
     for (let n = 0; n < 10; n++) expect(await draw(1)).toBe(503);
     node!.road.mend();
     await until(async () => (await draw(1)) === 401);
-    expect(up.bill.length).toBe(billed);
+    expect(up.bills.length).toBe(billed);
     await until(async () => {
       const { total } = (await fleet.any().ask("ledger.totals", {})) as unknown as {
         total: { costNano: string };

@@ -6,7 +6,7 @@ import { chownSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
-import { json, upstream } from "tollgate/testing";
+import { jsonResponse, startUpstream } from "tollgate/testing";
 import { startFleet } from "../kit/fleet.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
 import { until } from "../kit/waits.ts";
@@ -86,13 +86,16 @@ it.skipIf(!hasPostgres())(
     if (!disk) return context.skip("no disk can be mounted here");
     let sent = 0;
     let held: Promise<void> | undefined;
-    await using up = await upstream({
+    await using up = await startUpstream({
       "POST /v1/images/generations": async () => {
         sent++;
         await held;
-        return { ...json({ created: 1, data: [{ b64_json: "aGk=" }] }), bill: { images: 1 } };
+        return {
+          ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
+          billedUsage: { images: 1 },
+        };
       },
-      "GET /v1/models": json({ object: "list", data: [] }),
+      "GET /v1/models": jsonResponse({ object: "list", data: [] }),
     });
     await using fleet = await startFleet({ url: disk.url, nodes: 2, yaml: yaml(up.url) });
     const draw = async (i: number) => {
@@ -142,7 +145,7 @@ it.skipIf(!hasPostgres())(
       const { total } = (await fleet.any().ask("ledger.totals", {})) as unknown as {
         total: { costNano: string };
       };
-      return total.costNano === `${up.bill.length * EACH}`;
+      return total.costNano === `${up.bills.length * EACH}`;
     });
     expect(await fleet.any().ask("ledger.entries", { state: "open" })).toMatchObject({ items: [] });
     expect(await fleet.any().ask("ledger.verify")).toMatchObject({ problems: [] });

@@ -1,6 +1,6 @@
 // Three real daemons on one real PostgreSQL: what an operator is promised of them.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { json, upstream, type TestUpstream } from "tollgate/testing";
+import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet as Nodes } from "../kit/fleet.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
 import { until } from "../kit/waits.ts";
@@ -18,7 +18,7 @@ providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { model: { price: { input: 3, output: 15 } } } }
 `;
 
-const ANSWER = json({
+const ANSWER = jsonResponse({
   id: "c",
   object: "chat.completion",
   created: 1,
@@ -35,9 +35,9 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
 
   beforeAll(async () => {
     postgres = await startPostgres();
-    up = await upstream({
-      "POST /v1/chat/completions": () => ({ ...ANSWER, waitMs }),
-      "GET /v1/models": json({ object: "list", data: [] }),
+    up = await startUpstream({
+      "POST /v1/chat/completions": () => ({ ...ANSWER, delayMs: waitMs }),
+      "GET /v1/models": jsonResponse({ object: "list", data: [] }),
     });
     const url = await postgres.database();
     const more = { lease_ms: `${LEASE_MS}` };
@@ -66,18 +66,18 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
     expect(await everywhere()).toEqual([200, 200, 200]);
     await until(async () => {
       const { nodes } = (await command(1, "fleet")) as unknown as Fleet;
-      return nodes.filter(({ state, about }) => state === "live" && about?.url).length === 3;
+      return nodes.filter(({ state, info }) => state === "live" && info?.url).length === 3;
     });
-    const { nodes, remarks } = (await command(1, "fleet")) as unknown as Fleet;
-    expect(nodes.map(({ about }) => about!.url).toSorted()).toEqual(
+    const { nodes, warnings } = (await command(1, "fleet")) as unknown as Fleet;
+    expect(nodes.map(({ info }) => info!.url).toSorted()).toEqual(
       fleet.nodes.map(({ daemon }) => daemon!.url).toSorted(),
     );
-    for (const { aheadMs, lagMs } of nodes) {
-      expect(Math.abs(aheadMs!)).toBeLessThan(10_000);
-      expect(lagMs).toBe(0);
+    for (const { clockAheadMs, syncLagMs } of nodes) {
+      expect(Math.abs(clockAheadMs!)).toBeLessThan(10_000);
+      expect(syncLagMs).toBe(0);
     }
     // Each file names its own road to the database.
-    expect(remarks).toEqual(["3 configs run side by side"]);
+    expect(warnings).toEqual(["3 configs run side by side"]);
   });
 
   it("a revoked key is refused everywhere within 1.5 s", async () => {
@@ -125,7 +125,7 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
     };
     await until(async () => (await settled()) === 5);
     const { nodes } = (await command(1, "fleet")) as unknown as Fleet;
-    expect(nodes.find(({ about }) => about?.pid === daemon!.pid)?.state).toBe("dead");
+    expect(nodes.find(({ info }) => info?.pid === daemon!.pid)?.state).toBe("dead");
     await fleet.nodes[2]!.start();
     expect(await everywhere()).toEqual([200, 200, 200]);
     expect(await settled()).toBe(5);

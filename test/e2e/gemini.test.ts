@@ -4,14 +4,20 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { say, think, type UpstreamRequest } from "tollgate/testing";
-import { API_KEY, house, MODEL, SIGNATURE, type House } from "./gemini/house.ts";
+import {
+  API_KEY,
+  startGatewayWithGemini,
+  MODEL,
+  SIGNATURE,
+  type GatewayWithGemini,
+} from "./gemini/house.ts";
 
-let at: House;
+let at: GatewayWithGemini;
 let openai: OpenAI;
 let anthropic: Anthropic;
 
 beforeAll(async () => {
-  at = await house();
+  at = await startGatewayWithGemini();
   const { key, url } = at.gateway;
   openai = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
   anthropic = new Anthropic({ apiKey: key, baseURL: url, maxRetries: 0 });

@@ -3,10 +3,10 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
-  gateway,
-  json,
+  startTestGateway,
+  jsonResponse,
   say,
-  upstream,
+  startUpstream,
   type TestGateway,
   type TestUpstream,
   type UpstreamRequest,
@@ -20,15 +20,15 @@ const [PRICE, COST] = ["{ input: 1.001, output: 2.003 }", "0.000034041"];
 
 /** What becomes of a call, by the first word of the provider's path. */
 const ANSWERS: Record<string, (asked: UpstreamRequest) => object | Promise<never>> = {
-  whole: (asked) => HELLO.to(asked),
-  streamed: (asked) => HELLO.to(asked),
+  whole: (asked) => HELLO.toResponse(asked),
+  streamed: (asked) => HELLO.toResponse(asked),
   // Behind some of its content.
-  torn: (asked) => ({ ...HELLO.to(asked), cut: { after: { pieces: 9 }, how: "reset" } }),
+  torn: (asked) => ({ ...HELLO.toResponse(asked), cut: { after: { pieces: 9 }, how: "reset" } }),
   silent: () => new Promise<never>(() => {}),
-  busy: () => json({ error: { message: "No." } }, 503),
-  limited: () => json({ error: { message: "No." } }, 429),
-  refused: () => json({ error: { message: "No." } }, 401),
-  invalid: () => json({ error: { message: "No." } }, 400),
+  busy: () => jsonResponse({ error: { message: "No." } }, 503),
+  limited: () => jsonResponse({ error: { message: "No." } }, 429),
+  refused: () => jsonResponse({ error: { message: "No." } }, 401),
+  invalid: () => jsonResponse({ error: { message: "No." } }, 400),
 };
 
 /** What is said of it, `own` being the name of its provider and the lane. */
@@ -90,10 +90,10 @@ let up: TestUpstream;
 let collector: TestUpstream;
 let at: TestGateway;
 beforeAll(async () => {
-  up = await upstream({
+  up = await startUpstream({
     "POST /*": (asked) => ANSWERS[asked.path.split("/")[1]!]!(asked) as never,
   });
-  collector = await upstream({ "POST /*": json({}) });
+  collector = await startUpstream({ "POST /*": jsonResponse({}) });
   const providers = CASES.map(
     ({ provider, wire, how }) => `  ${provider}:
     use: ${WIRES[wire].use}
@@ -101,7 +101,7 @@ beforeAll(async () => {
     models: { m: { price: ${PRICE} } }
 `,
   );
-  at = await gateway({
+  at = await startTestGateway({
     yaml: `frontends: [${Object.keys(FRONTENDS).join(", ")}]
 middleware: [door]
 observers:

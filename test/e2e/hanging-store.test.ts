@@ -2,22 +2,22 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Entry } from "tollgate/plugin";
-import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { clock } from "../kit/clock.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import type { LedgerEntry } from "tollgate/plugin";
+import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
+import { installTestClock } from "../kit/clock.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 let up: TestUpstream;
-let at: LocalGateway;
+let at: InProcessGateway;
 let hang: { begin(): void; end(): void };
 beforeAll(async () => {
   const slow = say("one two three four five six seven eight").usage({ input: 10, output: 8 });
-  up = await upstream(speaking(slow));
-  up.script({
-    "POST /v1/chat/completions": (asked) => ({ ...slow.to(asked), gapMs: 60 }),
+  up = await startUpstream(scriptedModel(slow));
+  up.setRoutes({
+    "POST /v1/chat/completions": (asked) => ({ ...slow.toResponse(asked), chunkDelayMs: 60 }),
   });
-  at = await startGateway({
+  at = await startInProcess({
     yaml: `
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
@@ -48,7 +48,7 @@ const ask = (stream = false, key = at.key) =>
   });
 
 const entries = async () =>
-  ((await at.ask("ledger.entries", { limit: 1_000 })) as unknown as { items: Entry[] }).items;
+  ((await at.ask("ledger.entries", { limit: 1_000 })) as unknown as { items: LedgerEntry[] }).items;
 
 it("answers 503 within seconds, sends nothing, and is well again by itself", async () => {
   expect((await ask()).status).toBe(200);
@@ -57,7 +57,7 @@ it("answers 503 within seconds, sends nothing, and is well again by itself", asy
   await until(() => up.requests.filter(({ method }) => method === "POST").length === 2);
   const sent = up.requests.length;
   hang.begin();
-  const time = clock();
+  const time = installTestClock();
   time.stop();
   const before = time.now();
   let got: Response | undefined;
@@ -91,7 +91,7 @@ it("answers 503 within seconds, sends nothing, and is well again by itself", asy
     late.map(() => ["void", 0]),
   );
   expect(late.length).toBeGreaterThan(0);
-  expect(settles.filter(({ state }) => state === "exact").length).toBe(up.bill.length);
+  expect(settles.filter(({ state }) => state === "exact").length).toBe(up.bills.length);
 });
 
 it("a key that cannot be looked up is no 401", async () => {

@@ -3,29 +3,29 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  bomb,
-  failing,
-  html,
-  json,
+  compressionBomb,
+  errorResponse,
+  htmlResponse,
+  jsonResponse,
   say,
-  speaking,
-  type ScriptedAnswer,
+  scriptedModel,
+  type ScriptedResponse,
   type UpstreamRequest,
-  type Piece,
-  type Reaction,
+  type ResponsePiece,
+  type ScriptedReply,
   type ScriptedRoutes,
-  type SpokenProtocol,
+  type ScriptProtocol,
 } from "tollgate/testing";
 import { ALL, clientsOf, SPEECH, type Clients } from "./clients.ts";
-import { freshOn, house, SPOKEN, type House } from "./house.ts";
+import { freshOn, startGatewayWithUpstream, SPOKEN, type GatewayWithUpstream } from "./house.ts";
 
-let at: House;
+let at: GatewayWithUpstream;
 let clients: Clients;
 let before: number;
 /** What lasts so long is a hang: six times the silence that is allowed below, and less than the time for the whole. */
 const SOON_MS = 25_000;
 beforeAll(async () => {
-  at = await house({ ...speaking(say("")), ...ROUTES }, MORE);
+  at = await startGatewayWithUpstream({ ...scriptedModel(say("")), ...ROUTES }, MORE);
   clients = clientsOf(at.gateway, SOON_MS);
   before = memory();
 });
@@ -41,26 +41,29 @@ const readStatus = () => readFileSync(`/proc/${at.gateway.pid}/status`, "utf8");
 type Verdict = "raises" | "hears" | "either";
 /** Turns a good answer into what upstream does instead. */
 type Fault = (
-  answer: ScriptedAnswer,
-  spoken: SpokenProtocol,
+  answer: ScriptedResponse,
+  spoken: ScriptProtocol,
   asked: UpstreamRequest,
-) => ScriptedAnswer;
+) => ScriptedResponse;
 
-const bytesOf = (piece: Piece): Buffer =>
+const bytesOf = (piece: ResponsePiece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
-const parts = ({ body }: ScriptedAnswer) => ([body].flat() as Piece[]).map(bytesOf);
-const textOf = (answer: ScriptedAnswer) => String(Buffer.concat(parts(answer)));
-const among = (answer: ScriptedAnswer, where: (all: Buffer[]) => Buffer[]): ScriptedAnswer => ({
+const parts = ({ body }: ScriptedResponse) => ([body].flat() as ResponsePiece[]).map(bytesOf);
+const textOf = (answer: ScriptedResponse) => String(Buffer.concat(parts(answer)));
+const among = (answer: ScriptedResponse, where: (all: Buffer[]) => Buffer[]): ScriptedResponse => ({
   ...answer,
   body: where(parts(answer)),
 });
 const middle = (more: string | Buffer) => (all: Buffer[]) =>
   all.toSpliced(Math.floor(all.length / 2), 0, Buffer.from(more));
-const replaced = (answer: ScriptedAnswer, from: RegExp, to: string): ScriptedAnswer => ({
+const replaced = (answer: ScriptedResponse, from: RegExp, to: string): ScriptedResponse => ({
   ...answer,
   body: parts(answer).map((part) => String(part).replace(from, to)),
 });
-const raw = (text: string, more: ScriptedAnswer = {}): ScriptedAnswer => ({ raw: text, ...more });
+const raw = (text: string, more: ScriptedResponse = {}): ScriptedResponse => ({
+  raw: text,
+  ...more,
+});
 const head = (status: string, ...headers: string[]) =>
   `HTTP/1.1 ${status}\r\n${headers.map((h) => `${h}\r\n`).join("")}\r\n`;
 const SSE = "content-type: text/event-stream";
@@ -100,7 +103,7 @@ const STREAMS: Readonly<Record<string, [Verdict, Fault]>> = {
     (a) => ({ ...a, body: parts(a).map((p) => String(p).replaceAll("data: ", "data:")) }),
   ],
   "byte by byte": ["hears", (a) => ({ ...a, chunks: "bytes" })],
-  slowly: ["hears", (a) => ({ ...a, chunks: 200, gapMs: 5 })],
+  slowly: ["hears", (a) => ({ ...a, chunks: 200, chunkDelayMs: 5 })],
   "bytes that are no UTF-8": [
     "raises",
     (a) =>
@@ -159,20 +162,23 @@ const STREAMS: Readonly<Record<string, [Verdict, Fault]>> = {
   ],
   "an error in the stream": [
     "raises",
-    (_, s, asked) => SPEECH.fail("It fell over.").in(s, { stream: true, n: asked.n }),
+    (_, s, asked) =>
+      SPEECH.fail("It fell over.").toProtocol(s, { stream: true, responseNumber: asked.number }),
   ],
   "an error under a 200": [
     "raises",
-    () => json({ error: { message: "No.", type: "server_error", code: null, param: null } }),
+    () =>
+      jsonResponse({ error: { message: "No.", type: "server_error", code: null, param: null } }),
   ],
-  "a page under a 200": ["raises", () => html()],
+  "a page under a 200": ["raises", () => htmlResponse()],
   "a whole answer where a stream was asked for": [
     "either",
-    (_, s, asked) => SPEECH.in(s, { n: asked.n }),
+    (_, s, asked) => SPEECH.toProtocol(s, { responseNumber: asked.number }),
   ],
   "another protocol's stream": [
     "raises",
-    (_, s) => SPEECH.in(s === "messages" ? "chat-completions" : "messages", { stream: true }),
+    (_, s) =>
+      SPEECH.toProtocol(s === "messages" ? "chat-completions" : "messages", { stream: true }),
   ],
   "a wrong content-type": ["either", (a) => ({ ...a, headers: { "content-type": "text/plain" } })],
   "no content-type": ["either", (a) => ({ ...a, headers: { "content-type": undefined } })],
@@ -192,7 +198,7 @@ const STREAMS: Readonly<Record<string, [Verdict, Fault]>> = {
   ],
   "a stall in the middle": [
     "raises",
-    (a) => ({ ...a, cut: { after: { pieces: 3 }, how: "stall" } }),
+    (a) => ({ ...a, truncation: { after: { pieces: 3 }, how: "stall" } }),
   ],
   zipped: ["either", (a) => ({ ...a, gzip: true })],
 };
@@ -206,10 +212,11 @@ const WHOLES: Readonly<Record<string, [Verdict, Fault]>> = {
   "an empty object": ["raises", (a) => ({ ...a, body: "{}" })],
   "an error under a 200": [
     "raises",
-    () => json({ error: { message: "No.", type: "server_error", code: null, param: null } }),
+    () =>
+      jsonResponse({ error: { message: "No.", type: "server_error", code: null, param: null } }),
   ],
-  "a page under a 200": ["raises", () => html()],
-  "a stream where none was asked for": ["either", (_, s) => SPEECH.in(s, { stream: true })],
+  "a page under a 200": ["raises", () => htmlResponse()],
+  "a stream where none was asked for": ["either", (_, s) => SPEECH.toProtocol(s, { stream: true })],
   "a wrong content-type": ["either", (a) => ({ ...a, headers: { "content-type": "text/plain" } })],
   "no content-type": ["either", (a) => ({ ...a, headers: { "content-type": undefined } })],
   "bytes that are no UTF-8": ["either", (a) => ({ ...a, body: Buffer.from(textOf(a), "latin1") })],
@@ -222,27 +229,40 @@ const WHOLES: Readonly<Record<string, [Verdict, Fault]>> = {
     (a) => replaced(a, /"(completion_tokens|output_tokens)":\d+/g, '"$1":"many"'),
   ],
   zipped: ["either", (a) => ({ ...a, gzip: true })],
-  "a bomb": ["raises", () => bomb(300 << 20)],
+  "a bomb": ["raises", () => compressionBomb(300 << 20)],
   "not what its zip says": [
     "raises",
     (a) => ({ ...a, headers: { ...a.headers, "content-encoding": "gzip" } }),
   ],
   "a length that is too long": [
     "raises",
-    (a) => ({ ...a, framing: textOf(a).length + 500, cut: { after: 1 << 20, how: "close" } }),
+    (a) => ({
+      ...a,
+      framing: textOf(a).length + 500,
+      truncation: { after: 1 << 20, how: "close" },
+    }),
   ],
   "a length that is too short": ["raises", (a) => ({ ...a, framing: 20 })],
   "until the connection closes": ["hears", (a) => ({ ...a, framing: "close" })],
   "byte by byte": ["hears", (a) => ({ ...a, framing: "chunked", chunks: "bytes" })],
-  "a stall": ["raises", (a) => ({ ...a, cut: { after: 20, how: "stall" } })],
+  "a stall": ["raises", (a) => ({ ...a, truncation: { after: 20, how: "stall" } })],
 };
 
 /** Below either: what no HTTP library would write. */
 const WIRES: Readonly<Record<string, [Verdict, Fault]>> = {
-  "a reset before the head": ["raises", (a) => ({ ...a, cut: { after: "nothing", how: "reset" } })],
-  "an end before the head": ["raises", (a) => ({ ...a, cut: { after: "nothing", how: "close" } })],
-  silence: ["raises", (a) => ({ ...a, cut: { after: "nothing", how: "stall" } })],
-  "silence after the head": ["raises", (a) => ({ ...a, cut: { after: "head", how: "stall" } })],
+  "a reset before the head": [
+    "raises",
+    (a) => ({ ...a, truncation: { after: "nothing", how: "reset" } }),
+  ],
+  "an end before the head": [
+    "raises",
+    (a) => ({ ...a, truncation: { after: "nothing", how: "close" } }),
+  ],
+  silence: ["raises", (a) => ({ ...a, truncation: { after: "nothing", how: "stall" } })],
+  "silence after the head": [
+    "raises",
+    (a) => ({ ...a, truncation: { after: "head", how: "stall" } }),
+  ],
   "a status line that is none": ["raises", () => raw("HELLO THERE\r\n\r\n")],
   "an answer to nobody's HTTP": ["raises", () => raw("SSH-2.0-OpenSSH_9.9\r\n")],
   "a head of 70 KB": [
@@ -252,7 +272,11 @@ const WIRES: Readonly<Record<string, [Verdict, Fault]>> = {
   ],
   "a head that drips": [
     "raises",
-    () => raw(head("200 OK", JSON_TYPE, "content-length: 2") + "{}", { chunks: "bytes", gapMs: 1 }),
+    () =>
+      raw(head("200 OK", JSON_TYPE, "content-length: 2") + "{}", {
+        chunks: "bytes",
+        chunkDelayMs: 1,
+      }),
   ],
   "two lengths": [
     "raises",
@@ -270,20 +294,20 @@ const WIRES: Readonly<Record<string, [Verdict, Fault]>> = {
     () => raw(`${head("200 OK", SSE, "transfer-encoding: chunked")}zz\r\ndata\r\n`),
   ],
   "a body where none may be": ["raises", () => raw(`${head("204 No Content")}{"x":1}`)],
-  "an odd status": ["raises", () => json({ x: 1 }, 299)],
+  "an odd status": ["raises", () => jsonResponse({ x: 1 }, 299)],
   "304": ["raises", () => ({ status: 304 })],
   "a redirect": ["raises", () => ({ status: 307, headers: { location: `${at.up.url}/trap` } })],
   "101": [
     "raises",
     () => raw(head("101 Switching Protocols", "upgrade: x", "connection: upgrade")),
   ],
-  "100 that nobody asked for": ["either", (a) => ({ ...a, interim: [100] })],
-  "an early hint": ["hears", (a) => ({ ...a, interim: [103] })],
+  "100 that nobody asked for": ["either", (a) => ({ ...a, interimStatuses: [100] })],
+  "an early hint": ["hears", (a) => ({ ...a, interimStatuses: [103] })],
 };
 
 /** Many at a time: which one a request is for travels in its words. */
-const scripted: ((asked: UpstreamRequest) => ScriptedAnswer)[] = [];
-const byWords: Reaction = (asked) =>
+const scripted: ((asked: UpstreamRequest) => ScriptedResponse)[] = [];
+const byWords: ScriptedReply = (asked) =>
   scripted[Number(/fault (\d+)\./.exec(String(asked.body))![1])]!(asked);
 const ROUTES: ScriptedRoutes = Object.fromEntries(
   ["/v1/chat/completions", "/v1/messages", "/v1/responses"].map((path) => [
@@ -293,13 +317,22 @@ const ROUTES: ScriptedRoutes = Object.fromEntries(
 );
 
 async function ask(
-  client: SpokenProtocol,
-  up: SpokenProtocol,
+  client: ScriptProtocol,
+  up: ScriptProtocol,
   stream: boolean,
   fault: Fault,
 ): Promise<string> {
   const mine = scripted.push((asked) =>
-    fault(SPEECH.in(up, { stream, n: asked.n, model: "model", body: asked.json() }), up, asked),
+    fault(
+      SPEECH.toProtocol(up, {
+        stream,
+        responseNumber: asked.number,
+        model: "model",
+        body: asked.json(),
+      }),
+      up,
+      asked,
+    ),
   );
   const words = `fault ${mine - 1}.`;
   let late = false;
@@ -321,7 +354,7 @@ function judge(said: string, verdict: Verdict): void {
 }
 
 const pairs = SPOKEN.flatMap((client) =>
-  SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]),
+  SPOKEN.map((up): [ScriptProtocol, ScriptProtocol] => [client, up]),
 );
 
 describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
@@ -344,7 +377,7 @@ describe.each(SPOKEN)("an upstream of %s that has enough", (up) => {
     "429 with retry-after: %s",
     async (retryAfter) => {
       for (const route of Object.keys(ROUTES))
-        at.up.script({ [route]: failing(429, "Slow down.", { retryAfter }) });
+        at.up.setRoutes({ [route]: errorResponse(429, "Slow down.", { retryAfter }) });
       const response = await fetch(`${at.gateway.url}/v1/chat/completions`, {
         method: "POST",
         headers: { authorization: `Bearer ${at.gateway.key}`, "content-type": "application/json" },
@@ -363,7 +396,7 @@ describe.each(SPOKEN)("an upstream of %s that has enough", (up) => {
 
 describe("afterwards", () => {
   it("the daemon is the same, answers, and has nothing left over", async () => {
-    at.up.script(ROUTES);
+    at.up.setRoutes(ROUTES);
     for (const up of SPOKEN) {
       const said = await ask(up, up, true, (answer) => answer);
       expect(said).toBe(ALL);

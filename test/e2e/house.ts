@@ -1,36 +1,36 @@
 // A daemon in front of a fake upstream, reached by a client's protocol on one side and asked in another on the other.
 import {
   say,
-  speaking,
-  spokenAt,
+  scriptedModel,
+  protocolAtPath,
   type UpstreamRequest,
   type ScriptedRoutes,
-  type SpokenProtocol,
+  type ScriptProtocol,
 } from "tollgate/testing";
-import { staged, type LocalStage } from "../kit/in-process.ts";
+import { startInProcessWithUpstream, type InProcessWithUpstream } from "../kit/in-process.ts";
 
-export interface House extends LocalStage {
+export interface GatewayWithUpstream extends InProcessWithUpstream {
   /** What upstream was asked to generate, without lists and counts. */
   asked(): readonly UpstreamRequest[];
 }
 
 /** Every protocol an upstream can speak here, and the provider that speaks it: `up-chat/model`, `up-messages/model`, … */
-export const UPSTREAMS: { readonly [protocol in SpokenProtocol]: string } = {
+export const UPSTREAMS: { readonly [protocol in ScriptProtocol]: string } = {
   "chat-completions": "up-chat",
   messages: "up-messages",
   responses: "up-responses",
 };
 
-export const SPOKEN = Object.keys(UPSTREAMS) as readonly SpokenProtocol[];
+export const SPOKEN = Object.keys(UPSTREAMS) as readonly ScriptProtocol[];
 
 /** A model that is reached in this protocol. */
-export const modelOn = (protocol: SpokenProtocol, name = "model") =>
+export const modelOn = (protocol: ScriptProtocol, name = "model") =>
   `${UPSTREAMS[protocol]}/${name}`;
 
 const FRESH = 400;
 let used = 0;
 /** One that has not failed lately: what fails often is left alone. */
-export const freshOn = (protocol: SpokenProtocol, of = FRESH): string =>
+export const freshOn = (protocol: ScriptProtocol, of = FRESH): string =>
   modelOn(protocol, `m${used++ % of}`);
 
 /** The part of gateway.yaml that reaches a fake upstream in each protocol. */
@@ -46,13 +46,18 @@ providers:
 
 export const FRONTENDS = "frontends: [chat-completions, messages, responses, models]\n";
 
-export async function house(
-  routes: ScriptedRoutes = speaking(say("Hello")),
+export async function startGatewayWithUpstream(
+  routes: ScriptedRoutes = scriptedModel(say("Hello")),
   more = "middleware: [auth]\nstore: memory\n",
   fresh = FRESH,
-): Promise<House> {
-  const at = await staged(routes, (url) => FRONTENDS + more + providers(url, fresh));
+): Promise<GatewayWithUpstream> {
+  const at = await startInProcessWithUpstream(
+    routes,
+    (url) => FRONTENDS + more + providers(url, fresh),
+  );
   const asked = () =>
-    at.up.requests.filter(({ method, path }) => method === "POST" && spokenAt(path) !== undefined);
+    at.up.requests.filter(
+      ({ method, path }) => method === "POST" && protocolAtPath(path) !== undefined,
+    );
   return { ...at, asked };
 }

@@ -1,19 +1,19 @@
 // One Idempotency-Key is one bill, on whichever worker its requests arrive.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { json, say } from "tollgate/testing";
-import { staged, type Staged } from "../kit/daemon.ts";
+import { jsonResponse, say } from "tollgate/testing";
+import { startDaemonWithUpstream, type DaemonWithUpstream } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
-let house: Staged;
+let house: DaemonWithUpstream;
 let hold: Promise<void> | undefined;
 
 beforeAll(async () => {
-  house = await staged(
+  house = await startDaemonWithUpstream(
     {
       "POST /*": async (asked) => {
         await hold;
-        if (asked.body.includes("fail")) return json({ error: { message: "no" } }, 400);
-        return say("Hello.").usage({ input: 7, output: 2 }).to(asked);
+        if (asked.body.includes("fail")) return jsonResponse({ error: { message: "no" } }, 400);
+        return say("Hello.").usage({ input: 7, output: 2 }).toResponse(asked);
       },
     },
     (url) => `workers: 2
@@ -59,7 +59,7 @@ async function ask(name: string, text: string, path: keyof typeof ROUTES, more: 
 describe.each(Object.keys(ROUTES) as (keyof typeof ROUTES)[])("at %s", (path) => {
   it.each([true, false])("as a stream: %s", async (stream) => {
     const { up } = house;
-    up.forget();
+    up.reset();
     const name = `${path} ${stream}`;
     let go = () => {};
     hold = new Promise((resolve) => (go = resolve));
@@ -99,7 +99,7 @@ describe.each(Object.keys(ROUTES) as (keyof typeof ROUTES)[])("at %s", (path) =>
 it("what was not billed may be asked for again, and another key's name is its own", async () => {
   const { up, gateway } = house;
   hold = undefined;
-  up.forget();
+  up.reset();
   const path = "/v1/chat/completions";
   for (const _ of [1, 2]) expect((await ask("n", "fail", path)).status).toBe(400);
   expect(up.requests.filter(({ method }) => method === "POST").length).toBe(2);

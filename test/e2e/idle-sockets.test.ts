@@ -2,19 +2,25 @@
 // the memory of requests or with the names of requests: for each protocol, on each lane, however it ended.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { failing, say, type Reaction } from "tollgate/testing";
-import { staged, type LocalStage } from "../kit/in-process.ts";
+import { errorResponse, say, type ScriptedReply } from "tollgate/testing";
+import { startInProcessWithUpstream, type InProcessWithUpstream } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 import { WITNESS } from "./witness.ts";
 
 const hello = say("Hello, how do you do?").usage({ input: 7, output: 2 });
 /** How upstream ends it, by a word in what is asked. */
-const OUTCOMES: { readonly [how: string]: Reaction } = {
-  answered: (asked) => hello.to(asked),
-  refused: failing(400, "No."),
-  busy: failing(503, "No."),
-  cut: (asked) => ({ ...hello.to(asked), cut: { after: { pieces: 2 }, how: "reset" } }),
-  silent: (asked) => ({ ...hello.to(asked), cut: { after: "nothing", how: "reset" } }),
+const OUTCOMES: { readonly [how: string]: ScriptedReply } = {
+  answered: (asked) => hello.toResponse(asked),
+  refused: errorResponse(400, "No."),
+  busy: errorResponse(503, "No."),
+  cut: (asked) => ({
+    ...hello.toResponse(asked),
+    truncation: { after: { pieces: 2 }, how: "reset" },
+  }),
+  silent: (asked) => ({
+    ...hello.toResponse(asked),
+    truncation: { after: "nothing", how: "reset" },
+  }),
 };
 const CLIENTS = {
   "/v1/chat/completions": (content: string) => ({ messages: [{ role: "user", content }] }),
@@ -27,9 +33,9 @@ const CLIENTS = {
 type Path = keyof typeof CLIENTS;
 const UPSTREAMS = ["chat", "messages", "responses"];
 
-let house: LocalStage;
+let house: InProcessWithUpstream;
 beforeAll(async () => {
-  house = await staged(
+  house = await startInProcessWithUpstream(
     {
       "POST /*": (asked) => {
         const how = /how-(\w+)/.exec(String(asked.body))?.[1] ?? "answered";

@@ -3,18 +3,18 @@
 import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { json, upstream, type TestUpstream } from "tollgate/testing";
-import { digest } from "../../src/lib/key.ts";
-import { sniff } from "../../src/protocols/images/index.ts";
+import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
+import { digestKey } from "../../src/lib/key.ts";
+import { sniffImage } from "../../src/protocols/images/index.ts";
 import { png } from "../protocols/images/pictures.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 
 const KEY = "alice-key";
 const yaml = (up: string) => `
 frontends: [images, models, chat-completions, messages, responses]
 middleware:
   - use: auth
-    with: { keys: [{ id: alice, digest: "${digest(KEY)}" }, { id: bob, digest: "${digest("bob")}", models: ["demo/*"] }] }
+    with: { keys: [{ id: alice, digest: "${digestKey(KEY)}" }, { id: bob, digest: "${digestKey("bob")}", models: ["demo/*"] }] }
   - zdr
   - usage
 providers:
@@ -35,13 +35,13 @@ const USAGE = {
   output_tokens_details: { text_tokens: 0, image_tokens: 1000 },
 };
 const list = (...ids: string[]) =>
-  json({
+  jsonResponse({
     object: "list",
     data: ids.map((id) => ({ id, object: "model", created: 1, owned_by: "x" })),
   });
 
 let up: TestUpstream;
-let gateway: LocalGateway;
+let gateway: InProcessGateway;
 const client = (apiKey = KEY) =>
   new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 });
 const raised = (run: Promise<unknown>) =>
@@ -53,30 +53,30 @@ const refresh = () => gateway.ask("models.refresh");
 const lastBody = () => up.requests.findLast((r) => r.method === "POST")!.json();
 
 beforeAll(async () => {
-  up = await upstream({
+  up = await startUpstream({
     "GET /openai/v1/models": list("gpt-6", "gpt-image-2"),
-    "GET /together/v1/models": json([{ id: "flux/schnell", type: "image" }]),
+    "GET /together/v1/models": jsonResponse([{ id: "flux/schnell", type: "image" }]),
     "GET /xai/v1/models": list("grok-5", "grok-imagine-image"),
-    "POST /openai/v1/images/generations": json({
+    "POST /openai/v1/images/generations": jsonResponse({
       created: 1,
       data: [{ b64_json: B64 }],
       usage: USAGE,
     }),
-    "POST /together/v1/images/generations": json({
+    "POST /together/v1/images/generations": jsonResponse({
       id: "t",
       model: "flux/schnell",
       data: [{ b64_json: B64 }],
     }),
-    "POST /xai/v1/images/generations": json({
+    "POST /xai/v1/images/generations": jsonResponse({
       data: [{ b64_json: B64, revised_prompt: "a harbour" }],
     }),
     "POST /bfl/v1/*": (asked) =>
-      json({ id: "j", polling_url: `http://${asked.headers.host}/poll`, cost: 4 }),
+      jsonResponse({ id: "j", polling_url: `http://${asked.headers.host}/poll`, cost: 4 }),
     "GET /poll": (asked) =>
-      json({ status: "Ready", result: { sample: `http://${asked.headers.host}/sample` } }),
+      jsonResponse({ status: "Ready", result: { sample: `http://${asked.headers.host}/sample` } }),
     "GET /sample": { headers: { "content-type": "image/png" }, body: PICTURE },
   });
-  gateway = await startGateway({ yaml: yaml(up.url) });
+  gateway = await startInProcess({ yaml: yaml(up.url) });
   await refresh();
 });
 afterAll(async () => {
@@ -95,7 +95,7 @@ describe("the demo", () => {
     expect(made.data).toHaveLength(2);
     expect(made.size).toBe("64x48");
     for (const { b64_json } of made.data!)
-      expect(sniff({ base64: b64_json! })).toEqual({
+      expect(sniffImage({ base64: b64_json! })).toEqual({
         mime: "image/png",
         size: { width: 64, height: 48 },
       });
@@ -145,7 +145,7 @@ describe("an address", () => {
     expect(new URL(url).pathname).toMatch(/\.png$/);
     const got = await fetch(url);
     expect(got.headers.get("content-type")).toBe("image/png");
-    expect(sniff({ bytes: Buffer.from(await got.arrayBuffer()) })!.size).toEqual({
+    expect(sniffImage({ bytes: Buffer.from(await got.arrayBuffer()) })!.size).toEqual({
       width: 64,
       height: 48,
     });
@@ -154,7 +154,7 @@ describe("an address", () => {
 
     const { dir } = gateway;
     await gateway.stop();
-    gateway = await startGateway({ yaml: yaml(up.url), dir });
+    gateway = await startInProcess({ yaml: yaml(up.url), dir });
     await refresh();
     const { pathname, search } = new URL(url);
     expect((await fetch(gateway.url + pathname + search)).status).toBe(200);

@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { main } from "../../src/cli/main.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 
 const YAML = `frontends: [chat-completions]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-user] } }]
 providers: { demo: { use: demo } }`;
 
-let daemon: LocalGateway;
+let daemon: InProcessGateway;
 beforeAll(async () => {
-  daemon = await startGateway({ yaml: YAML });
+  daemon = await startInProcess({ yaml: YAML });
 });
 afterAll(() => daemon?.[Symbol.asyncDispose]());
 
@@ -157,7 +157,7 @@ it("archives rows, and reads an archive with nothing but itself", async () => {
 });
 
 it("a store that does without says so", async () => {
-  await using plain = await startGateway({ yaml: `${YAML}\nstore: memory` });
+  await using plain = await startInProcess({ yaml: `${YAML}\nstore: memory` });
   for (const [command, input] of [
     ["backup", { file: join(plain.dir, "x.tar") }],
     ["ledger.archive", { file: join(plain.dir, "x.gz") }],

@@ -6,34 +6,34 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { version } from "../../src/cli/loading.ts";
-import { askAnew } from "../kit/daemon.ts";
-import { startGateway } from "../kit/in-process.ts";
-import { KEPT_STATES, keptYaml, told } from "../kit/kept-state.ts";
-import { program } from "../kit/program.ts";
+import { askOnNewConnection } from "../kit/daemon.ts";
+import { startInProcess } from "../kit/in-process.ts";
+import { STATE_FIXTURES, fixtureYaml, describeState } from "../kit/kept-state.ts";
+import { spawnTollgate } from "../kit/program.ts";
 
-const releases = readdirSync(KEPT_STATES);
+const releases = readdirSync(STATE_FIXTURES);
 
 it("there is one of this version", () => expect(releases).toContain(version));
 
 describe.each(releases)("the folder of %s", (release) => {
   const copied = () => {
     const dir = mkdtempSync(join(tmpdir(), "tollgate-kept-"));
-    cpSync(join(KEPT_STATES, release, "state"), join(dir, ".tollgate"), { recursive: true });
+    cpSync(join(STATE_FIXTURES, release, "state"), join(dir, ".tollgate"), { recursive: true });
     return dir;
   };
 
   it("says what it said, its books are right, and its keys and budgets go on", async () => {
-    const daemon = await startGateway({ yaml: keptYaml, dir: copied() });
+    const daemon = await startInProcess({ yaml: fixtureYaml, dir: copied() });
     try {
       const expected = JSON.parse(
-        readFileSync(join(KEPT_STATES, release, "told.json"), "utf8"),
+        readFileSync(join(STATE_FIXTURES, release, "told.json"), "utf8"),
       ) as Record<string, unknown>;
       // What has come since may say more; what was said is the same.
-      expect(await told(daemon)).toMatchObject(expected);
+      expect(await describeState(daemon)).toMatchObject(expected);
       expect(await daemon.ask("ledger.verify")).toMatchObject({ problems: [] });
-      const key = readFileSync(join(KEPT_STATES, release, "state/key"), "utf8").trim();
-      expect(await askAnew(daemon, "demo/echo", key)).toBe(200);
-      expect(await askAnew(daemon, "demo/echo", `${key}x`)).toBe(401);
+      const key = readFileSync(join(STATE_FIXTURES, release, "state/key"), "utf8").trim();
+      expect(await askOnNewConnection(daemon, "demo/echo", key)).toBe(200);
+      expect(await askOnNewConnection(daemon, "demo/echo", `${key}x`)).toBe(401);
     } finally {
       await daemon[Symbol.asyncDispose]();
     }
@@ -48,7 +48,7 @@ describe.each(releases)("the folder of %s", (release) => {
     // As it was before there was an audit log.
     db.exec(`DROP TABLE audit; PRAGMA user_version = ${newest - 1}`);
     db.close();
-    const daemon = await startGateway({ yaml: keptYaml, dir });
+    const daemon = await startInProcess({ yaml: fixtureYaml, dir });
     try {
       const line = await daemon.line(/brought to this version's form/);
       expect(line).toMatchObject({ from: newest - 1, to: newest, bytes: expect.any(Number) });
@@ -100,8 +100,8 @@ describe.each(releases)("the folder of %s", (release) => {
 
 /** What a gateway says that does not come up there. */
 async function unserved(dir: string): Promise<{ code: unknown; output: string }> {
-  writeFileSync(join(dir, "gateway.yaml"), keptYaml);
-  const child = program({ cwd: dir, args: ["serve", "--port", "0"] });
+  writeFileSync(join(dir, "gateway.yaml"), fixtureYaml);
+  const child = spawnTollgate({ cwd: dir, args: ["serve", "--port", "0"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (part: Buffer) => (output += part));

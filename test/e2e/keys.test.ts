@@ -1,13 +1,13 @@
 // What a key may do, set with the command line and held to by a running daemon; what a client is told when it may not.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
-import { clock } from "../kit/clock.ts";
-import { parse } from "../../src/lib/key.ts";
-import { tollgate } from "../kit/command-line.ts";
+import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
+import { installTestClock } from "../kit/clock.ts";
+import { parseKey } from "../../src/lib/key.ts";
+import { runTollgate } from "../kit/command-line.ts";
 import { until } from "../kit/waits.ts";
 
 const yaml = (url: string, hold = "expected", more = "") => `
@@ -24,15 +24,15 @@ ${more}
 `;
 
 let up: TestUpstream;
-let at: LocalGateway;
+let at: InProcessGateway;
 let held: Promise<void> | undefined;
 beforeAll(async () => {
   const pictures = JSON.stringify({
     created: 1,
     data: [{ b64_json: "aGk=" }, { b64_json: "aGk=" }],
   });
-  up = await upstream({
-    ...speaking(async () => {
+  up = await startUpstream({
+    ...scriptedModel(async () => {
       await held;
       return say("Hello").usage({ input: 100, output: 200 });
     }),
@@ -41,7 +41,7 @@ beforeAll(async () => {
       body: pictures,
     },
   });
-  at = await startGateway({ yaml: yaml(up.url) });
+  at = await startInProcess({ yaml: yaml(up.url) });
 });
 afterAll(async () => {
   await at[Symbol.asyncDispose]();
@@ -50,7 +50,7 @@ afterAll(async () => {
 
 /** A key made on the command line, as an operator makes it. */
 async function made(...flags: string[]): Promise<string> {
-  const { out, err, code } = await tollgate(at, ["keys", "create", "--name", "k", ...flags]);
+  const { out, err, code } = await runTollgate(at, ["keys", "create", "--name", "k", ...flags]);
   expect(err).not.toContain("error");
   expect(code).toBe(0);
   return out.trim();
@@ -67,7 +67,7 @@ async function atOnce(ask: () => Promise<Response>): Promise<Response[]> {
   return Promise.all(asked);
 }
 
-const idOf = (key: string) => parse(key)!.id;
+const idOf = (key: string) => parseKey(key)!.id;
 
 /** The same on the control socket, where the test is not about flags. */
 async function quickly(...limits: string[]): Promise<string> {
@@ -113,7 +113,7 @@ describe("every field of a key is a flag, and holds", () => {
   });
 
   it("an end", async () => {
-    const time = clock({ wall: true });
+    const time = installTestClock({ wall: true });
     const key = await made("--expires", "1h");
     time.skip(3_000_000);
     expect((await ask(key)).status).toBe(200);
@@ -124,7 +124,7 @@ describe("every field of a key is a flag, and holds", () => {
   it("labels, on every row of it", async () => {
     const key = await made("--label", "team=red");
     await (await ask(key)).text();
-    const { out } = await tollgate(at, ["usage", "--by", "label", "--json"]);
+    const { out } = await runTollgate(at, ["usage", "--by", "label", "--json"]);
     expect(JSON.parse(out).rows.map((row: any) => row.label)).toContain("team=red");
   });
 
@@ -185,7 +185,7 @@ describe("a key's end", () => {
   it("revocation is at once", async () => {
     const key = await made();
     expect((await ask(key)).status).toBe(200);
-    expect((await tollgate(at, ["keys", "revoke", idOf(key)])).code).toBe(0);
+    expect((await runTollgate(at, ["keys", "revoke", idOf(key)])).code).toBe(0);
     expect((await ask(key)).status).toBe(401);
   });
 });
@@ -255,7 +255,7 @@ describe("budgets", () => {
   /** Two answers at 300,000 and 3,000,000 nano-dollars: 0.0033 together. */
   const EACH = 3_300_000;
   const worth = (answers: number) =>
-    limitText({ unit: "nano_usd", max: EACH * answers, per: "day" });
+    formatLimit({ unit: "nano_usd", max: EACH * answers, per: "day" });
   const budgeted = async (hold: string) => {
     await at.write(yaml(up.url, hold));
     await at.line((line) => line.msg === "reloaded" && (line["generation"] as number) > generation);

@@ -4,10 +4,10 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Limit } from "tollgate/plugin";
-import { OWN_WORKS } from "../../src/model/own-works.ts";
-import { digest } from "../../src/lib/key.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
-import { sumOf } from "../kit/exposition.ts";
+import { BUILT_IN_OPERATIONS } from "../../src/model/own-works.ts";
+import { digestKey } from "../../src/lib/key.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
+import { sumSamples } from "../kit/exposition.ts";
 import { until } from "../kit/waits.ts";
 
 const TOKEN = "scraper-".padEnd(32, "0123456789");
@@ -114,15 +114,15 @@ type Kind = keyof typeof KINDS;
 const EACH = Object.entries(KINDS) as readonly [Kind, Spoken][];
 
 const keys = { alice: "alice-key", ...Object.fromEntries(EACH.map(([k]) => [k, `${k}-key`])) };
-let at: LocalGateway;
+let at: InProcessGateway;
 let admin: string;
 let spoken: Buffer;
 beforeAll(async () => {
   const limited = EACH.map(
     ([kind, { unit }]) =>
-      `        - { id: ${kind}, digest: "${digest(`${kind}-key`)}", limits: [${unit}=0/total] }`,
+      `        - { id: ${kind}, digest: "${digestKey(`${kind}-key`)}", limits: [${unit}=0/total] }`,
   );
-  at = await startGateway({
+  at = await startInProcess({
     env: { T: TOKEN },
     yaml: `
 store: memory
@@ -133,7 +133,7 @@ middleware:
   - use: auth
     with:
       keys:
-        - { id: alice, digest: "${digest(keys.alice)}" }
+        - { id: alice, digest: "${digestKey(keys.alice)}" }
 ${limited.join("\n")}
   - zdr
   - limits
@@ -183,7 +183,7 @@ const scraped = async () =>
   (await fetch(`${admin}/metrics`, { headers: { authorization: `Bearer ${TOKEN}` } })).text();
 
 it("each kind that the gateway speaks by itself stands here", () => {
-  expect(Object.keys(KINDS).toSorted()).toEqual([...OWN_WORKS.keys()].toSorted());
+  expect(Object.keys(KINDS).toSorted()).toEqual([...BUILT_IN_OPERATIONS.keys()].toSorted());
 });
 
 describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, priced }) => {
@@ -191,7 +191,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
     const own = await listed(`?kind=${kind}`);
     expect(own.find(({ id }) => id === model)).toMatchObject({ kind });
     expect(new Set(own.map((row) => row.kind))).toEqual(new Set([kind]));
-    for (const other of OWN_WORKS.keys())
+    for (const other of BUILT_IN_OPERATIONS.keys())
       if (other !== kind)
         expect((await listed(`?kind=${other}`)).map(({ id }) => id)).not.toContain(model);
   });
@@ -227,7 +227,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
     await (await ask(kind)).arrayBuffer();
     await until(
       async () =>
-        sumOf(await scraped(), "tollgate_requests_total", `kind="${kind}",outcome="ok"`) > 0,
+        sumSamples(await scraped(), "tollgate_requests_total", `kind="${kind}",outcome="ok"`) > 0,
     );
     // A list of models is of the kind that it is mostly asked for: the call itself may be counted a little later.
     await until(async () => (await scraped()).includes(`gen_ai_operation_name="${operation}"`));

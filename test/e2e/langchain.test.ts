@@ -5,26 +5,26 @@ import { DynamicStructuredTool } from "@langchain/core/tools";
 import { ChatOpenAI } from "@langchain/openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
-  failing,
+  errorResponse,
   say,
-  speaking,
+  scriptedModel,
   think,
   toolResults,
   type UpstreamRequest,
-  type Speech,
+  type ModelScript,
 } from "tollgate/testing";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
+import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./house.ts";
 
-let at: House;
+let at: GatewayWithUpstream;
 beforeAll(async () => {
-  at = await house();
+  at = await startGatewayWithUpstream();
 });
 afterAll(() => at[Symbol.asyncDispose]());
-afterEach(() => at.up.forget());
+afterEach(() => at.up.reset());
 
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
-const upstreamSays = (what: Speech | ((asked: UpstreamRequest) => Speech)) =>
-  at.up.script(speaking(what));
+const upstreamSays = (what: ModelScript | ((asked: UpstreamRequest) => ModelScript)) =>
+  at.up.setRoutes(scriptedModel(what));
 const sent = (n: number) => JSON.stringify(at.asked()[n]!.json());
 
 const SCHEMA = {
@@ -127,7 +127,7 @@ describe.each([
 
     it("an error is one, before and inside a stream", async () => {
       for (const path of Object.values(pathOf))
-        at.up.script({ [`POST ${path}`]: failing(400, "That is too long.") });
+        at.up.setRoutes({ [`POST ${path}`]: errorResponse(400, "That is too long.") });
       await expect(chat().invoke(hello)).rejects.toThrow("That is too long.");
       upstreamSays(say("And").fail("It broke."));
       const read = async () => {

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it } from "vitest";
-import { startGateway } from "../kit/daemon.ts";
-import { insist } from "../kit/program.ts";
+import { startDaemon } from "../kit/daemon.ts";
+import { killUntilExit } from "../kit/program.ts";
 import { until } from "../kit/waits.ts";
 
 const GUARD = `
@@ -30,7 +30,7 @@ it("a hook's fetch outlives the reload that its request outlives", async () => {
 middleware: [auth, { use: ./guard.mjs, with: { url: "${url}" } }]
 providers: { demo: { use: demo } }
 ${more}`;
-  await using gateway = await startGateway({ yaml: yaml(), files: { "guard.mjs": GUARD } });
+  await using gateway = await startDaemon({ yaml: yaml(), files: { "guard.mjs": GUARD } });
   const got = fetch(`${gateway.url}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
@@ -67,7 +67,7 @@ frontends: [chat-completions, ./endless.mjs]
 middleware: [auth]
 providers: { demo: { use: demo } }
 ${more}`;
-  await using gateway = await startGateway({ yaml: yaml(), files: { "endless.mjs": ENDLESS } });
+  await using gateway = await startDaemon({ yaml: yaml(), files: { "endless.mjs": ENDLESS } });
   const res = await fetch(`${gateway.url}/on`);
   const reader = res.body!.getReader();
   let text = Buffer.from((await reader.read()).value!).toString();
@@ -89,7 +89,7 @@ frontends: [chat-completions]
 middleware: [auth]
 providers: { demo: { use: demo } }
 `;
-  await using gateway = await startGateway({ yaml });
+  await using gateway = await startDaemon({ yaml });
   const ready = () => fetch(`${gateway.url}/readyz`, { headers: { connection: "close" } });
   expect((await ready()).status).toBe(200);
   const ask = () =>
@@ -107,5 +107,5 @@ providers: { demo: { use: demo } }
     expect(res.status, await res.text()).toBe(200);
     expect(res.headers.get("connection")).toBe("close");
   }
-  expect((await insist(gateway, "SIGTERM")).code).toBe(0);
+  expect((await killUntilExit(gateway, "SIGTERM")).code).toBe(0);
 });

@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { elsewhere } from "../kit/other-store.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
-import { tollgate } from "../kit/command-line.ts";
+import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
+import { isOtherStore } from "../kit/other-store.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
+import { runTollgate } from "../kit/command-line.ts";
 import { until } from "../kit/waits.ts";
 
 const yaml = (url: string) => `
@@ -19,15 +19,15 @@ providers:
 `;
 
 let up: TestUpstream;
-let at: LocalGateway;
+let at: InProcessGateway;
 beforeAll(async () => {
-  up = await upstream(
-    speaking((asked) => {
+  up = await startUpstream(
+    scriptedModel((asked) => {
       const silent = asked.body.includes("silently");
       return silent ? say("Hello there").usage(null) : say("Hello").usage({ input: 10, output: 2 });
     }),
   );
-  at = await startGateway({ yaml: yaml(up.url) });
+  at = await startInProcess({ yaml: yaml(up.url) });
 });
 afterAll(async () => {
   await at[Symbol.asyncDispose]();
@@ -56,7 +56,7 @@ describe("what was used", () => {
   const MODEL = /^up\/model +3 +\S+ +\S+ +\$\S+ +1 estimated$/m;
 
   it("is summed up by model, with what is unpriced and estimated called out", async () => {
-    const { code, out, err } = await tollgate(at, ["usage", "--by", "model"]);
+    const { code, out, err } = await runTollgate(at, ["usage", "--by", "model"]);
     expect(out).toMatch(MODEL);
     expect(out).toMatch(/^up\/other +1 +10 +2 +\$0\.00 +1 unpriced$/m);
     expect(out).toMatch(/^all +4 .*1 unpriced, 1 estimated$/m);
@@ -71,7 +71,7 @@ describe("what was used", () => {
     ["day", 1],
     ["label", 3],
   ] as const)("is summed up by %s as JSON, and the parts are the whole", async (by, rows) => {
-    const { out } = await tollgate(at, ["usage", "--by", by, "--json"]);
+    const { out } = await runTollgate(at, ["usage", "--by", by, "--json"]);
     const said = JSON.parse(out);
     expect(said.rows).toHaveLength(rows);
     expect(said.total.calls).toBe(4);
@@ -131,7 +131,7 @@ describe("what was used", () => {
 
   it("is read live", async () => {
     let said = "";
-    const tail = tollgate(at, ["tail", "--rows"], (out) => {
+    const tail = runTollgate(at, ["tail", "--rows"], (out) => {
       said = out;
       return out.includes("late/") || /up\/model[^\n]*\n(?:.*\n)*.*up\/model-late/.test(out);
     });
@@ -143,7 +143,7 @@ describe("what was used", () => {
   });
 
   it("is exported row by row, and the ledger is as it was written", async () => {
-    const { out, err } = await tollgate(at, ["ledger", "export"]);
+    const { out, err } = await runTollgate(at, ["ledger", "export"]);
     const rows = out
       .trim()
       .split("\n")
@@ -153,24 +153,24 @@ describe("what was used", () => {
     expect(seqs).toEqual([...new Set(seqs)].sort((a, b) => a - b));
     expect(rows.filter((row) => row.kind === "settle")).toHaveLength(5);
     expect(err).toContain(`${rows.length} rows`);
-    const { code, out: verified } = await tollgate(at, ["ledger", "verify"]);
+    const { code, out: verified } = await runTollgate(at, ["ledger", "verify"]);
     expect(verified).toContain("as it was written");
     expect(code).toBe(0);
   });
 
   it("is the same when no gateway runs, and what was cut off is found", async () => {
-    const noted = /head +(\w+)/.exec((await tollgate(at, ["ledger", "verify"])).out)![1]!;
+    const noted = /head +(\w+)/.exec((await runTollgate(at, ["ledger", "verify"])).out)![1]!;
     await at.stop();
-    expect((await tollgate(at, ["usage", "--by", "model"])).out).toMatch(MODEL);
-    expect((await tollgate(at, ["tail", "--rows"])).out).toMatch(/up\/model-late/);
-    const fine = await tollgate(at, ["ledger", "verify", "--head", noted]);
+    expect((await runTollgate(at, ["usage", "--by", "model"])).out).toMatch(MODEL);
+    expect((await runTollgate(at, ["tail", "--rows"])).out).toMatch(/up\/model-late/);
+    const fine = await runTollgate(at, ["ledger", "verify", "--head", noted]);
     expect(fine).toMatchObject({ code: 0 });
-    const other = await tollgate(at, ["ledger", "verify", "--head", "0".repeat(noted.length)]);
+    const other = await runTollgate(at, ["ledger", "verify", "--head", "0".repeat(noted.length)]);
     expect(other.code).toBe(1);
     expect(other.out).toContain("shortened");
   });
 
-  it.skipIf(elsewhere)("a flip in its file is found", async () => {
+  it.skipIf(isOtherStore)("a flip in its file is found", async () => {
     const db = new DatabaseSync(join(at.stateDir, "store", "ledger.db"));
     const triggers = db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all();
     for (const { name } of triggers) db.exec(`DROP TRIGGER "${name}"`);
@@ -182,7 +182,7 @@ describe("what was used", () => {
       .run();
     expect(changes).toBeGreaterThan(0);
     db.close();
-    const flipped = await tollgate(at, ["ledger", "verify"]);
+    const flipped = await runTollgate(at, ["ledger", "verify"]);
     expect(flipped.code).toBe(1);
     expect(flipped.out + flipped.err).toMatch(
       /changed after they were written|not as it was written/,

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { startGateway } from "../kit/daemon.ts";
+import { startDaemon } from "../kit/daemon.ts";
 import { WITNESS } from "./witness.ts";
 
 test.each([["whole"], ["stream"]])("%s", async (form) => {
@@ -32,7 +32,7 @@ test.each([["whole"], ["stream"]])("%s", async (form) => {
   }).listen(0, "127.0.0.1");
   await once(upstream, "listening");
   try {
-    await using gateway = await startGateway({
+    await using gateway = await startDaemon({
       yaml: `
 frontends: [chat-completions]
 middleware: [auth, zdr, limits, usage, ./witness.ts]

@@ -9,8 +9,8 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { folder } from "../kit/command-line.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { createTestFolder } from "../kit/command-line.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 import { root } from "../kit/program.ts";
 import { authority } from "../rig/faults/certificates.ts";
@@ -84,7 +84,7 @@ const over = (gateway: Daemon): RequestOptions => ({
 describe("one process", () => {
   let gateway: Daemon;
   beforeAll(async () => {
-    gateway = await startGateway({ yaml: YAML, files: FILES });
+    gateway = await startDaemon({ yaml: YAML, files: FILES });
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
 
@@ -181,7 +181,7 @@ it("several processes, and a port that a service manager has opened in place of 
   const held = createServer().listen(0, "127.0.0.1");
   await once(held, "listening");
   const { port } = held.address() as AddressInfo;
-  await using here = await folder({ "gateway.yaml": `workers: 2\n${YAML}` });
+  await using here = await createTestFolder({ "gateway.yaml": `workers: 2\n${YAML}` });
   mkdirSync(join(here.path, "tls"));
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(here.path, name), text);
   // The number of the shell becomes the program's.

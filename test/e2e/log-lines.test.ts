@@ -3,9 +3,9 @@
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { say, upstream, type TestUpstream } from "tollgate/testing";
-import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
-import { program, type Line } from "../kit/program.ts";
+import { say, startUpstream, type TestUpstream } from "tollgate/testing";
+import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
+import { spawnTollgate, type ParsedLogLine } from "../kit/program.ts";
 import { until } from "../kit/waits.ts";
 
 const HELLO = say("Hello").usage({ input: 10, output: 8 });
@@ -16,19 +16,19 @@ let busy = true;
 const begun = Promise.withResolvers<void>();
 const over = Promise.withResolvers<void>();
 beforeAll(async () => {
-  up = await upstream({
+  up = await startUpstream({
     "POST /busy/chat/completions": (asked) =>
       busy
         ? { status: 503, headers: { "content-type": "application/json" }, body: '{"error":{}}' }
-        : HELLO.to(asked),
+        : HELLO.toResponse(asked),
     "POST /v1/chat/completions": async (asked) => {
       if (asked.json().model === "slow") {
         begun.resolve();
         await over.promise;
       }
       if (asked.json().model === "torn")
-        return { ...HELLO.to(asked), cut: { after: { pieces: 2 }, how: "reset" } };
-      return HELLO.to(asked);
+        return { ...HELLO.toResponse(asked), truncation: { after: { pieces: 2 }, how: "reset" } };
+      return HELLO.toResponse(asked);
     },
   });
   // A port at which nothing listens.
@@ -36,7 +36,7 @@ beforeAll(async () => {
   await once(free, "listening");
   const { port } = free.address() as { port: number };
   free.close();
-  at = await startGateway({
+  at = await startDaemon({
     yaml: `workers: 2
 frontends: [chat-completions]
 models:
@@ -54,7 +54,7 @@ afterAll(async () => {
   await up?.close();
 });
 
-const lines = (is: RegExp): Line[] => at.log.filter(({ msg }) => is.test(msg ?? ""));
+const lines = (is: RegExp): ParsedLogLine[] => at.log.filter(({ msg }) => is.test(msg ?? ""));
 
 /** Resolves to the status, when the answer is over in whatever way. */
 async function ask(body: object, more: { key?: string; signal?: AbortSignal } = {}) {
@@ -78,16 +78,16 @@ async function ask(body: object, more: { key?: string; signal?: AbortSignal } = 
 
 describe("the log says", () => {
   it("a fallback, a rest and a recovery once, over two processes", async () => {
-    const asked = Array.from({ length: 12 }, () => askAnew(at, "fast"));
+    const asked = Array.from({ length: 12 }, () => askOnNewConnection(at, "fast"));
     expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
     await at.line(/a provider has failed/);
     busy = false;
     // Each process that has seen it fail finds out by itself.
     await until(async () => {
-      await Promise.all(Array.from({ length: 6 }, () => askAnew(at, "busy/m")));
+      await Promise.all(Array.from({ length: 6 }, () => askOnNewConnection(at, "busy/m")));
       return lines(/a provider answers again/).length > 0;
     });
-    await Promise.all(Array.from({ length: 12 }, () => askAnew(at, "busy/m")));
+    await Promise.all(Array.from({ length: 12 }, () => askOnNewConnection(at, "busy/m")));
     expect(lines(/a provider has failed/)[0]).toMatchObject({
       level: "warn",
       provider: "busy",
@@ -161,13 +161,13 @@ describe("the log says", () => {
 describe("a start that fails is one line of JSON where a program reads it", () => {
   let other: Daemon;
   beforeAll(async () => {
-    other = await startGateway({ yaml: "providers: { demo: { use: demo } }\n" });
+    other = await startDaemon({ yaml: "providers: { demo: { use: demo } }\n" });
   });
   afterAll(() => other?.[Symbol.asyncDispose]());
 
   const started = async (yaml: string) => {
     await other.write(yaml.replace("PORT", new URL(other.url).port));
-    const child = program({ cwd: other.dir, args: ["serve", "-c", other.file] });
+    const child = spawnTollgate({ cwd: other.dir, args: ["serve", "-c", other.file] });
     let [out, err] = ["", ""];
     child.stdout.on("data", (text: Buffer) => (out += text));
     child.stderr.on("data", (text: Buffer) => (err += text));
@@ -178,7 +178,7 @@ describe("a start that fails is one line of JSON where a program reads it", () =
       said: out
         .trim()
         .split("\n")
-        .map((line) => JSON.parse(line) as Line),
+        .map((line) => JSON.parse(line) as ParsedLogLine),
     };
   };
 
@@ -220,7 +220,7 @@ export default defineMiddleware({
 
 describe("an error that nobody catches is one line of JSON where a program reads it", () => {
   const started = (workers: number) =>
-    startGateway({
+    startDaemon({
       yaml: `workers: ${workers}
 frontends: [chat-completions]
 middleware: [auth, ./fatal.mjs]
@@ -238,12 +238,12 @@ providers: { demo: { use: demo } }
       () => {},
     );
   /** Everything that was written, each line of it read. What comes last may still be under way. */
-  const written = (of: Daemon): Line[] =>
+  const written = (of: Daemon): ParsedLogLine[] =>
     of
       .output()
       .split("\n")
       .slice(0, -1)
-      .map((line) => JSON.parse(line) as Line);
+      .map((line) => JSON.parse(line) as ParsedLogLine);
   const failures = (of: Daemon) => written(of).filter(({ level }) => level === "error");
 
   it.each([
@@ -264,7 +264,7 @@ providers: { demo: { use: demo } }
     await using two = await started(2);
     await breaking(two, "throw");
     await two.line(/a worker has been replaced/);
-    expect(await askAnew(two, "demo/echo")).toBe(200);
+    expect(await askOnNewConnection(two, "demo/echo")).toBe(200);
     expect(failures(two).filter(({ error }) => error !== undefined)).toMatchObject([
       { msg: "an error that was not caught", error: { message: "no\nluck" } },
     ]);

@@ -3,16 +3,16 @@
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
-import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
+import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
 import type {
   FoundRequests,
   RecentStats,
   RequestPage,
 } from "../../src/gateway/control/request-commands.ts";
-import { faultOf } from "../../src/model/error.ts";
-import { said, tollgate } from "../kit/command-line.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { program } from "../kit/program.ts";
+import { getFault } from "../../src/model/error.ts";
+import { runCliInProcess, runTollgate } from "../kit/command-line.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { spawnTollgate } from "../kit/program.ts";
 import { until } from "../kit/waits.ts";
 
 const PROMPT = "a word that is kept nowhere";
@@ -23,14 +23,14 @@ describe("with two processes", () => {
   let other: { id: string; secret: string };
   beforeAll(async () => {
     const hello = say("Hello").usage({ input: 10, output: 2 });
-    up = await upstream(speaking(hello));
-    up.script({
+    up = await startUpstream(scriptedModel(hello));
+    up.setRoutes({
       "POST /v1/chat/completions": (asked) =>
         String(asked.json().model).startsWith("sick")
           ? { status: 503, headers: { "content-type": "application/json" }, body: '{"error":{}}' }
-          : hello.to(asked),
+          : hello.toResponse(asked),
     });
-    at = await startGateway({
+    at = await startDaemon({
       yaml: `workers: 2
 frontends: [chat-completions, messages]
 middleware: [zdr, auth, limits, usage]
@@ -72,7 +72,7 @@ models:
     return { status: res.status, id: res.headers.get("x-request-id")! };
   };
   /** The command line in this process. */
-  const run = (...args: string[]) => said([...args, "-c", at.file]);
+  const run = (...args: string[]) => runCliInProcess([...args, "-c", at.file]);
   const show = async (id: string) =>
     (await at.ask("requests.show", { id })) as unknown as FoundRequests;
   const list = async (which = {}) =>
@@ -113,7 +113,7 @@ models:
         ],
       },
     ]);
-    expect(found.requests[0]!.charges[1]!.rows).toHaveLength(2);
+    expect(found.requests[0]!.charges[1]!.rowNumbers).toHaveLength(2);
     for (const one of ["client-7", `${id}.2`])
       expect((await show(one)).requests.map((each) => each.id)).toEqual([id]);
     expect(JSON.stringify(found)).not.toContain(PROMPT);
@@ -180,7 +180,7 @@ models:
     const open = await ask("up/good", {}, made.secret);
     const closed = await ask("up/good", { "service-zdr": "true" }, made.secret);
     const told = async ({ id }: { id: string }) => {
-      const { privacy, labels } = (await show(id)).requests[0]!.seen as RequestRecord;
+      const { privacy, labels } = (await show(id)).requests[0]!.record as RequestRecord;
       return [privacy, labels];
     };
     expect(await told(open)).toEqual(["off", { team: "ops" }]);
@@ -190,7 +190,7 @@ models:
   it("one that is nowhere is an error, which says how far the memory reaches", async () => {
     const error = await show("no-such-id").then(
       () => undefined,
-      (problem: unknown) => faultOf(problem),
+      (problem: unknown) => getFault(problem),
     );
     expect(error).toMatchObject({
       code: "no_such_request",
@@ -213,7 +213,7 @@ models:
     expect(await ids({ key: other.id })).toEqual(theirs.items.map(({ id }) => id));
     expect((await list({ model: "up/g*" })).items.length).toBeGreaterThanOrEqual(4);
     expect(await ids({ model: "fast" })).toHaveLength(1);
-    const wrong = await list({ key: "laptp" }).catch((problem: unknown) => faultOf(problem));
+    const wrong = await list({ key: "laptp" }).catch((problem: unknown) => getFault(problem));
     expect(wrong).toMatchObject({
       code: "no_such_key",
       message: expect.stringContaining("laptop"),
@@ -229,7 +229,7 @@ models:
 
   it("tail follows until Ctrl-C, and ends when the reader of its pipe has left", async () => {
     let heard = "";
-    const tail = tollgate(at, ["tail", "--failed", "--key", "first"], (out) => {
+    const tail = runTollgate(at, ["tail", "--failed", "--key", "first"], (out) => {
       heard = out;
       return out.includes("nowhere/new");
     });
@@ -240,7 +240,7 @@ models:
     expect(out).toMatch(new RegExp(`${id}  404 +[\\d.]+ m?s  first  nowhere/new  not_found`));
     expect(out).not.toContain("up/good  ");
 
-    const piped = program({ cwd: at.dir, args: ["tail", "--json", "-c", at.file] });
+    const piped = spawnTollgate({ cwd: at.dir, args: ["tail", "--json", "-c", at.file] });
     const ended = new Promise((resolve) => piped.once("exit", (exit) => resolve(exit)));
     await new Promise((resolve) => piped.stdout.once("data", resolve));
     piped.stdout.destroy();
@@ -261,16 +261,16 @@ models:
     };
     // What is counted is a fifth of a second behind.
     let now = await look();
-    await until(async () => BigInt((now = await look()).all!.costNano) >= BigInt(total.costNano));
-    expect(now.all!.costNano).toBe(total.costNano);
+    await until(async () => BigInt((now = await look()).total!.costNano) >= BigInt(total.costNano));
+    expect(now.total!.costNano).toBe(total.costNano);
     expect(now.keys.map(({ keyName }) => keyName)).toEqual(
       expect.arrayContaining(["first", "laptop"]),
     );
     await until(async () => {
       await ask("up/sick");
-      return (await look()).resting.some(({ provider }) => provider === "up");
+      return (await look()).cooldowns.some(({ provider }) => provider === "up");
     });
-    const again = await tollgate(at, ["top", "--every", "200ms", "--window", "1h"], (text) =>
+    const again = await runTollgate(at, ["top", "--every", "200ms", "--window", "1h"], (text) =>
       /in flight[^]*in flight/.test(text),
     );
     expect(again.code).toBe(0);
@@ -284,10 +284,10 @@ models:
     const { id } = await ask("up/good");
     const turned = await ask("up/good", {}, "tg_wrong");
     // Both are remembered, and so counted.
-    for (const one of [id, turned.id]) expect((await show(one)).requests[0]!.seen).toBeDefined();
+    for (const one of [id, turned.id]) expect((await show(one)).requests[0]!.record).toBeDefined();
     const before = (await at.ask("stats.series", { step: "hour" })) as { rows: object[] };
     let heard = "";
-    const tail = tollgate(at, ["tail"], (out) => ((heard = out), false));
+    const tail = runTollgate(at, ["tail"], (out) => ((heard = out), false));
     await until(() => heard.includes(turned.id));
     expect(await at.stop()).toBe(0);
     expect(await tail).toMatchObject({
@@ -298,7 +298,7 @@ models:
     expect(alone).toMatchObject({ code: 0, err: expect.stringContaining("No gateway runs") });
     expect(alone.out).toMatch(/attempt 1 +up\/good.*\n.*\n.*10 in, 2 out, \$0\.00002, exact/);
     expect((await run("request", turned.id)).code).toBe(1);
-    await using again = await startGateway({
+    await using again = await startDaemon({
       dir: at.dir,
       yaml: "providers:\n  demo: { use: demo }\n",
     });

@@ -2,7 +2,7 @@
 // Streamed and whole, on both lanes.
 import { describe, expect, it } from "vitest";
 import { defineMiddleware, fail, type Hooks } from "tollgate/plugin";
-import { gateway, say, speaking, upstream } from "tollgate/testing";
+import { startTestGateway, say, scriptedModel, startUpstream } from "tollgate/testing";
 import acme from "../../examples/acme.ts";
 import lines from "../../examples/lines.ts";
 
@@ -25,13 +25,13 @@ const HOOKS: Readonly<Record<string, Hooks>> = {
 };
 
 async function stage(middleware: string) {
-  const up = await upstream(speaking(say("Hello"), ["large"]));
+  const up = await startUpstream(scriptedModel(say("Hello"), ["large"]));
   const plugins = {
     acme,
     lines,
     ...Object.fromEntries(Object.entries(HOOKS).map(([name, hooks]) => [name, mount(name, hooks)])),
   };
-  const at = await gateway({
+  const at = await startTestGateway({
     plugins,
     yaml: `frontends: [chat-completions, lines]
 middleware: [door, ${middleware}]
@@ -57,7 +57,7 @@ providers: { acme: { use: acme, with: { base_url: "${up.url}/v1", api_key: canar
         }
       return got;
     },
-    states: () => at.ledger.flatMap((row) => (row.do === "settle" ? [row.state] : [])),
+    states: () => at.storeCommands.flatMap((row) => (row.do === "settle" ? [row.state] : [])),
     async [Symbol.asyncDispose]() {
       await at[Symbol.asyncDispose]();
       await up[Symbol.asyncDispose]();

@@ -6,7 +6,7 @@ import { OTHER_VERDICT, VERDICT } from "./operations/vendors.ts";
 let at: Operating;
 beforeAll(async () => void (at = await operating()));
 afterAll(() => at[Symbol.asyncDispose]());
-beforeEach(() => at.up.forget());
+beforeEach(() => at.up.reset());
 
 const last = async () => (await at.rows()).at(-1);
 const MISTRAL = "mistral/mistral-moderation-latest";

@@ -3,8 +3,8 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "nod
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { tollgate } from "../kit/command-line.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { runTollgate } from "../kit/command-line.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 
 /** Does what it is asked to, and says what came of it. */
 const plugin = (needs: string) => `
@@ -47,7 +47,7 @@ const read = async (what: "env" | "file" | "fetch", of: string, from = at): Prom
 };
 
 beforeAll(async () => {
-  at = await startGateway({
+  at = await startDaemon({
     yaml: `workers: 2
 frontends: [chat-completions]
 middleware: [auth, { use: ./reader.ts, with: { extra: ./one.txt, at: "http://169.254.169.254/" } }]
@@ -123,11 +123,13 @@ describe("with two processes", () => {
   });
 
   it("the command line shows what is declared", async () => {
-    const { out } = await tollgate(at, ["plugin", "middleware.reader"]);
+    const { out } = await runTollgate(at, ["plugin", "middleware.reader"]);
     expect(out).toContain(
       `needs http://169.254.169.254; the cloud's metadata service; the variables REGION, UNSET; the files ${join(at.dir, "keys")}, /etc/hostname, ${join(at.dir, "one.txt")}`,
     );
-    const { plugins } = JSON.parse((await tollgate(at, ["list", "middleware", "--json"])).out) as {
+    const { plugins } = JSON.parse(
+      (await runTollgate(at, ["list", "middleware", "--json"])).out,
+    ) as {
       plugins: { name: string; needs: string[] }[];
     };
     expect(plugins.find(({ name }) => name === "./reader.ts")?.needs).toEqual([
@@ -141,7 +143,7 @@ describe("with two processes", () => {
 
 describe("the metadata service", () => {
   it("is not dialled for a plugin that does not declare it, though an option names it", async () => {
-    await using bare = await startGateway({
+    await using bare = await startDaemon({
       yaml: readFileSync(at.file, "utf8").replace(/^workers.*$/m, "workers: 1"),
       files: { "reader.ts": plugin("{}") },
     });
@@ -165,7 +167,7 @@ describe("the metadata service", () => {
 
   it("is no provider's base either", async () => {
     const yaml = `providers: { up: { use: openai-compatible, with: { base_url: "http://169.254.169.254/v1", api_key: k } } }\n`;
-    await expect(startGateway({ yaml })).rejects.toThrow(/is the cloud's metadata service/);
+    await expect(startDaemon({ yaml })).rejects.toThrow(/is the cloud's metadata service/);
   });
 });
 
@@ -182,7 +184,7 @@ it.each([
     join(at.dir, "bad.yaml"),
     "middleware: [./bad.ts]\nproviders: { demo: { use: demo } }\n",
   );
-  const { code, out } = await tollgate({ ...at, file: join(at.dir, "bad.yaml") }, ["check"]);
+  const { code, out } = await runTollgate({ ...at, file: join(at.dir, "bad.yaml") }, ["check"]);
   expect(code).toBe(1);
   expect(out).toMatch(words);
 });

@@ -2,8 +2,8 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
+import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
+import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 const EAR = `
@@ -28,14 +28,14 @@ let at: Daemon;
 let busy = false;
 beforeAll(async () => {
   const hello = say("Hello").usage({ input: 10, output: 8 });
-  up = await upstream(speaking(hello));
-  up.script({
+  up = await startUpstream(scriptedModel(hello));
+  up.setRoutes({
     "POST /v1/chat/completions": (asked) =>
       busy
         ? { status: 503, headers: { "content-type": "application/json" }, body: '{"error":{}}' }
-        : hello.to(asked),
+        : hello.toResponse(asked),
   });
-  at = await startGateway({
+  at = await startDaemon({
     yaml: `workers: 2
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
@@ -53,7 +53,7 @@ afterAll(async () => {
   await up?.close();
 });
 
-const ask = (model: string, key = at.key) => askAnew(at, model, key);
+const ask = (model: string, key = at.key) => askOnNewConnection(at, model, key);
 
 const heard = async (type: string): Promise<Heard[]> =>
   ((await at.ask("observers.ear/heard")) as unknown as Heard[]).filter((one) => one.type === type);

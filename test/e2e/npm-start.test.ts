@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { askControl } from "../../src/gateway/control/asking.ts";
+import { callControl } from "../../src/gateway/control/asking.ts";
 import { isAlive } from "../kit/alive.ts";
-import { KEPT, root } from "../kit/program.ts";
+import { COMPILE_CACHE_ENV, root } from "../kit/program.ts";
 import { until } from "../kit/waits.ts";
 
 it("a signal to npm stops the gateway as one to itself would", async () => {
@@ -23,7 +23,7 @@ it("a signal to npm stops the gateway as one to itself would", async () => {
   writeFileSync(join(dir, "package.json"), JSON.stringify({ scripts: { start } }));
   const npm = spawn("npm", ["start", "--silent"], {
     cwd: dir,
-    env: { PATH: process.env["PATH"] ?? "", HOME: dir, ...KEPT },
+    env: { PATH: process.env["PATH"] ?? "", HOME: dir, ...COMPILE_CACHE_ENV },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let said = "";
@@ -31,10 +31,10 @@ it("a signal to npm stops the gateway as one to itself would", async () => {
     out.on("data", (chunk: Buffer) => (said += chunk.toString()));
   const stateDir = join(dir, ".tollgate");
   await until(async () => {
-    const status = await askControl(stateDir, "status").catch(() => undefined);
+    const status = await callControl(stateDir, "status").catch(() => undefined);
     return status !== undefined;
   });
-  const { pid } = (await askControl(stateDir, "status")) as unknown as { pid: number };
+  const { pid } = (await callControl(stateDir, "status")) as unknown as { pid: number };
   onTestFinished(() => void (isAlive(pid) && process.kill(pid, "SIGKILL")));
   npm.kill("SIGTERM");
   await until(() => !isAlive(pid));

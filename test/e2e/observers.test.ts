@@ -1,7 +1,7 @@
 // An observer counts what several processes serve, in one place and exactly; it is told of what the gateway does by itself;
 // and neither its slowness nor its failure is felt by a client.
 import { describe, expect, it } from "vitest";
-import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
+import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 /** Counts in what outlives a reload, and says which process it is in. */
@@ -72,15 +72,15 @@ providers: { demo: { use: demo } }
 
 describe.each([1, 2])("with %i processes, an observer", (workers) => {
   it("hears of every request once, over a reload, in the primary alone", async () => {
-    await using gateway = await startGateway({
+    await using gateway = await startDaemon({
       yaml: yaml(workers),
       files: { "counter.ts": COUNTER, "broken.mjs": BROKEN },
     });
     const round = async () => {
       const statuses = await Promise.all([
-        ...Array.from({ length: 30 }, () => askAnew(gateway, "demo/echo")),
-        ...Array.from({ length: 6 }, () => askAnew(gateway, "demo/echo", "tg_nobody")),
-        ...Array.from({ length: 4 }, () => askAnew(gateway, "nowhere/at-all")),
+        ...Array.from({ length: 30 }, () => askOnNewConnection(gateway, "demo/echo")),
+        ...Array.from({ length: 6 }, () => askOnNewConnection(gateway, "demo/echo", "tg_nobody")),
+        ...Array.from({ length: 4 }, () => askOnNewConnection(gateway, "nowhere/at-all")),
       ]);
       expect(statuses.filter((status) => status === 200)).toHaveLength(30);
     };
@@ -136,7 +136,7 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
 });
 
 it("hears that a worker is gone, and goes on counting for its successor", async () => {
-  await using gateway = await startGateway({
+  await using gateway = await startDaemon({
     yaml: yaml(2, "", false),
     files: { "counter.ts": COUNTER },
   });
@@ -144,7 +144,7 @@ it("hears that a worker is gone, and goes on counting for its successor", async 
   process.kill(workers[0]!.pid, "SIGKILL");
   await gateway.line(({ msg }) => msg === "a worker has been replaced");
   const statuses = await Promise.all(
-    Array.from({ length: 20 }, () => askAnew(gateway, "demo/echo")),
+    Array.from({ length: 20 }, () => askOnNewConnection(gateway, "demo/echo")),
   );
   expect(statuses).toEqual(Array.from({ length: 20 }, () => 200));
   const now = await settled(gateway, 20);

@@ -2,7 +2,7 @@
 // and with one that it has taken back not any more. Of each token that is refused here only the named thing is wrong.
 import { SignJWT, type JWTPayload } from "jose";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import {
   codeOf,
   identity,
@@ -15,11 +15,11 @@ import {
 let old: SigningKey;
 let next: SigningKey;
 let there: Identity;
-let at: LocalGateway;
+let at: InProcessGateway;
 beforeAll(async () => {
   [old, next] = await Promise.all([signingKey("old"), signingKey("next")]);
   there = await identity(old);
-  at = await startGateway({ yaml: there.yaml("{ platform: { role: owner } }") });
+  at = await startInProcess({ yaml: there.yaml("{ platform: { role: owner } }") });
 }, 60_000);
 beforeEach(() => there.signWith(old));
 afterAll(async () => {

@@ -2,7 +2,7 @@
 // everything on the way that is not as it was begun.
 import { generateKeyPair, SignJWT } from "jose";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 import {
   Browser,
@@ -15,7 +15,7 @@ import {
 } from "./identity.ts";
 
 let there: Identity;
-let at: LocalGateway;
+let at: InProcessGateway;
 let issuer: string;
 let admin: string;
 const ROLES =
@@ -24,7 +24,7 @@ const ROLES =
 beforeAll(async () => {
   there = await identity(await signingKey("first"));
   ({ issuer, admin } = there);
-  at = await startGateway({ yaml: there.yaml(ROLES) });
+  at = await startInProcess({ yaml: there.yaml(ROLES) });
 }, 60_000);
 afterAll(async () => {
   await at?.[Symbol.asyncDispose]();

@@ -1,14 +1,14 @@
 // What holds for each operation that answers a request as a whole, whichever it is: one exact row per request, limits and rights before anything is sent,
 // failures that are never passed on as answers. The table is operations/table.ts.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { turns, until } from "../kit/waits.ts";
+import { turnEventLoop, until } from "../kit/waits.ts";
 import { operating, hostOf, keyOf, routeOf, type Operating } from "./operations/stage.ts";
 import { OPERATIONS } from "./operations/table.ts";
 
 let at: Operating;
 beforeAll(async () => void (at = await operating()));
 afterAll(() => at[Symbol.asyncDispose]());
-beforeEach(() => at.up.forget());
+beforeEach(() => at.up.reset());
 
 const ZDR = { "service-zdr": "required" };
 
@@ -25,7 +25,7 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
     expect(await ask(model)).toMatchObject({ status: 200 });
     const [row, ...others] = (await at.rows(provider)).slice(before);
     expect(others).toEqual([]);
-    const billed = at.up.bill[0]!.usage;
+    const billed = at.up.bills[0]!.usage;
     expect(row.state).toBe(state);
     if (state === "estimated") expect(row.usage.input).toBeGreaterThanOrEqual(billed.input!);
     else expect(row.usage).toEqual(billed);
@@ -40,10 +40,10 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
     expect(answers.map(({ status }) => status)).toEqual(counting.map(() => 200));
     const booked = (await at.rows()).slice(before);
     expect(booked.map(({ state }) => state)).toEqual(counting.map(() => "exact"));
-    const units = new Set([...booked, ...at.up.bill].flatMap(({ usage }) => Object.keys(usage)));
+    const units = new Set([...booked, ...at.up.bills].flatMap(({ usage }) => Object.keys(usage)));
     const sum = (all: readonly { usage: any }[], unit: string) =>
       all.reduce((total, { usage }) => total + (usage[unit] ?? 0), 0);
-    for (const unit of units) expect(sum(booked, unit), unit).toBe(sum(at.up.bill, unit));
+    for (const unit of units) expect(sum(booked, unit), unit).toBe(sum(at.up.bills, unit));
   });
 
   it("rejects a key that may not use the model, and an unknown key", async () => {
@@ -66,7 +66,7 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
   it("counts a limit before anything is sent", async () => {
     const id = `few-${name}`;
     expect((await ask(sound, operation.limit.body, { id })).status).toBe(200);
-    at.up.forget();
+    at.up.reset();
     expect((await ask(sound, operation.limit.body, { id })).status).toBe(429);
     expect(at.asked()).toEqual([]);
   });
@@ -93,7 +93,7 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
     const status = await cut.then((answer) => answer.status).catch(() => "broken");
     expect([502, "broken"]).toContain(status);
     await until(async () => (await at.rows(`cut-${name}`)).length === 1);
-    await turns(10);
+    await turnEventLoop(10);
     const [row, ...others] = await at.rows(`cut-${name}`);
     expect(others).toEqual([]);
     expect(row.state).toBe("estimated");
@@ -101,7 +101,7 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
 
   it("an answer that is none is a 502", async () => {
     for (const odd of operation.odd) {
-      at.up.script({ [routeOf(name, "odd")]: odd });
+      at.up.setRoutes({ [routeOf(name, "odd")]: odd });
       expect(await ask(hostOf(name, "odd")), JSON.stringify(odd)).toMatchObject({ status: 502 });
     }
   });

@@ -1,10 +1,10 @@
 // A collector that hangs, refuses and comes back: no request waits for it, no more is kept than is said, what is lost is counted,
 // and what is kept arrives, at the latest when the gateway stops.
 import { expect, it } from "vitest";
-import { json, upstream, type ScriptedAnswer } from "tollgate/testing";
+import { jsonResponse, startUpstream, type ScriptedResponse } from "tollgate/testing";
 import { attributesOf, itemsOf } from "../plugins/observers/decoded.ts";
-import { askAnew } from "../kit/daemon.ts";
-import { startGateway } from "../kit/in-process.ts";
+import { askOnNewConnection } from "../kit/daemon.ts";
+import { startInProcess } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 interface State {
@@ -15,12 +15,12 @@ interface State {
 
 it("takes what it can, and no client waits for it", async () => {
   const gate = Promise.withResolvers<void>();
-  const hanging = async (): Promise<ScriptedAnswer> => {
+  const hanging = async (): Promise<ScriptedResponse> => {
     await gate.promise;
     return { status: 503, headers: { "retry-after": "0" }, body: "" };
   };
-  await using collector = await upstream({ "POST /*": hanging });
-  await using gateway = await startGateway({
+  await using collector = await startUpstream({ "POST /*": hanging });
+  await using gateway = await startInProcess({
     yaml: `frontends: [chat-completions]
 observers: [{ use: otlp, with: { signals: [traces, logs], queue: 20, batch: 5, delay_ms: 10 } }]
 providers: { demo: { use: demo } }
@@ -33,7 +33,7 @@ providers: { demo: { use: demo } }
   });
   const state = async () => (await gateway.ask("observers.otlp/state")) as unknown as State;
   const round = (many: number) =>
-    Promise.all(Array.from({ length: many }, () => askAnew(gateway, "demo/echo")));
+    Promise.all(Array.from({ length: many }, () => askOnNewConnection(gateway, "demo/echo")));
   // While it hangs all of them are answered, and what does not fit is lost.
   for (let n = 0; n < 3; n++) expect(new Set(await round(20))).toEqual(new Set([200]));
   let now = await state();
@@ -42,13 +42,13 @@ providers: { demo: { use: demo } }
   expect(now.waiting.traces).toBeLessThanOrEqual(20);
   expect(now.waiting.logs).toBeLessThanOrEqual(20);
   // It is back: what waited arrives, and what comes.
-  collector.script({ "POST /*": json({}) });
+  collector.setRoutes({ "POST /*": jsonResponse({}) });
   gate.resolve();
   await until(async () => (now = await state()).logs.sent >= 20);
   await round(5);
   await gateway.stop();
   const posts = collector.requests.filter(
-    ({ path, body, sent }) => path === "/v1/traces" && body.length > 0 && sent > 0,
+    ({ path, body, bytesSent }) => path === "/v1/traces" && body.length > 0 && bytesSent > 0,
   );
   const lines = collector.requests.filter(({ path }) => path === "/v1/logs").flatMap(itemsOf);
   const ids = new Set(lines.map((line) => attributesOf(line)["tollgate.request.id"]));

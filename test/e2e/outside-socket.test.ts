@@ -4,12 +4,12 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { sayUnreachable } from "../../src/cli/resting.ts";
+import { formatUnreachable } from "../../src/cli/resting.ts";
 import type { Attention } from "../../src/gateway/control/attention.ts";
-import { askControl } from "../../src/gateway/control/asking.ts";
-import type { Readings } from "../../src/plugin/readings.ts";
-import type { Status } from "../../src/gateway/types.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { callControl } from "../../src/gateway/control/asking.ts";
+import type { GatewayStats } from "../../src/plugin/readings.ts";
+import type { GatewayStatus } from "../../src/gateway/types.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 const DOCS = join(import.meta.dirname, "../../docs/plugins");
@@ -46,8 +46,8 @@ const ask = async (at: Daemon, words: string): Promise<[number, string]> => {
   return [answer.status, await answer.text()];
 };
 
-const unreachable = async (at: Daemon): Promise<Status["unreachable"]> =>
-  ((await askControl(at.stateDir, "status")) as unknown as Status).unreachable;
+const unreachable = async (at: Daemon): Promise<GatewayStatus["unreachablePlugins"]> =>
+  ((await callControl(at.stateDir, "status")) as unknown as GatewayStatus).unreachablePlugins;
 
 const yaml = (entry: string) =>
   `frontends: [chat-completions]\nmiddleware:\n  - auth\n  - ${entry}\nproviders: { demo: { use: demo } }\n`;
@@ -69,7 +69,7 @@ describe("a guard in Python", () => {
   it("is shown by status while it is gone, and lets requests pass under on_error: pass", async () => {
     const socket = join(mkdtempSync(join(tmpdir(), "guard-")), "guard.sock");
     const guard = await guardAt(socket);
-    await using at = await startGateway({
+    await using at = await startDaemon({
       yaml: yaml(`{ use: "unix:${socket}", on_error: pass, with: { words: [secret] } }`),
     });
     expect(await unreachable(at)).toEqual([]);
@@ -77,11 +77,11 @@ describe("a guard in Python", () => {
     await until(async () => (await unreachable(at)).length > 0);
     const [gone] = await unreachable(at);
     expect(gone).toMatchObject({ plugin: "middleware.words", requests: "passed" });
-    const readings = (await askControl(at.stateDir, "readings")) as unknown as Readings;
+    const readings = (await callControl(at.stateDir, "readings")) as unknown as GatewayStats;
     expect(readings.unreachable).toEqual([
       { plugin: "middleware.words", requests: "passed", since: gone!.since, processes: 1 },
     ]);
-    expect(sayUnreachable(gone!)).toMatch(
+    expect(formatUnreachable(gone!)).toMatch(
       /^middleware\.words since .*; requests continue without it; next attempt /,
     );
     expect((await ask(at, "a secret word"))[0]).toBe(200);
@@ -90,7 +90,7 @@ describe("a guard in Python", () => {
   it("refuses its words, and is met again when it was gone", async () => {
     const socket = join(mkdtempSync(join(tmpdir(), "guard-")), "guard.sock");
     const guard = await guardAt(socket);
-    await using at = await startGateway({
+    await using at = await startDaemon({
       yaml: yaml(`{ use: "unix:${socket}", with: { words: [Secret] } }`),
     });
     expect((await ask(at, "a word"))[0]).toBe(200);
@@ -102,10 +102,10 @@ describe("a guard in Python", () => {
     const [gone] = await unreachable(at);
     expect(gone).toMatchObject({ plugin: "middleware.words", requests: "refused" });
     expect(gone!.retryAt).toBeGreaterThan(gone!.since);
-    expect(sayUnreachable(gone!)).toMatch(
+    expect(formatUnreachable(gone!)).toMatch(
       /^middleware\.words since .*; requests that pass through it fail with an error; next attempt /,
     );
-    const { items } = (await askControl(at.stateDir, "attention")) as unknown as Attention;
+    const { items } = (await callControl(at.stateDir, "attention")) as unknown as Attention;
     expect(items).toContainEqual(
       expect.objectContaining({ kind: "unreachable", since: gone!.since }),
     );
@@ -164,12 +164,12 @@ export default defineMiddleware({ api: 1, name: "mine", summary: "One", sends: "
     ],
     ["no socket", '{ use: "unix:guard" }', "", /4:\d+ .*names no socket/s],
   ])("is told of %s, with its line", async (_name, entry, hooks, words) => {
-    const began = startGateway({ yaml: yaml(entry), files: { "mine.ts": plugin(hooks) } });
+    const began = startDaemon({ yaml: yaml(entry), files: { "mine.ts": plugin(hooks) } });
     await expect(began).rejects.toThrow(words);
   });
 
   it("is told which kind can", async () => {
-    const began = startGateway({
+    const began = startDaemon({
       yaml: "frontends: [{ use: chat-completions, isolate: child }]\nproviders: { demo: { use: demo } }\n",
     });
     await expect(began).rejects.toThrow(/1:\d+ .*"isolate".*only a middleware can stand outside/s);

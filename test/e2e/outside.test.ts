@@ -1,10 +1,10 @@
 // A plugin in a process of its own, with the gateway that runs: what it may do, what it may not, and what becomes of the others when it
 // breaks.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { childrenOf, gone } from "../kit/alive.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { workedBy } from "../kit/processor.ts";
-import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
+import { childrenOf, waitForExit } from "../kit/alive.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { processCpuMs } from "../kit/processor.ts";
+import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
 import { until } from "../kit/waits.ts";
 import { GUARD } from "./outside/broken.ts";
 
@@ -77,11 +77,11 @@ describe("a plugin in a child", () => {
   let at: Daemon;
   let slow: TestUpstream;
   beforeAll(async () => {
-    slow = await upstream({
-      ...speaking(say("Slow"), ["model"]),
-      "POST /v1/chat/completions": { body: "", cut: { after: "nothing", how: "stall" } },
+    slow = await startUpstream({
+      ...scriptedModel(say("Slow"), ["model"]),
+      "POST /v1/chat/completions": { body: "", truncation: { after: "nothing", how: "stall" } },
     });
-    at = await startGateway({
+    at = await startDaemon({
       yaml: YAML(1),
       files: FILES,
       env: { SECRET: "s", NAMED: "yes", SLOW: slow.url },
@@ -149,7 +149,7 @@ describe("a plugin in a child", () => {
     const { status } = await ask(at, "do:ask-and-give-up;");
     expect(status).toBe(500);
     const posted = slow.requests.find(({ method }) => method === "POST")!;
-    await posted.over;
+    await posted.whenDone;
     expect(posted.state).toBe("aborted");
   });
 
@@ -185,25 +185,25 @@ describe("a plugin in a child", () => {
 
 describe("the children of a gateway", () => {
   it("are others after a reload, and the old ones end", async () => {
-    await using at = await startGateway({ yaml: YAML(1), files: FILES });
+    await using at = await startDaemon({ yaml: YAML(1), files: FILES });
     const before = await bornOf(at);
     const old = outsideOf(at);
     await at.write(YAML(1).replace("mask: gateway", "mask: never"));
     await at.line(({ msg }) => msg === "reloaded");
     expect((await ask(at, "my gateway")).text).toContain("my gateway");
     expect(await bornOf(at)).not.toBe(before);
-    for (const pid of old) await gone(pid);
+    for (const pid of old) await waitForExit(pid);
   });
 
   it("are gone when the gateway is killed, one that loops too", async () => {
-    await using at = await startGateway({ yaml: YAML(1), files: FILES });
+    await using at = await startDaemon({ yaml: YAML(1), files: FILES });
     const all = outsideOf(at);
     expect(all.length).toBeGreaterThan(0);
     void ask(at, "do:loop;").catch(() => {});
     // Its processor time grows for as long as it loops.
-    const before = all.map(workedBy);
-    await until(() => all.some((pid, i) => workedBy(pid) > before[i]! + 200));
+    const before = all.map(processCpuMs);
+    await until(() => all.some((pid, i) => processCpuMs(pid) > before[i]! + 200));
     process.kill(at.pid, "SIGKILL");
-    for (const pid of all) await gone(pid);
+    for (const pid of all) await waitForExit(pid);
   });
 });

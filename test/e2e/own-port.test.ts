@@ -1,6 +1,6 @@
 // A plugin calls its own gateway at the port of clients, however that port is open. The playground of the console relies on it.
 import { expect, it } from "vitest";
-import { startGateway } from "../kit/in-process.ts";
+import { startInProcess } from "../kit/in-process.ts";
 import { certificates } from "../rig/faults/certificates.ts";
 
 const own = certificates("gateway.example");
@@ -41,7 +41,7 @@ async function asked(admin: string, word: string, key: string) {
 }
 
 it.each(Object.entries(LISTENERS))("the playground answers %s", async (_, listen) => {
-  await using gateway = await startGateway({
+  await using gateway = await startInProcess({
     yaml: `admin: { port: 0 }
 listen: ${listen}
 frontends: [chat-completions]

@@ -1,19 +1,27 @@
 // Small promises to clients, each through the real daemon: names, counts, other endpoints, and what is never forwarded.
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
+import {
+  jsonResponse,
+  say,
+  scriptedModel,
+  startUpstream,
+  type TestUpstream,
+} from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 let up: TestUpstream;
-let at: LocalGateway;
+let at: InProcessGateway;
 beforeAll(async () => {
-  up = await upstream({
-    ...speaking(say("Hello").usage({ input: 7, output: 2 })),
-    "GET /v1/models": json({ data: [{ id: "dated", object: "model", created: 1_744_567_891 }] }),
+  up = await startUpstream({
+    ...scriptedModel(say("Hello").usage({ input: 7, output: 2 })),
+    "GET /v1/models": jsonResponse({
+      data: [{ id: "dated", object: "model", created: 1_744_567_891 }],
+    }),
   });
   const to = `with: { base_url: "${up.url}/v1"`;
-  at = await startGateway({
+  at = await startInProcess({
     yaml: `
 frontends: [chat-completions, messages, responses, models]
 middleware: [auth]
@@ -36,7 +44,7 @@ afterAll(async () => {
 });
 
 async function ask(path: string, body: JsonObject, headers = {}) {
-  up.forget();
+  up.reset();
   const response = await fetch(at.url + path, {
     method: "POST",
     headers: {
@@ -139,13 +147,13 @@ it.each([
   ["monly/model", "translated"],
 ])("a failed request to %s is logged with its lane", async (model, lane) => {
   // Refusals of one code share a line for a minute.
-  const no = json({ error: { message: "no", code: `no_${lane}` } }, 422);
-  const before = speaking(say("Hello"));
-  up.script({ "POST /v1/chat/completions": no, "POST /v1/responses": no });
+  const no = jsonResponse({ error: { message: "no", code: `no_${lane}` } }, 422);
+  const before = scriptedModel(say("Hello"));
+  up.setRoutes({ "POST /v1/chat/completions": no, "POST /v1/responses": no });
   const { response } = await chat({ model });
   const id = response.headers.get("x-request-id");
   expect(await at.line((l) => l["request"] === id)).toMatchObject({ lane, calls: 1 });
-  up.script(before);
+  up.setRoutes(before);
 });
 
 it("a key that may not use a model learns no name of a credential", async () => {

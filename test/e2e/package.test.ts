@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLAUDE, fakeAws, KEYS, MODEL, REGION } from "../clouds/aws-fake.ts";
 import { fakeAzure, KEY as AZURE_KEY } from "../clouds/azure-fake.ts";
 import { ACCOUNT, fakeGoogle } from "../clouds/google-fake.ts";
-import { cleanClone, installedIn } from "../kit/clean-clone.ts";
+import { cleanClone, linkDependencies } from "../kit/clean-clone.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
@@ -52,7 +52,7 @@ beforeAll(() => {
   cleanClone(clone);
   const early = pack();
   expect([early.status, early.stderr]).toEqual([1, expect.stringContaining("Run it first")]);
-  installedIn(clone);
+  linkDependencies(clone);
   const made = pack();
   expect(made.status, made.stderr).toBe(0);
   const said = JSON.parse(made.stdout) as Packed[] | Record<string, Packed>;

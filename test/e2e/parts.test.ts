@@ -1,20 +1,20 @@
 // One answer, several models at work, several prices: Anthropic's own fallback, as a ledger row.
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Entry } from "tollgate/plugin";
-import { json, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import type { LedgerEntry } from "tollgate/plugin";
+import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 
 let up: TestUpstream;
-let at: LocalGateway;
+let at: InProcessGateway;
 let second = "dear";
 beforeAll(async () => {
   const counts = (input: number, output: number) => ({
     input_tokens: input,
     output_tokens: output,
   });
-  up = await upstream({
+  up = await startUpstream({
     "POST /v1/messages": () =>
-      json({
+      jsonResponse({
         id: "msg_1",
         type: "message",
         role: "assistant",
@@ -30,9 +30,9 @@ beforeAll(async () => {
           ],
         },
       }),
-    "GET /*": json({ data: [] }),
+    "GET /*": jsonResponse({ data: [] }),
   });
-  at = await startGateway({
+  at = await startInProcess({
     yaml: `
 frontends: [messages]
 middleware: [auth, limits, usage]
@@ -51,7 +51,7 @@ afterAll(async () => {
   await up.close();
 });
 
-async function asked(): Promise<Entry> {
+async function asked(): Promise<LedgerEntry> {
   const answer = await fetch(`${at.url}/v1/messages`, {
     method: "POST",
     headers: { "content-type": "application/json", "x-api-key": at.key },
@@ -63,7 +63,7 @@ async function asked(): Promise<Entry> {
   });
   expect(answer.status).toBe(200);
   const { items } = (await at.ask("ledger.entries", { limit: 1_000 })) as unknown as {
-    items: Entry[];
+    items: LedgerEntry[];
   };
   return items.findLast(({ kind }) => kind === "settle")!;
 }

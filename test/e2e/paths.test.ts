@@ -2,11 +2,11 @@
 import { request } from "node:http";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 
-let at: LocalGateway;
+let at: InProcessGateway;
 beforeAll(async () => {
-  at = await startGateway({
+  at = await startInProcess({
     yaml: "providers: { demo: { use: demo } }\nmiddleware: [{ use: auth, with: { anonymous: true } }, limits, usage]\nstore: memory\n",
   });
 });

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { tmpdir } from "node:os";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { lineOf } from "../../plugins/observers/console/web/pages/playground-code.ts";
+import { codeSnippet } from "../../plugins/observers/console/web/pages/playground-code.ts";
 import type { Draft } from "../../plugins/observers/console/web/pages/playground-frontend.ts";
 import { FRONTENDS } from "../../plugins/observers/console/web/pages/playground-frontends.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 
 const run = promisify(execFile);
 const PIXEL =
@@ -19,7 +19,7 @@ let at: Daemon;
 let place: string;
 let draft: Omit<Draft, "model" | "stream">;
 beforeAll(async () => {
-  at = await startGateway({
+  at = await startDaemon({
     yaml: `
 frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions]
 middleware: [auth, zdr, limits, usage]
@@ -31,14 +31,14 @@ providers: { demo: { use: demo } }
   const attached = async (name: string, type: string, bytes: Buffer<ArrayBuffer>) => {
     await writeFile(join(place, name), bytes);
     const address = `data:${type};base64,${bytes.toString("base64")}`;
-    return { file: new File([bytes], name, { type }), address };
+    return { file: new File([bytes], name, { type }), dataUrl: address };
   };
   draft = {
     system: 'It\'s "short"',
     prompt: "What's a toll?\nAnd a gate?",
     tool: false,
-    picture: await attached("pi xel.png", "image/png", Buffer.from(PIXEL, "base64")),
-    sound: await attached("night.mp3", "audio/mpeg", Buffer.alloc(8_000, 1)),
+    image: await attached("pi xel.png", "image/png", Buffer.from(PIXEL, "base64")),
+    audio: await attached("night.mp3", "audio/mpeg", Buffer.alloc(8_000, 1)),
     documents: "a toll\na cat",
     voice: "alloy",
     format: "wav",
@@ -56,8 +56,8 @@ const every = Object.entries(FRONTENDS).flatMap(([name, frontend]) =>
 );
 const code = (language: string, name: string, stream: boolean) => {
   const frontend = FRONTENDS[name]!;
-  const whole = { ...draft, model: frontend.usual, stream };
-  return lineOf(language, { frontend, draft: whole, zdr: "required", url: at.url });
+  const whole = { ...draft, model: frontend.defaultModel, stream };
+  return codeSnippet(language, { frontend, draft: whole, zdr: "required", url: at.url });
 };
 const played = async (program: string, args: readonly string[]) => {
   const env = { ...process.env, TOLLGATE_KEY: at.key };
@@ -72,12 +72,11 @@ it.each(every)("curl asks %s, streamed: %s", async (name, stream) => {
   expect(out.includes("data: ")).toBe(stream);
 });
 
-it.each(every.filter(([name]) => ["openai", "anthropic"].includes(FRONTENDS[name]!.code.library)))(
-  "JavaScript asks %s, streamed: %s",
-  async (name, stream) => {
-    await writeFile(join(place, `${name}.mjs`), code("js", name, stream));
-    const out = await played(process.execPath, [`${name}.mjs`]);
-    if (name === "speech") return expect(await played("head", ["-c4", "speech.wav"])).toBe("RIFF");
-    expect(out).not.toBe("");
-  },
-);
+it.each(
+  every.filter(([name]) => ["openai", "anthropic"].includes(FRONTENDS[name]!.snippet.library)),
+)("JavaScript asks %s, streamed: %s", async (name, stream) => {
+  await writeFile(join(place, `${name}.mjs`), code("js", name, stream));
+  const out = await played(process.execPath, [`${name}.mjs`]);
+  if (name === "speech") return expect(await played("head", ["-c4", "speech.wav"])).toBe("RIFF");
+  expect(out).not.toBe("");
+});

@@ -3,7 +3,7 @@
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 import { root } from "../kit/program.ts";
 
@@ -48,7 +48,7 @@ async function says(gateway: Daemon): Promise<string[]> {
 
 describe.each([1, 2])("with %i processes, an edited plugin", (workers) => {
   it("answers after the reload, and one that cannot be read changes nothing", async () => {
-    await using gateway = await startGateway({
+    await using gateway = await startDaemon({
       yaml: `workers: ${workers}\nfrontends: [chat-completions]\nproviders: { mine: { use: ./mine.ts } }`,
       files: { "mine.ts": PLUGIN, "lib/said.ts": saying("one") },
     });
@@ -91,7 +91,7 @@ const PLAIN = PLUGIN.replace(/^import \{ defineProvider.*$/m, "")
 
 describe("tollgate serve --dev", () => {
   it("swaps on save while requests run, and takes no code whose types are wrong, which it names by file and line", async () => {
-    await using gateway = await startGateway({
+    await using gateway = await startDaemon({
       yaml: "workers: 2\nfrontends: [chat-completions]\nproviders: { mine: { use: ./mine.ts } }",
       files: { "mine.ts": PLAIN, "lib/said.ts": saying("0") },
       args: ["--dev"],
@@ -136,7 +136,7 @@ export default { "~tollgate": "middleware", api: 1, name: "guard", summary: "Fai
       ${hook}
     } };
   } };`;
-    await using gateway = await startGateway({
+    await using gateway = await startDaemon({
       yaml: "frontends: [chat-completions]\nmiddleware: [auth, { use: ./guard.ts }]\nproviders: { demo: { use: demo } }",
       files: { "guard.ts": guard("", 'throw new TypeError("its own");') },
       args: ["--dev"],

@@ -1,7 +1,7 @@
 // The store of several gateways as an operator mounts it: by its short name, from a folder that knows nothing of this checkout.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { folder } from "../kit/command-line.ts";
-import { startGateway } from "../kit/daemon.ts";
+import { createTestFolder } from "../kit/command-line.ts";
+import { startDaemon } from "../kit/daemon.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
 
 const yaml = (url: string, more = "") => `
@@ -20,7 +20,7 @@ describe.skipIf(!hasPostgres())("store: { use: postgres }", () => {
 
   it("brings its schema to its form by a command where no gateway runs, and says what it would do", async () => {
     const url = await postgres.database();
-    await using place = await folder({ "gateway.yaml": yaml(url, ", migrate: never") });
+    await using place = await createTestFolder({ "gateway.yaml": yaml(url, ", migrate: never") });
     const status = async () => JSON.parse((await place.said(["store", "status", "--json"])).out);
     expect(await status()).toMatchObject({ form: 0, known: 1, expand: [1] });
     expect((await place.said(["store", "plan"])).out).toMatch(
@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres())("store: { use: postgres }", () => {
 
   it("serves, settles, and says its form while it runs", async () => {
     const url = await postgres.database();
-    await using gateway = await startGateway({ yaml: yaml(url) });
+    await using gateway = await startDaemon({ yaml: yaml(url) });
     const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },

@@ -1,14 +1,14 @@
 // Providers and the config, as an operator asks for them of a gateway that runs: how each has fared, a call to try a credential, an end
 // of its rest; what each value of the config is and where it comes from; and a check that looks at no secret.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
+import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
 import type { CheckedConfig, ShownConfig } from "../../src/gateway/control/config-commands.ts";
 import type { ProvidersHealth } from "../../src/gateway/control/provider-commands.ts";
-import type { Tested } from "../../src/gateway/control/test-call.ts";
-import { faultOf } from "../../src/model/error.ts";
-import { said } from "../kit/command-line.ts";
-import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
-import { elsewhere } from "../kit/other-store.ts";
+import type { TestCallResult } from "../../src/gateway/control/test-call.ts";
+import { getFault } from "../../src/model/error.ts";
+import { runCliInProcess } from "../kit/command-line.ts";
+import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
+import { isOtherStore } from "../kit/other-store.ts";
 import { until } from "../kit/waits.ts";
 
 const GOOD = "good-0123456789-0123456789";
@@ -21,8 +21,8 @@ let refuse = true;
 
 beforeAll(async () => {
   const hello = say("ok").usage({ input: 10, output: 2 });
-  up = await upstream(speaking(hello, ["cheap", "dear", "gone"]));
-  up.script({
+  up = await startUpstream(scriptedModel(hello, ["cheap", "dear", "gone"]));
+  up.setRoutes({
     "POST /v1/chat/completions": (asked) =>
       refuse && String(asked.headers.authorization).includes(BAD)
         ? {
@@ -30,9 +30,9 @@ beforeAll(async () => {
             headers: { "content-type": "application/json" },
             body: `{"error":{"message":"no ${BAD}"}}`,
           }
-        : hello.to(asked),
+        : hello.toResponse(asked),
   });
-  at = await startGateway({
+  at = await startDaemon({
     yaml: yaml(),
     files: { "note.txt": HIDDEN },
     env: { UP_KEY: GOOD, UP_BAD: BAD, UP_URL: `${up.url}/v1`, ELSEWHERE: HIDDEN },
@@ -66,7 +66,7 @@ const listed = () => ask<ProvidersHealth>("providers.list");
 
 describe("a test call", () => {
   it("is made once with each credential, to the cheapest model that is still there, and is in the ledger", async () => {
-    const { tests } = await ask<{ tests: Tested[] }>("providers.test", { provider: "up" });
+    const { tests } = await ask<{ tests: TestCallResult[] }>("providers.test", { provider: "up" });
     expect(tests).toMatchObject([
       { credential: "first", ok: true, model: "cheap", status: 200, usd: "0.00002" },
       { credential: "second", ok: false, model: "cheap" },
@@ -87,19 +87,19 @@ describe("a test call", () => {
         costNano: "20000",
       }),
     );
-    const first = tests[0] as Extract<Tested, { ok: boolean; request: string }>;
+    const first = tests[0] as Extract<TestCallResult, { ok: boolean; request: string }>;
     expect(await ask("requests.show", { id: first.request })).toMatchObject({
       requests: [{ seen: { frontend: "providers.test", served: "up/cheap" } }],
     });
   });
 
   it("names a credential, a model or a provider that is not there", async () => {
-    const fault = (input: object) => ask("providers.test", input).then(() => undefined, faultOf);
+    const fault = (input: object) => ask("providers.test", input).then(() => undefined, getFault);
     expect(await fault({ provider: "upp" })).toMatchObject({ code: "no_such_provider" });
     expect(await fault({ provider: "up", credential: "third" })).toMatchObject({
       code: "no_such_credential",
     });
-    const { tests } = await ask<{ tests: Tested[] }>("providers.test", {
+    const { tests } = await ask<{ tests: TestCallResult[] }>("providers.test", {
       provider: "up",
       credential: "first",
       model: "dear",
@@ -110,24 +110,26 @@ describe("a test call", () => {
 
 describe("the health of providers", () => {
   it("says what was called, what failed last, what rests in any process, and what is left out", async () => {
-    const statuses = await Promise.all(Array.from({ length: 12 }, () => askAnew(at, "up/cheap")));
+    const statuses = await Promise.all(
+      Array.from({ length: 12 }, () => askOnNewConnection(at, "up/cheap")),
+    );
     expect(new Set(statuses)).toEqual(new Set([200]));
-    await until(async () => ((await listed()).providers[0]!.hour?.requests ?? 0) >= 15);
-    const { providers, leftOut } = await listed();
+    await until(async () => ((await listed()).providers[0]!.lastHour?.requests ?? 0) >= 15);
+    const { providers, unmountedProviders } = await listed();
     const [one] = providers;
     expect(one).toMatchObject({
       name: "up",
       protocols: ["chat-completions"],
     });
-    expect(one!.hour!.firstContentMs!.p95).toBeGreaterThan(0);
-    expect(one!.hour!.failed).toBeGreaterThan(0);
-    expect(one!.faults[0]).toMatchObject({ kind: "upstream_auth", credential: "second" });
+    expect(one!.lastHour!.firstTokenMs!.p95).toBeGreaterThan(0);
+    expect(one!.lastHour!.failed).toBeGreaterThan(0);
+    expect(one!.recentFaults[0]).toMatchObject({ kind: "upstream_auth", credential: "second" });
     expect(one!.pools.length).toBeGreaterThan(0);
-    expect(one!.credentials.find(({ name }) => name === "second")!.resting[0]).toMatchObject({
+    expect(one!.credentials.find(({ name }) => name === "second")!.cooldowns[0]).toMatchObject({
       state: "refused",
       why: "upstream_auth",
     });
-    expect(leftOut).toMatchObject([{ provider: "left" }]);
+    expect(unmountedProviders).toMatchObject([{ provider: "left" }]);
     expect(JSON.stringify(providers)).not.toContain(BAD);
   });
 
@@ -135,22 +137,22 @@ describe("the health of providers", () => {
     refuse = false;
     expect(await ask("providers.wake", { provider: "up" })).toEqual({ woken: ["first", "second"] });
     const { providers } = await listed();
-    expect(providers[0]!.credentials.flatMap(({ resting }) => resting)).toEqual([]);
+    expect(providers[0]!.credentials.flatMap(({ cooldowns }) => cooldowns)).toEqual([]);
     expect((await ask<{ resting: object[] }>("status")).resting).toEqual([]);
   });
 
   it("is a table on the command line", async () => {
-    const { out } = await said(["providers", "-c", at.file]);
+    const { out } = await runCliInProcess(["providers", "-c", at.file]);
     expect(out).toContain("calls 1h");
-    const { out: tests, code } = await said(["providers", "test", "up", "-c", at.file]);
+    const { out: tests, code } = await runCliInProcess(["providers", "test", "up", "-c", at.file]);
     expect([code, tests]).toEqual([0, expect.stringContaining("answers")]);
   });
 });
 
 describe("the config that runs", () => {
   it("says of each value where it comes from", async () => {
-    const { values, text } = await ask<ShownConfig>("config.show");
-    const of = (path: string) => values.find((each) => each.path === path);
+    const { shownValues, text } = await ask<ShownConfig>("config.show");
+    const of = (path: string) => shownValues.find((each) => each.path === path);
     expect(of("workers")).toEqual({
       path: "workers",
       value: 2,
@@ -171,13 +173,14 @@ describe("the config that runs", () => {
       from: "variable",
       value: "${env:UP_KEY}",
     });
-    for (const secret of [GOOD, BAD]) expect(JSON.stringify(values) + text).not.toContain(secret);
+    for (const secret of [GOOD, BAD])
+      expect(JSON.stringify(shownValues) + text).not.toContain(secret);
   });
 });
 
 describe("a check of another config", () => {
   // The other file names no store, so that it would change where this gateway has another one.
-  it.skipIf(elsewhere)("finds problems at their places, and what would change", async () => {
+  it.skipIf(isOtherStore)("finds problems at their places, and what would change", async () => {
     const wrong = await check(yaml("strickt: true\n"));
     expect(wrong).toMatchObject({ ok: false, problems: [{ id: "config/unknown-key", line: 16 }] });
     const fine = await check(
@@ -239,9 +242,9 @@ describe("a check of another config", () => {
   });
 
   it("is said on the command line too", async () => {
-    const { out, code } = await said(["config", "check", at.file, "-c", at.file]);
+    const { out, code } = await runCliInProcess(["config", "check", at.file, "-c", at.file]);
     expect([code, out]).toEqual([0, expect.stringContaining("changes nothing")]);
-    expect((await said(["config", "show", "--said", "-c", at.file])).out).toContain(
+    expect((await runCliInProcess(["config", "show", "--said", "-c", at.file])).out).toContain(
       "providers.up.use",
     );
   });

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 /** Stands when it is asked to, and never lets go of an outcome when it is asked to. */
@@ -35,7 +35,7 @@ frontends: [chat-completions]
 middleware: [{ use: auth, with: { anonymous: true } }, ./hanging.ts, usage]
 providers: { demo: { use: demo } }
 `;
-const start = (more = "") => startGateway({ yaml: yaml(more), files: { "hanging.ts": HANGING } });
+const start = (more = "") => startDaemon({ yaml: yaml(more), files: { "hanging.ts": HANGING } });
 const ask = (at: Daemon, hang = "") =>
   fetch(`${at.url}/v1/chat/completions`, {
     method: "POST",

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { upstream, json, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startUpstream, jsonResponse, type TestUpstream } from "tollgate/testing";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { spellings } from "../rig/canary.ts";
 
 const NAMES = ["key", "api_key", "access_token", "%6bey", "API_KEY", "access%5ftoken"];
@@ -56,8 +56,8 @@ export default {
 let up: TestUpstream;
 let gateway: Daemon;
 beforeAll(async () => {
-  up = await upstream({
-    "*": json({
+  up = await startUpstream({
+    "*": jsonResponse({
       id: "c",
       object: "chat.completion",
       created: 1,
@@ -66,7 +66,7 @@ beforeAll(async () => {
       usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
     }),
   });
-  gateway = await startGateway({
+  gateway = await startDaemon({
     yaml: `frontends: [./addressed.mjs]
 middleware: [auth, ./nosy.mjs]
 providers:

@@ -1,11 +1,11 @@
 // What a plugin reads of the whole gateway: every process is in it, and what was turned away before any hook heard of it.
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Readings } from "tollgate/plugin";
-import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import type { GatewayStats } from "tollgate/plugin";
+import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
-import { tollgate } from "../kit/command-line.ts";
+import { runTollgate } from "../kit/command-line.ts";
 
 /** Asks from the primary (a command, a route) and, as a middleware, from the process that answers the client. */
 const GAUGES = `
@@ -41,11 +41,11 @@ describe.each([1, 2])("with %i processes", (workers) => {
   const held = new Promise<void>((resolve) => (release = resolve));
   beforeAll(async () => {
     const hello = say("Hello");
-    up = await upstream(speaking(hello));
-    up.script({
+    up = await startUpstream(scriptedModel(hello));
+    up.setRoutes({
       "POST /v1/chat/completions": async (asked) => {
         await held;
-        return hello.to(asked);
+        return hello.toResponse(asked);
       },
     });
     yaml = `workers: ${workers}
@@ -56,13 +56,13 @@ providers:
   demo: { use: demo }
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k } }
 `;
-    at = await startGateway({ yaml, files: { "gauges.ts": GAUGES, "mirror.ts": MIRROR } });
+    at = await startDaemon({ yaml, files: { "gauges.ts": GAUGES, "mirror.ts": MIRROR } });
   });
   afterAll(async () => {
     await at?.[Symbol.asyncDispose]();
     await up?.close();
   });
-  const read = async () => (await at.ask("observers.gauges/now")) as unknown as Readings;
+  const read = async () => (await at.ask("observers.gauges/now")) as unknown as GatewayStats;
   const there = workers > 1 ? workers + 1 : 1;
 
   it("requests and connections under way are in it, of all of them", async () => {
@@ -77,18 +77,19 @@ providers:
         body: JSON.stringify({ model: "up/model", messages: [{ role: "user", content: "Hi" }] }),
       }).then((res) => res.arrayBuffer()),
     );
-    const running = ({ pools }: Readings) => pools.find(({ origin }) => origin === up.url)?.running;
+    const running = ({ pools }: GatewayStats) =>
+      pools.find(({ origin }) => origin === up.url)?.running;
     await until(async () => running(await read()) === 8);
     const now = await read();
     expect(now.inFlight).toBe(8);
-    expect(now.inFlightOf).toEqual({ "chat-completions": 8, "middleware.mirror": 0 });
+    expect(now.inFlightByFrontend).toEqual({ "chat-completions": 8, "middleware.mirror": 0 });
     expect(now.processes).toEqual({ there, answered: there });
     expect(now.ledger).toMatchObject({ ok: true });
     expect(now.memory.rss).toBeGreaterThan(there * 20e6);
     // Those of a generation that ends are under way still.
     await at.write(`${yaml}log: { level: debug }\n`);
     await until(async () => (await read()).generation.number === 2);
-    expect((await read()).inFlightOf["chat-completions"]).toBe(8);
+    expect((await read()).inFlightByFrontend["chat-completions"]).toBe(8);
     release();
     await Promise.all(asked);
     await until(async () => (await read()).inFlight === 0);
@@ -109,15 +110,15 @@ providers:
     }
     const pipelined = "GET /mirror HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
     await raw(port, pipelined);
-    const { refusals } = await read();
-    expect(refusals).toMatchObject({
+    const { rejections } = await read();
+    expect(rejections).toMatchObject({
       unknown_path: 6,
       host_unknown: 6,
       method_not_allowed: 6,
       http_malformed: 6,
       tls: 6,
     });
-    expect(refusals["too_many_in_flight"]).toBeGreaterThanOrEqual(1);
+    expect(rejections["too_many_in_flight"]).toBeGreaterThanOrEqual(1);
   });
 
   it("a process that answers clients reads the same", async () => {
@@ -125,13 +126,13 @@ providers:
     let refusals: object = {};
     await until(async () => {
       const res = await fetch(`${at.url}/mirror`, { headers: { connection: "close" } });
-      const mirror = (await res.json()) as Readings & { pid: number };
+      const mirror = (await res.json()) as GatewayStats & { pid: number };
       pids.add(mirror.pid);
-      ({ refusals } = mirror);
+      ({ rejections: refusals } = mirror);
       expect(mirror.processes).toEqual({ there, answered: there });
       return pids.size === workers;
     });
-    expect(refusals).toEqual((await read()).refusals);
+    expect(refusals).toEqual((await read()).rejections);
     expect(pids.has(at.pid)).toBe(workers === 1);
   });
 
@@ -143,17 +144,17 @@ providers:
     process.kill(pid, "SIGSTOP");
     const late = await read();
     expect(late.processes).toEqual({ there, answered: there - 1 });
-    expect(late.refusals).toEqual(before.refusals);
+    expect(late.rejections).toEqual(before.rejections);
     expect(late.memory.rss).toBeGreaterThan(there * 20e6);
     process.kill(pid, "SIGKILL");
     await at.line(({ msg }) => msg === "a worker has been replaced");
     const after = await read();
     expect(after.processes).toEqual({ there, answered: there });
-    expect(after.refusals).toEqual(before.refusals);
+    expect(after.rejections).toEqual(before.rejections);
   });
 
   it("the command line shows it", async () => {
-    const { code, out } = await tollgate(at, ["readings"]);
+    const { code, out } = await runTollgate(at, ["readings"]);
     expect(code).toBe(0);
     expect(out).toMatch(/in flight +0/);
     expect(out).toMatch(/refused +6 times tls/);

@@ -8,14 +8,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { named, of, ROOT } from "../docs/pages.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
-import { KEPT } from "../kit/program.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
+import { COMPILE_CACHE_ENV } from "../kit/program.ts";
 
 const run = promisify(execFile);
 describe("every request", () => {
-  let gateway: LocalGateway;
+  let gateway: InProcessGateway;
   beforeAll(async () => {
-    gateway = await startGateway({ yaml: await readFile(join(ROOT, "gateway.yaml"), "utf8") });
+    gateway = await startInProcess({ yaml: await readFile(join(ROOT, "gateway.yaml"), "utf8") });
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
   const here = (text: string) => text.replaceAll("http://127.0.0.1:8787", gateway.url);
@@ -26,7 +26,7 @@ describe("every request", () => {
       .map((b) => [named(b), b] as const),
   )("%s answers", async (_name, block) => {
     const { stdout } = await run("bash", ["-c", here(block.text)], {
-      env: { ...process.env, ...KEPT, KEY: gateway.key },
+      env: { ...process.env, ...COMPILE_CACHE_ENV, KEY: gateway.key },
     });
     const answer = JSON.parse(stdout);
     expect(answer).not.toHaveProperty("error");
@@ -54,7 +54,7 @@ describe("every request", () => {
     await writeFile(file, here(block.text));
     try {
       const { stdout } = await run(join(ROOT, "node_modules/.bin/node"), [file], {
-        env: { ...process.env, ...KEPT, KEY: gateway.key },
+        env: { ...process.env, ...COMPILE_CACHE_ENV, KEY: gateway.key },
       });
       expect(stdout).toContain("Hello, gate.");
     } finally {
@@ -82,10 +82,10 @@ const ALERTS = `observers:
 `;
 
 describe("every command of ours", () => {
-  let gateway: LocalGateway;
+  let gateway: InProcessGateway;
   beforeAll(async () => {
     const yaml = await readFile(join(ROOT, "gateway.yaml"), "utf8");
-    gateway = await startGateway({
+    gateway = await startInProcess({
       yaml: yaml.replace("port: 9787", "port: 0").replace(/^observers: .*$/m, ALERTS) + ACCOUNTS,
     });
   });
@@ -103,7 +103,7 @@ describe("every command of ours", () => {
       .replaceAll("http://127.0.0.1:8787", gateway.url);
     const { stdout } = await run("bash", ["-ec", text], {
       cwd: gateway.dir,
-      env: { ...process.env, ...KEPT, KEY: gateway.key },
+      env: { ...process.env, ...COMPILE_CACHE_ENV, KEY: gateway.key },
     });
     expect(stdout).not.toContain('"error"');
   });
@@ -141,7 +141,7 @@ describe("every provider", () => {
       ? 'client_id: acme, client_secret: "${env:ACME}"'
       : 'api_key: "${env:ACME}"';
     try {
-      await using gateway = await startGateway({
+      await using gateway = await startInProcess({
         dir,
         files: { "my-provider.ts": block.text },
         yaml: `frontends: [chat-completions]\nproviders:\n  acme: { use: ./my-provider.ts, with: { ${credential}, base_url: "http://127.0.0.1:${(server.address() as AddressInfo).port}" } }\n`,

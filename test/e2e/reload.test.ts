@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { describe, expect, it } from "vitest";
-import { say, speaking, upstream } from "tollgate/testing";
-import { inStore } from "../kit/other-store.ts";
-import { startGateway } from "../kit/daemon.ts";
-import { insist } from "../kit/program.ts";
-import { turns, until } from "../kit/waits.ts";
+import { say, scriptedModel, startUpstream } from "tollgate/testing";
+import { withTestStore } from "../kit/other-store.ts";
+import { startDaemon } from "../kit/daemon.ts";
+import { killUntilExit } from "../kit/program.ts";
+import { turnEventLoop, until } from "../kit/waits.ts";
 
 /** More by hand (`SAVES=1000`). */
 const SAVES = Number(process.env["SAVES"] ?? 60);
@@ -14,9 +14,9 @@ const STREAM_MS = 4_000;
 const WORDS = say(Array.from({ length: STREAM_MS / 50 }, (_, n) => `w${n}`).join(" "));
 /** Answers whole at once, and streams a word every 50 ms for a while. */
 const slowly = () =>
-  upstream({
-    ...speaking(WORDS),
-    "POST /v1/chat/completions": (asked) => ({ ...WORDS.to(asked), gapMs: 50 }),
+  startUpstream({
+    ...scriptedModel(WORDS),
+    "POST /v1/chat/completions": (asked) => ({ ...WORDS.toResponse(asked), chunkDelayMs: 50 }),
   });
 
 const yaml = (url: string, n: number) => `
@@ -32,7 +32,7 @@ describe("reload", () => {
     { timeout: 300_000 },
     async () => {
       await using up = await slowly();
-      await using gateway = await startGateway({ yaml: yaml(up.url, 0) });
+      await using gateway = await startDaemon({ yaml: yaml(up.url, 0) });
       const ask = (stream: boolean) =>
         fetch(`${gateway.url}/v1/chat/completions`, {
           method: "POST",
@@ -58,7 +58,7 @@ describe("reload", () => {
           } catch (error) {
             failures.push(String(error));
           }
-          await turns();
+          await turnEventLoop();
         }
       };
       const streams = async () => {
@@ -82,7 +82,7 @@ describe("reload", () => {
         const bad = n % 5 === 0;
         const seen = gateway.log.length;
         const text = bad ? `${yaml(up.url, n)}\nmodles: {}\n` : yaml(up.url, n);
-        await writeFile(gateway.file, await inStore(text, dirname(gateway.file)));
+        await writeFile(gateway.file, await withTestStore(text, dirname(gateway.file)));
         await gateway.line(
           (line) =>
             gateway.log.indexOf(line) >= seen &&
@@ -113,7 +113,7 @@ describe("reload", () => {
 
   it("refuses to change what is static, by name, and goes on", async () => {
     await using up = await slowly();
-    await using gateway = await startGateway({ yaml: yaml(up.url, 0) });
+    await using gateway = await startDaemon({ yaml: yaml(up.url, 0) });
     await gateway.write(
       `listen: { hosts: [gate.test] }\nstate_dir: ./other\nworkers: 2\n${yaml(up.url, 1)}`,
     );
@@ -123,7 +123,7 @@ describe("reload", () => {
 
   it("SIGHUP reloads too", async () => {
     await using up = await slowly();
-    await using gateway = await startGateway({ yaml: yaml(up.url, 0), args: ["--no-watch"] });
+    await using gateway = await startDaemon({ yaml: yaml(up.url, 0), args: ["--no-watch"] });
     await gateway.write(yaml(up.url, 1));
     gateway.kill("SIGHUP");
     expect((await gateway.line((l) => l.msg === "reloaded"))["generation"]).toBe(2);
@@ -133,7 +133,7 @@ describe("reload", () => {
 describe("an end", () => {
   it("SIGTERM with 100 open streams: none is truncated, exit 0, whatever the environment says", async () => {
     await using up = await slowly();
-    await using gateway = await startGateway({
+    await using gateway = await startDaemon({
       yaml: yaml(up.url, 0),
       env: { CI: "1", NODE_ENV: "production" },
     });
@@ -158,7 +158,7 @@ describe("an end", () => {
 
   it("a second signal cuts, Ctrl-C at once when idle", async () => {
     await using up = await slowly();
-    await using gateway = await startGateway({ yaml: yaml(up.url, 0) });
+    await using gateway = await startDaemon({ yaml: yaml(up.url, 0) });
     const res = await fetch(`${gateway.url}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
@@ -172,10 +172,10 @@ describe("an end", () => {
     await gateway.line((l) => l.msg.startsWith("stopping when"));
     // Two in one breath are one: a terminal and npm both pass a Ctrl-C on.
     const cut = expect(res.text()).rejects.toThrow();
-    await insist(gateway, "SIGTERM");
+    await killUntilExit(gateway, "SIGTERM");
     await cut;
 
-    await using idle = await startGateway({ yaml: yaml(up.url, 0) });
+    await using idle = await startDaemon({ yaml: yaml(up.url, 0) });
     idle.kill("SIGINT");
     expect((await idle.exit).code).toBe(0);
   });

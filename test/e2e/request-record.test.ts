@@ -8,24 +8,24 @@ import {
   defineObserver,
   ERRORS,
   fail,
-  fault,
-  faultOf,
+  createFault,
+  getFault,
   type ErrorKind,
   type Observer,
   type RequestRecord,
 } from "tollgate/plugin";
 import {
-  gateway,
-  json,
+  startTestGateway,
+  jsonResponse,
   say,
-  upstream,
+  startUpstream,
   type TestGateway,
   type TestUpstream,
 } from "tollgate/testing";
-import { blame } from "../../src/walk/upstream/blame.ts";
-import { requestOutcome } from "../../src/walk/stations/request-outcome.ts";
-import { clock, type Clock } from "../kit/clock.ts";
-import { turns, until } from "../kit/waits.ts";
+import { attributeFault } from "../../src/walk/upstream/blame.ts";
+import { outcomeOfRequest } from "../../src/walk/stations/request-outcome.ts";
+import { installTestClock, type TestClock } from "../kit/clock.ts";
+import { turnEventLoop, until } from "../kit/waits.ts";
 
 const CHAT = "/v1/chat/completions";
 const HELLO = say("Hello").usage({ input: 10, output: 2 });
@@ -41,11 +41,11 @@ const ear = (
     name: "ear",
     summary: "Keeps records",
     sends: sends as "nowhere",
-    setup: () => ({ ...more, seen: (batch) => void heard.push(...batch) }),
+    setup: () => ({ ...more, onRequests: (batch) => void heard.push(...batch) }),
   });
 
 /** Of the test that runs. */
-let time: Clock | undefined;
+let time: TestClock | undefined;
 const SLOW_MS = 5_000;
 
 /** Does what the message says. */
@@ -58,9 +58,9 @@ const moody = defineMiddleware({
     async inspect(_request, x) {
       const said = JSON.stringify(x.body["messages"]);
       if (said.includes("wait")) {
-        await turns(1);
+        await turnEventLoop(1);
         time!.skip(20);
-        await turns(1);
+        await turnEventLoop(1);
       }
       if (said.includes("refuse")) fail("content_policy", "No.", { code: "guarded" });
       if (said.includes("break")) throw new Error("no luck");
@@ -79,17 +79,17 @@ let up: TestUpstream;
 let at: TestGateway;
 const heard: RequestRecord[] = [];
 beforeAll(async () => {
-  up = await upstream({
-    "POST /busy/chat/completions": json({ error: { message: "Busy." } }, 503),
+  up = await startUpstream({
+    "POST /busy/chat/completions": jsonResponse({ error: { message: "Busy." } }, 503),
     "POST /v1/chat/completions": async (asked) => {
       if (asked.json().model === "slow") time!.skip(SLOW_MS);
       if (asked.json().model === "silent")
-        return { ...HELLO.to(asked), cut: { after: "nothing", how: "stall" } };
-      return HELLO.to(asked);
+        return { ...HELLO.toResponse(asked), truncation: { after: "nothing", how: "stall" } };
+      return HELLO.toResponse(asked);
     },
   });
-  at = await gateway({
-    plugins: { ear: ear(heard, { clients: "prefix" }), moody },
+  at = await startTestGateway({
+    plugins: { ear: ear(heard, { clientAddress: "prefix" }), moody },
     yaml: `frontends: [chat-completions]
 middleware:
   - door
@@ -143,16 +143,16 @@ describe("a record", () => {
         { provider: "up", state: "unpriced" },
       ],
     });
-    expect(record.receipt).toContain("up/chat-completions;");
+    expect(record.zdrReceipt).toContain("up/chat-completions;");
     const [first, second] = record.calls;
     expect(first!.startMs).toBeGreaterThanOrEqual(0);
     expect(second!.startMs).toBeGreaterThanOrEqual(first!.startMs + first!.ms.total - 1);
-    expect(record.contentMs).toBeGreaterThanOrEqual(second!.startMs);
+    expect(record.firstTokenMs).toBeGreaterThanOrEqual(second!.startMs);
     // What has failed five times in a row is tried last, and that is said.
     for (let i = 0; i < 4; i++) await told("fast");
     const again = (await told("fast")).record;
     expect(again.calls).toMatchObject([{ provider: "up" }]);
-    expect(again.passedOver).toEqual([
+    expect(again.skippedCandidates).toEqual([
       { candidate: "busy/m", credential: "default", by: "rest", code: "overloaded" },
     ]);
     expect((await told("my-m")).record).toMatchObject({ model: "my-m", alias: "my-*" });
@@ -175,10 +175,12 @@ describe("a record", () => {
   });
 
   it("says what hooks did, and nothing of those that let it pass", async () => {
-    time = clock();
+    time = installTestClock();
     /** On a busy machine any hook may be one that was waited for. */
     const acted = (record: RequestRecord) =>
-      record.hooks?.filter(({ did }) => did !== "waited").map(({ ms: _ms, ...more }) => more) ?? [];
+      record.hooks
+        ?.filter(({ effect }) => effect !== "waited")
+        .map(({ ms: _ms, ...more }) => more) ?? [];
     const did = async (content: string) => {
       const { record } = await told("up/m", content);
       return [record.outcome, record.served, acted(record)];
@@ -200,10 +202,10 @@ describe("a record", () => {
   });
 
   it("tells the gateway's own time from that of a provider and of a client", async () => {
-    time = clock();
+    time = installTestClock();
     const { record } = await told("up/slow");
     expect(record.ms).toBeGreaterThanOrEqual(SLOW_MS);
-    expect(record.ownMs).toBeLessThan(record.ms - SLOW_MS + 1);
+    expect(record.overheadMs).toBeLessThan(record.ms - SLOW_MS + 1);
     const before = heard.length;
     const body = JSON.stringify({ model: "up/m", messages: [{ role: "user", content: "Hello." }] });
     const req = ask(at.url + CHAT, {
@@ -211,12 +213,12 @@ describe("a record", () => {
       headers: { "content-type": "application/json", "content-length": body.length },
     });
     req.write(body.slice(0, 9));
-    await turns();
+    await turnEventLoop();
     time.skip(SLOW_MS);
     req.end(body.slice(9));
     await until(() => heard.length > before);
     expect(heard[before]!.ms).toBeGreaterThanOrEqual(SLOW_MS);
-    expect(heard[before]!.ownMs).toBeLessThan(heard[before]!.ms - SLOW_MS + 1);
+    expect(heard[before]!.overheadMs).toBeLessThan(heard[before]!.ms - SLOW_MS + 1);
   });
 
   it("of a client that goes away is of a canceled request", async () => {
@@ -242,8 +244,8 @@ describe("of a client's address a record has", () => {
 
   it("what its observer asks for, each its own", async () => {
     const [one, two]: [RequestRecord[], RequestRecord[]] = [[], []];
-    await using it = await gateway({
-      plugins: { one: ear(one), two: ear(two, { clients: "full" }) },
+    await using it = await startTestGateway({
+      plugins: { one: ear(one), two: ear(two, { clientAddress: "full" }) },
       yaml,
     });
     await fetch(it.url + CHAT, { method: "POST" });
@@ -253,13 +255,13 @@ describe("of a client's address a record has", () => {
 
   it("never all of it where the observer sends it elsewhere", async () => {
     const abroad = { retention: { kind: "none" } };
-    const refused = gateway({
-      plugins: { one: ear([]), two: ear([], { clients: "full" }, abroad) },
+    const refused = startTestGateway({
+      plugins: { one: ear([]), two: ear([], { clientAddress: "full" }, abroad) },
       yaml,
     });
     await expect(refused).rejects.toThrow(/whole addresses/);
-    const wrong = gateway({
-      plugins: { one: ear([]), two: ear([], { clients: "some" as never }) },
+    const wrong = startTestGateway({
+      plugins: { one: ear([]), two: ear([], { clientAddress: "some" as never }) },
       yaml,
     });
     await expect(wrong).rejects.toThrow(/none, prefix or full/);
@@ -270,8 +272,8 @@ describe("how a request ended", () => {
   it("is one word for every kind of failure, whatever it is blamed on", () => {
     for (const kind of Object.keys(ERRORS) as ErrorKind[])
       for (const side of ["caller", "gateway", "target", "answer"] as const) {
-        const problem = blame(fault(kind, "x"), side);
-        const outcome = requestOutcome({ fault: faultOf(problem)!, status: 500 }, false);
+        const problem = attributeFault(createFault(kind, "x"), side);
+        const outcome = outcomeOfRequest({ fault: getFault(problem)!, status: 500 }, false);
         expect(["ok", undefined]).not.toContain(outcome);
         // A client that is over its limit and a provider that is over its own are two things.
         if (kind === "rate_limited")

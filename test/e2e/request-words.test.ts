@@ -2,10 +2,10 @@
 // promised of its data, and which candidates it passed over.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
-import { json, say, upstream, type TestUpstream } from "tollgate/testing";
+import { jsonResponse, say, startUpstream, type TestUpstream } from "tollgate/testing";
 import type { FoundRequests } from "../../src/gateway/control/request-commands.ts";
-import { said } from "../kit/command-line.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { runCliInProcess } from "../kit/command-line.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 
 /** Waits, or fails and is passed over, as the message says. */
 const MOODY = `import { execFile } from "node:child_process";
@@ -26,13 +26,13 @@ export default defineMiddleware({
 `;
 
 let up: TestUpstream;
-let at: LocalGateway;
+let at: InProcessGateway;
 beforeAll(async () => {
-  up = await upstream({
-    "POST /sick/chat/completions": json({ error: { message: "Busy." } }, 503),
-    "POST /*": (asked) => say("Hello").usage({ input: 10, output: 2 }).to(asked),
+  up = await startUpstream({
+    "POST /sick/chat/completions": jsonResponse({ error: { message: "Busy." } }, 503),
+    "POST /*": (asked) => say("Hello").usage({ input: 10, output: 2 }).toResponse(asked),
   });
-  at = await startGateway({
+  at = await startInProcess({
     yaml: `frontends: [chat-completions]
 middleware: [zdr, auth, usage, { use: ./moody.mjs, on_error: pass }]
 providers:
@@ -66,14 +66,14 @@ async function shown(body: object, headers: Record<string, string> = {}) {
   expect(res.status).toBe(200);
   const id = res.headers.get("x-request-id")!;
   const { requests } = (await at.ask("requests.show", { id })) as unknown as FoundRequests;
-  const { code, out } = await said(["request", id, "-c", at.file]);
+  const { code, out } = await runCliInProcess(["request", id, "-c", at.file]);
   expect(code).toBe(0);
   const rows = (name: string) =>
     out.split("\n").flatMap((line) => {
       const [, first, value] = /^(\S+(?: \S+)*) {2,}(.+?) *$/.exec(line) ?? [];
       return first === name ? [value] : [];
     });
-  return { record: requests[0]!.seen as RequestRecord, rows };
+  return { record: requests[0]!.record as RequestRecord, rows };
 }
 
 const asking = (content: string, model = "open/m") => ({
@@ -103,10 +103,10 @@ it("what was lost, by its code and how often", async () => {
 
 it("what was promised of a private one's data, and who was passed over for it", async () => {
   const { record, rows } = await shown(asking("Hello.", "either"), { "service-zdr": "true" });
-  expect(record.receipt).toContain("closed/chat-completions");
-  expect(rows("privacy")).toEqual([`required, ${record.receipt}`]);
+  expect(record.zdrReceipt).toContain("closed/chat-completions");
+  expect(rows("privacy")).toEqual([`required, ${record.zdrReceipt}`]);
   expect(rows("served by")).toEqual(["closed/m"]);
-  const [passed, ...more] = record.passedOver!;
+  const [passed, ...more] = record.skippedCandidates!;
   expect(more).toEqual([]);
   expect(passed).toMatchObject({ candidate: "open/m", credential: "default" });
   expect(rows("passed over")).toEqual([`open/m default: ${passed!.code}, by ${passed!.by}`]);
@@ -120,7 +120,7 @@ it("who was tried last because it rests", async () => {
 
 it("nothing of all that where there was nothing of it", async () => {
   const { record, rows } = await shown(asking("Hello."));
-  expect([record.privacy, record.passedOver]).toEqual(["off", undefined]);
+  expect([record.privacy, record.skippedCandidates]).toEqual(["off", undefined]);
   for (const name of ["lost", "passed over"]) expect([name, rows(name)]).toEqual([name, []]);
   expect(rows("hook")).toHaveLength(record.hooks?.length ?? 0);
 });

@@ -9,7 +9,7 @@ const ORDER = [2, 0, 1];
 let at: Operating;
 beforeAll(async () => void (at = await operating()));
 afterAll(() => at[Symbol.asyncDispose]());
-beforeEach(() => at.up.forget());
+beforeEach(() => at.up.reset());
 
 const ask = (path: string, body: object, id = "alice") =>
   at.ask({ path }, { query: "Where is the harbour?", documents: DOCUMENTS, ...body }, { id });
@@ -85,7 +85,7 @@ it("a limit of searches counts each hundred documents before anybody is asked, a
   const model = "cohere/rerank-v3.5";
   const first = await ask("/v2/rerank", { model }, "searches");
   expect(first.status).toBe(200);
-  at.up.forget();
+  at.up.reset();
   const tooMany = await ask("/v2/rerank", { model, documents: many }, "searches");
   expect([tooMany.status, at.asked().length]).toEqual([429, 0]);
   const two = await ask("/v2/rerank", { model, documents: many.slice(0, 150) }, "searches");
@@ -98,7 +98,7 @@ it("a long document counts as several before anybody is asked, and in what a ran
   const long = "A harbour in the west. ".repeat(450);
   const model = "cohere/rerank-v3.5";
   const documents = Array.from({ length: 80 }, () => long);
-  at.up.forget();
+  at.up.reset();
   const tooMany = await ask("/v2/rerank", { model, documents }, "long");
   expect([tooMany.status, at.asked().length]).toEqual([429, 0]);
   const some = { documents: documents.slice(0, 20) };

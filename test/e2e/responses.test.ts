@@ -2,9 +2,16 @@
 import { connect } from "node:net";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { json, say, speaking, think, upstream, type TestUpstream } from "tollgate/testing";
-import { digest } from "../../src/lib/key.ts";
-import { startGateway } from "../kit/in-process.ts";
+import {
+  jsonResponse,
+  say,
+  scriptedModel,
+  think,
+  startUpstream,
+  type TestUpstream,
+} from "tollgate/testing";
+import { digestKey } from "../../src/lib/key.ts";
+import { startInProcess } from "../kit/in-process.ts";
 
 const ALICE = "alice-key";
 const BOB = "bob-key";
@@ -13,7 +20,7 @@ const yaml = (up: string) => `
 frontends: [responses, chat-completions]
 middleware:
   - use: auth
-    with: { keys: [{ id: alice, digest: "${digest(ALICE)}" }, { id: bob, digest: "${digest(BOB)}" }] }
+    with: { keys: [{ id: alice, digest: "${digestKey(ALICE)}" }, { id: bob, digest: "${digestKey(BOB)}" }] }
   - zdr
   - limits
   - usage
@@ -26,13 +33,13 @@ models: { fast: [relay/gpt-6] }
 `;
 
 let up: TestUpstream;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
+let gateway: Awaited<ReturnType<typeof startInProcess>>;
 const client = (apiKey = ALICE) =>
   new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 });
 
 beforeAll(async () => {
-  up = await upstream();
-  gateway = await startGateway({ yaml: yaml(up.url) });
+  up = await startUpstream();
+  gateway = await startInProcess({ yaml: yaml(up.url) });
 });
 afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
@@ -53,9 +60,9 @@ const raised = (run: Promise<unknown>) =>
       message: error.message,
     }),
   );
-const speak = (speech: Parameters<typeof speaking>[0]) => {
-  up.forget();
-  up.script(speaking(speech));
+const speak = (speech: Parameters<typeof scriptedModel>[0]) => {
+  up.reset();
+  up.setRoutes(scriptedModel(speech));
 };
 
 describe.each(["openai/gpt-6", "claude/claude-sonnet-5", "plain/m"])("%s", (model) => {
@@ -117,10 +124,10 @@ describe("state", () => {
 
   it("of one key is nobody else's, nor noticed", async () => {
     let made = 0;
-    up.forget();
-    up.script({
+    up.reset();
+    up.setRoutes({
       "POST /v1/responses": (asked) => {
-        const answer = say("Hi").to(asked);
+        const answer = say("Hi").toResponse(asked);
         return {
           ...answer,
           body: String((answer.body as any).bytes ?? answer.body).replace(
@@ -130,8 +137,8 @@ describe("state", () => {
         };
       },
       "GET /v1/responses/*": (asked) =>
-        json({ id: asked.path.split("/").at(-1)!, object: "response", output: [] }),
-      "DELETE /v1/responses/*": json({ deleted: true }),
+        jsonResponse({ id: asked.path.split("/").at(-1)!, object: "response", output: [] }),
+      "DELETE /v1/responses/*": jsonResponse({ deleted: true }),
     });
     const { id } = await client().responses.create({ model: "relay/gpt-6", input: "x" });
     expect(id).toBe("resp_made1");

@@ -2,15 +2,15 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { reserve, settle } from "../../src/testing/store.ts";
-import { startGateway } from "../kit/in-process.ts";
+import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
+import { startInProcess } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 import { onFile } from "../plugins/stores/made.ts";
 
 const YAML = "frontends: [chat-completions]\nproviders: { demo: { use: demo } }\n";
 
 it("prunes what is older, by itself and by hand, and refuses what cannot be kept to", async () => {
-  const first = await startGateway({ yaml: YAML });
+  const first = await startInProcess({ yaml: YAML });
   onTestFinished(() => rm(first.dir, { recursive: true, force: true }));
   await first.stop();
   const made = await onFile(join(first.stateDir, "store/ledger.db"));
@@ -19,12 +19,12 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
   const old = (days: number) => now - days * 86_400_000;
   for (const days of [400, 300, 40, 3])
     await made.store.apply([
-      reserve(`d${days}`, { at: old(days) }),
-      settle(`d${days}`, { at: old(days), costNano: 5n }),
+      reserveCommand(`d${days}`, { at: old(days) }),
+      settleCommand(`d${days}`, { at: old(days), costNano: 5n }),
     ]);
-  await made.end();
+  await made.dispose();
 
-  await using at = await startGateway({ yaml: `${YAML}ledger: { keep: 350d }`, dir: first.dir });
+  await using at = await startInProcess({ yaml: `${YAML}ledger: { keep: 350d }`, dir: first.dir });
   const state = async () =>
     (await at.ask("ledger.state")) as { prunedRows: number; oldest: number };
   await until(async () => (await state()).prunedRows === 2);
@@ -52,5 +52,5 @@ it.each([
   ["ledger: { keep: 400d }\nstore: memory", /"memory" cannot put sums/],
   ["ledger: { kep: 400d }", /keep/],
 ])("%s is refused, with its place", async (yaml, words) => {
-  await expect(startGateway({ yaml: YAML + yaml })).rejects.toThrow(words);
+  await expect(startInProcess({ yaml: YAML + yaml })).rejects.toThrow(words);
 });

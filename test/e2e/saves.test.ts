@@ -1,7 +1,7 @@
 // A gateway.yaml is saved while requests come: whatever program saves it, no request meets half of it.
 import { open, rename, rm, writeFile } from "node:fs/promises";
 import { expect, it } from "vitest";
-import { type Daemon, startGateway } from "../kit/daemon.ts";
+import { type Daemon, startDaemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 /** With the one provider at the end: whatever part of it is read in its place has none, or is no YAML. */
@@ -85,7 +85,7 @@ async function inForce(gateway: Daemon, text: string): Promise<void> {
 }
 
 it("two hundred ordinary saves under load: no request is refused", async () => {
-  await using gateway = await startGateway({ yaml: yaml(0) });
+  await using gateway = await startDaemon({ yaml: yaml(0) });
   const stop = steadily(gateway);
   for (let n = 1; n <= 200; n++) {
     await writeFile(gateway.file, yaml(n));
@@ -99,7 +99,7 @@ it("two hundred ordinary saves under load: no request is refused", async () => {
 });
 
 it.each(Object.keys(WAYS))("a program that %s: no request is refused", async (way) => {
-  await using gateway = await startGateway({ yaml: yaml(0) });
+  await using gateway = await startDaemon({ yaml: yaml(0) });
   const stop = steadily(gateway);
   for (let n = 1; n <= 3; n++) {
     await WAYS[way]!(gateway.file, yaml(n), () => gateway.ask("reload"));
@@ -110,7 +110,7 @@ it.each(Object.keys(WAYS))("a program that %s: no request is refused", async (wa
 });
 
 it("what would leave no provider is refused with what to say, and taken when it is said", async () => {
-  await using gateway = await startGateway({ yaml: yaml(0), args: ["--no-watch"] });
+  await using gateway = await startDaemon({ yaml: yaml(0), args: ["--no-watch"] });
   const reload = async (text: string) => {
     await gateway.write(text);
     return (await gateway.ask("reload")) as {

@@ -4,23 +4,23 @@ import Anthropic, { AuthenticationError, BadRequestError } from "anthropic-sdk-0
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
   call,
-  failing,
+  errorResponse,
   say,
-  speaking,
+  scriptedModel,
   think,
   toolResults,
   type UpstreamRequest,
 } from "tollgate/testing";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
+import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./house.ts";
 
-let at: House;
+let at: GatewayWithUpstream;
 let client: Anthropic;
 beforeAll(async () => {
-  at = await house();
+  at = await startGatewayWithUpstream();
   client = new Anthropic({ apiKey: at.gateway.key, baseURL: at.gateway.url, maxRetries: 0 });
 });
 afterAll(() => at[Symbol.asyncDispose]());
-afterEach(() => at.up.forget());
+afterEach(() => at.up.reset());
 
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
 const COUNTS = { input_tokens: 100, cache_read_input_tokens: 50, output_tokens: 20 };
@@ -55,17 +55,19 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   const model = modelOn(spoken);
 
   it("whole", async () => {
-    at.up.script(speaking(say("Héllo 🌍 there").usage(USAGE)));
+    at.up.setRoutes(scriptedModel(say("Héllo 🌍 there").usage(USAGE)));
     const answer = await client.messages.create(ask(model));
     expect(answer.content).toMatchObject([{ type: "text", text: "Héllo 🌍 there" }]);
     expect(answer).toMatchObject({ model, stop_reason: "end_turn", usage: COUNTS });
     for (const words of ["Be brief.", "Hello, wörld 🌍", "0.5", "3000"])
       expect(sent(0)).toContain(words);
-    expect(at.up.bill).toMatchObject([{ key: `sk-upstream-${spoken.split("-")[0]}`, told: USAGE }]);
+    expect(at.up.bills).toMatchObject([
+      { key: `sk-upstream-${spoken.split("-")[0]}`, told: USAGE },
+    ]);
   });
 
   it("every event of a stream, as they stand on the wire", async () => {
-    at.up.script(speaking(think("Hm.", "signed").say("one two").usage(USAGE)));
+    at.up.setRoutes(scriptedModel(think("Hm.", "signed").say("one two").usage(USAGE)));
     const types: string[] = [];
     for await (const event of await client.messages.create({ ...ask(model), stream: true }))
       if (types.at(-1) !== event.type) types.push(event.type);
@@ -74,7 +76,9 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   });
 
   it("the stream helper", async () => {
-    at.up.script(speaking(think("Hm, hm.", "signed").say("one two three four").usage(USAGE)));
+    at.up.setRoutes(
+      scriptedModel(think("Hm, hm.", "signed").say("one two three four").usage(USAGE)),
+    );
     const { temperature: _, ...rest } = ask(model);
     const stream = client.messages.stream({
       ...rest,
@@ -92,7 +96,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   });
 
   it.each([false, true])("the tool runner (stream: %s)", async (stream) => {
-    at.up.script(speaking(weather));
+    at.up.setRoutes(scriptedModel(weather));
     const ran: string[] = [];
     const runner = client.beta.messages.toolRunner({
       ...ask(model),
@@ -123,14 +127,14 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   });
 
   it("no arguments are an empty object", async () => {
-    at.up.script(speaking(call("now", "")));
+    at.up.setRoutes(scriptedModel(call("now", "")));
     const answer = await client.messages.stream(ask(model)).finalMessage();
     expect(answer.content).toMatchObject([{ type: "tool_use", name: "now", input: {} }]);
     expect(answer.stop_reason).toBe("tool_use");
   });
 
   it("structured output is parsed", async () => {
-    at.up.script(speaking(say('{"city":"Oslo"}')));
+    at.up.setRoutes(scriptedModel(say('{"city":"Oslo"}')));
     const answer = await client.messages.parse({
       ...ask(model),
       output_config: {
@@ -159,11 +163,13 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
         (error: unknown) => error,
       );
     for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
-      at.up.script({ [`POST ${path}`]: failing(400, "prompt is too long: 9 tokens > 8 maximum") });
+      at.up.setRoutes({
+        [`POST ${path}`]: errorResponse(400, "prompt is too long: 9 tokens > 8 maximum"),
+      });
     const refused = await raised(client.messages.create(ask(model)));
     expect(refused).toBeInstanceOf(BadRequestError);
     expect(String(refused)).toContain("prompt is too long: 9 tokens > 8 maximum");
-    at.up.script(speaking(say("And").fail("It broke.")));
+    at.up.setRoutes(scriptedModel(say("And").fail("It broke.")));
     const broken = await raised(client.messages.stream(ask(model)).finalMessage());
     expect(String(broken)).toContain("It broke.");
   });

@@ -10,23 +10,29 @@ import Anthropic, {
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
   call,
-  failing,
+  errorResponse,
   say,
-  speaking,
+  scriptedModel,
   think,
   toolResults,
   type UpstreamRequest,
 } from "tollgate/testing";
-import { freshOn, house, modelOn, SPOKEN, type House } from "./house.ts";
+import {
+  freshOn,
+  startGatewayWithUpstream,
+  modelOn,
+  SPOKEN,
+  type GatewayWithUpstream,
+} from "./house.ts";
 
-let at: House;
+let at: GatewayWithUpstream;
 let client: Anthropic;
 beforeAll(async () => {
-  at = await house();
+  at = await startGatewayWithUpstream();
   client = new Anthropic({ apiKey: at.gateway.key, baseURL: at.gateway.url, maxRetries: 0 });
 });
 afterAll(() => at[Symbol.asyncDispose]());
-afterEach(() => at.up.forget());
+afterEach(() => at.up.reset());
 
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
 const ask = (model: string): Anthropic.MessageCreateParamsNonStreaming => ({
@@ -56,7 +62,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   const model = modelOn(spoken);
 
   it("whole", async () => {
-    at.up.script(speaking(say("Héllo 🌍 there").usage(USAGE)));
+    at.up.setRoutes(scriptedModel(say("Héllo 🌍 there").usage(USAGE)));
     const answer = await client.messages.create(ask(model));
     expect(answer.model).toBe(model);
     expect(answer.content).toMatchObject([{ type: "text", text: "Héllo 🌍 there" }]);
@@ -68,11 +74,13 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     });
     expect(answer._request_id).toBeTruthy();
     expect(JSON.stringify(at.asked()[0]!.json())).toContain("Hello, wörld 🌍");
-    expect(at.up.bill).toMatchObject([{ key: `sk-upstream-${spoken.split("-")[0]}`, told: USAGE }]);
+    expect(at.up.bills).toMatchObject([
+      { key: `sk-upstream-${spoken.split("-")[0]}`, told: USAGE },
+    ]);
   });
 
   it("streamed, piece by piece", async () => {
-    at.up.script(speaking(say("one two three four").usage(USAGE)));
+    at.up.setRoutes(scriptedModel(say("one two three four").usage(USAGE)));
     const stream = client.messages.stream(ask(model));
     const pieces: string[] = [];
     stream.on("text", (piece) => pieces.push(piece));
@@ -87,7 +95,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   });
 
   it.each([false, true])("thinking comes first (stream: %s)", async (stream) => {
-    at.up.script(speaking(think("Hm, let me see.", "signed").say("Yes.").usage(USAGE)));
+    at.up.setRoutes(scriptedModel(think("Hm, let me see.", "signed").say("Yes.").usage(USAGE)));
     const request = {
       ...ask(model),
       max_tokens: 4000,
@@ -108,7 +116,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   it.each([false, true])(
     "a tools loop with thinking and two calls at once (stream: %s)",
     async (stream) => {
-      at.up.script(speaking(weather));
+      at.up.setRoutes(scriptedModel(weather));
       const request = { ...ask(model), tools: TOOLS };
       const send = (body: Anthropic.MessageCreateParamsNonStreaming) =>
         stream ? client.messages.stream(body).finalMessage() : client.messages.create(body);
@@ -138,7 +146,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   );
 
   it("the tool runner, threads and all", async () => {
-    at.up.script(speaking(weather));
+    at.up.setRoutes(scriptedModel(weather));
     const ran: unknown[] = [];
     const runner = client.beta.messages.toolRunner({
       ...ask(model),
@@ -165,12 +173,12 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
   });
 
   it("what is cut by its length says so", async () => {
-    at.up.script(speaking(say("And so").finish("length")));
+    at.up.setRoutes(scriptedModel(say("And so").finish("length")));
     expect((await client.messages.create(ask(model))).stop_reason).toBe("max_tokens");
   });
 
   it("no arguments are an empty object", async () => {
-    at.up.script(speaking(call("now", "")));
+    at.up.setRoutes(scriptedModel(call("now", "")));
     const answer = await client.messages.stream(ask(model)).finalMessage();
     expect(answer.content).toMatchObject([{ type: "tool_use", name: "now", input: {} }]);
   });
@@ -223,7 +231,7 @@ describe("typed errors", () => {
       [500, "Oops.", InternalServerError, 500],
     ])("%i becomes what it means here", async (status, message, kind, becomes) => {
       for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
-        at.up.script({ [`POST ${path}`]: failing(status, message, { retryAfter: "7" }) });
+        at.up.setRoutes({ [`POST ${path}`]: errorResponse(status, message, { retryAfter: "7" }) });
       const model = freshOn(spoken);
       for (const work of [
         () => client.messages.create(ask(model)),

@@ -10,26 +10,32 @@ import OpenAI, {
 } from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import {
-  failing,
+  errorResponse,
   say,
-  speaking,
+  scriptedModel,
   think,
   toolResults,
   type UpstreamRequest,
   type ScriptedRoutes,
 } from "tollgate/testing";
-import { freshOn, house, modelOn, SPOKEN, type House } from "./house.ts";
+import {
+  freshOn,
+  startGatewayWithUpstream,
+  modelOn,
+  SPOKEN,
+  type GatewayWithUpstream,
+} from "./house.ts";
 
-let at: House;
+let at: GatewayWithUpstream;
 let client: OpenAI;
 beforeAll(async () => {
-  at = await house();
+  at = await startGatewayWithUpstream();
   client = new OpenAI({ apiKey: at.gateway.key, baseURL: `${at.gateway.url}/v1`, maxRetries: 0 });
 });
 afterAll(() => at[Symbol.asyncDispose]());
-afterEach(() => at.up.forget());
+afterEach(() => at.up.reset());
 
-const upstreamSays = (routes: ScriptedRoutes) => at.up.script(routes);
+const upstreamSays = (routes: ScriptedRoutes) => at.up.setRoutes(routes);
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
 /** Calls a tool, then says what it heard back. */
 const weather = (asked: UpstreamRequest) => {
@@ -52,7 +58,7 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
   ];
 
   it("whole", async () => {
-    upstreamSays(speaking(think("Hm.").say("Héllo 🌍 there").usage(USAGE)));
+    upstreamSays(scriptedModel(think("Hm.").say("Héllo 🌍 there").usage(USAGE)));
     const answer = await client.chat.completions.create({ model, messages });
     expect(answer.model).toBe(model);
     expect(answer.choices[0]!.message.content).toBe("Héllo 🌍 there");
@@ -65,12 +71,14 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
       completion_tokens_details: { reasoning_tokens: 8 },
     });
     expect(answer._request_id).toBeTruthy();
-    expect(at.up.bill).toMatchObject([{ key: `sk-upstream-${spoken.split("-")[0]}`, told: USAGE }]);
+    expect(at.up.bills).toMatchObject([
+      { key: `sk-upstream-${spoken.split("-")[0]}`, told: USAGE },
+    ]);
     expect(JSON.stringify(at.asked()[0]!.json())).toContain("Hello, wörld 🌍");
   });
 
   it("streamed, piece by piece, with usage for those who ask", async () => {
-    upstreamSays(speaking(say("one two three four").usage(USAGE)));
+    upstreamSays(scriptedModel(say("one two three four").usage(USAGE)));
     const stream = client.chat.completions.stream({
       model,
       messages,
@@ -86,7 +94,7 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
   });
 
   it("streamed, without usage for those who do not", async () => {
-    upstreamSays(speaking(say("one two").usage(USAGE)));
+    upstreamSays(scriptedModel(say("one two").usage(USAGE)));
     const usages: unknown[] = [];
     for await (const chunk of await client.chat.completions.create({
       model,
@@ -95,11 +103,11 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
     }))
       if (chunk.usage) usages.push(chunk.usage);
     expect(usages).toEqual([]);
-    expect(at.up.bill[0]!.told, "and yet the gateway heard it").toEqual(USAGE);
+    expect(at.up.bills[0]!.reportedUsage, "and yet the gateway heard it").toEqual(USAGE);
   });
 
   it.each([false, true])("a tools loop (stream: %s)", async (stream) => {
-    upstreamSays(speaking(weather));
+    upstreamSays(scriptedModel(weather));
     const asked: unknown[] = [];
     const tools = [
       {
@@ -129,7 +137,7 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
 
   it("parallel calls, each with its own arguments", async () => {
     upstreamSays(
-      speaking(
+      scriptedModel(
         say("Two things.")
           .call("a", { n: 1 })
           .call("b", { n: 2, deep: { x: ['"'] } }),
@@ -159,13 +167,13 @@ describe.each(SPOKEN)("chat completions on an upstream of %s", (spoken) => {
   });
 
   it("what is cut by its length says so", async () => {
-    upstreamSays(speaking(say("And so").finish("length")));
+    upstreamSays(scriptedModel(say("And so").finish("length")));
     const { choices } = await client.chat.completions.create({ model, messages, max_tokens: 16 });
     expect(choices[0]!.finish_reason).toBe("length");
   });
 
   it("structured output is parsed", async () => {
-    upstreamSays(speaking(say('{"city":"Oslo"}')));
+    upstreamSays(scriptedModel(say('{"city":"Oslo"}')));
     const { choices } = await client.chat.completions.parse({
       model,
       messages,
@@ -183,7 +191,7 @@ describe.each(SPOKEN)("responses on an upstream of %s", (spoken) => {
   const model = modelOn(spoken);
 
   it("whole", async () => {
-    upstreamSays(speaking(think("Hm.").say("Héllo 🌍").usage(USAGE)));
+    upstreamSays(scriptedModel(think("Hm.").say("Héllo 🌍").usage(USAGE)));
     const answer = await client.responses.create({ model, input: "Hello" });
     expect(answer.output_text).toBe("Héllo 🌍");
     expect(answer.model).toBe(model);
@@ -192,7 +200,7 @@ describe.each(SPOKEN)("responses on an upstream of %s", (spoken) => {
   });
 
   it("streamed", async () => {
-    upstreamSays(speaking(think("Hm, hm.").say("one two three").usage(USAGE)));
+    upstreamSays(scriptedModel(think("Hm, hm.").say("one two three").usage(USAGE)));
     const stream = client.responses.stream({ model, input: "Hello" });
     const pieces: string[] = [];
     stream.on("response.output_text.delta", ({ delta }) => pieces.push(delta));
@@ -204,7 +212,7 @@ describe.each(SPOKEN)("responses on an upstream of %s", (spoken) => {
   });
 
   it.each([false, true])("a tools loop with its own history (stream: %s)", async (stream) => {
-    upstreamSays(speaking(weather));
+    upstreamSays(scriptedModel(weather));
     const tools = [
       { type: "function" as const, name: "get_weather", parameters: SCHEMA, strict: true },
     ];
@@ -230,7 +238,7 @@ describe.each(SPOKEN)("responses on an upstream of %s", (spoken) => {
   });
 
   it("structured output is parsed", async () => {
-    upstreamSays(speaking(say('{"city":"Oslo"}')));
+    upstreamSays(scriptedModel(say('{"city":"Oslo"}')));
     const answer = await client.responses.parse({
       model,
       input: "Where?",
@@ -240,7 +248,7 @@ describe.each(SPOKEN)("responses on an upstream of %s", (spoken) => {
   });
 
   it("what is cut by its length is incomplete", async () => {
-    upstreamSays(speaking(say("And so").finish("length")));
+    upstreamSays(scriptedModel(say("And so").finish("length")));
     const answer = await client.responses.create({ model, input: "Hello", max_output_tokens: 16 });
     expect(answer.status).toBe("incomplete");
     expect(answer.incomplete_details).toEqual({ reason: "max_output_tokens" });
@@ -297,7 +305,7 @@ describe("typed errors", () => {
     ])("%i becomes what it means here", async (status, message, kind, becomes) => {
       const model = freshOn(spoken);
       upstreamSays({
-        "*": failing(status, message, { retryAfter: "7" }),
+        "*": errorResponse(status, message, { retryAfter: "7" }),
         ...refusing(status, message),
       });
       for (const work of [
@@ -324,6 +332,6 @@ const refusing = (status: number, message: string): ScriptedRoutes =>
   Object.fromEntries(
     ["/v1/chat/completions", "/v1/messages", "/v1/responses"].map((path) => [
       `POST ${path}`,
-      failing(status, message, { retryAfter: "7" }),
+      errorResponse(status, message, { retryAfter: "7" }),
     ]),
   );

@@ -5,8 +5,8 @@ import { connect } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { defineFrontend, fail, isFilePart, type Route } from "tollgate/plugin";
-import { gateway, type TestGateway } from "tollgate/testing";
-import { settled, turns, until } from "../kit/waits.ts";
+import { startTestGateway, type TestGateway } from "tollgate/testing";
+import { waitUntilStable, turnEventLoop, until } from "../kit/waits.ts";
 
 const MIB = 1024 * 1024;
 /** What the iterables of this test did. */
@@ -33,20 +33,20 @@ const routes: Route[] = [
     method: "POST",
     path: "/json",
     body: "json",
-    serve: (_x, body) => ({ status: 200, body: { ...body } as never }),
+    handle: (_x, body) => ({ status: 200, body: { ...body } as never }),
   },
   {
     method: "POST",
     path: "/bytes",
-    open: true,
+    allowUnauthenticated: true,
     body: "bytes",
-    serve: (_x, body) => ({ status: 200, body }),
+    handle: (_x, body) => ({ status: 200, body }),
   },
   {
     method: "POST",
     path: "/form",
     body: "either",
-    serve: (_x, { file, ...rest }) =>
+    handle: (_x, { file, ...rest }) =>
       isFilePart(file)
         ? {
             status: 200,
@@ -58,7 +58,7 @@ const routes: Route[] = [
   {
     method: "GET",
     path: "/pieces",
-    serve: () => ({
+    handle: () => ({
       status: 201,
       headers: { "content-type": "text/plain" },
       body: (async function* () {
@@ -72,7 +72,7 @@ const routes: Route[] = [
   {
     method: "GET",
     path: "/late",
-    serve: () => ({
+    handle: () => ({
       status: 200,
       body: (async function* () {
         await released;
@@ -80,11 +80,11 @@ const routes: Route[] = [
       })(),
     }),
   },
-  { method: "GET", path: "/endless", serve: () => ({ status: 200, body: endless() }) },
+  { method: "GET", path: "/endless", handle: () => ({ status: 200, body: endless() }) },
   {
     method: "GET",
     path: "/silent",
-    serve: (x) => ({
+    handle: (x) => ({
       status: 200,
       body: (async function* () {
         try {
@@ -102,7 +102,7 @@ const routes: Route[] = [
   {
     method: "GET",
     path: "/refuses",
-    serve: () => ({
+    handle: () => ({
       status: 200,
       body: (async function* (): AsyncGenerator<string> {
         yield* [];
@@ -113,7 +113,7 @@ const routes: Route[] = [
   {
     method: "GET",
     path: "/breaks",
-    serve: () => ({
+    handle: () => ({
       status: 200,
       body: (async function* () {
         yield "half of it";
@@ -125,13 +125,13 @@ const routes: Route[] = [
   {
     method: "POST",
     path: "/reads",
-    serve: async (x) => ({ status: 200, body: (await x.read()).model }),
+    handle: async (x) => ({ status: 200, body: (await x.readBody()).model }),
   },
 ];
 
 let at: TestGateway;
 beforeAll(async () => {
-  at = await gateway({
+  at = await startTestGateway({
     plugins: {
       served: defineFrontend({ api: 1, name: "served", summary: "x", setup: () => ({ routes }) }),
       demo: (await import("../../plugins/providers/demo.ts")).default,
@@ -226,7 +226,7 @@ describe("an answer piece by piece", () => {
     }
     expect(seen.aborted).toBe(1);
     const before = seen.pulled;
-    await turns();
+    await turnEventLoop();
     expect(seen.pulled).toBe(before);
   });
 
@@ -236,7 +236,7 @@ describe("an answer piece by piece", () => {
     socket.pause();
     socket.write("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n");
     await until(() => seen.pulled > 0);
-    const before = await settled(() => seen.pulled, 1_000);
+    const before = await waitUntilStable(() => seen.pulled, 1_000);
     // What a socket's two ends hold, and no more.
     expect(seen.pulled * 64 * 1024).toBeLessThan(32 * MIB);
     socket.resume();

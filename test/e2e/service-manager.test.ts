@@ -3,14 +3,14 @@
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import type { Status } from "../../src/gateway/types.ts";
+import type { GatewayStatus } from "../../src/gateway/types.ts";
 import { isAlive } from "../kit/alive.ts";
-import { folder } from "../kit/command-line.ts";
-import { startGateway } from "../kit/daemon.ts";
+import { createTestFolder } from "../kit/command-line.ts";
+import { startDaemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 it("the process that takes over is known before the one before it ends, and a stop is the new one's", async () => {
-  await using here = await folder();
+  await using here = await createTestFolder();
   const [words, bin] = [join(here.path, "words"), join(here.path, "bin")];
   await writeFile(words, "");
   await mkdir(bin);
@@ -19,7 +19,7 @@ it("the process that takes over is known before the one before it ends, and a st
   await writeFile(program, `#!/bin/sh\nsleep 0.7\necho "$*" >> ${words}\n`);
   await chmod(program, 0o755);
   const said = () => readFile(words, "utf8");
-  await using gateway = await startGateway({
+  await using gateway = await startDaemon({
     yaml: "drain: { for: 5s }\nproviders: { demo: { use: demo } }\n",
     env: { NOTIFY_SOCKET: join(here.path, "socket"), PATH: `${bin}:${process.env["PATH"]}` },
   });
@@ -32,7 +32,7 @@ it("the process that takes over is known before the one before it ends, and a st
   let next = gateway.pid;
   await until(async () => {
     const status = await gateway.ask("status").catch(() => undefined);
-    next = (status as Status | undefined)?.pid ?? next;
+    next = (status as GatewayStatus | undefined)?.pid ?? next;
     return next !== gateway.pid;
   });
   onTestFinished(() => void (isAlive(next) && process.kill(next, "SIGKILL")));

@@ -6,9 +6,9 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { askControl } from "../../src/gateway/control/asking.ts";
-import type { Status } from "../../src/gateway/types.ts";
-import { KEPT, root } from "../kit/program.ts";
+import { callControl } from "../../src/gateway/control/asking.ts";
+import type { GatewayStatus } from "../../src/gateway/types.ts";
+import { COMPILE_CACHE_ENV, root } from "../kit/program.ts";
 import { until } from "../kit/waits.ts";
 
 const isThere = spawnSync("systemd-socket-activate", ["--version"]).status === 0;
@@ -32,12 +32,12 @@ it.skipIf(!isThere)("by systemd, with workers, and over an upgrade", async () =>
     ["-l", `127.0.0.1:${port}`, "--fdname=clients", ...program],
     {
       cwd: dir,
-      env: { PATH: process.env["PATH"] ?? "", HOME: dir, ...KEPT },
+      env: { PATH: process.env["PATH"] ?? "", HOME: dir, ...COMPILE_CACHE_ENV },
       stdio: "ignore",
     },
   );
   const stateDir = join(dir, ".tollgate");
-  const status = async () => (await askControl(stateDir, "status")) as unknown as Status;
+  const status = async () => (await callControl(stateDir, "status")) as unknown as GatewayStatus;
   onTestFinished(async () => {
     const last = await status().catch(() => undefined);
     for (const pid of [child.pid!, last?.pid ?? 0])

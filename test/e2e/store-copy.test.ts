@@ -3,8 +3,8 @@
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { main } from "../../src/cli/main.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { hasPostgres, postgresStore, startPostgres, type Postgres } from "../kit/postgres.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { hasPostgres, postgresStoreYaml, startPostgres, type Postgres } from "../kit/postgres.ts";
 
 const PLAIN = `frontends: [chat-completions]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-user] } }]
@@ -48,8 +48,8 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
 
   it("moves a gateway to PostgreSQL and back: nothing is lost, and each chain knows the one before", async () => {
     const url = await postgres.database();
-    const shared = `store: ${postgresStore(url)}\n${PLAIN}`;
-    const first = await startGateway({ yaml: IN_FILE, files: { "fleet.yaml": shared } });
+    const shared = `store: ${postgresStoreYaml(url)}\n${PLAIN}`;
+    const first = await startDaemon({ yaml: IN_FILE, files: { "fleet.yaml": shared } });
     const { dir, key } = first;
     onTestFinished(() => rm(dir, { recursive: true, force: true }));
     const fleet = `${dir}/fleet.yaml`;
@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
     const again = await tollgate(...copy);
     expect(again).toMatchObject({ code: 1, out: { error: { code: "not_empty" } } });
 
-    const second = await startGateway({ yaml: shared, dir });
+    const second = await startDaemon({ yaml: shared, dir });
     expect(await second.ask("ledger.totals", { by: ["key", "label"] })).toEqual(sums);
     expect(await second.ask("ledger.verify", { hash: before.head.hash })).toMatchObject({
       problems: [],
@@ -105,7 +105,7 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
       code: 0,
       out: { done: true, from: head.head.hash },
     });
-    await using third = await startGateway({
+    await using third = await startDaemon({
       yaml: IN_FILE.replace("use: sqlite", "use: sqlite, with: { file: back.db }"),
       dir,
     });
@@ -119,7 +119,7 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
 
   it("says what is missing, and names a store by its name with its options", async () => {
     const url = await postgres.database();
-    await using gateway = await startGateway({ yaml: IN_FILE });
+    await using gateway = await startDaemon({ yaml: IN_FILE });
     const copy = (...words: string[]) => tollgate("store", "copy", "-c", gateway.file, ...words);
     expect(await copy()).toMatchObject({ code: 1, out: { error: { code: "usage" } } });
     expect(await copy("--to", "postgres")).toMatchObject({ code: 1 });

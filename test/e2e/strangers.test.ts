@@ -1,11 +1,11 @@
 // What only one protocol knows reaches its own upstream untouched; on the way to another the client is told what was left
 // behind, or refused when it asked for that.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { house, modelOn, type House } from "./house.ts";
+import { startGatewayWithUpstream, modelOn, type GatewayWithUpstream } from "./house.ts";
 
-let at: House;
+let at: GatewayWithUpstream;
 beforeAll(async () => {
-  at = await house();
+  at = await startGatewayWithUpstream();
 });
 afterAll(() => at[Symbol.asyncDispose]());
 
@@ -59,7 +59,7 @@ const CASES = {
 type Spoken = keyof typeof CASES;
 
 async function ask(client: Spoken, up: Spoken, headers: Record<string, string> = {}) {
-  at.up.forget();
+  at.up.reset();
   const { path, body } = CASES[client];
   const answer = await fetch(`${at.gateway.url}${path}`, {
     method: "POST",

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
-import { compiled, objections, packaged, removed } from "../kit/package.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
+import { typeCheckPackage, checkPackage, createPackage, removeFolder } from "../kit/package.ts";
 import { until } from "../kit/waits.ts";
 
 interface Asked {
@@ -49,15 +49,15 @@ const transcript = says(
 );
 
 let folder: string;
-let gateway: LocalGateway;
+let gateway: InProcessGateway;
 beforeAll(async () => {
-  folder = packaged("audio", "tollgate-audio");
+  folder = createPackage("audio", "tollgate-audio");
   upstreamServer.listen(0, "127.0.0.1");
   await once(upstreamServer, "listening");
   const base = `http://127.0.0.1:${(upstreamServer.address() as AddressInfo).port}/v1`;
   const provider = (passes: boolean) =>
     `{ use: ./src/provider.ts, with: { base_url: "${base}", api_key: sk-up, passes: ${passes} }, trust_policy: true }`;
-  gateway = await startGateway({
+  gateway = await startInProcess({
     dir: folder,
     yaml: `frontends: [chat-completions, models, ./src/frontend.ts]
 middleware: [auth, zdr, limits, usage]
@@ -74,7 +74,7 @@ afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
   upstreamServer.close();
   upstreamServer.closeAllConnections();
-  removed(folder);
+  removeFolder(folder);
 });
 beforeEach(() => {
   asked.length = 0;
@@ -166,10 +166,12 @@ describe("the package", () => {
   it.each([
     ["with every strictness", { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }],
     ["with neither, and declares itself", { declaration: true }],
-  ])("compiles %s", async (_name, options) => expect(await compiled(folder, options)).toEqual([]));
+  ])("compiles %s", async (_name, options) =>
+    expect(await typeCheckPackage(folder, options)).toEqual([]),
+  );
 
   it("keeps the contract, as provider and as frontend", async () =>
-    expect(await objections(folder)).toEqual([]));
+    expect(await checkPackage(folder)).toEqual([]));
 });
 
 describe("a form", () => {

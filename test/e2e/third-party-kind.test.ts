@@ -1,22 +1,24 @@
 // A kind that the gateway does not know comes in a package: it compiles against the public exports alone, keeps the
 // contract, and is routed, metered to the last token, and listed.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { upstream } from "tollgate/testing";
-import { startGateway } from "../kit/in-process.ts";
-import { compiled, objections, packaged, removed } from "../kit/package.ts";
+import { startUpstream } from "tollgate/testing";
+import { startInProcess } from "../kit/in-process.ts";
+import { typeCheckPackage, checkPackage, createPackage, removeFolder } from "../kit/package.ts";
 
 let folder: string;
-beforeAll(() => void (folder = packaged("fingerprint", "tollgate-fingerprint")));
-afterAll(() => removed(folder));
+beforeAll(() => void (folder = createPackage("fingerprint", "tollgate-fingerprint")));
+afterAll(() => removeFolder(folder));
 
 describe("a kind from a package", () => {
   it.each([
     ["with every strictness", { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }],
     ["with neither, and declares itself", { declaration: true }],
-  ])("compiles %s", async (_name, options) => expect(await compiled(folder, options)).toEqual([]));
+  ])("compiles %s", async (_name, options) =>
+    expect(await typeCheckPackage(folder, options)).toEqual([]),
+  );
 
   it("keeps the contract, as provider and as frontend", async () =>
-    expect(await objections(folder)).toEqual([]));
+    expect(await checkPackage(folder)).toEqual([]));
 
   it("is routed on both lanes, metered exactly, and listed", async () => {
     const body = JSON.stringify({
@@ -27,12 +29,12 @@ describe("a kind from a package", () => {
       ],
       usage: { prompt_tokens: 7, total_tokens: 7 },
     });
-    await using up = await upstream({
+    await using up = await startUpstream({
       "*": { body, headers: { "content-type": "application/json" } },
     });
     const mounted = (passes: boolean) =>
       `{ use: ./src/provider.ts, with: { base_url: "${up.url}/v1", api_key: sk-up, passes: ${passes} } }`;
-    await using gateway = await startGateway({
+    await using gateway = await startInProcess({
       dir: folder,
       yaml: `frontends: [chat-completions, models, ./src/frontend.ts, ./src/both.ts]
 providers:

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGateway } from "../kit/in-process.ts";
+import { startInProcess } from "../kit/in-process.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
@@ -105,7 +105,7 @@ const check = async (place: string, text: string) => {
 describe("a third party's provider", () => {
   it("is found by its conventional name, and answers whole and streamed", async () => {
     const dir = await installed("good");
-    await using gateway = await startGateway({ dir, yaml: yaml(", with: { loud: true }") });
+    await using gateway = await startInProcess({ dir, yaml: yaml(", with: { loud: true }") });
     const ask = async (stream: boolean) => {
       const res = await fetch(`${gateway.url}/v1/chat/completions`, {
         method: "POST",

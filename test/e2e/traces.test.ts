@@ -4,15 +4,15 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineObserver, defineProvider, type RequestRecord } from "tollgate/plugin";
 import {
-  gateway,
-  json,
+  startTestGateway,
+  jsonResponse,
   say,
-  upstream,
+  startUpstream,
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
 import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
-import { traceHeaders } from "../../src/walk/trace.ts";
+import { createTraceHeaders } from "../../src/walk/trace.ts";
 import { until } from "../kit/waits.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -29,8 +29,8 @@ const PRIVATE = { ...MINE, tracestate: "secret=1" };
 /** Fails where the model is called so. */
 const answering = (asked: UpstreamRequest) =>
   asked.body.includes("failing")
-    ? json({ error: { message: "No." } }, 503)
-    : say("Hello.").usage({ input: 20, output: 7, cache_read: 5 }).to(asked);
+    ? jsonResponse({ error: { message: "No." } }, 503)
+    : say("Hello.").usage({ input: 20, output: 7, cache_read: 5 }).toResponse(asked);
 
 const provider = (use: string, url: string, more = "") =>
   `{ use: ${use}, with: { base_url: "${url}/v1" }${more} }`;
@@ -71,10 +71,10 @@ async function stage(up: TestUpstream, collector: TestUpstream, more = "") {
     name: "watcher",
     summary: "Keeps records",
     sends: "nowhere",
-    setup: () => ({ seen: (batch) => void records.push(...batch) }),
+    setup: () => ({ onRequests: (batch) => void records.push(...batch) }),
   });
   const forward = ", trace: forward";
-  const at = await gateway({
+  const at = await startTestGateway({
     plugins: { watcher, native: native(`${up.url}/native`, collector.url) },
     yaml: `frontends: [chat-completions, messages]
 middleware: [door, zdr]
@@ -105,7 +105,7 @@ models:
   return Object.assign(at, { ask, records });
 }
 
-const collecting = () => upstream({ "POST /*": json({}) });
+const collecting = () => startUpstream({ "POST /*": jsonResponse({}) });
 const asked = (up: TestUpstream) => up.requests.filter(({ method }) => method === "POST");
 
 describe("the trace of a request", () => {
@@ -113,7 +113,11 @@ describe("the trace of a request", () => {
   let collector: TestUpstream;
   let at: Awaited<ReturnType<typeof stage>>;
   beforeAll(async () => {
-    up = await upstream({ "POST /native/*": json({}), "POST /*": answering, "GET /*": json({}) });
+    up = await startUpstream({
+      "POST /native/*": jsonResponse({}),
+      "POST /*": answering,
+      "GET /*": jsonResponse({}),
+    });
     collector = await collecting();
     at = await stage(up, collector);
   });
@@ -202,14 +206,14 @@ it("goes on under the request itself where a call has no span: counts, and what 
   const exchange = { privacy: "off", trace: { traceId: TRACE, spanId: SPAN, sampled: false } };
   const candidate = { "~": { provider: { trace: "forward" } } };
   const of = (op: string) =>
-    traceHeaders({ n: 1, candidate, exchange: { ...exchange, op } } as never)["traceparent"];
+    createTraceHeaders({ n: 1, candidate, exchange: { ...exchange, op } } as never)["traceparent"];
   expect([of("count"), of("relay")]).toEqual([`00-${TRACE}-${SPAN}-00`, `00-${TRACE}-${SPAN}-00`]);
   expect(of("generate")).not.toContain(SPAN);
 });
 
 describe("spans", () => {
   it.each(["http/protobuf", "http/json"])("are one tree a request by %s", async (protocol) => {
-    await using up = await upstream({ "POST /*": answering });
+    await using up = await startUpstream({ "POST /*": answering });
     await using collector = await collecting();
     await using at = await stage(up, collector, `, protocol: ${protocol}, signals: [traces]`);
     const record = await at.ask("falls", MINE);

@@ -3,24 +3,24 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { request, type ClientRequest, type IncomingMessage } from "node:http";
-import { json, type UpstreamRequest } from "tollgate/testing";
+import { jsonResponse, type UpstreamRequest } from "tollgate/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { staged, type Staged } from "../kit/daemon.ts";
+import { startDaemonWithUpstream, type DaemonWithUpstream } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 import { formIn, wav } from "./audio/vendors.ts";
 
 const MIB = 1024 * 1024;
 const CAP = 96 * MIB;
 
-let at: Staged;
+let at: DaemonWithUpstream;
 beforeAll(async () => {
-  at = await staged(
+  at = await startDaemonWithUpstream(
     {
       "POST /v1/audio/transcriptions": (asked: UpstreamRequest) => ({
-        ...json({ text: "la la la" }),
+        ...jsonResponse({ text: "la la la" }),
         // What is held is held for a while.
-        waitMs: asked.body.includes("linger") ? 400 : 0,
-        bill: { seconds: 1 },
+        delayMs: asked.body.includes("linger") ? 400 : 0,
+        billedUsage: { seconds: 1 },
       }),
     },
     (up) => `
@@ -37,7 +37,7 @@ providers:
   );
 });
 afterAll(() => at[Symbol.asyncDispose]());
-beforeEach(() => at.up.forget());
+beforeEach(() => at.up.reset());
 
 const BOUNDARY = "----a-client-s-own";
 const part = (head: string, content: Buffer | string) =>

@@ -1,9 +1,14 @@
 // What a client reads when an upstream has failed: which it was, in that upstream's words where they are the client's to
 // read, and nothing of the operator's account there. Every door, every upstream protocol, whole and streamed.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { json, upstream, type ScriptedAnswer, type TestUpstream } from "tollgate/testing";
+import {
+  jsonResponse,
+  startUpstream,
+  type ScriptedResponse,
+  type TestUpstream,
+} from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 
 /** Signs that JSON escapes, and one that few expect: a provider may write it in any of many ways. */
 const SECRET = 'sk-"é/upstream\\0123456789';
@@ -12,12 +17,12 @@ const ESCAPED = [...SECRET]
   .join("");
 
 let up: TestUpstream;
-let at: LocalGateway;
+let at: InProcessGateway;
 beforeAll(async () => {
-  up = await upstream();
+  up = await startUpstream();
   const key = JSON.stringify(SECRET);
   const ours = CASES.flatMap(({ model }) => (model.startsWith("mresp/") ? [model.slice(6)] : []));
-  at = await startGateway({
+  at = await startInProcess({
     yaml: `
 frontends: [chat-completions, messages, responses, images, models]
 middleware: [auth]
@@ -38,7 +43,7 @@ afterAll(async () => {
   await at[Symbol.asyncDispose]();
   await up.close();
 });
-beforeEach(() => up.forget());
+beforeEach(() => up.reset());
 
 interface Door {
   readonly path: string;
@@ -76,7 +81,7 @@ async function ask(door: string, model: string, stream = false) {
   });
   return { response, text: await response.text() };
 }
-const answering = (answer: ScriptedAnswer) => up.script({ "*": answer });
+const answering = (answer: ScriptedResponse) => up.setRoutes({ "*": answer });
 const errorIn = (text: string): { message: string; code?: string; details?: JsonObject } => {
   const found = /^data: (.*"error".*)$/m.exec(text)?.[1] ?? text;
   const said = JSON.parse(found) as { error?: never; response?: { error: never } };
@@ -116,7 +121,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
       },
     ],
   ])("a %i about our key is ours to mend", async (status, body) => {
-    answering(json(body as never, status));
+    answering(jsonResponse(body as never, status));
     const { response, text } = await ask(door, model, stream);
     expect(response.status).toBe(502);
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -130,7 +135,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
     [429, { error: { message: "You exceeded your quota, acct-77", code: "insufficient_quota" } }],
     [400, { type: "error", error: { type: "billing_error", message: "acct-77 is out of credit" } }],
   ])("a %i about our money is ours to mend", async (status, body) => {
-    answering(json(body as never, status));
+    answering(jsonResponse(body as never, status));
     const { response, text } = await ask(door, model, stream);
     expect(response.status).toBe(502);
     expect(response.headers.get("x-should-retry")).toBe("false");
@@ -161,7 +166,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
 
   it("longer than anybody reads, it is still an error in this protocol's shape", async () => {
     const message = `too many things: ${"x".repeat(200_000)}`;
-    answering(json({ error: { message, type: "invalid_request_error" } }, 400));
+    answering(jsonResponse({ error: { message, type: "invalid_request_error" } }, 400));
     const { response, text } = await ask(door, model, stream);
     expect(response.status).toBe(400);
     expect(errorIn(text).message).toContain("too many things");
@@ -169,16 +174,21 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
 
   it("a failure of its own is named by provider, and no engine's words are in it", async () => {
     for (const answer of [
-      json(null, 500),
-      json([], 502),
-      json({ error: [] } as never, 500),
-      json(null),
-      json({ choices: [null], content: [null], output: [null], candidates: [null] } as never),
-      json({ choices: 7, content: {}, output: "x", candidates: 1 } as never),
+      jsonResponse(null, 500),
+      jsonResponse([], 502),
+      jsonResponse({ error: [] } as never, 500),
+      jsonResponse(null),
+      jsonResponse({
+        choices: [null],
+        content: [null],
+        output: [null],
+        candidates: [null],
+      } as never),
+      jsonResponse({ choices: 7, content: {}, output: "x", candidates: 1 } as never),
       { status: 200, headers: { "content-type": "application/json" }, body: "{" },
       { status: 200, headers: { "content-type": "text/event-stream" }, body: "data: {\n\n" },
-      { cut: { after: "nothing", how: "reset" } },
-    ] as ScriptedAnswer[]) {
+      { truncation: { after: "nothing", how: "reset" } },
+    ] as ScriptedResponse[]) {
       answering(answer);
       const { response, text } = await ask(door, model, stream);
       if (response.ok && !/"error":\s*[{"]/.test(text)) continue;
@@ -191,13 +201,17 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
 });
 
 it("the operator reads in whose words the credential was refused, without the secret", async () => {
-  answering(json({ error: { message: `Key ${SECRET} is gone since May`, code: "key_gone" } }, 401));
+  answering(
+    jsonResponse({ error: { message: `Key ${SECRET} is gone since May`, code: "key_gone" } }, 401),
+  );
   await ask("responses", "mchat/model");
   const line = await at.line((l) => l["code"] === "key_gone");
   expect(line).toMatchObject({ level: "warn", provider: "mchat", kind: "upstream_auth" });
   expect(line["said"]).toBe("Key [secret] is gone since May");
   // What people write is in no log, whichever provider quotes it.
-  answering(json({ error: { message: "No key for: the quick brown fox", code: "quoted" } }, 401));
+  answering(
+    jsonResponse({ error: { message: "No key for: the quick brown fox", code: "quoted" } }, 401),
+  );
   await fetch(`${at.url}/v1/responses`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${at.key}` },

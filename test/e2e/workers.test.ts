@@ -5,15 +5,15 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Entry } from "tollgate/plugin";
+import type { LedgerEntry } from "tollgate/plugin";
 import { describe, expect, it } from "vitest";
-import { askControl } from "../../src/gateway/control/asking.ts";
-import type { Status } from "../../src/gateway/types.ts";
+import { callControl } from "../../src/gateway/control/asking.ts";
+import type { GatewayStatus } from "../../src/gateway/types.ts";
 import { isAlive } from "../kit/alive.ts";
-import { startGateway, type Daemon, type DaemonOptions } from "../kit/daemon.ts";
-import { insist } from "../kit/program.ts";
-import { tollgate } from "../kit/command-line.ts";
-import { turns, until } from "../kit/waits.ts";
+import { startDaemon, type Daemon, type DaemonOptions } from "../kit/daemon.ts";
+import { killUntilExit } from "../kit/program.ts";
+import { runTollgate } from "../kit/command-line.ts";
+import { turnEventLoop, until } from "../kit/waits.ts";
 
 /** Answers whole at once; streams a word every 50 ms until it is let go of. */
 async function upstream() {
@@ -75,7 +75,7 @@ providers:
 ${more}`;
 
 const start = (base: string, more: Partial<DaemonOptions> = {}) =>
-  startGateway({ yaml: yaml(base), ...more });
+  startDaemon({ yaml: yaml(base), ...more });
 
 interface Got {
   status: number;
@@ -140,7 +140,8 @@ const many = (n: number, gateway: Daemon, of: Asking = {}) =>
 const processes = (got: readonly Got[]) => new Set(got.map(({ by }) => by)).size;
 const served = (got: readonly Got[]) => got.filter(({ status }) => status === 200).length;
 
-const statusOf = async (gateway: Daemon) => (await gateway.ask("status")) as unknown as Status;
+const statusOf = async (gateway: Daemon) =>
+  (await gateway.ask("status")) as unknown as GatewayStatus;
 const pidsOf = async (gateway: Daemon) => (await statusOf(gateway)).workers!.map(({ pid }) => pid);
 
 async function keyWith(gateway: Daemon, limits: string[]): Promise<string> {
@@ -148,14 +149,14 @@ async function keyWith(gateway: Daemon, limits: string[]): Promise<string> {
   return (made as { secret: string }).secret;
 }
 
-const entries = async (gateway: Daemon): Promise<Entry[]> => {
-  const all: Entry[] = [];
+const entries = async (gateway: Daemon): Promise<LedgerEntry[]> => {
+  const all: LedgerEntry[] = [];
   for (let after: string | null = null; ;) {
     const page = (await gateway.ask("ledger.entries", {
       ...(after !== null && { after }),
       limit: 1_000,
     } as never)) as never;
-    const { items, next } = page as { items: Entry[]; next?: string };
+    const { items, next } = page as { items: LedgerEntry[]; next?: string };
     all.push(...items);
     if (next === undefined) return all;
     after = next;
@@ -197,7 +198,7 @@ describe("workers: 2", () => {
     expect(settles).toHaveLength(50 + 6 + 5 + 1);
     expect(new Set(settles.map(({ attempt }) => attempt)).size).toBe(settles.length);
     expect(settles.every(({ state }) => state === "exact")).toBe(true);
-    const { code, out } = await tollgate(gateway, ["ledger", "verify"]);
+    const { code, out } = await runTollgate(gateway, ["ledger", "verify"]);
     expect([code, out]).toEqual([0, expect.any(String)]);
   });
 
@@ -241,7 +242,7 @@ describe("workers: 2", () => {
     const rows = await entries(gateway);
     const left = rows.filter(({ kind }) => kind === "reserve").length;
     expect(rows.filter(({ kind }) => kind === "settle")).toHaveLength(left);
-    expect((await tollgate(gateway, ["ledger", "verify"])).code).toBe(0);
+    expect((await runTollgate(gateway, ["ledger", "verify"])).code).toBe(0);
   });
 
   it("a worker ends with a connection in its hands: it is replaced, and its client served", async () => {
@@ -323,7 +324,7 @@ describe("workers: 2", () => {
   });
 
   it("what was answered by one may be referred to at the other", async () => {
-    await using gateway = await startGateway({
+    await using gateway = await startDaemon({
       yaml: "workers: 2\nfrontends: [responses]\nproviders:\n  demo: { use: demo }\n",
     });
     const post = async (input: unknown, key = gateway.key) => {
@@ -358,7 +359,7 @@ describe("workers: 2", () => {
   it("an error that was not caught costs no stream: another worker takes over", async () => {
     await using up = await upstream();
     const odd = yaml(up.base).replace("auth,", "auth, { use: ./odd.ts },");
-    await using gateway = await startGateway({ yaml: odd, files: { "odd.ts": ODD } });
+    await using gateway = await startDaemon({ yaml: odd, files: { "odd.ts": ODD } });
     const streams = await many(6, gateway, { stream: true });
     const before = await pidsOf(gateway);
     await writeFile(`${gateway.dir}/throw`, "");
@@ -398,7 +399,7 @@ describe("workers: 2", () => {
     const all = Array.from({ length: 8 }, () =>
       ask(gateway).catch((error: Error) => error.message),
     );
-    await turns();
+    await turnEventLoop();
     gateway.kill("SIGTERM");
     await gateway.line((l) => l.msg.startsWith("stopping"));
     for (const pid of pids) process.kill(pid, "SIGCONT");
@@ -417,7 +418,7 @@ describe("workers: 2", () => {
     gateway.kill("SIGTERM");
     await gateway.line((l) => l.msg.startsWith("stopping when"));
     expect(gateway.log.find((l) => l.msg.startsWith("stopping when"))!["inFlight"]).toBe(6);
-    expect((await insist(gateway, "SIGTERM")).code).toBe(1);
+    expect((await killUntilExit(gateway, "SIGTERM")).code).toBe(1);
     await using next = await start(up.base, { dir: gateway.dir });
     const rows = (await entries(next)).filter(({ kind }) => kind === "settle");
     expect(rows.map(({ state }) => state)).toEqual(Array(6).fill("estimated"));
@@ -443,12 +444,12 @@ describe("workers: 2", () => {
   it("a gateway that can be asked how it is serves only once its port is open", async () => {
     const dir = await mkdtemp(join(tmpdir(), "tollgate-"));
     const file = yaml("http://127.0.0.1:9/v1", "state_dir: ./state\n");
-    const heard: Status[] = [];
+    const heard: GatewayStatus[] = [];
     let up = false;
-    const coming = startGateway({ yaml: file, dir }).finally(() => (up = true));
+    const coming = startDaemon({ yaml: file, dir }).finally(() => (up = true));
     await until(async () => {
-      const status = await askControl(join(dir, "state"), "status").catch(() => undefined);
-      if (status) heard.push(status as unknown as Status);
+      const status = await callControl(join(dir, "state"), "status").catch(() => undefined);
+      if (status) heard.push(status as unknown as GatewayStatus);
       return up;
     });
     await using gateway = await coming;
@@ -460,10 +461,10 @@ describe("workers: 2", () => {
   it("a worker that never comes up is an honest end", async () => {
     await using up = await upstream();
     const sick = yaml(up.base).replace("auth,", "auth, { use: ./sick.ts },");
-    const started = startGateway({ yaml: sick, files: { "sick.ts": SICK, ill: "" } });
+    const started = startDaemon({ yaml: sick, files: { "sick.ts": SICK, ill: "" } });
     await expect(started).rejects.toThrow(/A worker has ended \(exit code 3\)/);
 
-    await using gateway = await startGateway({ yaml: sick, files: { "sick.ts": SICK } });
+    await using gateway = await startDaemon({ yaml: sick, files: { "sick.ts": SICK } });
     await writeFile(`${gateway.dir}/ill`, "");
     for (const pid of await pidsOf(gateway)) process.kill(pid, "SIGKILL");
     expect((await gateway.exit).code).toBe(1);

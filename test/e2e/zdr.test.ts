@@ -1,15 +1,15 @@
 // Service-ZDR through a whole daemon: every value, every default, every protocol, and what upstream really hears.
 import { request } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import {
-  DOORS,
+  ENTRY_POINTS,
   headersOf,
   heard,
   providersOf,
-  twins,
-  type Door,
-  type Twins,
+  startZdrUpstreams,
+  type EntryPoint,
+  type ZdrUpstreams,
 } from "../rig/twins.ts";
 
 const CHAIN = (zdr: string) =>
@@ -23,12 +23,12 @@ interface Answered {
 
 /** With the header lines just as they are given: two are two. */
 function ask(
-  gateway: LocalGateway,
-  door: Door,
+  gateway: InProcessGateway,
+  door: EntryPoint,
   body: object,
   of: { zdr?: readonly string[]; key?: string; path?: string; method?: string } = {},
 ): Promise<Answered> {
-  const { key = gateway.key, zdr = [], path = DOORS[door].path, method = "POST" } = of;
+  const { key = gateway.key, zdr = [], path = ENTRY_POINTS[door].path, method = "POST" } = of;
   return new Promise((resolve, reject) => {
     const sent = request(
       gateway.url + path,
@@ -57,22 +57,22 @@ function ask(
   });
 }
 
-const say = (door: Door, model: string, more: object = {}) => ({
-  ...DOORS[door].body(model, "A private word", false),
+const say = (door: EntryPoint, model: string, more: object = {}) => ({
+  ...ENTRY_POINTS[door].body(model, "A private word", false),
   ...more,
 });
 const codeOf = ({ body }: Answered): string => body.error.code ?? body.error.details?.error_code;
 const paramOf = ({ body }: Answered): string => body.error.param ?? body.error.details?.param;
 const detailsOf = ({ body }: Answered): any => body.error.details;
 
-let up: Twins;
+let up: ZdrUpstreams;
 beforeAll(async () => {
-  up = await twins();
+  up = await startZdrUpstreams();
 });
 afterAll(() => up[Symbol.asyncDispose]());
 beforeEach(() => {
-  up.keeps.forget();
-  up.clean.forget();
+  up.keeps.reset();
+  up.clean.reset();
 });
 
 const LEVELS = ["off", "required", "strict"] as const;
@@ -108,10 +108,10 @@ const VALUES: readonly (readonly [lines: readonly string[], means: Level | null 
 ];
 
 describe.each(LEVELS)("where the default is %s", (byConfig) => {
-  let gateway: LocalGateway;
+  let gateway: InProcessGateway;
   const keys = new Map<Level, string>();
   beforeAll(async () => {
-    gateway = await startGateway({
+    gateway = await startInProcess({
       yaml:
         CHAIN(byConfig === "off" ? "zdr" : `{ use: zdr, with: { default: ${byConfig} } }`) +
         providersOf(up),
@@ -166,10 +166,10 @@ describe.each(LEVELS)("where the default is %s", (byConfig) => {
 const TOOLS: readonly string[] = ["tools", "mcp_servers"];
 
 describe("under Service-ZDR", () => {
-  let gateway: LocalGateway;
+  let gateway: InProcessGateway;
   const zdr = ["required"];
   beforeAll(async () => {
-    gateway = await startGateway({ yaml: CHAIN("zdr") + providersOf(up) });
+    gateway = await startInProcess({ yaml: CHAIN("zdr") + providersOf(up) });
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
   const nobodyHeard = () => {
@@ -326,7 +326,7 @@ describe("under Service-ZDR", () => {
     const lied = await ask(gateway, "chat", body("lie=1"), { zdr });
     expect([lied.status, codeOf(lied)]).toEqual([502, "zdr_attestation_failed"]);
     expect(JSON.stringify(lied.body)).not.toContain("Hello from");
-    up.clean.forget();
+    up.clean.reset();
     const again = await ask(gateway, "chat", body(), { zdr });
     expect([again.status, codeOf(again)]).toEqual([403, "zdr_unavailable"]);
     expect(heard(up.clean)).toEqual([]);
@@ -413,7 +413,7 @@ export default defineMiddleware({ api: 1, name: "sender", summary: "Looks elsewh
     ],
     ["nowhere", `"nowhere"`, "", 200],
   ])("%s", async (_name, sends, more, status) => {
-    await using gateway = await startGateway({
+    await using gateway = await startInProcess({
       files: { "sender.ts": sender(sends) },
       yaml: `frontends: [chat-completions]\nmiddleware: [auth, zdr, { use: ./sender.ts${more} }]\nstore: memory\n${providersOf(up)}`,
     });

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
-import { withTable } from "../../src/cli/check-plugin/option-table.ts";
+import { updateOptionTable } from "../../src/cli/check-plugin/option-table.ts";
 import { foreign, importsOf } from "../floors.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples/packages");
@@ -23,7 +23,7 @@ describe.each(names)("%s", async (name) => {
 
   it("has a page with the table of its options, and stands in the list", () => {
     const page = readFileSync(at("README.md"), "utf8");
-    const fresh = withTable(page, [definition]);
+    const fresh = updateOptionTable(page, [definition]);
     if (process.env["UPDATE_README"] === "1") writeFileSync(at("README.md"), fresh!);
     expect(readFileSync(at("README.md"), "utf8")).toBe(fresh);
     expect(readFileSync(join(FOLDER, "README.md"), "utf8")).toContain(`(${name}/README.md)`);

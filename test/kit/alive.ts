@@ -10,25 +10,25 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-export const gone = (pid: number): Promise<void> =>
+export const waitForExit = (pid: number): Promise<void> =>
   until(
     () => !isAlive(pid),
     () => `the end of ${pid}`,
   );
 
-export interface SeenProcess {
+export interface ChildProcessInfo {
   readonly pid: number;
   readonly args: string;
 }
 
 /** The descendants of a process, as `ps` lists them. */
-export function childrenOf(pid: number): SeenProcess[] {
+export function childrenOf(pid: number): ChildProcessInfo[] {
   const out = execFileSync("ps", ["-ww", "-eo", "pid=,ppid=,args="], { encoding: "utf8" });
   const all = out.split("\n").flatMap((line) => {
     const [, own, parent, args = ""] = /^\s*(\d+)\s+(\d+)\s(.*)$/.exec(line) ?? [];
     return own === undefined ? [] : [{ pid: Number(own), parent: Number(parent), args }];
   });
-  const found: SeenProcess[] = [];
+  const found: ChildProcessInfo[] = [];
   const below = (parent: number) => {
     for (const each of all.filter((one) => one.parent === parent)) {
       found.push({ pid: each.pid, args: each.args });

@@ -1,15 +1,15 @@
-import type { CallFacts } from "../../src/walk/targets/target-rest.ts";
+import type { FailureContext } from "../../src/walk/targets/target-rest.ts";
 
 let n = 0;
 
 /** A call of a scene's key: of a request of its own, unless told. */
-export const callFacts = (more: Partial<CallFacts> = {}): CallFacts => ({
-  pass: "plain",
-  started: 0,
-  who: "k1",
-  request: `request-${n++}`,
-  repeated: false,
-  unsent: false,
-  scope: undefined,
+export const createCallFacts = (more: Partial<FailureContext> = {}): FailureContext => ({
+  reason: "plain",
+  startedAt: 0,
+  client: "k1",
+  requestId: `request-${n++}`,
+  isClientRetry: false,
+  isUnsent: false,
+  limitScope: undefined,
   ...more,
 });

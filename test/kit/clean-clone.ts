@@ -15,7 +15,7 @@ export function cleanClone(place: string): void {
 }
 
 /** As `npm ci` would have it, without its minute: every package is the checkout's, and this one is the clone. */
-export function installedIn(place: string): void {
+export function linkDependencies(place: string): void {
   const modules = join(place, "node_modules");
   mkdirSync(modules);
   for (const name of readdirSync(join(root, "node_modules")))

@@ -1,15 +1,15 @@
 // The clock of tests: what it moves, what it fires and in which order, and what it leaves behind.
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { clock } from "./clock.ts";
-import { turns } from "./waits.ts";
+import { installTestClock } from "./clock.ts";
+import { turnEventLoop } from "./waits.ts";
 
 /** Longer than a test may take: it comes only when it is skipped. */
 const LONG_MS = 600_000;
 
 describe("a clock that skips", () => {
   it("fires timers at their own time and in their order, repeated ones as often as they are due", async () => {
-    const time = clock();
+    const time = installTestClock();
     const began = time.now();
     const fired: [string, number][] = [];
     const note = (name: string) => () =>
@@ -30,7 +30,7 @@ describe("a clock that skips", () => {
   });
 
   it("moves promised timers and signals with a limit, and the wall clock where it is told to", async () => {
-    const time = clock({ wall: true });
+    const time = installTestClock({ wall: true });
     const at = Date.now();
     const asleep = sleep(LONG_MS, "awake");
     const stopped = new AbortController();
@@ -49,18 +49,18 @@ describe("a clock that skips", () => {
 
 describe("a clock that is stopped", () => {
   it("neither moves nor fires by itself, and does what it has missed when it goes on", async () => {
-    const time = clock();
+    const time = installTestClock();
     time.stop();
     const at = time.now();
     const fired: string[] = [];
     setTimeout(() => fired.push("short"), 0);
     setTimeout(() => fired.push("long"), LONG_MS);
-    await turns(2_000);
+    await turnEventLoop(2_000);
     expect([time.now(), performance.now(), fired]).toEqual([at, at, []]);
     time.skip(5);
     expect([time.now(), fired]).toEqual([at + 5, ["short"]]);
     const after = sleep(1, "after");
-    await turns(2_000);
+    await turnEventLoop(2_000);
     time.go();
     expect(await after).toBe("after");
   });

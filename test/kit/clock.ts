@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from "node:module";
 import promises from "node:timers/promises";
 import { onTestFinished } from "vitest";
 
-export interface Clock {
+export interface TestClock {
   /** Moves the clock forward and runs all timers that fall due, each at its own time and in their order. */
   skip(ms: number): void;
   /** From now on only `skip` moves the clock and fires timers. */
@@ -31,7 +31,7 @@ interface Due {
 type Timers = Map<NodeJS.Timeout, Due>;
 
 /** Replaces the clock and the timers until the test ends. Time also passes by itself, as before. Timers that exist already are not moved. */
-export function clock({ wall = false }: ClockOptions = {}): Clock {
+export function installTestClock({ wall = false }: ClockOptions = {}): TestClock {
   const now = performance.now.bind(performance);
   let ahead = 0;
   let stoppedAt: number | undefined;
@@ -43,7 +43,7 @@ export function clock({ wall = false }: ClockOptions = {}): Clock {
     ...(wall ? [put(Date, "now", wallOf(passed, Date.now() - passed()))] : []),
   ];
   syncBuiltinESMExports();
-  const time: Clock = {
+  const time: TestClock = {
     skip(ms) {
       const end = passed() + ms;
       for (let next = first(due, end); next; next = first(due, end)) {

@@ -1,15 +1,15 @@
 // A command at the control socket with an admin token.
 import { request } from "node:http";
-import { placeOf } from "../../src/gateway/control/socket-path.ts";
+import { findControlSocket } from "../../src/gateway/control/socket-path.ts";
 import type { JsonObject } from "../../src/model/values.ts";
 
-export async function socketAsk(
+export async function runSocketCommand(
   stateDir: string,
   command: string,
   token: string,
   input: JsonObject = {},
 ): Promise<{ status: number; body: any }> {
-  const socketPath = await placeOf(stateDir);
+  const socketPath = await findControlSocket(stateDir);
   return new Promise((resolve, reject) => {
     const path = `/${encodeURIComponent(command)}`;
     const headers = { authorization: `Bearer ${token}` };

@@ -3,12 +3,12 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Json, JsonObject } from "tollgate/plugin";
-import { upstream, type ScriptedRoutes, type TestUpstream } from "tollgate/testing";
-import { askControl } from "../../src/gateway/control/asking.ts";
-import { inStore } from "./other-store.ts";
-import { serve, type Served } from "./program.ts";
+import { startUpstream, type ScriptedRoutes, type TestUpstream } from "tollgate/testing";
+import { callControl } from "../../src/gateway/control/asking.ts";
+import { withTestStore } from "./other-store.ts";
+import { startServe, type ServingProgram } from "./program.ts";
 
-export interface Daemon extends Served, AsyncDisposable {
+export interface Daemon extends ServingProgram, AsyncDisposable {
   /** The first key. */
   readonly key: string;
   readonly dir: string;
@@ -35,11 +35,11 @@ export interface DaemonOptions {
   root?: string | undefined;
 }
 
-export async function startGateway(of: DaemonOptions): Promise<Daemon> {
+export async function startDaemon(of: DaemonOptions): Promise<Daemon> {
   const dir = of.dir ?? (await mkdtemp(join(tmpdir(), "tollgate-")));
   const file = join(dir, "gateway.yaml");
   const write = async (yaml: string) => {
-    const text = await inStore(yaml, dir);
+    const text = await withTestStore(yaml, dir);
     await writeFile(file, of.listen ? `listen: { ${of.listen} }\n${text}` : text);
   };
   await write(of.yaml);
@@ -48,7 +48,7 @@ export async function startGateway(of: DaemonOptions): Promise<Daemon> {
     await writeFile(join(dir, name), text);
   }
   const args = ["-c", file, ...(of.args ?? [])];
-  const served = await serve({ cwd: dir, args, env: of.env, built: of.built, root: of.root });
+  const served = await startServe({ cwd: dir, args, env: of.env, built: of.built, root: of.root });
   const stateDir = String(served.log.find(({ msg }) => msg === "listening")!["stateDir"]);
   const key = await readFile(join(stateDir, "first-key"), "utf8").then(
     (text) => text.trim(),
@@ -60,7 +60,7 @@ export async function startGateway(of: DaemonOptions): Promise<Daemon> {
     dir,
     file,
     stateDir,
-    ask: (command, input) => askControl(stateDir, command, input),
+    ask: (command, input) => callControl(stateDir, command, input),
     write,
     async [Symbol.asyncDispose]() {
       await served.stop("SIGKILL");
@@ -70,20 +70,20 @@ export async function startGateway(of: DaemonOptions): Promise<Daemon> {
 }
 
 /** A daemon and the upstream behind it. */
-export interface Staged extends AsyncDisposable {
+export interface DaemonWithUpstream extends AsyncDisposable {
   readonly gateway: Daemon;
   readonly up: TestUpstream;
 }
 
 /** Both end together, the upstream too where the daemon does not come up. */
-export async function staged(
+export async function startDaemonWithUpstream(
   routes: ScriptedRoutes,
   yaml: (url: string) => string,
   more: Omit<DaemonOptions, "yaml"> = {},
-): Promise<Staged> {
-  const up = await upstream(routes);
+): Promise<DaemonWithUpstream> {
+  const up = await startUpstream(routes);
   try {
-    const gateway = await startGateway({ ...more, yaml: yaml(up.url) });
+    const gateway = await startDaemon({ ...more, yaml: yaml(up.url) });
     return {
       gateway,
       up,
@@ -99,7 +99,7 @@ export async function staged(
 }
 
 /** Asks a chat on a connection of its own, which any of the workers may get; resolves to the status. */
-export async function askAnew(
+export async function askOnNewConnection(
   { url, key: first }: Pick<Daemon, "url" | "key">,
   model: string,
   key = first,

@@ -3,7 +3,8 @@
 const NIGHTLY = process.env["TOLLGATE_TIER"] === "nightly";
 
 /** How many random cases a law is given: all in the nightly run, a quarter otherwise. */
-export const runs = (all: number): number => (NIGHTLY ? all : Math.max(1, Math.ceil(all / 4)));
+export const trialCount = (all: number): number =>
+  NIGHTLY ? all : Math.max(1, Math.ceil(all / 4));
 
 /** Every `n`-th item, beginning with the one at `column` modulo `n`. All items in the nightly run. */
 export const everyNth = <T>(n: number, all: readonly T[], column: number): readonly T[] =>

@@ -1,6 +1,6 @@
 // What a scraper would read of either form: a line a sample.
 
-export interface ReadSample {
+export interface ParsedSample {
   readonly name: string;
   /** As they are written: `a="b",c="d"`. */
   readonly labels: string;
@@ -11,7 +11,7 @@ const LINE =
   /^([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)(?: # .*)?$/;
 
 /** Fails at a line that is neither a comment nor a sample. */
-export const samples = (text: string): readonly ReadSample[] =>
+export const parseSamples = (text: string): readonly ParsedSample[] =>
   text
     .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#"))
@@ -22,7 +22,7 @@ export const samples = (text: string): readonly ReadSample[] =>
     });
 
 /** The sum of all series of a name, of those whose labels hold these words. */
-export const sumOf = (text: string, name: string, ...words: readonly string[]): number =>
-  samples(text)
+export const sumSamples = (text: string, name: string, ...words: readonly string[]): number =>
+  parseSamples(text)
     .filter((one) => one.name === name && words.every((word) => one.labels.includes(word)))
     .reduce((sum, { value }) => sum + value, 0);

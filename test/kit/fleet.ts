@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { preloaded, type ChangedSource } from "../rig/plants/changed.ts";
-import { startGateway, type Daemon } from "./daemon.ts";
-import { postgresStore } from "./postgres.ts";
-import { tcpProxy, type TcpProxy } from "./tcp-proxy.ts";
+import { startDaemon, type Daemon } from "./daemon.ts";
+import { postgresStoreYaml } from "./postgres.ts";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 import { until } from "./waits.ts";
 
 export interface FleetNode {
@@ -68,7 +68,7 @@ export async function startFleet({
   };
   const { port } = new URL(url);
   for (let i = 0; i < many; i++) {
-    const road = await tcpProxy({ port: Number(port) });
+    const road = await startTcpProxy({ port: Number(port) });
     const dir = await mkdtemp(join(tmpdir(), "tollgate-fleet-"));
     dirs.push(dir);
     const clock = join(dir, "clock");
@@ -81,9 +81,9 @@ export async function startFleet({
       clock: (offMs) => writeFile(clock, String(offMs)),
       daemon: undefined,
       async start(root) {
-        const store = postgresStore(road.through(url), more, root);
+        const store = postgresStoreYaml(road.through(url), more, root);
         const of = { yaml: `store: ${store}\n${yaml}`, dir, built, root, env };
-        return (node.daemon = await startGateway(of));
+        return (node.daemon = await startDaemon(of));
       },
     };
     nodes.push(node);

@@ -4,12 +4,12 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-export interface Compiled extends Disposable {
+export interface CompiledProgram extends Disposable {
   readonly file: string;
 }
 
 /** Of a source beside this file; also another user may run it. Undefined: there is no compiler, or no Linux. */
-export function compiled(source: string, ...flags: readonly string[]): Compiled | undefined {
+export function compileC(source: string, ...flags: readonly string[]): CompiledProgram | undefined {
   if (process.platform !== "linux") return undefined;
   const folder = mkdtempSync(join(tmpdir(), "tollgate-compiled-"));
   chmodSync(folder, 0o755);
@@ -25,10 +25,10 @@ export function compiled(source: string, ...flags: readonly string[]): Compiled 
 }
 
 /** Every fsync of what is started with these takes as much longer as the file says, in milliseconds. */
-export function slowFsync(
+export function createSlowFsync(
   file: string,
 ): ({ env: Record<string, string> } & Disposable) | undefined {
-  const shim = compiled("slow-fsync.c", "-shared", "-fPIC");
+  const shim = compileC("slow-fsync.c", "-shared", "-fPIC");
   return (
     shim && {
       env: { LD_PRELOAD: shim.file, SLOW_FSYNC: file },

@@ -3,31 +3,31 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { upstream, type ScriptedRoutes, type TestUpstream } from "tollgate/testing";
-import { createLoad, builtins, version } from "../../src/cli/loading.ts";
-import { reported } from "../../src/cli/report.ts";
-import { askControl } from "../../src/gateway/control/asking.ts";
+import { startUpstream, type ScriptedRoutes, type TestUpstream } from "tollgate/testing";
+import { createPluginLoader, builtinPlugins, version } from "../../src/cli/loading.ts";
+import { formatProblems } from "../../src/cli/report.ts";
+import { callControl } from "../../src/gateway/control/asking.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { Mask } from "../../src/lib/mask.ts";
+import { SecretMask } from "../../src/lib/mask.ts";
 import type { Daemon, DaemonOptions } from "./daemon.ts";
-import { inStore } from "./other-store.ts";
-import type { Line, Served } from "./program.ts";
+import { withTestStore } from "./other-store.ts";
+import type { ParsedLogLine, ServingProgram } from "./program.ts";
 import { until } from "./waits.ts";
 
 /** What a test of the gateway's HTTP interface, config file, and commands can see. */
-export type LocalGateway = Omit<Daemon, "kill" | "exit" | "stop"> & {
+export type InProcessGateway = Omit<Daemon, "kill" | "exit" | "stop"> & {
   stop(): Promise<void>;
 };
 
-export type LocalGatewayOptions = Omit<DaemonOptions, "args" | "built" | "root">;
+export type InProcessOptions = Omit<DaemonOptions, "args" | "built" | "root">;
 
 /** Starts a gateway on a free port. Disposing it ends open requests and, unless `dir` was given, removes its folder. */
-export async function startGateway(of: LocalGatewayOptions): Promise<LocalGateway> {
+export async function startInProcess(of: InProcessOptions): Promise<InProcessGateway> {
   const dir = of.dir ?? (await mkdtemp(join(tmpdir(), "tollgate-")));
   const file = join(dir, "gateway.yaml");
   const write = async (yaml: string) => {
-    const text = await inStore(yaml, dir);
+    const text = await withTestStore(yaml, dir);
     await writeFile(file, of.listen ? `listen: { ${of.listen} }\n${text}` : text);
   };
   await write(of.yaml);
@@ -35,27 +35,27 @@ export async function startGateway(of: LocalGatewayOptions): Promise<LocalGatewa
     await mkdir(dirname(join(dir, name)), { recursive: true });
     await writeFile(join(dir, name), text);
   }
-  const log: Line[] = [];
-  const mask = new Mask();
+  const log: ParsedLogLine[] = [];
+  const mask = new SecretMask();
   const gateway = await createGateway({
-    file,
+    configFile: file,
     env: { PATH: process.env["PATH"], HOME: dir, TMPDIR: process.env["TMPDIR"], ...of.env },
     log: createLog({
       level: "info",
       pretty: false,
       mask,
-      write: (text) => void log.push(JSON.parse(text) as Line),
+      write: (text) => void log.push(JSON.parse(text) as ParsedLogLine),
     }),
     mask,
     version,
-    load: createLoad(),
-    isBuiltin: (use, kind) => Object.hasOwn(builtins[kind], use),
+    loadPlugin: createPluginLoader(),
+    isBuiltin: (use, kind) => Object.hasOwn(builtinPlugins[kind], use),
     overrides: { port: 0 },
-    watch: true,
+    watchesConfig: true,
   });
   if ("problems" in gateway) {
     await rm(dir, { recursive: true, force: true });
-    throw new Error(reported(gateway.problems, (_, text) => text));
+    throw new Error(formatProblems(gateway.problems, (_, text) => text));
   }
   const { stateDir } = gateway;
   const firstKeyFile = join(stateDir, "first-key");
@@ -66,7 +66,7 @@ export async function startGateway(of: LocalGatewayOptions): Promise<LocalGatewa
     (text) => text.trim(),
     () => "",
   );
-  const line: Served["line"] = async (is) => {
+  const line: ServingProgram["line"] = async (is) => {
     const found = () => log.find((one) => (is instanceof RegExp ? is.test(one.msg) : is(one)));
     await until(
       () => found() !== undefined,
@@ -85,7 +85,7 @@ export async function startGateway(of: LocalGatewayOptions): Promise<LocalGatewa
     line,
     output: () => log.map((one) => JSON.stringify(one)).join("\n"),
     write,
-    ask: (command, input) => askControl(stateDir, command, input),
+    ask: (command, input) => callControl(stateDir, command, input),
     stop: () => gateway.stop(),
     async [Symbol.asyncDispose]() {
       await gateway.kill();
@@ -95,20 +95,20 @@ export async function startGateway(of: LocalGatewayOptions): Promise<LocalGatewa
 }
 
 /** A gateway and the upstream behind it. */
-export interface LocalStage extends AsyncDisposable {
-  readonly gateway: LocalGateway;
+export interface InProcessWithUpstream extends AsyncDisposable {
+  readonly gateway: InProcessGateway;
   readonly up: TestUpstream;
 }
 
 /** Starts an upstream and a gateway in front of it. Both end together, also if the gateway does not start. */
-export async function staged(
+export async function startInProcessWithUpstream(
   routes: ScriptedRoutes,
   yaml: (url: string) => string,
-  more: Omit<LocalGatewayOptions, "yaml"> = {},
-): Promise<LocalStage> {
-  const up = await upstream(routes);
+  more: Omit<InProcessOptions, "yaml"> = {},
+): Promise<InProcessWithUpstream> {
+  const up = await startUpstream(routes);
   try {
-    const gateway = await startGateway({ ...more, yaml: yaml(up.url) });
+    const gateway = await startInProcess({ ...more, yaml: yaml(up.url) });
     return {
       gateway,
       up,

@@ -3,12 +3,12 @@ import { cpSync, lstatSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { JsonObject } from "tollgate/plugin";
 import { version } from "../../src/cli/loading.ts";
-import { askAnew, type Daemon, startGateway } from "./daemon.ts";
+import { askOnNewConnection, type Daemon, startDaemon } from "./daemon.ts";
 
-export const KEPT_STATES = join(import.meta.dirname, "../fixtures/state");
+export const STATE_FIXTURES = join(import.meta.dirname, "../fixtures/state");
 
 /** Of the release and of whatever opens its folder: it has to go on meaning the same. */
-export const keptYaml = `
+export const fixtureYaml = `
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
 accounts: { research: { limits: [usd=100/total] } }
@@ -17,7 +17,7 @@ providers:
 `;
 
 /** What a folder says of itself that time does not change. */
-export async function told(daemon: Pick<Daemon, "ask">): Promise<JsonObject> {
+export async function describeState(daemon: Pick<Daemon, "ask">): Promise<JsonObject> {
   const ask = async (name: string, input: JsonObject = {}) =>
     (await daemon.ask(name, input)) as JsonObject & { items?: JsonObject[]; keys?: JsonObject[] };
   const { items } = await ask("ledger.entries", { limit: 500 });
@@ -40,7 +40,8 @@ async function live(daemon: Daemon): Promise<void> {
     labels: { team: "web" },
   })) as { secret: string };
   await daemon.ask("accounts.create", { id: "made", parent: "research" });
-  for (let n = 0; n < 20; n++) await askAnew(daemon, "demo/echo", n % 2 ? made.secret : daemon.key);
+  for (let n = 0; n < 20; n++)
+    await askOnNewConnection(daemon, "demo/echo", n % 2 ? made.secret : daemon.key);
   const ended = (await daemon.ask("keys.create", { name: "ended" })) as { key: { id: string } };
   await daemon.ask("keys.revoke", { id: ended.key.id });
   const { items } = (await daemon.ask("ledger.entries", { limit: 1 })) as unknown as {
@@ -56,12 +57,12 @@ async function live(daemon: Daemon): Promise<void> {
 }
 
 if (import.meta.main) {
-  const daemon = await startGateway({ yaml: keptYaml });
+  const daemon = await startDaemon({ yaml: fixtureYaml });
   try {
     await live(daemon);
-    const expected = await told(daemon);
+    const expected = await describeState(daemon);
     await daemon.stop();
-    const to = join(KEPT_STATES, version);
+    const to = join(STATE_FIXTURES, version);
     rmSync(to, { recursive: true, force: true });
     mkdirSync(to, { recursive: true });
     cpSync(daemon.stateDir, join(to, "state"), {

@@ -1,8 +1,8 @@
 // The part of a gateway.yaml in which one key is known, for a gateway in this process.
-import { digest, mint } from "../../src/lib/key.ts";
+import { digestKey, mintKey } from "../../src/lib/key.ts";
 
 /** A key that its gateway knows. */
-export const KEY = mint().secret;
+export const KEY = mintKey().secret;
 
 /** Stands in gateway.yaml in place of `middleware:`. */
-export const ONE_KEY = `middleware: [{ use: auth, with: { keys: [{ id: tester, digest: ${digest(KEY)} }] } }]\n`;
+export const ONE_KEY = `middleware: [{ use: auth, with: { keys: [{ id: tester, digest: ${digestKey(KEY)} }] } }]\n`;

@@ -2,7 +2,7 @@
 // stores that the program has built in. A file that names a store of another kind keeps it. `test/on-postgres.ts` sets both variables.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { newDatabase, postgresStore } from "./postgres.ts";
+import { createDatabase, postgresStoreYaml } from "./postgres.ts";
 
 const server =
   process.env["TOLLGATE_TEST_STORE"] === "postgres"
@@ -13,10 +13,10 @@ const server =
 export const storePort = server && new URL(server).port;
 
 /** Tests that look into the file of the built-in store have nothing to look into. */
-export const elsewhere = server !== undefined;
+export const isOtherStore = server !== undefined;
 
 /** Of the server: as a migration leaves it, so that a gateway that starts has nothing to make. */
-export const TEMPLATE = "template_tollgate";
+export const TEMPLATE_DATABASE = "template_tollgate";
 
 /** By the folder: a gateway that starts again there finds what it has written. */
 const databases = new Map<string, Promise<string>>();
@@ -26,16 +26,16 @@ const BUILT_IN =
   /^[ \t]*"?store"?: *(?:(?:memory|sqlite)|\{ use: (?:memory|sqlite)\b.*\}),?[ \t]*$/m;
 
 /** gateway.yaml with the store that is asked for, each of its other lines where it was. */
-export async function inStore(yaml: string, dir: string): Promise<string> {
+export async function withTestStore(yaml: string, dir: string): Promise<string> {
   if (server === undefined) return yaml;
   const built = BUILT_IN.exec(yaml);
   if (!built && ANY.test(yaml)) return yaml;
   if (!databases.has(dir))
     databases.set(
       dir,
-      newDatabase(server, TEMPLATE).then((url) => inFile(url, dir)),
+      createDatabase(server, TEMPLATE_DATABASE).then((url) => inFile(url, dir)),
     );
-  const store = `store: ${postgresStore(await databases.get(dir)!)}`;
+  const store = `store: ${postgresStoreYaml(await databases.get(dir)!)}`;
   return built ? yaml.replace(BUILT_IN, () => store) : `${yaml.trimEnd()}\n${store}\n`;
 }
 

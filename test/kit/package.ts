@@ -4,12 +4,12 @@ import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { conformance } from "tollgate/testing";
+import { conformanceChecks } from "tollgate/testing";
 
 const ROOT = join(import.meta.dirname, "../..");
 
 /** `from`: a folder of `test`. Its sources stand in `src` of the one that is answered. */
-export function packaged(from: string, name: string): string {
+export function createPackage(from: string, name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `${from}-`));
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(ROOT, join(folder, "node_modules/tollgate"));
@@ -18,10 +18,11 @@ export function packaged(from: string, name: string): string {
   return folder;
 }
 
-export const removed = (folder: string): void => rmSync(folder, { recursive: true, force: true });
+export const removeFolder = (folder: string): void =>
+  rmSync(folder, { recursive: true, force: true });
 
 /** What the compiler says of the package, one line a problem. */
-export function compiled(folder: string, options: object): Promise<string[]> {
+export function typeCheckPackage(folder: string, options: object): Promise<string[]> {
   const compilerOptions = {
     target: "es2024",
     module: "nodenext",
@@ -49,7 +50,7 @@ export function compiled(folder: string, options: object): Promise<string[]> {
 }
 
 /** What the kit that third parties have says of its provider and its frontend, one line a broken check. */
-export async function objections(folder: string): Promise<string[]> {
+export async function checkPackage(folder: string): Promise<string[]> {
   const failed: string[] = [];
   const given = {
     provider: {
@@ -61,7 +62,7 @@ export async function objections(folder: string): Promise<string[]> {
   } as const;
   for (const [file, options] of Object.entries(given)) {
     const { default: plugin } = await import(join(folder, `src/${file}.ts`));
-    for (const { name, run } of conformance(plugin, options))
+    for (const { name, run } of conformanceChecks(plugin, options))
       await run().catch((problem: Error) => failed.push(`${name}: ${problem.message}`));
   }
   return failed;

@@ -7,9 +7,9 @@ import {
   startPostgres,
   type Postgres,
 } from "./postgres.ts";
-import { tcpProxy } from "./tcp-proxy.ts";
-import { clock } from "./clock.ts";
-import { turns, until } from "./waits.ts";
+import { startTcpProxy } from "./tcp-proxy.ts";
+import { installTestClock } from "./clock.ts";
+import { turnEventLoop, until } from "./waits.ts";
 
 describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
   let postgres: Postgres;
@@ -33,12 +33,12 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
   });
 
   it("says nothing while it is frozen, and all of it afterwards", async () => {
-    await using road = await tcpProxy(postgres);
+    await using road = await startTcpProxy(postgres);
     postgres.freeze();
     let said: string | undefined;
     const asked = rows(road.through(url)).then((text) => (said = text));
     await until(() => road.open === 1);
-    await turns();
+    await turnEventLoop();
     expect(said).toBeUndefined();
     postgres.thaw();
     expect(await asked).toBe("1");
@@ -50,9 +50,9 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
   });
 
   it("behind a road that is slow, silent, reset and cut", async () => {
-    await using road = await tcpProxy(postgres);
+    await using road = await startTcpProxy(postgres);
     const through = road.through(url);
-    const time = clock();
+    const time = installTestClock();
     time.stop();
     road.delay(30);
     const began = time.now();
@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
     let said: string | undefined;
     const asked = rows(through).then((text) => (said = text));
     await until(() => road.open === 1);
-    await turns();
+    await turnEventLoop();
     expect(said).toBeUndefined();
     road.free();
     expect(await asked).toBe("1");

@@ -164,7 +164,7 @@ async function served(serving: Serving): Promise<Postgres> {
     async start() {
       server = await begin("ready to accept connections");
     },
-    database: () => newDatabase(url),
+    database: () => createDatabase(url),
     async kill() {
       const family = familyOf(server);
       for (const pid of family) send(pid, "SIGKILL");
@@ -234,7 +234,7 @@ export async function psql(url: string, text: string): Promise<string> {
 }
 
 /** At the server of this address, empty or as a `template` is; the new one's address. */
-export async function newDatabase(server: string, template = "template1"): Promise<string> {
+export async function createDatabase(server: string, template = "template1"): Promise<string> {
   const url = new URL(server);
   url.pathname = `/t${randomBytes(6).toString("hex")}`;
   await psql(server, `CREATE DATABASE ${url.pathname.slice(1)} TEMPLATE ${template}`);
@@ -242,7 +242,7 @@ export async function newDatabase(server: string, template = "template1"): Promi
 }
 
 /** `store:` of a gateway.yaml, in YAML's flow style. */
-export const postgresStore = (
+export const postgresStoreYaml = (
   url: string,
   more: Readonly<Record<string, string>> = {},
   root = checkout,

@@ -21,7 +21,9 @@ const isBuilt = (env: NodeJS.ProcessEnv = {}): boolean =>
   process.env["TOLLGATE_TESTS"] === "built" && env["NODE_OPTIONS"] === undefined;
 
 /** What V8 has compiled of it is kept for the next one. It is told other things there than where tests run, so it has a place of its own. */
-export const KEPT = { NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests/programs") };
+export const COMPILE_CACHE_ENV = {
+  NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests/programs"),
+};
 
 let started = 0;
 /** How many programs this process has started, for the cost of a test file. */
@@ -36,7 +38,7 @@ export interface ProgramOptions {
   root?: string | undefined;
 }
 
-export function program({
+export function spawnTollgate({
   cwd,
   args,
   env,
@@ -53,27 +55,27 @@ export function program({
       PATH: process.env["PATH"] ?? "",
       HOME: cwd,
       TMPDIR: process.env["TMPDIR"],
-      ...KEPT,
+      ...COMPILE_CACHE_ENV,
       ...env,
     },
   });
 }
 
 /** A line of the log. */
-export interface Line {
+export interface ParsedLogLine {
   level: string;
   msg: string;
   [field: string]: unknown;
 }
 
 /** A gateway that serves, seen from outside. */
-export interface Served {
+export interface ServingProgram {
   readonly url: string;
   readonly pid: number;
   /** What it has logged so far. */
-  readonly log: readonly Line[];
+  readonly log: readonly ParsedLogLine[];
   /** The first line that is so, or says so, now or later. */
-  line(is: RegExp | ((line: Line) => boolean)): Promise<Line>;
+  line(is: RegExp | ((line: ParsedLogLine) => boolean)): Promise<ParsedLogLine>;
   /** Everything it wrote, to the letter. */
   output(): string;
   readonly exit: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -83,8 +85,8 @@ export interface Served {
 }
 
 /** Sends a signal until the program has ended. A second one shortly after the first is taken for the same one. */
-export async function insist(
-  { kill, exit }: Pick<Served, "kill" | "exit">,
+export async function killUntilExit(
+  { kill, exit }: Pick<ServingProgram, "kill" | "exit">,
   signal: NodeJS.Signals,
 ) {
   let over = false;
@@ -100,15 +102,15 @@ export async function insist(
 }
 
 /** `tollgate serve` on a free port, as soon as it listens. */
-export async function serve({ args, ...of }: ProgramOptions): Promise<Served> {
-  const child = program({ ...of, args: ["serve", "--port", "0", ...args] });
+export async function startServe({ args, ...of }: ProgramOptions): Promise<ServingProgram> {
+  const child = spawnTollgate({ ...of, args: ["serve", "--port", "0", ...args] });
   let [output, rest, over] = ["", "", false];
-  const log: Line[] = [];
+  const log: ParsedLogLine[] = [];
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     output += text;
     const lines = (rest + text).split("\n");
     rest = lines.pop()!;
-    for (const line of lines) if (line.startsWith("{")) log.push(JSON.parse(line) as Line);
+    for (const line of lines) if (line.startsWith("{")) log.push(JSON.parse(line) as ParsedLogLine);
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => (output += text));
   // What it said last is here only then.
@@ -117,7 +119,7 @@ export async function serve({ args, ...of }: ProgramOptions): Promise<Served> {
     code: code as number | null,
     signal: signal as NodeJS.Signals | null,
   }));
-  const line: Served["line"] = async (is) => {
+  const line: ServingProgram["line"] = async (is) => {
     const found = () => log.find((one) => (is instanceof RegExp ? is.test(one.msg) : is(one)));
     await until(
       () => found() !== undefined || over,

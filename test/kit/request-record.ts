@@ -1,7 +1,7 @@
 // A request as observers are told of it: whole, and of no interest but for what a test says.
 import type { RequestRecord } from "tollgate/plugin";
 
-export const requestRecord = (more: Partial<RequestRecord> = {}): RequestRecord => ({
+export const createRequestRecord = (more: Partial<RequestRecord> = {}): RequestRecord => ({
   at: 1_795_000_000_000,
   id: "x1",
   worker: 0,
@@ -9,15 +9,15 @@ export const requestRecord = (more: Partial<RequestRecord> = {}): RequestRecord 
   outcome: "ok",
   frontend: "chat-completions",
   protocol: "chat-completions",
-  kind: "chat",
-  op: "generate",
-  name: "generate",
+  operation: "chat",
+  actionType: "generate",
+  action: "generate",
   method: "POST",
   route: "/v1/chat/completions",
   model: "p/m",
-  pinned: false,
+  isPinned: false,
   stream: false,
-  lane: "verbatim",
+  mode: "verbatim",
   status: 200,
   cached: false,
   key: "k1",
@@ -28,7 +28,7 @@ export const requestRecord = (more: Partial<RequestRecord> = {}): RequestRecord 
   bytesIn: 1,
   bytesOut: 1,
   ms: 120,
-  ownMs: 1.5,
+  overheadMs: 1.5,
   trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" },
   calls: [],
   ...more,

@@ -2,8 +2,8 @@
 import type { ChatRequest } from "tollgate/plugin";
 
 /** One that asks for nothing in particular. */
-export const chatRequest = (more: Partial<ChatRequest> = {}): ChatRequest => ({
-  kind: "chat",
+export const createChatRequest = (more: Partial<ChatRequest> = {}): ChatRequest => ({
+  operation: "chat",
   model: "m",
   stream: false,
   instructions: [],

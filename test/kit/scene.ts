@@ -1,7 +1,7 @@
 // A generation on a loopback port, from definitions written in the test: no file, no loader, no store but a journal.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createLists } from "../../src/catalogue/lists.ts";
+import { createInMemoryModelLists } from "../../src/catalogue/lists.ts";
 import type {
   AccountConfig,
   GatewayConfig,
@@ -9,27 +9,27 @@ import type {
   ModelRoute,
   ProviderConfig,
 } from "../../src/config/types.ts";
-import { toHandler } from "../../src/gateway/http/adapter.ts";
+import { createNodeHandler } from "../../src/gateway/http/adapter.ts";
 import { createApp } from "../../src/gateway/http/app.ts";
-import { straight } from "../../src/gateway/http/straight.ts";
-import { build } from "../../src/gateway/generation/build.ts";
+import { createExactRouteHandler } from "../../src/gateway/http/straight.ts";
+import { buildGeneration } from "../../src/gateway/generation/build.ts";
 import type { Services } from "../../src/gateway/services/services.ts";
-import { ClaimTable } from "../../src/gateway/services/claims.ts";
-import { Audience } from "../../src/gateway/observers/audience.ts";
-import { Pools } from "../../src/gateway/services/pools.ts";
+import { InMemoryIdempotencyRegistry } from "../../src/gateway/services/claims.ts";
+import { ObserverHub } from "../../src/gateway/observers/audience.ts";
+import { ConnectionPools } from "../../src/gateway/services/pools.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";
-import { Repeats } from "../../src/lib/repeats.ts";
-import { Mask } from "../../src/lib/mask.ts";
-import { createUsual } from "../../src/money/usual.ts";
-import { Shared } from "../../src/lib/scope.ts";
-import { Conducts } from "../../src/walk/conduct.ts";
-import { RestingTargets } from "../../src/walk/candidates/resting.ts";
-import { Gate, type GateLimits } from "../../src/walk/bounds/gate.ts";
-import { Room } from "../../src/walk/bounds/room.ts";
-import { Strain } from "../../src/walk/bounds/strain.ts";
-import { Turnstile } from "../../src/walk/bounds/turnstile.ts";
-import { UnderWay } from "../../src/gateway/requests/under-way.ts";
-import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
+import { LogThrottle } from "../../src/lib/repeats.ts";
+import { SecretMask } from "../../src/lib/mask.ts";
+import { createOutputHistory } from "../../src/money/usual.ts";
+import { SharedResources } from "../../src/lib/scope.ts";
+import { HookBreakers } from "../../src/walk/conduct.ts";
+import { TargetHealth } from "../../src/walk/candidates/resting.ts";
+import { AdmissionQueue, type AdmissionLimits } from "../../src/walk/bounds/gate.ts";
+import { MemoryBudget } from "../../src/walk/bounds/room.ts";
+import { LoadMonitor } from "../../src/walk/bounds/strain.ts";
+import { ConcurrencyCounter } from "../../src/walk/bounds/turnstile.ts";
+import { InFlightRequests } from "../../src/gateway/requests/under-way.ts";
+import { TimerWheel } from "../../src/walk/bounds/watchdog.ts";
 import {
   defineFrontend,
   defineMiddleware,
@@ -44,10 +44,10 @@ import {
   type Provider,
   type Reserve,
   type Settle,
-  type Verdict,
-  type WalkRoute,
+  type CommandResult,
+  type PipelineRoute,
 } from "tollgate/plugin";
-import { turns } from "./waits.ts";
+import { turnEventLoop } from "./waits.ts";
 
 export const TIMEOUTS = {
   connectMs: 2_000,
@@ -58,11 +58,11 @@ export const TIMEOUTS = {
 };
 
 const DEFAULT_BOUNDS: GatewayConfig["bounds"] = {
-  inFlightBytes: BOUNDS.inFlight.most,
-  values: BOUNDS.values.most,
-  answerBytes: BOUNDS.answer.most,
-  connections: BOUNDS.connections.most,
-  connectionsPerAddress: BOUNDS.connectionsPerAddress.most,
+  inFlightBytes: BOUNDS.inFlight.max,
+  jsonValues: BOUNDS.jsonValues.max,
+  responseBytes: BOUNDS.response.max,
+  connections: BOUNDS.connections.max,
+  connectionsPerAddress: BOUNDS.connectionsPerAddress.max,
 };
 
 const TOLERANT: Pick<MiddlewareConfig, "timeoutMs" | "onError"> = {
@@ -70,14 +70,14 @@ const TOLERANT: Pick<MiddlewareConfig, "timeoutMs" | "onError"> = {
   onError: "refuse",
 };
 
-export interface Scene {
+export interface TestServicesOptions {
   frontend?: Protocol;
   providers: Record<
     string,
     Provider<any> & Partial<ProviderConfig> & { exceptions?: readonly PolicyException[] }
   >;
   hooks?: (Hooks &
-    Partial<Pick<MiddlewareConfig, "for" | "timeoutMs" | "onError">> & {
+    Partial<Pick<MiddlewareConfig, "scope" | "timeoutMs" | "onError">> & {
       id?: string;
       sends?: any;
       /** Hands out what its setup is lent. */
@@ -93,23 +93,23 @@ export interface Scene {
   /** After which failures the routes of `models` go on. */
   on?: readonly ErrorKind[];
   /** One of each target unless told: a test of something else counts calls. */
-  attempts?: GatewayConfig["attempts"];
+  attempts?: GatewayConfig["retries"];
   /** By provider, why `when:` leaves it out. */
   unmounted?: Record<string, string>;
   accounts?: Record<string, Partial<AccountConfig>>;
   strict?: boolean;
   /** The key that asks; one that may use everything unless told. */
   identity?: Omit<Identity, "id">;
-  read?: WalkRoute["read"];
+  read?: PipelineRoute["readInput"];
   /** Of the route; JSON unless told. */
-  body?: WalkRoute["body"];
+  body?: PipelineRoute["body"];
   bodyBytes?: number;
   /** Bytes that may be held at once. */
   room?: number;
   /** How many calls there may be at once. */
-  overload?: GateLimits;
+  overload?: AdmissionLimits;
   bounds?: Partial<GatewayConfig["bounds"]>;
-  verdict?: (command: Reserve) => Verdict;
+  verdict?: (command: Reserve) => CommandResult;
   /** Resolves when a settle is durable. Default: in the next turn of the event loop. */
   settling?: () => Promise<void>;
   /** In place of connections to the providers. */
@@ -128,7 +128,7 @@ const account = (id: string, said: Partial<AccountConfig>): AccountConfig => ({
   ...said,
 });
 
-export async function scene(of: Scene) {
+export async function startTestServices(of: TestServicesOptions) {
   const journal: (StoreCommand & { durable?: boolean })[] = [];
   const lines: { level: string; fields: any; message: string }[] = [];
   const say = (level: string) => (fields: any, message: string) =>
@@ -143,27 +143,30 @@ export async function scene(of: Scene) {
     flush() {},
   };
   const notices: { type: "quarantined" | "released"; plugin: string; hook: string }[] = [];
-  const strain = new Strain();
+  const strain = new LoadMonitor();
   const house = {
     log,
-    mask: new Mask(),
-    observing: new Audience(log),
-    shared: new Shared(),
-    pools: of.pools ?? new Pools(),
-    rests: new RestingTargets(),
-    conducts: new Conducts({
-      quarantined: (of) => void notices.push({ type: "quarantined", ...of }),
-      released: (of) => void notices.push({ type: "released", ...of }),
+    mask: new SecretMask(),
+    observing: new ObserverHub(log),
+    shared: new SharedResources(),
+    pools: of.pools ?? new ConnectionPools(),
+    rests: new TargetHealth(),
+    conducts: new HookBreakers({
+      onQuarantined: (of) => void notices.push({ type: "quarantined", ...of }),
+      onReleased: (of) => void notices.push({ type: "released", ...of }),
     }),
-    repeats: new Repeats(),
-    usual: createUsual(),
-    watchdog: new Watchdog(),
-    gate: new Gate(of.overload ?? { most: 10_000, waitMs: 1_000 }, strain),
-    room: new Room(of.room ?? BOUNDS.inFlight.most),
-    turnstile: new Turnstile(),
-    underWay: new UnderWay(),
-    claims: new ClaimTable(),
-    lists: createLists(),
+    repeats: new LogThrottle(),
+    usual: createOutputHistory(),
+    watchdog: new TimerWheel(),
+    gate: new AdmissionQueue(
+      of.overload ?? { maxConcurrent: 10_000, maxQueueWaitMs: 1_000 },
+      strain,
+    ),
+    room: new MemoryBudget(of.room ?? BOUNDS.inFlight.max),
+    turnstile: new ConcurrencyCounter(),
+    underWay: new InFlightRequests(),
+    claims: new InMemoryIdempotencyRegistry(),
+    lists: createInMemoryModelLists(),
     pictures: {
       keep: async () => "http://pictures.test/1.png",
       get: async () => ({ bytes: Buffer.from("x"), mime: "image/png" }),
@@ -181,7 +184,7 @@ export async function scene(of: Scene) {
       async settle(c: Settle & { at: number }) {
         const row = { ...c, durable: false };
         journal.push(row);
-        await (of.settling?.() ?? turns(1));
+        await (of.settling?.() ?? turnEventLoop(1));
         row.durable = true;
       },
       progress(c: any) {
@@ -202,13 +205,13 @@ export async function scene(of: Scene) {
     workers: 1,
     strict: of.strict ?? false,
     answerHeaders: [],
-    attempts: of.attempts ?? { target: 1, all: 5 },
+    attempts: of.attempts ?? { perTarget: 1, total: 5 },
     maxBodyBytes: of.bodyBytes ?? 1 << 20,
     bounds: { ...DEFAULT_BOUNDS, ...of.bounds },
     log: { level: "info", slowMs: 60_000 },
     timeouts: TIMEOUTS,
     writeMs: 60_000,
-    overload: of.overload ?? { most: 10_000, waitMs: 1_000 },
+    overload: of.overload ?? { maxConcurrent: 10_000, maxQueueWaitMs: 1_000 },
     accounts: new Map(
       Object.entries(of.accounts ?? {}).map(([id, said]) => [id, account(id, said)]),
     ),
@@ -240,13 +243,20 @@ export async function scene(of: Scene) {
               {
                 method: "POST",
                 path: "/toy",
-                op: "generate",
-                ...(of.read && { read: of.read }),
+                actionType: "generate",
+                ...(of.read && { readInput: of.read }),
                 ...(of.body && { body: of.body }),
               },
-              { method: "POST", path: "/toy/count", op: "count" },
+              { method: "POST", path: "/toy/count", actionType: "count" },
               ...("kept" in (of.frontend!.client?.paths ?? {})
-                ? [{ method: "POST", path: "/toy/kept", op: "relay", name: "kept" } as const]
+                ? [
+                    {
+                      method: "POST",
+                      path: "/toy/kept",
+                      actionType: "relay",
+                      action: "kept",
+                    } as const,
+                  ]
                 : []),
             ],
           }),
@@ -265,7 +275,7 @@ export async function scene(of: Scene) {
         }),
         TOLERANT,
       ),
-      ...(of.hooks ?? []).map(({ id, for: only, sends, timeoutMs, onError, lent, ...hooks }, i) =>
+      ...(of.hooks ?? []).map(({ id, scope: only, sends, timeoutMs, onError, lent, ...hooks }, i) =>
         mounted(
           `middleware.${id ?? `m${i}`}`,
           defineMiddleware({
@@ -288,7 +298,7 @@ export async function scene(of: Scene) {
     ],
     providers: new Map(
       Object.entries(of.providers).map(
-        ([name, { endpoints, models, ready, exceptions, ...more }]) => [
+        ([name, { endpoints, listModels, checkReady, exceptions, ...more }]) => [
           name,
           mounted(
             `providers.${name}`,
@@ -296,8 +306,12 @@ export async function scene(of: Scene) {
               api: 1,
               name,
               summary: name,
-              ...(exceptions && { exceptions }),
-              setup: () => ({ endpoints, ...(models && { models }), ...(ready && { ready }) }),
+              ...(exceptions && { dataPolicyExceptions: exceptions }),
+              setup: () => ({
+                endpoints,
+                ...(listModels && { listModels }),
+                ...(checkReady && { checkReady }),
+              }),
             }),
             {
               name,
@@ -324,11 +338,11 @@ export async function scene(of: Scene) {
       ),
     ),
   } as unknown as GatewayConfig;
-  const built = await build({
+  const built = await buildGeneration({
     number: 1,
     config,
     services: house,
-    place: (path, words) => ({ ...words, file: "", line: 1, column: 1, path }),
+    locate: (path, words) => ({ ...words, file: "", line: 1, column: 1, path }),
   });
   if ("problems" in built) throw new Error(JSON.stringify(built.problems));
   const app = createApp({
@@ -336,8 +350,8 @@ export async function scene(of: Scene) {
     frontends: built.frontends,
     ready: () => ({ ready: true, state: "ready" }),
   });
-  const straightOn = straight(built.gen, built.frontends);
-  const server = createServer(toHandler(app, undefined, straightOn));
+  const straightOn = createExactRouteHandler(built.gen, built.frontends);
+  const server = createServer(createNodeHandler(app, undefined, straightOn));
   await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
@@ -363,14 +377,14 @@ export async function scene(of: Scene) {
       server.close();
       await built.retire();
       await house.pools[Symbol.asyncDispose]();
-      house.watchdog[Symbol.dispose]();
+      house.timerWheel[Symbol.dispose]();
       strain[Symbol.dispose]();
     },
   };
 }
 
 /** An upstream in a few lines; it notes what it was asked. */
-export async function backend(
+export async function startBackend(
   answer: (req: IncomingMessage & { body: string; n: number }, res: ServerResponse) => void,
 ) {
   const asked: {

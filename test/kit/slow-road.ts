@@ -2,19 +2,19 @@
 // no compiler it is the proxy that can be cut, which looks at the clock again and again instead, and takes the time of what is measured.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { compiled } from "./in-c.ts";
-import { tcpProxy } from "./tcp-proxy.ts";
+import { compileC } from "./in-c.ts";
+import { startTcpProxy } from "./tcp-proxy.ts";
 
-export interface SlowRoad extends AsyncDisposable {
+export interface SlowLink extends AsyncDisposable {
   /** The address with this road's port. */
   through(url: string): string;
 }
 
 /** `ms`: each way. */
-export async function slowRoad({ port, ms }: { port: number; ms: number }): Promise<SlowRoad> {
-  const program = compiled("slow-road.c");
+export async function startSlowLink({ port, ms }: { port: number; ms: number }): Promise<SlowLink> {
+  const program = compileC("slow-road.c");
   if (!program) {
-    const proxy = await tcpProxy({ port });
+    const proxy = await startTcpProxy({ port });
     proxy.delay(ms);
     return proxy;
   }

@@ -24,7 +24,7 @@ export interface TcpProxy extends AsyncDisposable {
   lead(port: number): void;
 }
 
-export async function tcpProxy({
+export async function startTcpProxy({
   host = "127.0.0.1",
   port: target,
 }: {

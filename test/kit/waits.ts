@@ -26,12 +26,12 @@ export async function until(
  * a fixed time. For work that takes a while, and before a test asserts that something has not happened. If another process or
  * thread would do it, wait for an event that can only come later instead.
  */
-export async function turns(many = 50): Promise<void> {
+export async function turnEventLoop(many = 50): Promise<void> {
   for (let n = 0; n < many; n++) await turn();
 }
 
 /** Waits until `value` is the same in `many` turns of the event loop in a row, and returns it. */
-export async function settled<T>(value: () => T, many = 200): Promise<T> {
+export async function waitUntilStable<T>(value: () => T, many = 200): Promise<T> {
   let last = value();
   for (let same = 0; same < many; same++) {
     await turn();

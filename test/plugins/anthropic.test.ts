@@ -3,26 +3,31 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import anthropic from "../../plugins/providers/anthropic.ts";
 import compatible from "../../plugins/providers/anthropic-compatible.ts";
 import type { ChatRequest } from "../../src/model/request.ts";
-import type { ProviderAccess, Call } from "../../src/plugin/call.ts";
+import type { ProviderClient, Call } from "../../src/plugin/call.ts";
 import type { Outgoing } from "../../src/plugin/outgoing.ts";
-import type { Provider, WireEndpoint } from "../../src/plugin/provider.ts";
-import { asking } from "../../src/testing/asking.ts";
-import { context, json, upstream, type TestUpstream } from "../../src/testing/index.ts";
-import { chatRequest } from "../kit/requests.ts";
+import type { Provider, ProtocolEndpoint } from "../../src/plugin/provider.ts";
+import { createCallContext } from "../../src/testing/asking.ts";
+import {
+  createTestContext,
+  jsonResponse,
+  startUpstream,
+  type TestUpstream,
+} from "../../src/testing/index.ts";
+import { createChatRequest } from "../kit/requests.ts";
 
 let up: TestUpstream;
-beforeAll(async () => void (up = await upstream()));
+beforeAll(async () => void (up = await startUpstream()));
 afterAll(() => up.close());
 
-const ctx = context().ctx;
+const ctx = createTestContext().ctx;
 const made = (options: object = {}): Provider =>
   anthropic.setup(
     { base_url: "https://api.anthropic.com", version: "2023-06-01", ...options } as never,
     ctx,
   ) as Provider;
-const endpointOf = (provider: Provider) => provider.endpoints[0] as WireEndpoint;
+const endpointOf = (provider: Provider) => provider.endpoints[0] as ProtocolEndpoint;
 
-const line = (base: string): ProviderAccess => ({
+const line = (base: string): ProviderClient => ({
   credential: "default",
   signal: new AbortController().signal,
   fetch: (url, init) => fetch(`${base}/${String(url)}`, init as RequestInit),
@@ -57,15 +62,15 @@ describe("the live list", () => {
   });
 
   test("is read page by page, without what has retired", async () => {
-    up.script({
+    up.setRoutes({
       "GET /v1/models": (asked) =>
-        json(
+        jsonResponse(
           asked.query.get("after_id") === "b"
             ? { data: [model("c", { lifecycle: "retired" }), model("d")], has_more: false }
             : { data: [model("a"), model("b")], has_more: true, last_id: "b" },
         ),
     });
-    const found = await made().models!(line(`${up.url}/v1`));
+    const found = await made().listModels!(line(`${up.url}/v1`));
     expect(found.map((m) => m.model)).toEqual(["a", "b", "d"]);
     expect(found[0]).toEqual({
       model: "a",
@@ -80,15 +85,17 @@ describe("the live list", () => {
   });
 
   test("that never ends is left alone", async () => {
-    up.forget();
-    up.script({ "GET /v1/models": json({ data: [model("a")], has_more: true, last_id: "a" }) });
-    await made().models!(line(`${up.url}/v1`));
+    up.reset();
+    up.setRoutes({
+      "GET /v1/models": jsonResponse({ data: [model("a")], has_more: true, last_id: "a" }),
+    });
+    await made().listModels!(line(`${up.url}/v1`));
     expect(up.requests.length).toBeLessThanOrEqual(20);
   });
 
   test("that is refused is an error", async () => {
-    up.script({ "GET /v1/models": json({ type: "error" }, 401) });
-    await expect(made().models!(line(`${up.url}/v1`))).rejects.toThrow(/401/);
+    up.setRoutes({ "GET /v1/models": jsonResponse({ type: "error" }, 401) });
+    await expect(made().listModels!(line(`${up.url}/v1`))).rejects.toThrow(/401/);
   });
 });
 
@@ -100,7 +107,7 @@ describe("headers of a messages client", () => {
   ) => {
     const out = {
       headers,
-      header: (name: string, value?: string) =>
+      setHeader: (name: string, value?: string) =>
         value === undefined ? void delete headers[name] : void (headers[name] = value),
     } as Outgoing;
     endpointOf(made(options)).prepare!(out, { exchange } as unknown as Call);
@@ -133,14 +140,14 @@ describe("headers of a messages client", () => {
 describe("what is known of Claude", () => {
   const sent = (model: string, more: Partial<ChatRequest> = {}) => {
     const { client } = endpointOf(made()).protocol;
-    return client!.request(
-      chatRequest({
+    return client!.encodeRequest(
+      createChatRequest({
         model,
         sampling: { temperature: 0.5, topP: 0.9 },
         reasoning: { mode: "effort", effort: "high" },
         ...more,
       }),
-      asking({ model }),
+      createCallContext({ model }),
     ) as Record<string, any>;
   };
 
@@ -198,16 +205,19 @@ describe("a compatible backend", () => {
   });
 
   test("counts and lists only where it can", () => {
-    expect(endpointOf(provider()).protocol.client!.count).toBeUndefined();
-    expect(endpointOf(provider({ counts: true })).protocol.client!.count).toBeDefined();
-    expect(provider({ models: false }).models).toBeUndefined();
+    expect(endpointOf(provider()).protocol.client!.decodeCount).toBeUndefined();
+    expect(endpointOf(provider({ counts: true })).protocol.client!.decodeCount).toBeDefined();
+    expect(provider({ models: false }).listModels).toBeUndefined();
   });
 
   test("lists its models in either shape", async () => {
-    up.script({
-      "GET /v1/models": json({ object: "list", data: [{ id: "llama", max_model_len: 8192 }] }),
+    up.setRoutes({
+      "GET /v1/models": jsonResponse({
+        object: "list",
+        data: [{ id: "llama", max_model_len: 8192 }],
+      }),
     });
-    expect(await provider().models!(line(`${up.url}/v1`))).toMatchObject([
+    expect(await provider().listModels!(line(`${up.url}/v1`))).toMatchObject([
       { model: "llama", kind: "chat", limits: { context: 8192 } },
     ]);
   });
@@ -216,7 +226,12 @@ describe("a compatible backend", () => {
     const events: unknown[] = [];
     const body = { content: [{ type: "thinking", thinking: "T", signature: "S" }] };
     const { client } = endpointOf(provider()).protocol;
-    client!.whole(Buffer.from(JSON.stringify(body)), (e) => void events.push(e), asking(), {});
+    client!.decodeResponse(
+      Buffer.from(JSON.stringify(body)),
+      (e) => void events.push(e),
+      createCallContext(),
+      {},
+    );
     expect(events).toContainEqual({
       type: "proof",
       index: 0,

@@ -2,14 +2,14 @@
 import * as fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
 import type { Identity } from "tollgate/plugin";
-import { context } from "tollgate/testing";
+import { createTestContext } from "tollgate/testing";
 import { formatDecimal } from "../../src/money/decimal.ts";
 import auth from "../../plugins/middleware/auth.ts";
 
 const digest = "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8";
 
 async function limitsOf(limits: readonly string[]) {
-  const lent = context();
+  const lent = createTestContext();
   onTestFinished(() => lent.end());
   const hooks = await auth.setup(
     { anonymous: false, keys: [{ id: "ci", digest, limits }] } as never,

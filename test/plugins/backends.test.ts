@@ -3,19 +3,24 @@
 // meets it.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { all } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../plugins/providers/rows.ts";
 import type { Errors, Limits } from "../../plugins/providers/row-backend.ts";
-import { endpointsOf, kindsOf, modelsIn, type Row } from "../../src/protocols/compatible/index.ts";
-import type { HeadersIn, Json, WireEndpoint } from "../../src/plugin/index.ts";
 import {
-  json,
+  endpointsOf,
+  operationsOf,
+  parseModelList,
+  type ProviderRow,
+} from "../../src/protocols/compatible/index.ts";
+import type { HeadersIn, Json, ProtocolEndpoint } from "../../src/plugin/index.ts";
+import {
+  jsonResponse,
   say,
-  spokenAt,
-  upstream,
+  protocolAtPath,
+  startUpstream,
   type UpstreamRequest,
   type TestUpstream,
 } from "../../src/testing/index.ts";
-import { startGateway, type LocalGateway } from "../kit/in-process.ts";
+import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 /** By row and protocol: how the key is sent and where to, written down from the documentation. */
@@ -85,17 +90,17 @@ const KIND: { readonly [protocol: string]: readonly [kind: string, model: string
 };
 
 /** A model that this endpoint serves. */
-function modelOf(row: Row, protocol: string): string {
-  const { serves } = row.speaks[protocol as "images"] ?? {};
-  return (serves?.[0] ?? KIND[protocol]?.[1] ?? "talk-*").replace("*", "x");
+function modelOf(row: ProviderRow, protocol: string): string {
+  const { servedModels } = row.protocols[protocol as "images"] ?? {};
+  return (servedModels?.[0] ?? KIND[protocol]?.[1] ?? "talk-*").replace("*", "x");
 }
 
-const spoken = all.flatMap((row) =>
-  Object.keys(row.speaks).map((protocol) => ({ row, name: row.name, protocol })),
+const spoken = ALL_ROWS.flatMap((row) =>
+  Object.keys(row.protocols).map((protocol) => ({ row, name: row.name, protocol })),
 );
 
 /** Each row stands under its own name, and below it as deep as it does at home. */
-const pathOf = (row: Row): string =>
+const pathOf = (row: ProviderRow): string =>
   row.base === undefined
     ? ({ azure: "/openai/v1", bedrock: "/openai/v1", "azure-anthropic": "/anthropic/v1" }[
         row.name
@@ -104,14 +109,14 @@ const pathOf = (row: Row): string =>
     : new URL(row.base).pathname.replace(/\/$/, "");
 
 let up: TestUpstream;
-let gateway: LocalGateway;
+let gateway: InProcessGateway;
 
 beforeAll(async () => {
-  up = await upstream({
+  up = await startUpstream({
     "POST *": (asked: UpstreamRequest) =>
-      spokenAt(asked.path)
-        ? say("Hi").to(asked)
-        : json({
+      protocolAtPath(asked.path)
+        ? say("Hi").toResponse(asked)
+        : jsonResponse({
             created: 1,
             data: [{ b64_json: "iVBORw0KGgo=", embedding: [1] }],
             embeddings: [[1]],
@@ -121,17 +126,17 @@ beforeAll(async () => {
             text: "x",
             results: [{ index: 0, relevance_score: 1 }],
           }),
-    "GET *": json({ data: [{ id: "listed-1" }] }),
+    "GET *": jsonResponse({ data: [{ id: "listed-1" }] }),
   });
-  const providers = all.map((row) => {
-    const known = Object.keys(row.speaks).flatMap((protocol) => {
+  const providers = ALL_ROWS.map((row) => {
+    const known = Object.keys(row.protocols).flatMap((protocol) => {
       const [kind] = KIND[protocol] ?? [];
       return kind ? [`"${modelOf(row, protocol)}": { kind: ${kind} }`] : [];
     });
     const listed = known.length > 0 ? `, models: { ${known.join(", ")} }` : "";
     return `  ${row.name}: { use: ${row.name}, with: { api_key: key-of-${row.name}, base_url: "${up.url}/${row.name}${pathOf(row)}" }${listed} }`;
   });
-  gateway = await startGateway({
+  gateway = await startInProcess({
     yaml: `frontends: [chat-completions, messages, responses, completions, images, embeddings, rerank, moderations, transcriptions, models]
 middleware: [auth]
 store: memory
@@ -147,9 +152,9 @@ afterAll(async () => {
 
 describe("addresses", () => {
   it("are written down for every protocol that a row speaks, and for nothing else", () => {
-    const own = all.map((row) => [
+    const own = ALL_ROWS.map((row) => [
       row.name,
-      [...Object.keys(row.speaks), ...(row.models === false ? [] : ["models"])].toSorted(),
+      [...Object.keys(row.protocols), ...(row.models === false ? [] : ["models"])].toSorted(),
     ]);
     const written = Object.entries(ADDRESSES).map(([name, at]) => [
       name,
@@ -158,8 +163,8 @@ describe("addresses", () => {
     expect(Object.fromEntries(own)).toEqual(Object.fromEntries(written));
   });
 
-  it.each(all.filter((row) => row.base !== undefined))("$name is at home there", (row) => {
-    for (const endpoint of endpointsOf(row, row.base!.replace(/\/$/, "")) as WireEndpoint[]) {
+  it.each(ALL_ROWS.filter((row) => row.base !== undefined))("$name is at home there", (row) => {
+    for (const endpoint of endpointsOf(row, row.base!.replace(/\/$/, "")) as ProtocolEndpoint[]) {
       const { url } = whereOf(row.name, endpoint.protocol.id);
       expect(url.href.startsWith(`${endpoint.base.replace(/\/$/, "")}/`)).toBe(true);
       expect(new URL(endpoint.base).origin).toBe(url.origin);
@@ -204,7 +209,7 @@ describe("addresses", () => {
     );
   });
 
-  it.each(all.filter((row) => row.models !== false))(
+  it.each(ALL_ROWS.filter((row) => row.models !== false))(
     "$name lists its models there",
     async ({ name }) => {
       const { url } = whereOf(name, "models");
@@ -327,9 +332,11 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
 
 describe("lists", () => {
   it.each(Object.keys(LISTS))("of %s", (name) => {
-    const row = all.find((one) => one.name === name)!;
+    const row = ALL_ROWS.find((one) => one.name === name)!;
     const { body, models } = LISTS[name]!;
-    expect(modelsIn(body, row.models || {}, kindsOf(row))).toMatchObject(models as object[]);
+    expect(parseModelList(body, row.models || {}, operationsOf(row))).toMatchObject(
+      models as object[],
+    );
   });
 });
 
@@ -358,21 +365,21 @@ const STATUSES = [
   [503, "overloaded"],
 ] as const;
 
-const clientOf = (row: Row, protocol: string) =>
-  (endpointsOf(row, row.base ?? "https://x.example/v1") as WireEndpoint[]).find(
+const clientOf = (row: ProviderRow, protocol: string) =>
+  (endpointsOf(row, row.base ?? "https://x.example/v1") as ProtocolEndpoint[]).find(
     (e) => e.protocol.id === protocol,
   )!.protocol.client!;
 
 describe("errors", () => {
   it.each(spoken)("of $name in $protocol are its own words", ({ row, protocol }) => {
-    const { errors } = all.find(({ name }) => name === row.name)!;
+    const { errors } = ALL_ROWS.find(({ name }) => name === row.name)!;
     const client = clientOf(row, protocol);
     // A messages endpoint has that protocol's own shape too, whatever stands beside it.
     const shapes = protocol === "messages" ? ([errors, "anthropic"] as const) : [errors];
     for (const shape of shapes)
       for (const [status, kind] of STATUSES) {
         const body = Buffer.from(JSON.stringify(ERRORS[shape]("")));
-        const fault = client.fault(status, {}, body);
+        const fault = client.decodeFault(status, {}, body);
         expect({ shape, status, kind: fault.kind, message: fault.message }).toEqual({
           shape,
           status,
@@ -439,10 +446,10 @@ const LIMITS: { readonly [style in Limits]: { headers: HeadersIn; ms: number | u
 
 describe("limits", () => {
   it.each(spoken)("of $name in $protocol say when to come again", ({ row, protocol }) => {
-    const { limits } = all.find(({ name }) => name === row.name)!;
+    const { limits } = ALL_ROWS.find(({ name }) => name === row.name)!;
     const { headers, ms } = LIMITS[limits];
     const body = Buffer.from(JSON.stringify(ERRORS.openai("rate_limit_exceeded")));
-    expect(clientOf(row, protocol).fault(429, headers, body)).toMatchObject({
+    expect(clientOf(row, protocol).decodeFault(429, headers, body)).toMatchObject({
       kind: "rate_limited",
       retryAfterMs: ms,
     });

@@ -1,28 +1,28 @@
 import { Agent } from "undici";
 import { afterAll, describe, expect, it } from "vitest";
 import bfl from "../../plugins/providers/bfl.ts";
-import { createLine } from "../../src/gateway/generation/provider-access.ts";
-import { faultOf } from "../../src/model/error.ts";
+import { createProviderClient } from "../../src/gateway/generation/provider-access.ts";
+import { getFault } from "../../src/model/error.ts";
 import type { ModelEvent } from "../../src/model/event.ts";
-import { fold } from "../../src/model/fold.ts";
+import { collectResponse } from "../../src/model/fold.ts";
 import type { ImageRequest } from "../../src/model/request.ts";
 import type { Json } from "../../src/model/values.ts";
 import type { Call } from "../../src/plugin/call.ts";
 import type { NativeEndpoint } from "../../src/plugin/provider.ts";
 import {
-  asking,
-  context,
-  freeze,
-  grammar,
-  json,
-  upstream,
+  createCallContext,
+  createTestContext,
+  deepFreeze,
+  createEventGrammar,
+  jsonResponse,
+  startUpstream,
   type UpstreamRequest,
   type ScriptedRoutes,
   type TestUpstream,
 } from "../../src/testing/index.ts";
 import { png } from "../protocols/images/pictures.ts";
-import { clock } from "../kit/clock.ts";
-import { turns } from "../kit/waits.ts";
+import { installTestClock } from "../kit/clock.ts";
+import { turnEventLoop } from "../kit/waits.ts";
 
 const agent = new Agent();
 const opened: TestUpstream[] = [];
@@ -40,14 +40,15 @@ async function service(
 ): Promise<TestUpstream> {
   let jobs = 0;
   const url = () => u.url;
-  const u: TestUpstream = await upstream({
+  const u: TestUpstream = await startUpstream({
     "POST *": () => {
       const id = `job-${++jobs}`;
-      return json({ id, polling_url: `${url()}/poll?id=${id}`, cost: 4, output_mp: 0.001 });
+      return jsonResponse({ id, polling_url: `${url()}/poll?id=${id}`, cost: 4, output_mp: 0.001 });
     },
     "GET /poll": [
-      json({ id: "x", status: "Pending", result: null }),
-      () => json({ id: "x", status: "Ready", result: { sample: `${url()}/sample.png?sig=1` } }),
+      jsonResponse({ id: "x", status: "Pending", result: null }),
+      () =>
+        jsonResponse({ id: "x", status: "Ready", result: { sample: `${url()}/sample.png?sig=1` } }),
     ],
     "GET /sample.png": image,
     ...(typeof more === "function" ? more(url) : more),
@@ -57,14 +58,14 @@ async function service(
 }
 
 const wish = (more: Partial<ImageRequest> = {}): ImageRequest =>
-  freeze({
-    kind: "image",
+  deepFreeze({
+    operation: "image",
     model: "bfl/flux-pro-1.1",
     prompt: "A harbour",
     stream: false,
     n: 1,
-    refs: [],
-    want: "bytes",
+    inputImages: [],
+    responseFormat: "bytes",
     rest: {},
     ext: {},
     ...more,
@@ -76,7 +77,10 @@ async function draw(
   of: { model?: string; signal?: AbortSignal; timeout_s?: number; seen?: ModelEvent[] } = {},
 ) {
   const { model = "flux-pro-1.1", signal = new AbortController().signal, timeout_s = 30 } = of;
-  const { endpoints } = await bfl.setup({ base_url: `${u.url}/v1`, timeout_s }, context().ctx);
+  const { endpoints } = await bfl.setup(
+    { base_url: `${u.url}/v1`, timeout_s },
+    createTestContext().ctx,
+  );
   const endpoint = endpoints[0] as NativeEndpoint<{ api_key: string }, "image">;
   const credential = {
     name: "main",
@@ -85,8 +89,13 @@ async function draw(
     models: undefined,
     zdr: undefined,
   };
-  const line = createLine({ reach: endpoint as never, dispatcher: agent, credential, signal });
-  const losing = asking({ model });
+  const line = createProviderClient({
+    reach: endpoint as never,
+    dispatcher: agent,
+    credential,
+    signal,
+  });
+  const losing = createCallContext({ model });
   const call = {
     ...losing,
     ...line,
@@ -97,21 +106,21 @@ async function draw(
     attempt: "a1",
     n: 1,
     signal,
-    lose: losing.lose,
+    lose: losing.reportLoss,
   } as unknown as Call;
-  const judge = grammar();
+  const judge = createEventGrammar();
   const events = of.seen ?? [];
   for await (const e of endpoint.run(wish(more), call, credential.fields)) {
     judge.event(e);
     events.push(e);
   }
   judge.end();
-  return { events, answer: fold(events), losses: losing.losses };
+  return { events, answer: collectResponse(events), losses: losing.losses };
 }
 const caught = (promise: Promise<unknown>) =>
   promise.then(
     () => undefined,
-    (error) => faultOf(error) ?? expect.unreachable(String(error)),
+    (error) => getFault(error) ?? expect.unreachable(String(error)),
   );
 const bodies = (u: TestUpstream): Json[] =>
   u.requests.filter((r) => r.method === "POST").map((r) => r.json());
@@ -147,8 +156,8 @@ describe.concurrent("a job", () => {
       // None of them is ready before all of them are here.
       "GET /poll": () =>
         jobs() < 3
-          ? json({ status: "Pending" })
-          : json({ status: "Ready", result: { sample: `${url()}/sample.png?sig=1` } }),
+          ? jsonResponse({ status: "Pending" })
+          : jsonResponse({ status: "Ready", result: { sample: `${url()}/sample.png?sig=1` } }),
     }));
     const { answer, events } = await draw(u, { n: 3 });
     expect(answer.blocks).toHaveLength(3);
@@ -160,7 +169,7 @@ describe.concurrent("a job", () => {
 
   it("is handed over by address to who wants an address", async () => {
     const u = await service();
-    const { answer } = await draw(u, { want: "url" });
+    const { answer } = await draw(u, { responseFormat: "url" });
     expect(answer.blocks).toEqual([{ type: "image", media: { url: `${u.url}/sample.png?sig=1` } }]);
     expect(u.requests.some((r) => r.path === "/sample.png")).toBe(false);
   });
@@ -168,7 +177,7 @@ describe.concurrent("a job", () => {
   it("carries the client's own fields, but no address to send the result to", async () => {
     const u = await service();
     const { losses } = await draw(u, {
-      want: "url",
+      responseFormat: "url",
       quality: "hd",
       user: "me",
       rest: { safety_tolerance: 2, webhook_url: "https://evil.test/", prompt_upsampling: true },
@@ -184,7 +193,7 @@ describe.concurrent("a job", () => {
     const u = await service();
     const { losses } = await draw(
       u,
-      { want: "url", size: "1920x1080" },
+      { responseFormat: "url", size: "1920x1080" },
       { model: "flux-pro-1.1-ultra" },
     );
     expect(bodies(u)).toEqual([{ prompt: "A harbour", aspect_ratio: "16:9" }]);
@@ -195,9 +204,9 @@ describe.concurrent("a job", () => {
     const u = await service((url) => ({
       "GET /poll": [
         { status: 503, body: "busy" },
-        { cut: { after: "nothing", how: "reset" } },
-        json({}, 429),
-        () => json({ state: "Ready", result: { sample: `${url()}/sample.png` } }),
+        { truncation: { after: "nothing", how: "reset" } },
+        jsonResponse({}, 429),
+        () => jsonResponse({ state: "Ready", result: { sample: `${url()}/sample.png` } }),
       ],
     }));
     expect((await draw(u)).answer.blocks).toHaveLength(1);
@@ -226,7 +235,7 @@ describe.concurrent("a job that does not end well", () => {
     it(`refused with ${status}`, async () => {
       const u = await service({
         "POST *": {
-          ...json(body, status),
+          ...jsonResponse(body, status),
           headers: { "content-type": "application/json", "retry-after": "7" },
         },
       });
@@ -245,7 +254,7 @@ describe.concurrent("a job that does not end well", () => {
   ];
   for (const [status, expected] of ENDED)
     it(`ended with ${status}`, async () => {
-      const u = await service({ "GET /poll": json({ status, result: null }) });
+      const u = await service({ "GET /poll": jsonResponse({ status, result: null }) });
       const seen: ModelEvent[] = [];
       expect(await caught(draw(u, {}, { seen }))).toMatchObject(expected);
       expect(seen).toEqual([{ type: "start", id: "job-1" }]);
@@ -253,35 +262,35 @@ describe.concurrent("a job that does not end well", () => {
 
   // It moves the clock of this process.
   it("one of several ends the questions after the others", { concurrent: false }, async () => {
-    const time = clock();
+    const time = installTestClock();
     let asks = 0;
     const u = await service({
       "GET /poll": (asked: UpstreamRequest) => {
         asks++;
-        return json({ status: asked.query.get("id") === "job-2" ? "Failed" : "Pending" });
+        return jsonResponse({ status: asked.query.get("id") === "job-2" ? "Failed" : "Pending" });
       },
     });
     expect(await caught(draw(u, { n: 3 }))).toMatchObject({ code: "job_failed" });
     const then = asks;
     // Longer than the slowest pause between two questions.
     time.skip(10_000);
-    await turns();
+    await turnEventLoop();
     expect(asks).toBe(then);
   });
 
   it("has a deadline", async () => {
-    const u = await service({ "GET /poll": json({ status: "Pending" }) });
+    const u = await service({ "GET /poll": jsonResponse({ status: "Pending" }) });
     expect(await caught(draw(u, {}, { timeout_s: 1 }))).toMatchObject({ kind: "timeout" });
   });
 
   it("is let go when the client leaves, in the middle of a question too", async () => {
-    const u = await service({ "GET /poll": { waitMs: 60_000 } });
+    const u = await service({ "GET /poll": { delayMs: 60_000 } });
     const gone = new AbortController();
     const drawing = caught(draw(u, {}, { signal: gone.signal }));
-    const poll = await u.request(2);
+    const poll = await u.waitForRequest(2);
     gone.abort();
     expect(await drawing).toMatchObject({ kind: "canceled" });
-    await poll.over;
+    await poll.whenDone;
     expect(poll.state).toBe("aborted");
     expect(u.requests).toHaveLength(2);
   });
@@ -289,16 +298,16 @@ describe.concurrent("a job that does not end well", () => {
   it("its key goes to nobody else", async () => {
     const other = await service();
     const elsewhere = await service({
-      "POST *": json({ id: "j", polling_url: `${other.url}/poll` }),
+      "POST *": jsonResponse({ id: "j", polling_url: `${other.url}/poll` }),
     });
     expect(await caught(draw(elsewhere))).toMatchObject({ code: "bad_polling_url" });
     for (const url of ["https://bfl.ai.evil.test/", "http://api.bfl.ai/x", "nonsense"]) {
-      const u = await service({ "POST *": json({ id: "j", polling_url: url }) });
+      const u = await service({ "POST *": jsonResponse({ id: "j", polling_url: url }) });
       expect(await caught(draw(u))).toMatchObject({ code: "bad_polling_url" });
     }
     // A picture that stands elsewhere is fetched without the key, by what guards all that leaves: here, nothing.
     const moved = await service({
-      "GET /poll": json({ status: "Ready", result: { sample: `${other.url}/sample.png` } }),
+      "GET /poll": jsonResponse({ status: "Ready", result: { sample: `${other.url}/sample.png` } }),
     });
     await expect(draw(moved)).rejects.toThrow(/Nothing answers/);
     expect(other.requests).toEqual([]);
@@ -309,7 +318,7 @@ describe.concurrent("a job that does not end well", () => {
     expect(await caught(draw(u))).toMatchObject({ code: "no_image" });
     const gone = await service({ "GET /sample.png": { status: 403 } });
     expect(await caught(draw(gone))).toMatchObject({ code: "download_failed" });
-    const silent = await service({ "POST *": json({ id: "j" }) });
+    const silent = await service({ "POST *": jsonResponse({ id: "j" }) });
     expect(await caught(draw(silent))).toMatchObject({ code: "bad_answer" });
   });
 
@@ -317,7 +326,7 @@ describe.concurrent("a job that does not end well", () => {
     const u = await service();
     expect(await caught(draw(u, { format: "webp" }))).toMatchObject({ param: "output_format" });
     expect(await caught(draw(u, { n: 5 }))).toMatchObject({ param: "n" });
-    expect(await caught(draw(u, { refs: [{ base64: "" }] }))).toMatchObject({
+    expect(await caught(draw(u, { inputImages: [{ base64: "" }] }))).toMatchObject({
       kind: "unsupported",
     });
     expect(u.requests).toEqual([]);

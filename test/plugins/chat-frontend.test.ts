@@ -1,19 +1,19 @@
 // The chat endpoint's own decisions: where it is, and whose key counts.
 import { describe, expect, test } from "vitest";
 import chat from "../../plugins/frontends/chat-completions.ts";
-import { faultOf, type Frontend, type HeadersIn } from "../../src/plugin/index.ts";
-import { context } from "../../src/testing/index.ts";
+import { getFault, type Frontend, type HeadersIn } from "../../src/plugin/index.ts";
+import { createTestContext } from "../../src/testing/index.ts";
 
 async function mounted(accept: ("bearer" | "x-api-key")[] = ["bearer"]): Promise<Frontend> {
-  await using host = context();
+  await using host = createTestContext();
   return chat.setup({ accept }, host.ctx);
 }
 async function secret(headers: HeadersIn, accept?: ("bearer" | "x-api-key")[]) {
-  const { secret: read } = await mounted(accept);
+  const { extractCredential: read } = await mounted(accept);
   try {
     return read!(headers, new URLSearchParams());
   } catch (error) {
-    return faultOf(error)?.message;
+    return getFault(error)?.message;
   }
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
-import { conformance } from "tollgate/testing";
+import { conformanceChecks } from "tollgate/testing";
 import { builtin } from "../../plugins/index.ts";
 
 /** Options that have no default; everything else is what a bare `use:` gives. */
@@ -68,6 +68,6 @@ describe.each(PLUGINS)("%s %s", async (_kind, name, load) => {
     ...(name === "access-log" && { file: "/dev/null" }),
   };
   const credential = canaries(definition);
-  for (const check of conformance(definition, { with: given, credential, recordings }))
+  for (const check of conformanceChecks(definition, { with: given, credential, recordings }))
     it(check.name, check.run);
 });

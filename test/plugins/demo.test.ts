@@ -4,35 +4,43 @@ import { Ajv } from "ajv";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import demo from "../../plugins/providers/demo.ts";
-import { satisfy } from "../../plugins/providers/demo/satisfy.ts";
-import { tokens, upTo, words } from "../../plugins/providers/demo/tokens.ts";
+import { schemaExample } from "../../plugins/providers/demo/satisfy.ts";
+import { countTokens, truncateToTokens, splitWords } from "../../plugins/providers/demo/tokens.ts";
 import { effectivePolicy, satisfies } from "../../src/catalogue/policy.ts";
-import { ERRORS, faultOf, type ErrorKind } from "../../src/model/error.ts";
+import { ERRORS, getFault, type ErrorKind } from "../../src/model/error.ts";
 import type { ModelEvent } from "../../src/model/event.ts";
-import { fold } from "../../src/model/fold.ts";
+import { collectResponse } from "../../src/model/fold.ts";
 import type { Block, ChatRequest, ImageRequest, Tool, Turn } from "../../src/model/request.ts";
 import type { Json, JsonObject } from "../../src/model/values.ts";
-import { cost } from "../../src/money/price.ts";
+import { calculateCost } from "../../src/money/price.ts";
 import type { Call } from "../../src/plugin/call.ts";
 import type { NativeEndpoint } from "../../src/plugin/provider.ts";
-import { sniff } from "../../src/protocols/images/index.ts";
-import { asking, context, freeze, grammar } from "../../src/testing/index.ts";
-import { clock } from "../kit/clock.ts";
+import { sniffImage } from "../../src/protocols/images/index.ts";
+import {
+  createCallContext,
+  createTestContext,
+  deepFreeze,
+  createEventGrammar,
+} from "../../src/testing/index.ts";
+import { installTestClock } from "../kit/clock.ts";
 import { until } from "../kit/waits.ts";
-import { chatRequest } from "../kit/requests.ts";
+import { createChatRequest } from "../kit/requests.ts";
 
-const { endpoints } = await demo.setup({ pace_ms: 5 }, context().ctx);
-const chat = endpoints.find((e) => "kind" in e && e.kind === "chat") as NativeEndpoint<{}, "chat">;
-const draw = endpoints.find((e) => "kind" in e && e.kind === "image") as NativeEndpoint<
+const { endpoints } = await demo.setup({ pace_ms: 5 }, createTestContext().ctx);
+const chat = endpoints.find((e) => "operation" in e && e.operation === "chat") as NativeEndpoint<
+  {},
+  "chat"
+>;
+const draw = endpoints.find((e) => "operation" in e && e.operation === "image") as NativeEndpoint<
   {},
   "image"
 >;
 
 const info = (model: string) =>
-  demo.facts!.models.find((m) => m.model === model) ?? { model, kind: "chat" as const };
+  demo.facts!.models.find((m) => m.model === model) ?? { model, operation: "chat" as const };
 const callOf = (model: string, more: Partial<Call> = {}) =>
   ({
-    ...asking({ model, info: info(model) }),
+    ...createCallContext({ model, info: info(model) }),
     id: `demo/${model}`,
     provider: "demo",
     credential: "default",
@@ -47,10 +55,10 @@ const user = (...blocks: (Block | string)[]): Turn => ({
   blocks: blocks.map((b) => (typeof b === "string" ? { type: "text", text: b } : b)),
 });
 const request = (turns: readonly Turn[], more: Partial<ChatRequest> = {}): ChatRequest =>
-  freeze(chatRequest({ model: "demo/x", stream: true, turns, ...more }));
+  deepFreeze(createChatRequest({ model: "demo/x", stream: true, turns, ...more }));
 
 async function run(events: AsyncIterable<ModelEvent>): Promise<ModelEvent[]> {
-  const judge = grammar();
+  const judge = createEventGrammar();
   const all: ModelEvent[] = [];
   for await (const e of events) {
     judge.event(e);
@@ -61,13 +69,13 @@ async function run(events: AsyncIterable<ModelEvent>): Promise<ModelEvent[]> {
 }
 const ask = (model: string, r: ChatRequest, more?: Partial<Call>) =>
   run(chat.run(r, callOf(model, more), {}));
-const answer = async (model: string, r: ChatRequest) => fold(await ask(model, r));
+const answer = async (model: string, r: ChatRequest) => collectResponse(await ask(model, r));
 const said = async (model: string, r: ChatRequest) =>
   (await answer(model, r)).blocks.map((b) => ("text" in b ? b.text : "")).join("");
 const caught = (promise: Promise<unknown>) =>
   promise.then(
     () => undefined,
-    (error) => faultOf(error),
+    (error) => getFault(error),
   );
 const weather: Tool = {
   type: "function",
@@ -92,17 +100,17 @@ describe("tokens", () => {
       ["a b", 2],
       ["👋🏽", 2],
     ] as const)
-      expect([text, tokens(text)]).toEqual([text, n]);
+      expect([text, countTokens(text)]).toEqual([text, n]);
   });
   it("add up over words, and words are the text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", maxLength: 200 }), fc.nat(60), (text, most) => {
-        const all = words(text);
+        const all = splitWords(text);
         expect(all.join("")).toBe(text);
-        expect(all.reduce((n, w) => n + tokens(w), 0)).toBe(tokens(text));
-        const cut = upTo(text, most);
+        expect(all.reduce((n, w) => n + countTokens(w), 0)).toBe(countTokens(text));
+        const cut = truncateToTokens(text, most);
         expect(text.startsWith(cut)).toBe(true);
-        expect(tokens(cut)).toBe(Math.min(most, tokens(text)));
+        expect(countTokens(cut)).toBe(Math.min(most, countTokens(text)));
       }),
     );
   });
@@ -121,7 +129,7 @@ describe("chat", () => {
       " there,",
       "\n friend",
     ]);
-    expect(fold(events)).toMatchObject({
+    expect(collectResponse(events)).toMatchObject({
       blocks: [{ type: "text", text: "Hello there,\n friend" }],
       finish: { reason: "stop" },
     });
@@ -158,7 +166,7 @@ describe("chat", () => {
         {
           type: "result",
           callId: block.id,
-          name: "weather",
+          action: "weather",
           isError,
           blocks: [{ type: "text", text: "rain" }],
         },
@@ -186,7 +194,7 @@ describe("chat", () => {
     const tools = [weather, { type: "custom", name: "shell" } as Tool];
     const names = async (model: string, toolChoice: ChatRequest["toolChoice"]) =>
       (await answer(model, request([user("x")], { tools, toolChoice }))).blocks.map((b) =>
-        b.type === "call" ? b.name : b.type,
+        b.type === "call" ? b.action : b.type,
       );
     expect(await names("tools", "none")).toEqual(["text"]);
     expect(await names("echo", "auto")).toEqual(["text"]);
@@ -218,7 +226,7 @@ describe("chat", () => {
   });
 
   it("slow takes its time, and stops when nobody wants it any more", async () => {
-    const time = clock();
+    const time = installTestClock();
     time.stop();
     const began = time.now();
     let over = false;
@@ -294,8 +302,8 @@ describe("what is asked of the output", () => {
             (n, b) =>
               n +
               (b.type === "call"
-                ? tokens(`${b.name} ${b.args}`)
-                : tokens("text" in b ? b.text! : "")),
+                ? countTokens(`${b.action} ${b.args}`)
+                : countTokens("text" in b ? b.text! : "")),
             0,
           );
           if (blocks.every((b) => b.type !== "call")) expect(usage.output).toBe(written);
@@ -303,9 +311,9 @@ describe("what is asked of the output", () => {
           if (finish.reason === "length") expect(usage.output).toBe(maxTokens);
           if (model === "echo" && prompt !== "")
             expect(finish.reason).toBe(
-              tokens(prompt) > (maxTokens ?? Infinity) ? "length" : "stop",
+              countTokens(prompt) > (maxTokens ?? Infinity) ? "length" : "stop",
             );
-          expect(usage.input).toBe(await chat.count!(r, callOf(model), {}));
+          expect(usage.input).toBe(await chat.countTokens!(r, callOf(model), {}));
           expect(usage.cache_read).toBe(0);
         },
       ),
@@ -347,7 +355,7 @@ describe("what is asked of the output", () => {
   });
 
   it("everything read is counted: instructions, turns, tools and their results", async () => {
-    const count = (r: ChatRequest) => chat.count!(r, callOf("echo"), {});
+    const count = (r: ChatRequest) => chat.countTokens!(r, callOf("echo"), {});
     const r = request([user("four word")]);
     expect(await count(r)).toBe(2);
     expect(await count({ ...r, instructions: [{ type: "text", text: "be nice" }] })).toBe(4);
@@ -357,7 +365,7 @@ describe("what is asked of the output", () => {
           user({ type: "image", media: { url: "x" } }),
           {
             role: "assistant",
-            blocks: [{ type: "call", id: "c", name: "f", tool: "function", args: "{}" }],
+            blocks: [{ type: "call", id: "c", action: "f", tool: "function", args: "{}" }],
           },
           {
             role: "tool",
@@ -374,7 +382,7 @@ describe("what is asked of the output", () => {
       ),
     ).toBe(4);
     expect(await count({ ...r, tools: [weather] })).toBe(
-      2 + tokens(`weather ${JSON.stringify(weather.schema)}`),
+      2 + countTokens(`weather ${JSON.stringify(weather.schema)}`),
     );
   });
 
@@ -470,7 +478,7 @@ describe("arguments satisfy the tool's schema", () => {
           allOf: [of],
           $defs: { shared: { type: "string", minLength: 3 } },
         };
-        const made = satisfy(whole) as Json;
+        const made = schemaExample(whole) as Json;
         const valid = ajv.compile(whole as object);
         expect([valid.errors, made, valid(made)]).toEqual([null, made, true]);
       }),
@@ -478,24 +486,24 @@ describe("arguments satisfy the tool's schema", () => {
     );
   });
   it("even when it goes round", () => {
-    expect(satisfy({ $ref: "#" })).toBeDefined();
+    expect(schemaExample({ $ref: "#" })).toBeDefined();
     expect(
-      satisfy({ type: "object", required: ["next"], properties: { next: { $ref: "#" } } }),
+      schemaExample({ type: "object", required: ["next"], properties: { next: { $ref: "#" } } }),
     ).toBeDefined();
-    expect(satisfy(undefined)).toEqual({});
+    expect(schemaExample(undefined)).toEqual({});
   });
 });
 
 describe("pictures", () => {
   const wish = (more: Partial<ImageRequest> = {}): ImageRequest =>
-    freeze({
-      kind: "image",
+    deepFreeze({
+      operation: "image",
       model: "demo/image",
       prompt: "A harbour",
       stream: false,
       n: 1,
-      refs: [],
-      want: "bytes",
+      inputImages: [],
+      responseFormat: "bytes",
       rest: {},
       ext: {},
       ...more,
@@ -538,7 +546,10 @@ describe("pictures", () => {
             }),
           );
           expect(verify(png!)).toEqual({ width, height, alpha: clear });
-          expect(sniff({ bytes: png! })).toEqual({ mime: "image/png", size: { width, height } });
+          expect(sniffImage({ bytes: png! })).toEqual({
+            mime: "image/png",
+            size: { width, height },
+          });
         },
       ),
       { numRuns: 25 },
@@ -561,7 +572,7 @@ describe("pictures", () => {
     );
     expect(bytes(await drawn({ ...small, prompt: "A mill", seed: 5 }))).not.toEqual(once);
     const events = await drawn(small);
-    expect(fold(events).usage).toEqual({ images: 3, megapixels: 0.009216 });
+    expect(collectResponse(events).usage).toEqual({ images: 3, megapixels: 0.009216 });
   });
 
   it("low quality is the same picture in larger squares, all of them filled", async () => {
@@ -582,7 +593,7 @@ describe("pictures", () => {
   });
 
   it("come unfinished first, in a stream", async () => {
-    const events = await drawn({ size: "64x64", stream: true, partials: 2 });
+    const events = await drawn({ size: "64x64", stream: true, partialImages: 2 });
     expect(events.flatMap((e) => (e.type === "media" ? [e.partial ?? false] : []))).toEqual([
       true,
       true,
@@ -599,7 +610,7 @@ describe("pictures", () => {
     });
     expect(await refused({ n: 11 })).toMatchObject({ param: "n" });
     expect(await refused({ format: "webp" })).toMatchObject({ param: "output_format" });
-    expect(await refused({ refs: [{ url: "https://e/a.png" }] })).toMatchObject({
+    expect(await refused({ inputImages: [{ url: "https://e/a.png" }] })).toMatchObject({
       kind: "unsupported",
       param: "image",
     });
@@ -618,18 +629,18 @@ describe("pictures", () => {
 describe("what is known of it", () => {
   it("every model is free, whatever is counted", () => {
     for (const { price } of demo.facts!.models) {
-      expect(cost({ input: 5, output: 7, reasoning: 2, images: 1, megapixels: 0.5 }, price!)).toBe(
-        0n,
-      );
-      expect(cost({ output: 7 }, price!, { tier: "flex" })).toBe(0n);
+      expect(
+        calculateCost({ input: 5, output: 7, reasoning: 2, images: 1, megapixels: 0.5 }, price!),
+      ).toBe(0n);
+      expect(calculateCost({ output: 7 }, price!, { tier: "flex" })).toBe(0n);
     }
   });
   it("nothing is kept, so it may be asked under the strictest privacy", () => {
-    const policy = effectivePolicy({ provider: demo.data, trusted: true, now: Date.now() });
+    const policy = effectivePolicy({ provider: demo.dataPolicy, trusted: true, now: Date.now() });
     expect(satisfies("strict", policy)).toBe(true);
   });
   it("every model that is named answers", async () => {
-    for (const { model, kind } of demo.facts!.models.filter((m) => m.model !== "fail"))
-      if (kind === "chat") await ask(model, request([user("3 words")]));
+    for (const { model, operation } of demo.facts!.models.filter((m) => m.model !== "fail"))
+      if (operation === "chat") await ask(model, request([user("3 words")]));
   });
 });

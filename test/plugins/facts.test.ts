@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { builtin } from "../../plugins/index.ts";
 import { withFacts } from "../../plugins/providers/facts.ts";
-import { readList } from "../../src/catalogue/reading.ts";
+import { parseModelList } from "../../src/catalogue/reading.ts";
 import type { Facts, ModelInfo } from "../../src/model/facts.ts";
-import { cost } from "../../src/money/price.ts";
+import { calculateCost } from "../../src/money/price.ts";
 
 const facts = async (name: keyof typeof builtin.provider): Promise<Facts | undefined> =>
   ((await builtin.provider[name]()) as { default: { facts?: Facts } }).default.facts;
@@ -20,14 +20,14 @@ describe("providers come with facts", () => {
     ] as const) {
       const { price } = model(await facts(provider), name) ?? {};
       expect(price, `${provider}/${name}`).toBeDefined();
-      if (nano !== null) expect(cost({ input: 1, output: 1 }, price!)).toBe(nano);
+      if (nano !== null) expect(calculateCost({ input: 1, output: 1 }, price!)).toBe(nano);
     }
   });
 
   it("all of them such as the catalogue reads", async () => {
     for (const name of Object.keys(builtin.provider)) {
       const found = await facts(name as keyof typeof builtin.provider);
-      if (found) expect(readList(found.models).length, name).toBe(found.models.length);
+      if (found) expect(parseModelList(found.models).length, name).toBe(found.models.length);
     }
   });
 
@@ -37,12 +37,12 @@ describe("providers come with facts", () => {
       models: [
         {
           model: "gpt-4o",
-          kind: "chat",
+          operation: "chat",
           name: "Ours",
           can: { tools: false },
           limits: { output: 5 },
         },
-        { model: "secret", kind: "chat" },
+        { model: "secret", operation: "chat" },
       ],
     };
     const { facts } = await withFacts("openai", { facts: own as Facts | undefined });

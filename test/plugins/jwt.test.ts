@@ -11,11 +11,18 @@ import {
   type JWTPayload,
 } from "jose";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { faultOf, type Identity } from "tollgate/plugin";
-import { context, gateway, json, say, speaking, upstream } from "tollgate/testing";
+import { getFault, type Identity } from "tollgate/plugin";
+import {
+  createTestContext,
+  startTestGateway,
+  jsonResponse,
+  say,
+  scriptedModel,
+  startUpstream,
+} from "tollgate/testing";
 import jwt from "../../plugins/middleware/jwt.ts";
 import { claimAt, identityOf } from "../../plugins/middleware/jwt/claims.ts";
-import { KeySet, noKeys } from "../../plugins/middleware/jwt/key-set.ts";
+import { KeySet, emptyKeyCache } from "../../plugins/middleware/jwt/key-set.ts";
 
 const ISSUER = "https://login.example/";
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"] as const;
@@ -41,7 +48,7 @@ const signed = (claims: JWTPayload = {}, kid = "RS256 old", head: object = {}) =
 /** The middleware before an issuer whose keys a test chooses. */
 async function door(more: object = {}, kids: string[] = ALGORITHMS.map((alg) => `${alg} old`)) {
   const asked: string[] = [];
-  const at = context({
+  const at = createTestContext({
     fetch: async (url) => {
       asked.push(String(url));
       if (kids.length === 0) return new Response(null, { status: 503 });
@@ -68,7 +75,7 @@ async function door(more: object = {}, kids: string[] = ALGORITHMS.map((alg) => 
     try {
       return JSON.stringify(await ask(token));
     } catch (error) {
-      const fault = faultOf(error);
+      const fault = getFault(error);
       return fault ? `${fault.kind} ${fault.code}: ${fault.message}` : String(error);
     }
   };
@@ -222,7 +229,7 @@ describe("an issuer's keys", () => {
     const at = { time: 0, asked: 0, logs };
     const log = { warn: (of: unknown) => void logs.push(of) } as never;
     const source = { read: () => (at.asked++, read()) };
-    const keys = new KeySet(noKeys(), source, log, () => at.time);
+    const keys = new KeySet(emptyKeyCache(), source, log, () => at.time);
     const get = (kid: string) => keys.get({ alg: kid.split(" ")[0]!, kid }, {} as never);
     return { at, get };
   }
@@ -258,7 +265,7 @@ describe("an issuer's keys", () => {
     const error: unknown = await Promise.resolve(get("RS256 old")).catch(
       (thrown: unknown) => thrown,
     );
-    expect(faultOf(error)).toMatchObject({ kind: "unavailable", code: "issuer_unavailable" });
+    expect(getFault(error)).toMatchObject({ kind: "unavailable", code: "issuer_unavailable" });
     await Promise.allSettled(Array.from({ length: 50 }, () => get("RS256 old")));
     expect(at.asked).toBe(1);
     down = false;
@@ -329,7 +336,7 @@ describe("claims", () => {
             { sub, name },
             issuer,
             { id: "sub", name: "name" },
-            { usual: "acme" },
+            { default: "acme" },
             () => [],
           ),
         );
@@ -422,11 +429,11 @@ it("what is written wrong is told at its place", () => {
 });
 
 it("each frontend says a refusal in its own words; the ledger has the subject; the token is nowhere", async () => {
-  const up = await upstream({
-    ...speaking(say("Hello")),
-    "GET /jwks": async () => json({ keys: [await jwkOf("RS256 old")] }),
+  const up = await startUpstream({
+    ...scriptedModel(say("Hello")),
+    "GET /jwks": async () => jsonResponse({ keys: [await jwkOf("RS256 old")] }),
   });
-  const at = await gateway({
+  const at = await startTestGateway({
     yaml: `frontends: [chat-completions, messages, responses, images, models]
 middleware:
   - use: jwt
@@ -456,7 +463,7 @@ providers:
   };
   const good = await signed();
   expect((await ask("/v1/chat/completions", good)).status).toBe(200);
-  expect(at.ledger.find((command) => command.do === "reserve")).toMatchObject({
+  expect(at.storeCommands.find((command) => command.do === "reserve")).toMatchObject({
     key: "jwt:corp:ann",
     account: "acme",
   });
@@ -483,7 +490,7 @@ providers:
     status: 401,
     body: { type: "error", error: { type: "authentication_error", message } },
   });
-  const kept = JSON.stringify([at.logs, at.ledger], (_, value: unknown) =>
+  const kept = JSON.stringify([at.logs, at.storeCommands], (_, value: unknown) =>
     typeof value === "bigint" ? String(value) : value,
   );
   for (const token of [good, old])

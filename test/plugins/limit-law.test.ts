@@ -1,12 +1,18 @@
 // One form of limits everywhere: the text that the command line takes.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { LIMIT, limitText, parseLimit, type Definition, type Limit } from "tollgate/plugin";
+import {
+  LIMIT_SCHEMA,
+  formatLimit,
+  parseLimit,
+  type Definition,
+  type Limit,
+} from "tollgate/plugin";
 import { builtin } from "../../plugins/index.ts";
 import type { Schema } from "../../src/config/dialect.ts";
-import { WHOLE } from "../../src/config/skeleton.ts";
-import { validate } from "../../src/config/validate.ts";
-import { COMMANDS } from "../../src/gateway/control/table.ts";
+import { EDITOR_CONFIG_SCHEMA } from "../../src/config/skeleton.ts";
+import { validateValue } from "../../src/config/validate.ts";
+import { COMMAND_SPECS } from "../../src/gateway/control/table.ts";
 import { LIMIT_SPANS, LIMIT_UNITS } from "../../src/plugin/limit-words.ts";
 
 const loaded = (kinds: readonly object[]): Promise<Definition[]> =>
@@ -17,9 +23,9 @@ const loaded = (kinds: readonly object[]): Promise<Definition[]> =>
   );
 const plugins = await loaded(Object.values(builtin));
 const SCHEMAS: readonly (readonly [name: string, schema: unknown])[] = [
-  ["gateway.yaml", WHOLE],
+  ["gateway.yaml", EDITOR_CONFIG_SCHEMA],
   ...plugins.map((each) => [`plugin ${each.name}`, "options" in each ? each.options : {}] as const),
-  ...Object.entries(COMMANDS).map(([name, { input }]) => [name, input] as const),
+  ...Object.entries(COMMAND_SPECS).map(([name, { input }]) => [name, input] as const),
 ];
 
 /** Each object in a schema, with its path. */
@@ -36,7 +42,7 @@ it("each list of limits, in the config, in options and in commands, takes texts 
       path.endsWith("/properties/limits") && [node["type"]].flat().includes("array"),
   );
   expect(lists.length).toBe(14);
-  for (const [path, node] of lists) expect([path, node["items"]]).toEqual([path, LIMIT]);
+  for (const [path, node] of lists) expect([path, node["items"]]).toEqual([path, LIMIT_SCHEMA]);
   const places = lists.map(([path]) => path.replace(/\/.*/, ""));
   expect(new Set(places)).toEqual(
     new Set([
@@ -60,7 +66,7 @@ it("no schema takes a limit in another form", () => {
   );
   expect(mappings.map(([path]) => path)).toEqual([]);
   const alike = ALL.filter(([, { pattern }]) => String(pattern).includes("usd="));
-  for (const [path, node] of alike) expect([path, node]).toEqual([path, LIMIT]);
+  for (const [path, node] of alike) expect([path, node]).toEqual([path, LIMIT_SCHEMA]);
 });
 
 it("no option of a middleware is a limit with a name of its own, such as rpm", async () => {
@@ -95,19 +101,19 @@ const limit: fc.Arbitrary<Omit<Limit, "scope">> = fc.oneof(
 );
 
 const accepted = (text: unknown): boolean =>
-  validate(
-    LIMIT as Schema,
+  validateValue(
+    LIMIT_SCHEMA as Schema,
     text as never,
     () => false,
     () => ({ text: "", mayShow: true }),
-  ).complaints.length === 0;
+  ).errors.length === 0;
 
 it("a limit prints as the text from which it is parsed, exactly", () => {
   fc.assert(
     fc.property(limit, (each) => {
-      const text = limitText(each);
+      const text = formatLimit(each);
       expect(parseLimit(text)).toEqual(each);
-      expect(limitText(parseLimit(text)!)).toBe(text);
+      expect(formatLimit(parseLimit(text)!)).toBe(text);
       expect(accepted(text)).toBe(true);
     }),
   );
@@ -159,5 +165,5 @@ it.each([
 });
 
 it("an amount may be written with more digits than it is shown with", () => {
-  expect(limitText(parseLimit("usd=012.50/month")!)).toBe("usd=12.5/month");
+  expect(formatLimit(parseLimit("usd=012.50/month")!)).toBe("usd=12.5/month");
 });

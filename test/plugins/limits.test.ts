@@ -1,13 +1,13 @@
 // The limits of the middleware `limits`: for each key, unless the key has a limit of the same unit.
 import { expect, it, onTestFinished } from "vitest";
 import type { Call, Limit } from "tollgate/plugin";
-import { context } from "tollgate/testing";
+import { createTestContext } from "tollgate/testing";
 import limits from "../../plugins/middleware/limits.ts";
 
 const own = (unit: Limit["unit"]): Limit => ({ scope: "key:k", unit, max: 1, per: "total" });
 
 async function mounted(...texts: string[]) {
-  const lent = context();
+  const lent = createTestContext();
   onTestFinished(() => lent.end());
   const hooks = await limits.setup({ limits: texts, hold: "expected" } as never, lent.ctx);
   return {

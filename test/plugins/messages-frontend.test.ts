@@ -4,12 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   call,
   say,
-  speaking,
+  scriptedModel,
   think,
-  upstream,
+  startUpstream,
   type TestUpstream,
 } from "../../src/testing/index.ts";
-import { gateway, type TestGateway } from "tollgate/testing";
+import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { KEY, ONE_KEY } from "../kit/one-key.ts";
 
 let up: TestUpstream;
@@ -18,8 +18,8 @@ let house: TestGateway;
 const speech = think("Hm.", "EqQB").say("Hello").usage({ input: 7, cache_read: 3, output: 5 });
 
 beforeAll(async () => {
-  up = await upstream(speaking(speech));
-  house = await gateway({
+  up = await startUpstream(scriptedModel(speech));
+  house = await startTestGateway({
     yaml: `${ONE_KEY}frontends: [messages]
 providers:
   anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
@@ -193,7 +193,7 @@ describe.each([
   ["never", 401, 401],
 ])("bearer: %s", (bearer, old, recent) => {
   test("decides alone", async () => {
-    await using other = await gateway({
+    await using other = await startTestGateway({
       yaml: `${ONE_KEY}frontends: [{ use: messages, with: { bearer: ${bearer} } }]
 providers:
   anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
@@ -232,7 +232,7 @@ describe("the version", () => {
   });
 
   test("may bear another vendor's name", async () => {
-    await using other = await gateway({
+    await using other = await startTestGateway({
       yaml: `${ONE_KEY}frontends: [{ use: messages, with: { vendor: acme } }]
 providers:
   anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
@@ -246,7 +246,7 @@ providers:
   });
 
   test("and the betas that the operator lets through", async () => {
-    await using other = await gateway({
+    await using other = await startTestGateway({
       yaml: `${ONE_KEY}frontends: [messages]
 providers:
   anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}", betas: [b] } }
@@ -336,12 +336,12 @@ describe("the official SDK", () => {
   });
 
   test("goes through a round of tools", async () => {
-    up.script({
+    up.setRoutes({
       "POST /v1/messages": (asked) =>
         (asked.json().messages.length > 1
           ? say("It is sunny.")
           : think("Weather.", "S1").call("get_weather", { city: "Oslo" }, "toolu_1")
-        ).to(asked),
+        ).toResponse(asked),
     });
     const client = sdk();
     const ask = (messages: Anthropic.MessageParam[]) =>
@@ -363,7 +363,7 @@ describe("the official SDK", () => {
       type: "thinking",
       signature: "S1",
     });
-    up.script(speaking(speech));
+    up.setRoutes(scriptedModel(speech));
   });
 
   test("gets its own typed errors", async () => {
@@ -395,13 +395,13 @@ describe("the official SDK", () => {
 });
 
 test("a call that only a compatible backend makes is heard by every client", async () => {
-  up.script({ "POST /v1/messages": (asked) => call("f", { a: 1 }).to(asked) });
+  up.setRoutes({ "POST /v1/messages": (asked) => call("f", { a: 1 }).toResponse(asked) });
   const res = await ask({ "x-api-key": KEY }, { ...BODY, model: "local/m" });
   expect(await res.json()).toMatchObject({
     stop_reason: "tool_use",
     content: [{ input: { a: 1 } }],
   });
-  up.script(speaking(speech));
+  up.setRoutes(scriptedModel(speech));
 });
 
 describe("on an upstream of another protocol", () => {
@@ -434,10 +434,10 @@ describe("on an upstream of another protocol", () => {
   });
 
   test("a stream that breaks ends in this protocol's error, and the SDK raises", async () => {
-    up.script({
+    up.setRoutes({
       "POST /v1/chat/completions": (asked) => ({
-        ...say("Hello, this is a longer answer than one event.").to(asked),
-        cut: { after: { pieces: 4 }, how: "reset" },
+        ...say("Hello, this is a longer answer than one event.").toResponse(asked),
+        truncation: { after: { pieces: 4 }, how: "reset" },
       }),
     });
     await expect(sdk().messages.stream(body).finalMessage()).rejects.toThrow();
@@ -445,15 +445,16 @@ describe("on an upstream of another protocol", () => {
     const text = await res.text();
     expect(text).toContain("event: error");
     expect(text).not.toContain("message_stop");
-    up.script(speaking(speech));
+    up.setRoutes(scriptedModel(speech));
   });
 
   test("calls go out and come back", async () => {
-    up.script({
+    up.setRoutes({
       "POST /v1/chat/completions": (asked) =>
-        (asked.json().messages.length > 1 ? say("Sunny.") : call("get", { x: 1 }, "call_1")).to(
-          asked,
-        ),
+        (asked.json().messages.length > 1
+          ? say("Sunny.")
+          : call("get", { x: 1 }, "call_1")
+        ).toResponse(asked),
     });
     const ask = (messages: Anthropic.MessageParam[]) =>
       sdk().messages.create({
@@ -472,6 +473,6 @@ describe("on an upstream of another protocol", () => {
       { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "sun" }] },
     ]);
     expect(second.content).toMatchObject([{ type: "text", text: "Sunny." }]);
-    up.script(speaking(speech));
+    up.setRoutes(scriptedModel(speech));
   });
 });

@@ -2,9 +2,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { builtin } from "../../plugins/index.ts";
-import { createLists } from "../../src/catalogue/lists.ts";
-import { createRefresh } from "../../src/catalogue/refresh.ts";
-import { faultOf, sayable } from "../../src/model/error.ts";
+import { createInMemoryModelLists } from "../../src/catalogue/lists.ts";
+import { createListRefresher } from "../../src/catalogue/refresh.ts";
+import { getFault, publicErrorText } from "../../src/model/error.ts";
 
 /** Words that V8 has for what a program does wrong. */
 const ENGINE =
@@ -86,7 +86,7 @@ describe.each(asking)("%s", (_, models) => {
       fc.asyncProperty(body, async (text) => {
         const error = await caught(models(answering(text)));
         if (error === undefined) return;
-        expect(faultOf(error)?.message ?? `engine: ${String(error)}`).toMatch(
+        expect(getFault(error)?.message ?? `engine: ${String(error)}`).toMatch(
           /^The answer is not a list of models: .* was expected, and .* came\.$/,
         );
       }),
@@ -101,7 +101,7 @@ describe.each(asking)("%s", (_, models) => {
     ["", "nothing came"],
     ["null", "null came"],
   ])("%s", async (text, came) => {
-    const fault = faultOf(await caught(models(answering(text))));
+    const fault = getFault(await caught(models(answering(text))));
     expect([fault?.code, fault?.message]).toEqual([
       "models_unavailable",
       expect.stringContaining(came),
@@ -111,12 +111,12 @@ describe.each(asking)("%s", (_, models) => {
 
 it("a plugin that breaks on an answer is said to, in status too, and the engine's words go beside it", async () => {
   const told: [string | undefined, unknown][] = [];
-  using refresh = createRefresh(createLists(), {
-    tell: ({ lastError }, error) => void told.push([lastError?.message, error]),
+  using refresh = createListRefresher(createInMemoryModelLists(), {
+    onStatusChange: ({ lastError }, error) => void told.push([lastError?.message, error]),
   });
   const models = async () => (undefined as any).map((x: unknown) => x);
-  refresh.follow([{ provider: "p", credential: "c", models }]);
-  await refresh.now();
+  refresh.follow([{ provider: "p", credential: "c", fetchModels: models }]);
+  await refresh.refreshNow();
   const [status] = refresh.status();
   expect(status!.lastError!.message).not.toMatch(ENGINE);
   expect(told[0]![0]).toBe(status!.lastError!.message);
@@ -141,8 +141,8 @@ it("what may be said of an error is its author's words, never the engine's", () 
     } catch (thrown) {
       error = thrown;
     }
-    expect(sayable(error, "ours"), String(error)).toBe("ours");
+    expect(publicErrorText(error, "ours"), String(error)).toBe("ours");
   }
-  expect(sayable(new Error("no such region"), "ours")).toBe("no such region");
-  expect(sayable("a text", "ours")).toBe("ours");
+  expect(publicErrorText(new Error("no such region"), "ours")).toBe("no such region");
+  expect(publicErrorText("a text", "ours")).toBe("ours");
 });

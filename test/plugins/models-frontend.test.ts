@@ -6,28 +6,28 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import models from "../../plugins/frontends/models.ts";
 import imagesFrontend from "../../plugins/frontends/images.ts";
-import { page } from "../../plugins/frontends/models/page.ts";
-import { millionth, row } from "../../plugins/frontends/models/row.ts";
-import { createCatalogue } from "../../src/catalogue/catalogue.ts";
+import { createListPage } from "../../plugins/frontends/models/page.ts";
+import { millionth, toModelEntry } from "../../plugins/frontends/models/row.ts";
+import { createCatalog } from "../../src/catalogue/catalogue.ts";
 import { formatDecimal, parseDecimal } from "../../src/money/decimal.ts";
-import { fail, faultOf, ERRORS, type Fault } from "../../src/model/error.ts";
+import { fail, getFault, ERRORS, type Fault } from "../../src/model/error.ts";
 import type { ModelInfo, Privacy } from "../../src/model/facts.ts";
-import type { Arrival } from "../../src/plugin/exchange.ts";
+import type { RequestHead } from "../../src/plugin/exchange.ts";
 import type { Identity } from "../../src/plugin/identity.ts";
 import type { Frontend } from "../../src/plugin/frontend.ts";
-import { context } from "../../src/testing/context.ts";
-import { matches } from "../../src/walk/candidates/pattern.ts";
+import { createTestContext } from "../../src/testing/context.ts";
+import { matchesPattern } from "../../src/walk/candidates/pattern.ts";
 
 const MODELS: ModelInfo[] = [
   {
     model: "gpt-6",
-    kind: "chat",
+    operation: "chat",
     name: "GPT-6",
     released: "2026-05-01",
     retires: "2027-03-01",
     limits: { context: 400_000, output: 128_000 },
     can: { tools: true, vision: true, json_schema: true, reasoning: false },
-    refuses: ["temperature"],
+    rejectedFields: ["temperature"],
     price: {
       lines: [
         { unit: "input", usd: "1.25", per: 1_000_000 },
@@ -38,24 +38,29 @@ const MODELS: ModelInfo[] = [
       ],
     },
   },
-  { model: "picture-1", kind: "image", image: { sizes: ["1024x1024"] }, limits: { images: 4 } },
-  { model: "openai/gpt-6:free", kind: "chat" },
+  {
+    model: "picture-1",
+    operation: "image",
+    image: { sizes: ["1024x1024"] },
+    limits: { images: 4 },
+  },
+  { model: "openai/gpt-6:free", operation: "chat" },
 ];
 const many = Array.from({ length: 45 }, (_, i): ModelInfo => ({
   model: `m${String(i).padStart(2, "0")}`,
-  kind: "chat",
+  operation: "chat",
 }));
 
-const catalogue = createCatalogue({
+const catalogue = createCatalog({
   providers: new Map([
     ["openai", { shipped: { asOf: "2026-11-01", models: MODELS } }],
     ["bulk", { shipped: { asOf: "2026-11-01", models: many } }],
   ]),
-  policy: (provider) => ({
+  policyOf: (provider) => ({
     retention: { kind: provider === "openai" ? "zero" : "unknown" },
     trains: provider === "openai" ? "no" : "unknown",
     basis: provider === "openai" ? "published" : "unknown",
-    because: [],
+    reasons: [],
   }),
 });
 
@@ -70,16 +75,17 @@ let server: Server;
 let base: string;
 beforeAll(async () => {
   const ctx = {
-    ...context().ctx,
+    ...createTestContext().ctx,
     catalogue: {
       list: ({ identity, privacy, kind }: { identity?: Identity; privacy?: Privacy; kind?: any }) =>
         catalogue.list({
-          kind,
+          operation: kind,
           privacy,
-          may: identity?.models && ((id) => identity.models!.some((p) => matches(p, id))),
+          isAllowed:
+            identity?.models && ((id) => identity.models!.some((p) => matchesPattern(p, id))),
         }),
       find: (id: string) => catalogue.listing(id),
-      works: () => catalogue.works,
+      works: () => catalogue.operations,
     },
   };
   frontend = await models.setup({ accept: ["bearer", "x-api-key"] }, ctx as never);
@@ -98,15 +104,17 @@ beforeAll(async () => {
     const reply = (status: number, body: unknown) =>
       answer.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     try {
-      const secret = frontend.secret!(asked.headers, new URLSearchParams());
+      const secret = frontend.extractCredential!(asked.headers, new URLSearchParams());
       const identity = KEYS[secret ?? ""] ?? fail("unauthenticated", "Who are you?");
       const route = id === undefined ? list! : byId!;
-      if (!("serve" in route) || route.body !== undefined) throw new Error("not a serve route");
-      const served = await route.serve({ ...x, identity } as unknown as Arrival);
+      if (!("handle" in route) || route.body !== undefined) throw new Error("not a serve route");
+      const served = await route.handle({ ...x, identity } as unknown as RequestHead);
       reply(served.status, served.body);
     } catch (error) {
-      const fault: Fault = faultOf(error) ?? { kind: "internal", message: String(error) };
-      const { status, body } = frontend.fault!(fault, x as unknown as Arrival, { id: "x1" });
+      const fault: Fault = getFault(error) ?? { kind: "internal", message: String(error) };
+      const { status, body } = frontend.encodeFault!(fault, x as unknown as RequestHead, {
+        id: "x1",
+      });
       reply(status ?? ERRORS[fault.kind][0], body);
     }
   });
@@ -216,7 +224,7 @@ describe("what is shown", () => {
   it("has the extras that editors read, and nothing that is not known", () => {
     const [gpt, , picture] = catalogue
       .list({ provider: "openai" })
-      .map((model) => row(model, catalogue.works.get(model.kind)));
+      .map((model) => toModelEntry(model, catalogue.operations.get(model.operation)));
     expect(gpt).toMatchObject({
       created: 1_777_593_600,
       context_length: 400_000,
@@ -285,19 +293,24 @@ describe("the key", () => {
   });
 
   it("of the images endpoint is a Bearer key unless the operator says otherwise", async () => {
-    const { ctx } = context();
+    const { ctx } = createTestContext();
     const strict = await imagesFrontend.setup({ accept: ["bearer"] }, ctx);
-    expect(strict.secret!({ authorization: "Bearer k" }, new URLSearchParams())).toBe("k");
-    expect(strict.secret!({}, new URLSearchParams())).toBeUndefined();
-    expect(() => strict.secret!({ "x-api-key": "k" }, new URLSearchParams())).toThrowError(
-      /Authorization: Bearer/,
+    expect(strict.extractCredential!({ authorization: "Bearer k" }, new URLSearchParams())).toBe(
+      "k",
     );
-    const open = await imagesFrontend.setup({ accept: ["x-api-key", "bearer"] }, ctx);
-    expect(open.secret!({ "x-api-key": "a" }, new URLSearchParams())).toBe("a");
+    expect(strict.extractCredential!({}, new URLSearchParams())).toBeUndefined();
     expect(() =>
-      open.secret!({ "x-api-key": "a", authorization: "Bearer b" }, new URLSearchParams()),
+      strict.extractCredential!({ "x-api-key": "k" }, new URLSearchParams()),
+    ).toThrowError(/Authorization: Bearer/);
+    const open = await imagesFrontend.setup({ accept: ["x-api-key", "bearer"] }, ctx);
+    expect(open.extractCredential!({ "x-api-key": "a" }, new URLSearchParams())).toBe("a");
+    expect(() =>
+      open.extractCredential!(
+        { "x-api-key": "a", authorization: "Bearer b" },
+        new URLSearchParams(),
+      ),
     ).toThrowError(/two different keys/);
-    expect(open.secret!({ authorization: "Bearer b" }, new URLSearchParams())).toBe("b");
+    expect(open.extractCredential!({ authorization: "Bearer b" }, new URLSearchParams())).toBe("b");
     const at = (to: string) => [`/v1${to}`, to, `/v1/v1${to}`, `/openai/v1${to}`, `/openai${to}`];
     const google = (to: string) => `/v1beta/openai${to}`;
     const deployed = (to: string) =>
@@ -322,7 +335,7 @@ describe("laws", () => {
       fc.property(list, fc.integer({ min: 1, max: 12 }), (ids, limit) => {
         const rows = ids.map((id) => ({ id }));
         const turn = (more: Record<string, string>) =>
-          page(rows, new URLSearchParams({ limit: String(limit), ...more }), true) as any;
+          createListPage(rows, new URLSearchParams({ limit: String(limit), ...more }), true) as any;
         const forward: string[] = [];
         let at = turn({});
         for (;;) {

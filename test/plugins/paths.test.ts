@@ -6,13 +6,13 @@ import messages from "../../plugins/frontends/messages.ts";
 import models from "../../plugins/frontends/models.ts";
 import responses from "../../plugins/frontends/responses.ts";
 import usage from "../../plugins/frontends/usage.ts";
-import { gateway, type TestGateway } from "tollgate/testing";
+import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { KEY, ONE_KEY } from "../kit/one-key.ts";
 import { png } from "../protocols/images/pictures.ts";
 
 let house: TestGateway;
 beforeAll(async () => {
-  house = await gateway({
+  house = await startTestGateway({
     yaml: `${ONE_KEY}
 frontends: [chat-completions, messages, responses, images, models, usage]
 providers: { demo: { use: demo } }
@@ -97,8 +97,8 @@ describe.each(ROUTES)("%s %s", (method, path) => {
 });
 
 it("these are all routes that there are", async () => {
-  const { context } = await import("tollgate/testing");
-  await using host = context();
+  const { createTestContext } = await import("tollgate/testing");
+  await using host = createTestContext();
   const all = await Promise.all(
     [chat, images, messages, models, responses, usage].map((frontend) =>
       (frontend.setup as any)(

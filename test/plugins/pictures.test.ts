@@ -1,10 +1,15 @@
 // Pictures through a gateway: of models that make one at a time, and of hosts that stream them or do not.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventStream, json, upstream, type TestUpstream } from "tollgate/testing";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  startUpstream,
+  type TestUpstream,
+} from "tollgate/testing";
 import { png } from "../protocols/images/pictures.ts";
-import { gateway, type TestGateway } from "tollgate/testing";
+import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { KEY, ONE_KEY } from "../kit/one-key.ts";
-import { turns, until } from "../kit/waits.ts";
+import { turnEventLoop, until } from "../kit/waits.ts";
 
 const data = png(32, 24).toString("base64");
 const drawn = {
@@ -25,28 +30,31 @@ let open = 0;
 let most = 0;
 let failing = 0;
 beforeAll(async () => {
-  up = await upstream({
+  up = await startUpstream({
     "POST /v1beta/models/gemini-3-pro-image:generateContent": async () => {
       most = Math.max(most, ++open);
-      await turns(200);
+      await turnEventLoop(200);
       open--;
       if (failing-- > 0)
-        return json({ error: { code: 400, message: "No.", status: "INVALID_ARGUMENT" } }, 400);
-      return json(drawn);
+        return jsonResponse(
+          { error: { code: 400, message: "No.", status: "INVALID_ARGUMENT" } },
+          400,
+        );
+      return jsonResponse(drawn);
     },
-    "POST /slow/images/generations": json({ created: 1, data: [{ b64_json: data }] }),
-    "POST /live/images/generations": eventStream([
+    "POST /slow/images/generations": jsonResponse({ created: 1, data: [{ b64_json: data }] }),
+    "POST /live/images/generations": eventStreamResponse([
       `data: ${JSON.stringify({ type: "image_generation.completed", b64_json: data })}\n\n`,
     ]),
-    "GET /slow/models": json({ data: [{ id: "m" }] }),
-    "GET /live/models": json({ data: [{ id: "m" }] }),
-    "GET /v1beta/models": json({
+    "GET /slow/models": jsonResponse({ data: [{ id: "m" }] }),
+    "GET /live/models": jsonResponse({ data: [{ id: "m" }] }),
+    "GET /v1beta/models": jsonResponse({
       models: [
         { name: "models/gemini-3-pro-image", supportedGenerationMethods: ["generateContent"] },
       ],
     }),
   });
-  house = await gateway({
+  house = await startTestGateway({
     yaml: `${ONE_KEY}
 frontends: [images]
 providers:

@@ -1,7 +1,7 @@
 // The README's table is what the rows say. UPDATE_README=1 writes it anew.
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { all } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../plugins/providers/rows.ts";
 import { table } from "./rows-table.ts";
 
 const FILE = new URL("../../plugins/providers/README.md", import.meta.url);
@@ -17,5 +17,5 @@ test("the table of backends", () => {
       text.replace(PLACE, () => written),
     );
   expect(text).toContain(written);
-  for (const { name } of all) expect(text).toContain(`\`${name}\``);
+  for (const { name } of ALL_ROWS) expect(text).toContain(`\`${name}\``);
 });

@@ -1,19 +1,23 @@
 // The table of backends in plugins/providers/README.md, made from the rows.
-import { all } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../plugins/providers/rows.ts";
 import type { Backend } from "../../plugins/providers/row-backend.ts";
 import { OPENAI_ONLY } from "../../plugins/providers/row-dialects.ts";
 
-type Chat = NonNullable<Backend["speaks"]["chat-completions"]>;
+type Chat = NonNullable<Backend["protocols"]["chat-completions"]>;
 type Reasoning = NonNullable<Chat["reasoning"]>;
 
 const code = (text: string) => `\`${text}\``;
 const list = (parts: readonly (string | false | undefined)[]) => parts.filter(Boolean).join(", ");
 
 /** The address, and below it what stands elsewhere. */
-function spoken({ speaks }: Backend): string {
-  return Object.entries(speaks)
-    .map(([protocol, { base, header, serves }]) => {
-      const more = list([base && code(base), header && code(header), serves && "some models"]);
+function spoken({ protocols }: Backend): string {
+  return Object.entries(protocols)
+    .map(([protocol, { base, header, servedModels }]) => {
+      const more = list([
+        base && code(base),
+        header && code(header),
+        servedModels && "some models",
+      ]);
       return more === "" ? protocol : `${protocol} (${more})`;
     })
     .join(", ");
@@ -22,14 +26,14 @@ function spoken({ speaks }: Backend): string {
 const thought = (r: Reasoning): string =>
   list([
     r.control === "none" ? "not told" : r.control && code(r.control),
-    r.effortToo && "and an effort",
+    r.alsoAcceptsEffort && "and an effort",
     r.efforts && `${r.efforts[0]} to ${r.efforts.at(-1)}`,
-    r.off === false && "always on",
+    r.canDisable === false && "always on",
   ]);
 
-function thinking({ speaks }: Backend): string {
-  const chat = speaks["chat-completions"];
-  if (!chat?.reasoning) return speaks.messages?.thinking ?? "";
+function thinking({ protocols }: Backend): string {
+  const chat = protocols["chat-completions"];
+  if (!chat?.reasoning) return protocols.messages?.thinking ?? "";
   const ways = new Set(
     [chat.reasoning, ...(chat.models ?? []).map((m) => m.reasoning ?? {})].map(thought),
   );
@@ -40,34 +44,34 @@ function thinking({ speaks }: Backend): string {
   ]);
 }
 
-function quirks({ speaks }: Backend): string {
-  const chat: Chat = speaks["chat-completions"] ?? {};
-  const { images } = speaks;
-  const dropped = (chat.drop ?? []).filter((f) => !OPENAI_ONLY.some((known) => known === f));
+function quirks({ protocols }: Backend): string {
+  const chat: Chat = protocols["chat-completions"] ?? {};
+  const { images } = protocols;
+  const dropped = (chat.dropFields ?? []).filter((f) => !OPENAI_ONLY.some((known) => known === f));
   return [
     chat.maxTokens && code(chat.maxTokens),
-    chat.usage === "none" && "counts unasked",
+    chat.streamUsage === "none" && "counts unasked",
     chat.toolChoice && `tool choice: ${chat.toolChoice}`,
     chat.toolIds && `ids: ${chat.toolIds}`,
-    chat.rename &&
-      Object.entries(chat.rename)
+    chat.renameFields &&
+      Object.entries(chat.renameFields)
         .map(([from, to]) => code(`${from} → ${to}`))
         .join(", "),
-    chat.set &&
+    chat.setFields &&
       list(
-        Object.values(chat.set)
+        Object.values(chat.setFields)
           .flatMap((fields) => Object.keys(fields as object))
           .map((f) => `sets ${code(f)}`),
       ),
-    chat.refuse && `refuses ${list(chat.refuse.map(code))}`,
+    chat.rejectFields && `refuses ${list(chat.rejectFields.map(code))}`,
     dropped.length > 0 && `drops ${list(dropped.map(code))}`,
     chat.strictTools === true && "strict tools",
     chat.cacheMarks && `marks with ${code(chat.cacheMarks)}`,
-    chat.reasoningOutside && "thoughts counted apart",
+    chat.reasoningNotInOutput && "thoughts counted apart",
     chat.thinkTags && "thoughts in tags",
     images?.responseFormat && `pictures: ${images.responseFormat}`,
     images?.size && `sizes: ${images.size}`,
-    images?.most !== undefined && `pictures at a time: ${images.most}`,
+    images?.maxImages !== undefined && `pictures at a time: ${images.maxImages}`,
   ]
     .filter(Boolean)
     .join("; ");
@@ -93,7 +97,7 @@ const row = (b: Backend): readonly string[] => [
   b.limits === "none" ? "`retry-after`" : b.limits,
   b.errors,
   b.stability ?? "experimental",
-  list(b.unchecked ?? []),
+  list(b.unverified ?? []),
 ];
 
 const HEAD =
@@ -103,4 +107,4 @@ const HEAD =
 const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 
 export const table = (): string =>
-  [line(HEAD), line(HEAD.map(() => "---")), ...all.map((b) => line(row(b)))].join("\n");
+  [line(HEAD), line(HEAD.map(() => "---")), ...ALL_ROWS.map((b) => line(row(b)))].join("\n");

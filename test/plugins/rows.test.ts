@@ -5,41 +5,51 @@ import { describe, expect, test } from "vitest";
 import { builtin } from "../../plugins/index.ts";
 import openai from "../../plugins/providers/openai.ts";
 import openaiCompatible from "../../plugins/providers/openai-compatible.ts";
-import { all, rows } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS, rowProviders } from "../../plugins/providers/rows.ts";
 import {
-  based,
+  normalizeBaseUrl,
   endpointsOf,
-  modelsIn,
-  type Compatible,
+  parseModelList,
+  type CompatibleProvider,
 } from "../../src/protocols/compatible/index.ts";
 import {
-  faultOf,
+  getFault,
   type Body,
   type Json,
-  type ProviderAccess,
-  type WireEndpoint,
+  type ProviderClient,
+  type ProtocolEndpoint,
 } from "../../src/plugin/index.ts";
-import { asking, context, json, outgoing, say, upstream } from "../../src/testing/index.ts";
+import {
+  createCallContext,
+  createTestContext,
+  jsonResponse,
+  createOutgoing,
+  say,
+  startUpstream,
+} from "../../src/testing/index.ts";
 import { OutgoingRequest } from "../../src/walk/upstream/outgoing-request.ts";
 import { scan } from "../../src/lib/json.ts";
-import { validator, type Schema } from "../../src/config/dialect.ts";
+import { getValidator, type Schema } from "../../src/config/dialect.ts";
 
-const known: Record<string, Compatible> = { ...rows, openai: openai as Compatible };
+const known: Record<string, CompatibleProvider> = {
+  ...rowProviders,
+  openai: openai as CompatibleProvider,
+};
 const folder = new URL("../fixtures/wire/", import.meta.url);
 
-async function mounted(row: Compatible, options: object = {}) {
-  await using host = context();
-  const { value, errors } = validator(row.options as Schema)(options);
+async function mounted(row: CompatibleProvider, options: object = {}) {
+  await using host = createTestContext();
+  const { value, errors } = getValidator(row.options as Schema)(options);
   expect(errors).toEqual([]);
   return row.setup(value as never, host.ctx);
 }
 /** Rows without an address of their own stand wherever the operator says. */
 const SOMEWHERE = { base_url: "https://x.example/v1" };
-const homeless = (row: Compatible): boolean =>
+const homeless = (row: CompatibleProvider): boolean =>
   (row.options as { required?: string[] }).required?.includes("base_url") === true;
 const endpoint = async (name: string, protocol: string) => {
   const { endpoints } = await mounted(known[name]!, homeless(known[name]!) ? SOMEWHERE : {});
-  return endpoints.find((e) => "protocol" in e && e.protocol.id === protocol) as WireEndpoint;
+  return endpoints.find((e) => "protocol" in e && e.protocol.id === protocol) as ProtocolEndpoint;
 };
 
 interface WireCase {
@@ -60,7 +70,7 @@ const fixtures = readdirSync(folder).map((file) => ({
 describe.each(fixtures)("$row", ({ row, cases }) => {
   test.each(cases)("$name", async ({ model, request, sent, losses, refused, ...of_ }) => {
     const { protocol } = await endpoint(row, of_.protocol ?? "chat-completions");
-    const of = asking({ model, stream: request["stream"] === true });
+    const of = createCallContext({ model, stream: request["stream"] === true });
     // The verbatim lane, as the host runs it: the client's own bytes with edits.
     const raw = Buffer.from(JSON.stringify({ model: "p/m", ...request }));
     const { spans } = scan(raw) as unknown as { spans: never };
@@ -76,31 +86,35 @@ describe.each(fixtures)("$row", ({ row, cases }) => {
     try {
       protocol.client!.prepare!(out, of);
     } catch (error) {
-      const { kind, code: own } = faultOf(error) ?? {};
+      const { kind, code: own } = getFault(error) ?? {};
       code = own ?? kind;
     }
     expect(code).toBe(refused);
     if (refused) return;
-    expect(JSON.parse(out.bytes()!.whole().toString())).toEqual({ model, ...sent });
+    expect(JSON.parse(out.toChunks()!.toBuffer().toString())).toEqual({ model, ...sent });
     expect(of.losses.map((l) => `${l.how} ${l.field}`)).toEqual(losses);
   });
 });
 
 describe("all rows", () => {
   test("are thirty or more, each once; all have their fixtures, and own up to what nobody checked", () => {
-    const names = all.map((row) => row.name);
+    const names = ALL_ROWS.map((row) => row.name);
     expect(new Set(names).size).toBe(names.length);
     expect(names.length).toBeGreaterThanOrEqual(30);
     expect(fixtures.map((f) => f.row).toSorted()).toEqual(Object.keys(known).toSorted());
-    const experimental = all.filter((row) => (row.stability ?? "experimental") === "experimental");
-    for (const { name, unchecked = [] } of experimental)
-      expect(unchecked.length, name).toBeGreaterThan(0);
-    expect(all.length - experimental.length).toBeGreaterThanOrEqual(12);
+    const experimental = ALL_ROWS.filter(
+      (row) => (row.stability ?? "experimental") === "experimental",
+    );
+    for (const { name, unverified = [] } of experimental)
+      expect(unverified.length, name).toBeGreaterThan(0);
+    expect(ALL_ROWS.length - experimental.length).toBeGreaterThanOrEqual(12);
   });
 
   test("are built in, each by its name", async () => {
-    for (const row of all) {
-      const module = (await builtin.provider[row.name as "groq"]()) as { default: Compatible };
+    for (const row of ALL_ROWS) {
+      const module = (await builtin.provider[row.name as "groq"]()) as {
+        default: CompatibleProvider;
+      };
       expect(module.default.name).toBe(row.name);
       expect(module.default["~tollgate"]).toBe("provider");
     }
@@ -111,7 +125,7 @@ describe("all rows", () => {
     async (name, row) => {
       const { endpoints } = await mounted(row, homeless(row) ? SOMEWHERE : {});
       expect(endpoints.length).toBeGreaterThan(0);
-      for (const e of endpoints as WireEndpoint[]) {
+      for (const e of endpoints as ProtocolEndpoint[]) {
         expect(e.protocol.client, `${name} ${e.protocol.id}`).toBeDefined();
         expect(new URL(e.base).protocol).toMatch(/^https?:$/);
         expect(e.base).not.toMatch(/\/$/);
@@ -119,18 +133,18 @@ describe("all rows", () => {
     },
   );
 
-  test.each(all.filter((r) => r.base !== undefined).map((row) => [row.name, row] as const))(
+  test.each(ALL_ROWS.filter((r) => r.base !== undefined).map((row) => [row.name, row] as const))(
     "%s moves all its endpoints with base_url, so that no key goes elsewhere",
     (_, row) => {
-      const moved = endpointsOf(row, "http://127.0.0.1:9999/a/b/c/v1") as WireEndpoint[];
+      const moved = endpointsOf(row, "http://127.0.0.1:9999/a/b/c/v1") as ProtocolEndpoint[];
       for (const e of moved) expect(new URL(e.base).origin).toBe("http://127.0.0.1:9999");
     },
   );
 
   test("say where they are, as their documentation does", () => {
     const at = (name: string, protocol: string) => {
-      const row = all.find((r) => r.name === name)!;
-      return (endpointsOf(row, based(row.base!, row.base)) as WireEndpoint[]).find(
+      const row = ALL_ROWS.find((r) => r.name === name)!;
+      return (endpointsOf(row, normalizeBaseUrl(row.base!, row.base)) as ProtocolEndpoint[]).find(
         (e) => e.protocol.id === protocol,
       )!.base;
     };
@@ -146,12 +160,14 @@ describe("all rows", () => {
   });
 
   test("a base without a path means the usual one", () => {
-    expect(based("http://localhost:11434", "http://localhost:11434/v1")).toBe(
+    expect(normalizeBaseUrl("http://localhost:11434", "http://localhost:11434/v1")).toBe(
       "http://localhost:11434/v1",
     );
-    expect(based("http://localhost:11434/", undefined)).toBe("http://localhost:11434/v1");
-    expect(based("https://gw.example/x/v1/", undefined)).toBe("https://gw.example/x/v1");
-    expect(based("https://api.perplexity.ai", "https://api.perplexity.ai")).toBe(
+    expect(normalizeBaseUrl("http://localhost:11434/", undefined)).toBe(
+      "http://localhost:11434/v1",
+    );
+    expect(normalizeBaseUrl("https://gw.example/x/v1/", undefined)).toBe("https://gw.example/x/v1");
+    expect(normalizeBaseUrl("https://api.perplexity.ai", "https://api.perplexity.ai")).toBe(
       "https://api.perplexity.ai",
     );
   });
@@ -173,7 +189,7 @@ describe("all rows", () => {
 });
 
 describe("lists of models", () => {
-  const usd = (info: ReturnType<typeof modelsIn>[number]) =>
+  const usd = (info: ReturnType<typeof parseModelList>[number]) =>
     Object.fromEntries(info.price!.lines.map((l) => [l.unit, l.usd]));
 
   test("in every shape that servers use", () => {
@@ -184,8 +200,8 @@ describe("lists of models", () => {
       { models: [{ model: "a/b" }] },
       { models: [{ name: "a/b" }] },
     ])
-      expect(modelsIn(body as Json, {})).toMatchObject(want);
-    expect(() => modelsIn({ error: "no" }, {})).toThrow(/not a list/);
+      expect(parseModelList(body as Json, {})).toMatchObject(want);
+    expect(() => parseModelList({ error: "no" }, {})).toThrow(/not a list/);
   });
 
   test("what neither chats nor draws is left out, and pictures are told apart", () => {
@@ -200,10 +216,10 @@ describe("lists of models", () => {
       "gpt-realtime",
     ].map((id) => ({ id }));
     expect(
-      modelsIn({ data }, { images: ["gpt-image-*"] }).map((m) => `${m.kind} ${m.model}`),
+      parseModelList({ data }, { images: ["gpt-image-*"] }).map((m) => `${m.operation} ${m.model}`),
     ).toEqual(["chat gpt-6", "image gpt-image-2"]);
     expect(
-      modelsIn(
+      parseModelList(
         [
           { id: "flux", type: "image" },
           { id: "m2", type: "embedding" },
@@ -215,7 +231,7 @@ describe("lists of models", () => {
 
   test("limits by any name", () => {
     expect(
-      modelsIn(
+      parseModelList(
         {
           data: [
             { id: "v", max_model_len: 8192 },
@@ -231,13 +247,13 @@ describe("lists of models", () => {
       ),
     ).toMatchObject([
       { limits: { context: 8192 } },
-      { name: "O", limits: { context: 1000, output: 50 } },
+      { action: "O", limits: { context: 1000, output: 50 } },
     ]);
   });
 
   test("prices as decimals, to the last digit", () => {
     const priced = (pricing: object, prices: "per_token" | "per_million") =>
-      modelsIn({ data: [{ id: "m", pricing }] } as never, { prices })[0]!;
+      parseModelList({ data: [{ id: "m", pricing }] } as never, { prices })[0]!;
     expect(
       usd(
         priced(
@@ -270,23 +286,27 @@ describe("lists of models", () => {
   });
 
   test("are asked of the backend itself", async () => {
-    await using up = await upstream({ "GET /v1/models": json({ data: [{ id: "m1" }] }) });
-    const line = (base: string): ProviderAccess =>
+    await using up = await startUpstream({
+      "GET /v1/models": jsonResponse({ data: [{ id: "m1" }] }),
+    });
+    const line = (base: string): ProviderClient =>
       ({
         credential: "main",
         signal: new AbortController().signal,
         fetch: (to: string) => fetch(`${base}/${to}`),
       }) as never;
-    const { models } = await mounted(openaiCompatible as Compatible, { base_url: up.url });
-    expect(await models!(line(`${up.url}/v1`))).toMatchObject([{ model: "m1", kind: "chat" }]);
-    const gone = await mounted(openaiCompatible as Compatible, { base_url: up.url });
-    await expect(gone.models!(line(`${up.url}/nowhere`))).rejects.toThrow(/status 404/);
+    const { listModels } = await mounted(openaiCompatible as CompatibleProvider, {
+      base_url: up.url,
+    });
+    expect(await listModels!(line(`${up.url}/v1`))).toMatchObject([{ model: "m1", kind: "chat" }]);
+    const gone = await mounted(openaiCompatible as CompatibleProvider, { base_url: up.url });
+    await expect(gone.listModels!(line(`${up.url}/nowhere`))).rejects.toThrow(/status 404/);
   });
 });
 
 describe("openai-compatible", () => {
   test("takes its quirks from options", async () => {
-    const { endpoints, models } = await mounted(openaiCompatible as Compatible, {
+    const { endpoints, listModels } = await mounted(openaiCompatible as CompatibleProvider, {
       base_url: "http://localhost:5000",
       key_header: "api-key",
       thinking: "chat_template_kwargs",
@@ -295,12 +315,12 @@ describe("openai-compatible", () => {
       models: false,
       drop: ["seed"],
     });
-    const [chat, responses] = endpoints as WireEndpoint[];
+    const [chat, responses] = endpoints as ProtocolEndpoint[];
     expect(chat!.base).toBe("http://localhost:5000/v1");
     expect(chat!.auth).toEqual({ header: "api-key", field: "api_key" });
     expect(responses!.protocol.id).toBe("responses");
-    expect(models).toBeUndefined();
-    const out = outgoing({
+    expect(listModels).toBeUndefined();
+    const out = createOutgoing({
       model: "m",
       messages: [{ role: "developer", content: "x" }],
       max_completion_tokens: 5,
@@ -308,7 +328,7 @@ describe("openai-compatible", () => {
       seed: 1,
       stream: true,
     });
-    chat!.protocol.client!.prepare!(out, asking({ stream: true }));
+    chat!.protocol.client!.prepare!(out, createCallContext({ stream: true }));
     expect(out.body).toEqual({
       model: "m",
       stream: true,
@@ -319,7 +339,7 @@ describe("openai-compatible", () => {
   });
 
   test("refuses to mount without an address", () => {
-    expect(validator(openaiCompatible.options as Schema)({}).errors).toMatchObject([
+    expect(getValidator(openaiCompatible.options as Schema)({}).errors).toMatchObject([
       { keyword: "required" },
     ]);
   });
@@ -327,12 +347,12 @@ describe("openai-compatible", () => {
 
 test("a speech of a fake upstream is heard through a row", async () => {
   const { protocol } = await endpoint("vllm", "chat-completions");
-  const body = say("Hello").in("chat-completions").body as { bytes: string };
+  const body = say("Hello").toProtocol("chat-completions").body as { bytes: string };
   const heard: string[] = [];
-  protocol.client!.whole(
+  protocol.client!.decodeResponse(
     Buffer.from(body.bytes),
     (e) => e.type === "delta" && heard.push(e.text),
-    asking(),
+    createCallContext(),
     {},
   );
   expect(heard).toEqual(["Hello"]);

@@ -1,18 +1,21 @@
 // What a row ships is what it serves: each pattern of an endpoint fits some model, and each model with a kind has an endpoint.
 import { describe, expect, it } from "vitest";
-import { all, rows } from "../../plugins/providers/rows.ts";
-import { context } from "tollgate/testing";
+import { ALL_ROWS, rowProviders } from "../../plugins/providers/rows.ts";
+import { createTestContext } from "tollgate/testing";
 
 const SOMEWHERE = { base_url: "https://x.example/v1", api_key: "k" };
 
-describe.each(Object.entries(rows))("%s", (name, row) => {
+describe.each(Object.entries(rowProviders))("%s", (name, row) => {
   it("serves every model whose facts it ships", async () => {
-    const { endpoints } = await row.setup(SOMEWHERE as never, context({ id: name }) as never);
+    const { endpoints } = await row.setup(
+      SOMEWHERE as never,
+      createTestContext({ id: name }) as never,
+    );
     const lost = (row.facts?.models ?? [])
-      .filter(({ model, kind = "chat" }) => {
+      .filter(({ model, operation = "chat" }) => {
         const speaking = endpoints.filter((one) => "protocol" in one);
-        const fitting = speaking.filter((one) => one.protocol.work.kind === kind);
-        return fitting.length > 0 && !fitting.some((one) => one.serves?.(model) ?? true);
+        const fitting = speaking.filter((one) => one.protocol.operationSpec.name === operation);
+        return fitting.length > 0 && !fitting.some((one) => one.servesModel?.(model) ?? true);
       })
       .map(({ model }) => model);
     expect(lost).toEqual([]);
@@ -21,14 +24,16 @@ describe.each(Object.entries(rows))("%s", (name, row) => {
 
 it("of Seedream all that are shipped are drawn by both of their clouds", async () => {
   for (const name of ["byteplus", "ark"]) {
-    expect(all.map((row) => row.name)).toContain(name);
-    const { endpoints } = await rows[name]!.setup(
+    expect(ALL_ROWS.map((row) => row.name)).toContain(name);
+    const { endpoints } = await rowProviders[name]!.setup(
       SOMEWHERE as never,
-      context({ id: name }) as never,
+      createTestContext({ id: name }) as never,
     );
-    const draws = endpoints.find((one) => "protocol" in one && one.protocol.work.kind === "image");
+    const draws = endpoints.find(
+      (one) => "protocol" in one && one.protocol.operationSpec.name === "image",
+    );
     for (const model of ["seedream-5-0-lite", "seedream-4-5", "doubao-seedream-4-0", "seedream"])
-      expect(draws?.serves?.(model), `${name}: ${model}`).toBe(true);
-    expect(draws?.serves?.("seed-1-6")).toBe(false);
+      expect(draws?.servesModel?.(model), `${name}: ${model}`).toBe(true);
+    expect(draws?.servesModel?.("seed-1-6")).toBe(false);
   }
 });

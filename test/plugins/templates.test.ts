@@ -3,14 +3,19 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
-import { conformance, protocolLaws, storeConformance, storeIn } from "tollgate/testing";
-import { withTable } from "../../src/cli/check-plugin/option-table.ts";
-import { LIKES, SORTS, templateOf } from "../../src/cli/new/names.ts";
+import {
+  conformanceChecks,
+  protocolChecks,
+  storeChecks,
+  createStoreFactory,
+} from "tollgate/testing";
+import { updateOptionTable } from "../../src/cli/check-plugin/option-table.ts";
+import { TEMPLATE_VARIANTS, TEMPLATE_KINDS, templateFolder } from "../../src/cli/new/names.ts";
 import { protocol } from "../../templates/protocol/src/index.ts";
 
 const FOLDER = join(import.meta.dirname, "../../templates");
-const names = SORTS.flatMap((sort) =>
-  (LIKES[sort] ?? [undefined]).map((like) => templateOf(sort, like)),
+const names = TEMPLATE_KINDS.flatMap((sort) =>
+  (TEMPLATE_VARIANTS[sort] ?? [undefined]).map((like) => templateFolder(sort, like)),
 );
 
 it("there is a template for each kind and like, and no other", () => {
@@ -30,21 +35,21 @@ describe.each(names)("%s", async (name) => {
   }
   const recordings = tollgate.recordings && { recordings: at(tollgate.recordings) };
   for (const [entry, definition] of plugins)
-    for (const { name: law, run } of conformance(definition, {
+    for (const { name: law, run } of conformanceChecks(definition, {
       ...tollgate,
       ...tollgate.plugins?.[entry],
       ...recordings,
     }))
       it(law, run);
   if (name === "protocol")
-    for (const { name: law, run } of protocolLaws(protocol(), recordings)) it(law, run);
+    for (const { name: law, run } of protocolChecks(protocol(), recordings)) it(law, run);
   if (name === "store")
-    for (const { name: law, run } of storeConformance(storeIn(plugins[0]![1], tollgate.with)))
+    for (const { name: law, run } of storeChecks(createStoreFactory(plugins[0]![1], tollgate.with)))
       it(law, run);
 
   it("has a page with the table of its options", () => {
     const page = readFileSync(at("README.md"), "utf8");
-    const fresh = withTable(
+    const fresh = updateOptionTable(
       page,
       plugins.map(([, definition]) => definition),
     );

@@ -1,10 +1,10 @@
 // What a provider claims of others without having checked it stands beside it wherever it is chosen from.
 import { expect, it } from "vitest";
-import { all } from "../../plugins/providers/rows.ts";
-import { folder } from "../kit/command-line.ts";
+import { ALL_ROWS } from "../../plugins/providers/rows.ts";
+import { createTestFolder } from "../kit/command-line.ts";
 
 it("list shows what nobody has checked, for people and for programs", async () => {
-  await using dir = await folder();
+  await using dir = await createTestFolder();
   const { out } = await dir.tollgate(["list", "providers"]);
   expect(out).toMatch(/\bhyperbolic\b.*experimental.*\(not checked: base, models, .*\)/);
   expect(out).toMatch(/\bgroq\b.*beta.*Groq$/m);
@@ -12,5 +12,6 @@ it("list shows what nobody has checked, for people and for programs", async () =
     plugins: readonly { name: string; unchecked: readonly string[] }[];
   };
   const told = new Map(plugins.map(({ name, unchecked }) => [name, unchecked]));
-  for (const { name, unchecked = [] } of all) expect(told.get(name), name).toEqual(unchecked);
+  for (const { name, unverified = [] } of ALL_ROWS)
+    expect(told.get(name), name).toEqual(unverified);
 });

@@ -3,12 +3,12 @@
 // test of its own, for its events name the model.
 import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { faultOf } from "../../src/model/error.ts";
+import { getFault } from "../../src/model/error.ts";
 import type { Usage } from "../../src/model/usage.ts";
 import { messages } from "../../src/protocols/messages/index.ts";
 import { responses } from "../../src/protocols/responses/index.ts";
-import { Templates } from "../../src/protocols/sse/templates.ts";
-import { answering } from "../../src/testing/index.ts";
+import { EventTemplates } from "../../src/protocols/sse/templates.ts";
+import { createResponseContext } from "../../src/testing/index.ts";
 
 const WIRES = {
   messages: {
@@ -59,30 +59,30 @@ type Wire = (typeof WIRES)[keyof typeof WIRES];
 function heard({ client }: Wire, chunks: readonly Buffer[]) {
   const out: Buffer[] = [];
   const said = { words: 0, ids: [] as string[], usage: [] as unknown[], finish: "", fault: "" };
-  const relay = client.relay!(
+  const relay = client.createPassthrough!(
     {
-      type() {},
-      bytes: (b) => void out.push(Buffer.from(b)),
-      content: (bytes = 0) => void (said.words += bytes),
-      start: (id) => void said.ids.push(id),
-      usage: (seen) => void said.usage.push(seen),
-      finish(reason): Usage {
+      setContentType() {},
+      write: (b) => void out.push(Buffer.from(b)),
+      reportContent: (bytes = 0) => void (said.words += bytes),
+      reportStart: (id) => void said.ids.push(id),
+      reportUsage: (seen) => void said.usage.push(seen),
+      reportFinish(reason): Usage {
         said.finish = reason;
         return { input: 1, output: 2 };
       },
     },
-    answering({ stream: true, body: {} }),
+    createResponseContext({ stream: true, body: {} }),
     {},
   );
   try {
     for (const chunk of chunks) relay.push(Buffer.from(chunk));
     relay.end();
   } catch (thrown) {
-    const fault = faultOf(thrown);
+    const fault = getFault(thrown);
     if (!fault) throw thrown;
     said.fault = `${fault.code}: ${fault.message}`;
     // What a failure is told with goes on from the last event that passed.
-    relay.fail(fault);
+    relay.writeFault(fault);
   }
   return {
     ...said,
@@ -94,7 +94,7 @@ function heard({ client }: Wire, chunks: readonly Buffer[]) {
 
 /** The same of a relay that learns nothing. */
 function unlearned(wire: Wire, body: Buffer) {
-  const find = vi.spyOn(Templates.prototype, "find").mockReturnValue(false);
+  const find = vi.spyOn(EventTemplates.prototype, "find").mockReturnValue(false);
   try {
     return heard(wire, [body]);
   } finally {
@@ -176,7 +176,7 @@ test.each(Object.entries(WIRES))("%s: and where some lines end in CR", (_, wire)
 test.each(Object.entries(WIRES))(
   "%s: deltas of one kind are known from the third on",
   (_, wire) => {
-    const find = vi.spyOn(Templates.prototype, "find");
+    const find = vi.spyOn(EventTemplates.prototype, "find");
     const body = [0, 4, 8, 12, 16, 20].map((n) => `${wire.delta(`word ${n}`, n)}\n\n`).join("");
     heard(wire, [Buffer.from(wire.before), Buffer.from(body)]);
     expect(find.mock.results.filter(({ value }) => value === true).length).toBeGreaterThanOrEqual(

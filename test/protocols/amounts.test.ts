@@ -1,9 +1,9 @@
 // A stream that is cut is billed by the text that passed. Relays must find about as much of it as a decoder reads, without
 // decoding: hardly less, and little more than its JSON escapes.
 import { describe, expect, it } from "vitest";
-import type { ClientHalf, ModelEvent, RelaySink } from "tollgate/plugin";
-import { isStream, recordings } from "../../src/testing/recording.ts";
-import { asking, answering } from "../../src/testing/asking.ts";
+import type { ClientHalf, ModelEvent, PassthroughSink } from "tollgate/plugin";
+import { isStreamRecording, readRecordings } from "../../src/testing/recording.ts";
+import { createCallContext, createResponseContext } from "../../src/testing/asking.ts";
 import { chats } from "./codecs.ts";
 
 const bytesIn = (text: string) => Buffer.byteLength(text);
@@ -13,9 +13,9 @@ function decoded(client: ClientHalf<"chat">, body: Buffer, stream: boolean): num
   const emit = (event: ModelEvent) => {
     if (event.type === "delta") bytes += bytesIn(event.text);
   };
-  if (!stream) client.whole(body, emit, asking({ stream }), {});
+  if (!stream) client.decodeResponse(body, emit, createCallContext({ stream }), {});
   else {
-    const decoder = client.stream(emit, asking({ stream }), {});
+    const decoder = client.createDecoder(emit, createCallContext({ stream }), {});
     decoder.push(body);
     decoder.end();
   }
@@ -24,17 +24,17 @@ function decoded(client: ClientHalf<"chat">, body: Buffer, stream: boolean): num
 
 function told(client: ClientHalf<"chat">, body: Buffer, stream: boolean, step: number): number {
   let bytes = 0;
-  const sink: RelaySink = {
-    type() {},
-    bytes() {},
-    start() {},
-    usage() {},
-    finish() {},
-    content(more = 0) {
+  const sink: PassthroughSink = {
+    setContentType() {},
+    write() {},
+    reportStart() {},
+    reportUsage() {},
+    reportFinish() {},
+    reportContent(more = 0) {
       bytes += more;
     },
   };
-  const relay = client.relay!(sink, answering({ stream }), {});
+  const relay = client.createPassthrough!(sink, createResponseContext({ stream }), {});
   for (let at = 0; at < body.length; at += stream ? step : body.length)
     relay.push(body.subarray(at, stream ? at + step : undefined));
   relay.end();
@@ -43,13 +43,13 @@ function told(client: ClientHalf<"chat">, body: Buffer, stream: boolean, step: n
 
 describe.each(Object.keys(chats))("the relay of %s", (id) => {
   const client = chats[id]!.client!;
-  const good = recordings(new URL(`../fixtures/recordings/${id}`, import.meta.url)).filter(
+  const good = readRecordings(new URL(`../fixtures/recordings/${id}`, import.meta.url)).filter(
     ({ status, name }) => status === 200 && !name.startsWith("error") && !name.includes("audio"),
   );
   it.each(good.map((recording) => [recording.name, recording] as const))(
     "tells how much text passed: %s",
     (_name, recording) => {
-      const stream = isStream(recording);
+      const stream = isStreamRecording(recording);
       let read: number;
       try {
         read = decoded(client, recording.body, stream);

@@ -1,6 +1,12 @@
 // What upstreams can say in an answer, and what becomes of it for clients of each protocol: the README's tables of answers.
-import { faultOf, fold, type ClientHalf, type Kind, type ModelEvent } from "tollgate/plugin";
-import { answering, asking } from "tollgate/testing";
+import {
+  getFault,
+  collectResponse,
+  type ClientHalf,
+  type Operation,
+  type ModelEvent,
+} from "tollgate/plugin";
+import { createResponseContext, createCallContext } from "tollgate/testing";
 import { chats, TELL_ALL, upstreams } from "./codecs.ts";
 import { inGemini, inMessages, inResponses, inChat, type Row } from "./answer-rows.ts";
 
@@ -17,10 +23,20 @@ function heard(from: string, into: string, answer: object): string | { refused: 
   try {
     const { client } = upstreams[from]!;
     const body = Buffer.from(JSON.stringify(answer));
-    (client as ClientHalf<Kind>).whole(body, (e) => events.push(e), asking(), {});
-    return JSON.stringify(chats[into]!.server!.whole(fold(events), answering({ body: TELL_ALL })));
+    (client as ClientHalf<Operation>).decodeResponse(
+      body,
+      (e) => events.push(e),
+      createCallContext(),
+      {},
+    );
+    return JSON.stringify(
+      chats[into]!.server!.encodeResponse(
+        collectResponse(events),
+        createResponseContext({ body: TELL_ALL }),
+      ),
+    );
   } catch (error) {
-    const fault = faultOf(error);
+    const fault = getFault(error);
     if (!fault) throw error;
     return { refused: fault.code ?? fault.kind };
   }

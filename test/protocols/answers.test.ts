@@ -2,8 +2,15 @@
 // come; and each of our streams obeys its wire, as a checker that knows no codec reads it.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fold, type ModelEvent, type Protocol } from "tollgate/plugin";
-import { answering, asking, cut, decode, decodeWhole, encode } from "tollgate/testing";
+import { collectResponse, type ModelEvent, type Protocol } from "tollgate/plugin";
+import {
+  createResponseContext,
+  createCallContext,
+  splitChunks,
+  decode,
+  decodeWhole,
+  encodeText,
+} from "tollgate/testing";
 import { anyAnswers } from "./any-answer.ts";
 import { answers, chunking } from "./arbitrary.ts";
 import { chats, TELL_ALL, upstreams } from "./codecs.ts";
@@ -12,7 +19,7 @@ import * as chat from "./wire/chat-completions.ts";
 import * as gemini from "./wire/gemini.ts";
 import * as messages from "./wire/messages.ts";
 import * as responses from "./wire/responses.ts";
-import { runs } from "../kit/effort.ts";
+import { trialCount } from "../kit/effort.ts";
 
 const WIRES: { readonly [id: string]: { stream(text: string): void; whole(body: any): void } } = {
   "chat-completions": {
@@ -32,23 +39,28 @@ const WIRES: { readonly [id: string]: { stream(text: string): void; whole(body: 
 const names = Object.keys(upstreams);
 const pairs = names.flatMap((a) => Object.keys(chats).map((b): [string, string] => [a, b]));
 
-const to = (stream: boolean) => answering({ stream, body: TELL_ALL });
+const to = (stream: boolean) => createResponseContext({ stream, body: TELL_ALL });
 const streamed = ({ server }: Protocol<"chat">, events: readonly ModelEvent[]) =>
-  encode(server as never, events, to(true));
+  encodeText(server as never, events, to(true));
 const heard = (
   { client }: Protocol<"chat">,
   text: string,
-  chunks: Parameters<typeof cut>[1] = "whole",
-) => decode(client as never, cut([Buffer.from(text)], chunks), asking({ stream: true }));
+  chunks: Parameters<typeof splitChunks>[1] = "whole",
+) =>
+  decode(
+    client as never,
+    splitChunks([Buffer.from(text)], chunks),
+    createCallContext({ stream: true }),
+  );
 const inOne = ({ server, client }: Protocol<"chat">, events: readonly ModelEvent[]) => {
-  const body = server!.whole(fold(events), to(false));
+  const body = server!.encodeResponse(collectResponse(events), to(false));
   return {
     body,
-    events: decodeWhole(client as never, Buffer.from(JSON.stringify(body)), asking()),
+    events: decodeWhole(client as never, Buffer.from(JSON.stringify(body)), createCallContext()),
   };
 };
 
-const RUNS = runs(150);
+const RUNS = trialCount(150);
 
 describe.each(names)("an answer in %s", (name) => {
   const codec = upstreams[name]!;
@@ -67,9 +79,9 @@ describe.each(names)("an answer in %s", (name) => {
   it("says what was said, streamed and whole", () => {
     fc.assert(
       fc.property(any, (events) => {
-        const expected = said(fold(events));
-        expect(said(fold(heard(codec, streamed(codec, events))))).toEqual(expected);
-        expect(said(fold(inOne(codec, events).events))).toEqual(expected);
+        const expected = said(collectResponse(events));
+        expect(said(collectResponse(heard(codec, streamed(codec, events))))).toEqual(expected);
+        expect(said(collectResponse(inOne(codec, events).events))).toEqual(expected);
       }),
       { numRuns: RUNS },
     );
@@ -94,13 +106,13 @@ describe.each(names)("an answer in %s", (name) => {
           got = decode(
             codec.client as never,
             [bytes.subarray(0, at % bytes.length)],
-            asking({ stream: true }),
+            createCallContext({ stream: true }),
           );
         } catch {
           return;
         }
-        const { usage: _, ...all } = said(fold(events));
-        expect(said(fold(got))).toMatchObject(all);
+        const { usage: _, ...all } = said(collectResponse(events));
+        expect(said(collectResponse(got))).toMatchObject(all);
       }),
       { numRuns: RUNS },
     );
@@ -113,8 +125,10 @@ describe.each(pairs)("an answer from %s to %s", (from, into) => {
       fc.property(answers({ refusals: true }), (events) => {
         const first = heard(upstreams[from]!, streamed(upstreams[from]!, events));
         const again = heard(chats[into]!, streamed(chats[into]!, first));
-        expect(said(fold(again))).toEqual(said(fold(events)));
-        expect(said(fold(inOne(chats[into]!, first).events))).toEqual(said(fold(events)));
+        expect(said(collectResponse(again))).toEqual(said(collectResponse(events)));
+        expect(said(collectResponse(inOne(chats[into]!, first).events))).toEqual(
+          said(collectResponse(events)),
+        );
       }),
       { numRuns: RUNS },
     );

@@ -138,7 +138,7 @@ function told(sketch: Sketch, index: number): ModelEvent[] {
       ? ({
           type: "call",
           id,
-          name: sketch.name,
+          action: sketch.name,
           tool: kind === "call" ? "function" : "custom",
         } as const)
       : kind === "reasoning"
@@ -234,7 +234,7 @@ export function requests(shape: RequestShape = {}): fc.Arbitrary<ChatRequest> {
     .map(({ rounds, last, instructions, stream, tools, knobs: set }) => {
       const declared = unique(tools, rounds);
       return {
-        kind: "chat",
+        operation: "chat",
         model: "model",
         stream,
         instructions,
@@ -247,7 +247,7 @@ export function requests(shape: RequestShape = {}): fc.Arbitrary<ChatRequest> {
         rest: {},
         ext: {},
         ...set,
-        ...(declared.length === 0 && { toolChoice: undefined, parallel: undefined }),
+        ...(declared.length === 0 && { toolChoice: undefined, parallelToolCalls: undefined }),
       } satisfies ChatRequest;
     });
 }
@@ -280,7 +280,7 @@ function turnsOf({ ask, say, calls, interject }: Round, round: number): Turn[] {
   const asCalls = calls.map(({ name: of, args }, i): Block => ({
     type: "call",
     id: ids[i]!,
-    name: of,
+    action: of,
     tool: "function",
     args: JSON.stringify(args),
   }));
@@ -305,7 +305,7 @@ const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
 const knobs: fc.Arbitrary<Partial<ChatRequest>> = fc.record({
   user: maybe(fc.constantFrom("user-1", "abc")),
   toolChoice: maybe(fc.constantFrom<"auto" | "none" | "required">("auto", "none", "required")),
-  parallel: maybe(fc.boolean()),
+  parallelToolCalls: maybe(fc.boolean()),
   output: fc.record({
     maxTokens: maybe(fc.integer({ min: 1, max: 100_000 })),
     stop: maybe(fc.constantFrom<readonly string[]>(["END"], ["a", "b"])),
@@ -314,8 +314,8 @@ const knobs: fc.Arbitrary<Partial<ChatRequest>> = fc.record({
       fc.constantFrom(
         { type: "text" as const },
         { type: "json" as const },
-        { type: "schema" as const, schema: { type: "object" }, name: "answer", strict: true },
-        { type: "schema" as const, schema: { type: "object" }, name: "other" },
+        { type: "schema" as const, schema: { type: "object" }, action: "answer", strict: true },
+        { type: "schema" as const, schema: { type: "object" }, action: "other" },
       ),
     ),
   }),

@@ -1,14 +1,14 @@
 // A character that upstream tore in two is whole again, and one that never was whole is none.
 import { describe, expect, it } from "vitest";
-import { fold, type ModelEvent } from "tollgate/plugin";
-import { answering, encode } from "tollgate/testing";
+import { collectResponse, type ModelEvent } from "tollgate/plugin";
+import { createResponseContext, encodeText } from "tollgate/testing";
 import { chats } from "./codecs.ts";
 import { wireEvents } from "./wire/events.ts";
 
 const answer = (texts: readonly string[]): ModelEvent[] => [
   { type: "start" },
   { type: "open", index: 0, block: { type: "text" } },
-  { type: "open", index: 1, block: { type: "call", id: "c", name: "f", tool: "function" } },
+  { type: "open", index: 1, block: { type: "call", id: "c", action: "f", tool: "function" } },
   ...texts.flatMap((text): ModelEvent[] => [
     { type: "delta", index: 0, text },
     { type: "delta", index: 1, text },
@@ -22,7 +22,10 @@ const answer = (texts: readonly string[]): ModelEvent[] => [
 describe.each(Object.keys(chats))("in a whole answer of %s", (wire) => {
   const told = (...texts: string[]) =>
     JSON.stringify(
-      chats[wire]!.server!.whole(fold(answer(texts)) as never, answering({ stream: false })),
+      chats[wire]!.server!.encodeResponse(
+        collectResponse(answer(texts)) as never,
+        createResponseContext({ stream: false }),
+      ),
     );
 
   it("two halves are one character, in text and in arguments", () => {
@@ -43,7 +46,13 @@ describe.each(Object.keys(chats))("in a whole answer of %s", (wire) => {
 
 describe.each(Object.keys(chats))("in a stream of %s", (wire) => {
   const streamed = (...texts: string[]) =>
-    wireEvents(encode(chats[wire]!.server as never, answer(texts), answering({ stream: true })))
+    wireEvents(
+      encodeText(
+        chats[wire]!.server as never,
+        answer(texts),
+        createResponseContext({ stream: true }),
+      ),
+    )
       .map(({ data }) => data)
       .join("\n");
 

@@ -2,24 +2,24 @@
 // turn as clients do, and upstream gets its own proof again, byte for byte, beside the words it was made for.
 import { describe, expect, it } from "vitest";
 import {
-  fold,
+  collectResponse,
   type Body,
   type ChatRequest,
   type ClientHalf,
   type JsonObject,
-  type Kind,
+  type Operation,
   type ModelEvent,
   type Protocol,
 } from "tollgate/plugin";
 import {
-  answering,
-  asking,
+  createResponseContext,
+  createCallContext,
   decode,
-  encode,
-  freeze,
-  sending,
+  encodeText,
+  deepFreeze,
+  encodeOutgoing,
   think,
-  type Speech,
+  type ModelScript,
 } from "tollgate/testing";
 import { chats, upstreams } from "./codecs.ts";
 import { said } from "./essence.ts";
@@ -164,20 +164,24 @@ const EXPECTED: { readonly [protocol: string]: (words: string) => unknown } = {
 const plainJson = (value: unknown): any => JSON.parse(JSON.stringify(value));
 
 const leaving = ({ client }: Protocol<"chat">, request: ChatRequest): any =>
-  plainJson(sending(client as ClientHalf<Kind>, freeze(request), asking()).body);
+  plainJson(
+    encodeOutgoing(client as ClientHalf<Operation>, deepFreeze(request), createCallContext()).body,
+  );
 
-function heard(upstream: Protocol<"chat">, protocol: string, speech: Speech): ModelEvent[] {
+function heard(upstream: Protocol<"chat">, protocol: string, speech: ModelScript): ModelEvent[] {
   const answer =
     protocol === "gemini"
       ? inGemini(speech, { stream: true })
-      : speech.in(protocol as "messages", { stream: true });
+      : speech.toProtocol(protocol as "messages", { stream: true });
   const text = ([answer.body].flat() as any[]).map((piece) => piece.bytes ?? piece).join("");
-  return decode(upstream.client as never, [Buffer.from(text)], asking({ stream: true }));
+  return decode(upstream.client as never, [Buffer.from(text)], createCallContext({ stream: true }));
 }
 
 /** The answer as a client has it: whole, or put together from its stream by reading it back. */
 function received(client: Protocol<"chat">, events: readonly ModelEvent[], body: Body): unknown {
-  return plainJson(client.server!.whole(fold(events), answering({ body })));
+  return plainJson(
+    client.server!.encodeResponse(collectResponse(events), createResponseContext({ body })),
+  );
 }
 
 describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
@@ -193,7 +197,10 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
       const speech = think(words, SIGNATURE).call("get_weather", { city: "Oslo" }, "call_1");
       const body = plainJson(first());
       const answer = received(client, heard(upstream, protocol, speech), body);
-      const request = client.server!.request(freeze(next(body, answer)) as Body, "generate");
+      const request = client.server!.decodeRequest(
+        deepFreeze(next(body, answer)) as Body,
+        "generate",
+      );
       const arrives = leaving(upstream, request);
       expect(FOUND[protocol]!(arrives)).toEqual([EXPECTED[protocol]!(words)]);
     });
@@ -202,7 +209,10 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
       const speech = think(TEXT, SIGNATURE).call("get_weather", {}, "call_1");
       const body = plainJson(first());
       const answer = received(client, heard(upstream, protocol, speech), body);
-      const request = client.server!.request(freeze(next(body, answer)) as Body, "generate");
+      const request = client.server!.decodeRequest(
+        deepFreeze(next(body, answer)) as Body,
+        "generate",
+      );
       for (const [id, other] of Object.entries(upstreams)) {
         if (id === protocol) continue;
         const sent = JSON.stringify(leaving(other, request));
@@ -217,15 +227,15 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
     const speech = think(TEXT).say("I will look.").call("get_weather", { city: "Oslo" }, "call_1");
     const events = heard(client, spoken, speech);
     const body = plainJson(first());
-    const request = client.server!.request(
+    const request = client.server!.decodeRequest(
       next(body, received(client, events, body)) as Body,
       "generate",
     );
     const blocks = request.turns.flatMap((turn) => (turn.role === "assistant" ? turn.blocks : []));
-    const { text, calls } = said({ ...fold(events), blocks });
+    const { text, calls } = said({ ...collectResponse(events), blocks });
     expect({ text, calls }).toMatchObject({
       text: "I will look.",
-      calls: said(fold(events)).calls,
+      calls: said(collectResponse(events)).calls,
     });
   });
 
@@ -233,20 +243,24 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
     const speech = think(TEXT, SIGNATURE).call("get_weather", {}, "call_1");
     const events = heard(chats["messages"]!, "messages", speech);
     const body = plainJson(first());
-    const text = encode(client.server as never, events, answering({ body, stream: true }));
-    const streamed = fold(
-      decode(client.client as never, [Buffer.from(text)], asking({ stream: true })),
+    const text = encodeText(
+      client.server as never,
+      events,
+      createResponseContext({ body, stream: true }),
+    );
+    const streamed = collectResponse(
+      decode(client.client as never, [Buffer.from(text)], createCallContext({ stream: true })),
     );
     const whole: ModelEvent[] = [];
-    client.client!.whole(
+    client.client!.decodeResponse(
       Buffer.from(JSON.stringify(received(client, events, body))),
       (e) => whole.push(e),
-      asking(),
+      createCallContext(),
       {},
     );
     const proofs = (answer: { blocks: readonly { proof?: unknown }[] }) =>
       answer.blocks.flatMap((block) => (block.proof ? [block.proof] : []));
-    expect(proofs(streamed)).toEqual(proofs(fold(whole)));
+    expect(proofs(streamed)).toEqual(proofs(collectResponse(whole)));
     expect(proofs(streamed)).toHaveLength(1);
   });
 });

@@ -7,9 +7,9 @@ import {
   type ChatRequest,
   type FinishReason,
   type Media,
-  type ModelAnswer,
+  type ModelResponse,
 } from "tollgate/plugin";
-import { plain, type ReportedLoss } from "tollgate/testing";
+import { withoutUndefined, type ReportedLoss } from "tollgate/testing";
 
 /** Which ends are one for a reader: no wire tells all of them apart. */
 const ENDS: { readonly [reason in FinishReason]: string } = {
@@ -39,7 +39,7 @@ export interface Said {
   readonly usage: { readonly [count: string]: number };
 }
 
-export function said(answer: ModelAnswer): Said {
+export function said(answer: ModelResponse): Said {
   const { blocks, usage } = answer;
   const refused = blocks.some((block) => block.type === "refusal");
   return {
@@ -60,9 +60,9 @@ export function said(answer: ModelAnswer): Said {
 }
 
 /** Arguments as a model means them: the object, however it is written; of a freeform tool, the text. */
-const callOf = ({ id, name, tool, args }: Extract<Block, { type: "call" }>): Called => ({
+const callOf = ({ id, action, tool, args }: Extract<Block, { type: "call" }>): Called => ({
   id,
-  name,
+  name: action,
   args: tool === "custom" ? args : (JSON.parse(args === "" ? "{}" : args) as unknown),
 });
 
@@ -130,7 +130,7 @@ function mediaOf(media: Media): unknown {
 export function knobs(request: ChatRequest): { readonly [name: string]: unknown } {
   const { output, sampling, reasoning, tools, ...r } = request;
   const { logitBias, ...numbers } = sampling;
-  return plain({
+  return withoutUndefined({
     ...numbers,
     logitBias,
     maxTokens: output.maxTokens,
@@ -139,7 +139,8 @@ export function knobs(request: ChatRequest): { readonly [name: string]: unknown 
     format: formatOf(output.format),
     toolChoice: r.toolChoice === "auto" ? undefined : r.toolChoice,
     // A model that may call no tool calls none at once.
-    parallel: r.parallel === true || r.toolChoice === "none" ? undefined : r.parallel,
+    parallel:
+      r.parallelToolCalls === true || r.toolChoice === "none" ? undefined : r.parallelToolCalls,
     user: r.user,
     tier: r.tier === "auto" ? undefined : r.tier,
     cache: r.cache?.key,

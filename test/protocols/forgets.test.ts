@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
-import { answering, asking } from "tollgate/testing";
+import { createResponseContext, createCallContext } from "tollgate/testing";
 import type { Protocol } from "tollgate/plugin";
 import { until } from "../kit/waits.ts";
 import { upstreams } from "./codecs.ts";
@@ -31,12 +31,14 @@ const MIB = 1024 * 1024;
 const TIMES = 48;
 
 const READERS = Object.entries(WIRES).flatMap(([wire, { client }]) => {
-  const decoder = () => client!.stream(() => {}, asking(), { "content-type": "text/event-stream" });
+  const decoder = () =>
+    client!.createDecoder(() => {}, createCallContext(), { "content-type": "text/event-stream" });
   const sink = { bytes() {}, content() {}, start() {}, usage() {}, finish: () => ({}) };
-  const relay = () => client!.relay!(sink as never, answering({ stream: true }), {});
+  const relay = () =>
+    client!.createPassthrough!(sink as never, createResponseContext({ stream: true }), {});
   return [
     [`${wire}, decoded`, wire, decoder] as const,
-    ...(client!.relay ? [[`${wire}, verbatim`, wire, relay] as const] : []),
+    ...(client!.createPassthrough ? [[`${wire}, verbatim`, wire, relay] as const] : []),
   ];
 });
 

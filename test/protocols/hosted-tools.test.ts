@@ -1,12 +1,18 @@
 // Tools that the provider runs are counted in each protocol, on both lanes, streamed and whole.
 import { describe, expect, it } from "vitest";
 import type { Json, JsonObject, Protocol, Unit, Usage } from "tollgate/plugin";
-import { answering, asking, decode, decodeWhole, relay } from "tollgate/testing";
+import {
+  createResponseContext,
+  createCallContext,
+  decode,
+  decodeWhole,
+  runRelay,
+} from "tollgate/testing";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { fold } from "../../src/model/fold.ts";
+import { collectResponse } from "../../src/model/fold.ts";
 import { toolUnits } from "../../src/model/tool-units.ts";
 import { UNITS } from "../../src/model/usage.ts";
 
@@ -351,21 +357,28 @@ for (const [protocol, answers] of ANSWERS)
       const client = protocol.client!;
       const json = Buffer.from(JSON.stringify(whole));
       const body = protocol.id === "responses" ? { input: "Hi" } : {};
-      expect(runsOf(fold(decodeWhole(client, json, asking())).usage), "whole").toEqual(runs);
-      expect(runsOf(relay(client, [json], answering({ body })).usage), "whole, relayed").toEqual(
-        runs,
-      );
+      expect(
+        runsOf(collectResponse(decodeWhole(client, json, createCallContext())).usage),
+        "whole",
+      ).toEqual(runs);
+      expect(
+        runsOf(runRelay(client, [json], createResponseContext({ body })).usage),
+        "whole, relayed",
+      ).toEqual(runs);
       for (const stream of streams) {
         const bytes = Buffer.from(stream);
         const headers = { "content-type": "text/event-stream" };
-        const of = asking({ stream: true });
-        expect(runsOf(fold(decode(client, [bytes], of, headers)).usage), "streamed").toEqual(runs);
-        const to = answering({
+        const of = createCallContext({ stream: true });
+        expect(
+          runsOf(collectResponse(decode(client, [bytes], of, headers)).usage),
+          "streamed",
+        ).toEqual(runs);
+        const to = createResponseContext({
           stream: true,
           body: { ...body, stream: true, stream_options: { include_usage: true } },
         });
         expect(
-          runsOf(relay(client, [bytes], to, undefined, headers).usage),
+          runsOf(runRelay(client, [bytes], to, undefined, headers).usage),
           "streamed, relayed",
         ).toEqual(runs);
       }

@@ -1,9 +1,9 @@
 // A client's word is looked up in tables of ours. Names that every object inherits are in none of them: wherever a client may
 // write a word, such a one is a word like any other, and no engine's error.
 import { describe, expect, it } from "vitest";
-import { faultOf, type Body, type Price, type Protocol } from "tollgate/plugin";
-import { asking, outgoing } from "tollgate/testing";
-import { hold } from "../../src/money/estimate.ts";
+import { getFault, type Body, type Price, type Protocol } from "tollgate/plugin";
+import { createCallContext, createOutgoing } from "tollgate/testing";
+import { estimateHold } from "../../src/money/estimate.ts";
 import { bodies as chatBodies } from "./chat-completions/fields.ts";
 import { upstreams } from "./codecs.ts";
 import { bodies as messagesBodies } from "./messages/fields.ts";
@@ -58,12 +58,12 @@ function through(wrong: string[], where: string, work: () => unknown): void {
   try {
     work();
   } catch (error) {
-    if (!faultOf(error)) wrong.push(`${where}: ${String(error)}`);
+    if (!getFault(error)) wrong.push(`${where}: ${String(error)}`);
   }
 }
 
 describe.each(WRITTEN)("in %s", (_name, protocol, bodies) => {
-  const targets = protocol.work.kind === "image" ? [protocol] : Object.values(upstreams);
+  const targets = protocol.operationSpec.name === "image" ? [protocol] : Object.values(upstreams);
   it.each(WORDS)("%s is a word like any other", (word) => {
     const wrong: string[] = [];
     for (const body of bodies)
@@ -71,28 +71,30 @@ describe.each(WRITTEN)("in %s", (_name, protocol, bodies) => {
         const written = said(body, at, word);
         const where = at.join(".");
         through(wrong, where, () => {
-          const survey = protocol.server!.survey(written);
-          const { tier, facts, n, maxOutput } = survey;
-          const held = hold({
+          const survey = protocol.server!.analyze(written);
+          const { tier, pricingAttributes, n, maxOutput } = survey;
+          const held = estimateHold({
             tier,
-            facts,
+            pricingAttributes,
             n,
             output: maxOutput,
-            work: protocol.work,
-            mode: "hard",
+            operationSpec: protocol.operationSpec,
+            budgetMode: "hard",
             price: TIERED,
             input: 1,
           });
           // Of what asks for a tier that is not known, the price is not known; never less than that of the plain one.
-          if (held.nano !== null && protocol.work.kind === "chat")
+          if (held.nano !== null && protocol.operationSpec.name === "chat")
             expect(held.nano, where).toBeGreaterThan(0n);
-          const request = protocol.server!.request(written, "generate");
+          const request = protocol.server!.decodeRequest(written, "generate");
           for (const { client } of targets) {
             through(wrong, where, () => {
-              const of = asking({ model: "m" });
-              const out = outgoing({ ...(client!.request(request as never, of) as object) });
+              const of = createCallContext({ model: "m" });
+              const out = createOutgoing({
+                ...(client!.encodeRequest(request as never, of) as object),
+              });
               client!.prepare?.(out, of);
-              client!.thinks?.(out, of);
+              client!.mayHideReasoning?.(out, of);
             });
           }
         });

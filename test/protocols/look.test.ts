@@ -6,19 +6,24 @@ import type {
   Body,
   ChatRequest,
   ClientHalf,
-  Finding,
+  Reference,
   Json,
   JsonObject,
-  Kind,
+  Operation,
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
-import { all, allowing, look, stranger } from "tollgate/protocols/look";
+import {
+  mergeAllowlist,
+  parseAllowances,
+  findReferences,
+  findDisallowedField,
+} from "tollgate/protocols/look";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { asking, sending } from "tollgate/testing";
-import { invokedClaude } from "../../plugins/providers/aws/claude.ts";
+import { createCallContext, encodeOutgoing } from "tollgate/testing";
+import { bedrockClaude } from "../../plugins/providers/aws/claude.ts";
 import { converse } from "../../plugins/providers/aws/converse/index.ts";
 import { OutgoingRequest } from "../../src/walk/upstream/outgoing-request.ts";
 import { FOREIGN } from "../walk/foreign.ts";
@@ -51,12 +56,12 @@ const { value } = fc.letrec<{ value: Json }>((tie) => ({
 const field = fc.constantFrom(...KEYS);
 const body = fc.dictionary(field, value, { maxKeys: 6 });
 
-const said = (named: readonly Finding[]): string[] =>
+const said = (named: readonly Reference[]): string[] =>
   named
     .map((one) => {
-      if (one.kind === "state") return `${one.field} ${one.does} ${one.word.feature}`;
-      if (one.kind === "model") return `${one.field} ${one.model}`;
-      return `${one.field} ${one.kind} ${"feature" in one ? one.feature : ""}`;
+      if (one.type === "state") return `${one.field} ${one.effect} ${one.rule.feature}`;
+      if (one.type === "model") return `${one.field} ${one.model}`;
+      return `${one.field} ${one.type} ${"feature" in one ? one.feature : ""}`;
     })
     .toSorted();
 
@@ -67,10 +72,10 @@ describe("what is found", () => {
         const out = new OutgoingRequest({ method: "POST", path: "/", body: came as Body });
         for (const [name, edit] of edits) {
           // A reader looks in between, as codecs and hooks do.
-          out.named();
+          out.references();
           out.set(name, edit === null ? undefined : edit);
         }
-        expect(said(out.named())).toEqual(said(look(out.whole()!)));
+        expect(said(out.references())).toEqual(said(findReferences(out.toBody()!)));
       }),
       { numRuns: 500 },
     );
@@ -80,7 +85,7 @@ describe("what is found", () => {
     fc.assert(
       fc.property(body, (came) => {
         const before = JSON.stringify(came);
-        expect(said(look(came))).toEqual(said(look(came)));
+        expect(said(findReferences(came))).toEqual(said(findReferences(came)));
         expect(JSON.stringify(came)).toBe(before);
       }),
     );
@@ -92,9 +97,17 @@ describe("what is found", () => {
       const odd = JSON.parse(
         `{"${name}":{"${name}":[1]},"tools":[{"type":"function","name":"f","${name}":1}],"messages":[{"role":"user","content":[{"type":"${name}"}]}]}`,
       ) as Body;
-      expect(look(odd)).toEqual([]);
-      for (const { reviewed } of [chatCompletions(), messages(), responses(), images(), gemini()])
-        expect(stranger(odd, all(reviewed!), allowing([]))).toBeDefined();
+      expect(findReferences(odd)).toEqual([]);
+      for (const { zdrAllowedFields } of [
+        chatCompletions(),
+        messages(),
+        responses(),
+        images(),
+        gemini(),
+      ])
+        expect(
+          findDisallowedField(odd, mergeAllowlist(zdrAllowedFields!), parseAllowances([])),
+        ).toBeDefined();
     },
   );
 
@@ -109,12 +122,12 @@ describe("what is found", () => {
       { metadata: words, client_metadata: words },
       { text: { format: { type: "json_schema", schema: words } } },
     ];
-    for (const one of own) expect(look(one)).toEqual([]);
+    for (const one of own) expect(findReferences(one)).toEqual([]);
   });
 });
 
 describe.each(
-  Object.entries({ ...chats, converse: converse(), "claude by InvokeModel": invokedClaude([]) }),
+  Object.entries({ ...chats, converse: converse(), "claude by InvokeModel": bedrockClaude([]) }),
 )("a client's own function tool, in the words of %s", (_id, { client }) => {
   const schema = fc
     .dictionary(field, value, { maxKeys: 4 })
@@ -129,7 +142,7 @@ describe.each(
   /** What is named in the request that leaves. */
   const named = (tools: ChatRequest["tools"]): string[] => {
     const request: ChatRequest = {
-      kind: "chat",
+      operation: "chat",
       model: "m",
       stream: false,
       instructions: [],
@@ -142,8 +155,8 @@ describe.each(
       rest: {},
       ext: {},
     };
-    const { body } = sending(client as ClientHalf<Kind>, request, asking());
-    return said(look(JSON.parse(JSON.stringify(body)) as Body));
+    const { body } = encodeOutgoing(client as ClientHalf<Operation>, request, createCallContext());
+    return said(findReferences(JSON.parse(JSON.stringify(body)) as Body));
   };
 
   it("is never named as one that runs elsewhere, whatever its schema holds", () => {
@@ -175,7 +188,7 @@ it("what Bedrock runs itself is hosted there, beside tools of the client's too",
     { systemTool: { name: "nova_grounding" } },
     { cachePoint: { type: "default" } },
   ];
-  expect(said(look({ toolConfig: { tools } }))).toEqual([
+  expect(said(findReferences({ toolConfig: { tools } }))).toEqual([
     "toolConfig cache cache.5m",
     "toolConfig hosted hosted.system_tool",
   ]);
@@ -201,8 +214,8 @@ describe("the time that it takes grows with the body and not faster", () => {
     "deep lists": (n) => ({ messages: Array.from({ length: n / 50 }, () => nested(50)) }),
   };
   const nested = (depth: number): unknown => (depth === 0 ? {} : [nested(depth - 1)]);
-  const review = all(chatCompletions().reviewed!);
-  const allowed = allowing(["messages[].content[].nothing"]);
+  const review = mergeAllowlist(chatCompletions().zdrAllowedFields!);
+  const allowed = parseAllowances(["messages[].content[].nothing"]);
   /** How often something in it is read: no clock, so that no busy machine is to blame. */
   const steps = (body: object): number => {
     let reads = 0;
@@ -214,8 +227,8 @@ describe("the time that it takes grows with the body and not faster", () => {
           return typeof inner === "object" && inner !== null ? seen(inner) : inner;
         },
       });
-    look(seen(body) as Body);
-    stranger(seen(body) as Body, review, allowed);
+    findReferences(seen(body) as Body);
+    findDisallowedField(seen(body) as Body, review, allowed);
     return reads;
   };
   it.each(Object.entries(SHAPES))("%s", (_name, shape) => {
@@ -226,7 +239,7 @@ describe("the time that it takes grows with the body and not faster", () => {
 
   it("and what is named has a bound", () => {
     const tools = Array.from({ length: 5_000 }, (_, i) => ({ type: `x_${i}` }));
-    expect(() => look({ tools })).toThrow(/More than 1024/);
+    expect(() => findReferences({ tools })).toThrow(/More than 1024/);
   });
 });
 
@@ -237,7 +250,8 @@ describe("a switch", () => {
   const switches = ["store", "background", "deferred", "enable_search"];
 
   it.each(switches)("%s is on whichever way it is written, and off likewise", (name) => {
-    for (const value of on) expect(look({ [name]: value }), String(value)).toHaveLength(1);
-    for (const value of off) expect(look({ [name]: value }), String(value)).toEqual([]);
+    for (const value of on)
+      expect(findReferences({ [name]: value }), String(value)).toHaveLength(1);
+    for (const value of off) expect(findReferences({ [name]: value }), String(value)).toEqual([]);
   });
 });

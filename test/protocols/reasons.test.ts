@@ -2,19 +2,19 @@
 // to one that does not think, nothing that it answers with an error. And what is left out has a name.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { faultOf, type ChatRequest, type Json, type Protocol } from "tollgate/plugin";
+import { getFault, type ChatRequest, type Json, type Protocol } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { asking, outgoing, sending } from "tollgate/testing";
+import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/testing";
 import openai from "../../plugins/providers/openai.ts";
-import type { WireEndpoint } from "../../src/plugin/provider.ts";
-import { chatRequest } from "../kit/requests.ts";
+import type { ProtocolEndpoint } from "../../src/plugin/provider.ts";
+import { createChatRequest } from "../kit/requests.ts";
 
 const LADDER = ["minimal", "low", "medium", "high", "xhigh", "max"];
 const request = (more: Partial<ChatRequest>): ChatRequest =>
-  chatRequest({ output: { maxTokens: 9000 }, ...more });
+  createChatRequest({ output: { maxTokens: 9000 }, ...more });
 
 /** Every word that stands anywhere under these names. */
 function said(body: unknown, names: ReadonlySet<string>, found: Json[] = []): Json[] {
@@ -39,15 +39,18 @@ const ladder = fc.subarray(LADDER, { minLength: 1 });
 /** Each wire for a backend whose models know these efforts and no others. */
 const WIRES: readonly [id: string, of: (efforts: readonly string[], off: boolean) => Protocol][] = [
   ["chat-completions", (efforts, off) => chatCompletions(row(efforts, off))],
-  ["responses", (efforts, off) => responses({ alike: row(efforts, off) })],
+  ["responses", (efforts, off) => responses({ chatDialect: row(efforts, off) })],
   ["messages", (efforts, off) => messages({ efforts, thinking: off ? "adaptive" : "always" })],
-  ["gemini", (efforts, off) => gemini({ levels: efforts, off, thinking: "level" })],
+  [
+    "gemini",
+    (efforts, off) => gemini({ levels: efforts, canDisableThinking: off, thinking: "level" }),
+  ],
 ];
 const row = (efforts: readonly string[], off: boolean) => ({
   reasoning: {
     control: "effort" as const,
     efforts: off ? ["none", ...efforts] : efforts,
-    ...(!off && { off: false as const }),
+    ...(!off && { canDisable: false as const }),
   },
 });
 
@@ -55,13 +58,13 @@ describe.each(WIRES)("%s", (_id, wire) => {
   test("no effort leaves that the model does not know", () => {
     fc.assert(
       fc.property(ladder, fc.boolean(), reasoning, (efforts, off, reasoning) => {
-        const of = asking();
+        const of = createCallContext();
         let body: unknown;
         try {
-          body = sending(wire(efforts, off).client!, request({ reasoning }), of).body;
+          body = encodeOutgoing(wire(efforts, off).client!, request({ reasoning }), of).body;
         } catch (error) {
           // A client that said no is not answered with thought that it pays for.
-          expect(faultOf(error)).toMatchObject({ kind: "unsupported" });
+          expect(getFault(error)).toMatchObject({ kind: "unsupported" });
           expect([reasoning.mode, (reasoning as { effort?: string }).effort]).toContain(
             reasoning.mode === "off" ? "off" : "none",
           );
@@ -81,13 +84,13 @@ describe.each(WIRES)("%s", (_id, wire) => {
   });
 
   test("no word of thinking reaches a model that does not think", () => {
-    const info = { model: "m", kind: "chat" as const, can: { reasoning: false } };
+    const info = { model: "m", operation: "chat" as const, can: { reasoning: false } };
     fc.assert(
       fc.property(ladder, reasoning, (efforts, reasoning) => {
-        const { body } = sending(
+        const { body } = encodeOutgoing(
           wire(efforts, true).client!,
           request({ reasoning }),
-          asking({ info }),
+          createCallContext({ info }),
         );
         expect(said(body, THOUGHT)).toEqual([]);
       }),
@@ -98,9 +101,11 @@ describe.each(WIRES)("%s", (_id, wire) => {
     const refuses = fc.subarray(["temperature", "top_p", "top_k"], { minLength: 1 });
     fc.assert(
       fc.property(refuses, (refuses) => {
-        const of = asking({ info: { model: "m", kind: "chat", refuses } });
+        const of = createCallContext({
+          info: { model: "m", operation: "chat", rejectedFields: refuses },
+        });
         const sampling = { temperature: 0.5, topP: 0.5, topK: 5 };
-        const { body } = sending(wire(["low"], true).client!, request({ sampling }), of);
+        const { body } = encodeOutgoing(wire(["low"], true).client!, request({ sampling }), of);
         const camel = { temperature: "temperature", top_p: "topP", top_k: "topK" } as const;
         for (const field of refuses) {
           expect(said(body, new Set([field, camel[field as "top_p"]]))).toEqual([]);
@@ -112,9 +117,9 @@ describe.each(WIRES)("%s", (_id, wire) => {
 });
 
 describe("OpenAI's own models", () => {
-  const endpoints = (openai.setup as never as (o: object) => { endpoints: WireEndpoint[] })({
+  const endpoints = (openai.setup as never as (o: object) => { endpoints: ProtocolEndpoint[] })({
     base_url: "https://api.openai.com/v1",
-  }).endpoints.filter((e) => e.protocol.work.kind === "chat");
+  }).endpoints.filter((e) => e.protocol.operationSpec.name === "chat");
 
   test.each([
     ["gpt-4o", "high", undefined],
@@ -128,8 +133,8 @@ describe("OpenAI's own models", () => {
     ["gpt-9-new", "max", "max"],
   ])("%s, asked for %s, is told %s on every wire", (model, effort, told) => {
     for (const { protocol } of endpoints) {
-      const of = asking({ model });
-      const { body } = sending(
+      const of = createCallContext({ model });
+      const { body } = encodeOutgoing(
         protocol.client!,
         request({ reasoning: { mode: "effort", effort } }),
         of,
@@ -139,12 +144,12 @@ describe("OpenAI's own models", () => {
   });
 
   test("a temperature that it refuses stays behind on the verbatim lane of chat too", () => {
-    const of = asking({
+    const of = createCallContext({
       model: "gpt-5",
-      info: { model: "gpt-5", kind: "chat", refuses: ["temperature"] },
+      info: { model: "gpt-5", operation: "chat", rejectedFields: ["temperature"] },
     });
     const chat = endpoints.find((e) => e.protocol.id === "chat-completions")!.protocol.client!;
-    const out = outgoing({ model: "gpt-5", messages: [], temperature: 0.2 });
+    const out = createOutgoing({ model: "gpt-5", messages: [], temperature: 0.2 });
     chat.prepare!(out, of);
     expect(out.body).not.toHaveProperty("temperature");
     expect(of.losses).toMatchObject([{ field: "temperature", how: "dropped" }]);

@@ -3,24 +3,30 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  faultOf,
+  getFault,
   type Body,
   type ClientHalf,
-  type Kind,
+  type Operation,
   type ChatRequest,
   type Protocol,
 } from "tollgate/plugin";
-import { asking, freeze, plain, sending, type ReportedLoss } from "tollgate/testing";
+import {
+  createCallContext,
+  deepFreeze,
+  withoutUndefined,
+  encodeOutgoing,
+  type ReportedLoss,
+} from "tollgate/testing";
 import { requests } from "./arbitrary.ts";
 import { chats, upstreams } from "./codecs.ts";
 import { conversation, silently } from "./essence.ts";
-import { runs } from "../kit/effort.ts";
+import { trialCount } from "../kit/effort.ts";
 
 const names = Object.keys(upstreams);
 const pairs = Object.keys(chats).flatMap((a) =>
   names.filter((b) => b !== a).map((b): [string, string] => [a, b]),
 );
-const RUNS = runs(200);
+const RUNS = trialCount(200);
 
 interface Sent {
   readonly body: Body;
@@ -29,20 +35,24 @@ interface Sent {
 
 /** What leaves for upstream; undefined when this wire refuses to say it. */
 function sent({ id, client }: Protocol<"chat">, request: ChatRequest): Sent | undefined {
-  const of = asking({ model: request.model, stream: request.stream });
+  const of = createCallContext({ model: request.model, stream: request.stream });
   try {
-    const { body } = sending(client as ClientHalf<Kind>, freeze(structuredClone(request)), of);
+    const { body } = encodeOutgoing(
+      client as ClientHalf<Operation>,
+      deepFreeze(structuredClone(request)),
+      of,
+    );
     // Where they stand in the path, a frontend puts them beside the body.
     const { model, stream } = request;
     const beside = id === "gemini" ? { model, stream } : {};
     return { body: JSON.parse(JSON.stringify({ ...body, ...beside })), losses: of.losses };
   } catch (error) {
-    if (faultOf(error)?.kind === "unsupported") return undefined;
+    if (getFault(error)?.kind === "unsupported") return undefined;
     throw error;
   }
 }
 const read = ({ server }: Protocol<"chat">, body: Body) =>
-  server!.request(freeze(body), "generate");
+  server!.decodeRequest(deepFreeze(body), "generate");
 const spoken = ({ field }: ReportedLoss) =>
   /system|role|developer|instructions|message/i.test(field);
 
@@ -80,7 +90,7 @@ describe.each(names)("a request in %s", (name) => {
         if (!first) return;
         const again = sent(codec, read(codec, first.body));
         expect(again?.losses).toEqual([]);
-        expect(plain(again!.body)).toEqual(plain(first.body));
+        expect(withoutUndefined(again!.body)).toEqual(withoutUndefined(first.body));
       }),
       { numRuns: RUNS },
     );

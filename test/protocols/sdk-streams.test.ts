@@ -2,8 +2,8 @@
 // the turn, fails, or reads other words.
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { fold, type ModelEvent } from "tollgate/plugin";
-import { answering } from "tollgate/testing";
+import { collectResponse, type ModelEvent } from "tollgate/plugin";
+import { createResponseContext } from "tollgate/testing";
 import { Pings } from "../../src/walk/answer/pings.ts";
 import { answers } from "./arbitrary.ts";
 import { chats, TELL_ALL } from "./codecs.ts";
@@ -21,19 +21,19 @@ function streamed(
   const pings = new Pings(server);
   let out = "";
   let pieces = 0;
-  const encoder = server.stream(
+  const encoder = server.createEncoder(
     (piece) => {
       for (let i = silences[pieces++ % silences.length]!; i > 0; i--) out += pings.next();
-      out += pings.opened ? pings.rest(piece) : piece;
+      out += pings.isOpen ? pings.stripOpening(piece) : piece;
     },
-    answering({ stream: true, body: all ? TELL_ALL : {} }),
+    createResponseContext({ stream: true, body: all ? TELL_ALL : {} }),
   );
-  for (const event of events) encoder.event(event);
+  for (const event of events) encoder.writeEvent(event);
   return out;
 }
 
 const said = (events: readonly ModelEvent[]) =>
-  fold(events)
+  collectResponse(events)
     .blocks.map((block) => (block.type === "text" ? block.text : ""))
     .join("");
 

@@ -1,11 +1,11 @@
 // An error and a warning name the field that the client wrote: whatever a client half of another wire calls it.
 import { describe, expect, test } from "vitest";
-import { faultOf, type Body, type ChatRequest, type Protocol } from "tollgate/plugin";
+import { getFault, type Body, type ChatRequest, type Protocol } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { asking, sending } from "tollgate/testing";
+import { createCallContext, encodeOutgoing } from "tollgate/testing";
 
 const schema = { type: "object", properties: { a: { type: "string" } } };
 /** Everything that another wire may have no word for, one field at a time, in each door's own words. */
@@ -110,18 +110,22 @@ const keys = (of: unknown): string[] =>
 
 describe.each(CASES)("$door.id to $target.id", ({ door, target, field, body }) => {
   test(field, () => {
-    const of = asking();
+    const of = createCallContext();
     const named: string[] = [];
     try {
-      sending(target.client!, door.server!.request(body, "generate") as ChatRequest, of);
+      encodeOutgoing(
+        target.client!,
+        door.server!.decodeRequest(body, "generate") as ChatRequest,
+        of,
+      );
     } catch (error) {
-      named.push(faultOf(error)!.param ?? field);
+      named.push(getFault(error)!.param ?? field);
     }
     named.push(...of.losses.map((loss) => loss.field));
     // What it wrote, and what it might have: a default is named by the field that sets it.
     const known = new Set([...keys(body), ...keys(DOORS.find(([one]) => one === door)!.slice(1))]);
     for (const name of named) {
-      const said = door.server!.spelling!(name, body);
+      const said = door.server!.clientFieldName!(name, body);
       expect([...known], `${name}, spelt ${said}`).toContain(said.split(/[.[]/, 1)[0]);
     }
   });

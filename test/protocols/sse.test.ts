@@ -1,19 +1,19 @@
 import * as fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { faultOf } from "../../src/model/error.ts";
-import { worked } from "../kit/processor.ts";
+import { getFault } from "../../src/model/error.ts";
+import { ownCpuMs } from "../kit/processor.ts";
 import {
-  dataOf,
+  findEventData,
   endOfValue,
-  eventOf,
-  frames,
-  gather,
-  keyAt,
-  lines,
-  needle,
-  renaming,
-  sse,
-  valueAt,
+  parseEventText,
+  createEventSplitter,
+  createWriteBatch,
+  findKey,
+  createLineDecoder,
+  encodeKey,
+  createStringReplacer,
+  createEventDecoder,
+  findValue,
 } from "../../src/protocols/sse/index.ts";
 
 type Seen = [event: string, data: string];
@@ -28,7 +28,7 @@ const cut = (b: Buffer, at: readonly number[]): Buffer[] => {
 
 const read = (chunks: readonly Buffer[]): Seen[] => {
   const seen: Seen[] = [];
-  const decoder = sse((event, data) => seen.push([event, data]));
+  const decoder = createEventDecoder((event, data) => seen.push([event, data]));
   for (const c of chunks) decoder.push(c);
   decoder.end();
   return seen;
@@ -38,7 +38,7 @@ const codeOf = (run: () => unknown): string | undefined => {
   try {
     run();
   } catch (error) {
-    return faultOf(error)?.code;
+    return getFault(error)?.code;
   }
   return undefined;
 };
@@ -99,7 +99,7 @@ describe("sse", () => {
 
   test("an event that ends in CR CR does not wait for the next chunk", () => {
     const seen: Seen[] = [];
-    const decoder = sse((event, data) => seen.push([event, data]));
+    const decoder = createEventDecoder((event, data) => seen.push([event, data]));
     decoder.push(Buffer.from("data: a\r\r"));
     expect(seen).toEqual([["", "a"]]);
     decoder.push(Buffer.from("\ndata: b\n\n"));
@@ -128,7 +128,7 @@ describe("sse", () => {
   });
 
   test("a 50 MB line is refused before it is collected", () => {
-    const decoder = sse(() => {});
+    const decoder = createEventDecoder(() => {});
     const mega = Buffer.alloc(64 * 1024, 97);
     let pushed = 0;
     decoder.push(Buffer.from("data: "));
@@ -139,8 +139,12 @@ describe("sse", () => {
     ).toBe("event_too_large");
     expect(pushed * mega.length).toBeLessThanOrEqual(4 * 1024 * 1024);
     const line = Buffer.from(`data: ${"a".repeat(200)}\n\n`);
-    expect(codeOf(() => sse(() => {}, { line: 100 }).push(line))).toBe("line_too_long");
-    expect(codeOf(() => sse(() => {}, { event: 100 }).push(line))).toBe("event_too_large");
+    expect(codeOf(() => createEventDecoder(() => {}, { maxLineBytes: 100 }).push(line))).toBe(
+      "line_too_long",
+    );
+    expect(codeOf(() => createEventDecoder(() => {}, { maxEventBytes: 100 }).push(line))).toBe(
+      "event_too_large",
+    );
   });
 });
 
@@ -151,14 +155,14 @@ describe("frames", () => {
         const b = Buffer.from(text);
         const out: Buffer[] = [];
         const seen: Seen[] = [];
-        const f = frames((c, from, to) => {
+        const f = createEventSplitter((c, from, to) => {
           const frame = Buffer.from(c.subarray(from, to));
           out.push(frame);
-          const e = eventOf(frame);
+          const e = parseEventText(frame);
           if (e) seen.push([e.event, e.data]);
         });
         for (const chunk of cut(b, at)) f.push(chunk);
-        expect(f.between).toBe(true);
+        expect(f.isBetweenEvents).toBe(true);
         f.end();
         expect(Buffer.concat(out).toString()).toBe(text.replace(/^\ufeff/, ""));
         expect(seen).toEqual(standard(text));
@@ -169,7 +173,7 @@ describe("frames", () => {
   test("an event inside one chunk is a range of that chunk", () => {
     const b = Buffer.from("data: a\n\ndata: b\n\n: c\n\n");
     const got: [boolean, number, number][] = [];
-    const f = frames((c, from, to) => got.push([c === b, from, to]));
+    const f = createEventSplitter((c, from, to) => got.push([c === b, from, to]));
     f.push(b);
     expect(got).toEqual([
       [true, 0, 9],
@@ -180,14 +184,14 @@ describe("frames", () => {
 
   test("between tells whether an event is half read, and end() completes one that is whole", () => {
     const out: string[] = [];
-    const f = frames((c, from, to) => out.push(c.toString("utf8", from, to)));
-    expect(f.between).toBe(true);
+    const f = createEventSplitter((c, from, to) => out.push(c.toString("utf8", from, to)));
+    expect(f.isBetweenEvents).toBe(true);
     f.push(Buffer.from("data: [DO"));
-    expect(f.between).toBe(false);
+    expect(f.isBetweenEvents).toBe(false);
     f.push(Buffer.from("NE]\n"));
     f.end();
     expect(out).toEqual(["data: [DONE]\n\n\n"]);
-    expect(f.between).toBe(true);
+    expect(f.isBetweenEvents).toBe(true);
   });
 });
 
@@ -205,16 +209,16 @@ describe("byte tools", () => {
         const parsed = JSON.parse(text) as Record<string, unknown>;
         const b = Buffer.from(text);
         for (const key of Object.keys(parsed)) {
-          const at = valueAt(b, [needle(key)], 0)!;
+          const at = findValue(b, [encodeKey(key)], 0)!;
           expect(JSON.parse(b.toString("utf8", at.from, at.to))).toEqual(own(parsed, key));
         }
         for (const key of Object.keys(inner)) {
-          const at = valueAt(b, [needle("inner"), needle(key)], 0)!;
+          const at = findValue(b, [encodeKey("inner"), encodeKey(key)], 0)!;
           expect(JSON.parse(b.toString("utf8", at.from, at.to))).toEqual(
             own(parsed["inner"] as Record<string, unknown>, key),
           );
         }
-        expect(valueAt(b, [needle("never there")], 0)).toBeUndefined();
+        expect(findValue(b, [encodeKey("never there")], 0)).toBeUndefined();
         expect(endOfValue(b, 0)).toBe(b.length);
       }),
     );
@@ -229,16 +233,16 @@ describe("byte tools", () => {
     ];
     for (const trap of traps) {
       const b = Buffer.from(JSON.stringify(trap));
-      const i = keyAt(b, needle("model"));
+      const i = findKey(b, encodeKey("model"));
       expect(b.toString("utf8", i, i + 1)).toBe("1");
     }
-    expect(keyAt(Buffer.from('{"s":"\\"model\\":"}'), needle("model"))).toBe(-1);
+    expect(findKey(Buffer.from('{"s":"\\"model\\":"}'), encodeKey("model"))).toBe(-1);
     fc.assert(
       fc.property(fc.array(fc.string()), (strings) => {
         const b = Buffer.from(
           JSON.stringify({ strings, with: `"model":${strings.join('"model":')}` }),
         );
-        expect(keyAt(b, needle("model"))).toBe(-1);
+        expect(findKey(b, encodeKey("model"))).toBe(-1);
       }),
     );
   });
@@ -248,7 +252,7 @@ describe("byte tools", () => {
       fc.property(object, fc.nat(), (o, at) => {
         const b = Buffer.from(JSON.stringify({ ...o, zz: { model: "m" } }));
         const half = b.subarray(0, at % b.length);
-        expect(valueAt(half, [needle("zz"), needle("nope")], 0)).toBeUndefined();
+        expect(findValue(half, [encodeKey("zz"), encodeKey("nope")], 0)).toBeUndefined();
         endOfValue(half, 0);
       }),
     );
@@ -257,7 +261,7 @@ describe("byte tools", () => {
   test("dataOf is where eventOf reads, or undefined", () => {
     const of = (text: string) => {
       const b = Buffer.from(text);
-      const at = dataOf(b);
+      const at = findEventData(b);
       return at && b.toString("utf8", at.from, at.to);
     };
     expect(of("data: x\n\n")).toBe("x");
@@ -280,8 +284,8 @@ describe("byte tools", () => {
     fc.assert(
       fc.property(fc.array(chunk, { minLength: 1 }), fc.constantFrom(0, 1), (chunks, indent) => {
         const out: Buffer[] = [];
-        const g = gather((b) => out.push(b));
-        const rename = renaming(["model"], 'p/"q"');
+        const g = createWriteBatch((b) => out.push(b));
+        const rename = createStringReplacer(["model"], 'p/"q"');
         for (const c of chunks) {
           const b = Buffer.from(`data: ${spaced(c, indent).replaceAll("\n", "")}\n\n`);
           rename(b, 6, g);
@@ -300,7 +304,7 @@ describe("byte tools", () => {
 describe("lines", () => {
   const read = (chunks: readonly Buffer[], cap?: number) => {
     const got: string[] = [];
-    const decoder = lines((line) => void got.push(line), cap);
+    const decoder = createLineDecoder((line) => void got.push(line), cap);
     for (const chunk of chunks) decoder.push(chunk);
     decoder.end();
     return got;
@@ -328,7 +332,7 @@ describe("lines", () => {
         read(chunks, 10);
         return undefined;
       } catch (error) {
-        return faultOf(error)?.code;
+        return getFault(error)?.code;
       }
     };
     const bytes = (n: number) => Array.from({ length: n }, () => Buffer.from("x"));
@@ -346,11 +350,11 @@ describe("lines", () => {
   it("cost what they are long, a byte at a time too", () => {
     const one = Buffer.from("x");
     const time = (n: number) => {
-      const before = worked();
-      const decoder = lines(() => {});
+      const before = ownCpuMs();
+      const decoder = createLineDecoder(() => {});
       for (let i = 0; i < n; i++) decoder.push(one);
       decoder.end();
-      return worked() - before;
+      return ownCpuMs() - before;
     };
     time(10_000);
     expect(time(800_000)).toBeLessThan(8 * 6 * Math.max(time(100_000), 10));

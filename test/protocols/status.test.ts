@@ -1,13 +1,13 @@
 // One vocabulary: what an upstream's failure means does not depend on the protocol in which it was asked.
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { ERRORS, faultOf, type ErrorKind, type JsonObject, type Protocol } from "tollgate/plugin";
+import { ERRORS, getFault, type ErrorKind, type JsonObject, type Protocol } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini, geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { asking } from "../../src/testing/asking.ts";
+import { createCallContext } from "../../src/testing/asking.ts";
 
 const ALL: readonly Protocol[] = [
   chatCompletions(),
@@ -19,7 +19,7 @@ const ALL: readonly Protocol[] = [
 ];
 
 const meant = ({ client }: Protocol, status: number, body: unknown): ErrorKind =>
-  client!.fault(status, {}, Buffer.from(JSON.stringify(body))).kind;
+  client!.decodeFault(status, {}, Buffer.from(JSON.stringify(body))).kind;
 
 describe.each(ALL)("$id", (protocol) => {
   it.each([
@@ -114,7 +114,7 @@ test("prose never says anything of an account or of a target", () => {
         const poisoned = meant(protocol, code, say("some_error", words));
         const plain = meant(protocol, code, say("some_error", "No."));
         expect([code, rests(poisoned)]).toEqual([code, rests(plain)]);
-        const bare = protocol.client!.fault(code, {}, Buffer.from(words));
+        const bare = protocol.client!.decodeFault(code, {}, Buffer.from(words));
         expect(rests(bare.kind)).toBe(rests(plain));
       }
     }),
@@ -127,7 +127,7 @@ test("nor in the middle of an answer, whole or streamed", () => {
     try {
       run();
     } catch (error) {
-      return faultOf(error)!.kind;
+      return getFault(error)!.kind;
     }
     throw new Error("an error was taken for an answer");
   };
@@ -135,10 +135,12 @@ test("nor in the middle of an answer, whole or streamed", () => {
     fc.property(prose, (words) => {
       const body = Buffer.from(JSON.stringify({ error: { message: words } }));
       for (const { client } of ALL) {
-        expect(caught(() => client!.whole(body, () => {}, asking(), {}))).toBe("upstream");
+        expect(caught(() => client!.decodeResponse(body, () => {}, createCallContext(), {}))).toBe(
+          "upstream",
+        );
         expect(
           caught(() => {
-            const decoder = client!.stream(() => {}, asking({ stream: true }), {
+            const decoder = client!.createDecoder(() => {}, createCallContext({ stream: true }), {
               "content-type": "text/event-stream",
             });
             decoder.push(Buffer.from(`event: error\ndata: ${body.toString()}\n\n`));
@@ -157,7 +159,7 @@ test.each(Object.keys(ERRORS) as ErrorKind[])(
     const said = [chatCompletions(), responses(), images()]
       .filter(({ id }) => id !== "images" || kind !== "content_policy")
       .map(({ server }) => {
-        const body = server!.fault({ kind, message: "no" }, { id: "r" }).body as JsonObject;
+        const body = server!.encodeFault({ kind, message: "no" }, { id: "r" }).body as JsonObject;
         const { type, code } = body["error"] as JsonObject;
         return { type, code };
       });

@@ -2,8 +2,16 @@
 // is left out, or comes back inside what is opaque, and either way nothing else is heard differently.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fold, type ClientHalf, type Kind, type ModelEvent } from "tollgate/plugin";
-import { answering, asking, decode, decodeWhole, plain, recordings, relay } from "tollgate/testing";
+import { collectResponse, type ClientHalf, type Operation, type ModelEvent } from "tollgate/plugin";
+import {
+  createResponseContext,
+  createCallContext,
+  decode,
+  decodeWhole,
+  withoutUndefined,
+  readRecordings,
+  runRelay,
+} from "tollgate/testing";
 import { chats, upstreams } from "./codecs.ts";
 import { NAME, places, visited, type Path } from "./strangers.ts";
 
@@ -18,7 +26,7 @@ interface Recorded {
 const DATA = /^data: ?(?=\{)/;
 
 function recorded(spoken: string): Recorded[] {
-  const all = recordings(new URL(`../fixtures/recordings/${spoken}`, import.meta.url));
+  const all = readRecordings(new URL(`../fixtures/recordings/${spoken}`, import.meta.url));
   return all.flatMap(({ name, status, headers, body }) => {
     if (status !== 200) return [];
     const stream = /event-stream/.test(String(headers["content-type"]));
@@ -54,10 +62,10 @@ function joined({ lines, stream }: Recorded, visit?: { line: number; at: Path })
   return Buffer.from(written.join("\n"));
 }
 
-const clientOf = (spoken: string) => upstreams[spoken]!.client as ClientHalf<Kind>;
+const clientOf = (spoken: string) => upstreams[spoken]!.client as ClientHalf<Operation>;
 
 function heard(spoken: string, bytes: Buffer, stream: boolean): readonly ModelEvent[] {
-  const of = asking({ stream });
+  const of = createCallContext({ stream });
   return stream ? decode(clientOf(spoken), [bytes], of) : decodeWhole(clientOf(spoken), bytes, of);
 }
 
@@ -77,8 +85,10 @@ describe.each(Object.keys(upstreams))("a stranger in an answer of %s", (spoken) 
     expect(good.length).toBeGreaterThan(5);
     fc.assert(
       fc.property(visits, ([one, visit]) => {
-        const before = plain(fold(heard(spoken, joined(one), one.stream)));
-        const after = plain(fold(heard(spoken, joined(one, visit), one.stream)));
+        const before = withoutUndefined(collectResponse(heard(spoken, joined(one), one.stream)));
+        const after = withoutUndefined(
+          collectResponse(heard(spoken, joined(one, visit), one.stream)),
+        );
         expect(without(after)).toEqual(without(before));
       }),
       { numRuns: 400 },
@@ -88,16 +98,20 @@ describe.each(Object.keys(upstreams))("a stranger in an answer of %s", (spoken) 
   it.runIf(spoken in chats)("passes with the bytes, on the verbatim lane", () => {
     const body = { stream_options: { include_usage: true }, input: "?" };
     const through = (one: Recorded, visit?: { line: number; at: Path }) =>
-      relay(clientOf(spoken), [joined(one, visit)], answering({ stream: one.stream, body }));
+      runRelay(
+        clientOf(spoken),
+        [joined(one, visit)],
+        createResponseContext({ stream: one.stream, body }),
+      );
     let passed = 0;
     fc.assert(
       fc.property(visits, ([one, visit]) => {
         const [before, after] = [through(one), through(one, visit)];
-        expect({ ...after, bytes: 0, contentAt: 0, finishAt: 0 }).toEqual({
+        expect({ ...after, bytes: 0, firstContentOffset: 0, finishOffset: 0 }).toEqual({
           ...before,
           bytes: 0,
-          contentAt: 0,
-          finishAt: 0,
+          firstContentOffset: 0,
+          finishOffset: 0,
         });
         const more = String(after.bytes).includes(NAME);
         // What stands after the end passes to no client, with a stranger or without.

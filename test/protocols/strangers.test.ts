@@ -1,8 +1,8 @@
 // Nothing is lost in silence: a member that no codec knows, at any place of a request, leaves for upstream or is named.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type ClientHalf, type Kind } from "tollgate/plugin";
-import { asking, freeze, sending } from "tollgate/testing";
+import { type ClientHalf, type Operation } from "tollgate/plugin";
+import { createCallContext, deepFreeze, encodeOutgoing } from "tollgate/testing";
 import { requests } from "./arbitrary.ts";
 import { bodies as geminiBodies } from "./gemini/fields.ts";
 import { bodies as chatBodies } from "./chat-completions/fields.ts";
@@ -21,7 +21,7 @@ import {
   visited,
   type Path,
 } from "./strangers.ts";
-import { runs } from "../kit/effort.ts";
+import { trialCount } from "../kit/effort.ts";
 
 const WRITTEN: { readonly [protocol: string]: readonly object[] } = {
   "chat-completions": chatBodies,
@@ -42,9 +42,13 @@ const WRITING: { readonly [protocol: string]: fc.Arbitrary<object> } = {
 };
 
 function spoken(protocol: string): fc.Arbitrary<object> {
-  const client = chats[protocol]!.client as ClientHalf<Kind>;
+  const client = chats[protocol]!.client as ClientHalf<Operation>;
   return requests({ media: true, interjections: true }).map((request) => {
-    const { body } = sending(client, freeze(request), asking({ model: request.model }));
+    const { body } = encodeOutgoing(
+      client,
+      deepFreeze(request),
+      createCallContext({ model: request.model }),
+    );
     return JSON.parse(JSON.stringify(body));
   });
 }
@@ -86,7 +90,7 @@ describe.each(pairs)("a stranger in a request from %s to %s", (from, into) => {
         const all = places(body).filter(open);
         expect(silence(a, b, body, all[chance % all.length]!)).toBeUndefined();
       }),
-      { numRuns: runs(300) },
+      { numRuns: trialCount(300) },
     );
   });
 });

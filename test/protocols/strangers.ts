@@ -1,13 +1,13 @@
 // A member that no protocol knows, put anywhere into a request; and what became of it.
 import {
-  faultOf,
+  getFault,
   type Body,
   type ChatRequest,
   type ClientHalf,
-  type Kind,
+  type Operation,
   type Protocol,
 } from "tollgate/plugin";
-import { asking, freeze, sending, type ReportedLoss } from "tollgate/testing";
+import { createCallContext, deepFreeze, encodeOutgoing, type ReportedLoss } from "tollgate/testing";
 
 export type Path = readonly (string | number)[];
 
@@ -36,18 +36,18 @@ export function sent(
   { client }: Protocol<"chat">,
   request: ChatRequest,
 ): { text: string; losses: readonly ReportedLoss[] } | "refused" {
-  const of = asking({ model: request.model, stream: request.stream });
+  const of = createCallContext({ model: request.model, stream: request.stream });
   try {
-    const { body } = sending(client as ClientHalf<Kind>, request, of);
+    const { body } = encodeOutgoing(client as ClientHalf<Operation>, request, of);
     return { text: JSON.stringify(body), losses: of.losses };
   } catch (error) {
-    if (faultOf(error)) return "refused";
+    if (getFault(error)) return "refused";
     throw error;
   }
 }
 
 export const read = ({ server }: Protocol<"chat">, body: object): ChatRequest =>
-  server!.request(freeze(structuredClone(body)) as Body, "generate") as ChatRequest;
+  server!.decodeRequest(deepFreeze(structuredClone(body)) as Body, "generate") as ChatRequest;
 
 /**
  * Where it is silent, and what was told instead; undefined where it is not: the stranger leaves with the body, or the

@@ -6,8 +6,14 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fold, type ModelEvent } from "tollgate/plugin";
-import { answering, asking, decode, encode, recordings } from "tollgate/testing";
+import { collectResponse, type ModelEvent } from "tollgate/plugin";
+import {
+  createResponseContext,
+  createCallContext,
+  decode,
+  encodeText,
+  readRecordings,
+} from "tollgate/testing";
 import { anyAnswers } from "./any-answer.ts";
 import { chats, upstreams } from "./codecs.ts";
 import { said, type Called } from "./essence.ts";
@@ -129,11 +135,11 @@ const RUNS = 200;
 describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts, custom }) => {
   const server = chats[wire]!.server!;
   const to = (stream: boolean) =>
-    answering({ stream, body: { stream_options: { include_usage: true } } });
+    createResponseContext({ stream, body: { stream_options: { include_usage: true } } });
   const any = anyAnswers(custom ? {} : { kinds: ["text", "reasoning", "call"] });
   const judge = (read: Read, events: readonly ModelEvent[]) => {
     expect(read.errors).toEqual([]);
-    const { text, thought, calls, end } = said(fold(events));
+    const { text, thought, calls, end } = said(collectResponse(events));
     if (!read.cut) {
       expect(read.calls).toEqual(calls.map((call) => asRead(wire, call)));
       expect(read.end).not.toBe("error");
@@ -146,7 +152,7 @@ describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts
   it("streamed", () =>
     fc.assert(
       fc.asyncProperty(any, async (events) =>
-        judge(await readStream(sdk, encode(server as never, events, to(true))), events),
+        judge(await readStream(sdk, encodeText(server as never, events, to(true))), events),
       ),
       { numRuns: RUNS },
     ));
@@ -154,7 +160,10 @@ describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts
   it("whole", () =>
     fc.assert(
       fc.asyncProperty(any, async (events) =>
-        judge(await readWhole(sdk, server.whole(fold(events), to(false))), events),
+        judge(
+          await readWhole(sdk, server.encodeResponse(collectResponse(events), to(false))),
+          events,
+        ),
       ),
       { numRuns: RUNS },
     ));
@@ -163,12 +172,16 @@ describe.each(READERS)("$wire as @ai-sdk/$name reads it", ({ wire, sdk, thoughts
 // It keeps what comes with a call's name and nothing that comes later.
 it("a signature of Gemini's comes with the name of its call", async () => {
   const folder = new URL("../fixtures/recordings/gemini", import.meta.url);
-  const { body, headers } = recordings(folder).find(
+  const { body, headers } = readRecordings(folder).find(
     ({ name }) => name === "thinking-parallel-tools",
   )!;
   const { client } = upstreams["gemini"]!;
-  const events = decode(client as never, [body], asking({ stream: true }), headers);
-  const text = encode(chats["chat-completions"]!.server as never, events, answering());
+  const events = decode(client as never, [body], createCallContext({ stream: true }), headers);
+  const text = encodeText(
+    chats["chat-completions"]!.server as never,
+    events,
+    createResponseContext(),
+  );
   const reader = READERS.find(({ name }) => name === "openai-compatible")!;
   const answered = async () =>
     new Response(text, { headers: { "content-type": "text/event-stream" } });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { under } from "../../src/protocols/table.ts";
+import { ownEntry } from "../../src/protocols/table.ts";
 
 it("finds what a table has of its own, and no name that every object inherits", () => {
   const inherited = Object.getOwnPropertyNames(Object.prototype);
@@ -11,7 +11,7 @@ it("finds what a table has of its own, and no name that every object inherits", 
       fc.oneof(fc.constantFrom(...inherited), fc.string(), fc.anything()),
       (table, word) => {
         const entry = Object.entries(table).find(([name]) => name === word);
-        expect(under(table, word)).toBe(entry?.[1]);
+        expect(ownEntry(table, word)).toBe(entry?.[1]);
       },
     ),
     { numRuns: 2_000, examples: inherited.map((name) => [{ a: 1 }, name]) as never },

@@ -2,7 +2,7 @@
 // billed with room for it.
 import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
-import { asking, outgoing } from "tollgate/testing";
+import { createCallContext, createOutgoing } from "tollgate/testing";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { claude, messages } from "tollgate/protocols/messages";
@@ -10,9 +10,9 @@ import { responses } from "tollgate/protocols/responses";
 import { upstreams } from "./codecs.ts";
 
 const thinks = (protocol: Protocol<"chat">, body: object, model = "m", can?: object) =>
-  protocol.client!.thinks!(
-    outgoing(body as never),
-    asking({ model, info: { model, kind: "chat", can } as never }),
+  protocol.client!.mayHideReasoning!(
+    createOutgoing(body as never),
+    createCallContext({ model, info: { model, kind: "chat", can } as never }),
   );
 
 const OFF_WORDS: readonly object[] = [
@@ -43,7 +43,7 @@ it.each([
   for (const other of OFF_WORDS)
     if (Object.keys(other)[0] !== Object.keys(own)[0])
       expect(thinks(protocol, other), JSON.stringify(other)).toBe(true);
-  expect(thinks(chatCompletions({ reasoning: { control, off: false } }), own)).toBe(true);
+  expect(thinks(chatCompletions({ reasoning: { control, canDisable: false } }), own)).toBe(true);
 });
 
 it("a model that is known to reason documents reasoning_effort", () => {

@@ -3,24 +3,24 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  fold,
+  collectResponse,
   inputTokens,
   outputTokens,
   type ClientHalf,
-  type Kind,
+  type Operation,
   type Usage,
 } from "tollgate/plugin";
 import {
-  answering,
-  asking,
-  cut,
+  createResponseContext,
+  createCallContext,
+  splitChunks,
   decode,
   decodeWhole,
-  recordings,
-  relay,
+  readRecordings,
+  runRelay,
   say,
   think,
-  type SpokenProtocol,
+  type ScriptProtocol,
 } from "tollgate/testing";
 import { chunking } from "./arbitrary.ts";
 import { chats } from "./codecs.ts";
@@ -29,15 +29,15 @@ import { inGemini } from "./gemini/speech.ts";
 const SETTLED: Usage = { input: 321, output: 45 };
 const ASKED = { stream_options: { include_usage: true }, input: "?" };
 
-const clientOf = (spoken: string) => chats[spoken]!.client as ClientHalf<Kind>;
+const clientOf = (spoken: string) => chats[spoken]!.client as ClientHalf<Operation>;
 
 /** What a client of this protocol reads, as strictly as our own decoder reads an upstream. */
 function read(spoken: string, bytes: Buffer, stream: boolean): { input: number; output: number } {
-  const of = asking({ stream });
+  const of = createCallContext({ stream });
   const events = stream
     ? decode(clientOf(spoken), [bytes], of)
     : decodeWhole(clientOf(spoken), bytes, of);
-  const { usage } = fold(events);
+  const { usage } = collectResponse(events);
   return { input: inputTokens(usage), output: outputTokens(usage) };
 }
 
@@ -46,7 +46,8 @@ const relayed = (
   chunks: readonly Buffer[],
   stream: boolean,
   settled: Usage | undefined,
-) => relay(clientOf(spoken), chunks, answering({ stream, body: ASKED }), settled).bytes;
+) =>
+  runRelay(clientOf(spoken), chunks, createResponseContext({ stream, body: ASKED }), settled).bytes;
 
 const pieces = ({ body }: { body?: unknown }): Buffer[] =>
   ([body].flat() as (string | { bytes: string })[]).map((piece) =>
@@ -76,14 +77,16 @@ describe.each(Object.keys(chats))("an upstream of %s", (spoken) => {
         const silent = pieces(
           spoken === "gemini"
             ? inGemini(unsaid, { stream })
-            : unsaid.in(spoken as SpokenProtocol, { stream, body: ASKED } as never),
+            : unsaid.toProtocol(spoken as ScriptProtocol, { stream, body: ASKED } as never),
         );
         const bytes = relayed(spoken, silent, stream, SETTLED);
         expect(read(spoken, bytes, stream)).toEqual({ input: 321, output: 45 });
         if (!stream) continue;
         fc.assert(
           fc.property(chunking, (how) => {
-            expect(String(relayed(spoken, cut(silent, how), stream, SETTLED))).toBe(String(bytes));
+            expect(String(relayed(spoken, splitChunks(silent, how), stream, SETTLED))).toBe(
+              String(bytes),
+            );
           }),
           { numRuns: 50 },
         );
@@ -92,14 +95,18 @@ describe.each(Object.keys(chats))("an upstream of %s", (spoken) => {
   );
 
   it("counts for itself: not a byte is written into it", () => {
-    const all = recordings(new URL(`../fixtures/recordings/${spoken}`, import.meta.url));
+    const all = readRecordings(new URL(`../fixtures/recordings/${spoken}`, import.meta.url));
     let counted = 0;
     for (const { body, status, headers, name } of all) {
       if (status !== 200) continue;
       const stream = /event-stream/.test(String(headers["content-type"]));
-      let without: ReturnType<typeof relay>;
+      let without: ReturnType<typeof runRelay>;
       try {
-        without = relay(clientOf(spoken), [body], answering({ stream, body: ASKED }));
+        without = runRelay(
+          clientOf(spoken),
+          [body],
+          createResponseContext({ stream, body: ASKED }),
+        );
       } catch {
         continue;
       }
@@ -158,8 +165,8 @@ describe("chat completions", () => {
   });
 
   it("says nothing to a client that did not ask", () => {
-    const to = answering({ stream: true, body: {} });
-    const { bytes } = relay(clientOf("chat-completions"), [sse(...said, "[DONE]")], to, SETTLED);
+    const to = createResponseContext({ stream: true, body: {} });
+    const { bytes } = runRelay(clientOf("chat-completions"), [sse(...said, "[DONE]")], to, SETTLED);
     expect(usages(bytes)).toEqual([]);
   });
 

@@ -1,25 +1,25 @@
 // What becomes of each field on its way, told by the codecs themselves: the tables of the README are made here.
 import {
-  faultOf,
+  getFault,
   type Block,
   type Body,
   type CallContext,
   type ChatRequest,
   type ClientHalf,
   type JsonObject,
-  type Kind,
+  type Operation,
   type ModelRequest,
   type Protocol,
 } from "tollgate/plugin";
-import { asking, sending } from "tollgate/testing";
+import { createCallContext, encodeOutgoing } from "tollgate/testing";
 import { upstreams } from "./codecs.ts";
-import { chatRequest } from "../kit/requests.ts";
+import { createChatRequest } from "../kit/requests.ts";
 
 /** What a row is about: its name, a request with it, and what that is compared with. */
 export type Row<T> = readonly [name: string, more: T, plain?: T];
 
 /** What the route that was asked at calls itself. */
-type Route = Partial<Pick<CallContext, "name">>;
+type Route = Partial<Pick<CallContext, "action">>;
 
 interface Sent {
   text: string;
@@ -36,12 +36,12 @@ function sent(
   request: ModelRequest,
   route: Route,
 ): Sent | { refused: string } {
-  const of = asking({ model: "m", ...route });
+  const of = createCallContext({ model: "m", ...route });
   try {
-    const { body } = sending(wire.client as ClientHalf<Kind>, request, of);
+    const { body } = encodeOutgoing(wire.client as ClientHalf<Operation>, request, of);
     return { text: JSON.stringify(body), losses: of.losses };
   } catch (error) {
-    const fault = faultOf(error);
+    const fault = getFault(error);
     if (!fault) throw error;
     return { refused: fault.code ?? fault.kind };
   }
@@ -98,7 +98,9 @@ const anew = (r: ChatRequest): ChatRequest => ({
 export function fromClients(protocol: string, least: object, rows: readonly Row<object>[]): string {
   const { server } = upstreams[protocol]!;
   const read = (more: object) =>
-    anew(server!.request({ ...least, ...more } as JsonObject as Body, "generate") as ChatRequest);
+    anew(
+      server!.decodeRequest({ ...least, ...more } as JsonObject as Body, "generate") as ChatRequest,
+    );
   return table(
     protocol,
     upstreams,
@@ -119,7 +121,7 @@ export const fromAny = (rows: readonly Row<Partial<ChatRequest>>[]): string =>
   );
 
 export const asked = (more: Partial<ChatRequest> = {}): ChatRequest =>
-  chatRequest({
+  createChatRequest({
     turns: [{ role: "user", blocks: [{ type: "text", text: "?" }] }],
     output: { maxTokens: 4000 },
     ...more,

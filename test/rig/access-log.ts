@@ -6,10 +6,10 @@ import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { json, say, upstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { jsonResponse, say, startUpstream } from "tollgate/testing";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 /** What is wrong with the log, and must be found. */
 const MUTANTS = {
@@ -108,7 +108,7 @@ function ask(at: Daemon, chanced: Chance): Promise<void> {
 
 /** Asks them all, and puts the file away again and again; every other time nothing tells the gateway. */
 async function load(at: Daemon, path: string, of: AccessLogOptions): Promise<number> {
-  const chanced = chance(of.seed);
+  const chanced = createChance(of.seed);
   let [next, renamed] = [0, 0];
   const hand = async () => {
     while (next < of.requests) {
@@ -128,7 +128,7 @@ async function load(at: Daemon, path: string, of: AccessLogOptions): Promise<num
 
 /** After it has been renamed the file under its name gets what comes, of every process. How many were asked to see it. */
 async function followed(at: Daemon, path: string, wrong: string[]): Promise<number> {
-  const chanced = chance(1);
+  const chanced = createChance(1);
   renameSync(path, `${path}.last`);
   at.kill("SIGHUP");
   await sleep(MOVED_MS);
@@ -215,18 +215,18 @@ function judge(lines: readonly Said[], ledger: Ledger, asked: number): string[] 
 export async function accessLog(
   of: AccessLogOptions,
   tell: (line: string) => void,
-): Promise<Verdict> {
-  const up = await upstream({
+): Promise<RigResult> {
+  const up = await startUpstream({
     // No two requests need use the same.
     "POST /v1/chat/completions": (asked) =>
       say("Hello there.")
-        .usage({ input: 11 + (asked.n % 13), output: 1 + (asked.n % 7) })
-        .to(asked),
-    "POST /bad/chat/completions": json({ error: { message: "Busy." } }, 503),
+        .usage({ input: 11 + (asked.number % 13), output: 1 + (asked.number % 7) })
+        .toResponse(asked),
+    "POST /bad/chat/completions": jsonResponse({ error: { message: "Busy." } }, 503),
   });
   const disk = smallDisk();
   const env = of.mutant && preloaded(MUTANTS[of.mutant]);
-  const at = await startGateway({ yaml: yaml(up.url, disk.file), ...(env && { env }) });
+  const at = await startDaemon({ yaml: yaml(up.url, disk.file), ...(env && { env }) });
   try {
     const folder = at.dir;
     const path = join(folder, "access.log");

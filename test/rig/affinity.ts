@@ -2,9 +2,9 @@
 // they are kept together, over two workers that tell each other nothing. Then one credential rests: its conversations move, no other.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { preloaded, type ChangedSource } from "./plants/changed.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
 
 const CREDENTIALS = ["a", "b", "c"] as const;
 const PICKS = ["weighted", "sticky"] as const;
@@ -39,10 +39,10 @@ export interface AffinityOptions {
   readonly mutant?: keyof typeof MUTANTS;
 }
 
-export async function affinity(of: AffinityOptions): Promise<Verdict> {
+export async function affinity(of: AffinityOptions): Promise<RigResult> {
   const wrong: string[] = [];
   await using up = await caches();
-  await using daemon = await startGateway({
+  await using daemon = await startDaemon({
     yaml: yaml(up.url),
     env: preloaded(of.mutant && MUTANTS[of.mutant]),
   });
@@ -99,7 +99,7 @@ async function talk(
   { conversations, turns, seed }: AffinityOptions,
   from = 0,
 ): Promise<void> {
-  const random = chance(seed);
+  const random = createChance(seed);
   for (let turn = from; turn < from + turns; turn++) {
     const order = Array.from({ length: conversations }, (_, i) => i).sort(() => random() - 0.5);
     for (let i = 0; i < order.length; i += 16)

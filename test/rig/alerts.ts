@@ -6,9 +6,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
+import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
-import { type Chance, chance, type Rig, type Verdict } from "./rig.ts";
+import { type Chance, createChance, type Rig, type RigResult } from "./rig.ts";
 
 /** A connection to a process that was killed while it was made may say nothing for ever. */
 const GIVEN_UP_MS = 20_000;
@@ -63,14 +63,14 @@ async function killed(at: Daemon, chanced: Chance, again: () => Promise<Daemon>)
 
 export const rig: Rig = {
   options: { requests: 10_000, workers: 8, kills: 20, seed: 1 },
-  async run(of, say): Promise<Verdict> {
+  async run(of, say): Promise<RigResult> {
     const [requests, workers, kills, seed] = ["requests", "workers", "kills", "seed"].map((name) =>
       Number(of[name]),
     ) as [number, number, number, number];
-    const chanced = chance(seed);
+    const chanced = createChance(seed);
     const ops = await receiver(chanced);
     const dir = await mkdtemp(join(tmpdir(), "tollgate-rig-alerts-"));
-    const start = () => startGateway({ yaml: yaml(ops.url, workers), dir });
+    const start = () => startDaemon({ yaml: yaml(ops.url, workers), dir });
     let at = await start();
     let served = 0;
     try {
@@ -81,7 +81,10 @@ export const rig: Rig = {
       for (let round = 0; round <= kills; round++) {
         const here = at;
         const many = Array.from({ length: Math.ceil(requests / (kills + 1)) }, () =>
-          Promise.race([askAnew(here, "demo/echo", secret).catch(() => 0), sleep(GIVEN_UP_MS, 0)]),
+          Promise.race([
+            askOnNewConnection(here, "demo/echo", secret).catch(() => 0),
+            sleep(GIVEN_UP_MS, 0),
+          ]),
         );
         const asked = Promise.all(many);
         await Promise.race([asked, sleep(chanced.below(1_000))]);
@@ -90,7 +93,11 @@ export const rig: Rig = {
         say(`round ${round}: ${served} served, ${ops.heard.length} heard`);
       }
       // What was cut off is made up for.
-      for (let left = max; left > 0 && (await askAnew(at, "demo/echo", secret)) === 200; left--);
+      for (
+        let left = max;
+        left > 0 && (await askOnNewConnection(at, "demo/echo", secret)) === 200;
+        left--
+      );
       await until(() => new Set(ops.heard.map(({ id }) => id)).size >= 4);
       await sleep(1_000);
     } finally {

@@ -14,7 +14,7 @@ import { patternsAttack } from "./attack/patterns.ts";
 import { privateAttack } from "./attack/private.ts";
 import { bombsAttack, namesAttack, textsAttack } from "./attack/texts.ts";
 import { openSite, type Attack, type Gauge, type Site } from "./attack/site.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
 
 /** Memory that may be in use more than at the start. */
 const MORE = 100e6;
@@ -74,9 +74,9 @@ async function warm(site: Site): Promise<void> {
   for (const { run } of hostile) await run(site);
 }
 
-export async function attack(of: AttackOptions, say: (line: string) => void): Promise<Verdict> {
+export async function attack(of: AttackOptions, say: (line: string) => void): Promise<RigResult> {
   const wrong: string[] = [];
-  await using site = await openSite(chance(of.seed));
+  await using site = await openSite(createChance(of.seed));
   await warm(site);
   const before = await rested(site);
   let run = 0;

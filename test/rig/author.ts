@@ -1,7 +1,7 @@
 // The hour of an author, played: a plugin is begun, edited as people edit, tested, packed, mounted by an operator who locks it, asked, and billed.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { upstream } from "tollgate/testing";
+import { startUpstream } from "tollgate/testing";
 import {
   begun,
   must,
@@ -56,7 +56,7 @@ export const rig: Rig = {
     if (!readFileSync(join(house, "plugins.lock.yaml"), "utf8").includes("tollgate-provider-acme"))
       wrong.push(`it is not locked: ${added.out}`);
     step("packed, installed and locked");
-    await using up = await upstream(acme());
+    await using up = await startUpstream(acme());
     await using gateway = await serving(
       house,
       `providers:\n  acme: { use: acme, with: { base_url: "${up.url}/v1", api_key: "\${env:ACME}" } }\n`,

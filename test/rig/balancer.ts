@@ -14,7 +14,10 @@ export interface Balancer extends AsyncDisposable {
   readonly url: string;
 }
 
-export async function balancer(backends: readonly Backend[], pollMs: number): Promise<Balancer> {
+export async function startBalancer(
+  backends: readonly Backend[],
+  pollMs: number,
+): Promise<Balancer> {
   const agent = new Agent({ keepAlive: true });
   let next = 0;
   const poll = () => {

@@ -1,14 +1,14 @@
 // A model API that keeps its own bill, to the token: what was whole is billed whole, what was cut is billed as far as it
 // had been made, with all that was thought before it. Every answer is known by the words that its request brought.
 import {
-  eventStream,
-  json,
+  eventStreamResponse,
+  jsonResponse,
   say,
-  upstream,
-  type ScriptedAnswer,
+  startUpstream,
+  type ScriptedResponse,
   type UpstreamRequest,
-  type Piece,
-  type Speech,
+  type ResponsePiece,
+  type ModelScript,
   type TestUpstream,
 } from "tollgate/testing";
 import { inputTokens, type Usage } from "tollgate/plugin";
@@ -55,7 +55,7 @@ export const priced = (usage: Usage): bigint =>
   BigInt(usage.searches ?? 0) * 2_000_000n;
 
 /** What a request asks of the upstream, in its own words: `tag=3.7 words=40 gap=2`. */
-export interface Wish {
+export interface RequestScript {
   readonly tag: string;
   readonly words: number;
   readonly gap: number;
@@ -67,14 +67,21 @@ export interface Wish {
   readonly thought?: number;
 }
 
-export const wished = ({ tag, words, gap, bad, how = "busy", thought = 0 }: Wish): string =>
+export const encodeScript = ({
+  tag,
+  words,
+  gap,
+  bad,
+  how = "busy",
+  thought = 0,
+}: RequestScript): string =>
   `tag=${tag} words=${words} gap=${gap} thought=${thought} bad=${bad || "-"} how=${how}`;
 
 const WISH = /tag=(\S+) words=(\d+) gap=(\d+) thought=(\d+) bad=([\w-]+) how=(\w+)/;
 /** This provider bills all of an answer, though its client has left meanwhile. */
 export const DRAINED = "drains";
 
-export interface Charged {
+export interface BilledRequest {
   readonly tag: string;
   /** The first part of the path: which provider was asked. */
   readonly of: string;
@@ -82,12 +89,12 @@ export interface Charged {
   usage(): Usage;
 }
 
-export interface Biller extends AsyncDisposable {
+export interface BillingUpstream extends AsyncDisposable {
   readonly up: TestUpstream;
-  readonly bill: readonly Charged[];
+  readonly bill: readonly BilledRequest[];
 }
 
-const bytesOf = (piece: Piece): Buffer =>
+const bytesOf = (piece: ResponsePiece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
 
 export const isGemini = (asked: UpstreamRequest) => asked.path.includes(":");
@@ -96,7 +103,7 @@ const streams = (asked: UpstreamRequest): boolean =>
   isGemini(asked) ? asked.path.endsWith(":streamGenerateContent") : asked.json().stream === true;
 
 /** As hosts of base models say it. */
-function completed(words: string, usage: Usage, stream: boolean): ScriptedAnswer {
+function completed(words: string, usage: Usage, stream: boolean): ScriptedResponse {
   const frame = { id: "cmpl-1", object: "text_completion", created: 1, model: "base" };
   const told = {
     prompt_tokens: inputTokens(usage),
@@ -107,9 +114,10 @@ function completed(words: string, usage: Usage, stream: boolean): ScriptedAnswer
   const choices = (text: string, finish_reason: string | null = null) => [
     { text, index: 0, logprobs: null, finish_reason },
   ];
-  if (!stream) return json({ ...frame, choices: choices(words, "stop"), usage: told } as never);
+  if (!stream)
+    return jsonResponse({ ...frame, choices: choices(words, "stop"), usage: told } as never);
   const event = (data: object) => `data: ${JSON.stringify({ ...frame, ...data })}\n\n`;
-  return eventStream([
+  return eventStreamResponse([
     ...words.split(/(?= )/).map((text) => event({ choices: choices(text) })),
     event({ choices: choices("", "stop") }),
     event({ choices: [], usage: told }),
@@ -118,25 +126,27 @@ function completed(words: string, usage: Usage, stream: boolean): ScriptedAnswer
 }
 
 /** In the protocol that was asked, Gemini's included. */
-export const spoken = (speech: Speech, asked: UpstreamRequest): ScriptedAnswer =>
-  isGemini(asked) ? inGemini(speech, { stream: streams(asked), n: asked.n }) : speech.to(asked);
+export const spoken = (speech: ModelScript, asked: UpstreamRequest): ScriptedResponse =>
+  isGemini(asked)
+    ? inGemini(speech, { stream: streams(asked), n: asked.number })
+    : speech.toResponse(asked);
 
-export async function biller(): Promise<Biller> {
-  const bill: Charged[] = [];
-  const answer = (asked: UpstreamRequest): ScriptedAnswer => {
+export async function startBillingUpstream(): Promise<BillingUpstream> {
+  const bill: BilledRequest[] = [];
+  const answer = (asked: UpstreamRequest): ScriptedResponse => {
     const text = asked.body.toString();
     const [, tag = "?", words = "10", gap = "0", thought = "0", bad = "-", how = ""] =
       WISH.exec(text) ?? [];
     const of = asked.path.split("/")[1]!;
     if (bad === of)
       return {
-        ...json({ error: { type: "overloaded_error", message: "Too much to do." } }, 503),
-        ...(how === "reset" && { cut: { after: "nothing", how: "reset" } }),
+        ...jsonResponse({ error: { type: "overloaded_error", message: "Too much to do." } }, 503),
+        ...(how === "reset" && { truncation: { after: "nothing", how: "reset" } }),
       };
     const special = sold(asked, 20 + Number(gap));
     if (special) {
       bill.push({ tag, of, asked, usage: () => special.usage });
-      return { ...special.answer, waitMs: Number(gap) };
+      return { ...special.answer, delayMs: Number(gap) };
     }
     if (asked.path.endsWith("/embeddings")) {
       const input = 20 + Number(gap);
@@ -145,7 +155,7 @@ export async function biller(): Promise<Biller> {
         data: [{ index: 0, embedding: [0.5] }],
         usage: { prompt_tokens: input, total_tokens: input },
       };
-      return { ...json(said), waitMs: Number(gap) };
+      return { ...jsonResponse(said), delayMs: Number(gap) };
     }
     if (asked.path.endsWith("/rerank")) {
       const { documents } = asked.json() as { documents: readonly string[] };
@@ -158,7 +168,7 @@ export async function biller(): Promise<Biller> {
         results: documents.map((_, index) => ({ index, relevance_score: 1 / (index + 1) })),
         meta: { billed_units: { search_units: searches } },
       };
-      return { ...json(said), waitMs: Number(gap) };
+      return { ...jsonResponse(said), delayMs: Number(gap) };
     }
     if (asked.path.endsWith("/moderations")) {
       const input = 20 + Number(gap);
@@ -168,7 +178,7 @@ export async function biller(): Promise<Biller> {
         results: [{ flagged: false, categories: {}, category_scores: {} }],
         usage: { prompt_tokens: input, completion_tokens: 0, total_tokens: input },
       };
-      return { ...json(said), waitMs: Number(gap) };
+      return { ...jsonResponse(said), delayMs: Number(gap) };
     }
     if (asked.path.endsWith("/audio/speech")) {
       const characters = Array.from(asked.json().input as string).length;
@@ -177,14 +187,14 @@ export async function biller(): Promise<Biller> {
         headers: { "content-type": "audio/mpeg" },
         body: [...Array.from({ length: Number(words) }, () => "la la la "), SOUND_END],
         framing: "chunked",
-        gapMs: Number(gap),
+        chunkDelayMs: Number(gap),
       };
     }
     if (asked.path.endsWith("/audio/transcriptions")) {
       const seconds = 1 + Number(words);
       bill.push({ tag, of, asked, usage: () => ({ seconds }) });
       const said = { text: "la la la", usage: { type: "duration", seconds } };
-      return { ...json(said), waitMs: Number(gap) };
+      return { ...jsonResponse(said), delayMs: Number(gap) };
     }
     const count = Number(words);
     const reasoning = Number(thought);
@@ -198,7 +208,7 @@ export async function biller(): Promise<Biller> {
     const stream = streams(asked);
     const isBase = !asked.path.includes("/chat/") && asked.path.endsWith("/completions");
     const made = isBase ? completed(said, usage, stream) : spoken(say(said).usage(usage), asked);
-    const pieces = ([made.body].flat() as Piece[]).map(bytesOf);
+    const pieces = ([made.body].flat() as ResponsePiece[]).map(bytesOf);
     // Where each word ends, counted in bytes of the body.
     const ends: number[] = [];
     let at = 0;
@@ -213,16 +223,16 @@ export async function biller(): Promise<Biller> {
       usage: () =>
         !stream || of === DRAINED || asked.state === "whole"
           ? usage
-          : { ...usage, output: reasoning + ends.filter((end) => end <= asked.sent).length },
+          : { ...usage, output: reasoning + ends.filter((end) => end <= asked.bytesSent).length },
     });
     // A whole answer has no gaps: it comes so much later.
     const waitMs = Math.ceil(reasoning / 20) + (stream ? 0 : Number(gap));
-    return { ...made, gapMs: Number(gap), waitMs };
+    return { ...made, chunkDelayMs: Number(gap), delayMs: waitMs };
   };
-  const up = await upstream({
+  const up = await startUpstream({
     "POST /*": answer,
     ...AFTERWARDS,
-    "GET /*": json({ object: "list", data: [] }),
+    "GET /*": jsonResponse({ object: "list", data: [] }),
   });
   return { up, bill, [Symbol.asyncDispose]: () => up.close() };
 }

@@ -1,17 +1,17 @@
 // Many requests at once on a budget that is worth a few: a key's own, one that keys of nested accounts of gateway.yaml share, or one of a
 // team's twenty keys under its organisation's smaller one, which commands made and moved. Exactly so many are served. With the plug
 // pulled meanwhile, never more than that.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
-import { json, say, upstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { jsonResponse, say, startUpstream } from "tollgate/testing";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { spoken } from "./biller.ts";
 import { PNG } from "./vendors.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
 
 /**
  * What one answer costs, in nano-dollars, held and billed alike: a picture, drawn or changed, forty characters spoken, ten seconds
@@ -30,7 +30,7 @@ const KEYS = 20;
 const accountsOf = (rounds: number, worth: number): string =>
   Array.from({ length: rounds }, (_, i) => {
     const limits = (most: number) =>
-      `limits: [${limitText({ unit: "nano_usd", max: most * EACH, per: "total" })}]`;
+      `limits: [${formatLimit({ unit: "nano_usd", max: most * EACH, per: "total" })}]`;
     return shapeOf(i) !== "file"
       ? ""
       : `
@@ -64,7 +64,7 @@ interface Made {
 async function made(daemon: Daemon, round: number, worth: number): Promise<Made> {
   const shape = shapeOf(round);
   if (shape === "store") return team(daemon, round, worth);
-  const own = { limits: [limitText({ unit: "nano_usd", max: worth * EACH, per: "total" })] };
+  const own = { limits: [formatLimit({ unit: "nano_usd", max: worth * EACH, per: "total" })] };
   const grants =
     shape === "own"
       ? [own]
@@ -80,7 +80,7 @@ async function team(daemon: Daemon, round: number, worth: number): Promise<Made>
     string,
   ];
   const limits = (most: number) => [
-    limitText({ unit: "nano_usd", max: most * EACH, per: "total" }),
+    formatLimit({ unit: "nano_usd", max: most * EACH, per: "total" }),
   ];
   const more = Math.ceil(worth * 1.25);
   await daemon.ask("accounts.create", { id: org, limits: limits(worth) });
@@ -221,51 +221,54 @@ export async function budget(of: {
   worth: number;
   kills: boolean;
   seed: number;
-}): Promise<Verdict> {
-  const chanced = chance(of.seed);
+}): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
   let served = 0;
   let refused = 0;
   let moves = 0;
-  await using up = await upstream({
+  await using up = await startUpstream({
     "POST /v1/images/generations": () => ({
-      ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
-      waitMs: chanced.below(40),
-      bill: { images: 1 },
+      ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
+      delayMs: chanced.below(40),
+      billedUsage: { images: 1 },
     }),
     "POST /v1/audio/speech": () => ({
       headers: { "content-type": "audio/mpeg" },
       body: ["la la la, ", "the end"],
       framing: "chunked",
-      waitMs: chanced.below(40),
-      bill: { characters: 40 },
+      delayMs: chanced.below(40),
+      billedUsage: { characters: 40 },
     }),
     "POST /v1/audio/transcriptions": () => ({
-      ...json({ text: "la la la" }),
-      waitMs: chanced.below(40),
-      bill: { seconds: 10 },
+      ...jsonResponse({ text: "la la la" }),
+      delayMs: chanced.below(40),
+      billedUsage: { seconds: 10 },
     }),
     "POST /v1/images/edits": () => ({
-      ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
-      waitMs: chanced.below(40),
-      bill: { images: 1 },
+      ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
+      delayMs: chanced.below(40),
+      billedUsage: { images: 1 },
     }),
     "POST /v1/rerank": () => ({
-      ...json({
+      ...jsonResponse({
         id: "r1",
         results: [0, 1].map((index) => ({ index, relevance_score: 1 / (index + 1) })),
         meta: { billed_units: { search_units: 1 } },
       }),
-      waitMs: chanced.below(40),
-      bill: { searches: 1 },
+      delayMs: chanced.below(40),
+      billedUsage: { searches: 1 },
     }),
     "POST /v1/moderations": () => ({
-      ...json({ id: "m1", results: [{ flagged: false, categories: {}, category_scores: {} }] }),
-      waitMs: chanced.below(40),
-      bill: { requests: 1 },
+      ...jsonResponse({
+        id: "m1",
+        results: [{ flagged: false, categories: {}, category_scores: {} }],
+      }),
+      delayMs: chanced.below(40),
+      billedUsage: { requests: 1 },
     }),
     "POST /v1/completions": () => ({
-      ...json({
+      ...jsonResponse({
         id: "c1",
         object: "text_completion",
         created: 1,
@@ -273,24 +276,24 @@ export async function budget(of: {
         choices: [{ text: " goes on", index: 0, logprobs: null, finish_reason: "length" }],
         usage: { prompt_tokens: 9, completion_tokens: TOKENS },
       }),
-      waitMs: chanced.below(40),
-      bill: { output: TOKENS },
+      delayMs: chanced.below(40),
+      billedUsage: { output: TOKENS },
     }),
     "POST *": (asked) => ({
       ...spoken(say("goes on").usage({ input: 9, output: TOKENS }).finish("length"), asked),
-      waitMs: chanced.below(40),
-      bill: { output: TOKENS },
+      delayMs: chanced.below(40),
+      billedUsage: { output: TOKENS },
     }),
-    "GET *": json({ data: [], models: [] }),
-    "GET /v1/models": json({ object: "list", data: [] }),
+    "GET *": jsonResponse({ data: [], models: [] }),
+    "GET /v1/models": jsonResponse({ object: "list", data: [] }),
   });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-budget-"));
   const { from = 0 } = of;
   const text = yaml(up.url, accountsOf(from + of.rounds, of.worth));
-  let daemon = await startGateway({ yaml: text, dir });
+  let daemon = await startDaemon({ yaml: text, dir });
   try {
     for (let round = from; round < from + of.rounds; round++) {
-      up.forget();
+      up.reset();
       const keys = await made(daemon, round, of.worth);
       const { secrets } = keys;
       const asking = (_: unknown, i: number) =>
@@ -303,7 +306,7 @@ export async function budget(of: {
         daemon.kill("SIGKILL");
         going = false;
         await Promise.all([...all, daemon.exit]);
-        daemon = await startGateway({ yaml: text, dir });
+        daemon = await startDaemon({ yaml: text, dir });
         // What is left of it, to the last picture.
         all.push(...Array.from({ length: of.worth + 10 }, asking));
       }
@@ -313,8 +316,8 @@ export async function budget(of: {
       const count = (status: number) => answers.filter((each) => each === status).length;
       served += count(200);
       refused += count(429);
-      const said = `round ${round}: ${count(200)} served, ${up.bill.length} billed`;
-      if (up.bill.length > of.worth || count(200) > of.worth)
+      const said = `round ${round}: ${count(200)} served, ${up.bills.length} billed`;
+      if (up.bills.length > of.worth || count(200) > of.worth)
         wrong.push(`${said}: more than ${of.worth}`);
       if (!of.kills && (count(200) !== of.worth || count(200) + count(429) !== of.requests))
         wrong.push(`${said}, ${tally(answers)}: not exactly ${of.worth}`);

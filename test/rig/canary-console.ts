@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JsonObject } from "tollgate/plugin";
-import { COMMANDS } from "../../src/gateway/control/table.ts";
+import { COMMAND_SPECS } from "../../src/gateway/control/table.ts";
 import { VIEWS } from "../console/views.ts";
 import type { Daemon } from "../kit/daemon.ts";
 
@@ -17,7 +17,7 @@ const named = (): string[] => {
       ([, word]) => word!,
     ),
   );
-  return Object.keys(COMMANDS).filter((name) => words.includes(name));
+  return Object.keys(COMMAND_SPECS).filter((name) => words.includes(name));
 };
 
 export interface Reader {

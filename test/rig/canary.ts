@@ -8,30 +8,30 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { promisify } from "node:util";
-import type { Entry } from "tollgate/plugin";
+import type { LedgerEntry } from "tollgate/plugin";
 import {
-  json,
+  jsonResponse,
   say,
-  spokenAt,
-  upstream,
+  protocolAtPath,
+  startUpstream,
   type TestUpstream,
   type UpstreamRequest,
-  type ScriptedAnswer,
+  type ScriptedResponse,
 } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { FRONTENDS, isGemini, spoken } from "./biller.ts";
 import { PNG } from "./vendors.ts";
 import { readConsole } from "./canary-console.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 import {
   completedAs,
-  DOORS,
+  ENTRY_POINTS,
   headersOf,
   pathOf,
   PROTOCOLS,
   providersOf,
-  sentAs,
-  type Door,
+  encodeBody,
+  type EntryPoint,
 } from "./twins.ts";
 
 const run = promisify(execFile);
@@ -104,45 +104,51 @@ const found = (where: string, bytes: Buffer, words: Readonly<Record<string, stri
 /** Says the word, quotes what it was sent, errs, breaks off: as the request's own words ask. */
 const answers =
   (words: Words) =>
-  (asked: UpstreamRequest): ScriptedAnswer => {
+  (asked: UpstreamRequest): ScriptedResponse => {
     const text = asked.body.toString();
     const fate = /fate=(\w+)/.exec(text)?.[1];
     const quoted = `${text} ${String(asked.headers.authorization ?? asked.headers["x-api-key"])}`;
     if (fate === "quote")
-      return json({ error: { type: "invalid_request_error", message: quoted } }, 400);
-    if (fate === "overloaded") return json({ error: { message: quoted } }, 503);
-    if (fate === "denied") return json({ error: { message: quoted } }, 401);
+      return jsonResponse({ error: { type: "invalid_request_error", message: quoted } }, 400);
+    if (fate === "overloaded") return jsonResponse({ error: { message: quoted } }, 503);
+    if (fate === "denied") return jsonResponse({ error: { message: quoted } }, 401);
     if (fate === "garbage")
       return { headers: { "content-type": "application/json" }, body: `{"choices": [${quoted}` };
     if (fate === "page") return { headers: { "content-type": "text/html" }, body: `<p>${quoted}` };
     if (/\/images\/(generations|edits)$/.test(asked.path))
-      return json({ created: 1, data: [{ b64_json: PNG, revised_prompt: words.answer }] });
+      return jsonResponse({ created: 1, data: [{ b64_json: PNG, revised_prompt: words.answer }] });
     if (asked.path.endsWith("/rerank"))
-      return json({ results: [{ index: 0, relevance_score: 0.5, document: words.answer }] });
+      return jsonResponse({
+        results: [{ index: 0, relevance_score: 0.5, document: words.answer }],
+      });
     if (asked.path.endsWith("/moderations"))
-      return json({ id: "m1", results: [{ flagged: true, categories: { [words.answer]: true } }] });
+      return jsonResponse({
+        id: "m1",
+        results: [{ flagged: true, categories: { [words.answer]: true } }],
+      });
     if (asked.path.endsWith("/completions") && !asked.path.includes("/chat/"))
       return completedAs(words.answer);
     if (isGemini(asked)) {
       const speech = say(words.answer).usage({ input: 10, output: 5 });
       const made = spoken(fate === "fail" ? speech.fail(quoted) : speech, asked);
-      return fate === "cut" ? { ...made, cut: { after: 150, how: "reset" } } : made;
+      return fate === "cut" ? { ...made, truncation: { after: 150, how: "reset" } } : made;
     }
     if (asked.path.endsWith("/embeddings"))
-      return json({ data: [{ index: 0, embedding: [1] }], said: words.answer });
+      return jsonResponse({ data: [{ index: 0, embedding: [1] }], said: words.answer });
     if (asked.path.endsWith("/audio/speech"))
       return {
         headers: { "content-type": "audio/mpeg" },
         body: ["sound: ", words.answer],
         framing: "chunked",
-        ...(fate === "cut" && { cut: { after: 3, how: "reset" } }),
+        ...(fate === "cut" && { truncation: { after: 3, how: "reset" } }),
       };
-    if (asked.path.includes("/audio/")) return json({ text: words.answer, said: text.length });
-    if (!spokenAt(asked.path)) return json({ input_tokens: 42 });
+    if (asked.path.includes("/audio/"))
+      return jsonResponse({ text: words.answer, said: text.length });
+    if (!protocolAtPath(asked.path)) return jsonResponse({ input_tokens: 42 });
     const speech = say(words.answer).usage({ input: 10, output: 5 });
-    if (fate === "fail") return speech.fail(quoted).to(asked);
-    const made = speech.to(asked);
-    return fate === "cut" ? { ...made, cut: { after: 150, how: "reset" } } : made;
+    if (fate === "fail") return speech.fail(quoted).toResponse(asked);
+    const made = speech.toResponse(asked);
+    return fate === "cut" ? { ...made, truncation: { after: 150, how: "reset" } } : made;
   };
 
 /** Where the same is asked twice. */
@@ -172,13 +178,13 @@ export async function canary(of: {
   seed: number;
   plant: string;
   say: (line: string) => void;
-}): Promise<Verdict> {
+}): Promise<RigResult> {
   const words = wordsOf(of.seed);
-  await using up = await upstream({
+  await using up = await startUpstream({
     "POST /*": answers(words),
-    "GET /*": json({ object: "list", data: [{ id: "model", object: "model" }] }),
+    "GET /*": jsonResponse({ object: "list", data: [{ id: "model", object: "model" }] }),
   });
-  await using collector = await upstream({ "POST /*": json({}) });
+  await using collector = await startUpstream({ "POST /*": jsonResponse({}) });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-canary-"));
   const leak = of.plant === "leak" ? ", { use: ./leak.ts }" : "";
   const yaml = `frontends: ${FRONTENDS.replace("]", ", models, usage]")}
@@ -201,7 +207,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
   let hits = 0;
   let gateway: Daemon | undefined;
   try {
-    gateway = await startGateway({
+    gateway = await startDaemon({
       yaml,
       dir,
       env: environment(words),
@@ -241,7 +247,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       const page = (await gateway.ask("ledger.entries", {
         limit: 500,
         ...(after !== undefined && { after }),
-      })) as unknown as { items: Entry[]; next?: string };
+      })) as unknown as { items: LedgerEntry[]; next?: string };
       look("ledger page", JSON.stringify(page.items));
       attempt ||= page.items[0]?.attempt ?? "";
       after = page.next;
@@ -364,12 +370,12 @@ interface Scenario {
 
 function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Generator<Scenario> {
   const one = (
-    door: Door,
+    door: EntryPoint,
     body: object | string,
     more: Partial<Scenario> = {},
     headers: object = {},
   ): Scenario => ({
-    path: typeof body === "string" ? DOORS[door].path : pathOf(door, body),
+    path: typeof body === "string" ? ENTRY_POINTS[door].path : pathOf(door, body),
     method: "POST",
     headers: {
       ...headersOf(door, other),
@@ -379,7 +385,7 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
       baggage: words.header,
       ...headers,
     },
-    body: typeof body === "string" ? body : sentAs(door, body),
+    body: typeof body === "string" ? body : encodeBody(door, body),
     leaves: false,
     ...more,
   });
@@ -387,14 +393,14 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
   for (const door of CACHED)
     for (const zdr of [{}, { "service-zdr": "required" }])
       for (let turn = 0; turn < 2; turn++)
-        yield one(door, DOORS[door].body("clean-chat/model", words.prompt, true), {}, zdr);
+        yield one(door, ENTRY_POINTS[door].body("clean-chat/model", words.prompt, true), {}, zdr);
   for (const door of PROTOCOLS)
     for (const to of PROTOCOLS)
       // What Gemini adds is its stream: whole answers go the same way.
       for (const stream of door === "gemini" || to === "gemini" ? [true] : [false, true])
         for (const fate of FATES)
           for (const zdr of [undefined, "required"]) {
-            const body = DOORS[door].body(
+            const body = ENTRY_POINTS[door].body(
               `clean-${to}/model`,
               `${words.prompt} fate=${fate}`,
               stream,
@@ -412,7 +418,7 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
             yield one(door, { ...body, ...named }, { leaves: fate === "leave" }, headers);
           }
   for (const door of CACHED) {
-    const body = DOORS[door].body("over", words.prompt, true);
+    const body = ENTRY_POINTS[door].body("over", words.prompt, true);
     yield one(door, body, {}, headersOf(door, key));
     yield one(door, { ...body, model: "keeps-chat/model" }, {}, { "service-zdr": "strict" });
     yield one(door, { ...body, model: "nobody/model" });
@@ -446,7 +452,7 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
       for (const model of ["clean-embeddings/vectors", "keeps-embeddings/vectors", "demo/embed"])
         yield one(
           "embeddings",
-          DOORS.embeddings.body(model, `${words.prompt} fate=${fate}`, false),
+          ENTRY_POINTS.embeddings.body(model, `${words.prompt} fate=${fate}`, false),
           {},
           zdr === undefined ? {} : { "service-zdr": zdr },
         );
@@ -469,7 +475,7 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
       ] as const)
         yield one(
           door,
-          DOORS[door].body(model, `${words.prompt} fate=${fate}`, false),
+          ENTRY_POINTS[door].body(model, `${words.prompt} fate=${fate}`, false),
           {},
           zdr === undefined ? {} : { "service-zdr": zdr },
         );
@@ -483,7 +489,7 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
       yield one(
         "images",
         {
-          ...DOORS.images.body("clean-images/draw", `${words.prompt} fate=${fate}`, false),
+          ...ENTRY_POINTS.images.body("clean-images/draw", `${words.prompt} fate=${fate}`, false),
           response_format: format,
         },
         {},

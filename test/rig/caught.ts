@@ -1,12 +1,12 @@
 // That a rig finds what is planted. When chance or the machine decides in which try it shows, one try proves nothing.
-import type { Verdict } from "./rig.ts";
+import type { RigResult } from "./rig.ts";
 
 const TRIES = 10;
 
 /** What was said in the first of some tries in which it was found; fails where it was in none. */
-export async function caught(
+export async function expectCaught(
   said: RegExp,
-  play: (seed: number) => Promise<Verdict>,
+  play: (seed: number) => Promise<RigResult>,
 ): Promise<readonly string[]> {
   const others = new Set<string>();
   for (let seed = 1; seed <= TRIES; seed++) {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { caught } from "./caught.ts";
+import { expectCaught } from "./caught.ts";
 import { clock } from "./clock.ts";
 
 // Both mostly wait: side by side.
@@ -9,7 +9,7 @@ it.concurrent("no wait and no window is wrong while the wall clock jumps", async
 });
 
 it.concurrent("a gateway that waits by the wall clock is caught", async () => {
-  await caught(/a silent provider|a slow stream/, (seed) =>
+  await expectCaught(/a silent provider|a slow stream/, (seed) =>
     clock({ jumps: 10, seed, plant: "wall" }),
   );
 });

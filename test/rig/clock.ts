@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
-import { say, upstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { say, startUpstream } from "tollgate/testing";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 const FIRST_BYTE_MS = 2_000;
 const IDLE_MS = 1_500;
@@ -34,17 +34,22 @@ providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { quick: {}, slow: {} } }
 `;
 
-export async function clock(of: { jumps: number; seed: number; plant?: string }): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function clock(of: {
+  jumps: number;
+  seed: number;
+  plant?: string;
+}): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
   const dir = await mkdtemp(join(tmpdir(), "tollgate-clock-"));
   const file = join(dir, "clock");
-  const up = await upstream({
+  const up = await startUpstream({
     "POST /*": (asked) => {
       const { model } = asked.json() as { model: string };
       const words = Array.from({ length: WORDS }, (_, i) => `word${i}`).join(" ");
-      if (model.startsWith("silent")) return { ...say(words).to(asked), waitMs: SILENT_MS };
-      return { ...say(words).to(asked), ...(model === "slow" && { gapMs: GAP_MS }) };
+      if (model.startsWith("silent"))
+        return { ...say(words).toResponse(asked), delayMs: SILENT_MS };
+      return { ...say(words).toResponse(asked), ...(model === "slow" && { chunkDelayMs: GAP_MS }) };
     },
   });
   const hook = join(import.meta.dirname, "plants/jumping-clock.mjs");
@@ -55,7 +60,7 @@ export async function clock(of: { jumps: number; seed: number; plant?: string })
   };
   const home = join(dir, "gateway");
   await mkdir(home);
-  const daemon = await startGateway({ yaml: yaml(up.url), env, dir: home });
+  const daemon = await startDaemon({ yaml: yaml(up.url), env, dir: home });
   try {
     await jumping({ ...of, file, chanced }, [
       () => silent(daemon, wrong),

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import type { Page, Request } from "playwright-core";
 import { openBrowser } from "../console/browser.ts";
 import { VIEWS } from "../console/views.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 import { onFile } from "../plugins/stores/made.ts";
 import { fill, Traffic } from "./ledger-size.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
 
 /** The longest that a page's request may take, in milliseconds. */
 const ALLOWED_MS = 200;
@@ -46,25 +46,25 @@ export async function consoles(of: {
   /** How far the laws of speed are stretched. */
   readonly patience: number;
   readonly say: (line: string) => void;
-}): Promise<Verdict> {
+}): Promise<RigResult> {
   const { say } = of;
   const wrong: string[] = [];
   if (of.dir) await mkdir(of.dir, { recursive: true });
-  const first = await startGateway({ yaml: YAML, ...(of.dir && { dir: of.dir }) });
+  const first = await startDaemon({ yaml: YAML, ...(of.dir && { dir: of.dir }) });
   let gateway: Daemon = first;
   try {
     await first.stop();
     const filled = join(first.dir, `filled-${of.rows}`);
     if (!existsSync(filled)) {
-      const chanced = chance(of.seed);
+      const chanced = createChance(of.seed);
       const file = join(first.stateDir, "store/ledger.db");
       const ledger = await onFile(file, { durability: "relaxed" });
       await ledger.store.open({ instance: "filling" });
       await fill(ledger.store, new Traffic(chanced, "r"), of, chanced, say);
-      await ledger.end();
+      await ledger.dispose();
       await writeFile(filled, "");
     }
-    gateway = await startGateway({ yaml: YAML, dir: first.dir });
+    gateway = await startDaemon({ yaml: YAML, dir: first.dir });
     const { secret } = (await gateway.ask("keys.create", {})) as { secret: string };
     const { asked, slowest } = await pages(gateway, of, wrong);
     const alone = await calls(gateway, secret, of.calls);

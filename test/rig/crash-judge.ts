@@ -2,23 +2,23 @@
 //
 // Holds: a delivered answer has exactly one terminal entry; an exact row is the bill, to the nano-dollar; a presumed one is
 // at least the bill, and says that it is an estimate; nothing that was billed is missing, nothing is there twice.
-import type { Entry } from "tollgate/plugin";
-import { priced, type Charged } from "./biller.ts";
-import type { Heard } from "./traffic.ts";
+import type { LedgerEntry } from "tollgate/plugin";
+import { priced, type BilledRequest } from "./biller.ts";
+import type { ClientResult } from "./traffic.ts";
 
 /** Words that may be on the way when a client leaves: upstream writes on until it has noticed. On a busy machine all that it has not heard. */
 const ON_THE_WAY = 60;
 
 export function judged(
-  entries: readonly Entry[],
-  bill: readonly Charged[],
-  heard: readonly Heard[],
+  entries: readonly LedgerEntry[],
+  bill: readonly BilledRequest[],
+  heard: readonly ClientResult[],
   patienceMs = Infinity,
 ): string[] {
   const wrong: string[] = [];
-  const reserves = new Map<string, Entry>();
-  const settles = new Map<string, Entry>();
-  const billOf = new Map<string, Charged>();
+  const reserves = new Map<string, LedgerEntry>();
+  const settles = new Map<string, LedgerEntry>();
+  const billOf = new Map<string, BilledRequest>();
   for (const one of bill) {
     const name = `${one.tag} ${one.of}`;
     if (billOf.has(name)) wrong.push(`${name}: asked twice`);
@@ -31,7 +31,7 @@ export function judged(
     book?.set(entry.attempt, entry);
   }
   const told = new Map(heard.map(({ request, words }) => [request.tag, words]));
-  const rows = new Map<string, Entry>();
+  const rows = new Map<string, LedgerEntry>();
   for (const [attempt, reserve] of reserves) {
     const settle = settles.get(attempt);
     if (!settle) {
@@ -57,7 +57,7 @@ export function judged(
 }
 
 /** One row beside what upstream charges for it. `told`: how many words its client has heard. */
-function against(settle: Entry, billed: Charged | undefined, told: number): string[] {
+function against(settle: LedgerEntry, billed: BilledRequest | undefined, told: number): string[] {
   const owed = billed ? priced(billed.usage()) : 0n;
   const cost = settle.costNano ?? -1n;
   const said = JSON.stringify(settle.usage);
@@ -78,8 +78,8 @@ function against(settle: Entry, billed: Charged | undefined, told: number): stri
 
 /** `said`: the ends of its request's calls. `patienceMs`: a ledger that takes longer keeps no client waiting; where its gateway dies then there is an estimate. */
 function delivered(
-  { delivered, request, text, ms }: Heard,
-  said: readonly Entry[],
+  { delivered, request, text, ms }: ClientResult,
+  said: readonly LedgerEntry[],
   patienceMs: number,
 ): readonly string[] {
   if (!delivered) return [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { caught } from "./caught.ts";
+import { expectCaught } from "./caught.ts";
 import { crash } from "./crash.ts";
 
 const quiet = () => {};
@@ -25,6 +25,6 @@ describe("the rig finds", () => {
     ["no-unique-index", /settle twice/],
     ["small-presumption", /presumed 0, billed [1-9]/],
   ])("%s", async (plant, words) => {
-    await caught(words, (seed) => crash({ kills: 3, seed, plant, say: quiet }));
+    await expectCaught(words, (seed) => crash({ kills: 3, seed, plant, say: quiet }));
   });
 });

@@ -6,15 +6,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Entry, Store } from "tollgate/plugin";
+import type { LedgerEntry, Store } from "tollgate/plugin";
 import sqlite from "../../plugins/stores/sqlite.ts";
-import { context } from "../../src/testing/context.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { biller, billing, FRONTENDS } from "./biller.ts";
+import { createTestContext } from "../../src/testing/context.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { startBillingUpstream, billing, FRONTENDS } from "./biller.ts";
 import { judged } from "./crash-judge.ts";
 import naive from "./plants/naive.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
-import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
+import { ask, nextRequest, TARGETS, type ClientResult } from "./traffic.ts";
 
 const CLIENTS = 6;
 const KILLS_A_WORLD = 25;
@@ -49,16 +49,16 @@ export async function crash(of: {
   say: (line: string) => void;
   /** Give up after this long. */
   withinMs?: number;
-}): Promise<Verdict> {
+}): Promise<RigResult> {
   const wrong: string[] = [];
   const counts: Counts = { kills: 0 };
   const began = performance.now();
   const until = began + (of.withinMs ?? Infinity);
-  const seeds = chance(of.seed);
+  const seeds = createChance(of.seed);
   const worlds = Array.from({ length: Math.ceil(of.kills / KILLS_A_WORLD) }, (_, n) => ({
     n,
     kills: Math.min(KILLS_A_WORLD, of.kills - n * KILLS_A_WORLD),
-    chanced: chance(seeds.below(2 ** 31)),
+    chanced: createChance(seeds.below(2 ** 31)),
   }));
   const killed = () => {
     counts["kills"]!++;
@@ -96,14 +96,14 @@ async function world(of: {
   killed: () => void;
 }): Promise<{ wrong: string[]; counts: Counts }> {
   const wrong: string[] = [];
-  await using upstream = await biller();
+  await using upstream = await startBillingUpstream();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-crash-"));
-  const heard: Heard[] = [];
+  const heard: ClientResult[] = [];
   let key = "";
   let verified = 0;
   let daemon: Daemon | undefined;
   const start = async () => {
-    daemon = await startGateway({ yaml: yaml(upstream.up.url, of.plant), dir, built: of.built });
+    daemon = await startDaemon({ yaml: yaml(upstream.up.url, of.plant), dir, built: of.built });
     key ||= daemon.key;
     const { problems } = (await daemon.ask("ledger.verify")) as { problems: { message: string }[] };
     for (const { message } of problems) wrong.push(`after start ${verified}: ${message}`);
@@ -139,7 +139,13 @@ async function world(of: {
 }
 
 /** Some traffic, and the plug pulled at a random moment of it. */
-async function life(daemon: Daemon, key: string, n: number, chanced: Chance, heard: Heard[]) {
+async function life(
+  daemon: Daemon,
+  key: string,
+  n: number,
+  chanced: Chance,
+  heard: ClientResult[],
+) {
   let dead = false;
   let count = 0;
   const before = heard.length;
@@ -161,7 +167,7 @@ async function life(daemon: Daemon, key: string, n: number, chanced: Chance, hea
 }
 
 async function read(stateDir: string, plant: string) {
-  const lent = context({ id: "store" });
+  const lent = createTestContext({ id: "store" });
   const store = (
     plant === ""
       ? await sqlite.setup(
@@ -174,10 +180,10 @@ async function read(stateDir: string, plant: string) {
         )
   ) as Store;
   await store.open({ instance: "reader" });
-  const entries: Entry[] = [];
+  const entries: LedgerEntry[] = [];
   let after: string | undefined;
   do {
-    const page = await store.entries({}, { after, limit: 1_000 });
+    const page = await store.listEntries({}, { after, limit: 1_000 });
     entries.push(...page.items);
     after = page.next;
   } while (after !== undefined);

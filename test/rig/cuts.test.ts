@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { runs } from "../kit/effort.ts";
+import { trialCount } from "../kit/effort.ts";
 import { cuts } from "./cuts.ts";
 
 // One in 200 bytes in the nightly run, one in 800 otherwise; between events always.
 it("SDKs raise wherever an answer is cut before its finish", async () => {
-  const { wrong, counts } = await cuts({ seed: 7, every: 800 / runs(4) });
+  const { wrong, counts } = await cuts({ seed: 7, every: 800 / trialCount(4) });
   expect(wrong).toEqual([]);
   expect(counts["raised"]).toBeGreaterThan(50);
 });

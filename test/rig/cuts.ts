@@ -1,11 +1,11 @@
 // A truncated answer never looks complete: upstream breaks off after drawn bytes of its answers, in every way, and the official SDKs
 // raise wherever its finish had not come. With `--every 1` it is every byte, as in test/e2e/cuts.test.ts.
 import OpenAI from "openai";
-import type { Cut, SpokenProtocol } from "tollgate/testing";
+import type { Truncation, ScriptProtocol } from "tollgate/testing";
 import { clientsOf, SPEECH } from "../e2e/clients.ts";
 import { askedCut, finishAt, flaw, MODELS, ONCE, pieces } from "../e2e/cutting.ts";
-import { house, SPOKEN } from "../e2e/house.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { startGatewayWithUpstream, SPOKEN } from "../e2e/house.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 const WAYS = ["reset", "close", "end"] as const;
 
@@ -20,18 +20,22 @@ export interface CutsOptions {
 export async function cuts(
   of: CutsOptions,
   say: (line: string) => void = () => {},
-): Promise<Verdict> {
-  const chanced = chance(of.seed);
+): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
   let [cut, raised] = [0, 0];
-  await using at = await house(undefined, `middleware: [auth]\nstore: memory\n${ONCE}`, MODELS);
+  await using at = await startGatewayWithUpstream(
+    undefined,
+    `middleware: [auth]\nstore: memory\n${ONCE}`,
+    MODELS,
+  );
   const clients = clientsOf(at.gateway);
   const bare = new OpenAI({ apiKey: "k", baseURL: `${at.up.url}/v1`, maxRetries: 0 });
   const pairs = of.mutant
     ? [["chat-completions", "chat-completions"] as const]
     : SPOKEN.flatMap((client) => SPOKEN.map((up) => [client, up] as const));
-  for (const [client, up] of pairs as readonly (readonly [SpokenProtocol, SpokenProtocol])[]) {
-    const parts = pieces(SPEECH.in(up, { stream: true, model: "model" }));
+  for (const [client, up] of pairs as readonly (readonly [ScriptProtocol, ScriptProtocol])[]) {
+    const parts = pieces(SPEECH.toProtocol(up, { stream: true, model: "model" }));
     const finish = finishAt(parts, up);
     for (const how of WAYS) {
       const places = new Set<number>();
@@ -39,7 +43,7 @@ export async function cuts(
         places.add(after);
       // Between two events nothing is malformed, and an end looks most like one that was meant.
       if (how === "end") for (const edge of edges(parts)) if (edge < finish) places.add(edge);
-      const drawn = [...places].map((after): Cut => ({ after, how }));
+      const drawn = [...places].map((after): Truncation => ({ after, how }));
       const ask = of.mutant ? plainly(bare) : clients.streamed[client];
       const results = await askedCut(at, drawn, ask, up, true);
       results.forEach((result, i) => {

@@ -4,10 +4,10 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { paced } from "./paced.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { runPaced } from "./paced.ts";
 import { preloaded, type ChangedSource } from "./plants/changed.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 const NAMES = ["killed", "slow", "limited"] as const;
 type Name = (typeof NAMES)[number];
@@ -56,10 +56,10 @@ export interface FailoverOptions {
   readonly mutant?: keyof typeof MUTANTS;
 }
 
-export async function failover(of: FailoverOptions): Promise<Verdict> {
+export async function failover(of: FailoverOptions): Promise<RigResult> {
   const { seconds, rate, seed } = of;
   const wrong: string[] = [];
-  const chanced = chance(seed);
+  const chanced = createChance(seed);
   const when = illnesses(chanced);
   const order = NAMES.map((name) => ({ name, by: chanced() }))
     .toSorted((a, b) => a.by - b.by)
@@ -69,7 +69,7 @@ export async function failover(of: FailoverOptions): Promise<Verdict> {
   const ill = (name: Name) => part() >= when[name][0] && part() < when[name][1];
   const ups = new Map<Name, Provider>();
   for (const name of order) ups.set(name, await provider(() => ill(name), name));
-  const daemon = await startGateway({
+  const daemon = await startDaemon({
     yaml: yaml(ups),
     env: {
       DRAWN_SEED: String(seed),
@@ -83,7 +83,7 @@ export async function failover(of: FailoverOptions): Promise<Verdict> {
     let errors = 0;
     const calls: Promise<void>[] = [];
     const watch = compared(daemon, seconds, wrong);
-    await paced(
+    await runPaced(
       rate,
       () => part() < 1,
       () => {

@@ -2,7 +2,7 @@
 // protocol, whole and streamed: the client gets a status or an error of its protocol in time, and the ledger the right row.
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Entry } from "tollgate/plugin";
+import type { LedgerEntry } from "tollgate/plugin";
 import type { UpstreamRequest } from "tollgate/testing";
 import type { Daemon } from "../kit/daemon.ts";
 import { fits, rowKind, said, seen, type Heard } from "./faults/judge.ts";
@@ -11,7 +11,7 @@ import { goodAnswer } from "./faults/answers.ts";
 import { asking, ROADS, UPSTREAMS, type Road, type UpstreamName } from "./faults/roads.ts";
 import { openStage } from "./faults/stage.ts";
 import type { ChangedSource } from "./plants/changed.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 import { askHealth } from "./swarm.ts";
 
 /** With `--all`, how often each is played on each road. */
@@ -70,8 +70,8 @@ interface Counts {
   idle: number;
 }
 
-export async function faults(of: FaultsOptions): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function faults(of: FaultsOptions): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const found = new Findings();
   const counts: Counts = { requests: 0, late: 0, idle: 0 };
   const began = performance.now();
@@ -152,7 +152,7 @@ async function round(
   await looked;
   const rows = await rowsOf(stage.daemon, cases.length).catch((problem: unknown) => {
     found.add(`nobody has its rows: ${String(problem)}`);
-    return new Map<string, Entry[]>();
+    return new Map<string, LedgerEntry[]>();
   });
   counts.requests += cases.length;
   for (const one of cases) {
@@ -184,7 +184,7 @@ class Findings {
 function judged(
   { fault, road }: Case,
   heard: Heard,
-  rows: Entry[],
+  rows: LedgerEntry[],
   counts: Counts,
   patience: number,
 ) {
@@ -249,15 +249,15 @@ async function ask({ url, key }: Daemon, { road, tag, model }: Case): Promise<He
 }
 
 /** The settles by request, as soon as all are there or have been given the time for it. */
-async function rowsOf(daemon: Daemon, expected: number): Promise<Map<string, Entry[]>> {
+async function rowsOf(daemon: Daemon, expected: number): Promise<Map<string, LedgerEntry[]>> {
   for (const end = performance.now() + 5_000; ; await sleep(100)) {
-    const rows = new Map<string, Entry[]>();
+    const rows = new Map<string, LedgerEntry[]>();
     let after: string | undefined;
     do {
       const page = (await daemon.ask("ledger.entries", {
         ...(after !== undefined && { after }),
         limit: 1_000,
-      })) as unknown as { items: Entry[]; next?: string };
+      })) as unknown as { items: LedgerEntry[]; next?: string };
       for (const entry of page.items) {
         const tag = entry.labels["x-rig"];
         if (entry.kind === "settle" && tag !== undefined)

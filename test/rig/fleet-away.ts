@@ -1,14 +1,14 @@
 // A database that dies under gateways. With `away: refuse` a call is refused at once, nothing of it is sent, and it is served again soon after the database is back;
 // with `away: journal` keys that have slices are served meanwhile, none of them beyond its limit, and all of it is told soon after. Either way the ledger is the bill.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
-import { json, upstream, type TestUpstream } from "tollgate/testing";
+import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { startPostgres, type Postgres } from "../kit/postgres.ts";
 import { readEntries } from "./fleet.ts";
 import { miscounted, readCounted } from "./fleet-sums.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 
 /** What one answer costs, held and billed alike: a picture has one price. */
 const EACH = 40_000_000;
@@ -60,16 +60,16 @@ async function staged(
   of: Of,
   more: Readonly<Record<string, string>>,
   play: (scene: Scene) => Promise<Counts>,
-): Promise<Verdict> {
+): Promise<RigResult> {
   const wrong: string[] = [];
   await using postgres = await startPostgres();
-  await using up = await upstream({
+  await using up = await startUpstream({
     "POST /v1/images/generations": (asked) => ({
-      ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
-      waitMs: asked.body.toString().includes("slow") ? SLOW_MS : 0,
-      bill: { images: 1 },
+      ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
+      delayMs: asked.body.toString().includes("slow") ? SLOW_MS : 0,
+      billedUsage: { images: 1 },
     }),
-    "GET /v1/models": json({ object: "list", data: [] }),
+    "GET /v1/models": jsonResponse({ object: "list", data: [] }),
   });
   const url = await postgres.database();
   await using fleet = await startFleet({ url, nodes: of.nodes, yaml: yaml(up.url), with: more });
@@ -95,7 +95,7 @@ async function staged(
     problems: { message: string }[];
   };
   for (const { message } of problems) wrong.push(`verify: ${message}`);
-  return { wrong, counts: { ...counts, billed: up.bill.length }, seed: 0 };
+  return { wrong, counts: { ...counts, billed: up.bills.length }, seed: 0 };
 }
 
 const ends = (entries: readonly { kind: string }[]) =>
@@ -124,7 +124,7 @@ const isTold = async ({ fleet, up }: Scene): Promise<boolean> => {
   const { total } = (await fleet.any().ask("ledger.totals", {})) as unknown as {
     total: { costNano: string };
   };
-  return BigInt(total.costNano) === BigInt(up.bill.length * EACH);
+  return BigInt(total.costNano) === BigInt(up.bills.length * EACH);
 };
 
 const late = (what: string, ms: number | undefined, most: number, { wrong, of }: Scene): number => {
@@ -135,7 +135,7 @@ const late = (what: string, ms: number | undefined, most: number, { wrong, of }:
 
 const rounded = (ms: number) => Math.round(ms * 10) / 10;
 
-export const fleetRefuses = (of: Of): Promise<Verdict> =>
+export const fleetRefuses = (of: Of): Promise<RigResult> =>
   staged(of, {}, async (scene) => {
     const { wrong, postgres, up, fleet, ask } = scene;
     if ((await everywhere(scene, 200)) === undefined) wrong.push("it does not serve");
@@ -179,11 +179,11 @@ export const fleetRefuses = (of: Of): Promise<Verdict> =>
 /** Answers that a tight budget is worth. */
 const TIGHT = 30;
 
-export const fleetGoesOn = (of: Of): Promise<Verdict> =>
+export const fleetGoesOn = (of: Of): Promise<RigResult> =>
   staged(of, { away: "journal", away_share: "0.2", lease_ms: "3000" }, async (scene) => {
     const { wrong, postgres, url, fleet, ask } = scene;
     const key = async (name: string, worth: number) => {
-      const limits = [limitText({ unit: "nano_usd", max: worth * EACH, per: "total" })];
+      const limits = [formatLimit({ unit: "nano_usd", max: worth * EACH, per: "total" })];
       const made = await fleet.any().ask("keys.create", { name, limits } as JsonObject);
       return (made as { secret: string }).secret;
     };
@@ -239,7 +239,7 @@ const WAYS = { refuse: fleetRefuses, journal: fleetGoesOn } as const;
 
 export const rig: Rig = {
   options: { requests: 500, nodes: 3, seconds: 30, patience: 1, away: "refuse,journal" },
-  async run({ requests, nodes, seconds, patience, away = "" }, say): Promise<Verdict> {
+  async run({ requests, nodes, seconds, patience, away = "" }, say): Promise<RigResult> {
     const wrong: string[] = [];
     const counts: Record<string, number | string> = {};
     for (const way of away.split(",")) {

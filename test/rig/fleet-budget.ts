@@ -1,9 +1,9 @@
 // Many requests at once on a budget that is worth a few, over several daemons on one PostgreSQL: exactly so many are served. With daemons
 // killed meanwhile, never more than that.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
-import { json, upstream } from "tollgate/testing";
+import { jsonResponse, startUpstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { startPostgres } from "../kit/postgres.ts";
 import { gateAsked } from "./fleet-gate.ts";
@@ -11,7 +11,7 @@ import { deadlocksIn, planted } from "./fleet-plants.ts";
 import { readEntries } from "./fleet.ts";
 import { LOGGED, Refusals } from "./fleet-refusals.ts";
 import { miscounted, readCounted } from "./fleet-sums.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 /** What one answer costs, held and billed alike: a picture has one price. */
 const EACH = 40_000_000;
@@ -125,8 +125,8 @@ export async function fleetBudget(of: {
   /** Requests at a time; 0: all at once. */
   parallel: number;
   seed: number;
-}): Promise<Verdict> {
-  const chanced = chance(of.seed);
+}): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
   const sum = { served: 0, refused: 0, kills: 0 };
   const refusals = new Refusals();
@@ -135,13 +135,13 @@ export async function fleetBudget(of: {
     says: refusals.says,
   });
   const url = await postgres.database();
-  await using up = await upstream({
+  await using up = await startUpstream({
     "POST /v1/images/generations": () => ({
-      ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
-      waitMs: chanced.below(40),
-      bill: { images: 1 },
+      ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
+      delayMs: chanced.below(40),
+      billedUsage: { images: 1 },
     }),
-    "GET /v1/models": json({ object: "list", data: [] }),
+    "GET /v1/models": jsonResponse({ object: "list", data: [] }),
   });
   await using fleet = await startFleet({
     url,
@@ -150,8 +150,8 @@ export async function fleetBudget(of: {
   });
   await planted(of.plant ?? "", (text) => postgres.sql(url, text));
   for (let round = 0; round < of.rounds; round++) {
-    up.forget();
-    const limits = [limitText({ unit: "nano_usd", max: of.worth * EACH, per: "total" })];
+    up.reset();
+    const limits = [formatLimit({ unit: "nano_usd", max: of.worth * EACH, per: "total" })];
     const made = await fleet
       .any()
       .ask("keys.create", { name: `round ${round}`, account: "team", limits });
@@ -167,8 +167,8 @@ export async function fleetBudget(of: {
     sum.served += count(200);
     sum.refused += count(429);
     if (kill) sum.kills++;
-    const said = `round ${round}: ${count(200)} served, ${count(429)} refused, ${up.bill.length} billed`;
-    if (up.bill.length > of.worth) wrong.push(`${said}: more than ${of.worth}`);
+    const said = `round ${round}: ${count(200)} served, ${count(429)} refused, ${up.bills.length} billed`;
+    if (up.bills.length > of.worth) wrong.push(`${said}: more than ${of.worth}`);
     if (!kill && (count(200) !== of.worth || count(200) + count(429) !== of.requests))
       wrong.push(`${said}: not exactly ${of.worth}`);
     if (kill) wrong.push(...(await recovered(these, named.id, of.worth)));

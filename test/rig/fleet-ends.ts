@@ -1,14 +1,14 @@
 // A gateway that dies between an answer and its row: the road to its database is silent when the provider answers, and nothing is left of it then. A client that
 // has its whole answer all the same has one that no row says the truth of.
 import { setTimeout as sleep } from "node:timers/promises";
-import { eventStream, json, upstream } from "tollgate/testing";
+import { eventStreamResponse, jsonResponse, startUpstream } from "tollgate/testing";
 import { startFleet } from "../kit/fleet.ts";
 import { startPostgres } from "../kit/postgres.ts";
 import { until } from "../kit/waits.ts";
 import { readEntries } from "./fleet.ts";
 import { IN_GATEWAYS } from "./fleet-plants.ts";
 import { mutantOf } from "./plants/changed.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 
 const yaml = (url: string) => `
 frontends: [chat-completions]
@@ -19,7 +19,7 @@ providers:
 const frame = { id: "c", created: 1, model: "model" };
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 const message = { role: "assistant", content: "Hi." };
-const WHOLE = json({
+const WHOLE = jsonResponse({
   ...frame,
   object: "chat.completion",
   choices: [{ index: 0, message, finish_reason: "stop" }],
@@ -27,7 +27,7 @@ const WHOLE = json({
 });
 const event = (choices: object[], more: object = {}) =>
   `data: ${JSON.stringify({ ...frame, object: "chat.completion.chunk", choices, ...more })}\n\n`;
-const STREAM = eventStream([
+const STREAM = eventStreamResponse([
   event([{ index: 0, delta: message, finish_reason: null }]),
   event([{ index: 0, delta: {}, finish_reason: "stop" }]),
   event([], { usage }),
@@ -36,18 +36,18 @@ const STREAM = eventStream([
 /** An answer has come to its client by then, if nothing keeps it. */
 const COMES_MS = 1_000;
 
-export async function fleetEnds(of: { calls: number; plant?: string }): Promise<Verdict> {
+export async function fleetEnds(of: { calls: number; plant?: string }): Promise<RigResult> {
   const wrong: string[] = [];
   await using postgres = await startPostgres();
   let sent = 0;
   const { promise: held, resolve: answer } = Promise.withResolvers<void>();
-  await using up = await upstream({
+  await using up = await startUpstream({
     "POST /v1/chat/completions": async (asked) => {
       sent++;
       await held;
       return asked.json().stream === true ? STREAM : WHOLE;
     },
-    "GET /v1/models": json({ object: "list", data: [] }),
+    "GET /v1/models": jsonResponse({ object: "list", data: [] }),
   });
   const plant = mutantOf(IN_GATEWAYS, of.plant);
   await using fleet = await startFleet({

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Fleet, FleetNode } from "../kit/fleet.ts";
 import { startReplica, type Postgres } from "../kit/postgres.ts";
 import { until } from "../kit/waits.ts";
-import type { Charged } from "./biller.ts";
+import type { BilledRequest } from "./biller.ts";
 import { deadlocksIn } from "./fleet-plants.ts";
 import type { Lapse } from "./fleet-judge.ts";
 import type { Chance } from "./rig.ts";
@@ -19,7 +19,7 @@ export interface World {
   postgres: Postgres;
   readonly chanced: Chance;
   readonly wrong: string[];
-  readonly bill: readonly Charged[];
+  readonly bill: readonly BilledRequest[];
   /** Parts of the bill that a new primary knew nothing of when it was asked for the first time. */
   readonly lapses: Lapse[];
 }

@@ -2,7 +2,7 @@
 // what an idle one asks of its database, and how soon one that began without it is ready.
 import { PARTS } from "./fleet-figures/parts.ts";
 import { staged } from "./fleet-figures/stage.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 
 export async function fleetFigures(of: {
   tries: number;
@@ -11,7 +11,7 @@ export async function fleetFigures(of: {
   /** Beside other work what they allow is stretched so far. */
   patience: number;
   say?: (line: string) => void;
-}): Promise<Verdict> {
+}): Promise<RigResult> {
   const wrong: string[] = [];
   const counts: Record<string, number> = {};
   await using stage = await staged();

@@ -1,15 +1,19 @@
 // The gate by itself, at moments that chance seldom picks: rows are held until all nodes that want them have looked and wait, and a node that is dead, behind or
 // not the owner asks all the same. What many calls at once show now and then is shown here each time.
 import { setTimeout as sleep } from "node:timers/promises";
-import { join } from "../../plugins/stores/postgres/beat.ts";
-import type { Sum } from "../../plugins/stores/postgres/calls.ts";
+import { insertNode } from "../../plugins/stores/postgres/beat.ts";
+import type { MeterDelta } from "../../plugins/stores/postgres/calls.ts";
 import { migrate } from "../../plugins/stores/postgres/forms.ts";
-import { AS_TEXT, Line, type Ask } from "../../plugins/stores/postgres/line.ts";
-import { pass, type Said } from "../../plugins/stores/postgres/plain.ts";
-import { KnownTerms } from "../../plugins/stores/postgres/terms.ts";
+import {
+  TEXT_TYPES,
+  PipelinedConnection,
+  type RunSql,
+} from "../../plugins/stores/postgres/line.ts";
+import { callApplyBatch, type ApplyResult } from "../../plugins/stores/postgres/plain.ts";
+import { TermsCache } from "../../plugins/stores/postgres/terms.ts";
 import { startPostgres, type Postgres } from "../kit/postgres.ts";
 import { deadlocksIn, planted, PLANTS } from "./fleet-plants.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 
 const SCHEMA = "tollgate";
 /** A batch waits for a lock for 700 ms, and is refused then: on a slow machine all of it is done once more. */
@@ -21,16 +25,16 @@ export async function fleetGate(
   plant = "",
 ): Promise<string[]> {
   const url = await postgres.database();
-  const line = new Line(async () => ({ connectionString: url, types: AS_TEXT }));
-  await migrate(await line.ask(), SCHEMA, {});
-  await line.end();
+  const line = new PipelinedConnection(async () => ({ connectionString: url, types: TEXT_TYPES }));
+  await migrate(await line.connect(), SCHEMA, {});
+  await line.close();
   await planted(plant, (text) => postgres.sql(url, text));
   return [...(await gateAsked(url)), ...(await deadlocksIn((text) => postgres.sql(url, text)))];
 }
 
 export const rig: Rig = {
   options: {},
-  async run(_, say): Promise<Verdict> {
+  async run(_, say): Promise<RigResult> {
     await using postgres = await startPostgres();
     const wrong = await fleetGate(postgres);
     const matches: Record<string, number> = {};
@@ -45,20 +49,27 @@ export const rig: Rig = {
 };
 
 interface Hand {
-  readonly ask: Ask;
+  readonly ask: RunSql;
   readonly name: string;
   readonly epoch: number;
   /** What the gate says of a batch, or the code that it refuses it with. */
-  apply(batch: { sums?: readonly Sum[]; closed?: readonly string[]; n?: number }): Promise<string>;
+  apply(batch: {
+    sums?: readonly MeterDelta[];
+    closed?: readonly string[];
+    n?: number;
+  }): Promise<string>;
 }
 
 /** What is wrong with the gate of this database, which no gateway uses meanwhile. */
 export async function gateAsked(url: string): Promise<string[]> {
-  const lines: Line[] = [];
-  const line = (): Promise<Ask> => {
-    const made = new Line(async () => ({ connectionString: url, types: AS_TEXT }));
+  const lines: PipelinedConnection[] = [];
+  const line = (): Promise<RunSql> => {
+    const made = new PipelinedConnection(async () => ({
+      connectionString: url,
+      types: TEXT_TYPES,
+    }));
     lines.push(made);
-    return made.ask();
+    return made.connect();
   };
   try {
     const by = await line();
@@ -71,54 +82,65 @@ export async function gateAsked(url: string): Promise<string[]> {
       wrong.push(...(await look({ by, holder: await line(), hands })));
     return wrong;
   } finally {
-    for (const each of lines) await each.end();
+    for (const each of lines) await each.close();
   }
 }
 
 interface Scene {
-  readonly by: Ask;
+  readonly by: RunSql;
   /** Has a transaction open while others wait. */
-  readonly holder: Ask;
+  readonly holder: RunSql;
   readonly hands: readonly [Hand, Hand];
 }
 
-async function hand(ask: Ask, name: string): Promise<Hand> {
+async function hand(ask: RunSql, name: string): Promise<Hand> {
   // As a table may lie on the disk, and be read: no index says in which order its rows come.
   await ask({ text: "SET enable_indexscan = off; SET enable_bitmapscan = off" });
-  const epoch = await join(ask, SCHEMA, name, undefined, 60_000);
+  const epoch = await insertNode(ask, SCHEMA, name, undefined, 60_000);
   let n = 0;
-  const terms = new KnownTerms();
-  const gate = { schema: SCHEMA, durability: "synced", named: false } as const;
+  const terms = new TermsCache();
+  const gate = { schema: SCHEMA, durability: "synced", usesPreparedStatements: false } as const;
   return {
     ask,
     name,
     epoch,
     async apply({ sums = [], closed = [], n: as = n + 1 }) {
-      const plan = { sums, closed, steps: [], heard: [], rows: [], begun: [] };
+      const plan = {
+        meterDeltas: sums,
+        closedAttempts: closed,
+        steps: [],
+        progress: [],
+        rows: [],
+        openedRows: [],
+      };
       const me = { epoch, n: as, hash: Buffer.from([epoch, as]), at: null, sure: false, terms };
-      const said: Said | { how: string } = await pass(ask, gate, plan, me).catch(
-        (error: unknown) => ({ how: (error as { code?: string }).code ?? String(error) }),
-      );
-      if (said.how === "ok") n = as;
-      return said.how;
+      const said: ApplyResult | { status: string } = await callApplyBatch(
+        ask,
+        gate,
+        plan,
+        me,
+      ).catch((error: unknown) => ({ status: (error as { code?: string }).code ?? String(error) }));
+      if (said.status === "ok") n = as;
+      return said.status;
     },
   };
 }
 
 /** A part of a budget. */
-const sum = (id: string, of: Partial<Sum>): Sum => ({
+const sum = (id: string, of: Partial<MeterDelta>): MeterDelta => ({
   id,
   max: 10n,
   period: 0,
   take: 0n,
-  unhold: 0n,
+  released: 0n,
   used: 0n,
-  need: null,
-  run: 0n,
-  times: 1,
+  required: null,
+  running: 0n,
+  calls: 1,
   ...of,
 });
-const take = (id: string, amount: bigint): Sum => sum(id, { take: amount, need: amount });
+const take = (id: string, amount: bigint): MeterDelta =>
+  sum(id, { take: amount, required: amount });
 const budget = (name: string) => `nano_usd|total|0|gate:${name}`;
 
 const held = (ids: readonly string[]) => ({
@@ -127,7 +149,7 @@ const held = (ids: readonly string[]) => ({
 });
 
 /** So many wait for a row. */
-async function waiting(by: Ask, many: number): Promise<void> {
+async function waiting(by: RunSql, many: number): Promise<void> {
   for (let i = 0; i < 200; i++) {
     const [row] = await by({
       text: "SELECT count(*) AS many FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
@@ -137,7 +159,7 @@ async function waiting(by: Ask, many: number): Promise<void> {
   }
 }
 
-async function meter(by: Ask, id: string): Promise<string> {
+async function meter(by: RunSql, id: string): Promise<string> {
   const [row] = await by({
     text: `SELECT level || ' used, ' || held || ' held' AS said FROM ${SCHEMA}.meter WHERE id = $1`,
     values: [id],
@@ -202,7 +224,7 @@ async function endsOnce({ by, hands: [one, other] }: Scene): Promise<string[]> {
     text: `INSERT INTO ${SCHEMA}.open (attempt, node, began) VALUES ('gate:once', $1, 0)`,
     values: [one.epoch],
   });
-  const end = { sums: [sum(id, { max: null, unhold: 10n, used: 7n })], closed: ["gate:once"] };
+  const end = { sums: [sum(id, { max: null, released: 10n, used: 7n })], closed: ["gate:once"] };
   const said = [await other.apply(end), await one.apply(end), await one.apply(end)];
   if (said.join() !== "TG003,ok,TG003")
     wrong.push(`a call ended by another node, by its own, and once more: ${said.join(", ")}`);
@@ -228,7 +250,7 @@ async function fences({ by, hands: [one, other] }: Scene): Promise<string[]> {
 
 /** When the database was away for longer than a lease no node was heard, and the first that is heard again buries none of the others. */
 async function buriesNone({ by, hands: [one] }: Scene): Promise<string[]> {
-  const other = await join(by, SCHEMA, "other", undefined, 60_000);
+  const other = await insertNode(by, SCHEMA, "other", undefined, 60_000);
   await by({ text: `UPDATE ${SCHEMA}.node SET alive = alive - interval '1 hour'` });
   const beat = (look = true) =>
     by({
@@ -255,7 +277,7 @@ async function buriesNone({ by, hands: [one] }: Scene): Promise<string[]> {
 /** What a silent node has set aside for when it is apart may be spent: no other node gives it back. */
 async function keepsSlices({ by, hands: [one] }: Scene): Promise<string[]> {
   const id = budget("slice");
-  const silent = await join(by, SCHEMA, "silent", undefined, 1);
+  const silent = await insertNode(by, SCHEMA, "silent", undefined, 1);
   await by({
     text: `INSERT INTO ${SCHEMA}.meter (id, held, max) VALUES ($1, 4, 10)`,
     values: [id],

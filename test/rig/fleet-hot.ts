@@ -4,14 +4,14 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { postgresStore, type PostgresStore } from "../../plugins/stores/postgres/store.ts";
-import { reserve, settle } from "../../src/testing/store.ts";
-import { slowFsync } from "../kit/in-c.ts";
+import { createPostgresStore, type PostgresStore } from "../../plugins/stores/postgres/store.ts";
+import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
+import { createSlowFsync } from "../kit/in-c.ts";
 import { startPostgres } from "../kit/postgres.ts";
-import { slowRoad, type SlowRoad } from "../kit/slow-road.ts";
+import { startSlowLink, type SlowLink } from "../kit/slow-road.ts";
 import { settings } from "../plugins/stores/made-postgres.ts";
 import { deadlocksIn } from "./fleet-plants.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 import { percentile } from "./swarm.ts";
 
 const TAKE = 1_000n;
@@ -31,7 +31,7 @@ interface Of {
   /** Calls at once, of all nodes together: each of them is in the store twice, when it begins and when it ends. */
   readonly flying: number;
   readonly ms: number;
-  readonly road: SlowRoad;
+  readonly road: SlowLink;
   readonly slicesFrom: number;
   readonly name: string;
 }
@@ -44,8 +44,8 @@ async function joined(
   slicesFrom = 0,
 ): Promise<PostgresStore> {
   const { address } = settings(road.through(url));
-  const by = { address, owner: address, reports: address, clock: "database" } as const;
-  const store = postgresStore(settings(url, { ...by, slicesFrom }));
+  const by = { address, ownerAddress: address, reportAddress: address, clock: "database" } as const;
+  const store = createPostgresStore(settings(url, { ...by, leaseThreshold: slicesFrom }));
   stack.defer(() => store.close());
   await store.open({ instance });
   return store;
@@ -77,8 +77,8 @@ async function drawn(of: Of): Promise<Seen> {
         ] as const;
         const sent = performance.now();
         const verdicts = await store.apply([
-          ...ending.map((attempt) => settle(attempt, { at, costNano: TAKE })),
-          ...fresh.map((attempt) => reserve(attempt, { at, claims })),
+          ...ending.map((attempt) => settleCommand(attempt, { at, costNano: TAKE })),
+          ...fresh.map((attempt) => reserveCommand(attempt, { at, claims })),
         ]);
         if (verdicts.some(({ ok }) => !ok)) seen.wrong.push(`${of.name}: refused with room`);
         all += BigInt(fresh.length) * TAKE;
@@ -89,17 +89,17 @@ async function drawn(of: Of): Promise<Seen> {
         ending = fresh;
       }
       const at = Date.now();
-      await store.apply(ending.map((attempt) => settle(attempt, { at, costNano: TAKE })));
+      await store.apply(ending.map((attempt) => settleCommand(attempt, { at, costNano: TAKE })));
     }),
   );
   for (const store of stores) await store.close();
-  const judge = postgresStore(settings(of.url, { clock: "database" }));
+  const judge = createPostgresStore(settings(of.url, { clock: "database" }));
   stack.defer(() => judge.close());
   await judge.open({ instance: `${of.name}-judge` });
   const limit = { scope: `account:${of.name}`, unit: "nano_usd", max: MAX, per: "total" } as const;
-  const [count] = await judge.counted!([limit], Date.now());
-  if (count!.used !== all || count!.held !== 0n)
-    seen.wrong.push(`${of.name}: ${count!.used} used, ${count!.held} held, of ${all}`);
+  const [count] = await judge.readLimits!([limit], Date.now());
+  if (count!.used !== all || count!.reserved !== 0n)
+    seen.wrong.push(`${of.name}: ${count!.used} used, ${count!.reserved} held, of ${all}`);
   return seen;
 }
 
@@ -137,7 +137,7 @@ async function refusals(of: Pick<Of, "url" | "nodes" | "road">): Promise<Seen> {
       for (let n = 0; n < 20; n++) {
         const at = Date.now();
         const batch = Array.from({ length: MANY }, (__, k) =>
-          reserve(`spent.${i}.${n}.${k}`, { at, claims }),
+          reserveCommand(`spent.${i}.${n}.${k}`, { at, claims }),
         );
         const sent = performance.now();
         const verdicts = await store.apply(batch);
@@ -160,7 +160,7 @@ function slowed(stack: AsyncDisposableStack, ms: number | undefined): NodeJS.Pro
   chmodSync(folder, 0o755);
   const said = join(folder, "ms");
   writeFileSync(said, `${ms}`);
-  const disk = slowFsync(said);
+  const disk = createSlowFsync(said);
   if (disk) stack.use(disk);
   return disk?.env ?? {};
 }
@@ -176,7 +176,7 @@ export async function fleetHot(of: {
   fsyncMs: number | undefined;
   /** So many times longer than is promised may a no take. */
   patience: number;
-}): Promise<Verdict> {
+}): Promise<RigResult> {
   await using stack = new AsyncDisposableStack();
   const postgres = stack.use(
     await startPostgres({
@@ -190,7 +190,7 @@ export async function fleetHot(of: {
     }),
   );
   const url = await postgres.database();
-  const road = stack.use(await slowRoad({ port: postgres.port, ms: of.delayMs }));
+  const road = stack.use(await startSlowLink({ port: postgres.port, ms: of.delayMs }));
   const wrong: string[] = [];
   const ways = { row: 0, slices: 1 } as const;
   const best: { row?: Seen; slices?: Seen } = {};

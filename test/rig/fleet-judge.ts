@@ -1,10 +1,10 @@
 // What a fleet's ledger says beside the bill of the upstream. As for one gateway, but for calls whose node was taken for dead while it
 // lived: they were presumed, and when the node came back it told the truth as one correction.
-import type { Entry } from "tollgate/plugin";
-import { SETTLE_MS } from "../../src/walk/money/bill.ts";
-import { priced, type Charged } from "./biller.ts";
+import type { LedgerEntry } from "tollgate/plugin";
+import { SETTLE_TIMEOUT_MS } from "../../src/walk/money/bill.ts";
+import { priced, type BilledRequest } from "./biller.ts";
 import { judged } from "./crash-judge.ts";
-import type { Heard } from "./traffic.ts";
+import type { ClientResult } from "./traffic.ts";
 
 const LATE = "settled late";
 
@@ -22,9 +22,9 @@ export interface Lapse {
 
 /** `lapses`: what a replica did not know of when it became the primary. */
 export function judgedFleet(
-  entries: readonly Entry[],
-  bill: readonly Charged[],
-  heard: readonly Heard[],
+  entries: readonly LedgerEntry[],
+  bill: readonly BilledRequest[],
+  heard: readonly ClientResult[],
   budgets: readonly Tight[],
   lapses: readonly Lapse[] = [],
 ): string[] {
@@ -49,13 +49,13 @@ export function judgedFleet(
   const seqs = entries.map(({ seq }) => seq);
   if (seqs.some((seq, i) => i > 0 && seq <= seqs[i - 1]!))
     wrong.push("entries are not listed in the order of their numbers");
-  return [...wrong, ...judged(rows, bill, heard, SETTLE_MS)];
+  return [...wrong, ...judged(rows, bill, heard, SETTLE_TIMEOUT_MS)];
 }
 
 /** Each presumed settle as it stands after its correction. */
-function corrected(entries: readonly Entry[], bill: readonly Charged[]) {
+function corrected(entries: readonly LedgerEntry[], bill: readonly BilledRequest[]) {
   const wrong: string[] = [];
-  const late = new Map<string, Entry>();
+  const late = new Map<string, LedgerEntry>();
   for (const entry of entries) {
     if (entry.kind !== "adjust") continue;
     if (entry.reason !== LATE) wrong.push(`${entry.attempt}: an adjustment that no one asked for`);
@@ -63,7 +63,7 @@ function corrected(entries: readonly Entry[], bill: readonly Charged[]) {
     late.set(entry.attempt, entry);
   }
   const owed = new Map(bill.map((one) => [`${one.tag} ${one.of}`, one]));
-  const rows = entries.map((entry): Entry => {
+  const rows = entries.map((entry): LedgerEntry => {
     const truth = late.get(entry.attempt);
     if (entry.kind !== "settle" || !truth) return entry;
     if (entry.outcome !== "presumed") wrong.push(`${entry.attempt}: corrected, and not presumed`);

@@ -1,7 +1,7 @@
 // How far one PostgreSQL carries a fleet: fleets that no test machine holds, reckoned from what a statement, a meter and a call cost. Exact:
 // each batch asks the database. Slices: a node takes a part of a budget for itself, spends it alone and reports with its beat; that spares the
 // database only where few nodes serve a key.
-import { chance, type Chance, type Rig } from "./rig.ts";
+import { createChance, type Chance, type Rig } from "./rig.ts";
 
 /** Microseconds of the database's processor, as measured on PostgreSQL 15. */
 interface Costs {
@@ -72,7 +72,7 @@ export function reckoned(of: World, costs: Costs, seed: number): Reckoned {
           meters: METERS_A_CALL * rate,
           waits: 1,
         }
-      : sliced({ nodes, rate, spread: of.spread, beat: of.beat ?? 1 }, batches, chance(seed));
+      : sliced({ nodes, rate, spread: of.spread, beat: of.beat ?? 1 }, batches, createChance(seed));
   const shipped = of.spread === undefined ? 0 : rate;
   const micros = statements * costs.statement + meters * costs.meter + shipped * costs.shipped;
   return { statements, meters, waits, cores: micros / 1e6 };

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { hasPostgres } from "../kit/postgres.ts";
 import { MUTANTS, type Mutant } from "../plugins/stores/mutants.ts";
 import { preloaded } from "./plants/changed.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 
 const root = join(import.meta.dirname, "../..");
 /** A test that a defect keeps waiting has found it; on a machine with other work a sound one is far below. */
@@ -13,7 +13,7 @@ const WAITS_MS = 45_000;
 
 export const rig: Rig = {
   options: { only: "", jobs: 2 },
-  async run({ only = "", jobs }, say): Promise<Verdict> {
+  async run({ only = "", jobs }, say): Promise<RigResult> {
     if (!hasPostgres()) return { wrong: ["there is no PostgreSQL"], counts: {}, seed: 0 };
     const all = Object.entries(MUTANTS).filter(([name]) => name.includes(only));
     const wrong: string[] = [];

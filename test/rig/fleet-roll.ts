@@ -4,16 +4,16 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Entry } from "tollgate/plugin";
+import type { LedgerEntry } from "tollgate/plugin";
 import { startFleet, type Fleet, type FleetNode } from "../kit/fleet.ts";
 import { startPostgres } from "../kit/postgres.ts";
 import { root } from "../kit/program.ts";
-import { balancer, type Backend } from "./balancer.ts";
-import { biller } from "./biller.ts";
+import { startBalancer, type Backend } from "./balancer.ts";
+import { startBillingUpstream } from "./biller.ts";
 import { fleetYaml, readEntries } from "./fleet.ts";
 import { judgedFleet } from "./fleet-judge.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
-import { ask, nextRequest, type Heard } from "./traffic.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
+import { ask, nextRequest, type ClientResult } from "./traffic.ts";
 
 /** The next version: this checkout with another number, and a store that adds a column which older gateways do not know. */
 async function nextVersion(): Promise<{ readonly path: string } & AsyncDisposable> {
@@ -62,11 +62,11 @@ export async function fleetRoll(of: {
   besideMs: number;
   seed: number;
   say?: (line: string) => void;
-}): Promise<Verdict> {
+}): Promise<RigResult> {
   const { say = () => {} } = of;
-  const chanced = chance(of.seed);
+  const chanced = createChance(of.seed);
   await using postgres = await startPostgres();
-  await using upstream = await biller();
+  await using upstream = await startBillingUpstream();
   await using next = await nextVersion();
   await using fleet = await startFleet({
     url: await postgres.database(),
@@ -79,8 +79,8 @@ export async function fleetRoll(of: {
     key,
     ready: false,
   }));
-  await using front = await balancer(backends, of.pollMs);
-  const heard: Heard[] = [];
+  await using front = await startBalancer(backends, of.pollMs);
+  const heard: ClientResult[] = [];
   let [over, count, besideRequests] = [false, 0, 0];
   const clients = Array.from({ length: of.clients }, async () => {
     while (!over) {
@@ -119,7 +119,7 @@ export async function fleetRoll(of: {
     wrong.push(`the database has form ${forms.form}, with ${forms.older} older gateways`);
   if (versions.size < 2 || Object.keys(besideOf).length !== 2)
     wrong.push(`versions were not side by side: ${Object.keys(besideOf).join(" and ")}`);
-  const entries: Entry[] = await readEntries(fleet);
+  const entries: LedgerEntry[] = await readEntries(fleet);
   const { problems } = (await fleet.any().ask("ledger.verify")) as {
     problems: { message: string }[];
   };

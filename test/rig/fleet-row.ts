@@ -1,13 +1,13 @@
 // The model's row of three nodes beside three real ones: what a statement and a meter cost the database is measured with one node, small batches and large
 // ones; from that the model says what three take of its processor, and three take so much. Then its rows of fleets that no machine here holds are worth a look.
 import type { StoreCommand } from "tollgate/plugin";
-import { postgresStore, type PostgresStore } from "../../plugins/stores/postgres/store.ts";
-import { reserve, settle } from "../../src/testing/store.ts";
+import { createPostgresStore, type PostgresStore } from "../../plugins/stores/postgres/store.ts";
+import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { cpu } from "../bench/process.ts";
 import { startPostgres, type Postgres } from "../kit/postgres.ts";
 import { settings } from "../plugins/stores/made-postgres.ts";
 import { MEASURED, METERS_A_CALL, reckoned } from "./fleet-model.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 
 const MAX = 10n ** 15n;
 const KEYS = 600;
@@ -54,9 +54,9 @@ async function drawn(
         ? []
         : Array.from({ length: size }, (_, i) => `${of}-${crypto.randomUUID()}.${i}`);
       const batch: StoreCommand[] = [
-        ...ending.map((attempt) => settle(attempt, { at, costNano: 1_000n })),
+        ...ending.map((attempt) => settleCommand(attempt, { at, costNano: 1_000n })),
         ...fresh.map((attempt) =>
-          reserve(attempt, { at, claims: claimsOf((key = (key + 7) % KEYS)) }),
+          reserveCommand(attempt, { at, claims: claimsOf((key = (key + 7) % KEYS)) }),
         ),
       ];
       const verdicts = await store.apply(batch);
@@ -78,13 +78,13 @@ async function drawn(
 }
 
 /** `off`: by how much the model and what was measured may differ. */
-export async function fleetRow(of: { ms: number; off: number }): Promise<Verdict> {
+export async function fleetRow(of: { ms: number; off: number }): Promise<RigResult> {
   await using postgres = await startPostgres({ settings: ["max_wal_size=4GB"] });
   const url = await postgres.database();
   await using stack = new AsyncDisposableStack();
   const stores: PostgresStore[] = [];
   for (let i = 0; i < 3; i++) {
-    const store = postgresStore(settings(url, { clock: "database" }));
+    const store = createPostgresStore(settings(url, { clock: "database" }));
     stack.defer(() => store.close());
     await store.open({ instance: `node-${i}` });
     stores.push(store);

@@ -1,7 +1,7 @@
 // The fleet's simulator: small worlds of gateways, one after the other, on virtual time. `--seed N` runs one world again and prints what was done in it.
 // `--plant all` runs worlds with each planted defect until one does not hold.
 import { PLANTS } from "./fleet-plants.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 import { SimulatedDatabase } from "./sim/database.ts";
 import { STEPS, world, type Seen } from "./sim/world.ts";
 
@@ -51,7 +51,7 @@ async function shrunk(database: SimulatedDatabase, seed: number, seen: Seen): Pr
 
 export const rig: Rig = {
   options: { worlds: 1_000, seed: 0, plant: "" },
-  async run({ worlds, seed, plant = "" }, say): Promise<Verdict> {
+  async run({ worlds, seed, plant = "" }, say): Promise<RigResult> {
     const database = await SimulatedDatabase.create();
     if (plant === "all") return plants(database, Number(worlds), say);
     await database.plant(plant);
@@ -79,7 +79,7 @@ async function plants(
   database: SimulatedDatabase,
   worlds: number,
   say: (line: string) => void,
-): Promise<Verdict> {
+): Promise<RigResult> {
   const wrong: string[] = [];
   const counts: Record<string, string> = {};
   for (const name of Object.keys(PLANTS)) {

@@ -3,10 +3,10 @@
 import type { Store } from "tollgate/plugin";
 import { startPostgres } from "../kit/postgres.ts";
 import { until } from "../kit/waits.ts";
-import { PLAIN } from "../../plugins/stores/postgres/connecting.ts";
+import { PLANNER_SETTINGS } from "../../plugins/stores/postgres/connecting.ts";
 import { askAt, makePostgres } from "../plugins/stores/made-postgres.ts";
 import { asking, fill, Traffic } from "./ledger-size.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
 
 const DAY = 86_400_000;
 /** Calls of thirteen months are ten million: those of one month are as many as it takes for a month's report, and for what a call takes. */
@@ -33,10 +33,10 @@ export async function fleetSize(of: {
   patience: number;
   seed: number;
   say: (line: string) => void;
-}): Promise<Verdict> {
+}): Promise<RigResult> {
   const { say } = of;
   const wrong: string[] = [];
-  const chanced = chance(of.seed);
+  const chanced = createChance(of.seed);
   await using postgres = await startPostgres({
     settings: ["shared_buffers=1GB", "max_wal_size=4GB", "work_mem=64MB"],
   });
@@ -109,14 +109,14 @@ export async function fleetSize(of: {
       seed: of.seed,
     };
   } finally {
-    await made.end();
+    await made.dispose();
   }
 }
 
 /** A report of an operator's own, in SQL, as the store's page shows it. The store's own reports of whole days and half hours look at no row. */
 async function fromRows(url: string, { from, to }: { from: number; to: number }): Promise<number> {
   await using by = askAt(url);
-  for (const setting of PLAIN) await by.ask(`SET ${setting}`);
+  for (const setting of PLANNER_SETTINGS) await by.ask(`SET ${setting}`);
   const took: number[] = [];
   for (let i = 0; i < 5; i++) {
     const began = performance.now();
@@ -134,7 +134,7 @@ async function paged(store: Store, after: number): Promise<number> {
   const took: number[] = [];
   for (let i = 0; i < 5; i++) {
     const began = performance.now();
-    await store.entries({}, { after: String(after), limit: 1_000 });
+    await store.listEntries({}, { after: String(after), limit: 1_000 });
     took.push(performance.now() - began);
   }
   return Math.round(Math.min(...took) * 10) / 10;

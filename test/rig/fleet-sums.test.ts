@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Entry } from "tollgate/plugin";
+import type { LedgerEntry } from "tollgate/plugin";
 import { miscounted, type Counted } from "./fleet-sums.ts";
 
 const row = (kind: string, costNano: bigint | null, of: object = {}) =>
@@ -11,7 +11,7 @@ const row = (kind: string, costNano: bigint | null, of: object = {}) =>
     instance: "one",
     target: { provider: "p", model: "m", credential: "0" },
     ...of,
-  }) as unknown as Entry;
+  }) as unknown as LedgerEntry;
 
 const ROWS = [
   row("reserve", null),

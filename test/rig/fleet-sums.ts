@@ -1,6 +1,6 @@
 // What a fleet's database has counted beside its rows: what each budget has counted is the sum of its calls, nothing is held where nothing is open, and sums by
 // gateway, by key and by provider come to the same.
-import type { Entry } from "tollgate/plugin";
+import type { LedgerEntry } from "tollgate/plugin";
 import type { Fleet } from "../kit/fleet.ts";
 
 export interface Meter {
@@ -54,7 +54,10 @@ export async function readCounted(
 }
 
 /** Pure: what of it is not as the rows say. */
-export const miscounted = (entries: readonly Entry[], { meters, sums }: Counted): string[] => [
+export const miscounted = (
+  entries: readonly LedgerEntry[],
+  { meters, sums }: Counted,
+): string[] => [
   ...metered(entries, meters),
   ...compared("gateway", sums.node, entries, ({ instance }) => instance ?? ""),
   ...compared("key", sums.key, entries, ({ key }) => key),
@@ -62,7 +65,7 @@ export const miscounted = (entries: readonly Entry[], { meters, sums }: Counted)
 ];
 
 /** Windows of one limit together: a run may go on past midnight. */
-function metered(entries: readonly Entry[], meters: readonly Meter[]): string[] {
+function metered(entries: readonly LedgerEntry[], meters: readonly Meter[]): string[] {
   const wrong: string[] = [];
   const levels = new Map<string, bigint>();
   for (const { id, level, held } of meters) {
@@ -74,7 +77,7 @@ function metered(entries: readonly Entry[], meters: readonly Meter[]): string[] 
     levels.set(name, (levels.get(name) ?? 0n) + level);
   }
   const keys = new Map<string, { nano: bigint; calls: bigint }>();
-  const add = (scope: string, { kind, costNano }: Entry) => {
+  const add = (scope: string, { kind, costNano }: LedgerEntry) => {
     const of = keys.get(scope) ?? { nano: 0n, calls: 0n };
     keys.set(scope, of);
     of.nano += costNano ?? 0n;
@@ -98,8 +101,8 @@ function metered(entries: readonly Entry[], meters: readonly Meter[]): string[] 
 function compared(
   what: string,
   sums: Sums,
-  entries: readonly Entry[],
-  of: (entry: Entry) => string,
+  entries: readonly LedgerEntry[],
+  of: (entry: LedgerEntry) => string,
 ): string[] {
   const rows = new Map<string, bigint>();
   for (const entry of entries)

@@ -1,13 +1,13 @@
 // Clients of a fleet, at a pace of their own: each asks its gateway or any other, and every fourth draws on a budget that is worth little.
-import { limitText } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import type { Fleet } from "../kit/fleet.ts";
-import { PICTURE, wished } from "./biller.ts";
+import { PICTURE, encodeScript } from "./biller.ts";
 import { running } from "./fleet-faults.ts";
 import type { Tight } from "./fleet-judge.ts";
 import type { Chance } from "./rig.ts";
-import { ask, nextRequest, type Heard } from "./traffic.ts";
+import { ask, nextRequest, type ClientResult } from "./traffic.ts";
 
 /** Pictures that a tight budget is worth. */
 const WORTH = 40;
@@ -15,7 +15,7 @@ const WORTH = 40;
 const BACKLOG_MS = 20_000;
 
 export class Traffic {
-  readonly heard: Heard[] = [];
+  readonly heard: ClientResult[] = [];
   readonly tight: Tight[] = [];
   over = false;
   readonly #fleet: Fleet;
@@ -72,7 +72,7 @@ export class Traffic {
       return sleep(50);
     }
     const tag = `${of.tag}.${this.#count++}`;
-    const prompt = wished({ tag, words: 0, gap: this.#chanced.below(20) });
+    const prompt = encodeScript({ tag, words: 0, gap: this.#chanced.below(20) });
     const body = { model: "pictures/draw", prompt, response_format: "b64_json" };
     const path = "/v1/images/generations";
     const request = { tag, path, body, stream: false, leaves: undefined };
@@ -84,7 +84,7 @@ export class Traffic {
   async #made(): Promise<(Tight & { secret: string }) | undefined> {
     const tag = `b${this.#count++}`;
     const worth = BigInt(WORTH) * PICTURE;
-    const limits = [limitText({ unit: "nano_usd", max: Number(worth), per: "total" })];
+    const limits = [formatLimit({ unit: "nano_usd", max: Number(worth), per: "total" })];
     const late = sleep(8_000, undefined, { ref: false });
     const asked = running(this.#fleet, this.#chanced)
       .daemon!.ask("keys.create", { name: tag, limits } as JsonObject)
@@ -95,7 +95,7 @@ export class Traffic {
     return { tag, worth, secret: made.secret };
   }
 
-  async #ask(url: string, key: string, request: Heard["request"]): Promise<Heard> {
+  async #ask(url: string, key: string, request: ClientResult["request"]): Promise<ClientResult> {
     const heard = await ask(url, key, request);
     // Many thousands of them are kept, and none is read again but for its end.
     this.heard.push({ ...heard, text: heard.text.slice(-80) });

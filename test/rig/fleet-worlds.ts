@@ -4,19 +4,19 @@ import { startPostgres } from "../kit/postgres.ts";
 import { makePostgres } from "../plugins/stores/made-postgres.ts";
 import { world } from "../plugins/stores/worlds.ts";
 import { planted, PLANTS } from "./fleet-plants.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 
 export async function fleetWorlds(of: {
   worlds: number;
   seed: number;
   plant: string;
   say: (line: string) => void;
-}): Promise<Verdict> {
+}): Promise<RigResult> {
   await using postgres = await startPostgres({ settings: ["fsync=off"] });
   const url = await postgres.database();
   const made = await makePostgres(url);
   await made.store.open({ instance: "makes the tables" });
-  await made.end();
+  await made.dispose();
   await planted(of.plant, (text) => postgres.sql(url, text));
   const wrong: string[] = [];
   let [worlds, events] = [0, 0];
@@ -34,7 +34,7 @@ export async function fleetWorlds(of: {
 
 export const rig: Rig = {
   options: { worlds: 1_000, seed: Date.now() % 1e6, plant: "" },
-  async run({ worlds, seed, plant = "" }, say): Promise<Verdict> {
+  async run({ worlds, seed, plant = "" }, say): Promise<RigResult> {
     const of = { worlds: Number(worlds), seed: Number(seed), say };
     if (plant !== "all") return fleetWorlds({ ...of, plant });
     const counts: Record<string, number | string> = {};

@@ -1,10 +1,10 @@
 // Several real daemons on one real PostgreSQL while everything breaks, and their common ledger beside the bill of the upstream: no call
 // lost, doubled or mispriced, and no budget overrun, whichever gateway, database or road between them dies.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Entry } from "tollgate/plugin";
+import type { LedgerEntry } from "tollgate/plugin";
 import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { startPostgres } from "../kit/postgres.ts";
-import { biller, billing, FRONTENDS } from "./biller.ts";
+import { startBillingUpstream, billing, FRONTENDS } from "./biller.ts";
 import { FAULTS, LEASE_MS, type World } from "./fleet-faults.ts";
 import { gateAsked } from "./fleet-gate.ts";
 import { judgedFleet } from "./fleet-judge.ts";
@@ -12,7 +12,7 @@ import { deadlocksIn, planted } from "./fleet-plants.ts";
 import { LOGGED, Refusals } from "./fleet-refusals.ts";
 import { miscounted, readCounted } from "./fleet-sums.ts";
 import { Traffic } from "./fleet-traffic.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
 import { TARGETS } from "./traffic.ts";
 
 /** Every protocol, each provider at a price. `drain`: how it ends. */
@@ -40,10 +40,10 @@ export async function fleetRig(of: {
   faults?: readonly string[];
   built?: boolean;
   say?: (line: string) => void;
-}): Promise<Verdict> {
-  const chanced = chance(of.seed);
+}): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
-  await using upstream = await biller();
+  await using upstream = await startBillingUpstream();
   const refusals = new Refusals();
   const postgres = await startPostgres({
     settings: ["deadlock_timeout=50ms", ...LOGGED],
@@ -82,7 +82,7 @@ export async function fleetRig(of: {
     ),
   );
   wrong.push(...(await gateAsked(world.postgres.at(url))));
-  const ofKind = (is: (entry: Entry) => boolean) => entries.filter(is).length;
+  const ofKind = (is: (entry: LedgerEntry) => boolean) => entries.filter(is).length;
   const faults = Object.values(counts).reduce((sum, n) => sum + n, 0);
   const calls = ofKind(({ kind }) => kind === "reserve");
   wrong.push(...fellShort({ seconds: of.seconds, faults, calls }));
@@ -162,15 +162,15 @@ async function quietened(fleet: Fleet, wrong: string[]): Promise<void> {
 }
 
 /** Amounts come as text. */
-export async function readEntries(fleet: Pick<Fleet, "any">): Promise<Entry[]> {
-  const found: Entry[] = [];
+export async function readEntries(fleet: Pick<Fleet, "any">): Promise<LedgerEntry[]> {
+  const found: LedgerEntry[] = [];
   let after: string | undefined;
   do {
     const page = (await fleet.any().ask("ledger.entries", {
       limit: 1_000,
       ...(after !== undefined && { after }),
     })) as unknown as {
-      items: (Entry & { costNano: string | null })[];
+      items: (LedgerEntry & { costNano: string | null })[];
       next?: string;
     };
     for (const entry of page.items)

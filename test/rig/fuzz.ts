@@ -7,7 +7,7 @@ import { LANES, type LaneName } from "./fuzz/lanes.ts";
 import { smuggling } from "./fuzz/smuggling.ts";
 import { PLANTED, type Planted } from "./fuzz/planted.ts";
 import { FRESH, openSite, type FuzzSite, type Gauge } from "./fuzz/site.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 const HELD_MS = 200;
 const MORE_LIVE = 32e6;
@@ -42,9 +42,9 @@ interface Found {
   readonly problem: string;
 }
 
-export async function fuzz(of: FuzzOptions): Promise<Verdict> {
+export async function fuzz(of: FuzzOptions): Promise<RigResult> {
   const say = of.say ?? (() => {});
-  const chanced = chance(of.seed);
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
   await using site = await openSite(of.mutant && PLANTED[of.mutant]);
   if (of.replay) return await replayed(site, of.replay, of.seed);
@@ -98,7 +98,7 @@ async function play(
       const problem = await lane.play(site.daemon, input);
       if (problem !== undefined && found.length < MOST_FOUND)
         found.push({ lane: name, input, problem });
-      if (left % FORGET_EVERY === 0) site.up.forget();
+      if (left % FORGET_EVERY === 0) site.up.reset();
     }
   };
   await Promise.all(Array.from({ length: lane.width }, one));
@@ -113,7 +113,7 @@ async function told(site: FuzzSite, { lane, input, problem }: Found): Promise<st
   return `${lane}: ${problem.slice(0, 500)}\n    npm run rig fuzz -- --replay ${spelled(lane, least)}`;
 }
 
-async function replayed(site: FuzzSite, text: string, seed: number): Promise<Verdict> {
+async function replayed(site: FuzzSite, text: string, seed: number): Promise<RigResult> {
   const { lane, input } = read(text);
   const problem = await LANES[lane as LaneName].play(site.daemon, input);
   return { wrong: problem === undefined ? [] : [problem], counts: { replayed: 1 }, seed };

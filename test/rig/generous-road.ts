@@ -1,8 +1,8 @@
 // One way through a gateway with a hard budget, to an honest provider that reads generously: its bill against the hold.
 import type { Reserve } from "tollgate/plugin";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { OPERATIONS, request } from "./generous-operations.ts";
-import { chance } from "./rig.ts";
+import { createChance } from "./rig.ts";
 
 const limit = { scope: "key", unit: "nano_usd", max: 10n ** 18n, per: "total" } as const;
 const hooks = [{ charge: () => ({ hold: "hard" as const, limits: [limit] }) }];
@@ -20,18 +20,19 @@ export interface Road extends AsyncDisposable {
 
 export async function road([name, from, into]: (typeof ROADS)[number]): Promise<Road> {
   const operation = OPERATIONS[name]!;
-  const up = await backend((_req, res) => {
+  const up = await startBackend((_req, res) => {
     res.writeHead(400, { "content-type": "application/json" });
     res.end(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
   });
   const protocol = operation.into[into]!;
   const models = [...operation.facts.keys()];
-  const s = await scene({
+  const s = await startTestServices({
     frontend: operation.from[from]!,
     providers: {
       p: {
         endpoints: [{ protocol, base: up.base, auth: "none" }],
-        models: async () => models.map((model) => ({ model, kind: protocol.work.kind })),
+        listModels: async () =>
+          models.map((model) => ({ model, operation: protocol.operationSpec.name })),
         facts: operation.facts as never,
       },
     },
@@ -41,7 +42,7 @@ export async function road([name, from, into]: (typeof ROADS)[number]): Promise<
   return {
     counts,
     async try(seed) {
-      const of = chance(seed);
+      const of = createChance(seed);
       const model = of.one(models.filter((one) => one !== "dear"));
       up.asked.length = 0;
       s.journal.length = 0;

@@ -5,10 +5,10 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Entry } from "tollgate/plugin";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { biller, priced, PRICED, wished } from "./biller.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
+import type { LedgerEntry } from "tollgate/plugin";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { startBillingUpstream, priced, PRICED, encodeScript } from "./biller.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
 import { percentile } from "./swarm.ts";
 import { PROVIDERS } from "./traffic.ts";
 
@@ -41,12 +41,12 @@ export interface HangupsOptions {
   readonly mutant?: "keeps-upstream";
 }
 
-export async function hangups(of: HangupsOptions): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function hangups(of: HangupsOptions): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
-  await using upstream = await biller();
+  await using upstream = await startBillingUpstream();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-leave-"));
-  const daemon = await startGateway({ yaml: yaml(upstream.up.url), dir });
+  const daemon = await startDaemon({ yaml: yaml(upstream.up.url), dir });
   const left = new Map<string, Left>();
   try {
     let next = 0;
@@ -81,14 +81,14 @@ export async function hangups(of: HangupsOptions): Promise<Verdict> {
       wrong.push(`upstream was let go ${p99.toFixed(0)} ms after its client left`);
     await sleep(200);
 
-    const rows = new Map<string, Entry>();
+    const rows = new Map<string, LedgerEntry>();
     let after: string | null = null;
     do {
       const page = (await daemon.ask("ledger.entries", {
         ...(after !== null && { after }),
         limit: 1_000,
       })) as unknown as {
-        items: Entry[];
+        items: LedgerEntry[];
         next?: string;
       };
       for (const entry of page.items) {
@@ -124,7 +124,7 @@ export async function hangups(of: HangupsOptions): Promise<Verdict> {
       const [least, most] = [Math.min(heard, made - ON_THE_WAY), made * 3 + 10];
       if (row.state === "estimated" && (output < least || output > most))
         wrong.push(
-          `${tag}: ${output} counted, ${made} made, ${heard} heard, ${asked.sent} bytes sent`,
+          `${tag}: ${output} counted, ${made} made, ${heard} heard, ${asked.bytesSent} bytes sent`,
         );
     }
     return {
@@ -153,7 +153,7 @@ function leave(
   bytes: number,
   way: Way,
 ): Promise<Left> {
-  const words = wished({ tag, words: WORDS, gap: 1 });
+  const words = encodeScript({ tag, words: WORDS, gap: 1 });
   const body = path.endsWith("responses")
     ? { model, stream: true, input: words }
     : { model, stream: true, max_tokens: 500, messages: [{ role: "user", content: words }] };

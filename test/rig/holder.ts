@@ -8,9 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json, JsonObject } from "tollgate/plugin";
-import { askControl } from "../../src/gateway/control/asking.ts";
-import type { Status } from "../../src/gateway/types.ts";
-import { KEPT, root } from "../kit/program.ts";
+import { callControl } from "../../src/gateway/control/asking.ts";
+import type { GatewayStatus } from "../../src/gateway/types.ts";
+import { COMPILE_CACHE_ENV, root } from "../kit/program.ts";
 import { until } from "../kit/waits.ts";
 
 export interface Holder extends AsyncDisposable {
@@ -42,7 +42,7 @@ const PROGRAM = [
 const HEARD_MS = 20;
 
 /** Files of its folder, by their names, once its ports are known; `state_dir` is `./state`. `hands`: false, and each opens them anew. */
-export async function holder(of: {
+export async function startPortHolder(of: {
   ports: number;
   files: (ports: readonly number[]) => Readonly<Record<string, string>>;
   hands?: boolean;
@@ -58,7 +58,7 @@ export async function holder(of: {
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: dir,
-      ...KEPT,
+      ...COMPILE_CACHE_ENV,
       ...(handed.length > 0 && {
         LISTEN_FDS: String(handed.length),
         LISTEN_FDNAMES: handed.map(() => "clients").join(":"),
@@ -72,8 +72,8 @@ export async function holder(of: {
   for (const stream of [shell.stdout!, shell.stderr!])
     stream.setEncoding("utf8").on("data", (text: string) => (output += text));
   const state = join(dir, "state");
-  const ask: Holder["ask"] = (command, input) => askControl(state, command, input);
-  const status = async () => (await ask("status")) as unknown as Status;
+  const ask: Holder["ask"] = (command, input) => callControl(state, command, input);
+  const status = async () => (await ask("status")) as unknown as GatewayStatus;
   let [key, endedAt] = ["", 0];
 
   /** It is written down a moment after the ports are served. */

@@ -7,9 +7,9 @@ import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { DOCUMENTED } from "../walk/foreign.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { road, ROADS } from "./generous-road.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 type Fields = Record<string, Json>;
 
@@ -189,8 +189,8 @@ export function worst(text: string): bigint {
 const worstPicture = (text: string): bigint =>
   BigInt(most(JSON.parse(text) as Fields, MANY) ?? 1) * 40_000_000n;
 
-export async function holds(of: { requests: number; seed: number }): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function holds(of: { requests: number; seed: number }): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
   let left = 0;
   let asked = 0;
@@ -199,7 +199,7 @@ export async function holds(of: { requests: number; seed: number }): Promise<Ver
   for (const from of Object.keys(BASES)) {
     const drawn = from === "images";
     const targets = drawn ? PICTURES : TARGETS;
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(400, { "content-type": "application/json" });
       res.end(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
     });
@@ -208,12 +208,16 @@ export async function holds(of: { requests: number; seed: number }): Promise<Ver
         id,
         {
           endpoints: [{ protocol, base: up.base, auth: "none" as const }],
-          models: async () => [{ model: "m", kind: protocol.work.kind }],
+          models: async () => [{ model: "m", kind: protocol.operationSpec.name }],
           facts: (drawn ? PICTURE_FACTS : CHAT_FACTS) as never,
         },
       ]),
     );
-    await using s = await scene({ frontend: { ...CHATS, ...PICTURES }[from]!, providers, hooks });
+    await using s = await startTestServices({
+      frontend: { ...CHATS, ...PICTURES }[from]!,
+      providers,
+      hooks,
+    });
     for (let i = 0; i < of.requests / Object.keys(BASES).length; i++) {
       const into = chanced.one(Object.keys(targets));
       const sent = { ...body(from, chanced), model: `${into}/m` };

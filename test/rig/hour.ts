@@ -5,11 +5,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cleanClone, installedIn } from "../kit/clean-clone.ts";
+import { cleanClone, linkDependencies } from "../kit/clean-clone.ts";
 import { root } from "../kit/program.ts";
 import { page, stepsOf } from "./hour/page.ts";
 import type { Played } from "./hour/inside.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import type { Rig, RigResult } from "./rig.ts";
 
 function must(command: string, args: readonly string[], cwd: string): string {
   const { status, stdout, stderr } = spawnSync(command, args, {
@@ -42,7 +42,7 @@ function renumbered(tarball: string, version: string, to: string): string {
 function tarballs(folder: string, from = ""): readonly [string, string] {
   const clone = join(folder, "clone");
   cleanClone(clone);
-  installedIn(clone);
+  linkDependencies(clone);
   const made = pack(clone, folder);
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     version: string;
@@ -53,7 +53,7 @@ function tarballs(folder: string, from = ""): readonly [string, string] {
   const before = join(folder, "before");
   mkdirSync(before);
   must("bash", ["-c", `git archive "${from}" | tar -x -C "${before}"`], root);
-  installedIn(before);
+  linkDependencies(before);
   const to = join(folder, "last");
   mkdirSync(to);
   return [pack(before, to), next];
@@ -83,7 +83,11 @@ const BROKEN = [
 const brokenPage = () =>
   BROKEN.reduce((text, [is, instead]) => text.replace(is, () => instead), page());
 
-async function hour(from: string, broken: boolean, say: (line: string) => void): Promise<Verdict> {
+async function hour(
+  from: string,
+  broken: boolean,
+  say: (line: string) => void,
+): Promise<RigResult> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-packed-"));
   try {
     const began = performance.now();

@@ -7,12 +7,12 @@ import { join } from "node:path";
 import type { Store, StoreCommand } from "tollgate/plugin";
 import {
   type Dimension,
-  ledgerCommands,
-  type Sums,
+  createLedgerCommands,
+  type UsageSums,
 } from "../../src/gateway/control/ledger-commands.ts";
 import { onFile } from "../plugins/stores/made.ts";
 import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
-import { type Chance, chance, type Rig, type Verdict, waitsMore } from "./rig.ts";
+import { type Chance, createChance, type Rig, type RigResult, waitsMore } from "./rig.ts";
 
 const DAY = 86_400_000;
 const HOUR = DAY / 24;
@@ -114,7 +114,7 @@ export class Traffic {
       at,
       attempt,
       request: attempt.slice(0, -2),
-      n: 1,
+      number: 1,
       key: `key${key}`,
       account: key % 3 === 0 ? "acme/research" : "acme",
       target: {
@@ -128,11 +128,11 @@ export class Traffic {
       claims: [],
       holdNano: 5_000_000n,
       price: `price-of-${model}`,
-      asked: {
+      clientRequest: {
         model: "fast",
         frontend: "messages",
         protocol: "messages",
-        lane: "verbatim",
+        mode: "verbatim",
         stream: true,
       },
     };
@@ -166,7 +166,7 @@ export class Traffic {
       outcome: this.#chance.often(0.97) ? "ok" : "timeout",
       upstreamId: `up-${attempt}`,
       finish: "stop",
-      ms: { head: 120.25, content: 300.5, total: 1_200.75 },
+      ms: { headers: 120.25, firstToken: 300.5, total: 1_200.75 },
     };
   }
 }
@@ -234,15 +234,18 @@ const REPORTS: readonly { readonly by: readonly Dimension[]; readonly more?: obj
   { by: ["account", "provider"], more: { key: "key7" } },
 ];
 
-export type Ask = (by: readonly Dimension[], more?: object) => Promise<{ sums: Sums; ms: number }>;
+export type Ask = (
+  by: readonly Dimension[],
+  more?: object,
+) => Promise<{ sums: UsageSums; ms: number }>;
 
 /** Of the last thirty days, where nothing else is said. */
 export function asking(store: Store): Ask {
-  const commands = ledgerCommands(store, async () => {});
+  const commands = createLedgerCommands(store, async () => {});
   return async (by, more = {}) => {
     const began = performance.now();
     const from = Date.now() - MONTH;
-    const sums = (await commands["ledger.totals"]({ by: [...by], from, ...more })) as Sums;
+    const sums = (await commands["ledger.totals"]({ by: [...by], from, ...more })) as UsageSums;
     return { sums, ms: performance.now() - began };
   };
 }
@@ -278,9 +281,9 @@ async function judge(ask: Ask, traffic: Traffic, wrong: string[]): Promise<void>
 
 export async function largeLedger(
   of: Of & { readonly timed: number; readonly patience: number; readonly say: Say },
-): Promise<Verdict> {
+): Promise<RigResult> {
   const { say } = of;
-  const chanced = chance(of.seed);
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
   const folder = await mkdtemp(join(tmpdir(), "tollgate-size-"));
   const file = join(folder, "ledger.db");
@@ -289,7 +292,7 @@ export async function largeLedger(
     const filling = await onFile(file, { durability: "relaxed" });
     await filling.store.open({ instance: "filling" });
     await fill(filling.store, traffic, of, chanced, say);
-    await filling.end();
+    await filling.dispose();
 
     const made = await onFile(file, { durability: "power" });
     await made.store.open({ instance: "filling" });
@@ -324,7 +327,7 @@ export async function largeLedger(
       wrong.push(`${path} ${message}`);
     say(`verified in ${seconds(began)} s`);
     const [ledger, sums] = await Promise.all([stat(file), stat(`${file}.sums`)]);
-    await made.end();
+    await made.dispose();
     const counts = {
       rows: of.rows,
       month_ms: month,

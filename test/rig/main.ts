@@ -1,5 +1,5 @@
 // `npm run rig <name> -- --option value`: the long forms, by hand. The short ones are the tests beside this file.
-import { lastLine, optionsOf, type Rig } from "./rig.ts";
+import { formatResult, parseRigOptions, type Rig } from "./rig.ts";
 
 const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   alerts: () => import("./alerts.ts"),
@@ -64,12 +64,12 @@ if (!load) {
 }
 const { rig } = await load();
 const verdict = await rig.run(
-  optionsOf(
+  parseRigOptions(
     rig,
     argv.filter((word) => word !== "--"),
   ),
   (line) => console.log(line),
 );
 for (const line of verdict.wrong.slice(0, 50)) console.log(`  wrong: ${line}`);
-console.log(lastLine(name, verdict));
+console.log(formatResult(name, verdict));
 process.exit(verdict.wrong.length === 0 ? 0 : 1);

@@ -4,12 +4,18 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
+import {
+  jsonResponse,
+  say,
+  scriptedModel,
+  startUpstream,
+  type TestUpstream,
+} from "tollgate/testing";
 import { DASHBOARDS, jsonOf } from "../../.build/dashboards.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { samples } from "../kit/exposition.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { parseSamples } from "../kit/exposition.ts";
 import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
 import * as tools from "./prometheus-tools.ts";
 
 const TOKEN = "scraper-".padEnd(32, "0123456789");
@@ -94,7 +100,7 @@ async function load(
   at: Daemon,
   of: { requests: number; names: number; seed: number },
 ): Promise<Tally> {
-  const chanced = chance(of.seed);
+  const chanced = createChance(of.seed);
   const tally = { answered: 0, refused: 0 };
   let next = 0;
   const ask = async (i: number) => {
@@ -165,10 +171,10 @@ async function formats(admin: string): Promise<{ wrong: string[]; series: number
   const text = await scrape("text/plain; version=0.0.4");
   const open = await scrape("application/openmetrics-text; version=1.0.0");
   const found = [await tools.checkText(text), await tools.checkOpenMetrics(open)];
-  return { wrong: found.filter((one) => one !== undefined), series: samples(text).length };
+  return { wrong: found.filter((one) => one !== undefined), series: parseSamples(text).length };
 }
 
-export async function metrics(of: MetricsOptions, say: (line: string) => void): Promise<Verdict> {
+export async function metrics(of: MetricsOptions, say: (line: string) => void): Promise<RigResult> {
   await tools.install();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-prometheus-"));
   // What is written down is the same whatever is wrong with the observer, and its checker takes a minute.
@@ -178,7 +184,7 @@ export async function metrics(of: MetricsOptions, say: (line: string) => void): 
   };
   await using up = await provider();
   const env = { T: TOKEN, ...(of.mutant && preloaded(MUTANTS[of.mutant])) };
-  await using at = await startGateway({ yaml: yaml(up.url), env });
+  await using at = await startDaemon({ yaml: yaml(up.url), env });
   const { admin } = (await at.ask("status")) as { admin: string };
   const counts: Record<string, number> = {};
   try {
@@ -252,9 +258,9 @@ async function standStill(told: () => Promise<number>, all: number): Promise<voi
 
 /** One half of it answers, the other never does. */
 async function provider(): Promise<TestUpstream> {
-  return upstream({
-    ...speaking(say("Hello there")),
-    "POST /bad/chat/completions": json({ error: { message: "Too much." } }, 503),
+  return startUpstream({
+    ...scriptedModel(say("Hello there")),
+    "POST /bad/chat/completions": jsonResponse({ error: { message: "Too much." } }, 503),
   });
 }
 

@@ -4,12 +4,12 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { startFleet } from "../kit/fleet.ts";
-import { newDatabase, startPostgres } from "../kit/postgres.ts";
+import { createDatabase, startPostgres } from "../kit/postgres.ts";
 import { curve, type Point } from "./goodput-curve.ts";
-import type { Rig, Verdict } from "./rig.ts";
-import { random } from "../../src/testing/random.ts";
+import type { Rig, RigResult } from "./rig.ts";
+import { createSeededRandom } from "../../src/testing/random.ts";
 
 interface Stream {
   readonly key: "first" | "second";
@@ -155,7 +155,7 @@ async function gateways(up: string, of: NeverWorseOptions, database: string | un
   const { workers = 1, gateways: nodes = 1, root } = of;
   const yaml = yamlOf(up, workers);
   if (database === undefined) {
-    const daemon = await startGateway({ root, yaml: `store: memory\n${yaml}` });
+    const daemon = await startDaemon({ root, yaml: `store: memory\n${yaml}` });
     return {
       daemon,
       key: daemon.key,
@@ -163,7 +163,7 @@ async function gateways(up: string, of: NeverWorseOptions, database: string | un
       end: () => daemon[Symbol.asyncDispose](),
     };
   }
-  const fleet = await startFleet({ url: await newDatabase(database), nodes, yaml });
+  const fleet = await startFleet({ url: await createDatabase(database), nodes, yaml });
   return {
     daemon: fleet.any(),
     key: fleet.key,
@@ -190,7 +190,7 @@ async function begun(row: Row, of: NeverWorseOptions, database: string | undefin
       const asked: Promise<void>[] = [];
       await Promise.all(
         row.streams.map(async ({ key, rate }, i) => {
-          const luck = random(seed + i);
+          const luck = createSeededRandom(seed + i);
           const end = performance.now() + seconds * 1_000;
           for (let next = performance.now(); next < end; next += 1_000 / rate) {
             await sleep(Math.max(0, next - performance.now()));
@@ -377,7 +377,7 @@ async function points(of: Omit<NeverWorseOptions, "rows">): Promise<Point[]> {
 
 export const rig: Rig = {
   options: { seconds: 30, seed: 7, workers: 1, gateways: 1, svg: "", before: "" },
-  async run({ seconds, seed, workers, gateways: nodes, svg, before }, say): Promise<Verdict> {
+  async run({ seconds, seed, workers, gateways: nodes, svg, before }, say): Promise<RigResult> {
     const of = {
       seconds: Number(seconds),
       seed: Number(seed),

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { caught } from "./caught.ts";
+import { expectCaught } from "./caught.ts";
 import { overload } from "./overload.ts";
 
 const SHORT = { seconds: 4, concurrent: 32, seed: 7 };
@@ -13,5 +13,5 @@ it("more than can be served is refused without a row, and no key suffers from an
 });
 
 it("a gateway that thinks before it refuses is caught", async () => {
-  await caught(/half of the refusals/, (seed) => overload({ ...SHORT, seed, thinks: 1_000 }));
+  await expectCaught(/half of the refusals/, (seed) => overload({ ...SHORT, seed, thinks: 1_000 }));
 });

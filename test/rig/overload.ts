@@ -3,18 +3,18 @@
 import { execFile } from "node:child_process";
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { say, upstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import type { Rig, Verdict } from "./rig.ts";
-import { chance } from "./rig.ts";
+import { say, startUpstream } from "tollgate/testing";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import type { Rig, RigResult } from "./rig.ts";
+import { createChance } from "./rig.ts";
 import {
   askHealth,
   askOnce,
-  closedLoop,
+  runClosedLoop,
   isGood,
-  openLoop,
+  runOpenLoop,
   percentile,
-  type Answered,
+  type TimedResponse,
 } from "./swarm.ts";
 
 /** How long upstream takes. */
@@ -64,14 +64,14 @@ export default {
   setup: () => ({ admit: () => new Promise((resolve) => setTimeout(resolve, ${ms})) }),
 };`;
 
-export async function overload(of: OverloadOptions): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function overload(of: OverloadOptions): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const tell = of.say ?? (() => {});
   const wrong: string[] = [];
-  const up = await upstream({
-    "POST /*": (asked) => ({ ...say("Hello.").to(asked), waitMs: UPSTREAM_MS }),
+  const up = await startUpstream({
+    "POST /*": (asked) => ({ ...say("Hello.").toResponse(asked), delayMs: UPSTREAM_MS }),
   });
-  const daemon = await startGateway({
+  const daemon = await startDaemon({
     yaml: yaml(up.url, of),
     files: { "thinks.mjs": THINKS(of.thinks ?? 0) },
   });
@@ -81,7 +81,7 @@ export async function overload(of: OverloadOptions): Promise<Verdict> {
     const body = () =>
       JSON.stringify({ model: "up/model", messages: [{ role: "user", content: words() }] });
     const ask = (key = daemon.key) => askOnce(daemon.url, key, body());
-    await closedLoop({ clients: 8, ms: 1_000, ask });
+    await runClosedLoop({ clients: 8, ms: 1_000, ask });
     const flood = await flooded(of, daemon.url, ask, wrong, tell);
     const calls = up.requests.filter(({ method }) => method === "POST").length;
     const rows = await rowsOf(daemon, calls);
@@ -107,21 +107,25 @@ async function pin(pid: number): Promise<boolean> {
 async function flooded(
   { seconds, concurrent }: OverloadOptions,
   url: string,
-  ask: () => Promise<Answered>,
+  ask: () => Promise<TimedResponse>,
   wrong: string[],
   tell: (line: string) => void,
 ) {
-  const usual = await openLoop({ perSecond: 20, ms: 3_000, ask });
+  const usual = await runOpenLoop({ perSecond: 20, ms: 3_000, ask });
   const unloaded = percentile(
     usual.map(({ ms }) => ms),
     0.99,
   );
-  const best = await closedLoop({ clients: concurrent, ms: 3_000, ask });
+  const best = await runClosedLoop({ clients: concurrent, ms: 3_000, ask });
   const peak = best.filter(isGood).length / 3;
   tell(`unloaded p99 ${unloaded.toFixed(0)} ms, at best ${peak.toFixed(0)} a second`);
   const [all, noise] = await beside(
     url,
-    openLoop({ perSecond: ((concurrent * 1_000) / UPSTREAM_MS) * TIMES, ms: seconds * 1_000, ask }),
+    runOpenLoop({
+      perSecond: ((concurrent * 1_000) / UPSTREAM_MS) * TIMES,
+      ms: seconds * 1_000,
+      ask,
+    }),
   );
   const ended = performance.now();
   const served = all.filter(isGood);
@@ -185,9 +189,9 @@ async function beside<T>(url: string, work: Promise<T>): Promise<[T, Noise]> {
 }
 
 /** When twenty in a row are served. */
-async function recovered(ask: () => Promise<Answered>, from: number): Promise<number> {
+async function recovered(ask: () => Promise<TimedResponse>, from: number): Promise<number> {
   for (;;) {
-    const some = await openLoop({ perSecond: 40, ms: 500, ask });
+    const some = await runOpenLoop({ perSecond: 40, ms: 500, ask });
     if (some.every(isGood)) return Math.max(0, Math.min(...some.map(({ at }) => at)) - from);
     if (performance.now() - from > RECOVERY_MS * 5) return Infinity;
   }
@@ -199,19 +203,19 @@ const LIMIT = 5;
 async function apart(
   of: OverloadOptions,
   daemon: Daemon,
-  ask: (key?: string) => Promise<Answered>,
+  ask: (key?: string) => Promise<TimedResponse>,
   wrong: string[],
   tell: (line: string) => void,
 ) {
   const greedy = await keyOf(daemon, [`requests=${LIMIT * 60}/minute`]);
   const modest = await keyOf(daemon, []);
   const ms = Math.max(5, of.seconds / 2) * 1_000;
-  const alone = await openLoop({ perSecond: 5, ms, ask: () => ask(modest) });
+  const alone = await runOpenLoop({ perSecond: 5, ms, ask: () => ask(modest) });
   const began = performance.now();
-  const flood = openLoop({ perSecond: LIMIT * 100, ms, ask: () => ask(greedy) });
+  const flood = runOpenLoop({ perSecond: LIMIT * 100, ms, ask: () => ask(greedy) });
   const [both, noise] = await beside(
     daemon.url,
-    openLoop({ perSecond: 5, ms, ask: () => ask(modest) }),
+    runOpenLoop({ perSecond: 5, ms, ask: () => ask(modest) }),
   );
   const greed = await flood;
   // Until the last of them was answered its bucket was filled.

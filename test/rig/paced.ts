@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 const BEHIND_MS = 50;
 
 /** Begins so many things a second, whatever becomes of them; `each` gets their number. */
-export async function paced(
+export async function runPaced(
   rate: number,
   going: () => boolean,
   each: (i: number) => void,

@@ -2,14 +2,14 @@
 // keeps failing is put aside. First those that the process itself holds, then those that end it: in one of two workers, and alone.
 import { rm } from "node:fs/promises";
 import type { Daemon } from "../kit/daemon.ts";
-import { biller, type Biller } from "./biller.ts";
+import { startBillingUpstream, type BillingUpstream } from "./biller.ts";
 import { alone, ofTwo } from "./plugins/deadly.ts";
 import { held } from "./plugins/held.ts";
 import { Others } from "./plugins/others.ts";
 import { OUTSIDE_WAYS, played, withGuard, type OutsideWay } from "./plugins/outside.ts";
 import { broken, ledgerOf, type Plant } from "./plugins/stage.ts";
 import { DEADLY, HELD, HOOKS, type Deadly } from "./plugins/ways.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 /** For one that stands to be ended, on a machine that does much else. */
 const PATIENCE_MS = 90_000;
@@ -33,7 +33,7 @@ export interface PluginsOptions {
 
 interface Play {
   readonly of: PluginsOptions;
-  readonly up: Biller;
+  readonly up: BillingUpstream;
   readonly chanced: Chance;
   readonly wrong: string[];
   readonly told: (line: string) => void;
@@ -42,10 +42,10 @@ interface Play {
 export async function plugins(
   of: PluginsOptions,
   told: (line: string) => void = () => {},
-): Promise<Verdict> {
+): Promise<RigResult> {
   const wrong: string[] = [];
-  await using up = await biller();
-  const play: Play = { of, up, chanced: chance(of.seed), wrong, told };
+  await using up = await startBillingUpstream();
+  const play: Play = { of, up, chanced: createChance(of.seed), wrong, told };
   const first = of.rounds + of.deadly.length > 0 ? await crew(play) : NONE;
   const then = of.alone.length > 0 ? await single(play) : NONE;
   const apart = of.outside && of.outside.length > 0 ? await outside(play, of.outside) : NONE;
@@ -129,7 +129,7 @@ async function single({ of, up, chanced, wrong, told }: Play): Promise<Counts> {
     }
     await others.end();
     for (const one of others.failed) wrong.push(`another client, alone: ${one}`);
-    const own: Biller = { ...up, bill: up.bill.slice(before) };
+    const own: BillingUpstream = { ...up, bill: up.bill.slice(before) };
     wrong.push(...(await ledgerOf(at, own, others.heard)));
   } finally {
     await at[Symbol.asyncDispose]();
@@ -156,7 +156,7 @@ async function outside(
   await others.end();
   told(`outside: ${ways.length} ways, beside ${others.asked} of the others`);
   for (const one of others.failed) wrong.push(`another client, beside a child: ${one}`);
-  const own: Biller = { ...up, bill: up.bill.slice(before) };
+  const own: BillingUpstream = { ...up, bill: up.bill.slice(before) };
   wrong.push(...(await ledgerOf(at, own, others.heard)));
   return { ...NONE, others: others.asked };
 }

@@ -1,8 +1,8 @@
 // A gateway's worth of calls on a ledger, first alone for so many milliseconds, then while its old rows are pruned, until it is killed.
 // Says what was acknowledged, after it was.
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLedger } from "../../src/gateway/services/ledger-queue.ts";
-import { reserve, settle } from "../../src/testing/store.ts";
+import { createLedgerQueue } from "../../src/gateway/services/ledger-queue.ts";
+import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { onFile } from "../plugins/stores/made.ts";
 
 const [file, run, before, rate, aloneMs] = process.argv.slice(2) as [
@@ -14,17 +14,17 @@ const [file, run, before, rate, aloneMs] = process.argv.slice(2) as [
 ];
 const { store } = await onFile(file, { durability: "power" });
 await store.open({ instance: run });
-const ledger = createLedger(store, { patienceMs: 30_000 });
+const ledger = createLedgerQueue(store, { storeTimeoutMs: 30_000 });
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 let waits: number[] = [];
 
 async function call(n: number): Promise<void> {
   const attempt = `live-${run}-${String(n).padStart(8, "0")}`;
   const began = performance.now();
-  await ledger.reserve(reserve(attempt, { key: "live", at: Date.now() }));
+  await ledger.reserve(reserveCommand(attempt, { key: "live", at: Date.now() }));
   waits.push(performance.now() - began);
   await sleep(5);
-  await ledger.settle(settle(attempt, { at: Date.now(), costNano: 3n }));
+  await ledger.settle(settleCommand(attempt, { at: Date.now(), costNano: 3n }));
   say(`settled ${attempt}`);
 }
 
@@ -48,6 +48,6 @@ function p99(): number {
 await sleep(Number(aloneMs));
 const alone = p99();
 say("begins");
-const pruned = await store.keeping!.prune!(Number(before), ({ rows }) => say(`gone ${rows}`));
-say(`pruned ${pruned.rows} ${pruned.longestMs} ${alone} ${p99()}`);
+const pruned = await store.maintenance!.prune!(Number(before), ({ rows }) => say(`gone ${rows}`));
+say(`pruned ${pruned.rows} ${pruned.longestStepMs} ${alone} ${p99()}`);
 await traffic;

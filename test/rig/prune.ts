@@ -7,10 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Store, StoreCommand } from "tollgate/plugin";
-import { reserve, settle } from "../../src/testing/store.ts";
+import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { onFile } from "../plugins/stores/made.ts";
 import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
-import { type Chance, chance, type Rig, type Verdict, waitsMore } from "./rig.ts";
+import { type Chance, createChance, type Rig, type RigResult, waitsMore } from "./rig.ts";
 
 const CHILD = new URL("./prune-child.ts", import.meta.url).pathname;
 const DAY = 86_400_000;
@@ -89,8 +89,8 @@ function commitOf(at: number, n: number, chanced: Chance, over: StoreCommand[]):
     };
     const labels = { team: `t${chanced.below(4)}` };
     const claims = [{ ...budget(key), take: 2_000n }];
-    batch.push(reserve(attempt, { at, key, target, labels, claims }));
-    const end = settle(attempt, { at: at + 1_000, costNano: BigInt(chanced.below(1_000)) });
+    batch.push(reserveCommand(attempt, { at, key, target, labels, claims }));
+    const end = settleCommand(attempt, { at: at + 1_000, costNano: BigInt(chanced.below(1_000)) });
     if (chanced.often(0.98)) batch.push(end);
     else over.push(end);
     if (chanced.often(0.002))
@@ -100,7 +100,7 @@ function commitOf(at: number, n: number, chanced: Chance, over: StoreCommand[]):
 }
 
 async function filled(store: Store, of: Of, now: number, say: Say): Promise<void> {
-  const chanced = chance(of.seed);
+  const chanced = createChance(of.seed);
   const commits = Math.max(4, Math.ceil(of.rows / 2 / CALLS));
   const over: StoreCommand[] = [];
   for (let n = 0; n < commits; n++) {
@@ -115,20 +115,22 @@ async function filled(store: Store, of: Of, now: number, say: Say): Promise<void
 
 /** What must not change: sums by everything that is kept of rows, and what budgets have left. */
 async function told(store: Store): Promise<string> {
-  const sums = await store.totals({ by: ["day", "key", "model", "state"] });
+  const sums = await store.sumEntries({ by: ["day", "key", "model", "state"] });
   const probes = Array.from({ length: KEYS }, (_, i) => ({
     attempt: `probe-${process.hrtime.bigint()}-${i}`,
     claims: [{ ...budget(`key${i}`), take: 0n }],
   }));
   const verdicts = await store.apply(
-    probes.map(({ attempt, claims }) => reserve(attempt, { at: Date.now(), key: "live", claims })),
+    probes.map(({ attempt, claims }) =>
+      reserveCommand(attempt, { at: Date.now(), key: "live", claims }),
+    ),
   );
   await store.apply(
     probes.map(({ attempt }) =>
-      settle(attempt, { at: Date.now(), state: "void", costNano: 0n, usage: {} }),
+      settleCommand(attempt, { at: Date.now(), state: "void", costNano: 0n, usage: {} }),
     ),
   );
-  const left = verdicts.map((verdict) => String(verdict.ok && verdict.limits?.[0]?.left));
+  const left = verdicts.map((verdict) => String(verdict.ok && verdict.limits?.[0]?.remaining));
   const rows = sums.filter(({ by }) => by["key"] !== "live");
   return JSON.stringify([rows, left], (_, value: unknown) =>
     typeof value === "bigint" ? `${value}` : value,
@@ -182,12 +184,12 @@ async function life(
   of.life.killed++;
 }
 
-export async function prune(of: Of, say: Say): Promise<Verdict> {
+export async function prune(of: Of, say: Say): Promise<RigResult> {
   const wrong: string[] = [];
   const dir = await mkdtemp(join(tmpdir(), "tollgate-prune-"));
   const file = join(dir, "ledger.db");
   const now = Date.now();
-  const chanced = chance(of.seed + 1);
+  const chanced = createChance(of.seed + 1);
   const lives: Life = {
     settled: new Set(),
     killed: 0,
@@ -202,7 +204,7 @@ export async function prune(of: Of, say: Say): Promise<Verdict> {
     await filler.store.open({ instance: "filler" });
     await filled(filler.store, of, now, say);
     const before = await told(filler.store);
-    await filler.end();
+    await filler.dispose();
     const bytes = (await stat(file)).size;
     say(`filled, ${Math.round(bytes / 1e6)} MB`);
     // Each run has a part of the old half before it, on top of what the last one has left.
@@ -220,7 +222,7 @@ export async function prune(of: Of, say: Say): Promise<Verdict> {
     await end.store.open({ instance: "judge" });
     for (const { path, message } of await end.store.verify!()) wrong.push(`${path} ${message}`);
     if ((await told(end.store)) !== before) wrong.push("sums or budgets are not what they were");
-    const { prunedRows = 0 } = (await end.store.keeping!.state!()) ?? {};
+    const { prunedRows = 0 } = (await end.store.maintenance!.readState!()) ?? {};
     if (prunedRows < of.rows * 0.45) wrong.push(`only ${prunedRows} rows are gone`);
     wrong.push(...(await lost(end.store, lives.settled)));
     if (waitsMore(lives.aloneP99Ms, lives.p99Ms, of.patience))
@@ -230,7 +232,7 @@ export async function prune(of: Of, say: Say): Promise<Verdict> {
     const longest = `the longest step took ${Math.round(lives.longestMs)} ms`;
     if (lives.longestMs > STEP_MS * STEP_MARGIN * of.patience) wrong.push(longest);
     else if (lives.longestMs > STEP_MS) say(longest);
-    await end.end();
+    await end.dispose();
     return {
       wrong,
       counts: {
@@ -257,7 +259,7 @@ async function lost(store: Store, settled: ReadonlySet<string>): Promise<string[
   const there = new Set<string>();
   let after: string | undefined;
   do {
-    const page = await store.entries({ key: "live" }, { after, limit: 1_000 });
+    const page = await store.listEntries({ key: "live" }, { after, limit: 1_000 });
     for (const { kind, attempt, outcome } of page.items)
       if (kind === "settle" && outcome === "ok") there.add(attempt);
     after = page.next ?? undefined;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { caught } from "./caught.ts";
+import { expectCaught } from "./caught.ts";
 import { races } from "./races.ts";
 
 const SHORT = { seed: 7, requests: 1_500, clients: 12, waiting: 0 };
@@ -13,7 +13,7 @@ it("a connection that is closed as it is used again costs no client its answer",
 });
 
 it("a gateway that does not ask again is caught", async () => {
-  await caught(/told 502/, (seed) => races({ ...SHORT, seed, mutant: "never-again" }));
+  await expectCaught(/told 502/, (seed) => races({ ...SHORT, seed, mutant: "never-again" }));
 });
 
 it("a request that is answered twice is found", async () => {

@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 /** How old an idle connection of upstream's becomes. */
 const AGE_MS = 40;
@@ -179,11 +179,11 @@ async function late(at: Daemon, n: number, chanced: Chance): Promise<string | un
   }
 }
 
-export async function races(of: RacesOptions): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function races(of: RacesOptions): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
   await using up = await racing(chanced);
-  await using at = await startGateway({ yaml: yaml(up.url, of) });
+  await using at = await startDaemon({ yaml: yaml(up.url, of) });
   const agent = new Agent({ keepAlive: true });
   for (let n = 0; n < BEFORE; n++) await ask(at, `b${n}`, agent);
   const lates = Array.from({ length: of.waiting }, (_, n) => late(at, n, chanced));

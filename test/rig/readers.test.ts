@@ -1,15 +1,15 @@
 import { expect, it } from "vitest";
-import { caught } from "./caught.ts";
+import { expectCaught } from "./caught.ts";
 import { readers } from "./readers.ts";
-import { TONGUES } from "./talker.ts";
+import { STREAM_PROTOCOLS } from "./talker.ts";
 
 const SHORT = { readers: 40, bytes: 16 * 1024 * 1024, seed: 7 };
 const CHAT = { from: "chat", to: "chat" } as const;
 
 // All mostly wait: side by side.
-const WAYS = TONGUES.flatMap((from, i) => [
+const WAYS = STREAM_PROTOCOLS.flatMap((from, i) => [
   { from, to: from },
-  { from, to: TONGUES[(i + 1) % TONGUES.length]! },
+  { from, to: STREAM_PROTOCOLS[(i + 1) % STREAM_PROTOCOLS.length]! },
 ]);
 it.concurrent.for(WAYS)(
   "clients of $from that stop reading an answer of $to cost next to nothing, are cut off in the end, and have their rows",
@@ -20,5 +20,5 @@ it.concurrent.for(WAYS)(
 );
 
 it.concurrent("a proxy that heeds no reader is caught", async () => {
-  await caught(/memory grew/, (seed) => readers({ ...SHORT, ...CHAT, seed, heedless: true }));
+  await expectCaught(/memory grew/, (seed) => readers({ ...SHORT, ...CHAT, seed, heedless: true }));
 });

@@ -6,10 +6,10 @@ import { readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { freePort } from "../kit/ports.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
-import { talker, type Tongue } from "./talker.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
+import { createEndlessUpstream, type StreamProtocol } from "./talker.ts";
 
 /** What all of them together may cost. */
 const MOST_BYTES = 128 * 1024 * 1024;
@@ -23,7 +23,10 @@ const AT_ONCE = 10;
 const WRITE_MS = 10_000;
 
 /** How a client asks: where, and with which body. */
-const CLIENTS: Record<Tongue, (model: string, words: string) => [path: string, body: object]> = {
+const CLIENTS: Record<
+  StreamProtocol,
+  (model: string, words: string) => [path: string, body: object]
+> = {
   chat: (model, words) => [
     "/v1/chat/completions",
     { model, stream: true, messages: [{ role: "user", content: words }] },
@@ -42,8 +45,8 @@ const CLIENTS: Record<Tongue, (model: string, words: string) => [path: string, b
 export interface ReadersOptions {
   readers: number;
   /** What the clients speak, and what upstream does. */
-  from: Tongue;
-  to: Tongue;
+  from: StreamProtocol;
+  to: StreamProtocol;
   /** Of each answer. */
   bytes: number;
   seed: number;
@@ -51,10 +54,10 @@ export interface ReadersOptions {
   heedless?: boolean;
 }
 
-export async function readers(of: ReadersOptions): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function readers(of: ReadersOptions): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
-  await using up = await talker(of.bytes);
+  await using up = await createEndlessUpstream(of.bytes);
   await using subject = of.heedless ? await heedless(`${up.url}/${of.to}`) : await gateway(up.url);
   const visitors: Socket[] = [];
   try {
@@ -140,7 +143,7 @@ providers:
 
 async function gateway(url: string): Promise<Subject> {
   const port = await freePort();
-  const daemon = await startGateway({
+  const daemon = await startDaemon({
     yaml: yaml(url),
     env: {
       ATTACK_GAUGE: String(port),
@@ -230,8 +233,8 @@ export const rig: Rig = {
     readers({
       readers: Number(count),
       bytes: Number(size) * 1024 * 1024,
-      from: from as Tongue,
-      to: to as Tongue,
+      from: from as StreamProtocol,
+      to: to as StreamProtocol,
       seed: Number(seed),
     }),
 };

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { caught } from "./caught.ts";
+import { expectCaught } from "./caught.ts";
 import { restart } from "./restart.ts";
 
 // It is announced for as long as a balancer needs to ask ten times: one question that comes late loses nothing.
@@ -12,5 +12,5 @@ it("restarts under load behind a balancer lose no request", async () => {
 });
 
 it("a port that closes before the balancer has asked again loses some", async () => {
-  await caught(/./, (seed) => restart({ ...POLLED, pollMs: 1_000, announceMs: 0, seed }));
+  await expectCaught(/./, (seed) => restart({ ...POLLED, pollMs: 1_000, announceMs: 0, seed }));
 });

@@ -2,9 +2,9 @@
 // is lost.
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { balancer, type Backend } from "./balancer.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { startBalancer, type Backend } from "./balancer.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 const yaml = (announceMs: number) => `
 frontends: [chat-completions]
@@ -21,11 +21,11 @@ export async function restart(of: {
   announceMs: number;
   perSecond: number;
   seed: number;
-}): Promise<Verdict> {
-  const chanced = chance(of.seed);
-  const daemons = await Promise.all([1, 2].map(() => startGateway({ yaml: yaml(of.announceMs) })));
+}): Promise<RigResult> {
+  const chanced = createChance(of.seed);
+  const daemons = await Promise.all([1, 2].map(() => startDaemon({ yaml: yaml(of.announceMs) })));
   const backends = daemons.map(({ url, key }): Backend => ({ url, key, ready: false }));
-  await using front = await balancer(backends, of.pollMs);
+  await using front = await startBalancer(backends, of.pollMs);
   const asked: Promise<string | undefined>[] = [];
   const load = setInterval(() => {
     asked.push(ask(front.url, chanced));
@@ -56,7 +56,7 @@ async function again(daemons: Daemon[], backends: Backend[], place: number): Pro
   await stop();
   // What the balancer found last is the past: until it asks again, the new one is not ready.
   backends[place]!.ready = false;
-  const fresh = await startGateway({ yaml: await readFile(file, "utf8"), dir });
+  const fresh = await startDaemon({ yaml: await readFile(file, "utf8"), dir });
   daemons[place] = fresh;
   Object.assign(backends[place]!, { url: fresh.url, key: fresh.key });
 }

@@ -1,8 +1,8 @@
 // What every rig has: arguments, chance that can be repeated, and a last line that says how it went.
 import { parseArgs } from "node:util";
-import { random } from "../../src/testing/random.ts";
+import { createSeededRandom } from "../../src/testing/random.ts";
 
-export interface Verdict {
+export interface RigResult {
   /** What was violated, in words; none: it holds. */
   readonly wrong: readonly string[];
   readonly counts: { readonly [what: string]: number | string };
@@ -12,11 +12,11 @@ export interface Verdict {
 export interface Rig {
   /** Its options: numbers, words, and what is said by its name alone. */
   readonly options: { readonly [name: string]: number | string | boolean };
-  run(of: Readonly<Record<string, string>>, say: (line: string) => void): Promise<Verdict>;
+  run(of: Readonly<Record<string, string>>, say: (line: string) => void): Promise<RigResult>;
 }
 
 /** The options of a command line, with the rig's own where nothing is said. */
-export function optionsOf(rig: Rig, argv: readonly string[]): Record<string, string> {
+export function parseRigOptions(rig: Rig, argv: readonly string[]): Record<string, string> {
   const { values } = parseArgs({
     args: [...argv],
     options: Object.fromEntries(
@@ -32,7 +32,7 @@ export function optionsOf(rig: Rig, argv: readonly string[]): Record<string, str
 }
 
 /** "PASS crash kills=50 … seed=7": the last line of every rig. */
-export function lastLine(name: string, { wrong, counts, seed }: Verdict): string {
+export function formatResult(name: string, { wrong, counts, seed }: RigResult): string {
   const told = Object.entries(counts).map(([what, count]) => `${what}=${count}`);
   return [
     wrong.length === 0 ? "PASS" : "FAIL",
@@ -61,8 +61,8 @@ export interface Chance {
   often(share: number): boolean;
 }
 
-export function chance(seed: number): Chance {
-  const next = random(seed);
+export function createChance(seed: number): Chance {
+  const next = createSeededRandom(seed);
   const below = (n: number) => Math.floor(next() * n);
   return Object.assign(() => next(), {
     below,

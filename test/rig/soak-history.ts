@@ -1,8 +1,8 @@
 // Counts of requests are kept for two days. A gateway that has just begun fills them, up to a bound; one that leaks nothing else
 // is flat only after that. So the soak begins with a gateway that has been up for two days already.
 import type { RequestRecord } from "tollgate/plugin";
-import { Stats } from "../../src/gateway/requests/stats.ts";
-import { requestRecord } from "../kit/request-record.ts";
+import { RequestStats } from "../../src/gateway/requests/stats.ts";
+import { createRequestRecord } from "../kit/request-record.ts";
 import type { Chance } from "./rig.ts";
 
 const MINUTE_MS = 60_000;
@@ -13,10 +13,10 @@ const EACH = 60;
 /** What a gateway has in its state folder after two days of requests to these providers. */
 export function twoDays(chance: Chance, names: readonly string[], end: number): Buffer {
   let now = end - MINUTES * MINUTE_MS;
-  const stats = new Stats(() => now);
+  const stats = new RequestStats(() => now);
   for (; now < end; now += MINUTE_MS)
     stats.add(names.flatMap((name) => Array.from({ length: EACH }, () => asked(chance, name))));
-  return stats.written();
+  return stats.serialize();
 }
 
 function asked(chance: Chance, name: string): RequestRecord {
@@ -29,14 +29,14 @@ function asked(chance: Chance, name: string): RequestRecord {
     usage: { input: 3, output: 5 },
     costNano: 700n,
     startMs: 0,
-    ms: { head: ms / 3, content: ms / 2, total: ms },
+    ms: { headers: ms / 3, firstToken: ms / 2, total: ms },
   } as RequestRecord["calls"][number];
-  return requestRecord({
+  return createRequestRecord({
     frontend: name,
     key: "k".repeat(10),
     ms,
-    contentMs: ms / 2,
-    ownMs: Math.exp(chance.below(3_000) / 1_000),
+    firstTokenMs: ms / 2,
+    overheadMs: Math.exp(chance.below(3_000) / 1_000),
     calls: [call],
   });
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { caught } from "./caught.ts";
+import { expectCaught } from "./caught.ts";
 import { slope, soak } from "./soak.ts";
 
 // How much it grows in an hour is judged by `npm run rig soak -- --minutes 30`.
@@ -19,7 +19,7 @@ it.concurrent.each(["keeps", "opens"] as const)(
   "a gateway that %s is caught",
   async (mutant) => {
     const said = mutant === "keeps" ? /in use grew/ : /open files/;
-    await caught(said, (seed) => soak({ ...PLANTED, seed, mutant }, () => {}));
+    await expectCaught(said, (seed) => soak({ ...PLANTED, seed, mutant }, () => {}));
   },
   600_000,
 );

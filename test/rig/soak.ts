@@ -3,12 +3,12 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { freePort } from "../kit/ports.ts";
-import { biller, billing, FRONTENDS } from "./biller.ts";
+import { startBillingUpstream, billing, FRONTENDS } from "./biller.ts";
 import { twoDays } from "./soak-history.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
-import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
+import { ask, nextRequest, TARGETS, type ClientResult } from "./traffic.ts";
 
 const SHARES = { leave: 0.1, retried: 0.01 };
 /** Of a run that is long enough to tell: bytes in an hour. */
@@ -86,16 +86,16 @@ export default defineMiddleware({
 });
 `;
 
-export async function soak(of: SoakOptions, say: (line: string) => void): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function soak(of: SoakOptions, say: (line: string) => void): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
-  await using upstream = await biller();
+  await using upstream = await startBillingUpstream();
   const port = await freePort();
   const written = (n: number) =>
     of.mutant
       ? yaml(upstream.up.url, n).replace("limits,", "limits, ./keeper.ts,")
       : yaml(upstream.up.url, n);
-  await using at = await startGateway({
+  await using at = await startDaemon({
     yaml: written(0),
     env: {
       ATTACK_GAUGE: String(port),
@@ -106,13 +106,13 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
       ...(of.mutant && { "keeper.ts": KEEPER(of.mutant) }),
     },
   });
-  const flying = new Set<Promise<Heard | void>>();
+  const flying = new Set<Promise<ClientResult | void>>();
   const counts = { asked: 0, whole: 0, left: 0, skipped: 0, reloads: 0 };
   const send = () => {
     const request = nextRequest(chanced, `s${counts.asked++}`, SHARES);
     const asked = ask(at.url, at.key, request).then((heard) => {
       flying.delete(asked);
-      upstream.up.forget();
+      upstream.up.reset();
       (upstream.bill as unknown[]).length = 0;
       if (request.leaves !== undefined) counts.left++;
       else if (heard.delivered) counts.whole++;

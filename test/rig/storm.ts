@@ -4,10 +4,10 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from "node:net";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { say, type ScriptedAnswer } from "tollgate/testing";
-import { startGateway } from "../kit/daemon.ts";
-import { paced } from "./paced.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { say, type ScriptedResponse } from "tollgate/testing";
+import { startDaemon } from "../kit/daemon.ts";
+import { runPaced } from "./paced.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 /** Calls a second that upstream gets, by the second from the beginning. */
 interface History {
@@ -64,8 +64,8 @@ export interface StormOptions {
   readonly naive?: boolean;
 }
 
-export async function storm(of: StormOptions): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function storm(of: StormOptions): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   let began = performance.now();
   const seconds = of.calm + of.storm + of.after;
   const second = () => Math.floor((performance.now() - began) / 1_000);
@@ -84,7 +84,7 @@ export async function storm(of: StormOptions): Promise<Verdict> {
   };
   try {
     const ask = clients(gate, counted);
-    await paced(
+    await runPaced(
       of.rate,
       () => second() < seconds,
       (i) => {
@@ -168,9 +168,9 @@ function thunder(res: ServerResponse, chanced: Chance): void {
 function fair(req: IncomingMessage, body: Buffer, res: ServerResponse): void {
   const path = req.url!;
   const asked = { path, body, json: () => JSON.parse(body.toString()) as unknown, n: 1 };
-  const { headers, body: said }: ScriptedAnswer = say("Hello")
+  const { headers, body: said }: ScriptedResponse = say("Hello")
     .usage({ input: 10, output: 8 })
-    .to(asked as never);
+    .toResponse(asked as never);
   res.writeHead(200, headers as Record<string, string>);
   res.end(
     [said]
@@ -184,7 +184,7 @@ const textOf = (piece: string | Buffer | { bytes: string | Buffer }): string =>
   typeof piece === "string" || Buffer.isBuffer(piece) ? String(piece) : String(piece.bytes);
 
 async function real(url: string) {
-  const daemon = await startGateway({
+  const daemon = await startDaemon({
     yaml: `
 frontends: [chat-completions, messages]
 middleware: [auth, limits, usage]

@@ -2,7 +2,7 @@
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
-export interface Answered {
+export interface TimedResponse {
   readonly status: number;
   /** From the moment at which it was due: a client that could not even send waits too. */
   readonly ms: number;
@@ -18,7 +18,7 @@ export function askOnce(
   key: string,
   body: string,
   due = performance.now(),
-): Promise<Answered> {
+): Promise<TimedResponse> {
   return new Promise((resolve) => {
     const over = (status: number, retryAfter?: string) => {
       const at = performance.now();
@@ -61,12 +61,12 @@ export function askHealth(url: string): Promise<number> {
 }
 
 /** So many a second, for so long. */
-export async function openLoop(of: {
+export async function runOpenLoop(of: {
   perSecond: number;
   ms: number;
-  ask: () => Promise<Answered>;
-}): Promise<Answered[]> {
-  const asked: Promise<Answered>[] = [];
+  ask: () => Promise<TimedResponse>;
+}): Promise<TimedResponse[]> {
+  const asked: Promise<TimedResponse>[] = [];
   const began = performance.now();
   for (let now = began; now - began < of.ms; now = performance.now()) {
     const due = Math.floor(((now - began) / 1_000) * of.perSecond);
@@ -77,12 +77,12 @@ export async function openLoop(of: {
 }
 
 /** So many at a time, each as soon as one is answered. */
-export async function closedLoop(of: {
+export async function runClosedLoop(of: {
   clients: number;
   ms: number;
-  ask: () => Promise<Answered>;
-}): Promise<Answered[]> {
-  const answered: Answered[] = [];
+  ask: () => Promise<TimedResponse>;
+}): Promise<TimedResponse[]> {
+  const answered: TimedResponse[] = [];
   const end = performance.now() + of.ms;
   const client = async () => {
     while (performance.now() < end) answered.push(await of.ask());
@@ -91,7 +91,7 @@ export async function closedLoop(of: {
   return answered;
 }
 
-export const isGood = ({ status }: Answered): boolean => status === 200;
+export const isGood = ({ status }: TimedResponse): boolean => status === 200;
 
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);

@@ -134,13 +134,13 @@ const SPEECHES = {
 } satisfies Record<string, Speech>;
 
 /** What it speaks; its path begins so. */
-export type Tongue = keyof typeof SPEECHES;
-export const TONGUES = Object.keys(SPEECHES) as Tongue[];
+export type StreamProtocol = keyof typeof SPEECHES;
+export const STREAM_PROTOCOLS = Object.keys(SPEECHES) as StreamProtocol[];
 
 /** So long is the answer to a client that says "short". */
 const SHORT = 4 * 1024 * 1024;
 
-export async function talker(bytes: number) {
+export async function createEndlessUpstream(bytes: number) {
   let [sent, open] = [0, 0];
   const talk = (res: ServerResponse, { more, end }: Speech, left: number) => {
     while (left > 0) {
@@ -153,7 +153,7 @@ export async function talker(bytes: number) {
     res.end(end);
   };
   const server = createServer((req, res) => {
-    const speech = SPEECHES[req.url!.split("/")[1] as Tongue];
+    const speech = SPEECHES[req.url!.split("/")[1] as StreamProtocol];
     let asked = "";
     req.on("data", (piece: Buffer) => (asked += piece.toString()));
     req.on("end", () => {

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { cleanClone, installedIn } from "../kit/clean-clone.ts";
+import { cleanClone, linkDependencies } from "../kit/clean-clone.ts";
 import { root } from "../kit/program.ts";
 import type { Rig } from "./rig.ts";
 
@@ -35,7 +35,7 @@ function must(cwd: string, env: NodeJS.ProcessEnv, command: string, ...args: str
 function packed(folder: string, env: NodeJS.ProcessEnv): string {
   const clone = join(folder, "clone");
   cleanClone(clone);
-  installedIn(clone);
+  linkDependencies(clone);
   const said = must(clone, env, "npm", "pack", "--silent", "--pack-destination", folder);
   return join(folder, said.trim().split("\n").at(-1)!);
 }

@@ -4,12 +4,18 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { json, say, upstream, type TestUpstream, type UpstreamRequest } from "tollgate/testing";
+import {
+  jsonResponse,
+  say,
+  startUpstream,
+  type TestUpstream,
+  type UpstreamRequest,
+} from "tollgate/testing";
 import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 import { freePort } from "../kit/ports.ts";
 
 /** What is wrong with what is sent, and must be found. */
@@ -118,21 +124,23 @@ function answering(asked: UpstreamRequest) {
   const fails = Number(/fails=(\d)/.exec(asked.body.toString())?.[1] ?? 0);
   const place = asked.path.startsWith("/two") ? 1 : asked.body.includes('"other"') ? 2 : 0;
   // Too long a request says nothing of its provider, so none is left alone for it. A provider that is down is asked once more.
-  if (place < fails) return json(TOO_LONG, 400);
-  if (asked.n % 97 === 0) return json({ error: { message: "No." } }, 503);
-  return say("Hello.").usage({ input: 20, output: 7, cache_read: 5, cache_write_5m: 3 }).to(asked);
+  if (place < fails) return jsonResponse(TOO_LONG, 400);
+  if (asked.number % 97 === 0) return jsonResponse({ error: { message: "No." } }, 503);
+  return say("Hello.")
+    .usage({ input: 20, output: 7, cache_read: 5, cache_write_5m: 3 })
+    .toResponse(asked);
 }
 
 export async function traces(
   of: TracesOptions & { say: (line: string) => void },
-): Promise<Verdict> {
+): Promise<RigResult> {
   const wrong: string[] = [];
-  await using up = await upstream({ "POST /*": answering });
-  await using sink = await upstream({ "POST /*": json({}) });
+  await using up = await startUpstream({ "POST /*": answering });
+  await using sink = await startUpstream({ "POST /*": jsonResponse({}) });
   const between = of.collector === "" ? undefined : await collecting(of.collector, sink.url);
   try {
     const env = of.mutant && preloaded(MUTANTS[of.mutant]);
-    const gateway = await startGateway({
+    const gateway = await startDaemon({
       yaml: yaml(up.url, between?.url ?? sink.url, of),
       ...(env && { env }),
     });
@@ -207,7 +215,7 @@ async function costsOf(gateway: Pick<Daemon, "ask">): Promise<Costs> {
 }
 
 async function all(url: string, key: string, of: TracesOptions): Promise<Asked[]> {
-  const chanced = chance(of.seed);
+  const chanced = createChance(of.seed);
   const asked: Asked[] = [];
   let left = of.requests;
   const one = async () => {

@@ -1,6 +1,6 @@
 // Clients of every protocol, whole and streamed, some of which leave early or need a second provider.
 import type { Chance } from "./rig.ts";
-import { DRAINED, SOUND_END, wished } from "./biller.ts";
+import { DRAINED, SOUND_END, encodeScript } from "./biller.ts";
 import { PNG } from "./vendors.ts";
 
 export interface Request {
@@ -12,7 +12,7 @@ export interface Request {
   readonly leaves: number | undefined;
 }
 
-export interface Heard {
+export interface ClientResult {
   readonly request: Request;
   readonly status: number;
   readonly text: string;
@@ -54,7 +54,7 @@ const USUAL = { leave: 0.15, retried: 0.25 };
 export function nextRequest(chance: Chance, tag: string, shares = USUAL): Request {
   if (chance.often(0.08)) return drawn(chance, tag);
   if (chance.often(0.08)) {
-    const input = [wished({ tag, words: 0, gap: chance.below(30) })];
+    const input = [encodeScript({ tag, words: 0, gap: chance.below(30) })];
     const body = { model: "vectors/vec", input };
     return { tag, path: "/v1/embeddings", body, stream: false, leaves: undefined };
   }
@@ -66,7 +66,7 @@ export function nextRequest(chance: Chance, tag: string, shares = USUAL): Reques
   const retried = chance.often(shares.retried);
   const first = chance.one(TARGETS);
   const thought = chance.often(0.3) ? 1 + chance.below(500) : 0;
-  const words = wished({
+  const words = encodeScript({
     tag,
     words: 1 + chance.below(chance.often(0.1) ? 400 : 40),
     gap: stream ? 1 + chance.below(7) : 0,
@@ -94,7 +94,7 @@ export function nextRequest(chance: Chance, tag: string, shares = USUAL): Reques
 
 /** A picture, from words alone or from one that is brought along. */
 function drawn(chance: Chance, tag: string): Request {
-  const prompt = wished({ tag, words: 0, gap: chance.below(30) });
+  const prompt = encodeScript({ tag, words: 0, gap: chance.below(30) });
   const body = { model: "pictures/draw", prompt, response_format: "b64_json" };
   const whole = { tag, stream: false, leaves: undefined };
   return chance.often(0.5)
@@ -103,7 +103,7 @@ function drawn(chance: Chance, tag: string): Request {
 }
 
 function rankedOrJudged(chance: Chance, tag: string): Request {
-  const words = wished({ tag, words: chance.below(30), gap: chance.below(30) });
+  const words = encodeScript({ tag, words: chance.below(30), gap: chance.below(30) });
   const whole = { tag, stream: false, leaves: undefined };
   if (chance.often(0.5)) {
     const body = { model: "judges/judge", input: words };
@@ -117,7 +117,7 @@ function rankedOrJudged(chance: Chance, tag: string): Request {
 function goneOn(chance: Chance, tag: string, shares: typeof USUAL): Request {
   const stream = chance.often(0.6);
   const gap = stream ? 1 + chance.below(7) : 0;
-  const prompt = wished({ tag, words: 1 + chance.below(60), gap });
+  const prompt = encodeScript({ tag, words: 1 + chance.below(60), gap });
   const body = { model: "bases/base", prompt, stream, max_tokens: 1_000 };
   const leaves = chance.often(shares.leave) ? chance.below(2_000) : undefined;
   return { tag, path: "/v1/completions", body, stream, leaves };
@@ -125,7 +125,7 @@ function goneOn(chance: Chance, tag: string, shares: typeof USUAL): Request {
 
 /** A text to be spoken, or a file to be written down; the wish stands in either. */
 function heardOrSpoken(chance: Chance, tag: string, shares: typeof USUAL): Request {
-  const words = wished({ tag, words: 1 + chance.below(30), gap: chance.below(6) });
+  const words = encodeScript({ tag, words: 1 + chance.below(30), gap: chance.below(6) });
   if (chance.often(0.5)) {
     const leaves = chance.often(shares.leave) ? chance.below(200) : undefined;
     const body = { model: "voices/voice", input: words, voice: "any" };
@@ -164,7 +164,7 @@ export async function ask(
   key: string,
   request: Request,
   { given, anew = false }: { readonly given?: AbortSignal; readonly anew?: boolean } = {},
-): Promise<Heard> {
+): Promise<ClientResult> {
   const away = new AbortController();
   const began = performance.now();
   let text = "";

@@ -1,32 +1,32 @@
 // Two upstreams that speak every protocol: one keeps what it is sent, one does not. What reaches which is on record.
 import {
-  json,
+  jsonResponse,
   say,
-  spokenAt,
-  upstream,
+  protocolAtPath,
+  startUpstream,
   type UpstreamRequest,
-  type ScriptedAnswer,
+  type ScriptedResponse,
   type TestUpstream,
 } from "tollgate/testing";
 import { isGemini, spoken } from "./biller.ts";
 import { PNG } from "./vendors.ts";
 
-export interface Twins extends AsyncDisposable {
+export interface ZdrUpstreams extends AsyncDisposable {
   readonly keeps: TestUpstream;
   readonly clean: TestUpstream;
 }
 
-const RANKED = json({
+const RANKED = jsonResponse({
   id: "r1",
   results: [{ index: 0, relevance_score: 0.5 }],
   meta: { billed_units: { search_units: 1 } },
 });
-const JUDGED = json({
+const JUDGED = jsonResponse({
   id: "m1",
   results: [{ flagged: false, categories: {}, category_scores: {} }],
 });
-export const completedAs = (text: string): ScriptedAnswer =>
-  json({
+export const completedAs = (text: string): ScriptedResponse =>
+  jsonResponse({
     id: "c1",
     object: "text_completion",
     created: 1,
@@ -38,24 +38,33 @@ export const completedAs = (text: string): ScriptedAnswer =>
 /** Says hello; an overload where the request itself asks for one of this upstream. */
 const answers =
   (name: string) =>
-  (asked: UpstreamRequest): ScriptedAnswer => {
+  (asked: UpstreamRequest): ScriptedResponse => {
     const text = asked.body.toString();
     if (text.includes(`fail=${name}`))
-      return json({ error: { type: "overloaded_error", message: "Too much to do." } }, 503);
+      return jsonResponse({ error: { type: "overloaded_error", message: "Too much to do." } }, 503);
     if (text.includes(`quote=${name}`))
-      return json({ error: { type: "invalid_request_error", message: `Not this: ${text}` } }, 400);
-    if (text.includes(`cut=${name}`) && spokenAt(asked.path))
-      return { ...say("Hello there, you").to(asked), cut: { after: 90, how: "reset" } };
+      return jsonResponse(
+        { error: { type: "invalid_request_error", message: `Not this: ${text}` } },
+        400,
+      );
+    if (text.includes(`cut=${name}`) && protocolAtPath(asked.path))
+      return {
+        ...say("Hello there, you").toResponse(asked),
+        truncation: { after: 90, how: "reset" },
+      };
     const attested = { "x-zero-data-retention": text.includes("lie=") ? "false" : "true" };
     if (/\/images\/(generations|edits)$/.test(asked.path))
-      return { ...json({ created: 1, data: [{ b64_json: PNG }] }), bill: { images: 1 } };
+      return {
+        ...jsonResponse({ created: 1, data: [{ b64_json: PNG }] }),
+        billedUsage: { images: 1 },
+      };
     if (asked.path.endsWith("/embeddings"))
       return {
-        ...json({
+        ...jsonResponse({
           data: [{ index: 0, embedding: [1] }],
           usage: { prompt_tokens: 5, total_tokens: 5 },
         }),
-        bill: { input: 5 },
+        billedUsage: { input: 5 },
       };
     if (asked.path.endsWith("/audio/speech"))
       return {
@@ -63,26 +72,29 @@ const answers =
         body: [`sound from ${name}, `, "and its end"],
         framing: "chunked",
       };
-    if (asked.path.includes("/audio/")) return json({ text: `Hello from ${name}` });
+    if (asked.path.includes("/audio/")) return jsonResponse({ text: `Hello from ${name}` });
     if (asked.path.endsWith("/rerank")) return RANKED;
     if (asked.path.endsWith("/moderations")) return JUDGED;
     if (asked.path.endsWith("/completions") && !asked.path.includes("/chat/"))
       return completedAs(`Hello from ${name}`);
     if (isGemini(asked)) {
       const made = spoken(say(`Hello from ${name}`), asked);
-      return text.includes(`cut=${name}`) ? { ...made, cut: { after: 90, how: "reset" } } : made;
+      return text.includes(`cut=${name}`)
+        ? { ...made, truncation: { after: 90, how: "reset" } }
+        : made;
     }
-    if (asked.path.endsWith("count_tokens")) return json({ input_tokens: 42 });
-    if (!spokenAt(asked.path)) return json({ input_tokens: 42, object: "response.input_tokens" });
-    const made = say(`Hello from ${name}`).to(asked);
+    if (asked.path.endsWith("count_tokens")) return jsonResponse({ input_tokens: 42 });
+    if (!protocolAtPath(asked.path))
+      return jsonResponse({ input_tokens: 42, object: "response.input_tokens" });
+    const made = say(`Hello from ${name}`).toResponse(asked);
     return { ...made, headers: { ...made.headers, ...attested } };
   };
 
-export async function twins(): Promise<Twins> {
+export async function startZdrUpstreams(): Promise<ZdrUpstreams> {
   const one = (name: string) =>
-    upstream({
+    startUpstream({
       "POST /*": answers(name),
-      "GET /*": json({ object: "list", data: [{ id: "model", object: "model" }] }),
+      "GET /*": jsonResponse({ object: "list", data: [{ id: "model", object: "model" }] }),
     });
   const [keeps, clean] = await Promise.all([one("keeps"), one("clean")]);
   return {
@@ -128,7 +140,7 @@ const GOES_ON = "models: { base: { kind: completion } },";
 const HEARS = "models: { ear: { kind: transcript } },";
 
 /** `keeps-chat/model`, `clean-messages/model`, …; `lapsed-*`: declared, until yesterday; `memory-chat` keeps a prompt cache. */
-export const providersOf = ({ keeps, clean }: Twins, key = "sk-rig-0000"): string =>
+export const providersOf = ({ keeps, clean }: ZdrUpstreams, key = "sk-rig-0000"): string =>
   [
     "providers:",
     "  demo: { use: demo }",
@@ -183,7 +195,7 @@ export const providersOf = ({ keeps, clean }: Twins, key = "sk-rig-0000"): strin
 export const PROTOCOLS = ["chat", "messages", "responses", "gemini"] as const;
 
 /** Where each protocol is asked for a model, and in which words. */
-export const DOORS = {
+export const ENTRY_POINTS = {
   chat: {
     path: "/v1/chat/completions",
     body: (model: string, text: string, stream: boolean) => ({
@@ -259,20 +271,20 @@ export const DOORS = {
     body: (model: string, text: string, _stream: boolean) => ({ model, file: text }),
   },
 } as const;
-export type Door = keyof typeof DOORS;
+export type EntryPoint = keyof typeof ENTRY_POINTS;
 
-const FORMS: readonly Door[] = ["transcriptions", "edits"];
+const FORMS: readonly EntryPoint[] = ["transcriptions", "edits"];
 
 /** Where it is asked: Gemini's clients name the model in the path, and whether they want a stream. */
-export function pathOf(door: Door, body: object): string {
-  const { path } = DOORS[door];
+export function pathOf(door: EntryPoint, body: object): string {
+  const { path } = ENTRY_POINTS[door];
   if (door !== "gemini") return path;
   const { model, stream } = body as { model: string; stream: boolean };
   return `${path}/${model}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
 }
 
 /** As it is sent: a file goes in a form. */
-export function sentAs(door: Door, body: object): string | FormData {
+export function encodeBody(door: EntryPoint, body: object): string | FormData {
   if (door === "gemini") {
     const { model: _model, stream: _stream, ...rest } = body as Record<string, unknown>;
     return JSON.stringify(rest);
@@ -287,7 +299,7 @@ export function sentAs(door: Door, body: object): string | FormData {
   return form;
 }
 
-export const headersOf = (door: Door, key: string): Record<string, string> => ({
+export const headersOf = (door: EntryPoint, key: string): Record<string, string> => ({
   // A form says itself where its parts end.
   ...(!FORMS.includes(door) && { "content-type": "application/json" }),
   ...(door === "messages"

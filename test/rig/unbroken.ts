@@ -5,16 +5,16 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
-import type { Entry } from "tollgate/plugin";
+import type { LedgerEntry } from "tollgate/plugin";
 import { Agent, setGlobalDispatcher } from "undici";
-import type { Status } from "../../src/gateway/types.ts";
+import type { GatewayStatus } from "../../src/gateway/types.ts";
 import { until } from "../kit/waits.ts";
-import { biller, billing, FRONTENDS } from "./biller.ts";
+import { startBillingUpstream, billing, FRONTENDS } from "./biller.ts";
 import { judged } from "./crash-judge.ts";
 import { authority } from "./faults/certificates.ts";
-import { holder, type Holder } from "./holder.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
-import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
+import { startPortHolder, type Holder } from "./holder.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
+import { ask, nextRequest, TARGETS, type ClientResult } from "./traffic.ts";
 
 /** Of both ports, with connections that are kept and with one for each request. */
 const LANES = 8;
@@ -40,7 +40,7 @@ export interface UnbrokenOf {
 }
 
 /** A request with the time that it took. */
-interface Timed extends Heard {
+interface Timed extends ClientResult {
   readonly from: number;
   readonly to: number;
 }
@@ -60,15 +60,15 @@ models:
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
 `;
 
-export async function unbroken(of: UnbrokenOf): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function unbroken(of: UnbrokenOf): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const { planted = "none" } = of;
   const ours = authority();
   const first = ours.issue({ name: HOST });
   setGlobalDispatcher(new Agent({ connect: { timeout: PATIENCE_MS } }));
   setDefaultCACertificates([...getCACertificates(), ours.root]);
-  await using upstream = await biller();
-  await using gate = await holder({
+  await using upstream = await startBillingUpstream();
+  await using gate = await startPortHolder({
     ports: 2,
     hands: planted !== "own-port",
     files: (ports) => ({
@@ -82,7 +82,12 @@ export async function unbroken(of: UnbrokenOf): Promise<Verdict> {
   const kills: { readonly from: number; readonly to: number }[] = [];
   let going = true;
   const lanes = Array.from({ length: LANES }, (_, lane) =>
-    asking(gate, { lane, chanced: chance(of.seed * LANES + lane), heard, going: () => going }),
+    asking(gate, {
+      lane,
+      chanced: createChance(of.seed * LANES + lane),
+      heard,
+      going: () => going,
+    }),
   );
   try {
     await sleep(PAUSE_MS);
@@ -108,8 +113,8 @@ export async function unbroken(of: UnbrokenOf): Promise<Verdict> {
   const wrong = heard.flatMap((one) => failed(one, kills));
   await until(
     async () => {
-      const { before, generations } = (await gate.ask("status")) as unknown as Status;
-      return before === undefined && generations.every(({ inFlight }) => inFlight === 0);
+      const { oldProcess, generations } = (await gate.ask("status")) as unknown as GatewayStatus;
+      return oldProcess === undefined && generations.every(({ inFlight }) => inFlight === 0);
     },
     () => "nothing is under way",
   );
@@ -183,13 +188,13 @@ function failed(
   return [`${request.tag} ${request.path}${request.stream ? ", streamed" : ""}: ${said}`];
 }
 
-async function entriesOf(gate: Holder): Promise<Entry[]> {
-  const entries: Entry[] = [];
+async function entriesOf(gate: Holder): Promise<LedgerEntry[]> {
+  const entries: LedgerEntry[] = [];
   let after: string | undefined;
   do {
     const asked = { limit: 1_000, ...(after !== undefined && { after }) };
     const page = (await gate.ask("ledger.entries", asked)) as unknown as {
-      items: Entry[];
+      items: LedgerEntry[];
       next?: string;
     };
     // JSON knows no bigint.
@@ -203,7 +208,7 @@ async function entriesOf(gate: Holder): Promise<Entry[]> {
 export const rig: Rig = {
   options: { events: 20, workers: 1, plant: "none", seed: Date.now() % 1e6 },
   run: ({ events, workers, plant, seed }, say) => {
-    const chanced = chance(Number(seed));
+    const chanced = createChance(Number(seed));
     return unbroken({
       events: Array.from({ length: Number(events) }, () => chanced.one(EVENTS)),
       workers: Number(workers),

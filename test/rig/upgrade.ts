@@ -2,11 +2,11 @@
 // same with a neighbour that is killed: a new process that never serves changes nothing, and what a killed old one had open is settled.
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Status } from "../../src/gateway/types.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import type { GatewayStatus } from "../../src/gateway/types.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
-import { paced } from "./paced.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { runPaced } from "./paced.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 const yaml = (workers: number) => `
 frontends: [chat-completions]
@@ -28,13 +28,13 @@ export interface UpgradeOf {
   readonly seed: number;
 }
 
-export async function upgrade(of: UpgradeOf): Promise<Verdict> {
-  const chanced = chance(of.seed);
-  const first = await startGateway({ yaml: yaml(of.workers) });
+export async function upgrade(of: UpgradeOf): Promise<RigResult> {
+  const chanced = createChance(of.seed);
+  const first = await startDaemon({ yaml: yaml(of.workers) });
   const pids = new Set([first.pid]);
   const asked: Promise<string | undefined>[] = [];
   let going = true;
-  const load = paced(
+  const load = runPaced(
     of.perSecond,
     () => going,
     () => asked.push(ask(first, chanced)),
@@ -54,7 +54,7 @@ export async function upgrade(of: UpgradeOf): Promise<Verdict> {
     else if (said.length === asked.length) wrong.push("nothing was answered");
     const served = await statusOf(first);
     await until(
-      async () => (await statusOf(first)).before === undefined,
+      async () => (await statusOf(first)).oldProcess === undefined,
       () => "the old one ends",
     );
     wrong.push(...(await booked(first, asked.length, of.killed)));
@@ -77,8 +77,8 @@ export async function upgrade(of: UpgradeOf): Promise<Verdict> {
   }
 }
 
-const statusOf = async (daemon: Daemon): Promise<Status> =>
-  (await daemon.ask("status")) as unknown as Status;
+const statusOf = async (daemon: Daemon): Promise<GatewayStatus> =>
+  (await daemon.ask("status")) as unknown as GatewayStatus;
 
 /** One more process; what went wrong on the way. */
 async function replace(daemon: Daemon, killed: Killed, pids: Set<number>): Promise<string[]> {
@@ -90,13 +90,13 @@ async function replace(daemon: Daemon, killed: Killed, pids: Set<number>): Promi
     await sleep(Math.random() * 600);
     end(child);
     await until(
-      async () => (await statusOf(daemon).catch(() => undefined))?.lastUpgrade !== undefined,
+      async () => (await statusOf(daemon).catch(() => undefined))?.lastHotRestart !== undefined,
       () => "it is told",
     );
     const { pid } = await statusOf(daemon);
     return pid === old ? [] : [`${pid} serves in the place of ${old}, though it was killed`];
   }
-  let now: Status | undefined;
+  let now: GatewayStatus | undefined;
   await until(
     async () =>
       (now = await statusOf(daemon).catch(() => undefined)) !== undefined &&
@@ -107,7 +107,7 @@ async function replace(daemon: Daemon, killed: Killed, pids: Set<number>): Promi
   );
   pids.add(now!.pid);
   if (killed === "predecessor") end(old);
-  return now!.lastUpgrade ? [now!.lastUpgrade.why] : [];
+  return now!.lastHotRestart ? [now!.lastHotRestart.why] : [];
 }
 
 /** The process that one has started last, its workers aside. */

@@ -3,11 +3,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { json, say, think, upstream, type Speech } from "tollgate/testing";
-import type { Entry, Usage } from "tollgate/plugin";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { jsonResponse, say, think, startUpstream, type ModelScript } from "tollgate/testing";
+import type { LedgerEntry, Usage } from "tollgate/plugin";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { priced, PRICED, spoken } from "./biller.ts";
-import { chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Rig, type RigResult } from "./rig.ts";
 import { PROVIDERS } from "./traffic.ts";
 
 const yaml = (url: string) => `
@@ -75,16 +75,16 @@ const inRow = (u: Usage): Told => ({
   output: u.output ?? 0,
 });
 
-export async function sameUsage(of: { trials: number; seed: number }): Promise<Verdict> {
-  const chanced = chance(of.seed);
+export async function sameUsage(of: { trials: number; seed: number }): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const wrong: string[] = [];
-  const speeches = new Map<string, Speech>();
-  await using up = await upstream({
+  const speeches = new Map<string, ModelScript>();
+  await using up = await startUpstream({
     "POST /*": (asked) => spoken(speeches.get(/trial-\d+/.exec(asked.body.toString())![0])!, asked),
-    "GET /*": json({ object: "list", data: [] }),
+    "GET /*": jsonResponse({ object: "list", data: [] }),
   });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-usage-"));
-  const daemon = await startGateway({ yaml: yaml(up.url), dir });
+  const daemon = await startDaemon({ yaml: yaml(up.url), dir });
   let compared = 0;
   let hidden = 0;
   let estimated = 0;
@@ -178,13 +178,13 @@ async function ask(
 
 const lastSeq = new WeakMap<Daemon, string>();
 
-async function rowOf(at: Daemon, name: string): Promise<Entry | undefined> {
+async function rowOf(at: Daemon, name: string): Promise<LedgerEntry | undefined> {
   const after = lastSeq.get(at);
   const { items } = (await at.ask("ledger.entries", {
     ...(after !== undefined && { after }),
     limit: 100,
   })) as unknown as {
-    items: Entry[];
+    items: LedgerEntry[];
   };
   const row = items.find((entry) => entry.kind === "settle" && entry.labels["x-rig"] === name);
   if (row) lastSeq.set(at, String(row.seq));

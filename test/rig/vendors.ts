@@ -1,5 +1,10 @@
 // The wires of single vendors, for the upstream that bills: what each would answer, and what it would charge for.
-import { eventStream, json, type ScriptedAnswer, type UpstreamRequest } from "tollgate/testing";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type UpstreamRequest,
+} from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
 
 export const PNG =
@@ -40,7 +45,7 @@ export const vendors = (url: string): string => `
   deepseek: { use: deepseek, with: { base_url: "${url}/deepseek", api_key: k }, models: { base: ${priced("completion", "input: 3, cache_read: 0.3, output: 15")} } }`;
 
 interface Sold {
-  readonly answer: ScriptedAnswer;
+  readonly answer: ScriptedResponse;
   readonly usage: Usage;
 }
 
@@ -56,11 +61,14 @@ export function sold(asked: UpstreamRequest, input: number): Sold | undefined {
     };
   if (path.endsWith("/v2/embed")) {
     const meta = { billed_units: { input_tokens: input } };
-    return { answer: json({ id: "e1", embeddings: { float: [[0.5]] }, meta }), usage: { input } };
+    return {
+      answer: jsonResponse({ id: "e1", embeddings: { float: [[0.5]] }, meta }),
+      usage: { input },
+    };
   }
   if (path.endsWith("/api/embed"))
     return {
-      answer: json({ embeddings: [[0.5]], prompt_eval_count: input }),
+      answer: jsonResponse({ embeddings: [[0.5]], prompt_eval_count: input }),
       usage: { input },
     };
   if (!path.endsWith("/rerank") || !/^\/(voyage|vllm)\//.test(path)) return undefined;
@@ -70,18 +78,18 @@ export function sold(asked: UpstreamRequest, input: number): Sold | undefined {
   const said = path.startsWith("/vllm/")
     ? { id: "r1", results: scores, usage }
     : { object: "list", data: scores, usage };
-  return { answer: json(said), usage: { input } };
+  return { answer: jsonResponse(said), usage: { input } };
 }
 
 /** A picture, as each of the wires has it; a job says where it will be. */
-function drawnFor({ path, headers, body }: UpstreamRequest): ScriptedAnswer | undefined {
+function drawnFor({ path, headers, body }: UpstreamRequest): ScriptedResponse | undefined {
   const said = /\/images\/(generation|edit)s$/.exec(path);
   if (said) {
     if (!/"stream":true|name="stream"\r\n\r\ntrue/.test(body.toString("latin1")))
-      return json({ created: 1, data: [{ b64_json: PNG }] });
+      return jsonResponse({ created: 1, data: [{ b64_json: PNG }] });
     const type = `image_${said[1]}.completed`;
     const event = { type, b64_json: PNG, created_at: 1 };
-    return eventStream([`event: ${type}\ndata: ${JSON.stringify(event)}\n\n`]);
+    return eventStreamResponse([`event: ${type}\ndata: ${JSON.stringify(event)}\n\n`]);
   }
   if (path.startsWith("/nanos/")) {
     const parts = [{ inlineData: { mimeType: "image/png", data: PNG } }];
@@ -90,18 +98,21 @@ function drawnFor({ path, headers, body }: UpstreamRequest): ScriptedAnswer | un
       usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 1_120 },
     };
     return path.endsWith(":streamGenerateContent")
-      ? eventStream([`data: ${JSON.stringify(drawn)}\r\n\r\n`])
-      : json(drawn);
+      ? eventStreamResponse([`data: ${JSON.stringify(drawn)}\r\n\r\n`])
+      : jsonResponse(drawn);
   }
   return path.startsWith("/fluxes/")
-    ? json({ id: "j", polling_url: `http://${headers.host}/fluxes/job`, cost: 4 })
+    ? jsonResponse({ id: "j", polling_url: `http://${headers.host}/fluxes/job`, cost: 4 })
     : undefined;
 }
 
 /** What is asked for after a job. */
 export const AFTERWARDS = {
   "GET /fluxes/job": ({ headers }: UpstreamRequest) =>
-    json({ status: "Ready", result: { sample: `http://${headers.host}/fluxes/picture.png` } }),
+    jsonResponse({
+      status: "Ready",
+      result: { sample: `http://${headers.host}/fluxes/picture.png` },
+    }),
   "GET /fluxes/picture.png": {
     headers: { "content-type": "image/png" },
     body: Buffer.from(PNG, "base64"),

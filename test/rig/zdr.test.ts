@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { caught } from "./caught.ts";
-import { DOORS } from "./twins.ts";
+import { expectCaught } from "./caught.ts";
+import { ENTRY_POINTS } from "./twins.ts";
 import { zdr } from "./zdr.ts";
 
 const run = (plant: "" | "once" | "forge" | "store", seed = 7) =>
@@ -13,14 +13,14 @@ describe("zero data retention, the short form of `npm run rig zdr`", () => {
     expect(counts["bytes-kept"]).toBe(0);
     expect(counts["accepted"]).toBeGreaterThan(30);
     expect(counts["refused"]).toBeGreaterThan(30);
-    expect(counts["doors-open"]).toBe(Object.keys(DOORS).length);
-    expect(counts["doors-shut"]).toBe(Object.keys(DOORS).length);
+    expect(counts["doors-open"]).toBe(Object.keys(ENTRY_POINTS).length);
+    expect(counts["doors-shut"]).toBe(Object.keys(ENTRY_POINTS).length);
     expect(counts["reloads"]).toBeGreaterThan(0);
   });
 
   it("a decision that is made once, and not for each call, is caught: in the rules and on the wire", async () => {
     const kept: unknown[] = [];
-    await caught(/reached once/, async (seed) => {
+    await expectCaught(/reached once/, async (seed) => {
       const verdict = await run("once", seed);
       expect(verdict.wrong.join("\n")).toMatch(/^decision/m);
       kept.push(verdict.counts["bytes-kept"]);

@@ -6,20 +6,20 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DataPolicy, Feature, Privacy, Retention } from "tollgate/plugin";
-import { effectivePolicy, satisfies, type PolicyFacts } from "../../src/catalogue/policy.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { effectivePolicy, satisfies, type PolicyInputs } from "../../src/catalogue/policy.ts";
+import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { FRONTENDS } from "./biller.ts";
-import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 import {
-  DOORS,
+  ENTRY_POINTS,
   headersOf,
   pathOf,
   PROTOCOLS,
   providersOf,
-  sentAs,
-  twins,
-  type Door,
-  type Twins,
+  encodeBody,
+  startZdrUpstreams,
+  type EntryPoint,
+  type ZdrUpstreams,
 } from "./twins.ts";
 
 /**
@@ -63,7 +63,7 @@ const level = (c: Chance): DataPolicy => ({
   expires: c.one(DATES),
 });
 
-const facts = (c: Chance): PolicyFacts => ({
+const facts = (c: Chance): PolicyInputs => ({
   provider: c.often(0.85) ? level(c) : undefined,
   endpoint: c.often(0.2) ? level(c) : undefined,
   model: c.often(0.2) ? level(c) : undefined,
@@ -85,7 +85,7 @@ const facts = (c: Chance): PolicyFacts => ({
 });
 
 /** The same rules, said the other way round: what has to be so for a provider to be asked. */
-function supported(of: PolicyFacts, wanted: Privacy): boolean {
+function supported(of: PolicyInputs, wanted: Privacy): boolean {
   const levels = [of.provider, of.endpoint, ...(of.exceptions ?? []), of.model].filter(
     (l) => l !== undefined,
   );
@@ -121,11 +121,11 @@ function supported(of: PolicyFacts, wanted: Privacy): boolean {
 
 /** The candidates that would be asked, in turn, until one answers. */
 function decided(
-  list: readonly PolicyFacts[],
+  list: readonly PolicyInputs[],
   wanted: Privacy,
   plant: Plant,
-): readonly PolicyFacts[] {
-  const fine = (of: PolicyFacts) => satisfies(wanted, effectivePolicy(of));
+): readonly PolicyInputs[] {
+  const fine = (of: PolicyInputs) => satisfies(wanted, effectivePolicy(of));
   if (plant === "once") return fine(list[0]!) ? list : [];
   return list.filter(fine);
 }
@@ -179,7 +179,7 @@ const DRAWN: Readonly<Record<string, readonly string[]>> = {
   ears: ["keeps-transcriptions/ear", "clean-transcriptions/ear"],
 };
 
-function yaml(up: Twins, generation: number, plant: Plant): string {
+function yaml(up: ZdrUpstreams, generation: number, plant: Plant): string {
   const aliases = Object.entries({ ...ALIASES, ...DRAWN }).map(([name, list]) => {
     const order = generation % 2 === 0 ? list.toReversed() : list;
     return `  ${name}: { candidates: [${order.join(", ")}], on: [overloaded, timeout, upstream] }`;
@@ -206,7 +206,7 @@ ${aliases.join("\n")}
 
 interface Case {
   readonly n: number;
-  readonly door: Door;
+  readonly door: EntryPoint;
   readonly model: string;
   readonly level: Privacy;
   readonly headers: Record<string, string>;
@@ -224,7 +224,7 @@ const CHATS = [
   ...Object.keys(ALIASES),
 ];
 /** Doors that answer in one piece, and what is asked there. */
-const WHOLE: { readonly [D in Door]?: readonly string[] } = {
+const WHOLE: { readonly [D in EntryPoint]?: readonly string[] } = {
   images: ["keeps-images/draw", "clean-images/draw", "lapsed-images/draw", "pictures"],
   edits: ["keeps-images/draw", "clean-images/draw", "lapsed-images/draw", "pictures"],
   rerank: ["keeps-rerank/rank", "clean-rerank/rank", "lapsed-rerank/rank", "ranks", "demo/rerank"],
@@ -282,14 +282,16 @@ const STATE: readonly object[] = [
 ];
 
 function nextCase(c: Chance, n: number, keys: ReadonlyMap<Privacy, string>): Case {
-  const door: Door = c.often(0.35) ? c.one(Object.keys(WHOLE) as Door[]) : c.one(PROTOCOLS);
+  const door: EntryPoint = c.often(0.35)
+    ? c.one(Object.keys(WHOLE) as EntryPoint[])
+    : c.one(PROTOCOLS);
   const whole = WHOLE[door];
   const model = c.one(whole ?? CHATS);
   const byKey = c.one(LEVELS);
   const header = c.one([undefined, undefined, "required", "required", "strict", "true", "off"]);
   const asked = header === undefined ? "off" : header === "true" ? "required" : (header as Privacy);
   const level = LEVELS[Math.max(LEVELS.indexOf(byKey), LEVELS.indexOf(asked))]!;
-  const body = DOORS[door].body(model, `case=${n}. ${c.one(FATES)}`, !whole && c.often(0.5));
+  const body = ENTRY_POINTS[door].body(model, `case=${n}. ${c.one(FATES)}`, !whole && c.often(0.5));
   return {
     n,
     door,
@@ -312,7 +314,7 @@ async function ask(url: string, of: Case): Promise<Came> {
   const answer = await fetch(url + pathOf(of.door, of.body), {
     method: "POST",
     headers: of.headers,
-    body: sentAs(of.door, of.body),
+    body: encodeBody(of.door, of.body),
   });
   const came = {
     of,
@@ -328,13 +330,13 @@ async function ask(url: string, of: Case): Promise<Came> {
 const CLIENTS = 6;
 
 async function traffic(of: { requests: number; chanced: Chance; plant: Plant }) {
-  await using up = await twins();
+  await using up = await startZdrUpstreams();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-zdr-"));
   let gateway: Daemon | undefined;
   const all: Case[] = [];
   const came: Came[] = [];
   try {
-    gateway = await startGateway({ yaml: yaml(up, 1, of.plant), dir });
+    gateway = await startDaemon({ yaml: yaml(up, 1, of.plant), dir });
     const keys = new Map<Privacy, string>();
     for (const privacy of LEVELS)
       keys.set(
@@ -367,7 +369,7 @@ async function traffic(of: { requests: number; chanced: Chance; plant: Plant }) 
   }
 }
 
-function judged(all: readonly Case[], came: readonly Came[], { keeps, clean }: Twins) {
+function judged(all: readonly Case[], came: readonly Came[], { keeps, clean }: ZdrUpstreams) {
   const wrong: string[] = [];
   const generations = new Map(came.map((c) => [c.of.n, c.generation]));
   let bytes = 0;
@@ -434,8 +436,8 @@ export async function zdr(of: {
   plant: Plant;
   seed: number;
   say: (line: string) => void;
-}): Promise<Verdict> {
-  const chanced = chance(of.seed);
+}): Promise<RigResult> {
+  const chanced = createChance(of.seed);
   const pure = decisions(of.cases, chanced, of.plant);
   of.say(`${of.cases} decisions, ${pure.accepted} of them yes, ${pure.wrong.length} wrong`);
   const { wrong, counts, reloads } = await traffic({

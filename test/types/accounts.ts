@@ -1,12 +1,12 @@
 // What an author may say of accounts and limits, and what must not compile.
 import {
   defineMiddleware,
-  LIMIT,
-  limitOf,
-  type Entry,
+  LIMIT_SCHEMA,
+  parseScopedLimit,
+  type LedgerEntry,
   type Identity,
   type Limit,
-  type LimitCount,
+  type LimitUsage,
   type LedgerQuery,
   type RequestRecord,
   type TotalsBy,
@@ -23,7 +23,7 @@ export const tokens = defineMiddleware({
     type: "object",
     additionalProperties: false,
     properties: {
-      limits: { type: "array", items: LIMIT, default: [], description: "What each may use" },
+      limits: { type: "array", items: LIMIT_SCHEMA, default: [], description: "What each may use" },
       account: { type: "string", "x-account": true, description: "What they draw on" },
     },
   },
@@ -32,13 +32,13 @@ export const tokens = defineMiddleware({
       const id = secret ?? "none";
       is<Same<typeof limits, string[]>>();
       // @ts-expect-error  a limit is a text
-      limitOf({ unit: "requests", max: 1, per: "day" }, "key:x");
-      const own: readonly Limit[] = limits.map((limit) => limitOf(limit, `key:${id}`));
+      parseScopedLimit({ unit: "requests", max: 1, per: "day" }, "key:x");
+      const own: readonly Limit[] = limits.map((limit) => parseScopedLimit(limit, `key:${id}`));
       x.identify({ id, limits: own, account });
       // @ts-expect-error  an account is named; what it may is the host's to say
       x.identify({ id, account: { id: "research" } });
       // @ts-expect-error  a limit is counted for a key or an account
-      limitOf(limits[0]!);
+      parseScopedLimit(limits[0]!);
     },
   }),
 });
@@ -52,8 +52,8 @@ export const shown = defineMiddleware({
   setup: (_, ctx) => ({
     async admit(x) {
       is<Same<typeof x.limits, readonly Limit[]>>();
-      const counted = await ctx.ledger.counted?.(x.limits, Date.now());
-      is<Same<typeof counted, readonly LimitCount[] | undefined>>();
+      const counted = await ctx.ledger.readLimits?.(x.limits, Date.now());
+      is<Same<typeof counted, readonly LimitUsage[] | undefined>>();
       // @ts-expect-error  money is not a float
       const used: number | undefined = counted?.[0]?.used;
       // @ts-expect-error  what a client may be shown is not a plugin's to change
@@ -64,7 +64,7 @@ export const shown = defineMiddleware({
 });
 
 is<Same<NonNullable<Identity["account"]>, string>>();
-is<Same<NonNullable<Entry["account"]>, string>>();
+is<Same<NonNullable<LedgerEntry["account"]>, string>>();
 is<Same<NonNullable<RequestRecord["account"]>, string>>();
 export const query: LedgerQuery = { account: "acme" };
 export const by: readonly TotalsBy[] = ["account", "day"];

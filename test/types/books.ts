@@ -1,64 +1,65 @@
 // The book of meters, as a store of a third party meets it.
-import type { KeyRecord, Store, StoreCommand, Verdict } from "tollgate/plugin";
+import type { KeyRecord, Store, StoreCommand, CommandResult } from "tollgate/plugin";
 import {
   checkCommand,
-  claimed,
-  createBook,
+  mergeClaims,
+  createLedgerRules,
   createMemoryJournal,
-  createSubtotals,
+  createRollup,
   createTotals,
-  depthOf,
-  groupsOf,
-  inRows,
-  journalReads,
-  openRow,
-  presumed,
-  readSubtotals,
-  taking,
+  rollupLevelFor,
+  parseRollupGroups,
+  createRowWriter,
+  createJournalReads,
+  createOpenRow,
+  recoveredSettle,
+  parseRollup,
+  toMeterAmount,
   zoneClock,
-  type Depth,
-  type Journal,
+  type RollupLevel,
+  type LedgerJournal,
   type LedgerRow,
   type OpenRow,
   type RowJournal,
-  type Taken,
+  type MeterAmount,
 } from "tollgate/store";
 import { is, type Same } from "./same.ts";
 
 // ── over a journal that comes with it ──
 const journal = createMemoryJournal(() => "me");
-export const book = createBook(journal, () => "me");
-export const reads: Pick<Store, "key" | "keys" | "entries" | "totals"> = journalReads(journal);
-export function apply(batch: readonly StoreCommand[]): readonly Verdict[] {
+export const book = createLedgerRules(journal, () => "me");
+export const reads: Pick<Store, "findKey" | "listKeys" | "listEntries" | "sumEntries"> =
+  createJournalReads(journal);
+export function apply(batch: readonly StoreCommand[]): readonly CommandResult[] {
   batch.forEach(checkCommand);
   return batch.map((command) => book.apply(command));
 }
-for (const call of book.open.values()) {
+for (const call of book.openCalls.values()) {
   is<Same<typeof call, OpenRow>>();
-  book.apply(presumed(call.row, call.heard, 0));
+  book.apply(recoveredSettle(call.row, call.progress, 0));
 }
 // @ts-expect-error  a batch is applied command by command
 book.apply([]);
 // @ts-expect-error  which process writes may change: it is asked
-createBook(journal, "me");
+createLedgerRules(journal, "me");
 
 // ── over one of its own ──
 declare const rows: LedgerRow[];
 export const own: RowJournal = {
-  ...inRows(
+  ...createRowWriter(
     (row) => rows.push(row) > 0,
     () => "me",
   ),
-  knows: () => false,
-  past: () => undefined,
-  progress: (call, { usage, costNano = null }) => void (call.heard = { usage, costNano }),
-  key: (record) => is<Same<typeof record, KeyRecord>>(),
-  price() {},
-  alive() {},
+  hasReserve: () => false,
+  closedCall: () => undefined,
+  progress: (call, { usage, costNano = null }) => void (call.progress = { usage, costNano }),
+  putKey: (record) => is<Same<typeof record, KeyRecord>>(),
+  putPrice() {},
+  recordHeartbeat() {},
 };
-createBook(own, () => "me").restore(openRow(rows[0]!));
+createLedgerRules(own, () => "me").restoreCall(createOpenRow(rows[0]!));
 // @ts-expect-error  a journal says whether it knows an attempt
-export const half: Journal<never, never, never> = { ...own, knows: undefined };
+export const half: LedgerJournal<never, never, never> = { ...own, hasReserve: undefined };
 
 // ── sums ──
 const sums = createTotals(["account"]);
@@ -70,22 +71,23 @@ createTotals(["hour", "outcome", "labels"], "Europe/Berlin");
 createTotals(["hour"], 1);
 
 // ── sums that a store keeps ──
-const day = createSubtotals("keys");
+const day = createRollup("keys");
 day.add(rows[0]!);
-day.take(readSubtotals(day.text()));
-for (const [facts, amounts] of groupsOf(day.text())) sums.take(facts, amounts, 0, { key: "k" });
-is<Same<ReturnType<typeof depthOf>, Depth | undefined>>();
+day.merge(parseRollup(day.serialize()));
+for (const [facts, amounts] of parseRollupGroups(day.serialize()))
+  sums.addGroup(facts, amounts, 0, { key: "k" });
+is<Same<ReturnType<typeof rollupLevelFor>, RollupLevel | undefined>>();
 // @ts-expect-error  no such depth
-createSubtotals("deeper");
+createRollup("deeper");
 // @ts-expect-error  which rows they are of is asked
-sums.take(...groupsOf(day.text()).next().value!, 0);
+sums.addGroup(...parseRollupGroups(day.serialize()).next().value!, 0);
 // @ts-expect-error  a clock is of one zone
 zoneClock(["UTC"]);
 
 // ── meters that a database keeps ──
-for (const claim of claimed([], 0, book.meters)) {
-  const taken = taking(claim);
-  is<Same<typeof taken, Taken>>();
+for (const claim of mergeClaims([], 0, book.meters)) {
+  const taken = toMeterAmount(claim);
+  is<Same<typeof taken, MeterAmount>>();
 }
 // @ts-expect-error  which window a claim meets depends on when it is asked for
-claimed([]);
+mergeClaims([]);

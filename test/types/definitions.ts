@@ -1,6 +1,6 @@
 // What an author may write, what is inferred from it, and what must not compile.
 import {
-  apiKey,
+  apiKeySchema,
   defineFrontend,
   defineMiddleware,
   defineObserver,
@@ -115,7 +115,7 @@ export const half = defineStore({
   name: "x",
   summary: "x",
   // @ts-expect-error  a store does all that a store does
-  setup: () => ({ lease: { ms: 1, beatMs: 1 } }),
+  setup: () => ({ lease: { durationMs: 1, heartbeatMs: 1 } }),
 });
 // @ts-expect-error  a middleware must say where content goes
 export const secretive = defineMiddleware({ api: 1, name: "x", summary: "x", setup: () => ({}) });
@@ -190,7 +190,7 @@ export const keyed = defineProvider({
   api: 1,
   name: "x",
   summary: "x",
-  credential: apiKey,
+  credential: apiKeySchema,
   setup: () => ({
     endpoints: [
       { protocol, base: "https://x", auth: { header: "x-api-key", field: "api_key" } },
@@ -212,7 +212,7 @@ export const token = defineProvider({
   api: 1,
   name: "x",
   summary: "x",
-  credential: apiKey,
+  credential: apiKeySchema,
   setup: () => ({
     endpoints: [
       {
@@ -223,7 +223,7 @@ export const token = defineProvider({
             is<Same<typeof credential.api_key, string>>();
             return { authorization: `${request.method} ${credential.api_key}` };
           },
-          refused(refusal, credential) {
+          renewToken(refusal, credential) {
             is<Same<typeof refusal.body, Buffer>>();
             is<Same<typeof credential.api_key, string>>();
             // @ts-expect-error  what the provider said is read, not changed
@@ -242,13 +242,13 @@ export const token = defineProvider({
         protocol,
         base: "https://x",
         // @ts-expect-error  a scheme that signs has no header of its own beside it
-        auth: { sign: () => ({}), refused: () => false, header: "x-api-key", field: "api_key" },
+        auth: { sign: () => ({}), renewToken: () => false, header: "x-api-key", field: "api_key" },
       },
       {
         protocol,
         base: "https://x",
         // @ts-expect-error  whether it is over is yes or no
-        auth: { sign: () => ({}), refused: () => "expired" },
+        auth: { sign: () => ({}), renewToken: () => "expired" },
       },
     ],
   }),
@@ -257,7 +257,7 @@ export const misspelt = defineProvider({
   api: 1,
   name: "x",
   summary: "x",
-  credential: apiKey,
+  credential: apiKeySchema,
   setup: () => ({
     // @ts-expect-error  no such credential field
     endpoints: [{ protocol, base: "https://x", auth: { header: "x-api-key", field: "apikey" } }],
@@ -295,7 +295,7 @@ export const twoCredentials = defineProvider({
   setup: () => ({
     endpoints: [
       {
-        kind: "chat",
+        operation: "chat",
         async *run(_request, _call, credential) {
           is<Same<typeof credential.id, string>>();
           is<Same<typeof credential.secret, string | undefined>>();
@@ -322,7 +322,7 @@ export const native = defineProvider({
   setup: () => ({
     endpoints: [
       {
-        kind: "image",
+        operation: "image",
         async *run(request) {
           is<Same<typeof request.prompt, string>>();
           // @ts-expect-error  an image request has no turns
@@ -332,21 +332,21 @@ export const native = defineProvider({
       },
       // @ts-expect-error  no such event
       {
-        kind: "chat",
+        operation: "chat",
         async *run() {
           yield { type: "begin" };
         },
       },
       // @ts-expect-error  money is counted in whole nano-dollars
       {
-        kind: "chat",
+        operation: "chat",
         async *run() {
           yield { type: "usage", usage: {}, costNano: 0.5 };
         },
       },
       // @ts-expect-error  events come one by one
       {
-        kind: "chat",
+        operation: "chat",
         run: async () => [{ type: "start" }],
       },
     ],
@@ -360,21 +360,21 @@ export const slow = defineMiddleware({
   summary: "x",
   sends: "nowhere",
   setup: async (_options, ctx) => {
-    ctx.every(1000, async (signal) => signal.throwIfAborted());
-    const { refusals, resting, inFlight, inFlightOf } = await ctx.readings();
+    ctx.runEvery(1000, async (signal) => signal.throwIfAborted());
+    const { rejections, cooldowns, inFlight, inFlightByFrontend } = await ctx.stats();
     is<Same<typeof inFlight, number>>();
-    is<Same<(typeof inFlightOf)[string], number>>();
+    is<Same<(typeof inFlightByFrontend)[string], number>>();
     // @ts-expect-error  what was read is not changed
-    inFlightOf["messages"] = 0;
-    is<Same<(typeof resting)[number]["until"], number>>();
+    inFlightByFrontend["messages"] = 0;
+    is<Same<(typeof cooldowns)[number]["until"], number>>();
     // @ts-expect-error  what was read is not changed
-    refusals["tls"] = 0;
+    rejections["tls"] = 0;
     // @ts-expect-error  only what has an end can be owned
     ctx.own({ close() {} });
-    const quote = (candidate: Candidate) => ctx.price(candidate, { input: 1, output: 2 });
+    const quote = (candidate: Candidate) => ctx.quoteCost(candidate, { input: 1, output: 2 });
     is<Same<ReturnType<typeof quote>, bigint | null>>();
     // @ts-expect-error  no such unit
-    const misspelt = (candidate: Candidate) => ctx.price(candidate, { input_tokens: 1 });
+    const misspelt = (candidate: Candidate) => ctx.quoteCost(candidate, { input_tokens: 1 });
     void misspelt;
     // @ts-expect-error  the context is the host's
     ctx.id = "y";
@@ -397,14 +397,14 @@ export const observer = defineObserver({
     is<Same<typeof by, "key" | "model" | undefined>>();
     const counts = ctx.shared("counts", () => new Map<string, bigint>());
     return {
-      seen(batch) {
+      onRequests(batch) {
         for (const { key, model, calls, fault } of batch) {
           const cost = calls.reduce((sum, { costNano }) => sum + (costNano ?? 0n), 0n);
           const name = `${by === "key" ? (key ?? "") : model} ${fault?.kind ?? ""}`;
           counts.set(name, (counts.get(name) ?? 0n) + cost);
         }
       },
-      turnedAway(batch) {
+      onRejected(batch) {
         for (const { code, method, listener } of batch) {
           is<Same<typeof method, string | undefined>>();
           is<Same<typeof listener, "clients" | "admin">>();
@@ -415,7 +415,7 @@ export const observer = defineObserver({
         // @ts-expect-error Nothing that it is handed may be changed.
         batch[0]!.status = 200;
       },
-      async told(notice) {
+      async onEvent(notice) {
         if (notice.type === "budget_crossed") {
           is<Same<typeof notice.used, bigint>>();
           is<Same<typeof notice.percent, 50 | 80 | 95 | 100>>();
@@ -445,7 +445,7 @@ defineObserver({
   ...plain,
   sends: "nowhere",
   setup: () => ({
-    seen(batch) {
+    onRequests(batch) {
       // @ts-expect-error Nothing that it is handed may be changed.
       batch[0]!.status = 200;
       // @ts-expect-error Nor the list.
@@ -453,7 +453,7 @@ defineObserver({
       // @ts-expect-error Words of an error may quote a prompt: they are not here.
       return void batch[0]?.fault?.message;
     },
-    told(notice) {
+    onEvent(notice) {
       // @ts-expect-error What a notice has depends on its type.
       return void notice.generation;
     },

@@ -3,24 +3,24 @@ import {
   defineFrontend,
   defineMiddleware,
   fail,
-  fault,
-  faultOf,
-  type Arrival,
+  createFault,
+  getFault,
+  type RequestHead,
   type Call,
   type Candidate,
-  type CandidateRest,
+  type CandidateCooldown,
   type ChatRequest,
   type ErrorKind,
   type Exchange,
   type Fault,
-  type GivenAnswer,
+  type SyntheticResponse,
   type Media,
   type ModelEvent,
   type ModelRequest,
   type Outgoing,
   type RateLimit,
-  type RecordedAnswer,
-  type Reply,
+  type RecordedResponse,
+  type UpstreamResponse,
 } from "tollgate/plugin";
 import { is, type Same } from "./same.ts";
 
@@ -37,14 +37,15 @@ export const usual = defineMiddleware({
         id: "someone",
         limits: [{ scope: "key", unit: "tokens", max: 10n, per: "day" }],
       });
-      arrival.tighten("strict");
-      arrival.header("x-served-by", "us");
+      arrival.requirePrivacy("strict");
+      arrival.setResponseHeader("x-served-by", "us");
     },
-    rewrite: (request) => (request.kind === "chat" ? { ...request, user: undefined } : request),
+    rewrite: (request) =>
+      request.operation === "chat" ? { ...request, user: undefined } : request,
     async inspect(request, exchange) {
       is<Same<typeof request, ModelRequest>>();
-      exchange.label("verdict", request.kind);
-      if (request.kind === "chat" && request.turns.length > 100)
+      exchange.addLabel("verdict", request.operation);
+      if (request.operation === "chat" && request.turns.length > 100)
         fail("too_large", "Too many turns.");
     },
     watch: (_call, stop) => (e) => {
@@ -61,17 +62,17 @@ export const usual = defineMiddleware({
     charge: () => ({ limits: [], labels: { team: "a" }, hold: "hard" as const }),
     prepare(out, call) {
       if (out.get("store") === undefined) out.set("store", call.model !== "x");
-      out.drop("user");
-      out.header("x-a", "1");
-      out.header("x-b");
+      out.remove("user");
+      out.setHeader("x-a", "1");
+      out.setHeader("x-b");
     },
     async attempt(_call, next) {
       const reply = await next();
       is<Same<typeof reply.limits, readonly RateLimit[]>>();
-      void reply.settled().then(({ costNano }) => is<Same<typeof costNano, bigint | null>>());
+      void reply.whenSettled().then(({ costNano }) => is<Same<typeof costNano, bigint | null>>());
       if (reply.status > 200)
-        return { answer: { blocks: [], finish: { type: "finish", reason: "refusal" } } };
-      return (await reply.record(1000)) ?? reply;
+        return { response: { blocks: [], finish: { type: "finish", reason: "refusal" } } };
+      return (await reply.recordResponse(1000)) ?? reply;
     },
     event: (_call, next, stop) => (e) => {
       if (e.type === "delta" && e.text.includes("no"))
@@ -137,29 +138,34 @@ export const noReply = defineMiddleware({
   ...x,
   setup: () => ({
     // @ts-expect-error  an attempt answers
-    attempt: async (_call: Call, next: () => Promise<Reply>) => void (await next()),
+    attempt: async (_call: Call, next: () => Promise<UpstreamResponse>) => void (await next()),
   }),
 });
 export const shapelessRecording = defineMiddleware({
   ...x,
   setup: () => ({
     // @ts-expect-error  a recording says of what kind and form it is
-    attempt: async () => ({ mime: "text/plain", body: Buffer.alloc(0), usage: {}, model: "m" }),
+    attempt: async () => ({
+      contentType: "text/plain",
+      body: Buffer.alloc(0),
+      usage: {},
+      model: "m",
+    }),
   }),
 });
 export const unfinishedAnswer = defineMiddleware({
   ...x,
   setup: () => ({
     // @ts-expect-error  an answer of one's own has a finish
-    attempt: async () => ({ answer: { blocks: [{ type: "text", text: "No." }] } }),
+    attempt: async () => ({ response: { blocks: [{ type: "text", text: "No." }] } }),
   }),
 });
 export const costlyAnswer = defineMiddleware({
   ...x,
   setup: () => ({
-    attempt: async (): Promise<GivenAnswer> => ({
+    attempt: async (): Promise<SyntheticResponse> => ({
       // @ts-expect-error  what it counts is the ledger's to say
-      answer: { blocks: [], finish: { type: "finish", reason: "stop" }, usage: { output: 1 } },
+      response: { blocks: [], finish: { type: "finish", reason: "stop" }, usage: { output: 1 } },
     }),
   }),
 });
@@ -186,12 +192,12 @@ export const ownKind = defineMiddleware({
 
 // ── what is handed out is read-only ──
 export function hands(
-  recorded: RecordedAnswer,
-  reply: Reply,
+  recorded: RecordedResponse,
+  reply: UpstreamResponse,
   exchange: Exchange,
   call: Call,
   out: Outgoing,
-  arrival: Arrival,
+  arrival: RequestHead,
   candidate: Candidate,
 ): void {
   // @ts-expect-error  a recording says whether it is a stream, yes or no
@@ -208,7 +214,7 @@ export function hands(
   exchange.privacy = "off";
   // @ts-expect-error  headers are as they came
   exchange.headers["x"] = "y";
-  if (exchange.request.kind === "chat") {
+  if (exchange.request.operation === "chat") {
     // @ts-expect-error  a request is rewritten, not changed
     exchange.request.turns = [];
     // @ts-expect-error  nor in its lists
@@ -218,18 +224,18 @@ export function hands(
   void call.credential.api_key;
   // @ts-expect-error  the policy is computed by the host
   candidate.policy = {};
-  is<Same<typeof candidate.resting, CandidateRest | undefined>>();
+  is<Same<typeof candidate.cooldown, CandidateCooldown | undefined>>();
   is<Same<typeof call.weight, number>>();
   // @ts-expect-error  what rests is the host's to say
-  candidate.resting = undefined;
+  candidate.cooldown = undefined;
   // @ts-expect-error  a size is measured
-  exchange.size.input = 0;
+  exchange.inputSize.tokens = 0;
   // @ts-expect-error  the name of the model is part of the candidate
   candidate.model = "y";
   // @ts-expect-error  not a level of privacy
-  arrival.tighten("paranoid");
+  arrival.requirePrivacy("paranoid");
   // @ts-expect-error  a label is a text
-  arrival.label("size", 3);
+  arrival.addLabel("size", 3);
   // @ts-expect-error  the method is the protocol's
   out.method = "PUT";
   // @ts-expect-error  a date is not JSON
@@ -239,9 +245,9 @@ export function hands(
 // ── errors ──
 export function errors(error: unknown): void {
   is<Same<ReturnType<typeof fail>, never>>();
-  is<Same<ReturnType<typeof fault>, Error>>();
-  is<Same<Parameters<typeof fault>, Parameters<typeof fail>>>();
-  is<Same<ReturnType<typeof faultOf>, Fault | undefined>>();
+  is<Same<ReturnType<typeof createFault>, Error>>();
+  is<Same<Parameters<typeof createFault>, Parameters<typeof fail>>>();
+  is<Same<ReturnType<typeof getFault>, Fault | undefined>>();
   const value: number = Math.random() > 2 ? fail("internal", "Never.") : 1;
   fail("mismatch", "Not what was asked before under this name.");
   fail("quota", "No more.", { code: "quota_exceeded", retryAfterMs: value, details: { left: 0 } });
@@ -250,13 +256,13 @@ export function errors(error: unknown): void {
   // @ts-expect-error  an error says what happened
   fail("invalid");
   // @ts-expect-error  and what is made without being thrown says it too
-  void fault("invalid");
+  void createFault("invalid");
   // @ts-expect-error  it is made, and not thrown: nothing ends here
-  const never: number = fault("internal", "Never.");
+  const never: number = createFault("internal", "Never.");
   void never;
   // @ts-expect-error  a status is decided by the kind alone
   fail("invalid", "No.", { status: 418 });
-  const kind = faultOf(error)?.kind;
+  const kind = getFault(error)?.kind;
   is<Same<typeof kind, ErrorKind | undefined>>();
 }
 
@@ -267,13 +273,18 @@ export const routes = defineFrontend({
   summary: "x",
   setup: () => ({
     routes: [
-      { method: "POST", path: ["/v1/x", "/x"], op: "generate" },
-      { method: "GET", path: "/v1/list", open: true, serve: () => ({ status: 200, body: [] }) },
+      { method: "POST", path: ["/v1/x", "/x"], actionType: "generate" },
+      {
+        method: "GET",
+        path: "/v1/list",
+        allowUnauthenticated: true,
+        handle: () => ({ status: 200, body: [] }),
+      },
       {
         method: "POST",
         path: "/v1/models/**:target",
-        op: "generate",
-        read(arrival, body) {
+        actionType: "generate",
+        readInput(arrival, body) {
           // @ts-expect-error  bodies are read-only here too
           body["model"] = "y";
           // @ts-expect-error  a parameter that is not in the path is no string
@@ -296,7 +307,7 @@ export const proved = defineMiddleware({
       // @ts-expect-error  a certificate need not name its subject
       const name: string = x.certificate?.commonName;
       // @ts-expect-error  what was proved is read-only
-      if (x.certificate) x.certificate.until = 0;
+      if (x.certificate) x.certificate.expiresAt = 0;
       const [first] = x.certificate?.names ?? all;
       if (first !== undefined) x.identify({ id: `cert:${first}`, name });
     },
@@ -307,8 +318,8 @@ export const addressed = defineFrontend({
   name: "x",
   summary: "x",
   setup: () => ({
-    routes: [{ method: "POST", path: "/x", op: "generate" }],
-    secret(headers, query) {
+    routes: [{ method: "POST", path: "/x", actionType: "generate" }],
+    extractCredential(headers, query) {
       // @ts-expect-error  a look at secrets changes nothing
       query.set("key", "x");
       // @ts-expect-error  a word of the query may be absent
@@ -329,12 +340,12 @@ export const noOp = defineFrontend({
   name: "x",
   summary: "x",
   // @ts-expect-error  no such op
-  setup: () => ({ routes: [{ method: "POST", path: "/x", op: "generates" as const }] }),
+  setup: () => ({ routes: [{ method: "POST", path: "/x", actionType: "generates" as const }] }),
 });
 
 // ── the vocabulary ──
 export const request: ChatRequest = {
-  kind: "chat",
+  operation: "chat",
   model: "m",
   stream: false,
   instructions: [],

@@ -1,10 +1,10 @@
 // What a test of a plugin writes with the kit: what must compile and, below `@ts-expect-error`, what must not.
 import { defineObserver, type Store } from "tollgate/plugin";
 import {
-  fleetConformance,
-  gateway,
+  fleetChecks,
+  startTestGateway,
   type FleetUnderTest,
-  type GatewayOf,
+  type TestGatewayOptions,
   type TestGateway,
 } from "tollgate/testing";
 
@@ -17,27 +17,31 @@ const own = defineObserver({
 });
 
 // What comes with Tollgate needs no plugin of the test's own.
-export const bare: GatewayOf = { yaml: "frontends: [chat-completions]" };
-export const both: GatewayOf = { yaml: "observers: [own]", plugins: { own }, env: { KEY: "k" } };
-export const started = (): Promise<TestGateway> => gateway(both);
+export const bare: TestGatewayOptions = { yaml: "frontends: [chat-completions]" };
+export const both: TestGatewayOptions = {
+  yaml: "observers: [own]",
+  plugins: { own },
+  env: { KEY: "k" },
+};
+export const started = (): Promise<TestGateway> => startTestGateway(both);
 
 // @ts-expect-error  no gateway without a config
-export const silent: GatewayOf = { plugins: { own } };
+export const silent: TestGatewayOptions = { plugins: { own } };
 // @ts-expect-error  a plugin is what a define… has made
-export const unmade: GatewayOf = { yaml: "", plugins: { own: { api: 1, name: "own" } } };
+export const unmade: TestGatewayOptions = { yaml: "", plugins: { own: { api: 1, name: "own" } } };
 
 // ── several instances of one store ──
 declare const store: Store;
-export const laws = fleetConformance(async () => ({ stores: [store], end: async () => {} }));
+export const laws = fleetChecks(async () => ({ stores: [store], dispose: async () => {} }));
 export const several: FleetUnderTest = {
   stores: [store, store, store],
-  ownClock: true,
-  bury: async (instance) => void instance.length,
-  away: async () => {},
-  back: async () => {},
-  end: async () => {},
+  usesOwnClock: true,
+  expireLease: async (instance) => void instance.length,
+  disconnect: async () => {},
+  reconnect: async () => {},
+  dispose: async () => {},
 };
 // @ts-expect-error  what was made is ended
 export const leaky: FleetUnderTest = { stores: [] };
 // @ts-expect-error  whose lease is over has to be said by its name
-export const grave: Pick<FleetUnderTest, "bury"> = { bury: async (_: number) => {} };
+export const grave: Pick<FleetUnderTest, "expireLease"> = { expireLease: async (_: number) => {} };

@@ -3,7 +3,7 @@ import {
   defineFrontend,
   defineMiddleware,
   defineObserver,
-  type LedgerLine,
+  type ChargeRecord,
   type ObserverRoute,
   type PluginRoute,
   type Role,
@@ -26,10 +26,16 @@ export const middleware = defineMiddleware({
     return {
       admit: () => void asked++,
       routes: [
-        { method: "GET", path: "/asked", serve: () => ({ status: 200, body: asked }) },
-        { method: "GET", path: ["/a", "/b"], on: "admin", role: "viewer", serve },
-        { method: "GET", path: "/v1/asked", on: "public", serve },
-        { method: "GET", path: "/v1/open", on: "public", open: true, serve },
+        { method: "GET", path: "/asked", handle: () => ({ status: 200, body: asked }) },
+        { method: "GET", path: ["/a", "/b"], on: "admin", role: "viewer", handle: serve },
+        { method: "GET", path: "/v1/asked", on: "public", handle: serve },
+        {
+          method: "GET",
+          path: "/v1/open",
+          on: "public",
+          allowUnauthenticated: true,
+          handle: serve,
+        },
       ],
     };
   },
@@ -39,7 +45,7 @@ export const observer = defineObserver({
   name: "x",
   summary: "x",
   sends: "nowhere",
-  setup: () => ({ routes: [{ method: "GET", path: "/metrics", role: "metrics", serve }] }),
+  setup: () => ({ routes: [{ method: "GET", path: "/metrics", role: "metrics", handle: serve }] }),
 });
 // What is told may be kept and not changed; money is whole, and may be unknown.
 export const accountant = defineObserver({
@@ -48,8 +54,8 @@ export const accountant = defineObserver({
   summary: "x",
   sends: "nowhere",
   setup: () => ({
-    billed(lines) {
-      is<Same<typeof lines, readonly LedgerLine[]>>();
+    onCharges(lines) {
+      is<Same<typeof lines, readonly ChargeRecord[]>>();
       for (const line of lines) {
         is<Same<typeof line.costNano, bigint | null>>();
         // @ts-expect-error  an unpriced call has no amount
@@ -58,7 +64,8 @@ export const accountant = defineObserver({
         void line.call.key;
         // @ts-expect-error  a bill is what it is
         line.costNano = 0n;
-        for (const { left } of line.call?.limits ?? []) is<Same<typeof left, number | bigint>>();
+        for (const { remaining } of line.call?.limits ?? [])
+          is<Same<typeof remaining, number | bigint>>();
       }
     },
   }),
@@ -69,30 +76,57 @@ export const frontend = defineFrontend({
   summary: "x",
   setup: () => ({
     routes: [
-      { method: "GET", path: "/x", serve },
-      { method: "GET", path: "/x", on: "public", open: true, serve },
-      { method: "GET", path: "/x", on: "admin", role: "operator", serve },
+      { method: "GET", path: "/x", handle: serve },
+      { method: "GET", path: "/x", on: "public", allowUnauthenticated: true, handle: serve },
+      { method: "GET", path: "/x", on: "admin", role: "operator", handle: serve },
     ],
   }),
 });
 
 // @ts-expect-error  no such listener
-export const where: PluginRoute = { method: "GET", path: "/x", on: "private", serve };
+export const where: PluginRoute = { method: "GET", path: "/x", on: "private", handle: serve };
 // @ts-expect-error  no such role
-export const who: PluginRoute = { method: "GET", path: "/x", role: "boss", serve };
-// @ts-expect-error  roles are the admin listener's; on the public port there are keys
-export const both: PluginRoute = { method: "GET", path: "/", on: "public", role: "viewer", serve };
-export const open: PluginRoute = { method: "GET", path: "/x", open: true, serve };
-export const page: ObserverRoute = { method: "GET", path: "/x", open: true, serve };
-// @ts-expect-error  open to all, or to a role: not both
-export const half: ObserverRoute = { method: "GET", path: "/x", open: true, role: "viewer", serve };
-// @ts-expect-error  it is open, or it does not say so
-export const shut: ObserverRoute = { method: "GET", path: "/x", open: false, serve };
+export const who: PluginRoute = { method: "GET", path: "/x", role: "boss", handle: serve };
+export const both: PluginRoute = {
+  method: "GET",
+  path: "/",
+  on: "public",
+  // @ts-expect-error  roles are the admin listener's; on the public port there are keys
+  role: "viewer",
+  handle: serve,
+};
+export const open: PluginRoute = {
+  method: "GET",
+  path: "/x",
+  allowUnauthenticated: true,
+  handle: serve,
+};
+export const page: ObserverRoute = {
+  method: "GET",
+  path: "/x",
+  allowUnauthenticated: true,
+  handle: serve,
+};
+export const half: ObserverRoute = {
+  method: "GET",
+  path: "/x",
+  allowUnauthenticated: true,
+  // @ts-expect-error  open to all, or to a role: not both
+  role: "viewer",
+  handle: serve,
+};
+export const shut: ObserverRoute = {
+  method: "GET",
+  path: "/x",
+  // @ts-expect-error  it is open, or it does not say so
+  allowUnauthenticated: false,
+  handle: serve,
+};
 // @ts-expect-error  only a frontend leads to models
 export const walks: PluginRoute = { method: "POST", path: "/x", op: "generate" };
 // @ts-expect-error  what an observer knows is not the clients'
-export const seen: ObserverRoute = { method: "GET", path: "/x", on: "public", serve };
+export const seen: ObserverRoute = { method: "GET", path: "/x", on: "public", handle: serve };
 // @ts-expect-error  a route without an answer
 export const silent: ObserverRoute = { method: "GET", path: "/x" };
 // @ts-expect-error  a frontend's routes are public unless they say otherwise, so this one has no role
-export const usual: Route = { method: "GET", path: "/x", role: "viewer", serve };
+export const usual: Route = { method: "GET", path: "/x", role: "viewer", handle: serve };

@@ -1,13 +1,13 @@
 // What an observer's author may say and read, and what must not compile.
 import {
   defineObserver,
-  isJournal,
+  isSystemdJournal,
   type Observer,
   type QuarantinedHook,
   type RequestOutcome,
   type RequestRecord,
   type RequestRecordHook,
-  type RequestRecordPassedOver,
+  type RequestRecordSkippedCandidate,
 } from "tollgate/plugin";
 import { is, type Same } from "./same.ts";
 
@@ -17,11 +17,11 @@ export const book = defineObserver({
   summary: "x",
   sends: "nowhere",
   setup: () => ({
-    clients: "prefix",
-    told(notice) {
-      if (notice.type === "reload_asked") is<Same<typeof notice.why, "signal" | "command">>();
+    clientAddress: "prefix",
+    onEvent(notice) {
+      if (notice.type === "reload_asked") is<Same<typeof notice.trigger, "signal" | "command">>();
       if (notice.type === "quarantined") {
-        is<Same<typeof notice.why, QuarantinedHook["why"]>>();
+        is<Same<typeof notice.reason, QuarantinedHook["reason"]>>();
         is<Same<typeof notice.failures, number>>();
         // @ts-expect-error  it is told, and decides nothing
         notice.until = 0;
@@ -29,7 +29,7 @@ export const book = defineObserver({
       // @ts-expect-error  what is over has no reason any more
       if (notice.type === "released") void notice.why;
     },
-    seen(batch) {
+    onRequests(batch) {
       for (const record of batch) {
         is<Same<typeof record, RequestRecord>>();
         is<Same<typeof record.outcome, RequestOutcome>>();
@@ -45,20 +45,20 @@ export const book = defineObserver({
     },
   }),
 });
-export const full: Observer = { clients: "full" };
+export const full: Observer = { clientAddress: "full" };
 // @ts-expect-error  nothing, a network or all of it
-export const some: Observer = { clients: "city" };
-export const passed: RequestRecordPassedOver = {
+export const some: Observer = { clientAddress: "city" };
+export const passed: RequestRecordSkippedCandidate = {
   candidate: "acme/m",
   credential: "default",
   by: "rest",
   code: "overloaded",
 };
 // @ts-expect-error  a hook that let it pass and was not waited for is not told of
-export const idle: RequestRecordHook = { plugin: "middleware.x", hook: "admit", did: "nothing" };
+export const idle: RequestRecordHook = { plugin: "middleware.x", hook: "admit", effect: "nothing" };
 
 // ── one that writes lines asks where they go ──
-is<Same<ReturnType<typeof isJournal>, boolean>>();
-is<Same<Parameters<typeof isJournal>[0], string | undefined>>();
+is<Same<ReturnType<typeof isSystemdJournal>, boolean>>();
+is<Same<Parameters<typeof isSystemdJournal>[0], string | undefined>>();
 // @ts-expect-error  a file is its number
-isJournal("1:2", "/dev/stdout");
+isSystemdJournal("1:2", "/dev/stdout");

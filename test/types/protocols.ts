@@ -1,8 +1,8 @@
 // Protocols: pure codecs in two halves.
 import {
-  chatWork,
+  chatOperation,
   defineProvider,
-  type AnswerContext,
+  type ResponseContext,
   type CallContext,
   type ChatRequest,
   type ClientHalf,
@@ -15,11 +15,11 @@ import {
   type ModelInfo,
   type ModelRequest,
   type Protocol,
-  type Relay,
-  type RelaySink,
+  type PassthroughStream,
+  type PassthroughSink,
   type ServerHalf,
 } from "tollgate/plugin";
-import { failure, fitName, inputOf } from "tollgate/protocols/codec";
+import { parseError, fitName, parseToolArguments } from "tollgate/protocols/codec";
 import { claude, messages } from "tollgate/protocols/messages";
 import { is, type Same } from "./same.ts";
 
@@ -31,51 +31,54 @@ declare const request: ChatRequest;
 declare const image: ImageRequest;
 
 // ── either half may be missing ──
-export const onlyServer: Protocol<"chat"> = { id: "x", work: chatWork, server };
-export const onlyClient: Protocol<"chat"> = { id: "x", work: chatWork, client };
+export const onlyServer: Protocol<"chat"> = { id: "x", operationSpec: chatOperation, server };
+export const onlyClient: Protocol<"chat"> = { id: "x", operationSpec: chatOperation, client };
 // @ts-expect-error  a kind is one of those there are
-export const wrongKind: Protocol = { id: "x", work: { ...chatWork, kind: "video" } };
+export const wrongKind: Protocol = { id: "x", operationSpec: { ...chatOperation, name: "video" } };
 is<Same<ModelRequest<"image">, ImageRequest>>();
 
 // ── a conversation is what its turns have in common ──
 export const conversing: ServerHalf<"chat"> = {
   ...server,
-  conversation: (body) => ({ name: "a", begins: [body["system"], undefined, "x"] }),
+  conversationKey: (body) => ({ id: "a", prefix: [body["system"], undefined, "x"] }),
 };
 // @ts-expect-error  its beginning is a list of parts
-export const partless: ServerHalf<"chat"> = { ...server, conversation: () => ({ begins: "x" }) };
+export const partless: ServerHalf<"chat"> = { ...server, conversationKey: () => ({ prefix: "x" }) };
 // @ts-expect-error  a name alone is no beginning
-export const nameOnly: ServerHalf<"chat"> = { ...server, conversation: () => ({ name: "a" }) };
+export const nameOnly: ServerHalf<"chat"> = { ...server, conversationKey: () => ({ id: "a" }) };
 
 // ── an error's end is a cut, or it is any other end ──
-export const cutting: ServerHalf<"chat"> = { ...server, cuts: true };
+export const cutting: ServerHalf<"chat"> = { ...server, closeOnError: true };
 // @ts-expect-error  absent says that it is none
-export const uncut: ServerHalf<"chat"> = { ...server, cuts: false };
+export const uncut: ServerHalf<"chat"> = { ...server, closeOnError: false };
 // ── what is known of a model may be unknown ──
-declare const answering: AnswerContext;
+declare const answering: ResponseContext;
 // @ts-expect-error  it is looked for first
 export const unseen = answering.info.pricing;
-is<Same<AnswerContext["info"], ModelInfo | undefined>>();
+is<Same<ResponseContext["info"], ModelInfo | undefined>>();
 
 // ── what only one account can read ──
 export const binding: ClientHalf<"chat"> = {
   ...client,
-  bound: { codes: ["foreign"], leave: (out, call) => (out.drop("x"), call.lose("x", "dropped")) },
+  accountBound: {
+    errorCodes: ["foreign"],
+    strip: (out, call) => (out.remove("x"), call.reportLoss("x", "dropped")),
+  },
 };
 const later = async () => {};
 // @ts-expect-error  nothing waits for it
-export const bindsLater: ClientHalf<"chat">["bound"] = { codes: [], leave: later };
+export const bindsLater: ClientHalf<"chat">["accountBound"] = { errorCodes: [], strip: later };
 // @ts-expect-error  it says how it is left out
-export const bindsOnly: ClientHalf<"chat">["bound"] = { codes: ["foreign"] };
+export const bindsOnly: ClientHalf<"chat">["accountBound"] = { errorCodes: ["foreign"] };
 
 // ── a half makes what its kind is ──
-client.request(request, of);
+client.encodeRequest(request, of);
 // @ts-expect-error  a chat codec takes no image request
-client.request(image, of);
+client.encodeRequest(image, of);
 export const asyncRequest: ClientHalf<"chat"> = {
   ...client,
   // @ts-expect-error  a codec does not wait
-  request: async () => ({}),
+  encodeRequest: async () => ({}),
 };
 export const asyncPrepare: ClientHalf<"chat"> = {
   ...client,
@@ -89,26 +92,30 @@ export const pathless: ClientHalf<"chat"> = {
 };
 
 // ── losses are declared in words that exist ──
-of.lose("seed", "dropped");
-of.lose("seed", "approximated", "clamped");
+of.reportLoss("seed", "dropped");
+of.reportLoss("seed", "approximated", "clamped");
 // @ts-expect-error  a loss is dropped or approximated
-of.lose("seed", "ignored");
+of.reportLoss("seed", "ignored");
 
 // ── events ──
-encoder.event({ type: "start" });
-encoder.event({
+encoder.writeEvent({ type: "start" });
+encoder.writeEvent({
   type: "open",
   index: 0,
-  block: { type: "call", id: "a", name: "b", tool: "function" },
+  block: { type: "call", id: "a", action: "b", tool: "function" },
 });
-// @ts-expect-error  a call has an id
-encoder.event({ type: "open", index: 0, block: { type: "call", name: "b", tool: "function" } });
+encoder.writeEvent({
+  type: "open",
+  index: 0,
+  // @ts-expect-error  a call has an id
+  block: { type: "call", action: "b", tool: "function" },
+});
 // @ts-expect-error  a delta belongs to a block
-encoder.event({ type: "delta", text: "x" });
+encoder.writeEvent({ type: "delta", text: "x" });
 // @ts-expect-error  no such reason
-encoder.event({ type: "finish", reason: "done" });
+encoder.writeEvent({ type: "finish", reason: "done" });
 // @ts-expect-error  errors are thrown, not emitted
-encoder.event({ type: "error", message: "x" });
+encoder.writeEvent({ type: "error", message: "x" });
 
 // ── bytes are Buffers, in and out ──
 export const decoder: Decoder = {
@@ -117,13 +124,13 @@ export const decoder: Decoder = {
   },
   end() {},
 };
-export function relay(sink: RelaySink): Relay {
-  sink.bytes(Buffer.from("x"));
+export function relay(sink: PassthroughSink): PassthroughStream {
+  sink.write(Buffer.from("x"));
   // @ts-expect-error  text is not bytes
-  sink.bytes("x");
-  sink.usage({ type: "usage", usage: { input: 1 } });
+  sink.write("x");
+  sink.reportUsage({ type: "usage", usage: { input: 1 } });
   // @ts-expect-error  a relay says whether a ping may go out now
-  return { ...decoder, fail() {} };
+  return { ...decoder, writeFault() {} };
 }
 
 // ── what is built may hold undefined; what is read says so ──
@@ -148,7 +155,7 @@ export const provider = defineProvider({
         protocol: onlyClient,
         base: "https://x",
         auth: "none",
-        streams: "always",
+        streaming: "always",
         prepare(out, call) {
           out.set("model", call.model);
         },
@@ -163,13 +170,13 @@ export const sometimes = defineProvider({
   summary: "x",
   setup: () => ({
     // @ts-expect-error  asked, always or never
-    endpoints: [{ protocol: onlyClient, base: "https://x", auth: "none", streams: "sometimes" }],
+    endpoints: [{ protocol: onlyClient, base: "https://x", auth: "none", streaming: "sometimes" }],
   }),
 });
 
 // ── what a codec of a third party is made with ──
-is<Same<ReturnType<typeof inputOf>, JsonObject | undefined>>();
-is<Same<ReturnType<typeof failure>, Fault>>();
-export const onClaude: Protocol<"chat"> = messages({ ...claude, counts: false });
+is<Same<ReturnType<typeof parseToolArguments>, JsonObject | undefined>>();
+is<Same<ReturnType<typeof parseError>, Fault>>();
+export const onClaude: Protocol<"chat"> = messages({ ...claude, countsTokens: false });
 // @ts-expect-error  a name is made for a wire, whose longest is said
 export const unbounded: string = fitName("x");

@@ -1,9 +1,9 @@
 // What a plugin reads of a target that rests, and what must not compile.
-import type { ErrorKind, RestingReading } from "tollgate/plugin";
+import type { ErrorKind, CooldownState } from "tollgate/plugin";
 import { is, type Same } from "./same.ts";
 
-export function said(rest: RestingReading): string {
-  is<Same<typeof rest.why, ErrorKind>>();
+export function said(rest: CooldownState): string {
+  is<Same<typeof rest.reason, ErrorKind>>();
   // @ts-expect-error  a state that there is not
   if (rest.state === "closed") return "";
   // @ts-expect-error  it is read, and nothing ends it but an answer

@@ -1,6 +1,6 @@
 // What a route may be: how its body comes, what is spoken at it, and what it may answer.
 import {
-  chatWork,
+  chatOperation,
   defineFrontend,
   isFilePart,
   type Body,
@@ -9,32 +9,32 @@ import {
   type Protocol,
   type Route,
   type RouteInput,
-  type ServedAnswer,
+  type RouteResponse,
   type ServerHalf,
 } from "tollgate/plugin";
 import { is, type Same } from "./same.ts";
 
 declare const server: ServerHalf<"chat">;
-const one: Protocol<"chat"> = { id: "one", work: chatWork, server };
-const two: Protocol<"chat"> = { id: "two", work: chatWork, server };
+const one: Protocol<"chat"> = { id: "one", operationSpec: chatOperation, server };
+const two: Protocol<"chat"> = { id: "two", operationSpec: chatOperation, server };
 
 // ── a route that walks ──
 export const walks: readonly Route[] = [
-  { method: "POST", path: "/a", op: "generate", body: "multipart" },
-  { method: "POST", path: "/b", op: "generate", body: "either" },
+  { method: "POST", path: "/a", actionType: "generate", body: "multipart" },
+  { method: "POST", path: "/b", actionType: "generate", body: "either" },
   {
     method: "POST",
     path: "/c",
-    op: "generate",
+    actionType: "generate",
     protocols: [two],
-    read: (_x, { model }) => ({ model: String(model), protocol: two }),
+    readInput: (_x, { model }) => ({ model: String(model), protocol: two }),
   },
   // @ts-expect-error  there is no such form
-  { method: "POST", path: "/d", op: "generate", body: "xml" },
+  { method: "POST", path: "/d", actionType: "generate", body: "xml" },
   // @ts-expect-error  bytes mean nothing to a protocol
-  { method: "POST", path: "/e", op: "generate", body: "bytes" },
+  { method: "POST", path: "/e", actionType: "generate", body: "bytes" },
   // @ts-expect-error  several protocols are a list
-  { method: "POST", path: "/f", op: "generate", protocols: two },
+  { method: "POST", path: "/f", actionType: "generate", protocols: two },
 ];
 // @ts-expect-error  a protocol, and not its name
 export const named: RouteInput = { model: "m", protocol: "two" };
@@ -56,12 +56,12 @@ export const served = defineFrontend({
   setup: () => ({
     protocol: one,
     routes: [
-      { method: "GET", path: "/a", serve: () => ({ status: 204 }) },
+      { method: "GET", path: "/a", handle: () => ({ status: 204 }) },
       {
         method: "POST",
         path: "/b",
         body: "json",
-        serve(_x, body) {
+        handle(_x, body) {
           is<Same<typeof body, Body>>();
           return { status: 200, body: Object.keys(body) };
         },
@@ -70,7 +70,7 @@ export const served = defineFrontend({
         method: "POST",
         path: "/c",
         body: "bytes",
-        serve(_x, body) {
+        handle(_x, body) {
           is<Same<typeof body, Buffer>>();
           return { status: 200, body };
         },
@@ -78,16 +78,16 @@ export const served = defineFrontend({
       {
         method: "POST",
         path: "/d",
-        open: true,
+        allowUnauthenticated: true,
         body: "either",
-        async serve(x, { file }) {
+        async handle(x, { file }) {
           return { status: 200, body: isFilePart(file) ? file.data : x.path };
         },
       },
       {
         method: "GET",
         path: "/e",
-        serve: () => ({
+        handle: () => ({
           status: 200,
           headers: { "content-type": "text/plain" },
           body: (async function* () {
@@ -102,11 +102,11 @@ export const served = defineFrontend({
 });
 export const unread: readonly Route[] = [
   // @ts-expect-error  no body is read where none was asked for
-  { method: "POST", path: "/a", serve: (_x, body: Body) => ({ status: 200, body: { ...body } }) },
+  { method: "POST", path: "/a", handle: (_x, body: Body) => ({ status: 200, body: { ...body } }) },
   // @ts-expect-error  bytes are not fields
-  { method: "POST", path: "/b", body: "bytes", serve: (_x, body: Body) => ({ status: +!body }) },
+  { method: "POST", path: "/b", body: "bytes", handle: (_x, body: Body) => ({ status: +!body }) },
 ];
-export const lists: ServedAnswer = {
+export const lists: RouteResponse = {
   status: 200,
   // @ts-expect-error  pieces are text or bytes
   body: (async function* () {

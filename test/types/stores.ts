@@ -4,22 +4,22 @@ import {
   type AccountRecord,
   type AuditEntry,
   type AuditLog,
-  type Erasure,
+  type ErasureRequest,
   type InstanceState,
   type KeyLimit,
   type KeyRecord,
-  type KeptCrossings,
-  type LedgerKeeping,
+  type ThresholdOutbox,
+  type LedgerMaintenance,
   type PluginCommand,
   type Store,
   type StoreCommand,
-  type StoreNews,
-  type StoreOwner,
-  type Total,
+  type StoreEvent,
+  type StoreInstance,
+  type LedgerTotal,
 } from "tollgate/plugin";
 import { is, type Same } from "./same.ts";
 
-declare const rest: Omit<Store, "open" | "lease" | "shared" | "instances">;
+declare const rest: Omit<Store, "open" | "lease" | "getOrCreateShared" | "listInstances">;
 const plain = { api: 1, name: "x", summary: "x" } as const;
 
 // ── a store of one process asks for nothing of this ──
@@ -27,7 +27,7 @@ export const alone = defineStore({
   ...plain,
   setup: () => ({
     ...rest,
-    open: async ({ instance }) => ({ epoch: instance.length, presumed: 0 }),
+    open: async ({ instance }) => ({ epoch: instance.length, recovered: 0 }),
   }),
 });
 
@@ -36,60 +36,64 @@ export const several = defineStore({
   ...plain,
   setup: () => ({
     ...rest,
-    lease: { ms: 15_000, beatMs: 5_000 },
-    async open(owner: StoreOwner, hear) {
+    lease: { durationMs: 15_000, heartbeatMs: 5_000 },
+    async open(owner: StoreInstance, hear) {
       is<Same<typeof owner.instance, string>>();
       hear?.({ type: "keys" });
       hear?.({ type: "presumed", instance: "a", calls: 3 });
       hear?.({ type: "lost", instance: "a", from: 1, to: 9 });
-      hear?.({ type: "away", why: "connection refused" });
+      hear?.({ type: "away", reason: "connection refused" });
       // @ts-expect-error  an operator has to know why
       hear?.({ type: "away" });
       // @ts-expect-error  no such news
       hear?.({ type: "rained" });
       // @ts-expect-error  whose, and how many
       hear?.({ type: "presumed" });
-      return { epoch: 1, presumed: 0 };
+      return { epoch: 1, recovered: 0 };
     },
-    shared: async (_name, make) => make(),
-    instances: async () => [{ instance: "a", state: "live", heard: 1 }],
+    getOrCreateShared: async (_name, make) => make(),
+    listInstances: async () => [{ instance: "a", state: "live", lastHeartbeatAt: 1 }],
   }),
 });
 
 // ── what must be said ──
 export const noBeat = defineStore({
   ...plain,
-  // @ts-expect-error  how often the host says that it lives belongs to a lease
-  setup: () => ({ ...rest, lease: { ms: 1 }, open: async () => ({ epoch: 1, presumed: 0 }) }),
+  setup: () => ({
+    ...rest,
+    // @ts-expect-error  how often the host says that it lives belongs to a lease
+    lease: { durationMs: 1 },
+    open: async () => ({ epoch: 1, recovered: 0 }),
+  }),
 });
 export const texts = defineStore({
   ...plain,
   setup: () => ({
     ...rest,
-    open: async () => ({ epoch: 1, presumed: 0 }),
+    open: async () => ({ epoch: 1, recovered: 0 }),
     // @ts-expect-error  what is shared is bytes
-    shared: async () => "text",
+    getOrCreateShared: async () => "text",
   }),
 });
 export const off: InstanceState = {
   instance: "a",
   state: "live",
-  heard: 1,
-  aheadMs: -5,
-  lagMs: 0,
-  open: 2,
+  lastHeartbeatAt: 1,
+  clockAheadMs: -5,
+  syncLagMs: 0,
+  openCalls: 2,
 };
 export const beat: StoreCommand = {
   do: "alive",
   at: 1,
-  about: { version: "1", host: "h", pid: 1, url: "http://127.0.0.1:1", generation: 2, config: "c" },
+  info: { version: "1", host: "h", pid: 1, url: "http://127.0.0.1:1", generation: 2, config: "c" },
 };
 // @ts-expect-error  what an instance says of itself it says whole
-export const nameless: StoreCommand = { do: "alive", at: 1, about: { version: "1" } };
+export const nameless: StoreCommand = { do: "alive", at: 1, info: { version: "1" } };
 // @ts-expect-error  an instance lives, has left or is dead
-export const ill: InstanceState = { instance: "a", state: "ill", heard: 1 };
+export const ill: InstanceState = { instance: "a", state: "ill", lastHeartbeatAt: 1 };
 
-export function heard(news: StoreNews): number {
+export function heard(news: StoreEvent): number {
   // @ts-expect-error  what news have depends on their type
   if (news.type === "keys") return news.calls;
   if (news.type === "presumed") return news.calls;
@@ -102,18 +106,24 @@ export const rooms = defineStore({
   ...plain,
   setup: () => ({
     ...rest,
-    open: async () => ({ epoch: 1, presumed: 0 }),
-    accounts: async () => ({ items: [{ id: "acme", created: 1, version: 1 }] }),
-    counted: async (limits, at) => {
+    open: async () => ({ epoch: 1, recovered: 0 }),
+    listAccounts: async () => ({ items: [{ id: "acme", created: 1, version: 1 }] }),
+    readLimits: async (limits, at) => {
       is<Same<typeof at, number>>();
-      return limits.map((limit) => ({ ...limit, left: 0, resetsAt: at, used: 1n, held: 0n }));
+      return limits.map((limit) => ({
+        ...limit,
+        remaining: 0,
+        resetsAt: at,
+        used: 1n,
+        reserved: 0n,
+      }));
     },
   }),
 });
 // @ts-expect-error  each change of an account has its version
 export const unversioned: AccountRecord = { id: "acme", created: 1 };
 // @ts-expect-error  numbers, or nothing
-export const halves: AccountRecord = { id: "acme", created: 1, version: 1, tells: "some" };
+export const halves: AccountRecord = { id: "acme", created: 1, version: 1, discloseLimits: "some" };
 export const change: StoreCommand = {
   do: "account",
   at: 1,
@@ -125,37 +135,37 @@ export const limited: KeyLimit = { scope: "key:x", unit: "requests", max: 1, per
 
 // ── what is asked, and what may be left out of the answer ──
 declare const store: Store;
-export const total: Total = { by: {}, calls: 1, usage: {}, costNano: 1n, unpriced: 0 };
+export const total: LedgerTotal = { by: {}, calls: 1, usage: {}, costNano: 1n, unpriced: 0 };
 is<Same<typeof total.estimated, number | undefined>>();
-void store.totals({ by: ["hour", "credential"], zone: "Europe/Berlin", label: "team=web" });
-void store.entries({
+void store.sumEntries({ by: ["hour", "credential"], zone: "Europe/Berlin", label: "team=web" });
+void store.listEntries({
   model: "openai/gpt-5",
   provider: "openai",
   outcome: "ok",
   frontend: "messages",
 });
 // @ts-expect-error  no such group
-void store.totals({ by: ["weather"] });
+void store.sumEntries({ by: ["weather"] });
 // @ts-expect-error  one label, with its value
-void store.totals({ by: [], label: { team: "web" } });
+void store.sumEntries({ by: [], label: { team: "web" } });
 // @ts-expect-error  the time zone is of sums; entries have moments
-void store.entries({ zone: "Europe/Berlin" });
+void store.listEntries({ zone: "Europe/Berlin" });
 
 // ── a ledger that grows old: each for itself, and none is asked for ──
 export const keeps = defineStore({
   ...plain,
   setup: () => ({
     ...rest,
-    open: async () => ({ epoch: 1, presumed: 0 }),
-    keeping: {
+    open: async () => ({ epoch: 1, recovered: 0 }),
+    maintenance: {
       async erase(what) {
         if ("key" in what) is<Same<typeof what.key, string>>();
         if ("label" in what) is<Same<typeof what.label.value, string>>();
-        return { values: [] };
+        return { hashes: [] };
       },
       async backup(file) {
         is<Same<typeof file, string>>();
-        return { total: { calls: 0, usage: {}, costNano: 0n, unpriced: 0 }, erased: [] };
+        return { total: { calls: 0, usage: {}, costNano: 0n, unpriced: 0 }, erasedHashes: [] };
       },
     },
   }),
@@ -164,36 +174,39 @@ export const forgets = defineStore({
   ...plain,
   setup: () => ({
     ...rest,
-    open: async () => ({ epoch: 1, presumed: 0 }),
-    keeping: {
+    open: async () => ({ epoch: 1, recovered: 0 }),
+    maintenance: {
       // @ts-expect-error  what was erased is said, so that it can be taken out of older copies
       erase: async () => {},
     },
   }),
 });
-export const floats: LedgerKeeping = {
+export const floats: LedgerMaintenance = {
   // @ts-expect-error  money is whole nano-dollars
-  backup: async () => ({ total: { calls: 0, usage: {}, costNano: 0.5, unpriced: 0 }, erased: [] }),
+  backup: async () => ({
+    total: { calls: 0, usage: {}, costNano: 0.5, unpriced: 0 },
+    erasedHashes: [],
+  }),
 };
-export const blind: LedgerKeeping = {
+export const blind: LedgerMaintenance = {
   // @ts-expect-error  what is pruned is said
   prune: async () => {},
-  plan: async (before) => ({ rows: before, bytes: 0, ms: 0 }),
+  planPrune: async (before) => ({ rows: before, bytes: 0, ms: 0 }),
 };
 // @ts-expect-error  a label or a key, not both
-export const both: Erasure = { key: "k", label: { name: "a", value: "b" }, values: 1 };
+export const both: ErasureRequest = { key: "k", label: { name: "a", value: "b" }, hashes: 1 };
 
 // ── crossings that are kept until they are told ──
-export const crosses: KeptCrossings = {
-  untold: async () => [],
-  async told(crossings) {
+export const crosses: ThresholdOutbox = {
+  listUndelivered: async () => [],
+  async markDelivered(crossings) {
     is<Same<(typeof crossings)[number]["percent"], 50 | 80 | 95 | 100>>();
     // @ts-expect-error  a key's name may be a person
     void crossings[0]?.name;
   },
 };
 // @ts-expect-error  what was told has to be kept too
-export const forgetful: KeptCrossings = { untold: async () => [] };
+export const forgetful: ThresholdOutbox = { listUndelivered: async () => [] };
 
 // ── what operators did ──
 export const audits: AuditLog = {
@@ -217,12 +230,12 @@ export const token: Pick<KeyRecord, "admin"> = {
 // ── commands that are run before it is opened ──
 export const migrate: PluginCommand = {
   summary: "Makes the tables",
-  unopened: true,
+  runsBeforeOpen: true,
   run: async () => ({ made: 1 }),
 };
 export const vague: PluginCommand = {
   summary: "Makes the tables",
   // @ts-expect-error  it is, or it is not
-  unopened: "before",
+  runsBeforeOpen: "before",
   run: async () => null,
 };

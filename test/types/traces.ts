@@ -22,7 +22,7 @@ export const observer = defineObserver({
   setup: () => {
     const waiting: string[] = [];
     return {
-      seen(batch) {
+      onRequests(batch) {
         for (const { trace, calls } of batch) {
           waiting.push(trace.traceId, trace.parentId ?? "", ...calls.map(({ spanId }) => spanId));
           // @ts-expect-error  a request that begins its trace has no parent
@@ -31,7 +31,7 @@ export const observer = defineObserver({
           trace.spanId = "";
         }
       },
-      async end() {
+      async flush() {
         waiting.length = 0;
       },
     };
@@ -43,6 +43,6 @@ export const call: Pick<RequestRecordCall, "spanId"> = {};
 // @ts-expect-error  so has a request
 export const trace: RequestTrace = { traceId: "4bf92f3577b34da6a3ce929d0e0e4736" };
 // @ts-expect-error  at its end it is handed nothing
-defineObserver({ ...x, setup: () => ({ end: (batch: readonly unknown[]) => void batch }) });
+defineObserver({ ...x, setup: () => ({ flush: (batch: readonly unknown[]) => void batch }) });
 // @ts-expect-error  a variable is read by its name
 defineObserver({ ...x, needs: { origins: (_o, env) => [env() ?? ""] }, setup: () => ({}) });

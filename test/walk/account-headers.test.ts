@@ -4,7 +4,7 @@ import type { Protocol } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { chats, LEAST } from "../protocols/codecs.ts";
 import { upstreamAnswers } from "../protocols/linear/answers.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 
 /** As the providers of these protocols are documented to send them. */
 const ACCOUNT = {
@@ -42,7 +42,7 @@ describe.each(Object.keys(protocols))("%s", (id) => {
     ["a refusal", 400, {}, protocols[id]!],
     ["an answer, let through by a loose list", 200, {}, loose(protocols[id]!)],
   ] as const)("%s", async (_name, status, more, protocol) => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(status, {
         ...ACCOUNT,
         "openai-version": "v",
@@ -50,12 +50,12 @@ describe.each(Object.keys(protocols))("%s", (id) => {
       });
       res.end(status === 200 ? answer!(1) : '{"error":{"message":"no"}}');
     });
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: protocol,
       providers: {
         p: {
           endpoints: [{ protocol, base: up.base, auth: "none" }],
-          facts: new Map([["m", { kind: protocol.work.kind }]]),
+          facts: new Map([["m", { kind: protocol.operationSpec.name }]]),
         },
       },
     } as never);

@@ -4,17 +4,17 @@ import { expect, it, onTestFinished } from "vitest";
 import { fail, type Identity, type ModelEvent, type Reserve } from "tollgate/plugin";
 import type { AccountConfig } from "../../src/config/types.ts";
 import { Accounts } from "../../src/walk/accounts.ts";
-import { common, matches } from "../../src/walk/candidates/pattern.ts";
-import { scene, type Scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { intersectPatterns, matchesPattern } from "../../src/walk/candidates/pattern.ts";
+import { startTestServices, type TestServicesOptions } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const answering = {
-  frontend: toy(),
+  frontend: createToyProtocol(),
   providers: {
     p: {
       endpoints: [
         {
-          kind: "chat" as const,
+          operation: "chat" as const,
           async *run(): AsyncGenerator<ModelEvent> {
             yield { type: "start", id: "u1" };
             yield { type: "open", index: 0, block: { type: "text" } };
@@ -26,12 +26,12 @@ const answering = {
       ],
     },
   },
-} satisfies Scene;
+} satisfies TestServicesOptions;
 
 const day = (scope: string, max: number) => ({ scope, unit: "tokens", max, per: "day" }) as const;
 
-async function asked(of: Partial<Scene>, model = "p/m") {
-  const it = await scene({ ...answering, ...of });
+async function asked(of: Partial<TestServicesOptions>, model = "p/m") {
+  const it = await startTestServices({ ...answering, ...of });
   onTestFinished(() => it[Symbol.asyncDispose]());
   const answer = await it.ask({ model, text: "Hi" });
   return {
@@ -53,7 +53,7 @@ const accounts = {
     limits: [{ scope: "account:research", unit: "requests", max: 5, per: "minute" }],
     labels: { team: "research", env: "dev" },
   },
-} satisfies Scene["accounts"];
+} satisfies TestServicesOptions["accounts"];
 
 it("limits of the key and of all its accounts are claims of one reserve, whose row says where the key stood", async () => {
   const { status, reserve } = await asked({
@@ -92,7 +92,7 @@ it("a second attempt is not one more request of an account", async () => {
       },
     ],
   };
-  const it = await scene({
+  const it = await startTestServices({
     ...answering,
     providers: { p: failing, q: answering.providers.p },
     models: { both: ["p/m", "q/m"] },
@@ -154,10 +154,12 @@ it("the common patterns of two match exactly what both match", () => {
       pattern,
       fc.array(name, { minLength: 20, maxLength: 40 }),
       (a, b, names) => {
-        const both = common(a, b);
+        const both = intersectPatterns(a, b);
         const near = names.flatMap((n) => [n, a.replace("*", n), b.replace("*", n), ...both]);
         for (const n of near.filter((each) => !each.includes("*")))
-          expect(both.some((each) => matches(each, n))).toBe(matches(a, n) && matches(b, n));
+          expect(both.some((each) => matchesPattern(each, n))).toBe(
+            matchesPattern(a, n) && matchesPattern(b, n),
+          );
       },
     ),
     { numRuns: 2_000 },
@@ -169,14 +171,14 @@ const several = fc.stringMatching(/^[ab*]{0,7}$/);
 it("of patterns with several stars the common ones match nothing that one of the two does not", () => {
   fc.assert(
     fc.property(several, several, fc.array(name, { minLength: 20 }), (a, b, names) => {
-      const both = common(a, b);
+      const both = intersectPatterns(a, b);
       for (const n of names)
-        if (both.some((each) => matches(each, n)))
-          expect([matches(a, n), matches(b, n)]).toEqual([true, true]);
+        if (both.some((each) => matchesPattern(each, n)))
+          expect([matchesPattern(a, n), matchesPattern(b, n)]).toEqual([true, true]);
     }),
     { numRuns: 2_000 },
   );
-  expect(common("p/*flux*", "p/*")).toEqual(["p/*flux*"]);
+  expect(intersectPatterns("p/*flux*", "p/*")).toEqual(["p/*flux*"]);
 });
 
 /** Of each account which one before it, if any, it stands in. */
@@ -218,19 +220,19 @@ it("in any tree a key may do what each of its accounts allows, and nothing else"
         for (const id of all.keys()) {
           const path: AccountConfig[] = [];
           for (let up = all.get(id); up; up = all.get(up.parent ?? "")) path.unshift(up);
-          const branch = made.branch(id);
+          const branch = made.resolve(id);
           expect(branch.path).toBe(path.map((each) => each.id).join("/"));
           expect(branch.limits).toEqual(path.flatMap((each) => each.limits));
           const who: Identity = { id: "k", models: own, account: id };
-          const narrow = made.identity(who, branch);
-          expect(made.identity(who, branch)).toBe(narrow);
+          const narrow = made.restrict(who, branch);
+          expect(made.restrict(who, branch)).toBe(narrow);
           expect(narrow.labels).toEqual(Object.assign({}, ...path.map((each) => each.labels)));
           const rank = Math.max(...path.map((each) => RANK.indexOf(each.privacy)));
           expect(RANK.indexOf(narrow.privacy ?? undefined)).toBe(rank);
           const lists = [own, ...path.flatMap((each) => (each.models ? [each.models] : []))];
           for (const n of names)
-            expect(narrow.models!.some((each) => matches(each, n))).toBe(
-              lists.every((list) => list.some((each) => matches(each, n))),
+            expect(narrow.models!.some((each) => matchesPattern(each, n))).toBe(
+              lists.every((list) => list.some((each) => matchesPattern(each, n))),
             );
           for (const f of ["x", "y", "z"])
             expect(narrow.frontends?.includes(f) ?? true).toBe(

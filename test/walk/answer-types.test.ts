@@ -4,13 +4,13 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { defineFrontend, defineMiddleware, type Protocol } from "tollgate/plugin";
-import { gateway, type GatewayOf, type TestGateway } from "tollgate/testing";
+import { startTestGateway, type TestGatewayOptions, type TestGateway } from "tollgate/testing";
 import audio from "../audio/frontend.ts";
 import sounds from "../audio/provider.ts";
 import { speech } from "../audio/speech.ts";
 import { transcripts } from "../audio/transcript.ts";
-import { clock } from "../kit/clock.ts";
-import { turns, until } from "../kit/waits.ts";
+import { installTestClock } from "../kit/clock.ts";
+import { turnEventLoop, until } from "../kit/waits.ts";
 
 let reply: (res: ServerResponse) => void;
 let asked = 0;
@@ -29,8 +29,8 @@ afterAll(() => {
   up.close();
 });
 
-const started = (plugins: GatewayOf["plugins"], more = ""): Promise<TestGateway> =>
-  gateway({
+const started = (plugins: TestGatewayOptions["plugins"], more = ""): Promise<TestGateway> =>
+  startTestGateway({
     plugins: { audio, sounds, ...plugins },
     yaml: `frontends: [audio]
 providers:
@@ -49,7 +49,7 @@ const speak = (at: TestGateway, model: string, body: object = {}) =>
 
 it("no head leaves in silence where nothing may be written in it, so that upstream's type is still the client's", async () => {
   await using at = await started({});
-  const time = clock();
+  const time = installTestClock();
   asked = 0;
   let answer: ServerResponse | undefined;
   reply = (res) => void (answer = res);
@@ -59,7 +59,7 @@ it("no head leaves in silence where nothing may be written in it, so that upstre
   await until(() => answer !== undefined);
   // Ten seconds are what a stream with pings waits.
   time.skip(11_000);
-  await turns();
+  await turnEventLoop();
   expect(over).toBe(false);
   answer!.writeHead(200, { "content-type": "audio/flac" }).end("sound");
   const res = await got;
@@ -74,15 +74,15 @@ const late = (): Protocol<"recital"> => {
     server: { ...good.server!, ping: " " },
     client: {
       ...good.client!,
-      relay: (sink) => ({
-        between: true,
+      createPassthrough: (sink) => ({
+        isBetweenEvents: true,
         push(chunk) {
-          sink.content();
-          sink.bytes(chunk);
-          sink.type("audio/late");
+          sink.reportContent();
+          sink.write(chunk);
+          sink.setContentType("audio/late");
         },
         end() {},
-        fail: () => sink.bytes(Buffer.from("!")),
+        writeFault: () => sink.write(Buffer.from("!")),
       }),
     },
   };
@@ -107,8 +107,8 @@ it("a type that comes after the head ends the answer: half of it is under anothe
         {
           method: "POST",
           path: "/v1/audio/speech",
-          op: "generate",
-          read: (_x, { model }) => ({ model: String(model), stream: true }),
+          actionType: "generate",
+          readInput: (_x, { model }) => ({ model: String(model), stream: true }),
         },
       ],
     }),
@@ -118,8 +118,10 @@ it("a type that comes after the head ends the answer: half of it is under anothe
   const res = await speak(at, "p/mouth");
   expect(res.headers.get("content-type")).toBe("audio/basic");
   expect(await res.text()).toBe("sound!");
-  await until(() => at.ledger.some((row) => row.do === "settle"));
-  expect(at.ledger.find((row) => row.do === "settle")).toMatchObject({ outcome: "upstream" });
+  await until(() => at.storeCommands.some((row) => row.do === "settle"));
+  expect(at.storeCommands.find((row) => row.do === "settle")).toMatchObject({
+    outcome: "upstream",
+  });
 });
 
 it("one that cannot be a header is upstream's failure, and another candidate may answer", async () => {
@@ -162,7 +164,7 @@ it("an answer that a hook kept comes back under the type that it had", async () 
       async attempt(_call, next) {
         if (kept) return kept;
         const got = await next();
-        void got.record(1000).then((answer) => (kept = answer));
+        void got.recordResponse(1000).then((answer) => (kept = answer));
         return got;
       },
     }),
@@ -191,9 +193,9 @@ it("a protocol that the route does not name is the plugin's fault, and the log s
         {
           method: "POST",
           path: "/v1/audio/speech",
-          op: "generate",
+          actionType: "generate",
           protocols: [transcripts()],
-          read: () => ({ model: "p/mouth", protocol: transcripts() }),
+          readInput: () => ({ model: "p/mouth", protocol: transcripts() }),
         },
       ],
     }),
@@ -223,7 +225,7 @@ it.each([
     summary: "x",
     setup: () => ({
       protocol: speech(),
-      routes: [{ method: "POST", path: "/x", op: "generate", ...(more as object) }],
+      routes: [{ method: "POST", path: "/x", actionType: "generate", ...(more as object) }],
     }),
   });
   await expect(started({ audio: wrong })).rejects.toThrow(why);

@@ -3,18 +3,18 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ERRORS, fail, type ErrorKind, type Protocol } from "tollgate/plugin";
-import { backend, scene, type Scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const ASKED = (Object.keys(ERRORS) as ErrorKind[]).filter((kind) => ERRORS[kind][1] === "asked");
 const LINE = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
 
 /** A codec that says of each refusal what the test says. */
 function saying(kind: ErrorKind, id = "toy"): Protocol<"chat"> {
-  const protocol = toy(id);
+  const protocol = createToyProtocol(id);
   return {
     ...protocol,
-    client: { ...protocol.client!, fault: () => ({ kind, message: "No." }) },
+    client: { ...protocol.client!, decodeFault: () => ({ kind, message: "No." }) },
   };
 }
 
@@ -28,19 +28,19 @@ async function asked(of: {
   on: readonly ErrorKind[];
   id?: string;
   stream?: boolean;
-  hooks?: Scene["hooks"];
+  hooks?: TestServicesOptions["hooks"];
 }) {
-  await using refuses = await backend((_req, res) => {
+  await using refuses = await startBackend((_req, res) => {
     res.writeHead(400, { "content-type": "application/json" });
     res.end('{"error":"No."}');
   });
-  await using answers = await backend((req, res) => {
+  await using answers = await startBackend((req, res) => {
     const stream = JSON.parse(req.body).stream === true;
     res.setHeader("content-type", stream ? "text/event-stream" : "application/json");
     res.end(`${JSON.stringify(LINE)}\n`);
   });
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: {
       a: endpoint(refuses.base, saying(of.kind, of.id)),
       b: endpoint(answers.base, saying(of.kind, of.id)),
@@ -56,7 +56,7 @@ async function asked(of: {
     status: res.status,
     asked: [refuses.asked.length, answers.asked.length],
     states,
-    rests: s.house.rests.list(),
+    rests: s.house.targetHealth.describeCooldowns(),
     again: res.headers.get("x-should-retry"),
   };
 }
@@ -91,9 +91,9 @@ describe.each(ASKED)("%s", (kind) => {
   });
 
   it("of a hook is its last word, whatever the route says", async () => {
-    const hooks: Scene["hooks"] = [{ attempt: async () => fail(kind, "Not here.") }];
+    const hooks: TestServicesOptions["hooks"] = [{ attempt: async () => fail(kind, "Not here.") }];
     expect(await asked({ kind, on: [kind], hooks })).toMatchObject({ status: 400, asked: [0, 0] });
-    const later: Scene["hooks"] = [
+    const later: TestServicesOptions["hooks"] = [
       {
         async attempt(_call, next) {
           await next().catch(() => {});

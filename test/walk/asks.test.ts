@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import {
   defineMiddleware,
   fail,
-  type AskedAnswer,
-  type Arrival,
+  type SubrequestResult,
+  type RequestHead,
   type Context,
 } from "tollgate/plugin";
-import { faultOf } from "../../src/model/error.ts";
-import { startGateway, say, speaking, type StartedGateway } from "tollgate/testing";
+import { getFault } from "../../src/model/error.ts";
+import { startGateway, say, scriptedModel, type StartedGateway } from "tollgate/testing";
 
 const CHAT = "/v1/chat/completions";
 const PROVIDERS = `providers:
@@ -16,7 +16,7 @@ const PROVIDERS = `providers:
 `;
 
 interface Judging {
-  readonly heard: AskedAnswer[];
+  readonly heard: SubrequestResult[];
   readonly failed: unknown[];
 }
 
@@ -45,13 +45,13 @@ const judge = (
     }),
   });
 
-const asks = (ctx: Context, as: Arrival, more: object = {}) =>
-  ctx.ask(
+const asks = (ctx: Context, as: RequestHead, more: object = {}) =>
+  ctx.sendSubrequest(
     {
       path: CHAT,
       body: { model: "up/model", messages: [{ role: "user", content: "May it?" }], ...more },
     },
-    { as },
+    { parentRequest: as },
   );
 
 /** Lets every client in, with what it may use. */
@@ -73,12 +73,12 @@ const started = (
   startGateway({
     config: `${store}frontends: [chat-completions]\nmiddleware: [${plugins.map(({ name }) => name).join(", ")}]\n${PROVIDERS}`,
     plugins: Object.fromEntries(plugins.map((each) => [each.name, each])),
-    upstream: speaking(say("Yes"), ["model"]),
+    upstream: scriptedModel(say("Yes"), ["model"]),
     env: { UPKEY: "sk-up" },
   });
 
-const reserves = ({ ledger }: StartedGateway) =>
-  ledger.flatMap((row) => (row.do === "reserve" ? [row] : []));
+const reserves = ({ storeCommands }: StartedGateway) =>
+  storeCommands.flatMap((row) => (row.do === "reserve" ? [row] : []));
 
 describe("ctx.ask", () => {
   it("answers as a client would be, and each call is a row of its own that names its parent", async () => {
@@ -105,7 +105,7 @@ describe("ctx.ask", () => {
       ["client", undefined, undefined, parent],
     ]);
     // Every call that upstream was asked for is billed once, and nothing else is.
-    const posts = at.up.requests.filter(
+    const posts = at.upstream.requests.filter(
       ({ method, path }) => method === "POST" && path.endsWith("completions"),
     );
     expect(posts).toHaveLength(3);
@@ -124,7 +124,7 @@ describe("ctx.ask", () => {
     );
     const { status } = await at.ask("up/model", "hello");
     expect([of.heard.length, of.failed.length, status]).toEqual([3, 2, 429]);
-    expect(at.up.requests.filter(({ method }) => method === "POST")).toHaveLength(3);
+    expect(at.upstream.requests.filter(({ method }) => method === "POST")).toHaveLength(3);
   });
 
   it("may not ask for what its client may not", async () => {
@@ -136,7 +136,7 @@ describe("ctx.ask", () => {
       0,
       expect.stringContaining("up/model"),
     ]);
-    expect(at.up.requests.filter(({ method }) => method === "POST")).toEqual([]);
+    expect(at.upstream.requests.filter(({ method }) => method === "POST")).toEqual([]);
   });
 
   it("is no failure of the client's words: what is not caught is the hook's", async () => {
@@ -169,7 +169,7 @@ describe("ctx.ask", () => {
     expect(said.length).toBeGreaterThan(0);
     expect(new Set(said)).toEqual(new Set([expect.stringContaining("at most 4 deep")]));
     // The plugins are mounted in a circle: no client can mend that by a retry.
-    const kinds = all.flatMap(({ failed }) => failed).map((problem) => faultOf(problem)?.kind);
+    const kinds = all.flatMap(({ failed }) => failed).map((problem) => getFault(problem)?.kind);
     expect(new Set(kinds)).toEqual(new Set(["internal"]));
     const parents = new Map(reserves(at).map((row) => [row.request, row.labels?.["parent"]]));
     const depth = (id: string): number => {
@@ -208,7 +208,7 @@ describe("ctx.ask", () => {
       }),
     ).rejects.toThrow();
     await expect(asked).rejects.toThrow();
-    expect(at.up.requests.filter(({ method }) => method === "POST")).toEqual([]);
+    expect(at.upstream.requests.filter(({ method }) => method === "POST")).toEqual([]);
   });
 
   it("goes where its client's privacy lets it go", async () => {
@@ -218,12 +218,12 @@ describe("ctx.ask", () => {
       name: "zero",
       summary: "Nothing may be kept",
       sends: "nowhere",
-      setup: () => ({ admit: (x) => x.tighten("required") }),
+      setup: () => ({ admit: (x) => x.requirePrivacy("required") }),
     });
     await using at = await started([door(), zero, judge("judge", of, { pass: true })]);
     await at.ask("up/model", "hello");
     expect([of.heard.length, of.failed.length]).toEqual([0, 1]);
-    expect(at.up.requests.filter(({ method }) => method === "POST")).toEqual([]);
+    expect(at.upstream.requests.filter(({ method }) => method === "POST")).toEqual([]);
     expect(reserves(at)).toEqual([]);
   });
 
@@ -237,9 +237,9 @@ describe("ctx.ask", () => {
       setup: (_options, ctx) => ({
         async inspect(_request, x) {
           const said = await Promise.allSettled([
-            ctx.ask({ path: "/v1/none", body: {} }, { as: x }),
-            ctx.ask({ path: CHAT, body: { stream: true } }, { as: x }),
-            ctx.ask({ path: CHAT, body: {} }, { as: {} as never }),
+            ctx.sendSubrequest({ path: "/v1/none", body: {} }, { parentRequest: x }),
+            ctx.sendSubrequest({ path: CHAT, body: { stream: true } }, { parentRequest: x }),
+            ctx.sendSubrequest({ path: CHAT, body: {} }, { parentRequest: {} as never }),
           ]);
           of.failed.push(...said.map((each) => String((each as PromiseRejectedResult).reason)));
           fail("forbidden", "seen");

@@ -1,8 +1,8 @@
 // A stream in which one event is no UTF-8, whichever it is: its client sees all of it, or an error of its protocol, and never an end
 // that looks like one without being it.
 import { describe, expect, it } from "vitest";
-import { say, upstream, type Piece } from "tollgate/testing";
-import { scene, TIMEOUTS } from "../kit/scene.ts";
+import { say, startUpstream, type ResponsePiece } from "tollgate/testing";
+import { startTestServices, TIMEOUTS } from "../kit/scene.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
 
 const SPOKEN = ["chat-completions", "messages", "responses"] as const;
@@ -11,14 +11,14 @@ const FAILS = /data: \{"error":|event: error\ndata: |event: response\.failed\n/;
 const roads = SPOKEN.flatMap((from) => SPOKEN.map((into) => [from, into] as const));
 
 describe.each(roads)("a client of %s, an upstream of %s", (from, into) => {
-  const manner = { stream: true, model: "m", n: 1 };
-  const pieces = [say("Hello, gate.").in(into, manner).body].flat() as Piece[];
+  const manner = { stream: true, model: "m", responseNumber: 1 };
+  const pieces = [say("Hello, gate.").toProtocol(into, manner).body].flat() as ResponsePiece[];
   const bytes = pieces.map((piece) =>
     Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string)),
   );
 
   it("is told, in whichever event it is", async () => {
-    await using up = await upstream({
+    await using up = await startUpstream({
       "POST /*": (asked) => {
         const at = Number(/bad(\d+)/.exec(String(asked.body))![1]);
         const bad = Buffer.from(bytes[at]!.toString().replace(/":"/, '":"\0'), "latin1");
@@ -31,7 +31,7 @@ describe.each(roads)("a client of %s, an upstream of %s", (from, into) => {
       },
     });
     const endpoint = { protocol: TARGETS[into]!, base: `${up.url}/v1`, auth: "none" as const };
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: CLIENTS[from]!.protocol,
       providers: { p: { endpoints: [endpoint], timeouts: TIMEOUTS } },
     });

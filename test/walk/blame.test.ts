@@ -2,14 +2,14 @@
 // account or the target in a way that is no prose; and what only the host may say, no other can say in its place.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fail, fault, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
+import { fail, createFault, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { messages } from "tollgate/protocols/messages";
-import { turns } from "../kit/waits.ts";
-import { backend, scene, type Scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { turnEventLoop } from "../kit/waits.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
-const endpoint = (base: string, protocol: ReturnType<typeof toy>) => ({
+const endpoint = (base: string, protocol: ReturnType<typeof createToyProtocol>) => ({
   endpoints: [
     { protocol, base, auth: { header: "x-key", prefix: "K ", field: "api_key" as never } },
   ],
@@ -22,20 +22,20 @@ const LINE = JSON.stringify({
   end: "stop",
 });
 const good = () =>
-  backend((_req, res) => {
+  startBackend((_req, res) => {
     res.setHeader("content-type", "application/json");
     res.end(LINE);
   });
 
 /** A codec that says of each refusal what the test says. */
 const saying = (fault: () => Fault) => {
-  const protocol = toy("other");
-  return { ...protocol, client: { ...protocol.client!, fault } };
+  const protocol = createToyProtocol("other");
+  return { ...protocol, client: { ...protocol.client!, decodeFault: fault } };
 };
 /** What fails so often is left alone, whatever the kind of the failure. */
 const IN_A_ROW = 5;
 const refusing = () =>
-  backend((_req, res) => {
+  startBackend((_req, res) => {
     res.writeHead(500, { "content-type": "application/json" });
     res.end("{}");
   });
@@ -66,14 +66,14 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
     await fc.assert(
       fc.asyncProperty(kind, code, bag, async (kind, code, details) => {
         const said: Fault = { kind, message: "No.", details, ...(code && { code }) };
-        await using s = await scene({
-          frontend: toy(),
+        await using s = await startTestServices({
+          frontend: createToyProtocol(),
           providers: {
             a: endpoint(
               bad.base,
               saying(() => said),
             ),
-            b: endpoint(up.base, toy("other")),
+            b: endpoint(up.base, createToyProtocol("other")),
           },
           models: { any: ["a/m", "b/m"] },
         });
@@ -81,7 +81,7 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
           const answer = await s.ask({ model: "any", text: "hi" });
           expect(await answer.json()).toMatchObject({ model: "b/m" });
         }
-        expect(s.house.rests.list()).toHaveLength(1);
+        expect(s.house.targetHealth.describeCooldowns()).toHaveLength(1);
       }),
       { numRuns: 25 },
     );
@@ -91,21 +91,21 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
 describe("an answer that cannot be read", () => {
   const lane = fc.constantFrom("verbatim", "translated");
   const after = async (body: string, type: string, of: string, asks: number) => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": type });
       res.end(body);
     });
     const into = of === "verbatim" ? chatCompletions() : messages();
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: chatCompletions(),
       providers: { a: { endpoints: [{ protocol: into, base: up.base, auth: "none" }] } },
-      bounds: { answerBytes: 1 << 16 },
+      bounds: { responseBytes: 1 << 16 },
     });
     const least = { model: "a/m", messages: [{ role: "user", content: "Hi" }] };
     const stream = type === "text/event-stream";
     for (let i = 0; i < asks; i++) await (await s.ask({ ...least, stream })).text().catch(() => "");
-    await turns();
-    return s.house.rests.list().map(({ state }) => state);
+    await turnEventLoop();
+    return s.house.targetHealth.describeCooldowns().map(({ state }) => state);
   };
 
   it("is a failure of its target: so many in a row open its breaker, and one does not", async () => {
@@ -134,12 +134,12 @@ describe("an answer that cannot be read", () => {
 });
 
 describe("nobody is kept away from a target", () => {
-  const unmoved = async (of: Omit<Scene, "frontend">, ask: object, headers = {}) => {
-    await using s = await scene({ frontend: toy(), ...of });
+  const unmoved = async (of: Omit<TestServicesOptions, "frontend">, ask: object, headers = {}) => {
+    await using s = await startTestServices({ frontend: createToyProtocol(), ...of });
     const answer = await s.ask({ model: "a/m", text: "hi", ...ask }, { headers });
     const text = await answer.text().catch(() => "");
-    await turns();
-    expect(s.house.rests.list()).toEqual([]);
+    await turnEventLoop();
+    expect(s.house.targetHealth.describeCooldowns()).toEqual([]);
     return { status: answer.status, text };
   };
 
@@ -147,7 +147,7 @@ describe("nobody is kept away from a target", () => {
     "by a hook that says %s",
     async (kind) => {
       await using up = await good();
-      const providers = { a: endpoint(up.base, toy("other")) };
+      const providers = { a: endpoint(up.base, createToyProtocol("other")) };
       for (const hooks of [
         [{ prepare: () => fail(kind, "No.") }],
         [{ attempt: () => fail(kind, "No.") }],
@@ -166,21 +166,23 @@ describe("nobody is kept away from a target", () => {
   );
 
   it.each(["verbatim", "translated"])("by one answer that cannot be read, %s", async (lane) => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end('{"error":"the model made no sense of this"}\n');
     });
-    const providers = { a: endpoint(up.base, toy(lane === "verbatim" ? "toy" : "other")) };
+    const providers = {
+      a: endpoint(up.base, createToyProtocol(lane === "verbatim" ? "toy" : "other")),
+    };
     expect((await unmoved({ providers }, { stream: true })).text).toContain("a: the model");
   });
 
   it("by a client that has no time, before the answer and in the middle of it", async () => {
-    await using up = await backend((req, res) => {
+    await using up = await startBackend((req, res) => {
       if (!req.body.includes("begin")) return;
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(`${JSON.stringify({ id: "u" })}\n${JSON.stringify({ say: "Hel" })}\n`);
     });
-    const providers = { a: endpoint(up.base, toy("other")) };
+    const providers = { a: endpoint(up.base, createToyProtocol("other")) };
     const headers = { "x-stainless-timeout": "1" };
     for (const text of ["hi", "begin"])
       expect((await unmoved({ providers }, { stream: true, text }, headers)).text).toContain(
@@ -191,13 +193,16 @@ describe("nobody is kept away from a target", () => {
   it.each(["toy", "other"])(
     "by a gateway that holds as much as it may, on the lane to %s, nor is another asked",
     async (protocol) => {
-      await using up = await backend((_req, res) => {
+      await using up = await startBackend((_req, res) => {
         res.setHeader("content-type", "application/json");
         res.end(LINE.replace("Hello", "Hello".repeat(500_000)));
       });
-      await using s = await scene({
-        frontend: toy(),
-        providers: { a: endpoint(up.base, toy(protocol)), b: endpoint(up.base, toy(protocol)) },
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
+        providers: {
+          a: endpoint(up.base, createToyProtocol(protocol)),
+          b: endpoint(up.base, createToyProtocol(protocol)),
+        },
         models: { any: ["a/m", "b/m"] },
         room: 100_000,
       });
@@ -207,14 +212,17 @@ describe("nobody is kept away from a target", () => {
         error: expect.stringMatching(/^The gateway holds/),
         code: "gateway_busy",
       });
-      expect(s.house.rests.list()).toEqual([]);
+      expect(s.house.targetHealth.describeCooldowns()).toEqual([]);
       expect(up.asked).toHaveLength(1);
     },
   );
 
   it("by a caller's own limit, which is no reason to try another either", async () => {
     await using up = await good();
-    const providers = { a: endpoint(up.base, toy("other")), b: endpoint(up.base, toy("other")) };
+    const providers = {
+      a: endpoint(up.base, createToyProtocol("other")),
+      b: endpoint(up.base, createToyProtocol("other")),
+    };
     const denied = { scope: "key", unit: "requests", per: "minute", max: 1, left: 0, resetsAt: 0 };
     const verdict = () => ({ ok: false, denied, retryAfterMs: 1000 }) as never;
     const { status, text } = await unmoved(
@@ -230,10 +238,10 @@ describe("nobody is kept away from a target", () => {
 it("a promise that a hook rejects with a fault says its words", async () => {
   await using up = await good();
   const told = { code: "not_today", param: "text", details: { until: "noon" } };
-  await using s = await scene({
-    frontend: toy(),
-    providers: { a: endpoint(up.base, toy()) },
-    hooks: [{ attempt: () => Promise.reject(fault("forbidden", "Not today.", told)) }],
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: { a: endpoint(up.base, createToyProtocol()) },
+    hooks: [{ attempt: () => Promise.reject(createFault("forbidden", "Not today.", told)) }],
   });
   const answer = await s.ask({ model: "a/m", text: "hi" });
   expect(answer.status).toBe(403);

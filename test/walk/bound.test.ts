@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { responses } from "tollgate/protocols/responses";
-import { json, say, upstream } from "tollgate/testing";
-import { scene } from "../kit/scene.ts";
+import { jsonResponse, say, startUpstream } from "tollgate/testing";
+import { startTestServices } from "../kit/scene.ts";
 
 const credential = (name: string) => ({
   name,
@@ -28,19 +28,20 @@ const refusal = {
 };
 
 async function accounts(of: { down?: string; stubborn?: true; state?: "relay"; target?: number }) {
-  const up = await upstream({
+  const up = await startUpstream({
     "POST *": (asked) => {
       const key = String(asked.headers["authorization"]).replace("Bearer ", "");
-      if (key === of.down) return json({ error: { message: "Down.", type: "server_error" } }, 503);
-      if (of.stubborn) return json(refusal, 400);
+      if (key === of.down)
+        return jsonResponse({ error: { message: "Down.", type: "server_error" } }, 503);
+      if (of.stubborn) return jsonResponse(refusal, 400);
       const input = asked.json()["input"] as { encrypted_content?: string }[];
       const foreign =
         Array.isArray(input) &&
         input.some(({ encrypted_content: of }) => of !== undefined && of !== `of ${key}`);
-      return foreign ? json(refusal, 400) : say("Hello").to(asked);
+      return foreign ? jsonResponse(refusal, 400) : say("Hello").toResponse(asked);
     },
   });
-  const s = await scene({
+  const s = await startTestServices({
     frontend: responses(),
     providers: {
       p: {
@@ -56,7 +57,7 @@ async function accounts(of: { down?: string; stubborn?: true; state?: "relay"; t
       } as never,
     },
     models: { any: ["p/m"] },
-    attempts: { target: of.target ?? 2, all: 4 },
+    attempts: { perTarget: of.target ?? 2, total: 4 },
   });
   return {
     ask: async (input: unknown, stream = false, headers = {}) => {

@@ -2,14 +2,14 @@
 import { createServer, type AddressInfo } from "node:net";
 import { afterAll, expect, it } from "vitest";
 import type { Dispatcher } from "undici";
-import { Pools } from "../../src/gateway/services/pools.ts";
-import { faultOf } from "../../src/model/error.ts";
-import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
-import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
+import { ConnectionPools } from "../../src/gateway/services/pools.ts";
+import { getFault } from "../../src/model/error.ts";
+import { TimerWheel } from "../../src/walk/bounds/watchdog.ts";
+import { UpstreamHttpResponse } from "../../src/walk/upstream/response.ts";
 import { TIMEOUTS } from "../kit/scene.ts";
 
-const pools = new Pools();
-const dog = new Watchdog();
+const pools = new ConnectionPools();
+const dog = new TimerWheel();
 afterAll(async () => {
   dog[Symbol.dispose]();
   await pools[Symbol.asyncDispose]();
@@ -27,7 +27,7 @@ async function told(said: string | undefined, scheme = "http"): Promise<string> 
 }
 
 async function codeAt(origin: string): Promise<string> {
-  const { pool, release } = pools.take(origin, 2_000);
+  const { pool, release } = pools.acquire(origin, 2_000);
   try {
     return await codeOf(pool);
   } finally {
@@ -36,13 +36,15 @@ async function codeAt(origin: string): Promise<string> {
 }
 
 async function codeOf(pool: Pick<Dispatcher, "dispatch">): Promise<string> {
-  const flight = new UpstreamResponse(dog, TIMEOUTS);
+  const flight = new UpstreamHttpResponse(dog, TIMEOUTS);
   const of = { method: "GET", path: "/", headers: [], body: null };
-  const problem = await flight.go({ stage: "unsent", fresh: false }, { pool } as never, of).then(
-    () => new Promise((resolve) => flight.take({ data() {}, end: resolve })),
-    (error: unknown) => error,
-  );
-  const fault = faultOf(problem)!;
+  const problem = await flight
+    .dispatch({ failurePoint: "unsent", usesNewConnection: false }, { pool } as never, of)
+    .then(
+      () => new Promise((resolve) => flight.pipeTo({ onData() {}, onEnd: resolve })),
+      (error: unknown) => error,
+    );
+  const fault = getFault(problem)!;
   expect(fault.message).not.toContain("127.0.0.1");
   expect(fault.message).not.toContain("169.254");
   return `${fault.kind} ${fault.code}`;
@@ -85,8 +87,8 @@ it("a proxy that lets no call through is told from the provider behind it", asyn
   );
   await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
   const { port } = proxy.address() as AddressInfo;
-  const through = new Pools({ url: `http://127.0.0.1:${port}`, except: [] });
-  const { pool, release } = through.take("http://provider.example", 2_000);
+  const through = new ConnectionPools({ url: `http://127.0.0.1:${port}`, bypassHosts: [] });
+  const { pool, release } = through.acquire("http://provider.example", 2_000);
   expect(await codeOf(pool)).toBe("upstream proxy_refused");
   await release();
   await through[Symbol.asyncDispose]();

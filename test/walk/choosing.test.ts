@@ -1,10 +1,10 @@
 // What a route hook may choose by: what rests and why, the weights of credentials, and what a request would cost.
-import { callFacts } from "../kit/call-facts.ts";
+import { createCallFacts } from "../kit/call-facts.ts";
 import { describe, expect, it } from "vitest";
 import type { Candidate, Context, Hooks, Price, Usage } from "tollgate/plugin";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import type { HostCandidate } from "../../src/walk/mounted.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const LINE = JSON.stringify({
   id: "u",
@@ -14,7 +14,7 @@ const LINE = JSON.stringify({
   end: "stop",
 });
 const answering = () =>
-  backend((_req, res) => {
+  startBackend((_req, res) => {
     res.setHeader("content-type", "application/json");
     res.end(LINE);
   });
@@ -25,66 +25,66 @@ const perMillion = (input: string, output: string): Price => ({
   ],
 });
 const provider = (base: string, more: object = {}) => ({
-  endpoints: [{ protocol: toy(), base, auth: "none" as const }],
+  endpoints: [{ protocol: createToyProtocol(), base, auth: "none" as const }],
   ...more,
 });
 
-type Stage = Awaited<ReturnType<typeof scene>>;
+type Stage = Awaited<ReturnType<typeof startTestServices>>;
 const candidateOf = ({ built }: Stage, model: string): HostCandidate =>
   built.gen.resolver.resolve(built.frontends[0]!, model, false).candidates[0]!;
 const limited = ({ house }: Stage, candidate: HostCandidate, retryAfterMs: number) =>
-  house.rests.failed(
+  house.targetHealth.recordFailure(
     candidate,
     { kind: "rate_limited", message: "Busy.", retryAfterMs },
     // What was asked before the last rest ended would be no news.
-    callFacts({ started: performance.now() }),
+    createCallFacts({ startedAt: performance.now() }),
   );
 
 describe("a route hook", () => {
   it("sees what rests, why and until when, and only while it rests", async () => {
-    const seen: Record<string, Candidate["resting"]>[] = [];
+    const seen: Record<string, Candidate["cooldown"]>[] = [];
     const calls: Candidate[] = [];
     const hook: Hooks = {
       route(list) {
-        seen.push(Object.fromEntries(list.map(({ provider: name, resting }) => [name, resting])));
+        seen.push(Object.fromEntries(list.map(({ provider: name, cooldown }) => [name, cooldown])));
         return [...list];
       },
       settle: (_x, outcome) => void calls.push(...outcome.calls.map(({ candidate }) => candidate)),
     };
-    await using bad = await backend((_req, res) => {
+    await using bad = await startBackend((_req, res) => {
       res.writeHead(429, { "content-type": "application/json", "retry-after": "60" });
       res.end("{}");
     });
     await using up = await answering();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { a: provider(bad.base), b: provider(up.base) },
       models: { any: ["a/m", "b/m"] },
       hooks: [hook],
     });
     for (let i = 0; i < 2; i++) await (await s.ask({ model: "any", text: "x" })).text();
     expect(seen[0]).toEqual({ a: undefined, b: undefined });
-    const [rest] = s.house.rests.list();
+    const [rest] = s.house.targetHealth.describeCooldowns();
     expect(seen[1]).toEqual({ a: { until: rest!.until, why: "rate_limited" }, b: undefined });
     expect([bad.asked.length, up.asked.length]).toEqual([1, 2]);
     // An answer of now ends it.
-    s.house.rests.answered(calls[0] as HostCandidate, performance.now(), "k1");
+    s.house.targetHealth.recordSuccess(calls[0] as HostCandidate, performance.now(), "k1");
     await (await s.ask({ model: "any", text: "x" })).text();
     expect(seen[2]).toEqual({ a: undefined, b: undefined });
     // It rests again, and is all that is left: what is kept of its call says what is true for longer.
     await (await s.ask({ model: "a/m", text: "x" })).text();
-    expect(seen[3]!["a"]?.why).toBe("rate_limited");
-    expect(calls.map(({ resting }) => resting)).toEqual(Array(6).fill(undefined));
+    expect(seen[3]!["a"]?.reason).toBe("rate_limited");
+    expect(calls.map(({ cooldown }) => cooldown)).toEqual(Array(6).fill(undefined));
   });
 
   it("may turn the list as it likes: what rests is tried last all the same", async () => {
     await using up = await answering();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { a: provider(up.base), b: provider(up.base) },
       models: { any: ["a/m", "b/m"] },
       hooks: [
-        { route: (list) => list.toSorted((a, b) => Number(!!b.resting) - Number(!!a.resting)) },
+        { route: (list) => list.toSorted((a, b) => Number(!!b.cooldown) - Number(!!a.cooldown)) },
         { route: async (list) => [...list] },
       ],
     });
@@ -103,15 +103,15 @@ describe("a route hook", () => {
       models: undefined,
       zdr: undefined,
     });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: {
         p: provider(up.base, { credentials: [credential("x", 3), credential("y", 7)] }) as never,
       },
       hooks: [
         {
           route: (list) => list.toSorted((a, b) => b.weight - a.weight),
-          charge: ({ weight, resting }) => void seen.push(resting ? -1 : weight),
+          charge: ({ weight, cooldown }) => void seen.push(cooldown ? -1 : weight),
         },
       ],
     });
@@ -123,12 +123,12 @@ describe("a route hook", () => {
     let ctx: Context | undefined;
     const quotes: (bigint | null)[] = [];
     const cost = (candidate: Candidate, input: number) =>
-      ctx!.price(candidate, { input, output: 100 } satisfies Usage);
+      ctx!.quoteCost(candidate, { input, output: 100 } satisfies Usage);
     await using up = await answering();
     const priced = (price: Price | undefined) =>
       provider(up.base, { facts: new Map([["m", price ? { price } : {}]]) as never });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: {
         dear: priced(perMillion("10", "10")),
         unknown: priced(undefined),
@@ -140,8 +140,8 @@ describe("a route hook", () => {
         {
           lent: (c) => void (ctx = c),
           route(list, x) {
-            quotes.push(...list.map((candidate) => cost(candidate, x.size.input)));
-            const sum = (one: Candidate) => Number(cost(one, x.size.input) ?? Infinity);
+            quotes.push(...list.map((candidate) => cost(candidate, x.inputSize.tokens)));
+            const sum = (one: Candidate) => Number(cost(one, x.inputSize.tokens) ?? Infinity);
             return list.toSorted((a, b) => sum(a) - sum(b));
           },
         },
@@ -157,13 +157,16 @@ describe("a route hook", () => {
 
 it("two rests of one candidate are told as the longer one", async () => {
   await using up = await answering();
-  await using s = await scene({ frontend: toy(), providers: { p: provider(up.base) } });
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: { p: provider(up.base) },
+  });
   const one = candidateOf(s, "p/m");
-  const { rests } = s.house;
-  const now = callFacts();
-  rests.failed(one, { kind: "upstream_auth", message: "No." }, now);
+  const { targetHealth } = s.house;
+  const now = createCallFacts();
+  targetHealth.recordFailure(one, { kind: "upstream_auth", message: "No." }, now);
   limited(s, one, 1_000);
-  expect(rests.resting(one, "k1")?.why).toBe("upstream_auth");
+  expect(targetHealth.cooldownOf(one, "k1")?.reason).toBe("upstream_auth");
   limited(s, one, 200_000);
-  expect(rests.resting(one, "k1")?.why).toBe("rate_limited");
+  expect(targetHealth.cooldownOf(one, "k1")?.reason).toBe("rate_limited");
 });

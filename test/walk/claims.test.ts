@@ -3,40 +3,40 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import {
-  failing,
-  json,
+  errorResponse,
+  jsonResponse,
   say,
-  upstream,
-  type Reaction,
-  type ScriptedAnswer,
+  startUpstream,
+  type ScriptedReply,
+  type ScriptedResponse,
   type TestUpstream,
 } from "tollgate/testing";
-import { clock } from "../kit/clock.ts";
-import { scene } from "../kit/scene.ts";
-import { turns } from "../kit/waits.ts";
+import { installTestClock } from "../kit/clock.ts";
+import { startTestServices } from "../kit/scene.ts";
+import { turnEventLoop } from "../kit/waits.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
 
 const hello = say("Hello, how do you do?").usage({ input: 7, output: 2 });
 const broken =
-  (after: NonNullable<ScriptedAnswer["cut"]>["after"]): Reaction =>
-  (asked) => ({ ...hello.to(asked), cut: { after, how: "reset" } });
+  (after: NonNullable<ScriptedResponse["truncation"]>["after"]): ScriptedReply =>
+  (asked) => ({ ...hello.toResponse(asked), truncation: { after, how: "reset" } });
 
 /** What upstream does with an attempt, and whether that may cost something. */
 const ATTEMPTS = {
-  answers: (asked) => hello.to(asked),
-  busy: failing(503, "No."),
-  refuses: failing(400, "No."),
+  answers: (asked) => hello.toResponse(asked),
+  busy: errorResponse(503, "No."),
+  refuses: errorResponse(400, "No."),
   "cuts before the head": broken("nothing"),
   "cuts behind the head": broken("head"),
   "cuts within": broken({ pieces: 2 }),
-} as const satisfies Record<string, Reaction>;
+} as const satisfies Record<string, ScriptedReply>;
 type Attempt = keyof typeof ATTEMPTS;
 
 const PROTOCOLS = ["chat-completions", "messages", "responses"] as const;
 
 let up: TestUpstream;
 beforeAll(async () => {
-  up = await upstream({ "POST *": json({}, 400) });
+  up = await startUpstream({ "POST *": jsonResponse({}, 400) });
   vi.spyOn(Math, "random").mockReturnValue(0.01);
 });
 afterAll(async () => {
@@ -45,17 +45,17 @@ afterAll(async () => {
 });
 
 const house = (from: string, into: string, more: object = {}) =>
-  scene({
+  startTestServices({
     frontend: CLIENTS[from]!.protocol,
     providers: {
       a: { endpoints: [{ protocol: TARGETS[into]!, base: `${up.url}/v1`, auth: "none" }] },
     },
-    attempts: { target: 2, all: 3 },
+    attempts: { perTarget: 2, total: 3 },
     ...more,
   });
 
 /** The requests that have reserved a row, and those of them that were billed, each in the order in which it was. */
-function rows({ journal }: Awaited<ReturnType<typeof scene>>) {
+function rows({ journal }: Awaited<ReturnType<typeof startTestServices>>) {
   const requestOf = new Map(
     journal.flatMap((row) => (row.do === "reserve" ? [[row.attempt, row.request]] : [])),
   );
@@ -82,7 +82,7 @@ it("however its attempts end, no second request of the same name is billed", asy
     fc.asyncProperty(road, async ({ from, into, stream, script, again }) => {
       await using s = await house(from, into);
       // After what was scripted upstream would answer: whatever is asked once too often is billed.
-      up.script({ "POST *": [...script.map((one) => ATTEMPTS[one]), ATTEMPTS.answers] });
+      up.setRoutes({ "POST *": [...script.map((one) => ATTEMPTS[one]), ATTEMPTS.answers] });
       const headers = { "idempotency-key": `n${name++}` };
       const ask = async () => {
         const res = await s.ask({ ...CLIENTS[from]!.least, model: "a/m", stream }, { headers });
@@ -106,8 +106,8 @@ it("however its attempts end, no second request of the same name is billed", asy
 
 it("two attempts of one request are one request", async () => {
   await using s = await house("responses", "responses");
-  up.forget();
-  up.script({ "POST *": [ATTEMPTS["cuts before the head"], ATTEMPTS.answers] });
+  up.reset();
+  up.setRoutes({ "POST *": [ATTEMPTS["cuts before the head"], ATTEMPTS.answers] });
   const ask = () =>
     s.ask(
       { ...CLIENTS["responses"]!.least, model: "a/m", stream: true },
@@ -121,14 +121,14 @@ it("two attempts of one request are one request", async () => {
 });
 
 it("a ledger that takes longer than a client waits frees no name", async () => {
-  const time = clock();
+  const time = installTestClock();
   const settling = async () => {
-    await turns();
+    await turnEventLoop();
     time.skip(2_200);
-    await turns();
+    await turnEventLoop();
   };
   await using s = await house("chat-completions", "chat-completions", { settling });
-  up.script({ "POST *": ATTEMPTS.answers });
+  up.setRoutes({ "POST *": ATTEMPTS.answers });
   const ask = () =>
     s.ask(
       { ...CLIENTS["chat-completions"]!.least, model: "a/m", stream: true },

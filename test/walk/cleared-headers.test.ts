@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { REVIEWED_HEADERS } from "../../src/protocols/messages/reviewed.ts";
+import { ZDR_ALLOWED_HEADERS } from "../../src/protocols/messages/reviewed.ts";
 import { ROADS, roads, TARGETS, type Roads } from "./roads.ts";
 
 let all: Roads;
@@ -88,7 +88,7 @@ it("every reviewed beta is one that the official SDK knows, or has a source of i
   const [, union = ""] = /type AnthropicBeta = ([^;]+);/.exec(types) ?? [];
   const known = new Set([...union.matchAll(/'([\w.-]+)'/g)].map(([, name]) => name!));
   expect(known.size).toBeGreaterThan(20);
-  const reviewed = REVIEWED_HEADERS["anthropic-beta"]!;
+  const reviewed = ZDR_ALLOWED_HEADERS["anthropic-beta"]!;
   expect(reviewed.filter((name) => !known.has(name))).toEqual([
     "advanced-tool-use-2025-11-20",
     "claude-code-20250219",

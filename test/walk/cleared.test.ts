@@ -3,15 +3,20 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { rows } from "../../plugins/providers/rows.ts";
+import { rowProviders } from "../../plugins/providers/rows.ts";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
-import { all as cleared, allowing, hostedBy, stranger } from "tollgate/protocols/look";
+import {
+  mergeAllowlist as cleared,
+  parseAllowances,
+  hostedToolFeatures,
+  findDisallowedField,
+} from "tollgate/protocols/look";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { faultOf, type Call, type Inside, type Reviewed } from "tollgate/plugin";
-import { asking, context, outgoing } from "tollgate/testing";
+import { getFault, type Call, type AllowedContent, type AllowedFields } from "tollgate/plugin";
+import { createCallContext, createTestContext, createOutgoing } from "tollgate/testing";
 import { SENT } from "./clients.ts";
 import { ROADS, roads, type Roads } from "./roads.ts";
 
@@ -109,23 +114,33 @@ describe("what a provider's row adds by itself has been reviewed", () => {
     responses: [{ model: "m", input: "Hi", reasoning: { effort: "low" } }],
     images: [{ model: "m", prompt: "x", size: "1024x1024", n: 1, quality: "high" }],
   };
-  it.each(Object.entries(rows))("%s", async (_name, row) => {
+  it.each(Object.entries(rowProviders))("%s", async (_name, row) => {
     const options = { base_url: row.options?.properties?.["base_url"]?.default ?? "http://e/v1" };
-    const { endpoints } = await row.setup(options as never, context({ id: "p" }) as never);
+    const { endpoints } = await row.setup(
+      options as never,
+      createTestContext({ id: "p" }) as never,
+    );
     for (const endpoint of endpoints) {
       if (!("protocol" in endpoint)) continue;
       const { protocol } = endpoint;
       for (const body of BODIES[protocol.id] ?? []) {
-        const of = asking({ model: "m", stream: (body as { stream?: boolean }).stream === true });
-        const out = outgoing(body as never);
+        const of = createCallContext({
+          model: "m",
+          stream: (body as { stream?: boolean }).stream === true,
+        });
+        const out = createOutgoing(body as never);
         try {
           protocol.client!.prepare?.(out, of);
           endpoint.prepare?.(out, of as unknown as Call);
         } catch (error) {
-          if (!faultOf(error)) throw error;
+          if (!getFault(error)) throw error;
           continue;
         }
-        const found = stranger(out.body!, cleared(protocol.reviewed!), allowing([]));
+        const found = findDisallowedField(
+          out.body!,
+          cleared(protocol.zdrAllowedFields!),
+          parseAllowances([]),
+        );
         expect(found, `${protocol.id}: ${JSON.stringify(out.body)}`).toBeUndefined();
       }
     }
@@ -135,9 +150,11 @@ describe("what a provider's row adds by itself has been reviewed", () => {
 describe("every hosted tool that a review clears is one that each policy has something to say of", () => {
   const protocols = [chatCompletions(), messages(), responses(), gemini(), images()];
   const hosted = new Set(
-    protocols.flatMap(({ reviewed }) =>
-      typesIn(cleared(reviewed!)["tools"]).flatMap((type) =>
-        ["20250305", "20260318"].flatMap((day) => hostedBy({ type: type.replace("*", day) }) ?? []),
+    protocols.flatMap(({ zdrAllowedFields }) =>
+      typesIn(cleared(zdrAllowedFields!)["tools"]).flatMap((type) =>
+        ["20250305", "20260318"].flatMap(
+          (day) => hostedToolFeatures({ type: type.replace("*", day) }) ?? [],
+        ),
       ),
     ),
   );
@@ -176,10 +193,10 @@ describe("every hosted tool that a review clears is one that each policy has som
   });
 });
 
-function typesIn(inside: Inside | undefined): string[] {
+function typesIn(inside: AllowedContent | undefined): string[] {
   if (inside === undefined || typeof inside === "string") return [];
   if (!Array.isArray(inside)) return [];
-  const [, types] = inside as readonly [string | null, { readonly [type: string]: Reviewed }];
+  const [, types] = inside as readonly [string | null, { readonly [type: string]: AllowedFields }];
   return Object.entries(types).flatMap(([type, within]) => [
     type,
     ...(typeof within === "object" ? typesIn(within["tools"]) : []),

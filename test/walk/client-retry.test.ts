@@ -7,10 +7,10 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineMiddleware, type ErrorKind, fail } from "tollgate/plugin";
-import { json, say, startGateway } from "tollgate/testing";
+import { jsonResponse, say, startGateway } from "tollgate/testing";
 import { CLIENT_RETRIES } from "../../src/model/client-retry.ts";
 import { ERRORS } from "../../src/model/error.ts";
-import { failure } from "../../src/protocols/failure/failure.ts";
+import { parseError } from "../../src/protocols/failure/failure.ts";
 import { root } from "../kit/program.ts";
 
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
@@ -45,8 +45,8 @@ beforeAll(async () => {
   at = await startGateway({
     plugins: { failing },
     upstream: {
-      "GET /*": json({ object: "list", data: [{ id: "m", object: "model" }] }),
-      "POST /*": (one) => say("Hello").usage({ input: 7, output: 2 }).to(one),
+      "GET /*": jsonResponse({ object: "list", data: [{ id: "m", object: "model" }] }),
+      "POST /*": (one) => say("Hello").usage({ input: 7, output: 2 }).toResponse(one),
     },
     config: {
       store: "memory",
@@ -246,7 +246,7 @@ it("no message says by hand when to try again", () => {
 
 it("of a provider's refusal the longer of header and sentence is told", () => {
   const wait = (message: string, headers: Record<string, string> = {}) =>
-    failure(429, headers, Buffer.from(JSON.stringify({ error: { message } }))).retryAfterMs;
+    parseError(429, headers, Buffer.from(JSON.stringify({ error: { message } }))).retryAfterMs;
   expect(wait("Rate limit reached. Please try again in 58s.", { "retry-after": "1" })).toBe(58_000);
   expect(wait("Please try again in 6m0.5s. Visit us.")).toBe(360_500);
   expect(wait("Please retry after 20 seconds.")).toBe(20_000);

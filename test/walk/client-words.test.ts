@@ -3,16 +3,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const END = `${JSON.stringify({ id: "u", say: "Hi", usage: { input: 1, output: 1 }, end: "stop" })}\n`;
 const speaking = () =>
-  backend((_req, res) => void res.writeHead(200, { "content-type": "text/event-stream" }).end(END));
+  startBackend(
+    (_req, res) => void res.writeHead(200, { "content-type": "text/event-stream" }).end(END),
+  );
 
 /** A protocol whose schema asks for nothing, and which lets all headers of some kind through. */
 function loose(headers: readonly string[]): Protocol<"chat"> {
-  const protocol = toy();
+  const protocol = createToyProtocol();
   return {
     ...protocol,
     headers: { request: headers },
@@ -27,12 +29,12 @@ async function asked(
   models?: readonly string[],
 ) {
   await using up = await speaking();
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: loose(headers),
     providers: {
       p: {
         endpoints: [{ protocol: loose(headers), base: up.base, auth: "none" as const }],
-        state: "relay",
+        stateMode: "relay",
       },
     },
     ...(models && { identity: { models } }),

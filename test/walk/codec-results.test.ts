@@ -2,9 +2,9 @@
 // nothing is left open. Nothing leaves for a provider that its codec has not put into words.
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
-import { backend, scene } from "../kit/scene.ts";
-import { turns, until } from "../kit/waits.ts";
-import { toy } from "./toy.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { turnEventLoop, until } from "../kit/waits.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const SSE = "text/event-stream";
 const line = (o: object) => `${JSON.stringify(o)}\n`;
@@ -22,7 +22,7 @@ beforeEach(() => {
   process.on("uncaughtException", note);
 });
 afterEach(async () => {
-  await turns(5);
+  await turnEventLoop(5);
   process.off("unhandledRejection", note);
   process.off("uncaughtException", note);
   expect(unhandled).toEqual([]);
@@ -48,7 +48,7 @@ const CLIENT = ["request", "stream", "whole", "fault", "thinks", "survey"] as co
 
 /** With one member that gives this. */
 function odd(id: string, half: "server" | "client", member: string, value: unknown): Protocol {
-  const protocol = toy(id);
+  const protocol = createToyProtocol(id);
   const made = member === "ping" ? value : () => value;
   return { ...protocol, [half]: { ...protocol[half], [member]: made } } as Protocol;
 }
@@ -64,7 +64,7 @@ interface Told {
 /** Asks for whole answers and streams, of a provider that answers and of one that refuses. */
 async function tried(client: Protocol, upstreams: readonly Protocol[]): Promise<Told[]> {
   let status = 200;
-  await using up = await backend((req, res) => {
+  await using up = await startBackend((req, res) => {
     const type = (JSON.parse(req.body) as { stream?: boolean }).stream ? SSE : "application/json";
     if (status === 200) res.writeHead(200, { "content-type": type }).end(STREAM);
     else res.writeHead(status, { "content-type": "application/json" }).end('{"error":"no"}');
@@ -72,7 +72,7 @@ async function tried(client: Protocol, upstreams: readonly Protocol[]): Promise<
   const provider = (protocol: Protocol) => ({
     endpoints: [{ protocol, base: up.base, auth: "none" as const }],
   });
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: client,
     providers: Object.fromEntries(upstreams.map((each, i) => [`p${i}`, provider(each)])),
   });
@@ -99,12 +99,12 @@ async function tried(client: Protocol, upstreams: readonly Protocol[]): Promise<
 }
 
 /** Takes all, says nothing, and finds nothing wrong. */
-const mute = () => ({ push() {}, end() {}, fail() {}, between: true });
+const mute = () => ({ push() {}, end() {}, writeFault() {}, isBetweenEvents: true });
 
 describe.each(SERVER)("a server half whose %s gives", (member) => {
   it.each(JUNK)("%s", async (_name, value) => {
     const client = odd("toy", "server", member, value);
-    await tried(client, [toy("other"), client]);
+    await tried(client, [createToyProtocol("other"), client]);
   });
 });
 
@@ -117,7 +117,7 @@ const isObject = (value: unknown) =>
 
 describe.each(CLIENT)("a client half whose %s gives", (member) => {
   it.each(JUNK)("%s", async (_name, value) => {
-    const told = await tried(toy(), [odd("other", "client", member, value)]);
+    const told = await tried(createToyProtocol(), [odd("other", "client", member, value)]);
     if (member !== "request" || isObject(value)) return;
     for (const { said, left } of told) expect([said.slice(0, 4), left]).toEqual(["500 ", false]);
   });
@@ -125,11 +125,16 @@ describe.each(CLIENT)("a client half whose %s gives", (member) => {
 
 describe("an answer that ends without a finish, as its codec has it, is no answer", () => {
   it.each([
-    ["a decoder", { stream: mute, whole() {} }, "other"],
-    ["a relay", { relay: mute }, "toy"],
+    ["a decoder", { createDecoder: mute, decodeResponse() {} }, "other"],
+    ["a relay", { createPassthrough: mute }, "toy"],
   ] as const)("%s", async (_name, members, id) => {
-    const upstream = { ...toy(id), client: { ...toy(id).client, ...members } } as Protocol;
-    for (const { said, status } of await tried(id === "toy" ? upstream : toy(), [upstream]))
+    const upstream = {
+      ...createToyProtocol(id),
+      client: { ...createToyProtocol(id).client, ...members },
+    } as Protocol;
+    for (const { said, status } of await tried(id === "toy" ? upstream : createToyProtocol(), [
+      upstream,
+    ]))
       if (status === 200) expect(said).toMatch(/^502 .*truncated/);
   });
 });

@@ -4,8 +4,8 @@ import type { Protocol } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { chats, LEAST } from "../protocols/codecs.ts";
 import { upstreamAnswers } from "../protocols/linear/answers.ts";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 /** As the scene has it for a provider named p. */
 const KEY = "secret-p";
@@ -21,14 +21,14 @@ const loose = (protocol: Protocol): Protocol => ({
 
 const pairs = Object.keys(protocols).flatMap((from) =>
   Object.keys(protocols)
-    .filter((to) => protocols[from]!.work.kind === protocols[to]!.work.kind)
+    .filter((to) => protocols[from]!.operationSpec.name === protocols[to]!.operationSpec.name)
     .map((to) => [from, to] as const),
 );
 
 describe.each(pairs)("from %s to %s", (from, to) => {
   it.each(from === "images" ? [false] : [false, true])("stream: %s", async (stream) => {
     const { wholes, streams } = upstreamAnswers[to]!;
-    await using up = await backend((req, res) => {
+    await using up = await startBackend((req, res) => {
       const [echoed] = [req.headers["x-key"]].flat();
       expect(echoed).toContain(KEY);
       const body = JSON.parse(req.body) as { stream?: boolean };
@@ -42,7 +42,7 @@ describe.each(pairs)("from %s to %s", (from, to) => {
       const answer = body.stream ? Object.values(streams)[0]!(1) : [Object.values(wholes)[0]!(1)];
       res.end(Buffer.concat(answer));
     });
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: loose(protocols[from]!),
       providers: {
         p: {
@@ -53,7 +53,7 @@ describe.each(pairs)("from %s to %s", (from, to) => {
               auth: { header: "x-key", prefix: "K ", field: "api_key" as never },
             },
           ],
-          facts: new Map([["m", { kind: protocols[to]!.work.kind }]]),
+          facts: new Map([["m", { kind: protocols[to]!.operationSpec.name }]]),
         },
       },
     } as never);
@@ -70,19 +70,22 @@ describe.each(pairs)("from %s to %s", (from, to) => {
 });
 
 it("nor of what is read again by its id", async () => {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": `application/json; of=${KEY}`, "x-toy-of": KEY });
     res.end("{}");
   });
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: {
-      p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" }], state: "relay" },
+      p: {
+        endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" }],
+        stateMode: "relay",
+      },
     },
     read: () => ({
       model: { provider: "p", model: "m", credential: "default" },
-      op: "relay",
-      name: "generate",
+      actionType: "relay",
+      action: "generate",
     }),
   });
   s.house.mask.add([KEY]);
@@ -93,22 +96,22 @@ it("nor of what is read again by its id", async () => {
 });
 
 it("nor in a type that a relay takes from it", async () => {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": `application/x-toy; of="${KEY}"` });
     res.end(JSON.stringify({ say: "Hi", usage: { input: 1, output: 1 }, end: "stop" }));
   });
-  const plain = toy();
+  const plain = createToyProtocol();
   const protocol: Protocol<"chat"> = {
     ...plain,
     client: {
       ...plain.client!,
-      relay(sink, to, headers) {
-        sink.type(String(headers["content-type"]));
-        return plain.client!.relay!(sink, to, headers);
+      createPassthrough(sink, to, headers) {
+        sink.setContentType(String(headers["content-type"]));
+        return plain.client!.createPassthrough!(sink, to, headers);
       },
     },
   };
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: protocol,
     providers: { p: { endpoints: [{ protocol, base: up.base, auth: "none" }] } },
   });

@@ -2,11 +2,11 @@
 // whatever may not leave does not.
 import { describe, expect, it } from "vitest";
 import { fail, type Body, type Hooks } from "tollgate/plugin";
-import { json, say, upstream } from "tollgate/testing";
+import { jsonResponse, say, startUpstream } from "tollgate/testing";
 import { inAny } from "../protocols/gemini/speech.ts";
-import { scene, type Scene } from "../kit/scene.ts";
+import { startTestServices, type TestServicesOptions } from "../kit/scene.ts";
 import { CLIENTS, isImage, ROADS, TARGETS } from "./roads.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const other = { role: "user", content: "Said by a template: ☕" };
 /** A conversation that is another one, a bound, a field that no codec knows, one that goes. */
@@ -32,11 +32,12 @@ const EDITS: { readonly [client: string]: readonly Body[] } = {
 };
 
 async function sent(from: string, into: string, body: object, edit?: Hooks["edit"]) {
-  await using up = await upstream({
-    "POST /*": (asked) => inAny(say("Hello"), asked) ?? json({ error: { message: "no" } }, 400),
+  await using up = await startUpstream({
+    "POST /*": (asked) =>
+      inAny(say("Hello"), asked) ?? jsonResponse({ error: { message: "no" } }, 400),
   });
   let features: readonly string[] = [];
-  const of: Scene = {
+  const of: TestServicesOptions = {
     frontend: CLIENTS[from]!.protocol,
     providers: {
       p: {
@@ -50,7 +51,7 @@ async function sent(from: string, into: string, body: object, edit?: Hooks["edit
     },
     hooks: [{ ...(edit && { edit }) }, { inspect: (_request, x) => void (features = x.features) }],
   };
-  await using at = await scene(of);
+  await using at = await startTestServices(of);
   const got = await at.ask({ model: "p/m", ...CLIENTS[from]!.least, ...body });
   await got.text();
   const reserve = (at.journal as readonly any[]).find((row) => row.do === "reserve");
@@ -77,8 +78,8 @@ describe.each(ROADS)("from %s into %s", (from, into) => {
 });
 
 const up = () =>
-  upstream({
-    "POST /*": json({
+  startUpstream({
+    "POST /*": jsonResponse({
       id: "u",
       model: "m",
       say: "Hello",
@@ -86,9 +87,13 @@ const up = () =>
       end: "stop",
     } as never),
   });
-const toyScene = (url: string, hooks: Scene["hooks"], more: Partial<Scene> = {}): Scene => ({
-  frontend: toy(),
-  providers: { p: { endpoints: [{ protocol: toy(), base: url, auth: "none" }] } },
+const toyScene = (
+  url: string,
+  hooks: TestServicesOptions["hooks"],
+  more: Partial<TestServicesOptions> = {},
+): TestServicesOptions => ({
+  frontend: createToyProtocol(),
+  providers: { p: { endpoints: [{ protocol: createToyProtocol(), base: url, auth: "none" }] } },
   hooks: hooks!,
   ...more,
 });
@@ -96,16 +101,16 @@ const toyScene = (url: string, hooks: Scene["hooks"], more: Partial<Scene> = {})
 it("each sees what the one before made, and so do the hooks behind them", async () => {
   const seen: unknown[] = [];
   await using to = await up();
-  await using at = await scene(
+  await using at = await startTestServices(
     toyScene(to.url, [
       {
-        admit: async (x) => void (await x.read()).request,
+        admit: async (x) => void (await x.readBody()).request,
         edit: ({ body }) => ({ text: `${body["text"]} one` }),
       },
       {
         edit: ({ body }) => ({ text: `${body["text"]} two`, big: 2 }),
-        inspect: (request, { body, size }) =>
-          void seen.push((request as any).turns[0].blocks[0].text, body["big"], size.bytes),
+        inspect: (request, { body, inputSize }) =>
+          void seen.push((request as any).turns[0].blocks[0].text, body["big"], inputSize.bytes),
       },
     ]),
   );
@@ -124,14 +129,14 @@ it.each([
 ])("%s is a failure of the hook, and an operator may let it pass", async (_what, fields) => {
   await using to = await up();
   const edit = () => fields as Body;
-  await using at = await scene(toyScene(to.url, [{ id: "templates", edit }]));
+  await using at = await startTestServices(toyScene(to.url, [{ id: "templates", edit }]));
   const refused = await at.ask({ model: "p/m", text: "hi" });
   expect([refused.status, await refused.text()]).toEqual([
     500,
     expect.stringContaining("templates failed (edit)"),
   ]);
   expect(to.requests).toEqual([]);
-  await using passing = await scene(toyScene(to.url, [{ edit, onError: "pass" }]));
+  await using passing = await startTestServices(toyScene(to.url, [{ edit, onError: "pass" }]));
   expect((await passing.ask({ model: "p/m", text: "hi" })).status).toBe(200);
   expect(to.requests[0]!.json()).toEqual({ model: "m", text: "hi" });
 });
@@ -139,7 +144,7 @@ it.each([
 it("its refusal is a word, and it is not asked of what is found again by an id", async () => {
   await using to = await up();
   const edit = () => fail("forbidden", "No template of that name.", { code: "template" });
-  await using at = await scene(toyScene(to.url, [{ edit, onError: "pass" }]));
+  await using at = await startTestServices(toyScene(to.url, [{ edit, onError: "pass" }]));
   const refused = await at.ask({ model: "p/m", text: "hi" });
   expect([refused.status, await refused.json()]).toMatchObject([
     403,
@@ -153,15 +158,15 @@ it("under privacy a hook cannot have kept what a client may not", async () => {
     ["responses", { store: true }],
     ["responses", { previous_response_id: "resp_1" }],
   ] as const) {
-    await using to = await upstream({
-      "POST /*": (asked) => inAny(say("Hello"), asked) ?? json({}, 400),
+    await using to = await startUpstream({
+      "POST /*": (asked) => inAny(say("Hello"), asked) ?? jsonResponse({}, 400),
     });
-    await using at = await scene({
+    await using at = await startTestServices({
       frontend: CLIENTS[from]!.protocol,
       providers: {
         p: { endpoints: [{ protocol: TARGETS[from]!, base: `${to.url}/v1`, auth: "none" }] },
       },
-      hooks: [{ admit: (x) => x.tighten("strict"), edit: () => fields }],
+      hooks: [{ admit: (x) => x.requirePrivacy("strict"), edit: () => fields }],
     });
     const got = await at.ask({ model: "p/m", ...CLIENTS[from]!.least });
     expect([got.status >= 400, to.requests]).toEqual([true, []]);

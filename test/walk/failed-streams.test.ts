@@ -5,9 +5,9 @@ import OpenAI from "openai";
 import { expect, test } from "vitest";
 import type { ServerResponse } from "node:http";
 import type { Fault, ModelEvent } from "tollgate/plugin";
-import { answering, encode } from "tollgate/testing";
-import { clock } from "../kit/clock.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { createResponseContext, encodeText } from "tollgate/testing";
+import { installTestClock } from "../kit/clock.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
 import { chats, LEAST } from "../protocols/codecs.ts";
 
@@ -17,17 +17,17 @@ const HALF: readonly ModelEvent[] = [
   { type: "open", index: 0, block: { type: "text" } },
   { type: "delta", index: 0, text: "Half of it" },
 ];
-const to = answering({ stream: true });
-const half = (wire: string) => encode(chats[wire]!.server!, HALF, to);
+const to = createResponseContext({ stream: true });
+const half = (wire: string) => encodeText(chats[wire]!.server!, HALF, to);
 function failure(wire: string): string {
   let out = "";
-  const encoder = chats[wire]!.server!.stream((piece) => void (out += piece), to);
-  encoder.fail({ kind: "upstream", message: "The model broke." });
+  const encoder = chats[wire]!.server!.createEncoder((piece) => void (out += piece), to);
+  encoder.writeFault({ kind: "upstream", message: "The model broke." });
   return out;
 }
 
 const more = (wire: string, text: string) =>
-  encode(chats[wire]!.server!, [...HALF.slice(0, 2), { type: "delta", index: 0, text }], to);
+  encodeText(chats[wire]!.server!, [...HALF.slice(0, 2), { type: "delta", index: 0, text }], to);
 
 /** What becomes of the upstream's answer. */
 const ROADS: { readonly [name: string]: (res: ServerResponse, wire: string) => void } = {
@@ -97,16 +97,16 @@ const pairs = Object.keys(chats).flatMap((client) =>
 test.each(pairs)(
   "%s, an upstream of %s: no client takes a stream that fails %s content for a whole answer",
   async (client, wire, when) => {
-    const time = clock();
+    const time = installTestClock();
     const waiting = new Map<string, ServerResponse>();
-    await using up = await backend((req, res) => {
+    await using up = await startBackend((req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       if (when === "after") res.write(half(wire));
       else res.flushHeaders();
       const road = Object.keys(ROADS).find((one) => `${req.url}${req.body}`.includes(one))!;
       waiting.set(road, res);
     });
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: chats[client]!,
       hooks: [guard],
       providers: {

@@ -3,18 +3,18 @@
 import OpenAI, { toFile } from "openai";
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import type { ModelRequest, Protocol, WalkRoute } from "tollgate/plugin";
+import type { ModelRequest, Protocol, PipelineRoute } from "tollgate/plugin";
 import { completions } from "tollgate/protocols/completions";
 import { images } from "tollgate/protocols/images";
 import { speech } from "tollgate/protocols/speech";
 import { transcriptions } from "tollgate/protocols/transcriptions";
-import { clock } from "../kit/clock.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { installTestClock } from "../kit/clock.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
 
 interface Streamed {
   readonly protocol: Protocol;
-  readonly body?: WalkRoute["body"];
+  readonly body?: PipelineRoute["body"];
   readonly mime: string;
   /** The first part of an answer. */
   readonly half: string;
@@ -112,24 +112,24 @@ test.each(cases)(
   "%s, %s: no client takes a stream that fails %s content for a whole answer",
   async (name, lane, when) => {
     const { protocol, body, mime, half, roads, read } = WORKS[name]!;
-    const time = clock();
+    const time = installTestClock();
     const waiting: ServerResponse[] = [];
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": mime });
       if (when === "after") res.write(half);
       else res.flushHeaders();
       waiting.push(res);
     });
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: protocol,
-      attempts: { target: 1, all: 1 },
+      attempts: { perTarget: 1, total: 1 },
       ...(body && { body }),
       // A hook that may change requests closes the verbatim lane.
       hooks: lane === "verbatim" ? [] : [{ rewrite: (request: ModelRequest) => request }],
       providers: {
         p: {
           endpoints: [{ protocol, base: up.base, auth: "none" as const }],
-          facts: new Map(roads.map((model) => [model, { kind: protocol.work.kind }])),
+          facts: new Map(roads.map((model) => [model, { operation: protocol.operationSpec.name }])),
         },
       },
       // Clients read sound as it comes, and do not ask for a stream.

@@ -1,21 +1,21 @@
 // The time to the first byte runs until an answer begins: its head and comments of its stream are not yet an answer.
 import { expect, it } from "vitest";
-import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
+import { TimerWheel } from "../../src/walk/bounds/watchdog.ts";
 import { LeadingComments } from "../../src/walk/upstream/comments.ts";
-import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
+import { UpstreamHttpResponse } from "../../src/walk/upstream/response.ts";
 
 const TIMES = { firstByteMs: 1_000, idleMs: 5_000, totalMs: 60_000 };
 
 /** What it fails with, when it is looked at so many milliseconds after it began. */
 function lateAfter(ms: number, chunks: readonly string[], type = "text/event-stream") {
-  using dog = new Watchdog();
-  const response = new UpstreamResponse(dog, TIMES);
+  using dog = new TimerWheel();
+  const response = new UpstreamHttpResponse(dog, TIMES);
   let reason: unknown;
   const controller = { abort: (why: unknown) => void (reason = why), pause() {}, resume() {} };
   response.onRequestStart(controller as never);
   response.onResponseStart(controller as never, 200, { "content-type": type });
   for (const chunk of chunks) response.onResponseData(controller as never, Buffer.from(chunk));
-  response.tick(dog.now + ms);
+  response.onTick(dog.now + ms);
   return (reason as Error | undefined)?.message;
 }
 
@@ -48,6 +48,6 @@ it.each([
   for (let at = 0; at <= text.length; at++) {
     const comments = new LeadingComments();
     const pieces = [text.slice(0, at), text.slice(at)].map((piece) => Buffer.from(piece));
-    expect(pieces.some((piece) => comments.end(piece))).toBe(begins);
+    expect(pieces.some((piece) => comments.hasPassed(piece))).toBe(begins);
   }
 });

@@ -2,23 +2,31 @@
 // host writes in any protocol and books at nothing. And what a reply says of limits, and of its bill.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fail, fold } from "tollgate/plugin";
+import { fail, collectResponse } from "tollgate/plugin";
 import type {
   Call,
   CallRecord,
-  GivenAnswer,
+  SyntheticResponse,
   Hooks,
   Price,
   RateLimit,
-  RecordedAnswer,
-  Reply,
+  RecordedResponse,
+  UpstreamResponse,
 } from "tollgate/plugin";
-import { asking, decode, decodeWhole, json, say, spokenAt, upstream } from "tollgate/testing";
-import { providerLimits } from "../../src/walk/upstream/rate-limits.ts";
-import { turns, until } from "../kit/waits.ts";
-import { backend, scene, type Scene } from "../kit/scene.ts";
+import {
+  createCallContext,
+  decode,
+  decodeWhole,
+  jsonResponse,
+  say,
+  protocolAtPath,
+  startUpstream,
+} from "tollgate/testing";
+import { parseRateLimits } from "../../src/walk/upstream/rate-limits.ts";
+import { turnEventLoop, until } from "../kit/waits.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../kit/scene.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 3, output: 2 }, end: "stop" };
 const price: Price = {
@@ -28,7 +36,7 @@ const price: Price = {
   ],
 };
 const answering = (headers: Record<string, string> = {}) =>
-  backend((req, res) => {
+  startBackend((req, res) => {
     const stream = JSON.parse(req.body).stream === true;
     res.writeHead(200, {
       "content-type": stream ? "text/event-stream" : "application/json",
@@ -36,33 +44,33 @@ const answering = (headers: Record<string, string> = {}) =>
     });
     res.end(`${JSON.stringify(ANSWER)}\n`);
   });
-const provider = (base: string, protocol = toy()) => ({
+const provider = (base: string, protocol = createToyProtocol()) => ({
   endpoints: [{ protocol, base, auth: "none" as const }],
   facts: new Map([["m", { price }]]) as never,
 });
 const rows = (journal: readonly any[]) => journal.filter((row) => row.do !== "progress");
 
 describe("a recorded answer", () => {
-  const kept: RecordedAnswer = {
-    kind: "chat",
+  const kept: RecordedResponse = {
+    operation: "chat",
     protocol: "toy",
     stream: true,
-    mime: "text/event-stream; charset=utf-8",
+    contentType: "text/event-stream; charset=utf-8",
     body: Buffer.from(`${JSON.stringify({ ...ANSWER, say: "Kept" })}\n`),
     usage: {},
     model: "p/m",
   };
   const asked = async (
     given: unknown,
-    of: { stream?: boolean; identity?: Scene["identity"]; around?: Hooks } = {},
+    of: { stream?: boolean; identity?: TestServicesOptions["identity"]; around?: Hooks } = {},
   ) => {
     await using up = await answering();
-    const hooks: Scene["hooks"] = [
+    const hooks: TestServicesOptions["hooks"] = [
       ...(of.around ? [of.around] : []),
-      { attempt: async () => given as RecordedAnswer },
+      { attempt: async () => given as RecordedResponse },
     ];
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: {
         p: {
           ...provider(up.base),
@@ -115,19 +123,19 @@ describe("a recorded answer", () => {
   });
 
   it.each(["required", "strict"] as const)("is not given under privacy: %s", async (privacy) => {
-    const around: Hooks = { admit: (x) => x.tighten(privacy) };
+    const around: Hooks = { admit: (x) => x.requirePrivacy(privacy) };
     const got = await asked(kept, { around });
     expect(got, got.text).toMatchObject({ status: 200, replayed: false, asked: 1 });
     expect(got.log.filter(({ message }) => message.includes("was not replayed"))).toHaveLength(1);
   });
 
   it("is a reply like any other to the hooks around it", async () => {
-    let seen: Reply | undefined;
+    let seen: UpstreamResponse | undefined;
     let record: CallRecord | undefined;
     const around: Hooks = {
       async attempt(_call, next) {
         seen = await next();
-        void seen.settled().then((settled) => (record = settled));
+        void seen.whenSettled().then((settled) => (record = settled));
         return seen;
       },
     };
@@ -141,8 +149,8 @@ describe("a recorded answer", () => {
   );
 });
 
-const REFUSAL: GivenAnswer = {
-  answer: {
+const REFUSAL: SyntheticResponse = {
+  response: {
     blocks: [{ type: "text", text: "I cannot help with that, café." }],
     finish: { type: "finish", reason: "stop" },
   },
@@ -155,11 +163,13 @@ describe("an answer of a hook's own", () => {
   it.each(wishes)(
     "is written for a client of %s, stream: %s, and booked at nothing",
     async (from, stream) => {
-      await using up = await upstream({
+      await using up = await startUpstream({
         "POST /*": (asked) =>
-          spokenAt(asked.path) ? say("Hello").to(asked) : json({ error: { message: "no" } }, 400),
+          protocolAtPath(asked.path)
+            ? say("Hello").toResponse(asked)
+            : jsonResponse({ error: { message: "no" } }, 400),
       });
-      await using s = await scene({
+      await using s = await startTestServices({
         frontend: CLIENTS[from]!.protocol,
         providers: {
           p: {
@@ -172,10 +182,12 @@ describe("an answer of a hook's own", () => {
       const body = Buffer.from(await res.arrayBuffer());
       expect(res.status, body.toString()).toBe(200);
       const client = TARGETS[from]!.client!;
-      const answer = fold(
-        stream ? decode(client, [body], asking()) : decodeWhole(client, body, asking()),
+      const answer = collectResponse(
+        stream
+          ? decode(client, [body], createCallContext())
+          : decodeWhole(client, body, createCallContext()),
       );
-      expect(answer.blocks).toMatchObject(REFUSAL.answer.blocks);
+      expect(answer.blocks).toMatchObject(REFUSAL.response.blocks);
       expect(answer.finish.reason).toBe("stop");
       expect(Object.values(answer.usage).filter((n) => n !== 0)).toEqual([]);
       expect(up.requests).toEqual([]);
@@ -197,20 +209,20 @@ describe("an answer of a hook's own", () => {
     attempt: NonNullable<Hooks["attempt"]>;
     limits?: any;
     stream?: boolean;
-    verdict?: Scene["verdict"];
+    verdict?: TestServicesOptions["verdict"];
     around?: Hooks;
   }) => {
     await using up = await answering();
     const outcomes: any[] = [];
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: provider(up.base) },
       hooks: [
         { settle: (_x, outcome) => void outcomes.push(outcome) },
         ...(of.around ? [of.around] : []),
         { attempt: of.attempt },
       ],
-      settling: turns,
+      settling: turnEventLoop,
       ...(of.limits && { identity: { limits: of.limits } }),
       ...(of.verdict && { verdict: of.verdict }),
     });
@@ -282,7 +294,7 @@ describe("an answer of a hook's own", () => {
     const around: Hooks = {
       async attempt(_call, next) {
         const reply = await next();
-        void reply.settled().then((record) => seen.push(record));
+        void reply.whenSettled().then((record) => seen.push(record));
         return reply.status === 200 ? reply : fail("internal", "no status");
       },
     };
@@ -294,8 +306,8 @@ describe("an answer of a hook's own", () => {
   });
 
   it("that no answer can be is the hook's mistake, and is told as one", async () => {
-    const attempt = async (): Promise<GivenAnswer> => ({
-      answer: {
+    const attempt = async (): Promise<SyntheticResponse> => ({
+      response: {
         blocks: [{ type: "result", callId: "c", blocks: [], isError: false }],
         finish: { type: "finish", reason: "stop" },
       },
@@ -306,28 +318,28 @@ describe("an answer of a hook's own", () => {
 
 describe("what a reply says when it is settled", () => {
   const asked = async (of: {
-    protocol: ReturnType<typeof toy>;
+    protocol: ReturnType<typeof createToyProtocol>;
     stream: boolean;
     body?: string;
     hook?: Hooks;
   }) => {
     const seen: CallRecord[] = [];
     let durable: unknown;
-    await using up = await backend((req, res) => {
+    await using up = await startBackend((req, res) => {
       const stream = JSON.parse(req.body).stream === true;
       res.writeHead(200, { "content-type": stream ? "text/event-stream" : "application/json" });
       res.end(of.body ?? `${JSON.stringify(ANSWER)}\n`);
     });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: provider(up.base, of.protocol) },
-      settling: turns,
+      settling: turnEventLoop,
       hooks: [
         ...(of.hook ? [of.hook] : []),
         {
           async attempt(_call: Call, next) {
             const reply = await next();
-            void reply.settled().then((record) => {
+            void reply.whenSettled().then((record) => {
               durable = s.journal.find((row) => row.do === "settle")?.durable;
               return seen.push(record);
             });
@@ -339,7 +351,7 @@ describe("what a reply says when it is settled", () => {
     const res = await s.ask({ model: "p/m", text: "hi", stream: of.stream });
     await res.text();
     await until(() => seen.length > 0);
-    await turns();
+    await turnEventLoop();
     return { seen, durable, settle: s.journal.find((row) => row.do === "settle") as any };
   };
 
@@ -349,7 +361,7 @@ describe("what a reply says when it is settled", () => {
     ["translated", false],
     ["translated", true],
   ] as const)("is what the ledger has, %s, stream: %s", async (lane, stream) => {
-    const protocol = toy(lane === "verbatim" ? "toy" : "other");
+    const protocol = createToyProtocol(lane === "verbatim" ? "toy" : "other");
     const { seen, durable, settle } = await asked({ protocol, stream });
     expect(seen).toHaveLength(1);
     expect(seen[0]).toMatchObject({
@@ -366,10 +378,14 @@ describe("what a reply says when it is settled", () => {
   });
 
   it("a failure too, once", async () => {
-    const cut = await asked({ protocol: toy(), stream: true, body: '{"id":"u"}\n{"say":"Hel"}\n' });
+    const cut = await asked({
+      protocol: createToyProtocol(),
+      stream: true,
+      body: '{"id":"u"}\n{"say":"Hel"}\n',
+    });
     expect(cut.seen).toMatchObject([{ state: "estimated", fault: { kind: "upstream" } }]);
     const refused = await asked({
-      protocol: toy(),
+      protocol: createToyProtocol(),
       stream: false,
       hook: { attempt: async (_call, next) => (await next(), fail("forbidden", "No.")) },
     });
@@ -384,7 +400,7 @@ describe("what a reply says of limits", () => {
       unit: "requests",
       max: 10,
       per: "minute",
-      left: 9,
+      remaining: 9,
       resetsAt: 1_900_000_000_000,
     } as const;
     let limits: readonly RateLimit[] = [];
@@ -393,8 +409,8 @@ describe("what a reply says of limits", () => {
       "x-ratelimit-remaining-tokens": "990",
       "x-ratelimit-reset-tokens": "6m0s",
     });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: provider(up.base) },
       verdict: () => ({ ok: true, limits: [state] }),
       hooks: [
@@ -402,8 +418,9 @@ describe("what a reply says of limits", () => {
           async attempt(call, next) {
             const reply = await next();
             limits = reply.limits;
-            for (const { by, unit, left } of limits)
-              if (by === "gateway") call.exchange.header(`ratelimit-${unit}`, String(left));
+            for (const { source, unit, remaining } of limits)
+              if (source === "gateway")
+                call.exchange.setResponseHeader(`ratelimit-${unit}`, String(remaining));
             return reply;
           },
         },
@@ -413,7 +430,7 @@ describe("what a reply says of limits", () => {
     expect(res.headers.get("ratelimit-requests")).toBe("9");
     expect(limits).toMatchObject([
       { ...state, by: "gateway" },
-      { by: "provider", unit: "tokens", left: 990, max: 1000 },
+      { by: "provider", unit: "tokens", remaining: 990, max: 1000 },
     ]);
     expect(limits[1]!.resetsAt).toBeGreaterThan(0);
   });
@@ -474,15 +491,15 @@ describe("what a reply says of limits", () => {
     ["limits of which nothing is left to say", { "x-ratelimit-limit-requests": "60" }, []],
     ["an endless value", { "x-ratelimit-remaining-requests": "1".repeat(100) }, []],
   ])("reads %s", (_what, headers, expected) =>
-    expect(providerLimits(headers, NOW)).toEqual(expected),
+    expect(parseRateLimits(headers, NOW)).toEqual(expected),
   );
 
   it("and no head makes it throw", () => {
     const name = fc.stringMatching(/^(x-|a-)?ratelimit-[a-z-]{0,20}$/);
     fc.assert(
       fc.property(fc.dictionary(name, fc.string()), (headers) => {
-        for (const { left, max, resetsAt } of providerLimits(headers, NOW)) {
-          expect(Number.isSafeInteger(left)).toBe(true);
+        for (const { remaining, max, resetsAt } of parseRateLimits(headers, NOW)) {
+          expect(Number.isSafeInteger(remaining)).toBe(true);
           expect(max === undefined || Number.isSafeInteger(max)).toBe(true);
           expect(resetsAt === undefined || Number.isFinite(resetsAt)).toBe(true);
         }

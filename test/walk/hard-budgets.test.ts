@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import type { Json, ModelEvent, Protocol, Reserve, Settle } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
 import { lies } from "../unit/lib/sound-lies.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { OPERATIONS } from "../rig/generous-operations.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const limit = { scope: "key", unit: "nano_usd", max: 10n ** 18n, per: "total" } as const;
 const hooks = [{ charge: () => ({ hold: "hard" as const, limits: [limit] }) }];
@@ -19,18 +19,21 @@ async function asked(
   model = "m",
 ) {
   const operation = OPERATIONS[name]!;
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(400, { "content-type": "application/json" });
     res.end(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
   });
   const protocol = operation.into[into]!;
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: operation.from[from] ?? protocol,
     providers: {
       p: {
         endpoints: [{ protocol, base: up.base, auth: "none" }],
-        models: async () =>
-          [...operation.facts.keys()].map((one) => ({ model: one, kind: protocol.work.kind })),
+        listModels: async () =>
+          [...operation.facts.keys()].map((one) => ({
+            model: one,
+            operation: protocol.operationSpec.name,
+          })),
         facts: operation.facts as never,
       },
     },
@@ -87,8 +90,8 @@ describe("a money field that cannot be read is rejected by its name", () => {
 
   it("and its spelling is the provider's business where no budget is hard", async () => {
     const protocol = OPERATIONS["chat"]!.into["gemini"]!;
-    await using up = await backend((_req, res) => res.writeHead(400).end("{}"));
-    await using s = await scene({
+    await using up = await startBackend((_req, res) => res.writeHead(400).end("{}"));
+    await using s = await startTestServices({
       frontend: protocol,
       providers: { p: { endpoints: [{ protocol, base: up.base, auth: "none" }] } },
     });
@@ -213,15 +216,15 @@ describe("what no field bounds", () => {
 
   it("an endpoint that sends by itself is given the bound that is held", async () => {
     const given: unknown[] = [];
-    const protocol = toy();
-    await using s = await scene({
+    const protocol = createToyProtocol();
+    await using s = await startTestServices({
       frontend: protocol,
       providers: {
         p: {
           facts: OPERATIONS["chat"]!.facts as never,
           endpoints: [
             {
-              kind: "chat" as const,
+              operation: "chat" as const,
               async *run(request: { output: unknown }): AsyncGenerator<ModelEvent> {
                 given.push(request.output);
                 yield { type: "start", id: "u1" };
@@ -243,17 +246,17 @@ describe("a sound whose header lies", () => {
   const FILE = new URL("../fixtures/sounds/tone-1500ms.wav", import.meta.url);
 
   async function heard(file: Buffer, hold: "hard" | "expected") {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "application/json" }).end('{"text":"la"}');
     });
     const price = { lines: [{ unit: "seconds", usd: "0.0001", per: 1 }] };
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: protocol,
       body: "form" as never,
       providers: {
         p: {
           endpoints: [{ protocol, base: up.base, auth: "none" }],
-          models: async () => [{ model: "m", kind: "transcript" as const }],
+          listModels: async () => [{ model: "m", operation: "transcript" as const }],
           facts: new Map([["m", { kind: "transcript", price }]]) as never,
         },
       },

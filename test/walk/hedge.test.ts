@@ -13,20 +13,20 @@ import {
 } from "tollgate/plugin";
 import { startGateway } from "tollgate/testing";
 import type { HedgeDelays } from "../../src/model/hedge.ts";
-import { walk } from "../../src/walk/walk.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { runPipeline } from "../../src/walk/walk.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
 import { VirtualClock } from "./goodput/clock.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;
 const after = (allMs: number): HedgeDelays => ({ allMs, classes: new Map() });
 const settles = (journal: readonly any[]) =>
   journal.filter((c): c is Settle & { at: number } => c.do === "settle");
-const endpoint = (base: string, protocol = toy()) => ({
+const endpoint = (base: string, protocol = createToyProtocol()) => ({
   endpoints: [{ protocol, base, auth: "none" as const }],
 });
-const never = () => backend(() => {});
+const never = () => startBackend(() => {});
 const answer = (say: string, { body }: { body: string }, res: ServerResponse): void => {
   const usage = { input: 3, output: 2 };
   if (JSON.parse(body).stream !== true) {
@@ -38,7 +38,7 @@ const answer = (say: string, { body }: { body: string }, res: ServerResponse): v
   res.write(line({ say }));
   res.end(line({ usage, end: "stop" }));
 };
-const answering = (say: string) => backend((req, res) => answer(say, req, res));
+const answering = (say: string) => startBackend((req, res) => answer(say, req, res));
 const MODELS = { m: ["a/m", "b/m"] };
 
 const ROADS = [
@@ -49,15 +49,16 @@ const ROADS = [
   ["verbatim", "translated", true],
   ["translated", "verbatim", false],
 ] as const;
-const protocolOf = (lane: string) => (lane === "verbatim" ? toy() : toy("other"));
+const protocolOf = (lane: string) =>
+  lane === "verbatim" ? createToyProtocol() : createToyProtocol("other");
 
 it.each(ROADS)(
   "a slow call (%s) loses to the next candidate (%s), stream: %s",
   async (one, two, stream) => {
     await using a = await never();
     await using b = await answering("B");
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { a: endpoint(a.base, protocolOf(one)), b: endpoint(b.base, protocolOf(two)) },
       models: MODELS,
       hedge: after(20),
@@ -124,16 +125,16 @@ it.each(LOSERS)(
   "a native call that loses after %s is billed for what was sent (%s, stream: %s)",
   async (_what, place, stream, steps) => {
     const isLate = Promise.withResolvers<void>();
-    await using a = await backend((req, res) => {
+    await using a = await startBackend((req, res) => {
       if (req.url!.endsWith("job")) return void res.end("{}");
       if (req.url!.endsWith("refused")) return void res.writeHead(400).end("{}");
       if (req.url!.endsWith("begun")) res.write("{");
     });
-    await using b = await backend((req, res) => {
+    await using b = await startBackend((req, res) => {
       void isLate.promise.then(() => answer("B", req, res));
     });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { a: native(a.base, steps) as never, b: endpoint(b.base) },
       models: { m: place === "first" ? ["a/m", "b/m"] : ["b/m", "a/m"] },
       hedge: after(20),
@@ -158,7 +159,12 @@ it("is off unless the route asks for it, and by class", async () => {
   const providers = { a: endpoint(a.base), b: endpoint(b.base) };
   const classes = { allMs: undefined, classes: new Map([["image", 1]]) };
   for (const hedge of [undefined, classes]) {
-    await using s = await scene({ frontend: toy(), providers, models: MODELS, hedge });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers,
+      models: MODELS,
+      hedge,
+    });
     const leaving = new AbortController();
     const asking = s.ask({ model: "m", text: "hi", stream: true }, { signal: leaving.signal });
     const before = a.asked.length;
@@ -172,20 +178,20 @@ it("is off unless the route asks for it, and by class", async () => {
 
 it("a hedge that a limit refuses is not made, and the first call answers", async () => {
   const held = Promise.withResolvers<void>();
-  await using a = await backend((_req, res) => {
+  await using a = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     void held.promise.then(() =>
       res.end(line({ id: "u" }) + line({ say: "A" }) + line({ end: "stop" })),
     );
   });
   await using b = await answering("B");
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: { a: endpoint(a.base), b: endpoint(b.base) },
     models: MODELS,
     hedge: after(20),
-    verdict: ({ n }: Reserve) => {
-      if (n === 1) return { ok: true };
+    verdict: ({ number }: Reserve) => {
+      if (number === 1) return { ok: true };
       held.resolve();
       const denied = {
         scope: "key",
@@ -205,20 +211,25 @@ it("a hedge that a limit refuses is not made, and the first call answers", async
 });
 
 it("where both fail, the client is told of the first one, and the next candidate is tried", async () => {
-  await using a = await backend((_req, res) => {
+  await using a = await startBackend((_req, res) => {
     setTimeout(() => res.writeHead(503).end('{"error":"A is busy"}'), 60);
   });
-  await using b = await backend(
+  await using b = await startBackend(
     (_req, res) => void res.writeHead(503).end('{"error":"B is busy"}'),
   );
   await using c = await answering("C");
   const providers = { a: endpoint(a.base), b: endpoint(b.base), c: endpoint(c.base) };
-  await using s = await scene({ frontend: toy(), providers, models: MODELS, hedge: after(10) });
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers,
+    models: MODELS,
+    hedge: after(10),
+  });
   const res = await s.ask({ model: "m", text: "hi" });
   expect(res.status).toBe(503);
   expect(await res.text()).toContain("A is busy");
-  await using more = await scene({
-    frontend: toy(),
+  await using more = await startTestServices({
+    frontend: createToyProtocol(),
     providers,
     models: { m: ["a/m", "b/m", "c/m"] },
     hedge: after(10),
@@ -339,13 +350,13 @@ it("one response, canceled losers, a row for each call, nothing after content, a
     let scripts: Script[] = [];
     let res = new Response();
     let outcome: Outcome | undefined;
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: Object.fromEntries(
         ["a", "b", "c"].map((name) => [name, endpoint(`http://${name}.test`)]),
       ),
       models: { m: ["a/m", "b/m", "c/m"] },
-      attempts: { target: 1, all: 3 },
+      attempts: { perTarget: 1, total: 3 },
       hedge: after(delay),
       hooks: [{ settle: (_x, said) => void (outcome = said) }],
       pools: pools(
@@ -356,7 +367,7 @@ it("one response, canceled losers, a row for each call, nothing after content, a
     });
     const { ledger } = s.house as any;
     ledger.settle = async (row: object) => void s.journal.push(row as never);
-    const mounted = s.built.gen.door("/toy")!;
+    const mounted = s.built.gen.findRoute("/toy")!;
     let made = 0;
     // One after the other: so it is known which calls belong to which request.
     for (const [gap, its] of all) {
@@ -367,7 +378,11 @@ it("one response, canceled losers, a row for each call, nothing after content, a
       outcome = undefined;
       const first = calls.length;
       const row = s.journal.length;
-      const walking = walk(s.built.gen, mounted, { req: request(), res, params: {} } as never);
+      const walking = runPipeline(s.built.gen, mounted, {
+        req: request(),
+        res,
+        params: {},
+      } as never);
       const { promise: over, resolve } = Promise.withResolvers<void>();
       void walking.then(resolve);
       // A request that no call answers is given up by its client.
@@ -383,7 +398,9 @@ it("one response, canceled losers, a row for each call, nothing after content, a
       const billed = rows.filter((one) => one.do === "settle" && one.state !== "void");
       expect(billed.length).toBeLessThanOrEqual(mine.length);
       expect(mine.length).toBeLessThanOrEqual(attempts("reserve").length);
-      expect(outcome!.calls.map(({ attempt }) => attempt).toSorted()).toEqual(attempts("settle"));
+      expect(outcome!.calls.map(({ attemptId }) => attemptId).toSorted()).toEqual(
+        attempts("settle"),
+      );
       expect(res.heads).toBeLessThanOrEqual(1);
       const said = mine.filter(({ id }) => res.text.includes(`"say":"${id}"`));
       expect(said.length).toBeLessThanOrEqual(1);
@@ -417,7 +434,7 @@ function request() {
 
 /** A chat that never answers, or after a while. */
 const chat = (ms: number | undefined) =>
-  backend((_req, res) => {
+  startBackend((_req, res) => {
     if (ms === undefined) return;
     setTimeout(() => {
       res.setHeader("content-type", "application/json");

@@ -1,10 +1,16 @@
 // What becomes of a request when a hook fails, hook by hook: it throws what is no refusal, or it takes too long.
 import { describe, expect, it } from "vitest";
-import { fail, type Context, type Hooks, type ModelEvent, type Reply } from "tollgate/plugin";
-import { clock } from "../kit/clock.ts";
-import { backend, scene, type Scene } from "../kit/scene.ts";
-import { turns } from "../kit/waits.ts";
-import { toy } from "./toy.ts";
+import {
+  fail,
+  type Context,
+  type Hooks,
+  type ModelEvent,
+  type UpstreamResponse,
+} from "tollgate/plugin";
+import { installTestClock } from "../kit/clock.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../kit/scene.ts";
+import { turnEventLoop } from "../kit/waits.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
 const PASSABLE = ["rewrite", "inspect", "route", "attempt"] as const;
@@ -15,17 +21,19 @@ const mistake = (): never => {
 };
 
 async function asked(
-  hook: NonNullable<Scene["hooks"]>[number],
+  hook: NonNullable<TestServicesOptions["hooks"]>[number],
   of: { slow?: () => void; body?: object; upstream?: number } = {},
 ) {
-  await using up = await backend(async (_req, res) => {
+  await using up = await startBackend(async (_req, res) => {
     of.slow?.();
     res.writeHead(of.upstream ?? 200, { "content-type": "application/json" });
     res.end(of.upstream ? '{"error":"busy"}' : JSON.stringify(ANSWER));
   });
-  await using s = await scene({
-    frontend: toy(),
-    providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" as const }] } },
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: {
+      p: { endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" as const }] },
+    },
     hooks: [hook],
   });
   const res = await s.ask({ model: "p/m", text: "hi", ...of.body });
@@ -40,7 +48,7 @@ async function asked(
       hook: fields.hook,
       plugin: fields.plugin,
     })),
-    rests: s.house.rests.list(),
+    rests: s.house.targetHealth.describeCooldowns(),
   };
 }
 
@@ -97,14 +105,17 @@ describe.each(PASSABLE)("%s", (name) => {
 });
 
 describe("an attempt", () => {
-  const around = (after: (reply: Reply) => unknown): Hooks => ({
-    attempt: async (_call, next) => (await after(await next())) as Reply,
+  const around = (after: (reply: UpstreamResponse) => unknown): Hooks => ({
+    attempt: async (_call, next) => (await after(await next())) as UpstreamResponse,
   });
 
   it("has all its time again after the provider's head, however long that took", async () => {
-    const time = clock();
+    const time = installTestClock();
     const late = () => time.skip(9_000);
-    const hook = { ...around(async (reply) => (await turns(1), late(), reply)), timeoutMs: 15_000 };
+    const hook = {
+      ...around(async (reply) => (await turnEventLoop(1), late(), reply)),
+      timeoutMs: 15_000,
+    };
     expect(await asked(hook, { slow: late })).toMatchObject({ status: 200, rows: ["unpriced"] });
   });
 
@@ -131,8 +142,8 @@ describe("an attempt", () => {
   });
 
   it.each([
-    ["record", (reply: Reply) => reply.record(1_000)],
-    ["settled", (reply: Reply) => reply.settled()],
+    ["record", (reply: UpstreamResponse) => reply.recordResponse(1_000)],
+    ["settled", (reply: UpstreamResponse) => reply.whenSettled()],
   ])("that waits for %s before it answers is cut, and its call is billed", async (_what, wait) => {
     const hook: Hooks = {
       async attempt(_call, next) {
@@ -189,18 +200,20 @@ describe("an attempt", () => {
 
 describe("admit", () => {
   it("waits as long as a client takes to send its body, when it reads it", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end(JSON.stringify(ANSWER));
     });
-    const time = clock();
+    const time = installTestClock();
     let read = false;
-    await using s = await scene({
-      frontend: toy(),
-      providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" as const }] } },
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: {
+        p: { endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" as const }] },
+      },
       hooks: [
         {
-          admit: async (x) => ((read = (await x.read()).model === "p/m"), undefined),
+          admit: async (x) => ((read = (await x.readBody()).model === "p/m"), undefined),
           timeoutMs: 15_000,
         },
       ],
@@ -208,7 +221,7 @@ describe("admit", () => {
     const body = new ReadableStream<Uint8Array>({
       async start(to) {
         to.enqueue(Buffer.from('{"model":"p/m",'));
-        await turns();
+        await turnEventLoop();
         time.skip(20_000);
         to.enqueue(Buffer.from('"text":"hi"}'));
         to.close();
@@ -247,12 +260,14 @@ describe("what is never passed over", () => {
 
   describe.each(["wire", "native"] as const)("an event stage of a %s endpoint", (way) => {
     const served = async (event: NonNullable<Hooks["event"]>, stream: boolean) => {
-      await using up = await backend((_req, res) => void res.end(`${JSON.stringify(ANSWER)}\n`));
+      await using up = await startBackend(
+        (_req, res) => void res.end(`${JSON.stringify(ANSWER)}\n`),
+      );
       const endpoint =
         way === "wire"
-          ? { protocol: toy(), base: up.base, auth: "none" as const }
+          ? { protocol: createToyProtocol(), base: up.base, auth: "none" as const }
           : {
-              kind: "chat" as const,
+              operation: "chat" as const,
               async *run(): AsyncGenerator<ModelEvent> {
                 yield { type: "start" };
                 yield { type: "open", index: 0, block: { type: "text" } };
@@ -261,15 +276,15 @@ describe("what is never passed over", () => {
                 yield { type: "finish", reason: "stop" };
               },
             };
-      await using s = await scene({
-        frontend: toy(),
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: { endpoints: [endpoint] } },
         hooks: [{ event, timeoutMs: 400 }],
       });
       const res = await s.ask({ model: "p/m", text: "hi", stream });
       const text = await res.text();
       const rows = s.journal.filter((row) => row.do === "settle");
-      return { status: res.status, text, rows, rests: s.house.rests.list() };
+      return { status: res.status, text, rows, rests: s.house.targetHealth.describeCooldowns() };
     };
 
     it.each([false, true])("may let the end out later (stream: %s)", async (stream) => {
@@ -313,7 +328,7 @@ describe("what is never passed over", () => {
 
   // An author who writes JavaScript is told by no compiler. A promise that fails unheard would end the process.
   describe.each([
-    ["comes to its end later", () => turns(1)],
+    ["comes to its end later", () => turnEventLoop(1)],
     ["fails later", async () => mistake()],
   ] as const)("a promise where none is waited for, that %s", (_how, promise) => {
     const late = promise as never;
@@ -338,16 +353,19 @@ describe("what is never passed over", () => {
     });
 
     it.each(["protocol", "endpoint"])("the prepare of a provider's %s", async (whose) => {
-      const protocol = toy();
+      const protocol = createToyProtocol();
       const own = { ...protocol, client: { ...protocol.client!, prepare: late } };
-      await using up = await backend((_req, res) => void res.end(JSON.stringify(ANSWER)));
+      await using up = await startBackend((_req, res) => void res.end(JSON.stringify(ANSWER)));
       const endpoint = {
         protocol: whose === "protocol" ? own : protocol,
         base: up.base,
         auth: "none" as const,
         ...(whose === "endpoint" && { prepare: late }),
       };
-      await using s = await scene({ frontend: toy(), providers: { p: { endpoints: [endpoint] } } });
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
+        providers: { p: { endpoints: [endpoint] } },
+      });
       expect((await s.ask({ model: "p/m", text: "hi" })).status).toBe(500);
       expect(up.asked).toEqual([]);
     });

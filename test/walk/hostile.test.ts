@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { fail } from "tollgate/plugin";
-import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
-import { clock } from "../kit/clock.ts";
-import { settled, turns, until } from "../kit/waits.ts";
-import { backend, scene, TIMEOUTS } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { UpstreamHttpResponse } from "../../src/walk/upstream/response.ts";
+import { installTestClock } from "../kit/clock.ts";
+import { waitUntilStable, turnEventLoop, until } from "../kit/waits.ts";
+import { startBackend, startTestServices, TIMEOUTS } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;
 const HELLO = [line({ id: "u" }), line({ say: "Hello" })];
@@ -15,18 +15,18 @@ const END = line({ usage: { input: 3, output: 2 }, end: "stop" });
 const ASK = { model: "p/m", text: "Hi", stream: true };
 const SSE = { "content-type": "text/event-stream" };
 
-const endpoint = (base: string, protocol = toy(), more: object = {}) => ({
+const endpoint = (base: string, protocol = createToyProtocol(), more: object = {}) => ({
   endpoints: [{ protocol, base, auth: "none" as const }],
   ...more,
 });
 const rows = (journal: readonly { do: string }[], what: string): any[] =>
   journal.filter((c) => c.do === what);
 const good = () =>
-  backend((req, res) => {
+  startBackend((req, res) => {
     res.writeHead(200, SSE).end([...HELLO, END].join(""));
   });
 /** The generation is left by every exchange: what retires it waits for none. One that is held hangs here. */
-const left = (s: Awaited<ReturnType<typeof scene>>) => s.built.retire();
+const left = (s: Awaited<ReturnType<typeof startTestServices>>) => s.built.retire();
 
 const unhandled: unknown[] = [];
 const note = (problem: unknown) => void unhandled.push(problem);
@@ -35,7 +35,7 @@ beforeEach(() => {
   process.on("unhandledRejection", note);
 });
 afterEach(async () => {
-  await turns();
+  await turnEventLoop();
   process.off("unhandledRejection", note);
   expect(unhandled).toEqual([]);
 });
@@ -62,8 +62,8 @@ describe("a client that goes", () => {
     let go = () => {};
     let gone: Promise<unknown> | undefined;
     const told: number[] = [];
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         {
@@ -92,12 +92,12 @@ describe("a client that goes", () => {
     await using up = await good();
     const gone = new AbortController();
     let seen: AbortSignal | undefined;
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [{ admit: (x) => void (seen = x.signal), charge: () => void gone.abort() }],
     });
-    s.house.ledger.reserve = async (c: any) => {
+    s.house.ledgerQueue.reserve = async (c: any) => {
       await until(() => seen!.aborted);
       s.journal.push(c);
       return { ok: true } as never;
@@ -113,14 +113,14 @@ describe("a client that goes", () => {
     await using up = await good();
     const gone = new AbortController();
     let seen: AbortSignal | undefined;
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       hooks: [{ admit: (x) => void (seen = x.signal) }],
       providers: {
         p: {
           endpoints: [
             {
-              protocol: toy(),
+              protocol: createToyProtocol(),
               base: up.base,
               auth: async () => {
                 gone.abort();
@@ -134,7 +134,7 @@ describe("a client that goes", () => {
     });
     await expect(s.ask(ASK, { signal: gone.signal })).rejects.toThrow();
     await until(() => rows(s.journal, "settle").length === 1);
-    await turns();
+    await turnEventLoop();
     expect(up.asked).toEqual([]);
     expect(rows(s.journal, "settle")[0]).toMatchObject({ state: "void" });
     await left(s);
@@ -145,16 +145,19 @@ describe("a client that goes", () => {
     ["between head and content", (res: any) => res.writeHead(200, SSE).flushHeaders()],
     ["in the content", (res: any) => res.writeHead(200, SSE).write(HELLO.join(""))],
   ])("%s: the call ends upstream, and one row says so", async (_, begin) => {
-    await using up = await backend((_req, res) => begin(res));
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using up = await startBackend((_req, res) => begin(res));
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     const gone = new AbortController();
     const asking = s.ask(ASK, { signal: gone.signal });
     await until(() => up.asked.length === 1);
-    await turns();
+    await turnEventLoop();
     gone.abort();
     await asking.then((r) => r.text()).catch(() => {});
     await until(() => up.asked[0]!.aborted && rows(s.journal, "settle").length === 1);
-    await turns();
+    await turnEventLoop();
     expect(rows(s.journal, "settle")).toHaveLength(1);
     expect(up.asked).toHaveLength(1);
     await left(s);
@@ -162,10 +165,10 @@ describe("a client that goes", () => {
 
   it("while the bill is settled: one row", async () => {
     await using up = await good();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
-      settling: () => turns(500),
+      settling: () => turnEventLoop(500),
     });
     const gone = new AbortController();
     const answer = await s.ask(ASK, { signal: gone.signal });
@@ -180,10 +183,13 @@ describe("a client that goes", () => {
 
 describe("an upstream", () => {
   it("that errs before content and keeps the line open is named as it said", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).write(line({ error: "no room here" }));
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, toy("o")) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, createToyProtocol("o")) },
+    });
     const answer = await s.ask(ASK);
     expect(answer.status).toBe(502);
     expect(await answer.json()).toMatchObject({
@@ -194,7 +200,7 @@ describe("an upstream", () => {
 
   it("whose error never ends, or is cut, is judged by its head", async () => {
     for (const more of ["endless", "cut"]) {
-      await using up = await backend((_req, res) => {
+      await using up = await startBackend((_req, res) => {
         res.writeHead(429, { "content-type": "application/json", "content-length": 1e9 });
         res.write('{"error":"slow down"}');
         if (more === "cut") setTimeout(() => res.destroy(), 20);
@@ -206,7 +212,10 @@ describe("an upstream", () => {
           flood();
         }
       });
-      await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
+        providers: { p: endpoint(up.base) },
+      });
       const answer = await s.ask(ASK);
       expect([more, answer.status]).toEqual([more, 429]);
       await until(() => up.asked[0]!.aborted);
@@ -215,12 +224,17 @@ describe("an upstream", () => {
   });
 
   it("whose head is followed by nothing is given up when it is idle, and another answers", async () => {
-    await using mute = await backend((_req, res) => void res.writeHead(200, SSE).flushHeaders());
+    await using mute = await startBackend(
+      (_req, res) => void res.writeHead(200, SSE).flushHeaders(),
+    );
     await using up = await good();
     const timeouts = { ...TIMEOUTS, idleMs: 300 };
-    await using s = await scene({
-      frontend: toy(),
-      providers: { a: endpoint(mute.base, toy(), { timeouts }), b: endpoint(up.base) },
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: {
+        a: endpoint(mute.base, createToyProtocol(), { timeouts }),
+        b: endpoint(up.base),
+      },
       models: { m: ["a/m", "b/m"] },
     });
     const answer = await s.ask({ ...ASK, model: "m" });
@@ -229,7 +243,7 @@ describe("an upstream", () => {
   });
 
   it("that streams without end to who wants it whole is stopped", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE);
       const more = line({ say: "x".repeat(1 << 20) });
       const flood = () => {
@@ -238,12 +252,17 @@ describe("an upstream", () => {
       res.on("drain", flood);
       flood();
     });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: {
         p: {
           endpoints: [
-            { protocol: toy("o"), base: up.base, auth: "none", streams: "always" as const },
+            {
+              protocol: createToyProtocol("o"),
+              base: up.base,
+              auth: "none",
+              streaming: "always" as const,
+            },
           ],
         },
       },
@@ -255,8 +274,11 @@ describe("an upstream", () => {
   });
 
   it.each([204, 205, 304])("that answers %s has said nothing", async (status) => {
-    await using up = await backend((_req, res) => void res.writeHead(status).end());
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using up = await startBackend((_req, res) => void res.writeHead(status).end());
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     const answer = await s.ask(ASK);
     expect(answer.status).toBe(502);
     await answer.text();
@@ -265,24 +287,27 @@ describe("an upstream", () => {
   });
 
   it("that sends early hints and trailers is heard", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeEarlyHints({ link: "</x>; rel=preload" });
       res.writeHead(200, { ...SSE, trailer: "x-sum" });
       res.write([...HELLO, END].join(""));
       res.addTrailers({ "x-sum": "1" });
       res.end();
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     const answer = await s.ask(ASK);
     expect(await answer.text()).toContain("Hello");
     expect(answer.headers.has("link")).toBe(false);
   });
 
   it("that is slower than the client waits is not at fault: it does not rest", async () => {
-    await using up = await backend(() => {});
+    await using up = await startBackend(() => {});
     await using other = await good();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { a: endpoint(up.base), b: endpoint(other.base) },
       models: { m: ["a/m", "b/m"] },
     });
@@ -292,23 +317,28 @@ describe("an upstream", () => {
     );
     expect(answer.status).toBe(504);
     await answer.text();
-    expect(s.house.rests.list()).toEqual([]);
+    expect(s.house.targetHealth.describeCooldowns()).toEqual([]);
     expect(other.asked).toEqual([]);
   });
 
   it("that breaks off after content rests", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).write(HELLO.join(""));
       setTimeout(() => res.destroy(), 20);
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     for (let i = 0; i < 5; i++) await (await s.ask(ASK)).text();
-    expect(s.house.rests.list()).toMatchObject([{ state: "open", why: "upstream" }]);
+    expect(s.house.targetHealth.describeCooldowns()).toMatchObject([
+      { state: "open", why: "upstream" },
+    ]);
   });
 
   it("that floods after its finish while the bill waits is made to wait too", async () => {
     let sent = 0;
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).write([...HELLO, END].join(""));
       const more = line({ note: "x".repeat(1 << 18) });
       const flood = () => {
@@ -320,15 +350,18 @@ describe("an upstream", () => {
       res.on("drain", flood);
       flood();
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     const billed = Promise.withResolvers<void>();
-    s.house.ledger.settle = async (c: any) => {
+    s.house.ledgerQueue.settle = async (c: any) => {
       s.journal.push(c);
       await billed.promise;
     };
     const asking = s.ask(ASK).then((r) => r.text());
     await until(() => rows(s.journal, "settle").length === 1);
-    expect(await settled(() => sent)).toBeLessThan(100);
+    expect(await waitUntilStable(() => sent)).toBeLessThan(100);
     billed.resolve();
     expect(await asking).toContain("Hello");
   });
@@ -336,7 +369,7 @@ describe("an upstream", () => {
 
 describe("a hook", () => {
   it("that answers from its own store after asking upstream: the call is billed, and ends", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).write(HELLO.join(""));
     });
     const cached = {
@@ -347,8 +380,8 @@ describe("a hook", () => {
       body: Buffer.from(line({ say: "cached" })),
       usage: {},
     };
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         {
@@ -374,8 +407,8 @@ describe("a hook", () => {
     "that gives %s without waiting for the call: the call is ended and billed",
     async (_, what) => {
       await using up = await good();
-      await using s = await scene({
-        frontend: toy(),
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: endpoint(up.base) },
         hooks: [
           {
@@ -397,8 +430,8 @@ describe("a hook", () => {
   it("that throws before it waits is heard like one that throws later, by those around it", async () => {
     await using up = await good();
     const heard: string[] = [];
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         {
@@ -421,8 +454,8 @@ describe("a hook", () => {
 
   it("may not say what a candidate is, in the list that it got either", async () => {
     await using up = await good();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         {
@@ -439,8 +472,8 @@ describe("a hook", () => {
 
   it("may leave out with reasons in the list that it got", async () => {
     await using up = await good();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         {
@@ -462,29 +495,29 @@ describe("a hook", () => {
     ["twice", 200, async (next: () => Promise<unknown>) => void (await next(), next())],
     ["late", 200, async (next: () => Promise<unknown>) => void setImmediate(next)],
   ])("that asks %s and does not look at it ends nothing but its call", async (_, status, ask) => {
-    await using up = await backend((_req, res) => void res.writeHead(status, SSE).end("{}"));
-    await using s = await scene({
-      frontend: toy(),
+    await using up = await startBackend((_req, res) => void res.writeHead(status, SSE).end("{}"));
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         {
           attempt: async (_call, next) => {
             await ask(next);
-            await turns();
+            await turnEventLoop();
             return fail("invalid", "no");
           },
         },
       ],
     });
     expect((await s.ask(ASK)).status).toBe(400);
-    await turns();
+    await turnEventLoop();
   });
 
   it("that asks when the call is over: nothing leaves", async () => {
     await using up = await good();
     let late: (() => Promise<unknown>) | undefined;
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         {
@@ -503,8 +536,11 @@ describe("a hook", () => {
   it("that gives headers nobody can send: a 500, told to every settle hook, and the generation is left", async () => {
     await using up = await good();
     const told: number[] = [];
-    await using s = await scene({
-      frontend: { ...toy(), server: { ...toy().server!, head: () => ({ "bad name\n": "x" }) } },
+    await using s = await startTestServices({
+      frontend: {
+        ...createToyProtocol(),
+        server: { ...createToyProtocol().server!, encodeHeaders: () => ({ "bad name\n": "x" }) },
+      },
       providers: { p: endpoint(up.base) },
       hooks: [{ settle: (_x, outcome) => void told.push(outcome.status) }],
     });
@@ -519,10 +555,10 @@ describe("a hook", () => {
 
   it("cannot name a header that nobody can send", async () => {
     await using up = await good();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
-      hooks: [{ admit: (x) => x.header("a\r\nset-cookie", "x") }],
+      hooks: [{ admit: (x) => x.setResponseHeader("a\r\nset-cookie", "x") }],
     });
     const answer = await s.ask(ASK);
     expect(answer.status).toBe(500);
@@ -532,8 +568,8 @@ describe("a hook", () => {
   it("whose settle throws hides nothing from the others", async () => {
     await using up = await good();
     const told: string[] = [];
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         { settle: () => void told.push("first") },
@@ -552,7 +588,7 @@ describe("a client that reads late", () => {
   const more = line({ say: "x".repeat(8_000) });
   const COUNT = 3_000;
   const many = (...first: string[]) =>
-    backend((_req, res) => {
+    startBackend((_req, res) => {
       let sent = 0;
       res.writeHead(200, SSE).write([...HELLO, ...first].join(""));
       const flow = () => {
@@ -567,20 +603,24 @@ describe("a client that reads late", () => {
     });
 
   it("costs upstream nothing: its silence is not the provider's", async () => {
-    const { skip } = clock();
-    const paused = vi.spyOn(UpstreamResponse.prototype, "pause");
-    const resumed = vi.spyOn(UpstreamResponse.prototype, "resume");
+    const { skip } = installTestClock();
+    const paused = vi.spyOn(UpstreamHttpResponse.prototype, "pause");
+    const resumed = vi.spyOn(UpstreamHttpResponse.prototype, "resume");
     onTestFinished(() => void vi.restoreAllMocks());
     await using up = await many();
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     const answer = await s.ask(ASK);
     const waits = () => paused.mock.calls.length > resumed.mock.calls.length;
     // What the system holds for the sockets is full at some time, and then it stays so.
     await until(
-      async () => waits() && (await settled(() => paused.mock.calls.length, 1_000)) > 0 && waits(),
+      async () =>
+        waits() && (await waitUntilStable(() => paused.mock.calls.length, 1_000)) > 0 && waits(),
     );
     skip(1.5 * TIMEOUTS.idleMs);
-    await turns();
+    await turnEventLoop();
     const text = await answer.text();
     expect(text.slice(-200)).toContain('"end":"stop"');
     expect(rows(s.journal, "settle")).toMatchObject([{ outcome: "ok" }]);
@@ -590,8 +630,11 @@ describe("a client that reads late", () => {
 describe("a ledger", () => {
   it("that takes no reserve lets nothing leave", async () => {
     await using up = await good();
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
-    s.house.ledger.reserve = () => Promise.reject(new Error("disk is full"));
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
+    s.house.ledgerQueue.reserve = () => Promise.reject(new Error("disk is full"));
     const answer = await s.ask(ASK);
     expect(answer.status).toBe(500);
     expect(await answer.text()).not.toContain("disk");
@@ -601,8 +644,11 @@ describe("a ledger", () => {
 
   it("that takes no settle does not keep the client's last words", async () => {
     await using up = await good();
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
-    s.house.ledger.settle = () => Promise.reject(new Error("disk is full"));
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
+    s.house.ledgerQueue.settle = () => Promise.reject(new Error("disk is full"));
     expect(await (await s.ask(ASK)).text()).toContain('"end":"stop"');
     await left(s);
   });
@@ -611,9 +657,12 @@ describe("a ledger", () => {
     ["after content", (res: any) => res.write(HELLO.join(""), () => res.destroy())],
     ["before it", (res: any) => res.destroy()],
   ])("that hangs does not keep a failure, %s", async (_, cut) => {
-    await using up = await backend((_req, res) => cut(res.writeHead(200, SSE)));
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
-    s.house.ledger.settle = () => new Promise(() => {});
+    await using up = await startBackend((_req, res) => cut(res.writeHead(200, SSE)));
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
+    s.house.ledgerQueue.settle = () => new Promise(() => {});
     const answer = await s.ask(ASK);
     expect(await answer.text()).toContain("error");
     await left(s);
@@ -622,14 +671,14 @@ describe("a ledger", () => {
 
 it("what a frontend does with a recorded answer cannot end the process", async () => {
   await using up = await good();
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: { p: endpoint(up.base) },
     read: (_x, body) => ({
       model: body["model"] as string,
       record: {
-        max: 1e6,
-        to() {
+        maxBytes: 1e6,
+        onRecorded() {
           throw new Error("broken");
         },
       },
@@ -640,8 +689,8 @@ it("what a frontend does with a recorded answer cannot end the process", async (
 
 it("a native endpoint that never yields is given up, and told so", async () => {
   let signal: AbortSignal | undefined;
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: {
       p: {
         timeouts: { ...TIMEOUTS, totalMs: 400 },

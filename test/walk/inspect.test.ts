@@ -1,30 +1,30 @@
 // A hook that reads what is asked, refuses or notes, and changes nothing: every lane stays as it was.
 import { describe, expect, it } from "vitest";
 import { fail, type Hooks, type ModelRequest } from "tollgate/plugin";
-import { json, say, upstream } from "tollgate/testing";
+import { jsonResponse, say, startUpstream } from "tollgate/testing";
 import { inAny } from "../protocols/gemini/speech.ts";
-import { backend, scene, type Scene } from "../kit/scene.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../kit/scene.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
 const answering = () =>
-  backend((req, res) => {
+  startBackend((req, res) => {
     res.setHeader("content-type", "application/json");
     res.end(req.url!.includes("count") ? '{"tokens":3}' : JSON.stringify(ANSWER));
   });
-const provider = (base: string, protocol = toy()) => ({
+const provider = (base: string, protocol = createToyProtocol()) => ({
   endpoints: [{ protocol, base, auth: "none" as const }],
 });
 const reserves = (journal: readonly any[]) => journal.filter((row) => row.do === "reserve");
 const textOf = (request: ModelRequest): string =>
-  request.kind === "chat" && request.turns[0]?.blocks[0]?.type === "text"
+  request.operation === "chat" && request.turns[0]?.blocks[0]?.type === "text"
     ? request.turns[0].blocks[0].text
     : "";
 
 describe.each([
-  ["verbatim", toy()],
-  ["translated", toy("other")],
+  ["verbatim", createToyProtocol()],
+  ["translated", createToyProtocol("other")],
 ] as const)("%s", (lane, protocol) => {
   it("reads the request, and what leaves is what left without it", async () => {
     const seen: string[] = [];
@@ -33,9 +33,9 @@ describe.each([
       seen.push(textOf(request), x.model);
     };
     await using up = await answering();
-    const asked = async (hooks: Scene["hooks"]) => {
-      await using s = await scene({
-        frontend: toy(),
+    const asked = async (hooks: TestServicesOptions["hooks"]) => {
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: provider(up.base, protocol) },
         ...(hooks && { hooks }),
       });
@@ -51,8 +51,8 @@ describe.each([
 
   it("what it refuses is reserved nowhere and sent to no provider", async () => {
     await using up = await answering();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: provider(up.base, protocol) },
       hooks: [{ inspect: () => fail("content_policy", "Not here.", { code: "blocked" }) }],
     });
@@ -69,13 +69,13 @@ it("sees what the rewrite hooks made, in whatever order they are mounted", async
   const inspect: Hooks = { inspect: (request) => void seen.push(textOf(request)) };
   const rewrite: Hooks = {
     rewrite: (request) =>
-      request.kind === "chat"
+      request.operation === "chat"
         ? { ...request, turns: [{ role: "user", blocks: [{ type: "text", text: "rewritten" }] }] }
         : request,
   };
   await using up = await answering();
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: { p: provider(up.base) },
     hooks: [inspect, rewrite, inspect],
   });
@@ -86,13 +86,13 @@ it("sees what the rewrite hooks made, in whatever order they are mounted", async
 
 it("runs once, however many candidates are tried, and for counts too", async () => {
   let runs = 0;
-  await using bad = await backend((_req, res) => {
+  await using bad = await startBackend((_req, res) => {
     res.statusCode = 503;
     res.end("{}");
   });
   await using up = await answering();
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: { a: provider(bad.base), b: provider(bad.base), p: provider(up.base) },
     models: { any: ["a/m", "b/m", "p/m"] },
     hooks: [{ inspect: () => void runs++ }],
@@ -106,31 +106,33 @@ it("runs once, however many candidates are tried, and for counts too", async () 
 it("is narrowed by models, and cannot be by providers, which are not chosen yet", async () => {
   let runs = 0;
   await using up = await answering();
-  const of = (only: object): Scene => ({
-    frontend: toy(),
+  const of = (only: object): TestServicesOptions => ({
+    frontend: createToyProtocol(),
     providers: { p: provider(up.base) },
-    hooks: [{ inspect: () => void runs++, for: only }],
+    hooks: [{ inspect: () => void runs++, scope: only }],
   });
-  await using s = await scene(of({ models: ["p/a"] }));
+  await using s = await startTestServices(of({ models: ["p/a"] }));
   await s.ask({ model: "p/b", text: "hi" });
   expect(runs).toBe(0);
   await s.ask({ model: "p/a", text: "hi" });
   expect(runs).toBe(1);
-  await expect(scene(of({ providers: ["p"] }))).rejects.toThrow(/for.providers cannot narrow it/);
+  await expect(startTestServices(of({ providers: ["p"] }))).rejects.toThrow(
+    /for.providers cannot narrow it/,
+  );
 });
 
 describe("a label", () => {
   it("stands on every row that comes after it, and a key's own stays as it is", async () => {
     await using up = await answering();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: provider(up.base) },
       identity: { labels: { team: "a" } },
       hooks: [
         {
           inspect(_request, x) {
-            x.label("verdict", "clean");
-            x.label("team", "mine");
+            x.addLabel("verdict", "clean");
+            x.addLabel("team", "mine");
           },
         },
       ],
@@ -142,8 +144,8 @@ describe("a label", () => {
   it("is short, and there are few", async () => {
     await using up = await answering();
     const asked = async (inspect: NonNullable<Hooks["inspect"]>) => {
-      await using s = await scene({
-        frontend: toy(),
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: provider(up.base) },
         hooks: [{ inspect }],
       });
@@ -151,25 +153,26 @@ describe("a label", () => {
     };
     const many = (n: number) =>
       asked((_request, x) => {
-        for (let i = 0; i < n; i++) x.label(`l${i}`, "x");
-        x.label("l0", "again");
+        for (let i = 0; i < n; i++) x.addLabel(`l${i}`, "x");
+        x.addLabel("l0", "again");
       });
     expect([await many(32), await many(33)]).toEqual([200, 500]);
-    const long = (n: number) => asked((_request, x) => x.label("l", "x".repeat(n)));
+    const long = (n: number) => asked((_request, x) => x.addLabel("l", "x".repeat(n)));
     expect([await long(256), await long(257)]).toEqual([200, 500]);
-    const name = (n: number) => asked((_request, x) => x.label("x".repeat(n), ""));
+    const name = (n: number) => asked((_request, x) => x.addLabel("x".repeat(n), ""));
     expect([await name(256), await name(257)]).toEqual([200, 500]);
-    expect(await asked((_request, x) => x.label("__proto__", "x"))).toBe(200);
+    expect(await asked((_request, x) => x.addLabel("__proto__", "x"))).toBe(200);
   });
 });
 
 describe.each(Object.keys(CLIENTS).filter((id) => id !== "images"))("a client of %s", (from) => {
   it("has its request read in the form of no protocol, and its own bytes sent", async () => {
     const seen: ModelRequest[] = [];
-    await using up = await upstream({
-      "POST /*": (asked) => inAny(say("Hello"), asked) ?? json({ error: { message: "no" } }, 400),
+    await using up = await startUpstream({
+      "POST /*": (asked) =>
+        inAny(say("Hello"), asked) ?? jsonResponse({ error: { message: "no" } }, 400),
     });
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: CLIENTS[from]!.protocol,
       providers: {
         p: {

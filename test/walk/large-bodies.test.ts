@@ -6,9 +6,9 @@ import { connect, type AddressInfo, type Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Auth } from "tollgate/plugin";
-import { backend, scene } from "../kit/scene.ts";
-import { settled, turns, until } from "../kit/waits.ts";
-import { toy } from "./toy.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { waitUntilStable, turnEventLoop, until } from "../kit/waits.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const MB = 1024 * 1024;
 const ANSWER = JSON.stringify({
@@ -19,16 +19,16 @@ const ANSWER = JSON.stringify({
 });
 
 const provider = () =>
-  backend((_req, res) => {
+  startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "application/json" });
     res.end(ANSWER);
   });
 
 const gate = (base: string, auth: Auth<any> = "none") =>
-  scene({
-    frontend: toy(),
+  startTestServices({
+    frontend: createToyProtocol(),
     bodyBytes: 32 * MB,
-    providers: { p: { endpoints: [{ protocol: toy(), base, auth }] } },
+    providers: { p: { endpoints: [{ protocol: createToyProtocol(), base, auth }] } },
   });
 
 async function client(url: string, framing: string): Promise<Socket & { said(): string }> {
@@ -71,7 +71,7 @@ describe("the provider reads the client's bytes with its model in place", () => 
           socket.write(piece);
           if (framing === "chunked") socket.write("\r\n");
           from = to;
-          await turns(1);
+          await turnEventLoop(1);
         }
         if (framing === "chunked") socket.write("0\r\n\r\n");
         await until(() => socket.said().includes('"end":"stop"'));
@@ -125,7 +125,7 @@ describe("what was announced", () => {
       socket.write(Buffer.alloc(MB, " "));
       sockets.push(socket);
     }
-    await settled(() => process.memoryUsage().arrayBuffers);
+    await waitUntilStable(() => process.memoryUsage().arrayBuffers);
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(30 * MB);
     for (const socket of sockets) socket.destroy();
   });
@@ -135,10 +135,10 @@ describe("what was announced", () => {
     await using s = await gate(up.base);
     const socket = await client(s.url, `content-length: ${2 * MB}`);
     socket.write(bodyOf(MB, 0));
-    await turns();
+    await turnEventLoop();
     socket.end();
     await once(socket, "close");
-    await turns();
+    await turnEventLoop();
     expect(up.asked).toHaveLength(0);
     socket.destroy();
   });

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import type { Price, Reserve } from "tollgate/plugin";
 import { chats, LEAST, upstreams } from "../protocols/codecs.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 
 const price: Price = {
   lines: [
@@ -26,11 +26,11 @@ async function left(
   more: object,
   prepare?: (out: { set(field: string, value: never): void }) => void,
 ) {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(400, { "content-type": "application/json" });
     res.end("{}");
   });
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: chats[from]!,
     providers: {
       p: {
@@ -82,7 +82,7 @@ describe("a field that the target's codec knows", () => {
       const client = upstreams[into]!.client!;
       const own = await left(from!, into!, {});
       const strange = ["n", "seed", "best_of", "speed", "thinking", "reasoning", "tool_choice"];
-      for (const field of from === into ? [] : strange.filter((name) => client.knows!(name))) {
+      for (const field of from === into ? [] : strange.filter((name) => client.knowsField!(name))) {
         const { body } = await left(from!, into!, { [field]: "?" });
         // Whatever its own codec made of it, it is not the client's word as it came.
         if (body && !(field in own.body!)) expect(body[field], field).not.toBe("?");

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Price, Reserve, Settle } from "tollgate/plugin";
 import { chats, LEAST } from "../protocols/codecs.ts";
 import { HOSTILE } from "../rig/attack/upstream.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 
 const price: Price = {
   lines: [
@@ -38,8 +38,8 @@ describe.each(Object.keys(SAYS))("an upstream that says %s", (what) => {
   it.each(
     Object.keys(chats).flatMap((from) => [true, false].map((stream) => [from, stream] as const)),
   )("to a client of %s, streamed: %s, is billed in a small row", async (from, stream) => {
-    await using up = await backend((_req, res) => SAYS[what]!(res as never));
-    await using s = await scene({
+    await using up = await startBackend((_req, res) => SAYS[what]!(res as never));
+    await using s = await startTestServices({
       frontend: chats[from]!,
       providers: {
         p: {
@@ -48,7 +48,7 @@ describe.each(Object.keys(SAYS))("an upstream that says %s", (what) => {
               protocol: chats["chat-completions"]!,
               base: up.base,
               auth: "none",
-              streams: "always",
+              streaming: "always",
             },
           ],
           facts: new Map([["m", facts]]) as never,

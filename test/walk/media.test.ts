@@ -1,8 +1,8 @@
 // How an answer comes is said by its media type: a document is held whole, everything else is read as it was asked for.
 import { describe, expect, it } from "vitest";
-import { formOf } from "../../src/lib/media.ts";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { bodyFormOf } from "../../src/lib/media.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const STREAMS = [
   "application/x-ndjson",
@@ -28,9 +28,9 @@ const DOCUMENTS = [
 const UNKNOWN = ["text/plain", "application/octet-stream", "", undefined];
 
 describe("what a media type says of a body's form", () => {
-  it.each(STREAMS)("%s is a stream", (type) => expect(formOf(type)).toBe("stream"));
-  it.each(DOCUMENTS)("%s is one document", (type) => expect(formOf(type)).toBe("document"));
-  it.each(UNKNOWN)("%s says nothing", (type) => expect(formOf(type)).toBeUndefined());
+  it.each(STREAMS)("%s is a stream", (type) => expect(bodyFormOf(type)).toBe("stream"));
+  it.each(DOCUMENTS)("%s is one document", (type) => expect(bodyFormOf(type)).toBe("document"));
+  it.each(UNKNOWN)("%s says nothing", (type) => expect(bodyFormOf(type)).toBeUndefined());
 });
 
 const LINES = [
@@ -41,21 +41,21 @@ const LINES = [
 ];
 
 describe.each([
-  ["verbatim", toy()],
-  ["translated", toy("other")],
+  ["verbatim", createToyProtocol()],
+  ["translated", createToyProtocol("other")],
 ])("an upstream that streams, on the %s lane", (_lane, protocol) => {
   it.each([...STREAMS, "text/plain", "application/octet-stream"])(
     "as %s reaches the client piece by piece",
     async (type) => {
       const first = Promise.withResolvers<void>();
-      await using up = await backend((_req, res) => {
+      await using up = await startBackend((_req, res) => {
         res.writeHead(200, { "content-type": type });
         res.write(`${LINES.slice(0, 2).join("\n")}\n`);
         // The rest is not sent before the client has the beginning: what is held whole hangs here.
         void first.promise.then(() => res.end(`${LINES.slice(2).join("\n")}\n`));
       });
-      await using s = await scene({
-        frontend: toy(),
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: { endpoints: [{ protocol, base: up.base, auth: "none" }] } },
       });
       const res = await s.ask(
@@ -78,12 +78,12 @@ describe.each([
 
   it("for a client that wants it whole is folded, whatever kind of stream it is", async () => {
     for (const type of STREAMS) {
-      await using up = await backend((_req, res) => {
+      await using up = await startBackend((_req, res) => {
         res.writeHead(200, { "content-type": type });
         res.end(`${LINES.join("\n")}\n`);
       });
-      await using s = await scene({
-        frontend: toy(),
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: { endpoints: [{ protocol, base: up.base, auth: "none" }] } },
       });
       const res = await s.ask({ model: "p/m", text: "x" });
@@ -93,12 +93,12 @@ describe.each([
 });
 
 describe("the type of what the client gets", () => {
-  const lined = toy();
+  const lined = createToyProtocol();
   const ndjson = {
     ...lined,
     server: {
       ...lined.server!,
-      type: ({ stream }: { stream: boolean }) =>
+      contentType: ({ stream }: { stream: boolean }) =>
         stream ? "application/x-ndjson" : "application/vnd.toy+json",
     },
   };
@@ -106,7 +106,7 @@ describe("the type of what the client gets", () => {
     ["is the protocol's own", ndjson, "application/x-ndjson", "application/vnd.toy+json"],
     ["else that of events", lined, "text/event-stream; charset=utf-8", "application/json"],
   ])("%s", async (_how, frontend, streamed, whole) => {
-    await using up = await backend((req, res) => {
+    await using up = await startBackend((req, res) => {
       const stream = (JSON.parse(req.body) as { stream?: boolean }).stream === true;
       res.writeHead(200, { "content-type": stream ? "application/x-ndjson" : "application/json" });
       res.end(
@@ -115,8 +115,8 @@ describe("the type of what the client gets", () => {
           : '{"id":"up1","model":"m","say":"Hello","usage":{"input":3,"output":2},"end":"stop"}',
       );
     });
-    for (const protocol of [toy(), toy("other")]) {
-      await using s = await scene({
+    for (const protocol of [createToyProtocol(), createToyProtocol("other")]) {
+      await using s = await startTestServices({
         frontend,
         providers: { p: { endpoints: [{ protocol, base: up.base, auth: "none" }] } },
       });

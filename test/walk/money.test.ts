@@ -1,23 +1,23 @@
 // What a call is priced with: the moment of its reserve, and the terms that upstream reports or, failing that, were asked.
 import { describe, expect, it } from "vitest";
 import {
-  chatWork,
+  chatOperation,
   fail,
-  imageWork,
+  imageOperation,
   type ErrorKind,
   type Hooks,
   type ModelEvent,
   type Price,
   type Reserve,
   type Settle,
-  type UsageSeen,
-  type Work,
+  type UsageReport,
+  type OperationSpec,
 } from "tollgate/plugin";
 import { ERRORS } from "../../src/model/error.ts";
 import { priceHash } from "../../src/money/price.ts";
 import { until } from "../kit/waits.ts";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const price: Price = {
   lines: [
@@ -36,19 +36,19 @@ const pictures: Price = {
   ],
 };
 
-const speaking = (survey: object, seen: Partial<UsageSeen>, of: Price = price) => {
-  const protocol = toy();
+const speaking = (survey: object, seen: Partial<UsageReport>, of: Price = price) => {
+  const protocol = createToyProtocol();
   return {
     frontend: {
       ...protocol,
-      server: { ...protocol.server!, survey: () => ({ features: [], ...survey }) },
+      server: { ...protocol.server!, analyze: () => ({ features: [], ...survey }) },
     },
     providers: {
       p: {
         facts: new Map([["m", { price: of }]]) as never,
         endpoints: [
           {
-            kind: "chat" as const,
+            operation: "chat" as const,
             async *run(): AsyncGenerator<ModelEvent> {
               yield { type: "start", id: "u1" };
               yield { type: "open", index: 0, block: { type: "text" } };
@@ -66,17 +66,17 @@ const speaking = (survey: object, seen: Partial<UsageSeen>, of: Price = price) =
 
 async function billed(
   survey: object,
-  seen: Partial<UsageSeen>,
+  seen: Partial<UsageReport>,
   of?: Price,
   kind: "chat" | "image" = "chat",
 ) {
   const told = speaking(survey, seen, of);
   if (kind === "image") {
-    Object.assign(told.frontend, { work: imageWork });
-    Object.assign(told.providers.p.endpoints[0]!, { kind });
-    told.providers.p.facts = new Map([["m", { kind, price: of }]]) as never;
+    Object.assign(told.frontend, { operationSpec: imageOperation });
+    Object.assign(told.providers.p.endpoints[0]!, { operation: kind });
+    told.providers.p.facts = new Map([["m", { operation: kind, price: of }]]) as never;
   }
-  await using s = await scene(told);
+  await using s = await startTestServices(told);
   await (await s.ask({ model: "p/m", text: "hi" })).text();
   const reserve = s.journal.find((c) => c.do === "reserve") as Reserve & { at: number };
   const settle = s.journal.find((c) => c.do === "settle") as Settle;
@@ -90,12 +90,17 @@ describe("a call is priced", () => {
     ["by the tier that upstream reports", {}, { tier: "flex" }, 1_500_000n],
     ["by the tier that was asked for, where it reports none", { tier: "flex" }, {}, 1_500_000n],
     ["by the report where the two differ", { tier: "flex" }, { tier: "default" }, 2_000_000n],
-    ["with the facts that upstream reports", {}, { facts: { speed: "fast" } }, 12_000_000n],
+    [
+      "with the facts that upstream reports",
+      {},
+      { pricingAttributes: { speed: "fast" } },
+      12_000_000n,
+    ],
     ["with the facts that were asked for", { facts: { speed: "fast" } }, {}, 12_000_000n],
     [
       "without the asked facts that it denies",
       { facts: { speed: "fast" } },
-      { facts: { speed: "standard" } },
+      { pricingAttributes: { speed: "standard" } },
       2_000_000n,
     ],
   ])("%s", async (_how, survey, seen, nano) => {
@@ -160,7 +165,7 @@ describe("a call is priced", () => {
     const heldOf = async (survey: object, read?: object) => {
       const told = speaking({ maxOutput: 1, ...survey }, { usage });
       told.providers.p.facts = new Map([["m", { price, limits: { context: 50_000 } }]]) as never;
-      await using s = await scene({ ...told, ...read });
+      await using s = await startTestServices({ ...told, ...read });
       await (await s.ask({ model: "p/m", text: "hi" })).text();
       return (s.journal.find((c) => c.do === "reserve") as Reserve).holdNano!;
     };
@@ -178,7 +183,7 @@ describe("a call is priced", () => {
       told.providers.p.facts = new Map([["m", { price, limits: { context: 50_000 } }]]) as never;
       const limit = { scope: "key", unit: "nano_usd", max: 10n ** 15n, per: "day" } as const;
       const hooks = [{ charge: () => ({ hold, limits: [limit] }) }];
-      await using s = await scene({ ...told, hooks });
+      await using s = await startTestServices({ ...told, hooks });
       await (await s.ask({ model: "p/m", text: "hi" })).text();
       return (s.journal.find((c) => c.do === "reserve") as Reserve).claims[0]!.take;
     };
@@ -197,7 +202,7 @@ describe("a call is priced", () => {
 });
 
 it("an expected hold learns what a key usually gets", async () => {
-  await using s = await scene({
+  await using s = await startTestServices({
     ...speaking({}, { usage: { input: 10, output: 5_000 } }),
     hooks: [
       {
@@ -239,7 +244,7 @@ describe("a bill in parts", () => {
     ],
     tiers: { flex: [{ unit: "output", usd: "37.5", per: 1_000_000 }] },
   };
-  const parted = async (seen: readonly Partial<UsageSeen>[]) => {
+  const parted = async (seen: readonly Partial<UsageReport>[]) => {
     const { frontend, providers } = speaking({}, {});
     providers.p.facts = new Map<string, object>([
       ["m", { price }],
@@ -251,7 +256,7 @@ describe("a bill in parts", () => {
       for (const one of seen) yield { usage: {}, ...one, type: "usage" };
       yield { type: "finish", reason: "stop" };
     };
-    await using s = await scene({ frontend, providers });
+    await using s = await startTestServices({ frontend, providers });
     await (await s.ask({ model: "p/m", text: "hi" })).text();
     return s.journal.find((c) => c.do === "settle") as Settle;
   };
@@ -297,7 +302,7 @@ describe("what nobody saw of an answer that breaks off", () => {
     stream?: boolean;
     max?: number;
     priced?: Price;
-    reports?: UsageSeen["usage"];
+    reports?: UsageReport["usage"];
   }) {
     const { frontend, providers } = speaking({ maxOutput: of.max }, {});
     const said = Promise.withResolvers<void>();
@@ -310,7 +315,7 @@ describe("what nobody saw of an answer that breaks off", () => {
       said.resolve();
       await new Promise((_, reject) => call!.signal.addEventListener("abort", reject));
     } as never;
-    await using s = await scene({ frontend, providers });
+    await using s = await startTestServices({ frontend, providers });
     const away = new AbortController();
     const asked = s
       .ask({ model: "p/m", text: "hi", stream: of.stream ?? true }, { signal: away.signal })
@@ -370,7 +375,7 @@ describe("what nobody saw of an answer that breaks off", () => {
       yield { type: "delta", index: 0, text: "Hel" };
       throw new Error("cut");
     } as never;
-    await using s = await scene({ frontend, providers });
+    await using s = await startTestServices({ frontend, providers });
     await (await s.ask({ model: "p/m", text: "hi", stream: true })).text();
     const reserve = s.journal.find((c) => c.do === "reserve") as Reserve;
     const settle = s.journal.find((c) => c.do === "settle") as Settle;
@@ -381,15 +386,15 @@ describe("what nobody saw of an answer that breaks off", () => {
 describe("what a hook makes of an answer is not what upstream bills", () => {
   const spoken = '{"id":"u1"}\n{"say":"Hello"}\n{"usage":{"input":9,"output":2},"end":"stop"}\n';
   const settledAs = async (status: number, attempt: NonNullable<Hooks["attempt"]>) => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(status, { "content-type": "text/event-stream" });
       res.end(spoken);
     });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: {
         p: {
-          endpoints: [{ protocol: toy(), base: up.base, auth: "none" }],
+          endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" }],
           facts: new Map([["m", { price }]]) as never,
         },
       },
@@ -399,10 +404,10 @@ describe("what a hook makes of an answer is not what upstream bills", () => {
     return s.journal.filter((c) => c.do === "settle");
   };
   const recorded = {
-    kind: "chat",
+    operation: "chat",
     protocol: "toy",
     stream: true,
-    mime: "text/event-stream; charset=utf-8",
+    contentType: "text/event-stream; charset=utf-8",
     body: Buffer.from(spoken),
     usage: {},
     model: "m",
@@ -418,7 +423,7 @@ describe("what a hook makes of an answer is not what upstream bills", () => {
       "answers itself",
       async (_call, next) => (
         await next(),
-        { answer: { blocks: [], finish: { type: "finish", reason: "stop" } } }
+        { response: { blocks: [], finish: { type: "finish", reason: "stop" } } }
       ),
     ],
   ];
@@ -436,17 +441,19 @@ describe("what a hook makes of an answer is not what upstream bills", () => {
 });
 
 it("what the request alone decides is held and billed exactly, and a report of the same unit wins", async () => {
-  const searched = async (seen: Partial<UsageSeen>) => {
+  const searched = async (seen: Partial<UsageReport>) => {
     const price: Price = { lines: [{ unit: "searches", usd: "0.002", per: 1 }] };
     const told = speaking({ counts: { searches: 3, characters: 9 } }, seen, price);
-    const work: Work<"chat"> = {
-      ...chatWork,
-      written: false,
-      whole: [["searches"]],
-      most: ({ counts }) => [[{ units: ["searches"], count: counts.searches ?? 1 }]],
+    const work: OperationSpec<"chat"> = {
+      ...chatOperation,
+      generatesTokens: false,
+      completeUnitSets: [["searches"]],
+      estimateUsage: ({ exactUsage }) => [
+        [{ units: ["searches"], count: exactUsage.searches ?? 1 }],
+      ],
     };
-    Object.assign(told.frontend, { work });
-    await using s = await scene(told);
+    Object.assign(told.frontend, { operationSpec: work });
+    await using s = await startTestServices(told);
     await (await s.ask({ model: "p/m", text: "hi" })).text();
     const reserve = s.journal.find((c) => c.do === "reserve") as Reserve;
     return { held: reserve.holdNano, settle: s.journal.find((c) => c.do === "settle") as Settle };

@@ -1,8 +1,8 @@
 // A route's name leads to the path that an endpoint has for it; an endpoint that has none is never asked for something else.
 import { describe, expect, it } from "vitest";
-import { upstream } from "tollgate/testing";
-import { scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { startUpstream } from "tollgate/testing";
+import { startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const answer = {
   body: '{"say":"Hello"}\n{"usage":{"input":3,"output":1}}\n{"end":"stop"}\n',
@@ -10,18 +10,22 @@ const answer = {
 };
 
 async function asked(name: string, paths: readonly (Record<string, string> | undefined)[]) {
-  await using up = await upstream({ "*": answer });
+  await using up = await startUpstream({ "*": answer });
   const providers = Object.fromEntries(
     paths.map((paths, i) => [
       `p${i}`,
-      { endpoints: [{ protocol: toy(), base: up.url, auth: "none", ...(paths && { paths }) }] },
+      {
+        endpoints: [
+          { protocol: createToyProtocol(), base: up.url, auth: "none", ...(paths && { paths }) },
+        ],
+      },
     ]),
   );
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: providers as never,
     models: { m: paths.map((_, i) => `p${i}/m`) },
-    read: async () => ({ model: "m", name }),
+    read: async () => ({ model: "m", action: name }),
   });
   const res = await s.ask({ model: "m", text: "hi" });
   const text = await res.text();

@@ -1,12 +1,12 @@
 // Endpoints that send by themselves keep what is promised of all others: a lost field is in the warnings header, a strict request
 // is rejected for it, and the client waits as long as the provider asks.
 import { defineProvider, fail, type Call, type ErrorKind, type ModelEvent } from "tollgate/plugin";
-import { json, startGateway, type ScriptedAnswer } from "tollgate/testing";
+import { jsonResponse, startGateway, type ScriptedResponse } from "tollgate/testing";
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
 import { CLIENT_RETRIES } from "../../src/model/client-retry.ts";
-import { clock } from "../kit/clock.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { installTestClock } from "../kit/clock.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
 import { chats, LEAST } from "../protocols/codecs.ts";
 
@@ -27,11 +27,11 @@ const native = (lost?: Place, kind?: ErrorKind) =>
     setup: ({ base_url }) => ({
       endpoints: [
         {
-          kind: "chat",
+          operation: "chat",
           base: base_url!,
           async *run(_request, call: Call): AsyncGenerator<ModelEvent> {
             const at = (place: Place) => {
-              if (place === lost) call.lose("top_p", "dropped");
+              if (place === lost) call.reportLoss("top_p", "dropped");
             };
             at("at first");
             const { ok, status } = await call.fetch("say", { method: "POST", body: "{}" });
@@ -52,7 +52,7 @@ const native = (lost?: Place, kind?: ErrorKind) =>
     }),
   });
 
-const started = (lost?: Place, answer: ScriptedAnswer = json({}), kind?: ErrorKind) =>
+const started = (lost?: Place, answer: ScriptedResponse = jsonResponse({}), kind?: ErrorKind) =>
   startGateway({
     plugins: { native: native(lost, kind) },
     upstream: { "POST /say": answer },
@@ -78,7 +78,7 @@ describe.each(PLACES)("a field that is lost %s", (lost) => {
     const strict = { "x-tollgate-strict": "true" };
     const { status, error } = await at.ask("p/model", "Hi", { stream, headers: strict });
     expect([status, error?.code]).toEqual([400, "lossy_translation"]);
-    expect(at.up.requests).toHaveLength(lost === "at first" ? 0 : 1);
+    expect(at.upstream.requests).toHaveLength(lost === "at first" ? 0 : 1);
   });
 });
 
@@ -89,7 +89,7 @@ describe("the provider's retry-after", () => {
     [429, { "retry-after-ms": "2500" }, "3"],
     [429, { "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s" }, "9"],
   ])("%i with %o reaches the client as %s", async (status, headers, seconds) => {
-    await using at = await started(undefined, { ...json({}, status), headers });
+    await using at = await started(undefined, { ...jsonResponse({}, status), headers });
     const got = await at.ask("p/model", "Hi");
     expect([got.status, got.headers["retry-after"]]).toEqual([status === 429 ? 429 : 502, seconds]);
   });
@@ -97,7 +97,7 @@ describe("the provider's retry-after", () => {
 
 describe("a failure of each kind, after an answer with retry-after", () => {
   it.each(Object.entries(CLIENT_RETRIES))("%s: the client may retry: %s", async (kind, retries) => {
-    const answer = { ...json({}, 503), headers: { "retry-after": "7" } };
+    const answer = { ...jsonResponse({}, 503), headers: { "retry-after": "7" } };
     await using at = await started(undefined, answer, kind as ErrorKind);
     const { headers } = await at.ask("p/model", "Hi");
     const may = retries !== "no";
@@ -109,9 +109,9 @@ describe("a failure of each kind, after an answer with retry-after", () => {
 });
 
 it("a field that is lost after the head was sent without it is an error of the call", async () => {
-  const time = clock();
+  const time = installTestClock();
   const waiting: ServerResponse[] = [];
-  await using up = await backend((req, res) => {
+  await using up = await startBackend((req, res) => {
     if (req.url!.endsWith("/say")) return void res.end("{}");
     res.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
     waiting.push(res);
@@ -121,7 +121,7 @@ it("a field that is lost after the head was sent without it is an error of the c
     undefined as never,
   );
   const auth = "none" as const;
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: chats["messages"]!,
     models: { both: ["silent/m", "native/m"] },
     providers: {
@@ -141,11 +141,11 @@ it("a field that is lost after the head was sent without it is an error of the c
 });
 
 it("a head that leaves before the provider's has the warnings of the call", async () => {
-  const time = clock();
+  const time = installTestClock();
   const waiting: ServerResponse[] = [];
-  await using up = await backend((_req, res) => void waiting.push(res));
+  await using up = await startBackend((_req, res) => void waiting.push(res));
   const auth = "none" as const;
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: chats["messages"]!,
     providers: { p: { endpoints: [{ protocol: chats["responses"]!, base: up.base, auth }] } },
   });

@@ -3,7 +3,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { defineProvider } from "tollgate/plugin";
-import { gateway } from "tollgate/testing";
+import { startTestGateway } from "tollgate/testing";
 import { expect, it } from "vitest";
 import { until } from "../kit/waits.ts";
 
@@ -40,9 +40,9 @@ const plugin = (url: string, how: How) =>
     setup: () => ({
       endpoints: [
         {
-          kind: "chat",
+          operation: "chat",
           base: url,
-          streams: "always",
+          streaming: "always",
           async *run(_request, call) {
             const answer = await call.fetch("say", { method: "POST", body: "{}" });
             yield { type: "start" };
@@ -65,7 +65,7 @@ const plugin = (url: string, how: How) =>
 
 async function scene(how: How) {
   const up = await upstreamOf();
-  const at = await gateway({
+  const at = await startTestGateway({
     plugins: { pieces: plugin(up.url, how) },
     yaml: "frontends: [chat-completions]\nproviders: { p: { use: pieces } }\nattempts: { target: 1, all: 1 }",
   });
@@ -149,5 +149,7 @@ it("a body that breaks off ends in an error of the provider's, never as a whole 
   const rest = await readTo(reader, "error");
   expect(rest).toContain("truncated");
   expect(rest).not.toContain("[DONE]");
-  expect(of.at.ledger.findLast((row) => row.do === "settle")).toMatchObject({ state: "estimated" });
+  expect(of.at.storeCommands.findLast((row) => row.do === "settle")).toMatchObject({
+    state: "estimated",
+  });
 });

@@ -1,13 +1,13 @@
 // What a client reads when no candidate is there: names that do answer, and nothing of the operator's.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { faultOf } from "../../src/model/error.ts";
-import { scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { getFault } from "../../src/model/error.ts";
+import { startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const SECRET = "its when: is empty (${env:ACME_PRIVATE_KEY:-})";
 const one = (models?: string[]) => ({
-  endpoints: [{ protocol: toy(), base: "http://127.0.0.1:9" }],
+  endpoints: [{ protocol: createToyProtocol(), base: "http://127.0.0.1:9" }],
   facts: new Map([
     ["m-large", { kind: "chat" }],
     ["m-small", { kind: "chat" }],
@@ -45,8 +45,8 @@ it("names only what answers, never what was asked for, nothing of the operator's
       fc.array(asked, { minLength: 6, maxLength: 6 }),
       fc.constantFrom(/./, /^up\//, /^(fast|off)/),
       async (models, names, may) => {
-        await using s = await scene({
-          frontend: toy(),
+        await using s = await startTestServices({
+          frontend: createToyProtocol(),
           // A credential that serves nothing of what is listed.
           providers: { up: one(), tied: one(["else"]) } as never,
           unmounted: { off: SECRET },
@@ -58,7 +58,7 @@ it("names only what answers, never what was asked for, nothing of the operator's
           try {
             return gen.resolver.resolve(frontends[0]!, model, false, allowed).candidates.length;
           } catch (error) {
-            return faultOf(error)!;
+            return getFault(error)!;
           }
         };
         for (const model of names) {
@@ -92,8 +92,8 @@ it("names only what answers, never what was asked for, nothing of the operator's
 });
 
 it("a slip in an alias finds the alias, one behind which nothing is mounted says so", async () => {
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: { up: one() } as never,
     unmounted: { off: SECRET },
     models: { fast: ["up/m-large"], dark: ["off/m-large"] },
@@ -111,8 +111,8 @@ it("a slip in an alias finds the alias, one behind which nothing is mounted says
 });
 
 it("only a provider's name with a slash and nothing after it names a provider and no model", async () => {
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: { up: one() } as never,
     models: { fast: ["up/m-large"] },
   });
@@ -121,7 +121,7 @@ it("only a provider's name with a slash and nothing after it names a provider an
     try {
       gen.resolver.resolve(frontends[0]!, model, false, () => true);
     } catch (error) {
-      return faultOf(error)!;
+      return getFault(error)!;
     }
     return expect.unreachable(`${model} is found`);
   };

@@ -1,8 +1,8 @@
 // What a relay passes on within one push(), and what an encoder writes for one chunk, leaves in one write to the client's socket.
 import { Socket } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 /** Both ways in which Node hands bytes to the system, by their private names. */
 const spied = Socket.prototype as unknown as {
@@ -31,7 +31,7 @@ function writesTo(port: number): string[] {
 it.each(["toy", "other"])("on the lane to %s", async (id) => {
   const begun = Promise.withResolvers<void>();
   const many = Array.from({ length: 20 }, (_, i) => `${JSON.stringify({ say: `word-${i}` })}\n`);
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write(`${JSON.stringify({ id: "u", model: "m" })}\n${JSON.stringify({ say: "first" })}\n`);
     void begun.promise.then(() => {
@@ -42,9 +42,11 @@ it.each(["toy", "other"])("on the lane to %s", async (id) => {
       );
     });
   });
-  await using s = await scene({
-    frontend: toy(),
-    providers: { p: { endpoints: [{ protocol: toy(id), base: up.base, auth: "none" }] } },
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: {
+      p: { endpoints: [{ protocol: createToyProtocol(id), base: up.base, auth: "none" }] },
+    },
   });
   const writes = writesTo(Number(new URL(s.url).port));
   const answer = await s.ask({ model: "p/m", text: "x", stream: true });

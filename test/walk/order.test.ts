@@ -2,13 +2,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { HostCandidate } from "../../src/walk/mounted.ts";
-import { chatWork, type Price } from "tollgate/plugin";
-import { PICKS, type PickName } from "../../src/model/pick.ts";
-import { sharesOf, type NamePart } from "../../src/walk/candidates/shares.ts";
-import type { PickInputs } from "../../src/walk/choosing/pick.ts";
-import { picked, RULES } from "../../src/walk/choosing/rules.ts";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { chatOperation, type Price } from "tollgate/plugin";
+import { ROUTING_STRATEGIES, type RoutingStrategy } from "../../src/model/pick.ts";
+import { computeShares, type NamePart } from "../../src/walk/candidates/shares.ts";
+import type { RoutingRuleInputs } from "../../src/walk/choosing/pick.ts";
+import { applyRoutingRule, ROUTING_RULES } from "../../src/walk/choosing/rules.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const perMillion = (input: string, output: string): Price => ({
   lines: [
@@ -22,24 +22,24 @@ const priced = (usd: string | undefined) =>
 const seat = (id: string, credential: string, share: number, protocol = "chat"): HostCandidate =>
   ({ id, credential, protocol, info: {}, policy: {}, "~": { share } }) as never;
 
-const plain = (more: Partial<PickInputs> = {}): PickInputs => ({
+const plain = (more: Partial<RoutingRuleInputs> = {}): RoutingRuleInputs => ({
   x: { identity: { id: "k1" }, size: { bytes: 0, input: 1_000 }, headers: {}, body: {} } as never,
   frontend: { server: undefined } as never,
-  survey: { features: [] },
-  work: chatWork,
-  usual: { p95: () => undefined },
-  chance: Math.random,
-  reckoned: () => 0,
+  facts: { features: [] },
+  operationSpec: chatOperation,
+  outputHistory: { p95: () => undefined },
+  random: Math.random,
+  estimateLatency: () => 0,
   ...more,
 });
 
 /** How often each comes first. */
-function firsts(seats: readonly HostCandidate[], pick: PickName, runs = 20_000) {
+function firsts(seats: readonly HostCandidate[], pick: RoutingStrategy, runs = 20_000) {
   const counts: Record<string, number> = {};
   // A fixed row of numbers: the shares are the same in each run of the test.
   const chance = xorshift(7);
   for (let i = 0; i < runs; i++) {
-    const [one] = picked(seats, RULES[pick], plain({ chance }));
+    const [one] = applyRoutingRule(seats, ROUTING_RULES[pick], plain({ random: chance }));
     const name = `${one!.id}[${one!.credential}]`;
     counts[name] = (counts[name] ?? 0) + 1 / runs;
   }
@@ -101,7 +101,7 @@ describe("candidates", () => {
 
   it("are all there once under each pick, each with its endpoints in their order", () => {
     fc.assert(
-      fc.property(some, fc.constantFrom(...PICKS), (of, pick) => {
+      fc.property(some, fc.constantFrom(...ROUTING_STRATEGIES), (of, pick) => {
         const ofOne = Map.groupBy(of, ({ id }) => id);
         const seats: HostCandidate[] = [...ofOne.values()]
           .flat()
@@ -112,7 +112,11 @@ describe("candidates", () => {
           );
         const reckoned = ({ id, credential }: HostCandidate) =>
           of.find((one) => one.id === id && one.credential === credential)!.ms;
-        const out = picked(seats, RULES[pick], plain({ reckoned }));
+        const out = applyRoutingRule(
+          seats,
+          ROUTING_RULES[pick],
+          plain({ estimateLatency: reckoned }),
+        );
         expect(new Set(out)).toEqual(new Set(seats));
         expect(out).toHaveLength(seats.length);
         const nth = new Map(seats.map((one, i) => [one, i]));
@@ -145,7 +149,7 @@ describe("candidates", () => {
           );
           const x = { ...plain().x, size: { bytes: 0, input } } as never;
           const survey = { features: [], maxOutput: output };
-          const out = picked(seats, RULES.cheapest, plain({ x, survey }));
+          const out = applyRoutingRule(seats, ROUTING_RULES.cheapest, plain({ x, facts: survey }));
           const cents = (one: HostCandidate) => {
             const of = prices[seats.indexOf(one)];
             return of ? of[0] * input + of[1] * output : Infinity;
@@ -168,8 +172,8 @@ describe("shares", () => {
   const own = (id: string) => ({ "a/m": 1, "b/m": 2, "z/m": 0 })[id];
 
   it("are the credentials' where nothing is written, and a candidate's own where it is", () => {
-    const entries = (parts: Parameters<typeof sharesOf>[0]) =>
-      Object.fromEntries(sharesOf(parts, own));
+    const entries = (parts: Parameters<typeof computeShares>[0]) =>
+      Object.fromEntries(computeShares(parts, own));
     expect(entries([leaf("a/m"), leaf("b/m")])).toEqual({ "a/m": 1 / 3, "b/m": 2 / 3 });
     expect(entries([leaf("a/m", 3), leaf("b/m", 1)])).toEqual({ "a/m": 0.75, "b/m": 0.25 });
     expect(entries([leaf("a/m", 3), leaf("gone/m", 5)])).toEqual({ "a/m": 1, "gone/m": 0 });
@@ -198,7 +202,7 @@ describe("shares", () => {
     })).part as fc.Arbitrary<NamePart>;
     fc.assert(
       fc.property(fc.array(part, { maxLength: 4 }), (parts) => {
-        const sum = [...sharesOf(parts, own).values()].reduce((a, b) => a + b, 0);
+        const sum = [...computeShares(parts, own).values()].reduce((a, b) => a + b, 0);
         expect(sum < 1e-9 || Math.abs(sum - 1) < 1e-9).toBe(true);
       }),
     );
@@ -217,7 +221,7 @@ it.each([
     (list: readonly any[]) => list.toSorted((a, b) => (a.credential < b.credential ? -1 : 1)),
   ],
 ])("a route hook's order of credentials stays: %s", async (_how, first, route) => {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "application/json" });
     res.end('{"say":"x","end":"stop","usage":{"input":1,"output":1}}');
   });
@@ -228,12 +232,16 @@ it.each([
     models: undefined,
     zdr: undefined,
   }));
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: {
       p: {
         endpoints: [
-          { protocol: toy(), base: up.base, auth: { header: "x-key", field: "api_key" } },
+          {
+            protocol: createToyProtocol(),
+            base: up.base,
+            auth: { header: "x-key", field: "api_key" },
+          },
         ],
         credentials,
       } as never,

@@ -2,9 +2,9 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, it } from "vitest";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;
 const WHOLE = line({ id: "u", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" });
@@ -12,13 +12,15 @@ const WHOLE = line({ id: "u", say: "Hello", usage: { input: 1, output: 1 }, end:
 it("is refused before its body is read, and the others go on", async () => {
   let free = () => {};
   const gone = new Promise<void>((resolve) => (free = resolve));
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     void gone.then(() => res.writeHead(200, { "content-type": "application/json" }).end(WHOLE));
   });
-  await using s = await scene({
-    frontend: toy(),
-    providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" }] } },
-    overload: { most: 1, waitMs: 5 },
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: {
+      p: { endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" }] },
+    },
+    overload: { maxConcurrent: 1, maxQueueWaitMs: 5 },
   });
   const first = s.ask({ model: "p/m", text: "Hi" });
   await until(() => up.asked.length === 1);
@@ -39,19 +41,21 @@ it("is refused before its body is read, and the others go on", async () => {
   // One that comes later finds its turn free again, and of the refused one there is no row.
   expect((await s.ask({ model: "p/m", text: "Hi" })).status).toBe(200);
   expect(s.journal.filter((row) => row.do === "reserve")).toHaveLength(2);
-  await until(() => s.house.gate.running === 0);
+  await until(() => s.house.admissionQueue.running === 0);
 });
 
 it("one that waits for its turn gets it", async () => {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     setTimeout(() => res.writeHead(200, { "content-type": "application/json" }).end(WHOLE), 5);
   });
-  await using s = await scene({
-    frontend: toy(),
-    providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" }] } },
-    overload: { most: 1, waitMs: 20_000 },
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: {
+      p: { endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" }] },
+    },
+    overload: { maxConcurrent: 1, maxQueueWaitMs: 20_000 },
   });
   const all = Array.from({ length: 20 }, () => s.ask({ model: "p/m", text: "Hi" }));
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual(Array(20).fill(200));
-  await until(() => s.house.gate.running === 0);
+  await until(() => s.house.admissionQueue.running === 0);
 });

@@ -1,7 +1,7 @@
 // How far a call has come whose endpoint sends by itself: what was asked for with a body and not answered may have been taken on.
 import { expect, it } from "vitest";
-import type { CallStage } from "../../src/model/retry.ts";
-import { minding } from "../../src/walk/upstream/own-fetch.ts";
+import type { FailurePoint } from "../../src/model/retry.ts";
+import { trackPluginFetch } from "../../src/walk/upstream/own-fetch.ts";
 
 interface Asked {
   readonly url: string;
@@ -9,11 +9,11 @@ interface Asked {
   fail(): void;
 }
 
-function scene(stage: CallStage = "refused") {
+function scene(stage: FailurePoint = "rejected") {
   const away = new AbortController();
-  const call = { stage, signal: away.signal };
+  const call = { failurePoint: stage, signal: away.signal };
   const asked: Asked[] = [];
-  const { fetch } = minding(
+  const { fetch } = trackPluginFetch(
     call,
     (url) =>
       new Promise<Response>((resolve, reject) => {
@@ -29,12 +29,12 @@ const JOB = { method: "POST", body: "{}" };
 it("is unanswered until its provider says something", async () => {
   const { call, asked, fetch } = scene();
   const job = fetch("/job", JOB);
-  expect(call.stage).toBe("unanswered");
+  expect(call.failurePoint).toBe("unanswered");
   asked[0]!.answer();
   const answer = await job;
-  expect(call.stage).toBe("unanswered");
+  expect(call.failurePoint).toBe("unanswered");
   await answer.text();
-  expect(call.stage).toBe("refused");
+  expect(call.failurePoint).toBe("refused");
 });
 
 it("stays so when it is given up, by its client or by the plugin", async () => {
@@ -42,7 +42,7 @@ it("stays so when it is given up, by its client or by the plugin", async () => {
   const job = client.fetch("/job", JOB).catch(() => {});
   client.away.abort();
   await job;
-  expect(client.call.stage).toBe("unanswered");
+  expect(client.call.failurePoint).toBe("unanswered");
 
   const plugin = scene();
   const late = new AbortController();
@@ -50,7 +50,7 @@ it("stays so when it is given up, by its client or by the plugin", async () => {
   late.abort();
   plugin.asked[0]!.fail();
   await other;
-  expect(plugin.call.stage).toBe("unanswered");
+  expect(plugin.call.failurePoint).toBe("unanswered");
 });
 
 it("of two at once, one that is answered says nothing of the other", async () => {
@@ -58,10 +58,10 @@ it("of two at once, one that is answered says nothing of the other", async () =>
   const jobs = [fetch("/a", JOB), fetch("/b", JOB)];
   asked[0]!.answer();
   await (await jobs[0])!.text();
-  expect(call.stage).toBe("unanswered");
+  expect(call.failurePoint).toBe("unanswered");
   asked[1]!.answer();
   await (await jobs[1])!.text();
-  expect(call.stage).toBe("refused");
+  expect(call.failurePoint).toBe("refused");
 });
 
 it("is nobody's work when the line broke by itself, or nothing was brought, or its scheme asks first", async () => {
@@ -69,13 +69,13 @@ it("is nobody's work when the line broke by itself, or nothing was brought, or i
   const job = broken.fetch("/job", JOB).catch(() => {});
   broken.asked[0]!.fail();
   await job;
-  expect(broken.call.stage).toBe("refused");
+  expect(broken.call.failurePoint).toBe("refused");
 
   const looking = scene();
   void looking.fetch("/status");
-  expect(looking.call.stage).toBe("refused");
+  expect(looking.call.failurePoint).toBe("refused");
 
   const signing = scene("unsent");
   void signing.fetch("/token", JOB);
-  expect(signing.call.stage).toBe("unsent");
+  expect(signing.call.failurePoint).toBe("unsent");
 });

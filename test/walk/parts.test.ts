@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createCatalogue } from "../../src/catalogue/catalogue.ts";
+import { createCatalog } from "../../src/catalogue/catalogue.ts";
 import type { Price } from "../../src/model/facts.ts";
-import { priceOf } from "../../src/walk/money/model-prices.ts";
+import { findReportPrice } from "../../src/walk/money/model-prices.ts";
 
 const price = (usd: string): Price => ({ lines: [{ unit: "output", usd, per: 1_000_000 }] });
 const [own, other] = [price("1"), price("2")];
@@ -9,17 +9,17 @@ const [own, other] = [price("1"), price("2")];
 function shelf(operator = false) {
   const models = ["auto", "big", "big-mini"].map((model) => ({
     model,
-    kind: "chat" as const,
+    operation: "chat" as const,
     price: model === "auto" ? own : other,
   }));
   const set = operator ? new Map([["auto", { price: own }]]) : undefined;
-  const catalogue = createCatalogue({
+  const catalogue = createCatalog({
     providers: new Map([["p", { operator: set, shipped: { asOf: "2026-11-01", models } }]]),
   });
-  return catalogue.shelf("p");
+  return catalogue.entriesOf("p");
 }
 const ask = (of: string | undefined, more: object = {}) =>
-  priceOf(of, { model: "auto", price: own, shelf: shelf(), alone: true, ...more });
+  findReportPrice(of, { model: "auto", price: own, shelf: shelf(), alone: true, ...more });
 
 describe("an answer in one piece", () => {
   it("of another model that has a price is paid at that", () => {
@@ -29,9 +29,9 @@ describe("an answer in one piece", () => {
   it("is the called model's when nobody knows the name, or it is the same model under another", () => {
     for (const name of [undefined, "auto", "auto-2026-05-28", "unheard-of"])
       expect(ask(name)).toBe(own);
-    expect(priceOf("big-mini", { model: "big", price: own, shelf: shelf(), alone: true })).toBe(
-      own,
-    );
+    expect(
+      findReportPrice("big-mini", { model: "big", price: own, shelf: shelf(), alone: true }),
+    ).toBe(own);
   });
   it("is the called model's where the operator has set its price", () => {
     expect(ask("big", { shelf: shelf(true) })).toBe(own);

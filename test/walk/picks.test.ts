@@ -1,10 +1,10 @@
 // Each pick through the gateway: where requests go, what a rest does to it, what a route hook says last, and what costs nothing.
-import { callFacts } from "../kit/call-facts.ts";
+import { createCallFacts } from "../kit/call-facts.ts";
 import { describe, expect, it } from "vitest";
 import type { Hooks } from "tollgate/plugin";
-import { explain } from "../../src/walk/candidates/explain.ts";
-import { backend, scene, type Scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { explainRoute } from "../../src/walk/candidates/explain.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const perMillion = (usd: string) => ({
   price: {
@@ -16,14 +16,14 @@ const perMillion = (usd: string) => ({
 });
 
 async function stage(of: {
-  readonly pick: NonNullable<Scene["pick"]>;
+  readonly pick: NonNullable<TestServicesOptions["pick"]>;
   readonly weights?: Record<string, number>;
   readonly prices?: Record<string, string | undefined>;
   /** What each is like now. */
   readonly slow?: { [provider: string]: number };
   readonly hooks?: Hooks[];
 }) {
-  const up = await backend((req, res) => {
+  const up = await startBackend((req, res) => {
     const name = req.url!.split("/")[1]!;
     setTimeout(() => {
       res.writeHead(200, { "content-type": "application/json" });
@@ -31,13 +31,15 @@ async function stage(of: {
     }, of.slow?.[name] ?? 0);
   });
   const provider = (name: string) => ({
-    endpoints: [{ protocol: toy(), base: `${up.base}/${name}`, auth: "none" as const }],
+    endpoints: [
+      { protocol: createToyProtocol(), base: `${up.base}/${name}`, auth: "none" as const },
+    ],
     ...(of.prices?.[name] !== undefined && {
       facts: new Map([["m", perMillion(of.prices[name])]]) as never,
     }),
   });
-  const s = await scene({
-    frontend: toy(),
+  const s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: { a: provider("a"), b: provider("b"), c: provider("c") },
     models: { any: ["a/m", "b/m", "c/m"] },
     pick: of.pick,
@@ -50,10 +52,10 @@ async function stage(of: {
     const [one] = s.built.gen.resolver
       .resolve(s.built.frontends[0]!, `${name}/m`, false)
       .candidates.values();
-    s.house.rests.failed(
+    s.house.targetHealth.recordFailure(
       one!,
       { kind: "rate_limited", message: "Busy.", retryAfterMs: 60_000 },
-      callFacts(),
+      createCallFacts(),
     );
   };
   return {
@@ -88,10 +90,14 @@ describe("a pick", () => {
     const later: string[] = [];
     for (let i = 0; i < 12; i++) later.push(await of.ask());
     expect(later.at(-1)).not.toBe("b");
-    const speeds = of.s.house.rests.speeds();
-    expect(speeds.map(({ what }) => what)).toEqual(["a default m", "b default m", "c default m"]);
-    for (const { contentMs, reckonedMs } of speeds)
-      expect(reckonedMs).toBeLessThanOrEqual(contentMs);
+    const speeds = of.s.house.targetHealth.latencies();
+    expect(speeds.map(({ target }) => target)).toEqual([
+      "a default m",
+      "b default m",
+      "c default m",
+    ]);
+    for (const { averageMs, estimateMs } of speeds)
+      expect(estimateMs).toBeLessThanOrEqual(averageMs);
   });
 
   it("weighted: nothing of no weight, as long as another one is well", async () => {
@@ -116,23 +122,25 @@ describe("a pick", () => {
     await using of = await stage({ pick: "ordered" });
     await of.ask();
     const { gen, frontends } = of.s.built;
-    expect(gen.resolver.resolve(frontends[0]!, "any", false).choice).toBeUndefined();
-    expect(of.s.house.rests.speeds()).toEqual([]);
+    expect(gen.resolver.resolve(frontends[0]!, "any", false).routingRule).toBeUndefined();
+    expect(of.s.house.targetHealth.latencies()).toEqual([]);
   });
 
   it("says in explain what it goes by, in the order that is likeliest, and asks nothing", async () => {
     const told = async (of: Parameters<typeof stage>[0], reckoned: Record<string, number> = {}) => {
       await using one = await stage(of);
       const { gen, frontends } = one.s.built;
-      const { pick, candidates } = await explain(
+      const { strategy, candidates } = await explainRoute(
         gen,
         frontends[0]!,
         "any",
         ({ provider }) => reckoned[provider] ?? 0,
       );
-      expect(pick).toBe(of.pick);
+      expect(strategy).toBe(of.pick);
       expect(one.s.journal).toEqual([]);
-      return candidates.map(({ candidate, place }) => `${candidate.provider}: ${place}`);
+      return candidates.map(
+        ({ candidate, orderReason }) => `${candidate.provider}: ${orderReason}`,
+      );
     };
     const weights = { "a/m": 1, "b/m": 2, "c/m": 1 };
     const calls = (of: string) => [`b: 50 % ${of}`, `a: 25 % ${of}`, `c: 25 % ${of}`];

@@ -3,9 +3,9 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { defineMiddleware, type Exchange, type Identity } from "tollgate/plugin";
-import { json, say, startGateway } from "tollgate/testing";
+import { jsonResponse, say, startGateway } from "tollgate/testing";
 import cache from "../../examples/packages/middleware-exact-cache/src/index.ts";
-import { conversationOf } from "../../src/walk/choosing/conversation.ts";
+import { conversationIdOf } from "../../src/walk/choosing/conversation.ts";
 
 /** Takes a secret for the identity that it encodes. */
 const door = defineMiddleware({
@@ -26,8 +26,8 @@ beforeAll(async () => {
   at = await startGateway({
     plugins: { door, "exact-cache": cache },
     upstream: {
-      "GET /*": json({ object: "list", data: [{ id: "model", object: "model" }] }),
-      "POST /*": (one) => say(`Answer ${++asked}`).usage({ input: 7, output: 2 }).to(one),
+      "GET /*": jsonResponse({ object: "list", data: [{ id: "model", object: "model" }] }),
+      "POST /*": (one) => say(`Answer ${++asked}`).usage({ input: 7, output: 2 }).toResponse(one),
     },
     config: {
       frontends: ["chat-completions", "responses", "usage"],
@@ -128,7 +128,10 @@ it("have conversations of their own, although they begin with the same words", (
   const session = fc.stringMatching(/^[ak\n :"]{1,4}$/);
   fc.assert(
     fc.property(id, session, id, session, (a, s, b, t) => {
-      const [one, other] = [conversationOf(x(a, s), undefined), conversationOf(x(b, t), undefined)];
+      const [one, other] = [
+        conversationIdOf(x(a, s), undefined),
+        conversationIdOf(x(b, t), undefined),
+      ];
       expect(one === other).toBe(a === b && s === t);
     }),
     { numRuns: 2_000 },

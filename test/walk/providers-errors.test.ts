@@ -4,26 +4,26 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  json,
+  jsonResponse,
   say,
   startGateway,
-  type ScriptedAnswer,
+  type ScriptedResponse,
   type StartedGateway,
   type UpstreamRequest,
 } from "tollgate/testing";
 
 const WORDS = "the reactor is being refueled";
 /** What the provider answers next. Empty: it works. */
-let failures: ScriptedAnswer[] = [];
+let failures: ScriptedResponse[] = [];
 let at: StartedGateway;
 beforeAll(async () => {
-  const works = (asked: UpstreamRequest): ScriptedAnswer =>
+  const works = (asked: UpstreamRequest): ScriptedResponse =>
     asked.path.includes("enerateContent")
       ? gemini(asked.path.includes("stream"))
-      : say("Hello").usage({ input: 7, output: 2 }).to(asked);
+      : say("Hello").usage({ input: 7, output: 2 }).toResponse(asked);
   at = await startGateway({
     upstream: {
-      "GET /*": json({ object: "list", data: [{ id: "m", object: "model" }] }),
+      "GET /*": jsonResponse({ object: "list", data: [{ id: "m", object: "model" }] }),
       "POST /*": (asked) => failures.shift() ?? works(asked),
     },
     config: {
@@ -47,7 +47,7 @@ beforeAll(async () => {
 });
 afterAll(() => at?.[Symbol.asyncDispose]());
 
-function gemini(stream: boolean): ScriptedAnswer {
+function gemini(stream: boolean): ScriptedResponse {
   const answer = {
     candidates: [
       { index: 0, content: { role: "model", parts: [{ text: "Hello" }] }, finishReason: "STOP" },
@@ -59,7 +59,7 @@ function gemini(stream: boolean): ScriptedAnswer {
         headers: { "content-type": "text/event-stream" },
         body: `data: ${JSON.stringify(answer)}\n\n`,
       }
-    : json(answer);
+    : jsonResponse(answer);
 }
 
 const user = [{ role: "user", content: "Hi" }];
@@ -89,8 +89,8 @@ async function post([path, body]: readonly [string, object]) {
   return { status: res.status, retryAfter: res.headers.get("retry-after"), text: await res.text() };
 }
 
-const failure = (status: number, retryAfter?: string): ScriptedAnswer => ({
-  ...json(
+const failure = (status: number, retryAfter?: string): ScriptedResponse => ({
+  ...jsonResponse(
     { type: "error", error: { message: WORDS, type: "some_error", code: "some_code" } },
     status,
   ),

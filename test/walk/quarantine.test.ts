@@ -3,11 +3,11 @@
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { fail, type Hooks, type ModelEvent } from "tollgate/plugin";
-import { Conduct } from "../../src/walk/conduct.ts";
-import { clock } from "../kit/clock.ts";
-import { backend, scene, type Scene } from "../kit/scene.ts";
+import { HookBreaker } from "../../src/walk/conduct.ts";
+import { installTestClock } from "../kit/clock.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
 const mistake = (): never => {
@@ -17,9 +17,12 @@ const mistake = (): never => {
 function conduct() {
   const told: string[] = [];
   let now = 0;
-  const one = new Conduct(
+  const one = new HookBreaker(
     { plugin: "p", hook: "h" },
-    { quarantined: (_, failures) => told.push(`in ${failures}`), released: () => told.push("out") },
+    {
+      onQuarantined: (_, failures) => told.push(`in ${failures}`),
+      onReleased: () => told.push("out"),
+    },
     () => now,
   );
   return { one, told, pass: (ms: number) => (now += ms) };
@@ -29,40 +32,45 @@ describe("a conduct", () => {
   it("five failures in a row of several clients end it for five seconds, and twice as long each time", () => {
     const { one, told, pass } = conduct();
     for (let i = 0; i < 5; i++) {
-      expect(one.enter()).toBe(true);
-      one.failed("threw", `k${i}`);
+      expect(one.tryEnter()).toBe(true);
+      one.recordFailure("threw", `k${i}`);
     }
-    expect([one.enter(), told]).toEqual([false, ["in 5"]]);
+    expect([one.tryEnter(), told]).toEqual([false, ["in 5"]]);
     for (const ms of [5_000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
       pass(ms - 1);
-      expect(one.enter()).toBe(false);
+      expect(one.tryEnter()).toBe(false);
       pass(1);
       // One goes to see.
-      expect([one.enter(), one.enter()]).toEqual([true, false]);
-      one.failed("slow", "k");
+      expect([one.tryEnter(), one.tryEnter()]).toEqual([true, false]);
+      one.recordFailure("slow", "k");
     }
-    expect(one.state).toMatchObject({ plugin: "p", hook: "h", why: "slow" });
+    expect(one.quarantine).toMatchObject({ plugin: "p", hook: "h", why: "slow" });
     pass(60_000);
-    expect(one.enter()).toBe(true);
-    one.went();
-    expect([one.enter(), one.enter(), one.well, one.state]).toEqual([true, true, true, undefined]);
+    expect(one.tryEnter()).toBe(true);
+    one.recordSuccess();
+    expect([one.tryEnter(), one.tryEnter(), one.isHealthy, one.quarantine]).toEqual([
+      true,
+      true,
+      true,
+      undefined,
+    ]);
     expect(told).toEqual(["in 5", "out"]);
   });
 
   it("one client alone needs many more of them than several do", () => {
     const { one } = conduct();
     let asked = 0;
-    for (; one.enter(); asked++) one.failed("threw", "the one");
+    for (; one.tryEnter(); asked++) one.recordFailure("threw", "the one");
     expect(asked).toBe(17);
   });
 
   it("one that went to see and never came back is given up", () => {
     const { one, pass } = conduct();
-    for (let i = 0; i < 5; i++) one.failed("threw", {});
+    for (let i = 0; i < 5; i++) one.recordFailure("threw", {});
     pass(5_000);
-    expect([one.enter(), one.enter()]).toEqual([true, false]);
+    expect([one.tryEnter(), one.tryEnter()]).toEqual([true, false]);
     pass(30_000);
-    expect(one.enter()).toBe(true);
+    expect(one.tryEnter()).toBe(true);
   });
 
   it("whatever happens: it is told of in turn, and never asked before its time", () => {
@@ -76,28 +84,33 @@ describe("a conduct", () => {
         const { one, told, pass } = conduct();
         for (const { do: what, who } of steps) {
           if (what === "wait") pass(who);
-          else if (!one.well && !one.enter()) continue;
-          else if (what === "fail") one.failed("threw", who);
-          else one.went();
+          else if (!one.isHealthy && !one.tryEnter()) continue;
+          else if (what === "fail") one.recordFailure("threw", who);
+          else one.recordSuccess();
         }
         told.forEach((line, i) => expect(line.startsWith(i % 2 === 0 ? "in" : "out")).toBe(true));
-        expect(one.state === undefined).toBe(told.length % 2 === 0);
+        expect(one.quarantine === undefined).toBe(told.length % 2 === 0);
       }),
     );
   });
 });
 
 /** A gateway whose clients are as many as its requests. */
-async function house(hook: NonNullable<Scene["hooks"]>[number], more: Partial<Scene> = {}) {
-  const up = await backend((_req, res) => {
+async function house(
+  hook: NonNullable<TestServicesOptions["hooks"]>[number],
+  more: Partial<TestServicesOptions> = {},
+) {
+  const up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "application/json" });
     res.end(JSON.stringify(ANSWER));
   });
   let n = 0;
-  const s = await scene({
-    frontend: toy(),
-    providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" as const }] } },
-    hooks: [{ admit: (x) => x.label("n", String(n++)), ...hook }],
+  const s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: {
+      p: { endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" as const }] },
+    },
+    hooks: [{ admit: (x) => x.addLabel("n", String(n++)), ...hook }],
     ...more,
   });
   const ask = async () => {
@@ -117,9 +130,9 @@ async function house(hook: NonNullable<Scene["hooks"]>[number], more: Partial<Sc
 
 /** Each failure counts as one of another client. */
 function manyClients() {
-  const failed = Conduct.prototype.failed;
-  const spy = vi.spyOn(Conduct.prototype, "failed").mockImplementation(function (
-    this: Conduct,
+  const failed = HookBreaker.prototype.recordFailure;
+  const spy = vi.spyOn(HookBreaker.prototype, "recordFailure").mockImplementation(function (
+    this: HookBreaker,
     why,
   ) {
     failed.call(this, why, {});
@@ -175,9 +188,9 @@ describe.each(Object.keys(FAILING) as (keyof typeof FAILING)[])("%s", (name) => 
     expect(h.s.notices).toMatchObject([
       { type: "quarantined", plugin: "middleware.m0", hook: name },
     ]);
-    expect(h.s.house.conducts.list()).toMatchObject([{ plugin: "middleware.m0", hook: name }]);
+    expect(h.s.house.hookBreakers.list()).toMatchObject([{ plugin: "middleware.m0", hook: name }]);
     broken = false;
-    clock().skip(6_000);
+    installTestClock().skip(6_000);
     const probe = h.ask();
     await until(() => asked === 6);
     expect((await probe).status).toBe(200);
@@ -290,6 +303,6 @@ it("what an event hook passes on is an event, or the answer ends by its name", a
     await using h = await house({ event: hook });
     const { status, text } = await h.ask();
     expect([status, text]).toEqual([500, expect.stringContaining("middleware.m0 failed (event)")]);
-    expect(h.s.house.rests.list()).toEqual([]);
+    expect(h.s.house.targetHealth.describeCooldowns()).toEqual([]);
   }
 });

@@ -1,9 +1,9 @@
 // A client that is refused again and again costs the log a line at once and one per minute, not one for each request.
 import { expect, it } from "vitest";
 import { fail, type ErrorKind } from "tollgate/plugin";
-import { scene } from "../kit/scene.ts";
+import { startTestServices } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const REFUSALS: readonly ErrorKind[] = [
   "invalid",
@@ -21,10 +21,14 @@ const REFUSALS: readonly ErrorKind[] = [
 ];
 
 it.each(REFUSALS)("%s", async (kind) => {
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: {
-      p: { endpoints: [{ protocol: toy(), base: "http://127.0.0.1:9", auth: "none" as const }] },
+      p: {
+        endpoints: [
+          { protocol: createToyProtocol(), base: "http://127.0.0.1:9", auth: "none" as const },
+        ],
+      },
     },
     hooks: [{ rewrite: () => fail(kind, "Not now.") }],
   });
@@ -35,6 +39,6 @@ it.each(REFUSALS)("%s", async (kind) => {
   const lines = () => s.log.filter(({ message }) => message === "request refused");
   await until(() => lines().length > 0);
   expect(lines()).toHaveLength(1);
-  s.house.repeats[Symbol.dispose]();
+  s.house.logThrottle[Symbol.dispose]();
   expect(lines().map(({ fields }) => fields["times"] ?? 1)).toEqual([1, 49]);
 });

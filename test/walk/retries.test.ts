@@ -3,23 +3,28 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { ERRORS, type ErrorKind } from "tollgate/plugin";
 import {
-  failing,
-  upstream,
-  type Reaction,
-  type ScriptedAnswer,
+  errorResponse,
+  startUpstream,
+  type ScriptedReply,
+  type ScriptedResponse,
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
 import { goodAnswer } from "../rig/faults/answers.ts";
-import { againAfter, STAGES, type CallStage } from "../../src/model/retry.ts";
-import { backend, scene, TIMEOUTS, type Scene } from "../kit/scene.ts";
+import { retryModeAfter, FAILURE_POINTS, type FailurePoint } from "../../src/model/retry.ts";
+import {
+  startBackend,
+  startTestServices,
+  TIMEOUTS,
+  type TestServicesOptions,
+} from "../kit/scene.ts";
 import { CLIENTS, isImage, TARGETS } from "./roads.ts";
 
 interface Failure {
   readonly name: string;
-  readonly stage: CallStage;
+  readonly stage: FailurePoint;
   readonly kind: ErrorKind;
-  readonly reaction: Reaction;
+  readonly reaction: ScriptedReply;
   /** What it asks for is too long to be waited for here, or is not said. */
   readonly untold?: true;
   /** An error of the provider without a time: the gateway adds none. */
@@ -34,15 +39,15 @@ const refused = (
   untold?: true,
 ): Failure => ({
   name: `${status} ${kind}${untold ? ", and no time to wait for" : ""}`,
-  stage: "refused",
+  stage: "rejected",
   kind,
-  reaction: failing(status, "No.", more),
+  reaction: errorResponse(status, "No.", more),
   ...(untold && { untold }),
   ...(more.retryAfter === undefined && { timeless: true as const }),
 });
 
 /** What a model says that is well, in whatever protocol it is asked. */
-const hello = (asked: UpstreamRequest): ScriptedAnswer => {
+const hello = (asked: UpstreamRequest): ScriptedResponse => {
   const { type, stream, pieces, bytes } = goodAnswer(asked);
   return {
     headers: { "content-type": type },
@@ -50,13 +55,13 @@ const hello = (asked: UpstreamRequest): ScriptedAnswer => {
   };
 };
 const broken =
-  (cut: "nothing" | "head" | "content", how: "reset" | "close" | "stall"): Reaction =>
+  (cut: "nothing" | "head" | "content", how: "reset" | "close" | "stall"): ScriptedReply =>
   (asked) => {
     const answer = hello(asked);
     const { body } = answer;
     const pieces = Array.isArray(body) ? body.length : 1;
     const after = cut === "content" ? { pieces: pieces - 1 } : cut;
-    return { ...answer, cut: { after, how } };
+    return { ...answer, truncation: { after, how } };
   };
 
 const FAILURES: readonly Failure[] = [
@@ -80,19 +85,19 @@ const FAILURES: readonly Failure[] = [
   ...(["reset", "close"] as const).flatMap((how): Failure[] => [
     {
       name: `${how} before the head`,
-      stage: "unanswered",
+      stage: "no_response",
       kind: "upstream",
       reaction: broken("nothing", how),
     },
     {
       name: `${how} behind the head`,
-      stage: "begun",
+      stage: "response_started",
       kind: "upstream",
       reaction: broken("head", how),
     },
     {
       name: `${how} after content`,
-      stage: "content",
+      stage: "content_sent",
       kind: "upstream",
       reaction: broken("content", how),
       only: "stream",
@@ -100,18 +105,18 @@ const FAILURES: readonly Failure[] = [
   ]),
   {
     name: "silence before the head",
-    stage: "unanswered",
+    stage: "no_response",
     kind: "timeout",
     reaction: broken("nothing", "stall"),
   },
   {
     name: "silence behind the head",
-    stage: "begun",
+    stage: "response_started",
     kind: "timeout",
     reaction: broken("head", "stall"),
   },
 ];
-const ROW: { readonly [R in (typeof STAGES)[CallStage]["row"]]: string } = {
+const ROW: { readonly [R in (typeof FAILURE_POINTS)[FailurePoint]["ledgerResult"]]: string } = {
   void: "void",
   presumed: "estimated",
   partial: "estimated",
@@ -136,21 +141,25 @@ const LANES: readonly (readonly [from: string, into: string])[] = [
 
 let up: TestUpstream;
 beforeAll(async () => {
-  up = await upstream({ "POST /b/*": hello });
+  up = await startUpstream({ "POST /b/*": hello });
 });
 afterAll(() => up?.close());
 
-const provider = (base: string, into: string, more: object = {}): Scene["providers"][string] => ({
+const provider = (
+  base: string,
+  into: string,
+  more: object = {},
+): TestServicesOptions["providers"][string] => ({
   endpoints: [{ protocol: TARGETS[into]!, base, auth: "none" }],
   timeouts: { ...TIMEOUTS, ...more },
-  ...(isImage(into) && { facts: new Map([[modelOf(into), { kind: "image" }]]) }),
+  ...(isImage(into) && { facts: new Map([[modelOf(into), { operation: "image" }]]) }),
 });
 /** By its name an answer is known to be a picture. */
 const modelOf = (into: string) => (into === "gemini-image" ? "m-image" : "m");
 
-const SILENT: { readonly [S in CallStage]?: object } = {
-  unanswered: { firstByteMs: 400 },
-  begun: { idleMs: 60 },
+const SILENT: { readonly [S in FailurePoint]?: object } = {
+  no_response: { firstByteMs: 400 },
+  response_started: { idleMs: 60 },
 };
 
 interface Case extends Failure {
@@ -172,12 +181,12 @@ const CASES: readonly Case[] = FAILURES.flatMap((failure, i) =>
 
 /** What the table says of it. */
 function expected({ stage, kind, untold, timeless, other }: Case) {
-  const again = untold ? undefined : againAfter(stage, kind);
-  const next = other && STAGES[stage].next && ON.includes(kind);
+  const again = untold ? undefined : retryModeAfter(stage, kind);
+  const next = other && FAILURE_POINTS[stage].allowsFailover && ON.includes(kind);
   const more = again === "fresh" || next || again !== undefined;
   const calls = again !== undefined && (again === "fresh" || !next) ? 2 : 1;
-  const rows = [ROW[STAGES[stage].row], ...(more ? ["unpriced"] : [])];
-  if (more || stage === "content") return { calls, rows, ok: true, again: null, told: false };
+  const rows = [ROW[FAILURE_POINTS[stage].ledgerResult], ...(more ? ["unpriced"] : [])];
+  if (more || stage === "content_sent") return { calls, rows, ok: true, again: null, told: false };
   const worth = ERRORS[kind][1] === "next" && ERRORS[kind][2] !== "credential";
   return { calls, rows, ok: false, again: String(worth), told: worth && !timeless };
 }
@@ -190,7 +199,7 @@ describe.each(LANES)("from %s into %s", (from, into) => {
     const m = modelOf(into);
     // What draws and streams sends pieces of its own that are no content.
     const all = CASES.filter(({ stream }) => !stream || !isImage(into));
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: CLIENTS[from]!.protocol,
       providers: {
         ...Object.fromEntries(
@@ -203,14 +212,15 @@ describe.each(LANES)("from %s into %s", (from, into) => {
       },
       models: Object.fromEntries(all.map(({ at }) => [`any-${at}`, [`${at}/${m}`, `b/${m}`]])),
       on: ON,
-      attempts: { target: 2, all: 3 },
+      attempts: { perTarget: 2, total: 3 },
     });
     const ask = async (one: Case) => {
       const { at, other, stream } = one;
       // Its budget of retries is no part of this table.
-      for (let i = 0; i < 50; i++) s.house.rests.budget("k1").add(performance.now());
+      for (let i = 0; i < 50; i++)
+        s.house.targetHealth.retryBudget("k1").addRequest(performance.now());
       const before = up.requests.length;
-      up.script({ [`POST /${at}/*`]: [one.reaction, hello] });
+      up.setRoutes({ [`POST /${at}/*`]: [one.reaction, hello] });
       const model = other ? `any-${at}` : `${at}/${m}`;
       const res = await s.ask({ ...CLIENTS[from]!.least, model, stream });
       const text = await res.text().catch(() => "broken off");
@@ -239,9 +249,9 @@ describe("nothing was sent", () => {
   it.each([false, true])(
     "is tried once more, or elsewhere, and is void (stream: %s)",
     async (stream) => {
-      const gone = await backend(() => {});
+      const gone = await startBackend(() => {});
       await gone[Symbol.asyncDispose]();
-      await using s = await scene({
+      await using s = await startTestServices({
         frontend: CLIENTS["messages"]!.protocol,
         providers: {
           a: provider(gone.base, "messages"),
@@ -249,7 +259,7 @@ describe("nothing was sent", () => {
         },
         models: { any: ["a/m", "b/m"] },
         on: ON,
-        attempts: { target: 2, all: 3 },
+        attempts: { perTarget: 2, total: 3 },
       });
       const states = () => s.journal.flatMap((row) => (row.do === "settle" ? [row.state] : []));
       const least = CLIENTS["messages"]!.least;
@@ -263,21 +273,22 @@ describe("nothing was sent", () => {
 });
 
 describe("the table", () => {
-  const stages = Object.keys(STAGES) as CallStage[];
+  const stages = Object.keys(FAILURE_POINTS) as FailurePoint[];
   const kinds = Object.keys(ERRORS) as ErrorKind[];
 
   it("asks nothing again after content has left, and nothing that is the client's to mend", () => {
-    for (const kind of kinds) expect(againAfter("content", kind)).toBeUndefined();
-    expect(STAGES.content.next).toBe(false);
+    for (const kind of kinds) expect(retryModeAfter("content_sent", kind)).toBeUndefined();
+    expect(FAILURE_POINTS.content_sent.allowsFailover).toBe(false);
     for (const stage of stages)
       for (const kind of kinds)
         if (ERRORS[kind][1] !== "next" || ERRORS[kind][2] === "credential")
-          expect(againAfter(stage, kind)).toBeUndefined();
+          expect(retryModeAfter(stage, kind)).toBeUndefined();
   });
 
   it("is free of the budget only where nothing was sent whole, and bills nothing there", () => {
     for (const stage of stages)
-      if (STAGES[stage].free) expect([stage, STAGES[stage].row]).toEqual(["cut", "void"]);
+      if (FAILURE_POINTS[stage].isFree)
+        expect([stage, FAILURE_POINTS[stage].ledgerResult]).toEqual(["cut", "void"]);
   });
 
   it("knows each stage that the failures above reach", () => {

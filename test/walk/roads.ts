@@ -5,11 +5,11 @@ import { gemini, geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { json, say, upstream, type TestUpstream } from "tollgate/testing";
-import type { DataPolicy, Hooks, Identity, Protocol, WalkRoute } from "tollgate/plugin";
+import { jsonResponse, say, startUpstream, type TestUpstream } from "tollgate/testing";
+import type { DataPolicy, Hooks, Identity, Protocol, PipelineRoute } from "tollgate/plugin";
 import { inAny } from "../protocols/gemini/speech.ts";
 import { mark } from "./foreign.ts";
-import { scene } from "../kit/scene.ts";
+import { startTestServices } from "../kit/scene.ts";
 
 const hi = { role: "user", content: "Hi" };
 /** What a client of each protocol sends at least. */
@@ -47,7 +47,7 @@ export interface Ways {
   identity?: Omit<Identity, "id">;
   zdrFields?: readonly string[];
   /** Where the frontend says that it goes. */
-  read?: WalkRoute["read"];
+  read?: PipelineRoute["readInput"];
   /** What the provider says of data, beside what the operator has declared of its account. */
   data?: DataPolicy;
 }
@@ -85,8 +85,9 @@ export interface Road extends AsyncDisposable {
 }
 
 export async function roads(): Promise<Roads> {
-  const up = await upstream({
-    "POST /*": (asked) => inAny(say("Hello"), asked) ?? json({ error: { message: "no" } }, 400),
+  const up = await startUpstream({
+    "POST /*": (asked) =>
+      inAny(say("Hello"), asked) ?? jsonResponse({ error: { message: "no" } }, 400),
   });
   return { up, open: (from, ways = {}) => open(up, from, ways), [Symbol.asyncDispose]: up.close };
 }
@@ -122,7 +123,7 @@ function provider(up: TestUpstream, id: string, { state, zdrFields, data }: Ways
 
 async function open(up: TestUpstream, from: string, ways: Ways): Promise<Road> {
   const hooks = zdr.setup({ default: "off" } as never, { log: { error() {} } } as never) as Hooks;
-  const gate = await scene({
+  const gate = await startTestServices({
     frontend: CLIENTS[from]!.protocol,
     providers: Object.fromEntries(
       Object.keys(TARGETS).map((id) => [id, provider(up, id, ways)]),
@@ -133,7 +134,7 @@ async function open(up: TestUpstream, from: string, ways: Ways): Promise<Road> {
   });
   return {
     async send(into, fields, headers = {}, path = "/toy") {
-      up.forget();
+      up.reset();
       const body = { model: `${into}/m`, ...CLIENTS[from]!.least, ...fields };
       const got = await gate.ask(body, { headers, path });
       const said = await got.text();

@@ -1,15 +1,15 @@
 // One request to an upstream: what its taker asks for while bytes are on their way.
 import { Pool } from "undici";
 import { expect, it } from "vitest";
-import { Pieces } from "../../src/walk/upstream/pieces.ts";
-import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
-import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
-import { settled, turns } from "../kit/waits.ts";
-import { backend, TIMEOUTS } from "../kit/scene.ts";
+import { BodyChunks } from "../../src/walk/upstream/pieces.ts";
+import { UpstreamHttpResponse } from "../../src/walk/upstream/response.ts";
+import { TimerWheel } from "../../src/walk/bounds/watchdog.ts";
+import { waitUntilStable, turnEventLoop } from "../kit/waits.ts";
+import { startBackend, TIMEOUTS } from "../kit/scene.ts";
 
 it("whoever takes it and cannot hold what has come already gets no more", async () => {
   let sent = 0;
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     const piece = Buffer.alloc(32_768);
     const flood = () => {
       while (!res.destroyed && sent++ < 1_000) if (!res.write(piece)) return;
@@ -17,19 +17,19 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
     res.on("drain", flood);
     flood();
   });
-  using dog = new Watchdog();
+  using dog = new TimerWheel();
   const pool = new Pool(up.base);
   const flight = await begun(dog, pool);
-  await settled(() => sent);
+  await waitUntilStable(() => sent);
   let pieces = 0;
-  flight.take({
-    data() {
+  flight.pipeTo({
+    onData() {
       pieces++;
       flight.pause();
     },
-    end() {},
+    onEnd() {},
   });
-  await turns();
+  await turnEventLoop();
   expect(pieces).toBe(1);
   flight.abort(new Error("enough"));
   await pool.destroy();
@@ -37,13 +37,13 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
 
 it("while it is paused nothing is given, and whatever the pauses, every byte comes once and in order", async () => {
   const whole = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 7) % 251));
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     // In chunks of HTTP of every size: several of them come with one read.
     for (let at = 0, size = 1; at < whole.length; at += size, size = (size * 3) % 9_001)
       res.write(whole.subarray(at, at + size));
     res.end();
   });
-  using dog = new Watchdog();
+  using dog = new TimerWheel();
   const pool = new Pool(up.base);
   for (const waits of [[0], [1], [0, 1, 2], [3, 0, 0, 1]]) {
     const flight = await begun(dog, pool);
@@ -51,8 +51,8 @@ it("while it is paused nothing is given, and whatever the pauses, every byte com
     let paused = false;
     let early = 0;
     await new Promise<void>((done) =>
-      flight.take({
-        data(piece) {
+      flight.pipeTo({
+        onData(piece) {
           if (paused) early++;
           came.push(piece);
           paused = true;
@@ -65,7 +65,7 @@ it("while it is paused nothing is given, and whatever the pauses, every byte com
             waits[came.length % waits.length],
           );
         },
-        end: () => done(),
+        onEnd: () => done(),
       }),
     );
     expect(Buffer.concat(came).equals(whole)).toBe(true);
@@ -79,13 +79,13 @@ it.each([["x-named", "content-length"], ["content-length", String(2 * 262_144)],
   "a body in pieces is announced by its length, once, whatever its headers say: %s",
   async (...headers) => {
     const asked: (readonly string[])[] = [];
-    await using up = await backend((req, res) => {
+    await using up = await startBackend((req, res) => {
       asked.push(req.rawHeaders.map((word) => word.toLowerCase()));
       res.end();
     });
-    using dog = new Watchdog();
+    using dog = new TimerWheel();
     const pool = new Pool(up.base);
-    const body = new Pieces([Buffer.alloc(262_144), Buffer.alloc(262_144)]);
+    const body = new BodyChunks([Buffer.alloc(262_144), Buffer.alloc(262_144)]);
     await begun(dog, pool, { method: "POST", headers, body });
     const names = asked[0]!.filter((_, i) => i % 2 === 0);
     expect(names.filter((name) => name === "content-length")).toHaveLength(1);
@@ -96,14 +96,18 @@ it.each([["x-named", "content-length"], ["content-length", String(2 * 262_144)],
 
 /** It has a head. */
 const begun = (
-  dog: Watchdog,
+  dog: TimerWheel,
   pool: Pool,
-  of: { method?: string; headers?: string[]; body?: Pieces } = {},
-): Promise<UpstreamResponse> =>
-  new UpstreamResponse(dog, TIMEOUTS).go({ stage: "unsent", fresh: false }, { pool } as never, {
-    method: "GET",
-    path: "/",
-    headers: [],
-    body: null,
-    ...of,
-  });
+  of: { method?: string; headers?: string[]; body?: BodyChunks } = {},
+): Promise<UpstreamHttpResponse> =>
+  new UpstreamHttpResponse(dog, TIMEOUTS).dispatch(
+    { failurePoint: "unsent", usesNewConnection: false },
+    { pool } as never,
+    {
+      method: "GET",
+      path: "/",
+      headers: [],
+      body: null,
+      ...of,
+    },
+  );

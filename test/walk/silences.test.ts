@@ -3,9 +3,9 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import type { ModelEvent } from "tollgate/plugin";
-import { answering, encode } from "tollgate/testing";
-import { clock } from "../kit/clock.ts";
-import { backend, scene, TIMEOUTS } from "../kit/scene.ts";
+import { createResponseContext, encodeText } from "tollgate/testing";
+import { installTestClock } from "../kit/clock.ts";
+import { startBackend, startTestServices, TIMEOUTS } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
 import { chats, LEAST } from "../protocols/codecs.ts";
 import { READERS } from "../protocols/sdk-readers.ts";
@@ -27,20 +27,20 @@ const roads = Object.keys(chats).flatMap((client) =>
 );
 
 test.each(roads)("%s, an upstream of %s: silent %s its first words", async (client, wire, when) => {
-  const time = clock();
-  const text = encode(chats[wire]!.server!, SAID, answering({ stream: true }));
+  const time = installTestClock();
+  const text = encodeText(chats[wire]!.server!, SAID, createResponseContext({ stream: true }));
   const events = text.split(/(?<=\n\n)/);
   // As far as the first words are out.
   const first = events.findIndex((event) => event.includes("One") || event.includes("On")) + 1;
   const begun = when === "before" ? 0 : first;
   let up: ServerResponse | undefined;
-  await using upstream = await backend((_req, res) => {
+  await using upstream = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.flushHeaders();
     res.write(events.slice(0, begun).join(""));
     up = res;
   });
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: chats[client]!,
     providers: {
       p: {

@@ -5,29 +5,29 @@ import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import type { Protocol } from "tollgate/plugin";
-import { conversationOf } from "../../src/walk/choosing/conversation.ts";
-import type { PickInputs } from "../../src/walk/choosing/pick.ts";
-import { picked, RULES } from "../../src/walk/choosing/rules.ts";
+import { conversationIdOf } from "../../src/walk/choosing/conversation.ts";
+import type { RoutingRuleInputs } from "../../src/walk/choosing/pick.ts";
+import { applyRoutingRule, ROUTING_RULES } from "../../src/walk/choosing/rules.ts";
 import type { HostCandidate } from "../../src/walk/mounted.ts";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const PROTOCOLS: readonly Protocol<any>[] = [chatCompletions(), messages(), responses()];
 const asked = (body: object, headers: object = {}, id = "k1") =>
   ({ identity: { id }, body, headers, size: { bytes: 0, input: 0 } }) as never;
 const seat = (id: string, share = 1): HostCandidate =>
   ({ id, credential: "c", protocol: "x", "~": { share } }) as never;
-const inputs = (session: string): PickInputs => ({
+const inputs = (session: string): RoutingRuleInputs => ({
   x: asked({}, { "session-id": session }),
   frontend: { server: undefined } as never,
-  survey: { features: [] },
-  work: {} as never,
-  usual: { p95: () => undefined },
-  chance: () => 0.5,
-  reckoned: () => 0,
+  facts: { features: [] },
+  operationSpec: {} as never,
+  outputHistory: { p95: () => undefined },
+  random: () => 0.5,
+  estimateLatency: () => 0,
 });
 const orderOf = (seats: readonly HostCandidate[], session: string) =>
-  picked(seats, RULES.sticky, inputs(session)).map(({ id }) => id);
+  applyRoutingRule(seats, ROUTING_RULES.sticky, inputs(session)).map(({ id }) => id);
 
 describe("rendezvous", () => {
   const names = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,6}$/), { minLength: 2, maxLength: 8 });
@@ -123,7 +123,7 @@ describe.each(PROTOCOLS.map((protocol) => [protocol.id, protocol.server!] as con
   "a conversation in %s",
   (id, server) => {
     const of = (body: object, headers?: object, key?: string) =>
-      conversationOf(asked(body, headers, key), server);
+      conversationIdOf(asked(body, headers, key), server);
     const body = (system: string, first: string, n: number) => (turns(system, first, n) as any)[id];
 
     it("is one from its first turn to its last, and no other's", () => {
@@ -173,7 +173,7 @@ describe.each(PROTOCOLS.map((protocol) => [protocol.id, protocol.server!] as con
 async function caching() {
   const seen = new Map<string, Set<string>>();
   const counts = { read: 0, hit: 0 };
-  const up = await backend((req, res) => {
+  const up = await startBackend((req, res) => {
     const cache = seen.get(String(req.headers["x-key"])) ?? new Set();
     seen.set(String(req.headers["x-key"]), cache);
     const turns = JSON.parse(req.body).text.split("|") as string[];
@@ -202,14 +202,14 @@ const credentials = (weights: Record<string, number>) =>
 describe("with a prompt cache for each credential", () => {
   const talking = async (pick: "weighted" | "sticky") => {
     const cache = await caching();
-    const protocol = toy();
+    const protocol = createToyProtocol();
     await using up = cache.up;
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: {
         ...protocol,
         server: {
           ...protocol.server!,
-          conversation: ({ text }) => ({ begins: [(text as string).split("|")[0]!] }),
+          conversationKey: ({ text }) => ({ prefix: [(text as string).split("|")[0]!] }),
         },
       },
       providers: {

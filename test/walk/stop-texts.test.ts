@@ -3,10 +3,10 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ModelEvent, ModelRequest, Settle } from "tollgate/plugin";
-import { answering, asking, encode } from "tollgate/testing";
-import { stoppingAt } from "../../src/walk/answer/stop-texts.ts";
-import { worked } from "../kit/processor.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { createResponseContext, createCallContext, encodeText } from "tollgate/testing";
+import { createStopFilter } from "../../src/walk/answer/stop-texts.ts";
+import { ownCpuMs } from "../kit/processor.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
 import { chats, LEAST } from "../protocols/codecs.ts";
 
@@ -22,7 +22,11 @@ const COUNTS: ModelEvent = { type: "usage", usage: { input: 3, output: 50 } };
 function stopped(events: readonly ModelEvent[], texts: readonly string[], whole = false) {
   const out: ModelEvent[] = [];
   let ended = 0;
-  const stage = stoppingAt((e) => void out.push(e), { texts, whole, ended: () => void ended++ });
+  const stage = createStopFilter((e) => void out.push(e), {
+    sequences: texts,
+    isWhole: whole,
+    onStopped: () => void ended++,
+  });
   for (const e of events) stage(e);
   const said = out.map((e) => (e.type === "delta" ? e.text : "")).join("");
   return { out, said, ended, finish: out.at(-1) };
@@ -88,9 +92,9 @@ it("what cannot be the beginning of a sequence is not kept back; thoughts are no
 it("is linear in the text, for the worst of sequences", () => {
   const texts = Array.from({ length: 16 }, (_, i) => `${"a".repeat(200 + i)}b`);
   const run = (pieces: number) => {
-    const before = worked();
+    const before = ownCpuMs();
     stopped([open(0), ...Array.from({ length: pieces }, () => delta(0, "a".repeat(100)))], texts);
-    return worked() - before;
+    return ownCpuMs() - before;
   };
   run(500);
   expect(run(4_000) / Math.max(run(1_000), 1)).toBeLessThan(12);
@@ -113,27 +117,27 @@ describe.each(["chat-completions", "messages", "gemini"])("a client of %s", (id)
   const wire = chats["responses"]!;
 
   it.each([true, false])("streamed: %s", async (stream) => {
-    const text = encode(wire.server!, events, answering({ stream: true }));
+    const text = encodeText(wire.server!, events, createResponseContext({ stream: true }));
     const parts = text.split(/(?<=\n\n)/);
     const last = parts.findIndex((part) => part.includes("D and more"));
-    await using up = await backend((req, res) => {
+    await using up = await startBackend((req, res) => {
       expect(JSON.parse(req.body)).not.toHaveProperty("stop");
       if (stream) {
         // Its provider has more to say, and goes on until the connection is closed.
         res.writeHead(200, { "content-type": "text/event-stream" });
         return void res.write(parts.slice(0, last + 1).join(""));
       }
-      const said = wire.server!.whole(
+      const said = wire.server!.encodeResponse(
         {
           blocks: [{ type: "text", text: "One two. END and more" }],
           usage: { input: 3, output: 50 },
           finish: { type: "finish", reason: "stop" },
         },
-        answering(),
+        createResponseContext(),
       );
       res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(said));
     });
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: chats[id]!,
       providers: { p: { endpoints: [{ protocol: wire, base: up.base, auth: "none" as const }] } },
     });
@@ -157,8 +161,8 @@ describe.each(["chat-completions", "messages", "gemini"])("a client of %s", (id)
   });
 
   it("a strict request is refused, with the field's name", async () => {
-    await using up = await backend((_req, res) => void res.end());
-    await using s = await scene({
+    await using up = await startBackend((_req, res) => void res.end());
+    await using s = await startTestServices({
       frontend: chats[id]!,
       strict: true,
       providers: { p: { endpoints: [{ protocol: wire, base: up.base, auth: "none" as const }] } },
@@ -174,14 +178,17 @@ const UPSTREAMS = ["chat-completions", "messages", "responses", "gemini"] as con
 it.each(UPSTREAMS)("%s leaves to the host what it declares, and no other stop sequence", (id) => {
   const { client } = chats[id]!;
   for (let count = 0; count <= 8; count++) {
-    const request = chats["messages"]!.server!.request(
+    const request = chats["messages"]!.server!.decodeRequest(
       { ...LEAST["messages"], model: "p/m", stop_sequences: texts(count) } as never,
       "generate",
     );
     const cut: string[] = [];
     const cutAt = (all: readonly string[]) => cut.push(...all);
-    client!.request(request as never, Object.create(asking(), { cutAt: { value: cutAt } }));
-    expect(cut).toEqual(texts(count).slice(client!.stops ?? Infinity));
+    client!.encodeRequest(
+      request as never,
+      Object.create(createCallContext(), { cutAt: { value: cutAt } }),
+    );
+    expect(cut).toEqual(texts(count).slice(client!.maxStopSequences ?? Infinity));
   }
 });
 
@@ -192,12 +199,12 @@ const ENDPOINTS = UPSTREAMS.flatMap((one) =>
 it.each(ENDPOINTS)(
   "a provider with %s and %s: the first that takes all of them is called",
   async (...ids) => {
-    await using up = await backend((_req, res) => void res.writeHead(500).end("{}"));
-    await using s = await scene({
+    await using up = await startBackend((_req, res) => void res.writeHead(500).end("{}"));
+    await using s = await startTestServices({
       frontend: chats["messages"]!,
       // No endpoint gets the client's bytes as they are.
       hooks: [{ rewrite: (request: ModelRequest) => request }],
-      attempts: { target: 1, all: 1 },
+      attempts: { perTarget: 1, total: 1 },
       providers: {
         p: {
           endpoints: ids.map((id) => ({
@@ -212,7 +219,7 @@ it.each(ENDPOINTS)(
       await s.ask({ ...LEAST["messages"], stop_sequences: texts(count), model: "p/m" });
       // The client's own format comes first.
       const order = ids.toSorted((a, b) => Number(b === "messages") - Number(a === "messages"));
-      const takes = order.find((id) => (chats[id]!.client!.stops ?? Infinity) >= count);
+      const takes = order.find((id) => (chats[id]!.client!.maxStopSequences ?? Infinity) >= count);
       expect(up.asked.at(-1)!.url, `${count}`).toContain(`/${takes ?? order[0]}/`);
     }
   },

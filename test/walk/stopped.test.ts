@@ -2,17 +2,17 @@
 // nothing of that word's end and nothing behind it reaches the client.
 import { describe, expect, it } from "vitest";
 import type { Hooks } from "tollgate/plugin";
-import { json, say, upstream, type Speech } from "tollgate/testing";
+import { jsonResponse, say, startUpstream, type ModelScript } from "tollgate/testing";
 import guard from "../../examples/packages/middleware-words-guard/src/index.ts";
 import { inAny } from "../protocols/gemini/speech.ts";
-import { scene } from "../kit/scene.ts";
+import { startTestServices } from "../kit/scene.ts";
 import { CLIENTS, isImage, ROADS, TARGETS } from "./roads.ts";
 
 const SAID = "I give a blue tulip to STRANGER";
-const letters = (text: string): Speech =>
+const letters = (text: string): ModelScript =>
   [...text].slice(1).reduce((made, one) => made.say(one), say(text[0]!));
 /** A word a piece; a letter a piece; cut within the word; and all at once, the stranger far behind. */
-const SPEECHES: { readonly [how: string]: Speech } = {
+const SPEECHES: { readonly [how: string]: ModelScript } = {
   words: say(SAID),
   letters: letters(SAID),
   "cut within": say(SAID.slice(0, 16)).say(SAID.slice(16)),
@@ -38,10 +38,10 @@ const hooksOf = async (): Promise<Hooks> =>
 
 describe.each(ROADS.filter(([from]) => !isImage(from)))("from %s into %s", (from, into) => {
   it.each(Object.keys(SPEECHES))("%s: nothing of what was stopped passes", async (how) => {
-    await using up = await upstream({
-      "POST /*": (asked) => inAny(SPEECHES[how]!, asked) ?? json({}, 400),
+    await using up = await startUpstream({
+      "POST /*": (asked) => inAny(SPEECHES[how]!, asked) ?? jsonResponse({}, 400),
     });
-    await using at = await scene({
+    await using at = await startTestServices({
       frontend: CLIENTS[from]!.protocol,
       providers: {
         p: { endpoints: [{ protocol: TARGETS[into]!, base: `${up.url}/v1`, auth: "none" }] },

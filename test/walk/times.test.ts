@@ -1,19 +1,19 @@
 // How long a call may take: by what it asks of which model, and by what its client says.
 import { expect, it } from "vitest";
 import type { HostCall } from "../../src/walk/call.ts";
-import { classOf, timesOf } from "../../src/walk/upstream/times.ts";
+import { timeoutClassOf, timeoutsFor } from "../../src/walk/upstream/times.ts";
 
 const info = (kind: string, reasoning?: boolean) =>
   ({ model: "m", kind, can: reasoning === undefined ? undefined : { reasoning } }) as never;
 
 it("a class is the kind of model; of chats, whether content comes at once", () => {
-  expect(classOf({ info: info("chat", false), stream: true })).toBe("quick");
-  expect(classOf({ info: info("chat", false), stream: false })).toBe("thinking");
-  expect(classOf({ info: info("chat", true), stream: true })).toBe("thinking");
+  expect(timeoutClassOf({ info: info("chat", false), stream: true })).toBe("quick");
+  expect(timeoutClassOf({ info: info("chat", false), stream: false })).toBe("thinking");
+  expect(timeoutClassOf({ info: info("chat", true), stream: true })).toBe("thinking");
   // What is not known may think.
-  expect(classOf({ info: info("chat"), stream: true })).toBe("thinking");
-  expect(classOf({ info: info("image"), stream: false })).toBe("image");
-  expect(classOf({ info: info("chess"), stream: true })).toBe("chess");
+  expect(timeoutClassOf({ info: info("chat"), stream: true })).toBe("thinking");
+  expect(timeoutClassOf({ info: info("image"), stream: false })).toBe("image");
+  expect(timeoutClassOf({ info: info("chess"), stream: true })).toBe("chess");
 });
 
 const times = { firstByteMs: 600_000, idleMs: 300_000, totalMs: 3_600_000 };
@@ -31,12 +31,12 @@ function call(headers: object, stream: boolean, reasoning = false): HostCall {
 }
 
 it("a call has the times of its class, and all others those of every call", () => {
-  expect(timesOf(call({}, true))).toBe(quick);
-  expect(timesOf(call({}, true, true))).toMatchObject(times);
+  expect(timeoutsFor(call({}, true))).toBe(quick);
+  expect(timeoutsFor(call({}, true, true))).toMatchObject(times);
 });
 
 it("a client's hints lower the total, and nothing raises it", () => {
-  const total = (headers: object, stream = false) => timesOf(call(headers, stream)).totalMs;
+  const total = (headers: object, stream = false) => timeoutsFor(call(headers, stream)).totalMs;
   expect(total({ "x-stainless-timeout": "30" })).toBeLessThanOrEqual(30_000);
   expect(total({ "x-stainless-timeout": "30" })).toBeGreaterThan(20_000);
   expect(total({ "x-stainless-timeout": "7200" })).toBe(3_600_000);
@@ -47,5 +47,5 @@ it("a client's hints lower the total, and nothing raises it", () => {
   expect(total({ ...read, "x-stainless-timeout": "10" })).toBeLessThanOrEqual(10_000);
   // A stream has pings: no read of its client takes so long.
   expect(total(read, true)).toBe(3_600_000);
-  expect(timesOf(call(read, false))).toMatchObject({ hinted: true });
+  expect(timeoutsFor(call(read, false))).toMatchObject({ hinted: true });
 });

@@ -2,26 +2,26 @@
 // sent again once. No call is sent a third time, none has two rows, and none that was let in is sent again.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fail, type Auth, type AuthRefusal, type Protocol } from "tollgate/plugin";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
-import { turns } from "../kit/waits.ts";
+import { fail, type Auth, type AuthRejection, type Protocol } from "tollgate/plugin";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
+import { turnEventLoop } from "../kit/waits.ts";
 
 const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
 
 /** An account whose tokens end when it says so, and a scheme that keeps one. */
-function account(of: { refuse?: (refusal: AuthRefusal) => boolean; broken?: boolean } = {}) {
+function account(of: { refuse?: (refusal: AuthRejection) => boolean; broken?: boolean } = {}) {
   let good = 1;
   let token = 1;
-  const heard: AuthRefusal[] = [];
+  const heard: AuthRejection[] = [];
   let fetched = 0;
   const auth: Auth<any> = {
     sign: () => ({ authorization: `Bearer ${token}` }),
-    async refused(refusal) {
+    async renewToken(refusal) {
       heard.push(refusal);
       if (of.refuse?.(refusal) === false) return false;
       fetched++;
-      await turns(5);
+      await turnEventLoop(5);
       if (of.broken) fail("upstream_auth", "No token today.");
       token = good;
       return true;
@@ -39,12 +39,12 @@ function account(of: { refuse?: (refusal: AuthRefusal) => boolean; broken?: bool
 }
 
 const LANES: readonly (readonly [string, Protocol])[] = [
-  ["verbatim", toy()],
-  ["translated", toy("other")],
+  ["verbatim", createToyProtocol()],
+  ["translated", createToyProtocol("other")],
 ];
 
 function upstream(lets: (authorization: string | undefined, n: number) => boolean, status = 401) {
-  return backend((req, res) => {
+  return startBackend((req, res) => {
     if (!lets(req.headers.authorization, req.n)) {
       res.writeHead(status, { "content-type": "application/json", "x-why": "expired" });
       return res.end('{"error":"The token has expired."}');
@@ -55,7 +55,7 @@ function upstream(lets: (authorization: string | undefined, n: number) => boolea
   });
 }
 
-const provider = (base: string, auth: Auth<any>, protocol: Protocol = toy()) => ({
+const provider = (base: string, auth: Auth<any>, protocol: Protocol = createToyProtocol()) => ({
   endpoints: [{ protocol, base, auth }],
 });
 const rows = (journal: readonly any[]) =>
@@ -69,8 +69,8 @@ describe.each(LANES)("%s", (_lane, protocol) => {
   ])("a token that is over (%i) costs its call nothing, stream: %s", async (status, stream) => {
     const at = account();
     await using up = await upstream(at.lets, status);
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: provider(up.base, at.auth, protocol) },
     });
     at.end();
@@ -79,7 +79,7 @@ describe.each(LANES)("%s", (_lane, protocol) => {
     expect(up.asked.map(({ headers }) => headers.authorization)).toEqual(["Bearer 1", "Bearer 2"]);
     expect(up.asked[0]!.body).toBe(up.asked[1]!.body);
     expect(rows(s.journal)).toEqual(["reserve", "unpriced"]);
-    expect(s.house.rests.list()).toEqual([]);
+    expect(s.house.targetHealth.describeCooldowns()).toEqual([]);
     expect(at.heard).toHaveLength(1);
     expect(at.heard[0]!.headers["x-why"]).toBe("expired");
     expect([at.heard[0]!.status, String(at.heard[0]!.body)]).toEqual([
@@ -97,8 +97,8 @@ it("is fetched once, however many calls it fails at once", async () => {
       async (many, rounds) => {
         const at = account();
         await using up = await upstream(at.lets);
-        await using s = await scene({
-          frontend: toy(),
+        await using s = await startTestServices({
+          frontend: createToyProtocol(),
           providers: { p: provider(up.base, at.auth) },
         });
         for (let round = 1; round <= rounds; round++) {
@@ -124,8 +124,8 @@ describe("a second refusal stands", () => {
     const at = account();
     await using up = await upstream(() => false);
     await using other = await upstream(() => true);
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: provider(up.base, at.auth), q: provider(other.base, "none") },
       models: { any: ["p/m", "q/m"] },
     });
@@ -138,7 +138,10 @@ describe("a second refusal stands", () => {
   it("and is the gateway's fault, not the client's, where there is no other", async () => {
     const at = account();
     await using up = await upstream(() => false);
-    await using s = await scene({ frontend: toy(), providers: { p: provider(up.base, at.auth) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: provider(up.base, at.auth) },
+    });
     expect((await s.ask({ model: "p/m", text: "hi" })).status).toBe(502);
     expect(up.asked).toHaveLength(2);
     expect(rows(s.journal)).toEqual(["reserve", "void"]);
@@ -148,20 +151,26 @@ describe("a second refusal stands", () => {
 it.each([400, 402, 404, 429, 500])("a %i is not asked about", async (status) => {
   const at = account();
   await using up = await upstream(() => false, status);
-  await using s = await scene({ frontend: toy(), providers: { p: provider(up.base, at.auth) } });
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: { p: provider(up.base, at.auth) },
+  });
   await (await s.ask({ model: "p/m", text: "hi" })).text();
   expect([up.asked.length, at.heard.length]).toEqual([1, 0]);
 });
 
 it("one that is refused for another reason is sent once, and no other call hears its answer", async () => {
   const at = account({ refuse: ({ body }) => String(body).includes("expired") });
-  await using up = await backend((req, res) => {
+  await using up = await startBackend((req, res) => {
     const says = JSON.parse(req.body).text === "no" ? "Not yours." : "The token has expired.";
     const good = says !== "Not yours." && at.lets(req.headers.authorization);
     res.writeHead(good ? 200 : 401, { "content-type": "application/json" });
     res.end(JSON.stringify(good ? ANSWER : { error: says }));
   });
-  await using s = await scene({ frontend: toy(), providers: { p: provider(up.base, at.auth) } });
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: { p: provider(up.base, at.auth) },
+  });
   at.end();
   const asked = ["no", "yes", "no", "yes"].map(async (text) => {
     const res = await s.ask({ model: "p/m", text });
@@ -175,24 +184,30 @@ it("one that is refused for another reason is sent once, and no other call hears
 it("where there is no other token, every call that waited is told, and the credential rests", async () => {
   const at = account({ broken: true });
   await using up = await upstream(() => false);
-  await using s = await scene({ frontend: toy(), providers: { p: provider(up.base, at.auth) } });
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: { p: provider(up.base, at.auth) },
+  });
   const statuses = await Promise.all(
     Array.from({ length: 5 }, async () => (await s.ask({ model: "p/m", text: "hi" })).status),
   );
   expect(statuses).toEqual([502, 502, 502, 502, 502]);
   expect(up.asked).toHaveLength(5);
   expect(rows(s.journal).filter((row) => row === "void")).toHaveLength(5);
-  expect(s.house.rests.list()).toHaveLength(1);
+  expect(s.house.targetHealth.describeCooldowns()).toHaveLength(1);
 });
 
 it("what was let in is never sent again, whatever comes after", async () => {
   const at = account();
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write(`${JSON.stringify({ id: "u", model: "m" })}\n${JSON.stringify({ say: "Hel" })}\n`);
     res.end(`${JSON.stringify({ error: "401: the token has expired" })}\n`);
   });
-  await using s = await scene({ frontend: toy(), providers: { p: provider(up.base, at.auth) } });
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: { p: provider(up.base, at.auth) },
+  });
   expect(await (await s.ask({ model: "p/m", text: "hi", stream: true })).text()).toContain(
     "expired",
   );
@@ -202,18 +217,18 @@ it("what was let in is never sent again, whatever comes after", async () => {
 
 it("a native endpoint's own requests are sent again in the same way", async () => {
   const at = account();
-  await using up = await backend((req, res) => {
+  await using up = await startBackend((req, res) => {
     const good = at.lets(req.headers.authorization);
     res.writeHead(good ? 200 : 401, { "content-type": "application/json" });
     res.end(good ? '{"say":"Hello"}' : '{"error":"The token has expired."}');
   });
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: {
       p: {
         endpoints: [
           {
-            kind: "chat",
+            operation: "chat",
             base: up.base,
             auth: at.auth,
             async *run(_request, call) {

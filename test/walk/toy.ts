@@ -2,7 +2,7 @@
 // judged with it, so that no codec's fault is the walk's.
 import { StringDecoder } from "node:string_decoder";
 import {
-  chatWork,
+  chatOperation,
   fail,
   type Body,
   type FinishReason,
@@ -55,12 +55,12 @@ const splitter = (on: (line: string) => void) => {
   };
 };
 
-export const toy = (
+export const createToyProtocol = (
   id = "toy",
   options: { relay?: boolean; loses?: string } = {},
 ): Protocol<"chat"> => ({
   id,
-  work: chatWork,
+  operationSpec: chatOperation,
   headers: { request: ["x-toy-*"], response: ["x-toy-*"] },
   server: {
     schema: {
@@ -72,9 +72,9 @@ export const toy = (
         stream: { type: "boolean" },
       },
     },
-    survey: (body) => ({ features: [], maxOutput: body["max"] as number | undefined }),
-    request: (body) => ({
-      kind: "chat",
+    analyze: (body) => ({ features: [], maxOutput: body["max"] as number | undefined }),
+    decodeRequest: (body) => ({
+      operation: "chat",
       model: body["model"] as string,
       stream: body["stream"] === true,
       instructions: [],
@@ -89,34 +89,34 @@ export const toy = (
       ) as Record<string, Json>,
       ext: {},
     }),
-    stream: (write, to) => {
+    createEncoder: (write, to) => {
       let usage: Json = {};
       const line = (o: object) => write(`${JSON.stringify(o)}\n`);
       return {
-        event(e) {
+        writeEvent(e) {
           if (e.type === "start") line({ id: to.id, model: to.model });
           else if (e.type === "delta") line({ say: e.text });
           else if (e.type === "usage") usage = e.usage as Json;
           else if (e.type === "finish") line({ usage, end: e.reason });
         },
-        fail: (f) => line({ error: f.message, kind: f.kind }),
+        writeFault: (f) => line({ error: f.message, kind: f.kind }),
       };
     },
-    whole: (m, to) => ({
+    encodeResponse: (m, to) => ({
       model: to.model,
       say: m.blocks.map((b) => (b.type === "text" ? b.text : "")).join(""),
       usage: m.usage as Json,
       end: m.finish.reason,
     }),
-    fault: (f) => ({ body: { error: f.message, kind: f.kind, code: f.code ?? null } }),
-    head: ({ id: request }) => ({ "x-request-id": request }),
-    count: (tokens) => ({ tokens }),
+    encodeFault: (f) => ({ body: { error: f.message, kind: f.kind, code: f.code ?? null } }),
+    encodeHeaders: ({ id: request }) => ({ "x-request-id": request }),
+    encodeCount: (tokens) => ({ tokens }),
     ping: "\n",
   },
   client: {
     paths: { generate: "/toy", count: "/toy/count" },
-    request: (r, call): Body => {
-      if (options.loses) call.lose(options.loses, "dropped", "toy_cannot");
+    encodeRequest: (r, call): Body => {
+      if (options.loses) call.reportLoss(options.loses, "dropped", "toy_cannot");
       const [turn] = r.turns;
       const [block] = turn!.blocks;
       return {
@@ -126,8 +126,8 @@ export const toy = (
         max: r.output.maxTokens,
       };
     },
-    cap: (out, tokens) => out.set("max", tokens),
-    stream(emit) {
+    capOutput: (out, tokens) => out.set("max", tokens),
+    createDecoder(emit) {
       let open = false;
       let ended = false;
       const lines = splitter((text) => {
@@ -153,7 +153,7 @@ export const toy = (
         },
       };
     },
-    whole(body, emit) {
+    decodeResponse(body, emit) {
       const line = parsed(body.toString());
       emit({ type: "start", id: line.id });
       emit({ type: "open", index: 0, block: { type: "text" } });
@@ -162,7 +162,7 @@ export const toy = (
       if (line.usage) emit({ type: "usage", usage: line.usage });
       emit({ type: "finish", reason: line.end ?? "stop" });
     },
-    fault: (status, headers, body) => ({
+    decodeFault: (status, headers, body) => ({
       kind:
         status === 429
           ? "rate_limited"
@@ -176,22 +176,22 @@ export const toy = (
         retryAfterMs: Number(headers["retry-after"]) * 1000,
       }),
     }),
-    count: (body) => (JSON.parse(body.toString()) as { tokens: number }).tokens,
+    decodeCount: (body) => (JSON.parse(body.toString()) as { tokens: number }).tokens,
     ...(options.relay !== false && {
-      relay(sink, to) {
+      createPassthrough(sink, to) {
         let ended = false;
         const pass = (text: string) => {
           const line = JSON.parse(text) as Line;
           if (line.error) fail("upstream", line.error);
-          if (line.id) sink.start(line.id);
-          if (line.say !== undefined) sink.content();
-          if (line.usage) sink.usage({ type: "usage", usage: line.usage });
+          if (line.id) sink.reportStart(line.id);
+          if (line.say !== undefined) sink.reportContent();
+          if (line.usage) sink.reportUsage({ type: "usage", usage: line.usage });
           if (line.end) {
             ended = true;
-            sink.finish(line.end);
+            sink.reportFinish(line.end);
           }
           if (line.model !== undefined) line.model = to.model;
-          sink.bytes(Buffer.from(`${JSON.stringify(line)}\n`));
+          sink.write(Buffer.from(`${JSON.stringify(line)}\n`));
         };
         const lines = splitter(pass);
         return {
@@ -199,9 +199,9 @@ export const toy = (
           end() {
             if (!ended) fail("upstream", "truncated", { code: "truncated" });
           },
-          fail: (f) =>
-            sink.bytes(Buffer.from(`${JSON.stringify({ error: f.message, kind: f.kind })}\n`)),
-          get between() {
+          writeFault: (f) =>
+            sink.write(Buffer.from(`${JSON.stringify({ error: f.message, kind: f.kind })}\n`)),
+          get isBetweenEvents() {
             return lines.empty;
           },
         };

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { Reserve } from "tollgate/plugin";
 import { BASES, CHAT_FACTS, CHATS, TARGETS, worst } from "../rig/holds.ts";
 import { DOCUMENTED, FOREIGN } from "./foreign.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 import { everyNth } from "../kit/effort.ts";
 
 const limit = { scope: "key", unit: "nano_usd", max: 10n ** 18n, per: "total" } as const;
@@ -15,11 +15,11 @@ const ROADS = Object.keys(CHATS).flatMap((from, i) =>
 );
 
 it.each(ROADS)("from %s to %s no field makes a bill above its hold", async (from, into, column) => {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(400, { "content-type": "application/json" });
     res.end(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
   });
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: CHATS[from]!,
     providers: {
       p: {

@@ -2,15 +2,15 @@
 // does, and what its record says of the candidates that it did not call.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { fault } from "tollgate/plugin";
-import { faultOf } from "../../src/model/error.ts";
-import { inTurn } from "../../src/gateway/control/turns.ts";
-import { Attempts } from "../../src/walk/candidates/attempts.ts";
-import { RestingTargets } from "../../src/walk/candidates/resting.ts";
+import { createFault } from "tollgate/plugin";
+import { getFault } from "../../src/model/error.ts";
+import { orderCandidates } from "../../src/gateway/control/turns.ts";
+import { AttemptScheduler } from "../../src/walk/candidates/attempts.ts";
+import { TargetHealth } from "../../src/walk/candidates/resting.ts";
 import type { HostCandidate } from "../../src/walk/mounted.ts";
-import { AWAY } from "../../src/walk/targets/target-rest.ts";
-import { blame } from "../../src/walk/upstream/blame.ts";
-import { callFacts } from "../kit/call-facts.ts";
+import { COOLDOWN_STATES } from "../../src/walk/targets/target-rest.ts";
+import { attributeFault } from "../../src/walk/upstream/blame.ts";
+import { createCallFacts } from "../kit/call-facts.ts";
 
 const NAMES = ["a", "b", "c"] as const;
 const KEYS = ["anna", "ben"] as const;
@@ -26,7 +26,7 @@ const event = fc.record({
 
 function stage() {
   let now = 1_000_000;
-  const rests = new RestingTargets(undefined, { now: () => now, later() {} });
+  const rests = new TargetHealth(undefined, { now: () => now, schedule() {} });
   const candidates = NAMES.map((provider) => {
     const target = rests.target({ provider, credential: "c", model: "m", base: "" });
     return {
@@ -49,20 +49,20 @@ function stage() {
     for (let i = 0; i < times; i++) {
       now += 10;
       if (does === "waits") now += 3_000;
-      else if (does === "answers") rests.answered(candidate, now - 1, key);
+      else if (does === "answers") rests.recordSuccess(candidate, now - 1, key);
       else {
         const kind =
           does === "rejects" ? "upstream_auth" : does === "fails" ? "overloaded" : "rate_limited";
         const told = does === "is limited" || does === "account" ? { retryAfterMs: 20_000 } : {};
-        const failure = faultOf(blame(fault(kind, "No.", told), "target", at))!;
-        rests.failed(
+        const failure = getFault(attributeFault(createFault(kind, "No.", told), "target", at))!;
+        rests.recordFailure(
           candidate,
           failure,
-          callFacts({
-            started: now - 1,
-            who: key,
-            request: `r${n++}`,
-            ...(does === "account" && { scope: "account" as const }),
+          createCallFacts({
+            startedAt: now - 1,
+            client: key,
+            requestId: `r${n++}`,
+            ...(does === "account" && { limitScope: "account" as const }),
           }),
         );
       }
@@ -78,8 +78,8 @@ function stage() {
       on: new Set(),
       out: [],
     };
-    const turn = new Attempts(x as never, { ...plan, resolution: {} } as never).first();
-    if (turn?.pass === "probe") turn.candidate["~"].target.release(key);
+    const turn = new AttemptScheduler(x as never, { ...plan, resolution: {} } as never).first();
+    if (turn?.reason === "probe") turn.candidate["~"].target.releaseProbe(key);
     const recorded = (inner.rested ?? []) as readonly { candidate: HostCandidate }[];
     return {
       first: turn?.candidate.provider,
@@ -95,31 +95,34 @@ it("the order that is told is the order of the next request, for each key", () =
     fc.property(fc.array(event, { maxLength: 12 }), fc.constantFrom(...KEYS), (events, key) => {
       const { rests, candidates, happens, asks } = stage();
       for (const each of events) happens(each);
-      const all = rests.all();
-      const turns = inTurn(
+      const all = rests.cooldowns();
+      const turns = orderCandidates(
         candidates,
         (one) => all.filter((rest) => rest.provider === one.provider),
         { key },
       );
       const { first, recorded } = asks(key);
       const [head] = turns;
-      const told = head!.turn === "not_called" ? undefined : head!.of.provider;
+      const told = head!.callOrder === "not_called" ? undefined : head!.candidate.provider;
       // A target that recovers gets a part of the requests: either is right.
-      if (!all.every(({ state }) => AWAY.has(state))) return;
+      if (!all.every(({ state }) => COOLDOWN_STATES.has(state))) return;
       // A target that failed lately and is in no cooldown has no report, so its lower success rate is not known here.
       const unreported = candidates.some(
         ({ provider, "~": { target } }) =>
-          !target.well && !all.some((rest) => rest.provider === provider),
+          !target.isHealthy && !all.some((rest) => rest.provider === provider),
       );
       if (unreported) return;
-      if (turns.some(({ cooling }) => cooling)) cooled++;
+      if (turns.some(({ isCoolingDown }) => isCoolingDown)) cooled++;
       expect(told).toBe(first);
       // Each candidate that is skipped on the way to the first call is recorded. It is told to be in cooldown, or its cooldown of other keys is
       // told: it fails more often than one in cooldown.
       for (const provider of recorded) {
-        const { turn, rest } = turns.find(({ of }) => of.provider === provider)!;
-        if (turn === "next") expect([provider, rest?.keys]).toEqual([provider, OTHERS[key]]);
-        else expect(turn).toMatch(/^(first|last|not_called)$/);
+        const { callOrder, cooldown } = turns.find(
+          ({ candidate }) => candidate.provider === provider,
+        )!;
+        if (callOrder === "next")
+          expect([provider, cooldown?.keys]).toEqual([provider, OTHERS[key]]);
+        else expect(callOrder).toMatch(/^(first|last|not_called)$/);
       }
       if (told === undefined) {
         expect(recorded.toSorted()).toEqual([...NAMES]);
@@ -144,13 +147,17 @@ it.each([
   happens({ at: "a", key: "ben", does: "waits", times: 5 });
   happens({ at: "a", key: "anna", does: "fails", times: 5 });
   const state = { state: "told", refuses: does === "account" };
-  expect(rests.rest(first!, "anna")).toMatchObject(state);
-  const all = rests.all();
+  expect(rests.statusOf(first!, "anna")).toMatchObject(state);
+  const all = rests.cooldowns();
   expect(all.find(({ provider }) => provider === "a")).toMatchObject(state);
-  const turns = inTurn(candidates, (one) => all.filter((rest) => rest.provider === one.provider), {
-    key: "anna",
-  });
-  expect(turns.find(({ of }) => of === first)).toMatchObject({ turn });
+  const turns = orderCandidates(
+    candidates,
+    (one) => all.filter((rest) => rest.provider === one.provider),
+    {
+      key: "anna",
+    },
+  );
+  expect(turns.find(({ candidate }) => candidate === first)).toMatchObject({ turn });
   expect(asks("anna").first).toBe("c");
 });
 
@@ -160,29 +167,34 @@ it("a candidate that fails far more often than one in cooldown is called after i
   happens({ at: "a", key: "anna", does: "fails", times: 4 });
   happens({ at: "b", key: "anna", does: "fails", times: 5 });
   happens({ at: "c", key: "anna", does: "fails", times: 5 });
-  expect(rests.rest(candidates[0]!, "anna")).toBeUndefined();
+  expect(rests.statusOf(candidates[0]!, "anna")).toBeUndefined();
   expect(asks("anna").first).toBe("b");
 });
 
 it("where every provider refuses, none is called and all are recorded", () => {
   const { rests, candidates, happens, asks } = stage();
   for (const at of NAMES) happens({ at, key: "ben", does: "account", times: 1 });
-  const all = rests.all();
-  const turns = inTurn(candidates, (one) => all.filter((rest) => rest.provider === one.provider), {
-    key: "anna",
-  });
-  expect(turns.map(({ turn }) => turn)).toEqual(NAMES.map(() => "not_called"));
+  const all = rests.cooldowns();
+  const turns = orderCandidates(
+    candidates,
+    (one) => all.filter((rest) => rest.provider === one.provider),
+    {
+      key: "anna",
+    },
+  );
+  expect(turns.map(({ callOrder }) => callOrder)).toEqual(NAMES.map(() => "not_called"));
   expect(asks("anna")).toEqual({ first: undefined, recorded: [...NAMES] });
 });
 
 it("a cooldown of one key is told with the key, and changes the order for that key alone", () => {
   const { rests, candidates, happens, asks } = stage();
   happens({ at: "a", key: "anna", does: "fails", times: 5 });
-  const all = rests.all();
+  const all = rests.cooldowns();
   expect(all).toMatchObject([{ provider: "a", state: "open", keys: ["anna"] }]);
   const first = (key: string | undefined) =>
-    inTurn(candidates, (one) => all.filter((rest) => rest.provider === one.provider), { key })[0]!
-      .of.provider;
+    orderCandidates(candidates, (one) => all.filter((rest) => rest.provider === one.provider), {
+      key,
+    })[0]!.candidate.provider;
   expect([first("anna"), first("ben"), first(undefined)]).toEqual(["b", "a", "a"]);
   expect([asks("anna").first, asks("ben").first]).toEqual(["b", "a"]);
 });

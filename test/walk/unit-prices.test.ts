@@ -6,7 +6,7 @@ import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { FREE } from "../../src/money/price.ts";
-import { backend, scene } from "../kit/scene.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
 
 const limit = { scope: "key", unit: "nano_usd", max: 10n ** 15n, per: "total" } as const;
 const plain: Price = {
@@ -61,11 +61,11 @@ async function ask(
   protocol: Protocol,
   of: { fields: object; price: Price; hold?: "hard" | "expected" | "soft"; answer?: object },
 ) {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "application/json" });
     res.end(JSON.stringify({ ...answers[protocol.id], ...of.answer }));
   });
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: protocol,
     providers: {
       p: {
@@ -149,7 +149,7 @@ it.each(TOOLS.map((row) => [row[0].id, row[2], ...row] as const))(
     // Without a budget it is answered; runs that are not counted are an estimate.
     const { status, settle } = await ask(protocol, { fields, price: plain });
     expect(status).toBe(200);
-    const counted = protocol.client!.tools?.includes(unit);
+    const counted = protocol.client!.countedToolUnits?.includes(unit);
     expect(settle).toMatchObject({ state: counted ? "exact" : "estimated" });
     expect(settle!.costNano! > 120_000n).toBe(!counted);
   },

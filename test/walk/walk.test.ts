@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Settle } from "tollgate/plugin";
 import { fail } from "tollgate/plugin";
-import { clock } from "../kit/clock.ts";
-import { settled, turns, until } from "../kit/waits.ts";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { installTestClock } from "../kit/clock.ts";
+import { waitUntilStable, turnEventLoop, until } from "../kit/waits.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;
 const HELLO = [
@@ -20,13 +20,13 @@ const lines = (text: string) =>
     .map((l) => JSON.parse(l));
 const settles = (journal: readonly any[]) =>
   journal.filter((c): c is Settle & { durable: boolean } => c.do === "settle");
-const endpoint = (base: string, protocol = toy(), more: object = {}) => ({
+const endpoint = (base: string, protocol = createToyProtocol(), more: object = {}) => ({
   endpoints: [
     { protocol, base, auth: { header: "x-key", prefix: "K ", field: "api_key" as never }, ...more },
   ],
 });
 const streaming = () =>
-  backend((_req, res) => {
+  startBackend((_req, res) => {
     res.writeHead(200, {
       "content-type": "text/event-stream",
       "x-toy-note": "seen",
@@ -37,12 +37,15 @@ const streaming = () =>
   });
 
 describe.each([
-  ["verbatim", toy()],
-  ["translated", toy("other")],
+  ["verbatim", createToyProtocol()],
+  ["translated", createToyProtocol("other")],
 ] as const)("%s", (lane, protocol) => {
   it("streams, bills before the terminal, names the model by its provider", async () => {
     await using up = await streaming();
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, protocol) },
+    });
     const res = await s.ask({ model: "p/m", text: "hi", stream: true, unknown: 9 });
     expect(res.status).toBe(200);
     const got = lines(await res.text());
@@ -64,7 +67,7 @@ describe.each([
   });
 
   it("answers whole", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end(
         JSON.stringify({
@@ -76,7 +79,10 @@ describe.each([
         }),
       );
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, protocol) },
+    });
     const res = await s.ask({ model: "p/m", text: "hi" });
     expect(await res.json()).toMatchObject({
       model: "p/m",
@@ -89,10 +95,10 @@ describe.each([
 
   it("lets the terminal wait for the bill, and nothing else (B2)", async () => {
     await using up = await streaming();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base, protocol) },
-      settling: () => turns(500),
+      settling: () => turnEventLoop(500),
     });
     const res = await s.ask({ model: "p/m", text: "hi", stream: true });
     let early = "";
@@ -105,18 +111,18 @@ describe.each([
   });
 
   it("tries the next candidate until content, and says nothing of it", async () => {
-    await using bad = await backend((_req, res) => {
+    await using bad = await startBackend((_req, res) => {
       res.writeHead(503);
       res.end('{"error":"busy"}');
     });
-    await using cut = await backend((_req, res) => {
+    await using cut = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]);
       setTimeout(() => res.destroy(), 20);
     });
     await using up = await streaming();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: {
         a: endpoint(bad.base, protocol),
         b: endpoint(cut.base, protocol),
@@ -130,18 +136,21 @@ describe.each([
     expect(settles(s.journal).map((c) => c.state)).toEqual(["void", "estimated", "unpriced"]);
     for (let i = 1; i < 5; i++)
       await (await s.ask({ model: "any", text: "hi", stream: true })).text();
-    expect(s.house.rests.list().map(({ state }) => state)).toEqual(["open", "open"]);
+    expect(s.house.targetHealth.describeCooldowns().map(({ state }) => state)).toEqual([
+      "open",
+      "open",
+    ]);
   });
 
   it("after content a cut is the protocol's own error, no other call, an estimated row", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]! + HELLO[1]!);
       setTimeout(() => res.destroy(), 30);
     });
     await using other = await streaming();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { a: endpoint(up.base, protocol), b: endpoint(other.base, protocol) },
       models: { any: ["a/m", "b/m"] },
     });
@@ -153,13 +162,16 @@ describe.each([
   });
 
   it("an error inside the stream is told once, under its own name, and makes one row", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]! + HELLO[1]!);
       setTimeout(() => res.write(line({ error: "broken" })), 20);
       res.on("close", () => res.end());
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, protocol) },
+    });
     const res = await s.ask({ model: "p/m", text: "hi", stream: true });
     const got = lines(await res.text());
     expect(got.filter((l) => l.error !== undefined)).toEqual([
@@ -173,12 +185,15 @@ describe.each([
   });
 
   it("an error before content is the next candidate's chance, under its own name", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(line({ error: "broken" }));
       res.on("close", () => res.end());
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, protocol) },
+    });
     const res = await s.ask({ model: "p/m", text: "hi", stream: true });
     expect(res.status).toBe(502);
     expect(await res.json()).toMatchObject({
@@ -189,21 +204,27 @@ describe.each([
   });
 
   it("a clean end without a finish is a cut", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end(HELLO[0]! + HELLO[1]!);
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, protocol) },
+    });
     const got = lines(await (await s.ask({ model: "p/m", text: "hi", stream: true })).text());
     expect(got.at(-1)).toMatchObject({ error: "p: truncated" });
   });
 
   it("a client that leaves ends the call upstream, and the row says what was sent", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]! + HELLO[1]!);
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, protocol) },
+    });
     const away = new AbortController();
     const res = await s.ask({ model: "p/m", text: "hi", stream: true }, { signal: away.signal });
     await res.body!.getReader().read();
@@ -213,11 +234,14 @@ describe.each([
   });
 
   it("missing usage is estimated", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end(HELLO[0]! + HELLO[1]! + line({ end: "stop" }));
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, protocol) },
+    });
     await (await s.ask({ model: "p/m", text: "hi", stream: true })).text();
     const [row] = settles(s.journal);
     expect(row).toMatchObject({ state: "estimated", outcome: "ok" });
@@ -226,8 +250,8 @@ describe.each([
 
   it("a denied reserve reaches nobody", async () => {
     await using up = await streaming();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base, protocol) },
       verdict: () => ({
         ok: false,
@@ -237,7 +261,7 @@ describe.each([
           unit: "requests",
           max: 1,
           per: "minute",
-          left: 0,
+          remaining: 0,
           resetsAt: Date.now() + 1500,
         },
       }),
@@ -253,7 +277,10 @@ describe.each([
 describe("the lanes", () => {
   it("verbatim bytes travel as they came, the model's name apart", async () => {
     await using up = await streaming();
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     const raw =
       '{ "text":"hi",  "big": 9007199254740993, "model" : "p/m","stream":true, "n":1e400 }';
     const res = await fetch(`${s.url}/toy`, {
@@ -267,9 +294,9 @@ describe("the lanes", () => {
 
   it("a frontend's edits reach both lanes, and what was not edited keeps its bytes", async () => {
     await using up = await streaming();
-    for (const protocol of [toy(), toy("other")]) {
-      await using s = await scene({
-        frontend: toy(),
+    for (const protocol of [createToyProtocol(), createToyProtocol("other")]) {
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: endpoint(up.base, protocol) },
         read: (_x, body) => ({
           model: body["model"] as string,
@@ -290,9 +317,9 @@ describe("the lanes", () => {
 
   it("names that choose a destination never leave", async () => {
     await using up = await streaming();
-    for (const protocol of [toy(), toy("other")]) {
-      await using s = await scene({
-        frontend: toy(),
+    for (const protocol of [createToyProtocol(), createToyProtocol("other")]) {
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: endpoint(up.base, protocol) },
       });
       await (
@@ -311,11 +338,11 @@ describe("the lanes", () => {
   it("an event hook closes the verbatim lane and sees every event; another provider's lane stays open", async () => {
     await using up = await streaming();
     const seen: string[] = [];
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base), q: endpoint(up.base) },
       hooks: [
-        { for: { providers: ["p"] }, event: (_c, next) => (e) => (seen.push(e.type), next(e)) },
+        { scope: { providers: ["p"] }, event: (_c, next) => (e) => (seen.push(e.type), next(e)) },
       ],
     });
     const p = lines(await (await s.ask({ model: "p/m", text: "hi", stream: true })).text());
@@ -327,9 +354,9 @@ describe("the lanes", () => {
 
   it("a loss is told before the first byte, and strict makes it a 400 that costs nothing", async () => {
     await using up = await streaming();
-    await using s = await scene({
-      frontend: toy(),
-      providers: { p: endpoint(up.base, toy("other", { loses: "top_k" })) },
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, createToyProtocol("other", { loses: "top_k" })) },
     });
     const res = await s.ask({ model: "p/m", text: "hi", stream: true });
     await res.text();
@@ -345,11 +372,11 @@ describe("the lanes", () => {
 
   it("prepare has the last word on both lanes", async () => {
     await using up = await streaming();
-    for (const protocol of [toy(), toy("other")]) {
-      await using s = await scene({
-        frontend: toy(),
+    for (const protocol of [createToyProtocol(), createToyProtocol("other")]) {
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: endpoint(up.base, protocol) },
-        hooks: [{ prepare: (out) => (out.set("store", false), out.header("x-extra", "1")) }],
+        hooks: [{ prepare: (out) => (out.set("store", false), out.setHeader("x-extra", "1")) }],
       });
       await (await s.ask({ model: "p/m", text: "hi", stream: true, store: true })).text();
       expect(JSON.parse(up.asked.at(-1)!.body).store).toBe(false);
@@ -358,13 +385,13 @@ describe("the lanes", () => {
   });
 
   it("a native endpoint runs, streamed and whole", async () => {
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: {
         p: {
           endpoints: [
             {
-              kind: "chat",
+              operation: "chat",
               async *run(r) {
                 yield { type: "start", id: "n1" };
                 yield { type: "open", index: 0, block: { type: "text" } };
@@ -391,15 +418,15 @@ describe("the lanes", () => {
     let ended = false;
     const piece = "x".repeat(64 * 1024);
     const most = 2_000;
-    await using s = await scene({
-      frontend: toy(),
-      bounds: { answerBytes: 2 * most * piece.length },
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      bounds: { responseBytes: 2 * most * piece.length },
       room: 2 * most * piece.length,
       providers: {
         p: {
           endpoints: [
             {
-              kind: "chat",
+              operation: "chat",
               async *run() {
                 try {
                   yield { type: "start" };
@@ -417,7 +444,7 @@ describe("the lanes", () => {
         },
       },
     });
-    const still = () => settled(() => made);
+    const still = () => waitUntilStable(() => made);
     const slow = await s.ask({ model: "p/m", text: "x", stream: true });
     const reader = slow.body!.getReader();
     await reader.read();
@@ -442,19 +469,19 @@ describe("the lanes", () => {
 
   it("a provider that only streams serves a client that wants it whole, and the other way round", async () => {
     await using up = await streaming();
-    await using s = await scene({
-      frontend: toy(),
-      providers: { p: endpoint(up.base, toy(), { streams: "always" }) },
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, createToyProtocol(), { streams: "always" }) },
     });
     expect(await (await s.ask({ model: "p/m", text: "x" })).json()).toMatchObject({ say: "Hello" });
     expect(JSON.parse(up.asked[0]!.body).stream).toBe(true);
-    await using json = await backend((_req, res) => {
+    await using json = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end(JSON.stringify({ say: "whole", usage: { input: 1, output: 1 }, end: "stop" }));
     });
-    await using t = await scene({
-      frontend: toy(),
-      providers: { p: endpoint(json.base, toy(), { streams: "never" }) },
+    await using t = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(json.base, createToyProtocol(), { streams: "never" }) },
     });
     const got = lines(await (await t.ask({ model: "p/m", text: "x", stream: true })).text());
     expect(got.map((l) => l.say ?? "").join("")).toBe("whole");
@@ -463,11 +490,14 @@ describe("the lanes", () => {
 
 describe("errors", () => {
   it("upstream's own words pass on the verbatim lane, its secrets masked", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(422, { "content-type": "application/json" });
       res.end(JSON.stringify({ error: "bad field, key secret-p", extra: [1] }));
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     s.house.mask.add(["secret-p-is-long"]);
     const res = await s.ask({ model: "p/m", text: "x" });
     expect(res.status).toBe(422);
@@ -476,20 +506,26 @@ describe("errors", () => {
   });
 
   it("our key's failure is never the client's 401", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(401, { "content-type": "application/json" });
       res.end("{}");
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     expect((await s.ask({ model: "p/m", text: "x" })).status).toBe(502);
   });
 
   it("a redirect is not followed", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(302, { location: "http://127.0.0.1:1/" });
       res.end();
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     expect((await s.ask({ model: "p/m", text: "x" })).status).toBe(502);
   });
 
@@ -503,8 +539,8 @@ describe("errors", () => {
     ["spaces", '{"model":"p/ m","text":"x"}', 400, "invalid_model"],
   ])("%s", async (_name, body, status, code) => {
     await using up = await streaming();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base), q: endpoint(up.base) },
     });
     const res = await fetch(`${s.url}/toy`, {
@@ -520,8 +556,8 @@ describe("errors", () => {
   it("a foreign throw is a 500 with a fixed text, whatever it carries", async () => {
     for (const hook of ["admit", "prepare", "charge", "rewrite", "route"] as const) {
       await using up = await streaming();
-      await using s = await scene({
-        frontend: toy(),
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: endpoint(up.base) },
         hooks: [
           {
@@ -542,12 +578,12 @@ describe("errors", () => {
   });
 
   it("next() twice is refused: the host owns retries", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end(JSON.stringify({ say: "x", end: "stop" }));
     });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [{ attempt: async (_c, next) => (await next(), next()) }],
     });
@@ -556,7 +592,7 @@ describe("errors", () => {
   });
 
   it("an unknown path is a 404 that names it, a wrong method a 405", async () => {
-    await using s = await scene({ frontend: toy(), providers: {} });
+    await using s = await startTestServices({ frontend: createToyProtocol(), providers: {} });
     const res = await fetch(`${s.url}/nope`);
     expect(res.status).toBe(404);
     expect(await res.text()).toContain("There is no route GET /nope");
@@ -568,8 +604,8 @@ describe("errors", () => {
 describe("attempt", () => {
   it("may refuse on upstream's head before content leaves", async () => {
     await using up = await streaming();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         {
@@ -588,16 +624,16 @@ describe("attempt", () => {
   it("a recorded answer replays on either lane without a ledger entry", async () => {
     await using up = await streaming();
     const kept = new Map<string, any>();
-    for (const protocol of [toy(), toy("other")]) {
-      await using s = await scene({
-        frontend: toy(),
+    for (const protocol of [createToyProtocol(), createToyProtocol("other")]) {
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: { p: endpoint(up.base, protocol) },
         hooks: [
           {
             attempt: async (c, next) => {
               if (kept.has(c.id)) return kept.get(c.id);
               const reply = await next();
-              void reply.record(1 << 20).then((r) => r && kept.set(c.id, r));
+              void reply.recordResponse(1 << 20).then((r) => r && kept.set(c.id, r));
               return reply;
             },
           },
@@ -614,11 +650,14 @@ describe("attempt", () => {
 
 describe("count", () => {
   it("asks who can tell, and costs nothing", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end('{"tokens":7}');
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     const res = await s.ask({ model: "p/m", text: "x" }, { path: "/toy/count" });
     expect(await res.json()).toEqual({ tokens: 7 });
     expect(up.asked[0]!.url).toBe("/toy/count");
@@ -629,14 +668,14 @@ describe("count", () => {
   });
 
   it("counts as a request: of rates and places it takes one, of tokens and money nothing", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.setHeader("content-type", "application/json");
       res.end('{"tokens":7}');
     });
     const units = ["requests", "concurrent", "tokens", "input", "output", "nano_usd"] as const;
     let left = 2;
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: endpoint(up.base) },
       hooks: [
         {
@@ -648,7 +687,7 @@ describe("count", () => {
       verdict: ({ claims }) =>
         left-- > 0
           ? { ok: true }
-          : { ok: false, denied: { ...claims[0]!, left: 0n, resetsAt: 0 }, retryAfterMs: 9 },
+          : { ok: false, denied: { ...claims[0]!, remaining: 0n, resetsAt: 0 }, retryAfterMs: 9 },
     });
     const ask = () => s.ask({ model: "p/m", text: "x" }, { path: "/toy/count" });
     expect([(await ask()).status, (await ask()).status, (await ask()).status]).toEqual([
@@ -665,11 +704,14 @@ describe("count", () => {
   });
 
   it("that fails is settled as nothing", async () => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(503, { "content-type": "application/json" });
       res.end("{}");
     });
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base) },
+    });
     const { status } = await s.ask({ model: "p/m", text: "x" }, { path: "/toy/count" });
     expect(status).toBeGreaterThanOrEqual(500);
     expect(s.journal.at(-1)).toMatchObject({ do: "settle", state: "void", costNano: 0n });
@@ -677,9 +719,12 @@ describe("count", () => {
 
   it("estimates where nobody can, and says so", async () => {
     await using up = await streaming();
-    const mute = toy("other");
-    delete (mute.client as { count?: unknown }).count;
-    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, mute) } });
+    const mute = createToyProtocol("other");
+    delete (mute.client as { decodeCount?: unknown }).decodeCount;
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { p: endpoint(up.base, mute) },
+    });
     const res = await s.ask({ model: "p/m", text: "x".repeat(300) }, { path: "/toy/count" });
     expect(((await res.json()) as { tokens: number }).tokens).toBeGreaterThan(90);
     expect(res.headers.get("x-tollgate-estimated")).toBe("input_tokens");
@@ -689,20 +734,20 @@ describe("count", () => {
 
 describe("a head that has to leave early", () => {
   it("goes after ten seconds without content, pings, and another candidate may still answer", async () => {
-    const { skip } = clock();
+    const { skip } = installTestClock();
     const gone = Promise.withResolvers<void>();
-    await using slow = await backend((_req, res) => {
+    await using slow = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]);
       void gone.promise.then(() => res.destroy());
     });
     await using lossy = await streaming();
     await using up = await streaming();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: {
         a: endpoint(slow.base),
-        b: endpoint(lossy.base, toy("other", { loses: "top_k" })),
+        b: endpoint(lossy.base, createToyProtocol("other", { loses: "top_k" })),
         c: endpoint(up.base),
       },
       models: { any: ["a/m", "b/m", "c/m"] },
@@ -710,7 +755,7 @@ describe("a head that has to leave early", () => {
     const asking = s.ask({ model: "any", text: "hi", stream: true });
     await until(() => slow.asked.length === 1);
     skip(4_000);
-    expect(await Promise.race([asking, turns()])).toBeUndefined();
+    expect(await Promise.race([asking, turnEventLoop()])).toBeUndefined();
     skip(6_500);
     const res = await asking;
     expect(res.status).toBe(200);
@@ -723,14 +768,17 @@ describe("a head that has to leave early", () => {
   });
 
   it("without anybody left, the stream says so in its own words", async () => {
-    const { skip } = clock();
+    const { skip } = installTestClock();
     const gone = Promise.withResolvers<void>();
-    await using slow = await backend((_req, res) => {
+    await using slow = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]);
       void gone.promise.then(() => res.destroy());
     });
-    await using s = await scene({ frontend: toy(), providers: { a: endpoint(slow.base) } });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: { a: endpoint(slow.base) },
+    });
     const asking = s.ask({ model: "a/m", text: "hi", stream: true });
     await until(() => slow.asked.length === 1);
     skip(10_700);

@@ -2,31 +2,45 @@
 // lane, however they come; what was shown is the whole answer; and what was not shown does not leave.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fail, folding, type Hooks, type ModelEvent } from "tollgate/plugin";
-import { grammar, say, think, upstream, type Chunks, type Speech } from "tollgate/testing";
-import type { SpokenProtocol } from "tollgate/testing";
-import { backend, scene, type Scene } from "../kit/scene.ts";
+import { fail, createResponseCollector, type Hooks, type ModelEvent } from "tollgate/plugin";
+import {
+  createEventGrammar,
+  say,
+  think,
+  startUpstream,
+  type Chunks,
+  type ModelScript,
+} from "tollgate/testing";
+import type { ScriptProtocol } from "tollgate/testing";
+import { startBackend, startTestServices, type TestServicesOptions } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
-import { toy } from "./toy.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const SPOKEN = ["chat-completions", "messages", "responses"] as const;
 const ROADS = SPOKEN.flatMap((from) => SPOKEN.map((into) => [from, into] as const));
 
-const speech = (text: string): Speech =>
+const speech = (text: string): ModelScript =>
   think("Hm.").say(text).call("look", { at: "Zürich" }).usage({ input: 7, output: 5 });
 
 /** One gateway before one upstream that says the same thing however often it is asked, in whatever pieces. */
-async function stage(from: SpokenProtocol, into: SpokenProtocol, hooks: Scene["hooks"]) {
-  let said: { speech: Speech; chunks: Chunks } = { speech: speech("Hi"), chunks: "pieces" };
-  const up = await upstream({
+async function stage(
+  from: ScriptProtocol,
+  into: ScriptProtocol,
+  hooks: TestServicesOptions["hooks"],
+) {
+  let said: { speech: ModelScript; chunks: Chunks } = { speech: speech("Hi"), chunks: "pieces" };
+  const up = await startUpstream({
     "POST /*": (asked) => {
       const body = JSON.parse(asked.body.toString()) as { stream?: boolean };
       const stream = body.stream === true;
-      return { ...said.speech.in(into, { stream, n: 1, model: "m", body }), chunks: said.chunks };
+      return {
+        ...said.speech.toProtocol(into, { stream, responseNumber: 1, model: "m", body }),
+        chunks: said.chunks,
+      };
     },
   });
-  const s = await scene({
+  const s = await startTestServices({
     frontend: CLIENTS[from]!.protocol,
     providers: {
       p: { endpoints: [{ protocol: TARGETS[into]!, base: `${up.url}/v1`, auth: "none" as const }] },
@@ -83,8 +97,8 @@ describe.each(ROADS)("from %s to %s", (from, into) => {
           expect(from === into ? other.text : plain(other.text)).toBe(
             from === into ? one.text : plain(one.text),
           );
-          const judge = grammar();
-          const fold = folding();
+          const judge = createEventGrammar();
+          const fold = createResponseCollector();
           for (const event of events) {
             judge.event(event);
             fold.event(event);
@@ -127,7 +141,7 @@ describe.each(ROADS)("from %s to %s", (from, into) => {
     const rows = it.s.journal.filter((row) => row.do === "settle");
     expect(rows.length).toBeGreaterThan(0);
     expect(rows.every((row) => row.state === "estimated")).toBe(true);
-    expect(it.s.house.rests.list()).toEqual([]);
+    expect(it.s.house.targetHealth.describeCooldowns()).toEqual([]);
   });
 });
 
@@ -140,20 +154,20 @@ const LINES = [
 ].map((line) => `${JSON.stringify(line)}\n`);
 
 const speaking = (lines: readonly string[] = LINES) =>
-  backend((_req, res) => {
+  startBackend((_req, res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     for (const line of lines) res.write(line);
     res.end();
   });
 
 describe.each([
-  ["verbatim", toy()],
-  ["translated", toy("other")],
+  ["verbatim", createToyProtocol()],
+  ["translated", createToyProtocol("other")],
 ] as const)("%s", (lane, protocol) => {
-  const asked = async (hooks: Scene["hooks"], stream = true) => {
+  const asked = async (hooks: TestServicesOptions["hooks"], stream = true) => {
     await using up = await speaking();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: { endpoints: [{ protocol, base: up.base, auth: "none" as const }] } },
       ...(hooks && { hooks }),
     });
@@ -164,7 +178,7 @@ describe.each([
       text,
       rows: s.journal.filter((row) => row.do === "settle"),
       lanes: lanes(s.journal),
-      rests: s.house.rests.list(),
+      rests: s.house.targetHealth.describeCooldowns(),
       log: s.log,
     };
   };
@@ -233,7 +247,7 @@ describe.each([
 
   it("what comes after the finish is not lost to a stop that is too late", async () => {
     let stopping: (() => void) | undefined;
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       for (const line of LINES) res.write(line);
       setTimeout(() => {
@@ -241,8 +255,8 @@ describe.each([
         res.end(`${JSON.stringify({ note: "tail" })}\n`);
       }, 100);
     });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: { p: { endpoints: [{ protocol, base: up.base, auth: "none" as const }] } },
       hooks: [
         {
@@ -276,12 +290,12 @@ describe.each([
 describe("what cannot be decoded", () => {
   /** A codec that cannot read what its own relay passes. */
   const blind = () => {
-    const protocol = toy();
+    const protocol = createToyProtocol();
     return {
       ...protocol,
       client: {
         ...protocol.client!,
-        stream: () => ({ push: () => fail("upstream", "What came is no line."), end() {} }),
+        createDecoder: () => ({ push: () => fail("upstream", "What came is no line."), end() {} }),
       },
     };
   };
@@ -289,8 +303,8 @@ describe("what cannot be decoded", () => {
     "passes only where every watcher may be passed over: %s",
     async (onError) => {
       await using up = await speaking();
-      await using s = await scene({
-        frontend: toy(),
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: {
           p: { endpoints: [{ protocol: blind(), base: up.base, auth: "none" as const }] },
         },
@@ -309,12 +323,12 @@ it("an answer of pictures is shown whole before its bytes pass, and may be stopp
     data: [{ b64_json: "AAAA" }],
     usage: { input_tokens: 1, output_tokens: 2, total_tokens: 3 },
   };
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.setHeader("content-type", "application/json");
     res.end(JSON.stringify(said));
   });
   const asked = async (watch: NonNullable<Hooks["watch"]>) => {
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: CLIENTS["images"]!.protocol,
       providers: {
         p: {
@@ -322,7 +336,7 @@ it("an answer of pictures is shown whole before its bytes pass, and may be stopp
             { protocol: TARGETS["images"]!, base: `${up.base}/v1`, auth: "none" as const },
           ],
           facts: new Map([["m", { kind: "image" as const }]]) as never,
-          models: async () => [{ model: "m", kind: "image" as const }],
+          listModels: async () => [{ model: "m", operation: "image" as const }],
         },
       },
       hooks: [{ watch }],
@@ -349,13 +363,13 @@ it("an answer of pictures is shown whole before its bytes pass, and may be stopp
 
 it("a native endpoint's events are shown too", async () => {
   const seen: string[] = [];
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: {
       p: {
         endpoints: [
           {
-            kind: "chat",
+            operation: "chat",
             async *run() {
               yield { type: "start" };
               yield { type: "open", index: 0, block: { type: "text" } };
@@ -378,21 +392,21 @@ it("a native endpoint's events are shown too", async () => {
 it("where a middleware has no watcher for this model, its lane costs no decoding", async () => {
   await using up = await speaking();
   let decoded = 0;
-  const protocol = toy();
+  const protocol = createToyProtocol();
   const counting = {
     ...protocol,
     client: {
       ...protocol.client!,
-      stream: (...of: Parameters<NonNullable<typeof protocol.client>["stream"]>) => {
+      createDecoder: (...of: Parameters<NonNullable<typeof protocol.client>["createDecoder"]>) => {
         decoded++;
-        return protocol.client!.stream(...of);
+        return protocol.client!.createDecoder(...of);
       },
     },
   };
-  await using s = await scene({
-    frontend: toy(),
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
     providers: { p: { endpoints: [{ protocol: counting, base: up.base, auth: "none" as const }] } },
-    hooks: [{ watch: () => () => {}, for: { models: ["p/other"] } }],
+    hooks: [{ watch: () => () => {}, scope: { models: ["p/other"] } }],
   });
   await (await s.ask({ model: "p/m", text: "hi", stream: true })).text();
   expect(decoded).toBe(0);
@@ -416,10 +430,10 @@ describe("several answers at once", () => {
   };
   const asked = async (
     n: number | undefined,
-    hook: NonNullable<Scene["hooks"]>[number],
+    hook: NonNullable<TestServicesOptions["hooks"]>[number],
     stream: boolean,
   ) => {
-    await using up = await upstream({
+    await using up = await startUpstream({
       "POST /*": () => ({
         headers: { "content-type": stream ? "text/event-stream" : "application/json" },
         body: stream
@@ -427,7 +441,7 @@ describe("several answers at once", () => {
           : JSON.stringify(answer),
       }),
     });
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: CLIENTS["chat-completions"]!.protocol,
       providers: {
         p: {
@@ -462,7 +476,7 @@ describe("several answers at once", () => {
   );
 
   it("are, where no watcher looks", async () => {
-    const elsewhere = { watch, for: { models: ["other/*"] } };
+    const elsewhere = { watch, scope: { models: ["other/*"] } };
     expect(await asked(2, elsewhere, false)).toMatchObject({ status: 200 });
     expect(await asked(2, {}, true)).toMatchObject({ status: 200 });
     for (const n of [1, undefined]) expect((await asked(n, { watch }, true)).status).toBe(200);
@@ -474,14 +488,16 @@ it.each([true, false])(
   async (stream) => {
     const line = (o: object) => `${JSON.stringify(o)}\n`;
     const said = "x".repeat(3_000);
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       if (!stream) return void res.end(line({ id: "u", say: said, end: "stop" }));
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end(line({ id: "u" }) + line({ say: said }) + line({ say: "SECRET" }));
     });
-    await using s = await scene({
-      frontend: toy(),
-      providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" as const }] } },
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: {
+        p: { endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" as const }] },
+      },
       hooks: [
         {
           watch: (_call, stop) => (event) => {

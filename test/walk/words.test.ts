@@ -1,8 +1,8 @@
 // What a client sends and what upstream answers may break us in any way: the engine's words about it reach no client.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { backend, scene } from "../kit/scene.ts";
-import { toy } from "./toy.ts";
+import { startBackend, startTestServices } from "../kit/scene.ts";
+import { createToyProtocol } from "./toy.ts";
 
 const ENGINE =
   /Cannot (read|set|convert)|is not (a function|iterable|defined|valid JSON)|reading '|Unexpected (token|end|non)|Expected (property|double|',')|in JSON|Bad control|Unterminated|of undefined/;
@@ -28,12 +28,14 @@ const text = fc.oneof(
 
 it("whatever the body and whatever the answer, in words of our own", async () => {
   let answer = "";
-  await using up = await backend(
+  await using up = await startBackend(
     (_, res) => void res.writeHead(200, { "content-type": "application/json" }).end(answer),
   );
-  await using s = await scene({
-    frontend: toy(),
-    providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" as const }] } },
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: {
+      p: { endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" as const }] },
+    },
   });
   await fc.assert(
     fc.asyncProperty(text, text, async (body, said) => {

@@ -1,16 +1,16 @@
 import { fail, type JsonObject } from "tollgate/plugin";
 
 /** What the messages SDKs are used to; clients of the other family send no limit and want everything. */
-const USUAL = 20;
-const MOST = 1_000;
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1_000;
 
 /** One page of a list, with the fields that OpenAI's and Anthropic's SDKs each look for. */
-export function page(
+export function createListPage(
   rows: readonly (JsonObject & { id: string })[],
   query: URLSearchParams,
   paged: boolean,
 ): JsonObject {
-  const limit = limitOf(query.get("limit")) ?? (paged ? USUAL : rows.length);
+  const limit = limitOf(query.get("limit")) ?? (paged ? DEFAULT_LIMIT : rows.length);
   const after = query.get("after_id");
   const before = query.get("before_id");
   if (after !== null && before !== null)
@@ -36,10 +36,10 @@ export function page(
   };
 }
 
-function limitOf(said: string | null): number | undefined {
-  if (said === null) return undefined;
-  const limit = /^\d{1,6}$/.test(said) ? Number(said) : 0;
-  if (limit < 1 || limit > MOST)
-    fail("invalid", `limit is a number from 1 to ${MOST}.`, { param: "limit" });
+function limitOf(value: string | null): number | undefined {
+  if (value === null) return undefined;
+  const limit = /^\d{1,6}$/.test(value) ? Number(value) : 0;
+  if (limit < 1 || limit > MAX_LIMIT)
+    fail("invalid", `limit is a number from 1 to ${MAX_LIMIT}.`, { param: "limit" });
   return limit;
 }

@@ -1,8 +1,18 @@
 // One model as clients read it: OpenAI's four fields, Anthropic's, and the extras that editors and chat surfaces look
 // for, spelt as OpenRouter spells them. What is not known is left out or null, never guessed.
-import type { Can, JsonObject, ListedModel, Price, Unit, Work } from "tollgate/plugin";
+import type {
+  FeatureSupport,
+  JsonObject,
+  ListedModel,
+  Price,
+  Unit,
+  OperationSpec,
+} from "tollgate/plugin";
 
-export function row(model: ListedModel, work: Work | undefined): JsonObject & { id: string } {
+export function toModelEntry(
+  model: ListedModel,
+  work: OperationSpec | undefined,
+): JsonObject & { id: string } {
   const { limits = {}, can, price, policy } = model;
   const context = limits.context ?? limits.input;
   return {
@@ -20,14 +30,14 @@ export function row(model: ListedModel, work: Work | undefined): JsonObject & { 
     deprecated_at: null,
     retires_at: moment(model.retires) ?? null,
     capabilities: null,
-    kind: model.kind,
+    kind: model.operation,
     context_length: context,
     top_provider: {
       context_length: context ?? null,
       max_completion_tokens: limits.output ?? null,
     },
-    architecture: can && modalities(work?.modality ?? model.kind, can),
-    supported_parameters: can && parameters(can, model.refuses ?? []),
+    architecture: can && modalities(work?.outputModality ?? model.operation, can),
+    supported_parameters: can && parameters(can, model.rejectedFields ?? []),
     pricing: price && pricing(price),
     image: model.image && { ...model.image, max_n: limits.images },
     expiration_date: model.retires?.slice(0, 10),
@@ -44,7 +54,7 @@ const moment = (date: string | undefined): string | undefined =>
     ? undefined
     : new Date(date).toISOString().replace(".000Z", "Z");
 
-function modalities(modality: string, can: Can): JsonObject {
+function modalities(modality: string, can: FeatureSupport): JsonObject {
   const more = [
     ...(can.vision ? ["image"] : []),
     ...(can.documents ? ["file"] : []),
@@ -56,7 +66,7 @@ function modalities(modality: string, can: Can): JsonObject {
   };
 }
 
-const PARAMETERS: readonly (readonly [keyof Can, ...string[]])[] = [
+const PARAMETERS: readonly (readonly [keyof FeatureSupport, ...string[]])[] = [
   ["tools", "tools", "tool_choice"],
   ["parallel_tools", "parallel_tool_calls"],
   ["json", "response_format"],
@@ -65,11 +75,11 @@ const PARAMETERS: readonly (readonly [keyof Can, ...string[]])[] = [
   ["logprobs", "logprobs", "top_logprobs"],
 ];
 /** What every chat model takes, unless it is known to refuse it. */
-const USUAL = ["max_tokens", "temperature", "top_p", "stop"];
+const COMMON_PARAMETERS = ["max_tokens", "temperature", "top_p", "stop"];
 
-function parameters(can: Can, refuses: readonly string[]): readonly string[] {
+function parameters(can: FeatureSupport, refuses: readonly string[]): readonly string[] {
   const known = PARAMETERS.flatMap(([feature, ...names]) => (can[feature] ? names : []));
-  return [...new Set([...USUAL, ...known])].filter((name) => !refuses.includes(name));
+  return [...new Set([...COMMON_PARAMETERS, ...known])].filter((name) => !refuses.includes(name));
 }
 
 /** Prices of one unit each, as decimal strings in dollars. The plain row: brackets and tiers are not told. */
@@ -90,13 +100,13 @@ const UNITS: readonly (readonly [name: string, ...units: Unit[]])[] = [
 ];
 
 function pricing(price: Price): JsonObject {
-  const told: Record<string, string> = {};
+  const prices: Record<string, string> = {};
   for (const [name, ...units] of UNITS)
     for (const unit of units.toReversed()) {
       const line = price.lines.find((l) => l.unit === unit && l.variant === undefined);
-      if (line) told[name] = line.per === 1 ? line.usd : millionth(line.usd);
+      if (line) prices[name] = line.per === 1 ? line.usd : millionth(line.usd);
     }
-  return told;
+  return prices;
 }
 
 /** The point six places to the left, by hand: a float would round it. */

@@ -1,21 +1,21 @@
 import {
   fail,
-  type Arrival,
-  type Kind,
+  type RequestHead,
+  type Operation,
   type ListedModel,
   type Privacy,
-  type Work,
+  type OperationSpec,
 } from "tollgate/plugin";
 
-export interface Wanted {
-  kind: Kind | undefined;
+export interface ModelFilter {
+  operation: Operation | undefined;
   provider: string | undefined;
   privacy: Privacy;
 }
 
-const ORDER: readonly Privacy[] = ["off", "required", "strict"];
+const PRIVACY_LEVELS: readonly Privacy[] = ["off", "required", "strict"];
 /** As the Service-ZDR header has it. */
-const ZDR: Readonly<Record<string, Privacy>> = {
+const PRIVACY_BY_VALUE: Readonly<Record<string, Privacy>> = {
   "": "required",
   required: "required",
   true: "required",
@@ -27,7 +27,10 @@ const ZDR: Readonly<Record<string, Privacy>> = {
 };
 
 /** ?kind=, ?provider=, ?zdr=. A filter can only narrow what the key and its privacy leave. */
-export function wanted(x: Arrival, works: ReadonlyMap<string, Work>): Wanted {
+export function readModelFilter(
+  x: RequestHead,
+  works: ReadonlyMap<string, OperationSpec>,
+): ModelFilter {
   const kind = x.query.get("kind") ?? undefined;
   if (kind !== undefined && !works.has(kind))
     fail("invalid", `kind is one of: ${[...works.keys()].join(", ")}.`, { param: "kind" });
@@ -35,19 +38,20 @@ export function wanted(x: Arrival, works: ReadonlyMap<string, Work>): Wanted {
   const asked: Privacy =
     zdr === undefined
       ? "off"
-      : Object.hasOwn(ZDR, zdr)
-        ? ZDR[zdr]!
+      : Object.hasOwn(PRIVACY_BY_VALUE, zdr)
+        ? PRIVACY_BY_VALUE[zdr]!
         : fail("invalid", "zdr is required, strict or off.", { param: "zdr" });
-  const privacy = ORDER.indexOf(asked) > ORDER.indexOf(x.privacy) ? asked : x.privacy;
+  const privacy =
+    PRIVACY_LEVELS.indexOf(asked) > PRIVACY_LEVELS.indexOf(x.privacy) ? asked : x.privacy;
   return {
-    kind: kind as Kind | undefined,
+    operation: kind as Operation | undefined,
     provider: x.query.get("provider") ?? undefined,
     privacy,
   };
 }
 
 /** A model that the key may not use is not there. */
-export function one(models: readonly ListedModel[], id: string): ListedModel {
+export function findModel(models: readonly ListedModel[], id: string): ListedModel {
   const clear = unescaped(id);
   return (
     models.find((model) => model.id === id) ??

@@ -15,12 +15,12 @@ export interface ClaimMap {
 
 export interface IssuerAccounts {
   /** What a claim says, as the name of an account. Absent: it says the name itself. */
-  readonly table?: { readonly [said: string]: string } | undefined;
+  readonly byClaim?: { readonly [said: string]: string } | undefined;
   /** For tokens that say none that is known. Absent: they are refused. */
-  readonly usual?: string | undefined;
+  readonly default?: string | undefined;
 }
 
-const LONGEST = 256;
+const MAX_CLAIM_LENGTH = 256;
 
 /** `groups`, `groups[0]`, or a JSON pointer: `/realm_access/roles`. */
 export function claimAt(claims: Claims, path: string): unknown {
@@ -44,7 +44,7 @@ function member(of: unknown, name: string): unknown {
     : (of as Claims)[name];
 }
 
-const unfit = (claim: string): never =>
+const failBadClaim = (claim: string): never =>
   fail(
     "forbidden",
     /\bemail$/.test(claim)
@@ -54,13 +54,13 @@ const unfit = (claim: string): never =>
   );
 
 const isText = (value: unknown): value is string =>
-  typeof value === "string" && value !== "" && value.length <= LONGEST;
+  typeof value === "string" && value !== "" && value.length <= MAX_CLAIM_LENGTH;
 
 function texts(claims: Claims, path: string): readonly string[] | undefined {
   const value = claimAt(claims, path);
   if (value === undefined || value === null) return undefined;
   const all = Array.isArray(value) ? value : [value];
-  return all.every(isText) ? all : unfit(path);
+  return all.every(isText) ? all : failBadClaim(path);
 }
 
 function labelsOf(claims: Claims, map: NonNullable<ClaimMap["labels"]>): Record<string, string> {
@@ -69,20 +69,24 @@ function labelsOf(claims: Claims, map: NonNullable<ClaimMap["labels"]>): Record<
     const value = claimAt(claims, path);
     if (typeof value === "number" || typeof value === "boolean") labels[label] = String(value);
     else if (isText(value)) labels[label] = value;
-    else if (value !== undefined && value !== null) unfit(path);
+    else if (value !== undefined && value !== null) failBadClaim(path);
   }
   return labels;
 }
 
-function accountOf(claims: Claims, path: string | undefined, { table, usual }: IssuerAccounts) {
+function accountOf(
+  claims: Claims,
+  path: string | undefined,
+  { byClaim, default: usual }: IssuerAccounts,
+) {
   if (path === undefined) return usual;
-  const said = texts(claims, path) ?? [];
-  const found = table
-    ? said.find((one) => Object.hasOwn(table, one))
-    : said.length > 1
-      ? unfit(path)
-      : said[0];
-  const account = table && found !== undefined ? table[found] : found;
+  const claimValues = texts(claims, path) ?? [];
+  const found = byClaim
+    ? claimValues.find((one) => Object.hasOwn(byClaim, one))
+    : claimValues.length > 1
+      ? failBadClaim(path)
+      : claimValues[0];
+  const account = byClaim && found !== undefined ? byClaim[found] : found;
   return (
     account ??
     usual ??
@@ -97,7 +101,7 @@ function privacyOf(claims: Claims, path: string): Identity["privacy"] {
   if (value === undefined || value === null) return undefined;
   if (value === "off" || value === "required" || value === "strict") return value;
   if (typeof value === "boolean") return value ? "required" : "off";
-  return unfit(path);
+  return failBadClaim(path);
 }
 
 /** `name`: of the issuer, as the operator calls it. */
@@ -109,13 +113,16 @@ export function identityOf(
   limits: (id: string) => readonly Limit[] | undefined,
 ): Identity {
   const subject = claimAt(claims, map.id);
-  const id = `jwt:${name}:${isText(subject) ? subject : unfit(map.id)}`;
+  const id = `jwt:${name}:${isText(subject) ? subject : failBadClaim(map.id)}`;
   const called = map.name === undefined ? undefined : claimAt(claims, map.name);
   return {
     id,
     name: isText(called) ? called : undefined,
     account: accountOf(claims, map.account, accounts),
-    models: map.models === undefined ? undefined : (texts(claims, map.models) ?? unfit(map.models)),
+    models:
+      map.models === undefined
+        ? undefined
+        : (texts(claims, map.models) ?? failBadClaim(map.models)),
     privacy: map.privacy === undefined ? undefined : privacyOf(claims, map.privacy),
     labels: map.labels && labelsOf(claims, map.labels),
     limits: limits(id),

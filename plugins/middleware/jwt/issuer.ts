@@ -1,6 +1,6 @@
 // One issuer: whether a token is its own, meant for this gateway and valid now.
 import { decodeJwt, errors, jwtVerify } from "jose";
-import { fault, type Identity } from "tollgate/plugin";
+import { createFault, type Identity } from "tollgate/plugin";
 import type { Claims } from "./claims.ts";
 import type { KeySet } from "./key-set.ts";
 
@@ -16,13 +16,13 @@ export interface Issuer {
 }
 
 /** A token's holder, and until when it may be taken at its word without another look. */
-export interface Holder {
+export interface ValidatedToken {
   readonly identity: Identity;
   /** Unix milliseconds. */
-  readonly until: number;
+  readonly validUntil: number;
 }
 
-const WHY: { readonly [code: string]: string } = {
+const ERROR_MESSAGES: { readonly [code: string]: string } = {
   ERR_JWT_EXPIRED: "it has expired",
   ERR_JWKS_NO_MATCHING_KEY: "no key of its issuer has signed it",
   ERR_JWKS_MULTIPLE_MATCHING_KEYS: "it does not say which key has signed it",
@@ -30,11 +30,11 @@ const WHY: { readonly [code: string]: string } = {
   ERR_JOSE_ALG_NOT_ALLOWED: "its algorithm is not taken here",
 };
 
-export async function holderOf(
+export async function validateToken(
   token: string,
   { issuer, audience, algorithms, skewMs, keys, identity }: Issuer,
   now: number,
-): Promise<Holder> {
+): Promise<ValidatedToken> {
   const options = {
     issuer,
     audience: [...audience],
@@ -46,24 +46,24 @@ export async function holderOf(
   try {
     const { payload } = await jwtVerify(token, keys.get, options);
     if (typeof payload.iat === "number" && payload.iat * 1_000 > now + skewMs)
-      throw invalid("it is from the future");
-    return { identity: identity(payload), until: payload.exp! * 1_000 };
+      throw invalidTokenError("it is from the future");
+    return { identity: identity(payload), validUntil: payload.exp! * 1_000 };
   } catch (error) {
     if (!(error instanceof errors.JOSEError)) throw error;
     const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : undefined;
-    throw invalid(claim ? `its claim ${claim} does not fit` : WHY[error.code]);
+    throw invalidTokenError(claim ? `its claim ${claim} does not fit` : ERROR_MESSAGES[error.code]);
   }
 }
 
 /** A client is told what is wrong with its token; nothing in that helps to make another. */
-export const invalid = (why = "it cannot be read"): Error =>
-  fault("unauthenticated", `This token is not valid: ${why}.`, { code: "invalid_token" });
+export const invalidTokenError = (why = "it cannot be read"): Error =>
+  createFault("unauthenticated", `This token is not valid: ${why}.`, { code: "invalid_token" });
 
 /** Before anything of it is proved: which issuer's keys are to prove it. */
-export function issuerIn(token: string): string {
+export function readIssuer(token: string): string {
   try {
     return decodeJwt(token).iss ?? "";
   } catch {
-    throw invalid();
+    throw invalidTokenError();
   }
 }

@@ -3,25 +3,29 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { fail, type Context } from "tollgate/plugin";
 
-const PATIENCE_MS = 5_000;
+const FETCH_TIMEOUT_MS = 5_000;
 /** An issuer has a handful of keys. */
-const MOST_BYTES = 256 * 1024;
-const MOST_KEYS = 100;
+const MAX_BYTES = 256 * 1024;
+const MAX_KEYS = 100;
 /** Keys that are older are fetched anew beside the work. */
-const FRESH_MS = 600_000;
-const PAUSE_MS = 30_000;
+const MAX_AGE_MS = 600_000;
+const MIN_REFRESH_INTERVAL_MS = 30_000;
 /** A secret among public keys would let its readers sign; nothing is verified with one. */
-const PUBLIC = ["RSA", "EC", "OKP"];
+const PUBLIC_KEY_TYPES = ["RSA", "EC", "OKP"];
 
 /** What outlives a reload. */
-export interface KnownKeys {
+export interface CachedKeys {
   find: JWTVerifyGetKey | undefined;
   /** When it was fetched, and when it was last asked for, well or not. */
-  at: number;
-  askedAt: number;
+  fetchedAt: number;
+  lastAttemptAt: number;
 }
 
-export const noKeys = (): KnownKeys => ({ find: undefined, at: -Infinity, askedAt: -Infinity });
+export const emptyKeyCache = (): CachedKeys => ({
+  find: undefined,
+  fetchedAt: -Infinity,
+  lastAttemptAt: -Infinity,
+});
 
 export interface KeySource {
   /** The text of a JWKS. */
@@ -29,19 +33,19 @@ export interface KeySource {
 }
 
 export class KeySet {
-  readonly #known: KnownKeys;
+  readonly #cache: CachedKeys;
   readonly #source: KeySource;
   readonly #log: Context["log"];
   readonly #now: () => number;
-  #asking: Promise<void> | undefined;
+  #fetching: Promise<void> | undefined;
 
   constructor(
-    known: KnownKeys,
+    known: CachedKeys,
     source: KeySource,
     log: Context["log"],
     now: () => number = () => performance.now(),
   ) {
-    this.#known = known;
+    this.#cache = known;
     this.#source = source;
     this.#log = log;
     this.#now = now;
@@ -49,48 +53,49 @@ export class KeySet {
 
   /** The key that a token's head names. Rejects as jose does where there is none, and as `unavailable` where there are no keys yet. */
   readonly get: JWTVerifyGetKey = async (head, token) => {
-    if (!this.#known.find) await this.#ask();
-    else if (this.#now() - this.#known.at > FRESH_MS && this.#may()) void this.#ask();
+    if (!this.#cache.find) await this.#refresh();
+    else if (this.#now() - this.#cache.fetchedAt > MAX_AGE_MS && this.#mayRefresh())
+      void this.#refresh();
     const find =
-      this.#known.find ??
+      this.#cache.find ??
       fail("unavailable", "The issuer's keys are not known yet.", {
         code: "issuer_unavailable",
       });
     try {
       return await find(head, token);
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !(this.#asking || this.#may()))
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !(this.#fetching || this.#mayRefresh()))
         throw error;
-      await this.#ask();
-      return this.#known.find!(head, token);
+      await this.#refresh();
+      return this.#cache.find!(head, token);
     }
   };
 
-  #may(): boolean {
-    return this.#now() - this.#known.askedAt >= PAUSE_MS;
+  #mayRefresh(): boolean {
+    return this.#now() - this.#cache.lastAttemptAt >= MIN_REFRESH_INTERVAL_MS;
   }
 
   /** One question at a time, and where nothing is known yet one a second. Never rejects: what is known goes on. */
-  #ask(): Promise<void> {
-    if (!this.#known.find && this.#now() - this.#known.askedAt < 1_000 && !this.#asking)
+  #refresh(): Promise<void> {
+    if (!this.#cache.find && this.#now() - this.#cache.lastAttemptAt < 1_000 && !this.#fetching)
       return Promise.resolve();
-    return (this.#asking ??= this.#fetch().finally(() => (this.#asking = undefined)));
+    return (this.#fetching ??= this.#fetch().finally(() => (this.#fetching = undefined)));
   }
 
   async #fetch(): Promise<void> {
-    this.#known.askedAt = this.#now();
+    this.#cache.lastAttemptAt = this.#now();
     try {
-      this.#known.find = createLocalJWKSet(keysIn(await this.#source.read()));
-      this.#known.at = this.#now();
+      this.#cache.find = createLocalJWKSet(parseKeySet(await this.#source.read()));
+      this.#cache.fetchedAt = this.#now();
     } catch (error) {
       this.#log.warn({ err: error }, "an issuer's keys cannot be read");
     }
   }
 }
 
-function keysIn(text: string): JSONWebKeySet {
+function parseKeySet(text: string): JSONWebKeySet {
   const { keys } = JSON.parse(text) as JSONWebKeySet;
-  const usable = keys.filter(({ kty }) => PUBLIC.includes(kty ?? "")).slice(0, MOST_KEYS);
+  const usable = keys.filter(({ kty }) => PUBLIC_KEY_TYPES.includes(kty ?? "")).slice(0, MAX_KEYS);
   if (usable.length === 0) throw new Error("It has no public key.");
   return { keys: usable };
 }
@@ -99,10 +104,10 @@ export const fromUrl = (url: string, fetch: Context["fetch"]): KeySource => ({
   async read() {
     const answer = await fetch(url, {
       headers: { accept: "application/json" },
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
     });
     if (!answer.ok) throw new Error(`It answers ${answer.status}.`);
-    return bounded(answer);
+    return readBoundedText(answer);
   },
 });
 
@@ -110,12 +115,12 @@ export const fromFile = (path: string, readFile: Context["readFile"]): KeySource
   read: async () => (await readFile(path)).toString("utf8"),
 });
 
-async function bounded(answer: Response): Promise<string> {
+async function readBoundedText(answer: Response): Promise<string> {
   const parts: Uint8Array[] = [];
   let length = 0;
   for await (const part of answer.body ?? []) {
     length += part.length;
-    if (length > MOST_BYTES) throw new Error(`It is larger than ${MOST_BYTES} bytes.`);
+    if (length > MAX_BYTES) throw new Error(`It is larger than ${MAX_BYTES} bytes.`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString("utf8");

@@ -4,36 +4,36 @@ import {
   type RequestOutcome,
   type RequestRecord,
   type RequestRecordCall,
-  type TurnedAway,
+  type RejectedRequest,
   type Unit,
   type Usage,
 } from "tollgate/plugin";
-import { usd } from "../usd.ts";
-import { cut } from "./text.ts";
+import { formatUsd } from "../usd.ts";
+import { truncate } from "./text.ts";
 
 /** Undefined: not known, or not so; the line leaves it out. */
 export type FieldValue = string | number | true | undefined | RequestRecord["labels"];
-export type Field = (record: RequestRecord) => FieldValue;
+export type FieldReader = (record: RequestRecord) => FieldValue;
 
 /** Of a model's name, and of a label's name and value. */
-const MODEL = 256;
-const LABEL = 64;
+const MAX_MODEL_LENGTH = 256;
+const MAX_LABEL_LENGTH = 64;
 
-let second = NaN;
-let untilSecond = "";
+let cachedSecond = NaN;
+let cachedSecondText = "";
 
 /** Thousands of lines a second begin alike. */
-function moment(at: number): string {
+function formatTime(at: number): string {
   const ms = at % 1_000;
-  if (at - ms !== second) {
-    second = at - ms;
-    untilSecond = new Date(second).toISOString().slice(0, -4);
+  if (at - ms !== cachedSecond) {
+    cachedSecond = at - ms;
+    cachedSecondText = new Date(cachedSecond).toISOString().slice(0, -4);
   }
-  return `${untilSecond}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
+  return `${cachedSecondText}${ms < 10 ? "00" : ms < 100 ? "0" : ""}${ms}Z`;
 }
 
-const last = ({ calls }: RequestRecord): RequestRecordCall | undefined => calls.at(-1);
-const isSo = (value: boolean): true | undefined => value || undefined;
+const lastCall = ({ calls }: RequestRecord): RequestRecordCall | undefined => calls.at(-1);
+const trueOrOmit = (value: boolean): true | undefined => value || undefined;
 
 /** Over all attempts: what the ledger has of this request. */
 export function usageOf({ calls }: RequestRecord): Usage {
@@ -48,11 +48,11 @@ export function usageOf({ calls }: RequestRecord): Usage {
 function costUsd({ calls }: RequestRecord): string | undefined {
   let nano: bigint | undefined;
   for (const { costNano } of calls) if (costNano !== null) nano = (nano ?? 0n) + costNano;
-  return nano === undefined ? undefined : usd(nano);
+  return nano === undefined ? undefined : formatUsd(nano);
 }
 
 /** Another candidate than the first one answered. */
-function fellBack({ served, calls }: RequestRecord): boolean {
+function usedFallback({ served, calls }: RequestRecord): boolean {
   const [first, end] = [calls[0], calls.at(-1)];
   if (served === undefined || !first || !end) return false;
   return (
@@ -63,26 +63,27 @@ function fellBack({ served, calls }: RequestRecord): boolean {
 }
 
 /** "middleware.guard.inspect": the first that did more than take its time. */
-function hooked({ hooks }: RequestRecord): string | undefined {
-  const acted = hooks?.find(({ did }) => did !== "waited");
+function firstActingHook({ hooks }: RequestRecord): string | undefined {
+  const acted = hooks?.find(({ effect }) => effect !== "waited");
   return acted && `${acted.plugin}.${acted.hook}`;
 }
 
-function labels({ labels: all }: RequestRecord): RequestRecord["labels"] | undefined {
+function shortLabels({ labels: all }: RequestRecord): RequestRecord["labels"] | undefined {
   const short: [string, string][] = [];
   for (const name in all) {
     const value = all[name];
-    if (value !== undefined) short.push([cut(name, LABEL), cut(value, LABEL)]);
+    if (value !== undefined)
+      short.push([truncate(name, MAX_LABEL_LENGTH), truncate(value, MAX_LABEL_LENGTH)]);
   }
   return short.length > 0 ? Object.fromEntries(short) : undefined;
 }
 
-const units = Object.fromEntries(
-  UNITS.map((unit): [Unit, Field] => [unit, (record) => usageOf(record)[unit]]),
-) as Record<Unit, Field>;
+const unitFields = Object.fromEntries(
+  UNITS.map((unit): [Unit, FieldReader] => [unit, (record) => usageOf(record)[unit]]),
+) as Record<Unit, FieldReader>;
 
 export const FIELDS = {
-  time: ({ at }) => moment(at),
+  time: ({ at }) => formatTime(at),
   id: ({ id }) => id,
   client_id: ({ clientRequestId }) => clientRequestId ?? undefined,
   status: ({ status }) => status,
@@ -92,29 +93,29 @@ export const FIELDS = {
   route: ({ route }) => route,
   key: ({ key }) => key ?? undefined,
   account: ({ account }) => account ?? undefined,
-  labels,
-  model: ({ model }) => (model === "" ? undefined : cut(model, MODEL)),
+  labels: shortLabels,
+  model: ({ model }) => (model === "" ? undefined : truncate(model, MAX_MODEL_LENGTH)),
   alias: ({ alias }) => alias ?? undefined,
-  provider: (record) => last(record)?.provider,
+  provider: (record) => lastCall(record)?.provider,
   served: ({ served }) => served ?? undefined,
-  credential: (record) => last(record)?.credential,
-  lane: ({ lane }) => lane ?? undefined,
-  stream: ({ stream }) => isSo(stream),
+  credential: (record) => lastCall(record)?.credential,
+  lane: ({ mode }) => mode ?? undefined,
+  stream: ({ stream }) => trueOrOmit(stream),
   attempts: ({ calls }) => calls.length,
-  fallback: (record) => isSo(fellBack(record)),
-  cached: ({ cached }) => isSo(cached),
+  fallback: (record) => trueOrOmit(usedFallback(record)),
+  cached: ({ cached }) => trueOrOmit(cached),
   kind: ({ fault }) => fault?.kind,
   code: ({ fault }) => fault?.code,
-  hook: hooked,
+  hook: firstActingHook,
   finish: ({ finish }) => finish ?? undefined,
-  ...units,
+  ...unitFields,
   cost_usd: costUsd,
   unpriced: ({ calls }) => calls.filter(({ costNano }) => costNano === null).length || undefined,
-  state: (record) => last(record)?.state,
+  state: (record) => lastCall(record)?.state,
   losses: ({ losses }) => losses || undefined,
   ms: ({ ms }) => ms,
-  ttfc_ms: ({ contentMs }) => contentMs ?? undefined,
-  own_ms: ({ ownMs }) => ownMs,
+  ttfc_ms: ({ firstTokenMs }) => firstTokenMs ?? undefined,
+  own_ms: ({ overheadMs }) => overheadMs,
   bytes_in: ({ bytesIn }) => bytesIn,
   bytes_out: ({ bytesOut }) => bytesOut,
   privacy: ({ privacy }) => privacy,
@@ -122,16 +123,16 @@ export const FIELDS = {
   generation: ({ generation }) => generation,
   trace: ({ trace }) => trace.traceId,
   client: ({ client }) => client ?? undefined,
-} as const satisfies Record<string, Field>;
+} as const satisfies Record<string, FieldReader>;
 
 export type FieldName = keyof typeof FIELDS;
-export const NAMES = Object.keys(FIELDS) as readonly FieldName[];
+export const FIELD_NAMES = Object.keys(FIELDS) as readonly FieldName[];
 
 /** Most requests have few of these. */
-export const COUNTS: ReadonlySet<FieldName> = new Set(UNITS);
+export const UNIT_FIELDS: ReadonlySet<FieldName> = new Set(UNITS);
 
 /** What no request has alike with another one that is else like it. */
-export const OWN: ReadonlySet<FieldName> = new Set([
+export const UNIQUE_FIELDS: ReadonlySet<FieldName> = new Set([
   "time",
   "id",
   "client_id",
@@ -148,17 +149,19 @@ export const OWN: ReadonlySet<FieldName> = new Set([
 ]);
 
 /** What is known of a request that the door refused: no frontend saw it. */
-export const DOOR: { readonly [N in FieldName]?: (refusal: TurnedAway) => FieldValue } = {
-  time: ({ at }) => moment(at),
+export const REJECTED_FIELDS: {
+  readonly [N in FieldName]?: (refusal: RejectedRequest) => FieldValue;
+} = {
+  time: ({ at }) => formatTime(at),
   id: ({ id }) => id,
   status: ({ status }) => status,
-  outcome: refusedAs,
+  outcome: rejectionOutcome,
   method: ({ method }) => method ?? undefined,
   code: ({ code }) => code,
 };
 
 /** Too much at once, or the wrong host; else what was sent is at fault, or there is no room for it. */
-export function refusedAs({ status }: TurnedAway): RequestOutcome {
+export function rejectionOutcome({ status }: RejectedRequest): RequestOutcome {
   if (status === 421 || status === 429 || status === 403) return "refused";
   return status < 500 ? "client_error" : "error";
 }

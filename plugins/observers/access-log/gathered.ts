@@ -3,15 +3,15 @@
 import type { Output } from "./output.ts";
 
 /** Between two writes, unless there is more than `MOST` to write. */
-const MOMENT_MS = 25;
+const FLUSH_INTERVAL_MS = 25;
 /** Characters. */
-const MOST = 64 * 1024;
+const MAX_CHARACTERS = 64 * 1024;
 
-export class Gathered {
+export class LineBuffer {
   readonly #output: Output;
   #text = "";
   #lines = 0;
-  #lastAt = -Infinity;
+  #lastFlushAt = -Infinity;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(output: Output) {
@@ -22,17 +22,17 @@ export class Gathered {
   add(text: string, lines: number): Promise<void> | undefined {
     this.#text += text;
     this.#lines += lines;
-    const wait = this.#lastAt + MOMENT_MS - performance.now();
-    if (wait <= 0 || this.#text.length > MOST) return this.write();
-    this.#timer ??= setTimeout(() => void this.write(), wait);
+    const wait = this.#lastFlushAt + FLUSH_INTERVAL_MS - performance.now();
+    if (wait <= 0 || this.#text.length > MAX_CHARACTERS) return this.flush();
+    this.#timer ??= setTimeout(() => void this.flush(), wait);
     return undefined;
   }
 
   /** All that is here. */
-  write(): Promise<void> {
+  flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#lastAt = performance.now();
+    this.#lastFlushAt = performance.now();
     const [text, lines] = [this.#text, this.#lines];
     this.#text = "";
     this.#lines = 0;

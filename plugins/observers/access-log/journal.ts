@@ -2,9 +2,9 @@
 import type { RequestOutcome } from "tollgate/plugin";
 
 /** Its usual limit is 10,000 lines in 30 s for a service; it passes over what is more. */
-export const JOURNAL_RATE = 10_000 / 30;
+export const JOURNAL_LINES_PER_SECOND = 10_000 / 30;
 
-const LEVELS = {
+const LEVEL_PREFIXES = {
   ok: "<6>",
   client_error: "<4>",
   refused: "<4>",
@@ -13,26 +13,26 @@ const LEVELS = {
   error: "<3>",
 } as const satisfies Record<RequestOutcome, string>;
 
-export const level = (outcome: RequestOutcome): string => LEVELS[outcome];
+export const levelPrefix = (outcome: RequestOutcome): string => LEVEL_PREFIXES[outcome];
 
 /** Says once that there are more lines than the journal takes. */
-export class Haste {
-  readonly #tell: (rate: number) => void;
+export class JournalRateMonitor {
+  readonly #onExceeded: (rate: number) => void;
   #since = 0;
   #lines = 0;
-  #told = false;
+  #hasWarned = false;
 
   constructor(tell: (rate: number) => void) {
-    this.#tell = tell;
+    this.#onExceeded = tell;
   }
 
   /** So many more; `now` in milliseconds. */
   add(lines: number, now: number): void {
-    if (this.#told) return;
+    if (this.#hasWarned) return;
     if (now - this.#since >= 1_000) [this.#since, this.#lines] = [now, 0];
     this.#lines += lines;
-    if (this.#lines <= JOURNAL_RATE) return;
-    this.#told = true;
-    this.#tell(this.#lines);
+    if (this.#lines <= JOURNAL_LINES_PER_SECOND) return;
+    this.#hasWarned = true;
+    this.#onExceeded(this.#lines);
   }
 }

@@ -1,71 +1,82 @@
-import type { RequestRecord, TurnedAway, Unit } from "tollgate/plugin";
-import { Alike } from "../alike.ts";
-import { COUNTS, DOOR, FIELDS, type FieldName, type FieldValue, OWN, usageOf } from "./fields.ts";
-import { bare, named, quoted } from "./text.ts";
+import type { RequestRecord, RejectedRequest, Unit } from "tollgate/plugin";
+import { TemplateCache } from "../alike.ts";
+import {
+  UNIT_FIELDS,
+  REJECTED_FIELDS,
+  FIELDS,
+  type FieldName,
+  type FieldValue,
+  UNIQUE_FIELDS,
+  usageOf,
+} from "./fields.ts";
+import { quoteIfNeeded, toLogfmtKey, quote } from "./text.ts";
 
 /** One request as one line, its end included. */
-export type Line<R = RequestRecord> = (record: R, rate: number) => string;
+export type LineWriter<R = RequestRecord> = (record: R, rate: number) => string;
 
 type Format = "json" | "logfmt";
 /** Text of these fields, each with what stands before it. */
-type Text<R> = (record: R) => string;
-type Fields<R> = readonly (readonly [FieldName, (record: R) => FieldValue])[];
+type FieldsWriter<R> = (record: R) => string;
+type FieldReaders<R> = readonly (readonly [FieldName, (record: R) => FieldValue])[];
 
 /** `rate`: of requests like this one so many are written; said where it is not all. */
-export function lines(format: Format, names: readonly FieldName[]): Line {
-  const runs = runsOf(names).map(({ of, fields }) => ({
-    isOwn: of !== "alike",
+export function createLineWriter(format: Format, names: readonly FieldName[]): LineWriter {
+  const runs = splitIntoRuns(names).map(({ kind, fields }) => ({
+    isOwn: kind !== "alike",
     text:
-      of === "counts"
-        ? counts(format, fields as Unit[])
-        : text(
+      kind === "counts"
+        ? createUnitsWriter(format, fields as Unit[])
+        : createFieldsWriter(
             format,
             fields.map((name) => [name, FIELDS[name]] as const),
           ),
   }));
   // Of each run that is alike, by its place.
-  const alike = new Alike((): string[] => []);
+  const alike = new TemplateCache((): string[] => []);
   return (record, rate) => {
-    const kept = alike.of(record);
+    const kept = alike.get(record);
     let line = "";
     for (let i = 0; i < runs.length; i++) {
       const { isOwn, text: of } = runs[i]!;
       const said = isOwn || !kept ? of(record) : (kept[i] ??= of(record));
-      line = joined(line, said);
+      line = joinFields(line, said);
     }
-    return whole(format, line, rate);
+    return finishLine(format, line, rate);
   };
 }
 
 /** The same of what the door refused: of these fields those that are known of it. */
-export function doorLines(format: Format, names: readonly FieldName[]): Line<TurnedAway> {
+export function createRejectedLineWriter(
+  format: Format,
+  names: readonly FieldName[],
+): LineWriter<RejectedRequest> {
   const fields = names.flatMap((name) => {
-    const of = DOOR[name];
+    const of = REJECTED_FIELDS[name];
     return of ? [[name, of] as const] : [];
   });
-  const of = text(format, fields);
-  return (refusal, rate) => whole(format, joined("", of(refusal)), rate);
+  const of = createFieldsWriter(format, fields);
+  return (refusal, rate) => finishLine(format, joinFields("", of(refusal)), rate);
 }
 
 interface FieldRun {
   /** `own`: no two requests are alike in them. */
-  readonly of: "own" | "counts" | "alike";
+  readonly kind: "own" | "counts" | "alike";
   readonly fields: FieldName[];
 }
 
-function runsOf(names: readonly FieldName[]): readonly FieldRun[] {
+function splitIntoRuns(names: readonly FieldName[]): readonly FieldRun[] {
   const runs: FieldRun[] = [];
   for (const name of names) {
-    const of = COUNTS.has(name) ? "counts" : OWN.has(name) ? "own" : "alike";
+    const of = UNIT_FIELDS.has(name) ? "counts" : UNIQUE_FIELDS.has(name) ? "own" : "alike";
     const last = runs.at(-1);
-    if (last?.of === of) last.fields.push(name);
-    else runs.push({ of, fields: [name] });
+    if (last?.kind === of) last.fields.push(name);
+    else runs.push({ kind: of, fields: [name] });
   }
   return runs;
 }
 
 /** Each looked for in what was used, which is found once for all of them. */
-function counts(format: Format, units: readonly Unit[]): Text<RequestRecord> {
+function createUnitsWriter(format: Format, units: readonly Unit[]): FieldsWriter<RequestRecord> {
   const keys = units.map((unit) => (format === "json" ? `,"${unit}":` : ` ${unit}=`));
   return (record) => {
     const usage = usageOf(record);
@@ -78,49 +89,50 @@ function counts(format: Format, units: readonly Unit[]): Text<RequestRecord> {
   };
 }
 
-function whole(format: Format, fields: string, rate: number): string {
-  if (format === "json") return `{${rate < 1 ? joined(fields, `,"rate":${rate}`) : fields}}\n`;
-  return `${rate < 1 ? joined(fields, ` rate=${rate}`) : fields}\n`;
+function finishLine(format: Format, fields: string, rate: number): string {
+  if (format === "json") return `{${rate < 1 ? joinFields(fields, `,"rate":${rate}`) : fields}}\n`;
+  return `${rate < 1 ? joinFields(fields, ` rate=${rate}`) : fields}\n`;
 }
 
 /** Nothing stands before a line's first field. */
-const joined = (line: string, more: string): string => (line === "" ? more.slice(1) : line + more);
+const joinFields = (line: string, more: string): string =>
+  line === "" ? more.slice(1) : line + more;
 
-const text = <R>(format: Format, fields: Fields<R>): Text<R> =>
-  format === "json" ? asJson(fields) : asLogfmt(fields);
+const createFieldsWriter = <R>(format: Format, fields: FieldReaders<R>): FieldsWriter<R> =>
+  format === "json" ? createJsonWriter(fields) : createLogfmtWriter(fields);
 
-function asJson<R>(all: Fields<R>): Text<R> {
+function createJsonWriter<R>(all: FieldReaders<R>): FieldsWriter<R> {
   const fields = all.map(([name, of]) => ({ key: `,"${name}":`, of }));
   return (record) => {
     let line = "";
     for (let i = 0; i < fields.length; i++) {
       const { key, of } = fields[i]!;
       const value = of(record);
-      if (value !== undefined) line += key + json(value);
+      if (value !== undefined) line += key + toJsonValue(value);
     }
     return line;
   };
 }
 
-function json(value: NonNullable<FieldValue>): string {
-  if (typeof value === "string") return quoted(value);
+function toJsonValue(value: NonNullable<FieldValue>): string {
+  if (typeof value === "string") return quote(value);
   if (typeof value !== "object") return String(value);
   const members = Object.entries(value).map(
-    ([name, one]) => `${quoted(name)}:${quoted(one as string)}`,
+    ([name, one]) => `${quote(name)}:${quote(one as string)}`,
   );
   return `{${members.join(",")}}`;
 }
 
-function asLogfmt<R>(fields: Fields<R>): Text<R> {
+function createLogfmtWriter<R>(fields: FieldReaders<R>): FieldsWriter<R> {
   return (record) => {
     let line = "";
     for (const [name, of] of fields) {
       const value = of(record);
       if (typeof value === "object")
         for (const [label, one] of Object.entries(value))
-          line += ` label.${named(label)}=${bare(one as string)}`;
+          line += ` label.${toLogfmtKey(label)}=${quoteIfNeeded(one as string)}`;
       else if (value !== undefined)
-        line += ` ${name}=${typeof value === "string" ? bare(value) : value}`;
+        line += ` ${name}=${typeof value === "string" ? quoteIfNeeded(value) : value}`;
     }
     return line;
   };

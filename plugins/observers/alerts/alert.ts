@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { JsonObject } from "tollgate/plugin";
 
-export const EVENTS = [
+export const ALERT_EVENTS = [
   "budget.crossed",
   "key.refused",
   "provider.resting",
@@ -21,10 +21,10 @@ export const EVENTS = [
   "reload.recovered",
 ] as const;
 
-export type AlertEvent = (typeof EVENTS)[number];
+export type AlertEvent = (typeof ALERT_EVENTS)[number];
 
 /** The end of a failure goes wherever its beginning goes. */
-export const ENDS: { readonly [E in AlertEvent]?: AlertEvent } = {
+export const RECOVERY_OF: { readonly [E in AlertEvent]?: AlertEvent } = {
   "provider.recovered": "provider.resting",
   "credential.recovered": "credential.refused",
   "ledger.recovered": "ledger.down",
@@ -32,7 +32,7 @@ export const ENDS: { readonly [E in AlertEvent]?: AlertEvent } = {
 };
 
 /** The page of docs/runbook that says what to do. */
-export const RUNBOOK: { readonly [E in AlertEvent]?: string } = {
+export const RUNBOOK_PAGES: { readonly [E in AlertEvent]?: string } = {
   "budget.crossed": "runaway-key",
   "key.refused": "runaway-key",
   "provider.resting": "provider-failing",
@@ -47,9 +47,9 @@ export const RUNBOOK: { readonly [E in AlertEvent]?: string } = {
 };
 
 /** What a rule's `where` may look at. */
-export const FACETS = ["account", "key", "provider", "model", "credential", "code"] as const;
+export const FILTER_FIELDS = ["account", "key", "provider", "model", "credential", "code"] as const;
 
-export type Facets = { readonly [F in (typeof FACETS)[number]]?: string | undefined };
+export type FilterValues = { readonly [F in (typeof FILTER_FIELDS)[number]]?: string | undefined };
 
 /** As a receiver gets it. Nothing in it is a prompt, an answer or a secret. */
 export interface Alert {
@@ -66,40 +66,48 @@ export interface Alert {
 }
 
 /** Something that has happened, before a rule says where it goes. */
-export interface Happening {
+export interface AlertSource {
   readonly type: AlertEvent;
   /** Unix milliseconds. */
   readonly at: number;
   readonly subject: string;
   /** What makes it one and the same: told once, and no second time. */
-  readonly once: readonly (string | number)[];
-  readonly facets: Facets;
+  readonly dedupKey: readonly (string | number)[];
+  readonly filterValues: FilterValues;
   readonly percent?: number;
   readonly data: JsonObject;
 }
 
 /** Names come from operators and providers; a receiver's line is no longer than this. */
-const MOST = 256;
+const MAX_TEXT_LENGTH = 256;
 
-export const cut = (text: string): string => (text.length > MOST ? text.slice(0, MOST) : text);
+export const truncate = (text: string): string =>
+  text.length > MAX_TEXT_LENGTH ? text.slice(0, MAX_TEXT_LENGTH) : text;
 
-export const alertOf = ({ type, at, subject, once, data }: Happening, gateway: string): Alert => ({
-  id: idOf(gateway, type, once),
+export const createAlert = (
+  { type, at, subject, dedupKey, data }: AlertSource,
+  gateway: string,
+): Alert => ({
+  id: alertId(gateway, type, dedupKey),
   type,
   at: new Date(at).toISOString(),
   gateway,
-  subject: cut(subject),
-  ...(RUNBOOK[type] && { runbook: `runbook/${RUNBOOK[type]}.md` }),
+  subject: truncate(subject),
+  ...(RUNBOOK_PAGES[type] && { runbook: `runbook/${RUNBOOK_PAGES[type]}.md` }),
   data: Object.fromEntries(
     Object.entries(data).map(([name, value]) => [
       name,
-      typeof value === "string" ? cut(value) : value,
+      typeof value === "string" ? truncate(value) : value,
     ]),
   ),
 });
 
 /** A receiver that has seen an id has seen the alert. */
-export const idOf = (gateway: string, type: string, once: readonly (string | number)[]): string =>
+export const alertId = (
+  gateway: string,
+  type: string,
+  once: readonly (string | number)[],
+): string =>
   `msg_${createHash("sha256")
     .update(JSON.stringify([gateway, type, ...once]))
     .digest("hex")

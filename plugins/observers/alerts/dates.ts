@@ -1,54 +1,57 @@
 // What ends on a date that is known before: what is known of a provider's data policy, and models that retire.
-import type { ListedModel, Readings } from "tollgate/plugin";
-import type { Happening } from "./alert.ts";
+import type { ListedModel, GatewayStats } from "tollgate/plugin";
+import type { AlertSource } from "./alert.ts";
 
 const DAY_MS = 86_400_000;
 /** So many days before, each once. */
-const STAGES = [1, 7, 30] as const;
+const DAYS_BEFORE = [1, 7, 30] as const;
 
 /** Undefined: it is far off, or long past. */
-function stageOf(date: string | number, now: number): number | undefined {
+function reminderStage(date: string | number, now: number): number | undefined {
   const days = (new Date(date).getTime() - now) / DAY_MS;
-  return days < -1 ? undefined : STAGES.find((stage) => days <= stage);
+  return days < -1 ? undefined : DAYS_BEFORE.find((stage) => days <= stage);
 }
 
-export function* ofDates(models: readonly ListedModel[], now: number): Generator<Happening> {
+export function* expiryAlerts(models: readonly ListedModel[], now: number): Generator<AlertSource> {
   for (const { id, provider, retires, policy } of models) {
-    const retiring = retires ? stageOf(retires, now) : undefined;
+    const retiring = retires ? reminderStage(retires, now) : undefined;
     if (retiring !== undefined)
       yield {
         type: "model.retires",
         at: now,
         subject: `model:${id}`,
-        once: [id, retires!, retiring],
-        facets: { provider, model: id },
+        dedupKey: [id, retires!, retiring],
+        filterValues: { provider, model: id },
         data: { model: id, provider, date: retires! },
       };
-    const expiring = policy.expires ? stageOf(policy.expires, now) : undefined;
+    const expiring = policy.expires ? reminderStage(policy.expires, now) : undefined;
     // One word for all models of a provider that stand on the same evidence.
     if (expiring !== undefined)
       yield {
         type: "policy.expires",
         at: now,
         subject: `provider:${provider}`,
-        once: [provider, policy.expires!, expiring],
-        facets: { provider },
+        dedupKey: [provider, policy.expires!, expiring],
+        filterValues: { provider },
         data: { provider, date: policy.expires!, basis: policy.basis },
       };
   }
 }
 
 /** Of the gateway's own listeners. A certificate that was renewed is another one. */
-export function* ofCertificates(all: Readings["certificates"], now: number): Generator<Happening> {
+export function* certificateAlerts(
+  all: GatewayStats["certificates"],
+  now: number,
+): Generator<AlertSource> {
   for (const { listener, expiresAt } of all) {
-    const stage = stageOf(expiresAt, now);
+    const stage = reminderStage(expiresAt, now);
     if (stage === undefined) continue;
     yield {
       type: "certificate.expires",
       at: now,
       subject: `certificate:${listener}`,
-      once: [listener, expiresAt, stage],
-      facets: {},
+      dedupKey: [listener, expiresAt, stage],
+      filterValues: {},
       data: { listener, date: new Date(expiresAt).toISOString() },
     };
   }

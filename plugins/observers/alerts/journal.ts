@@ -5,30 +5,30 @@ import { open, type FileHandle } from "node:fs/promises";
 import type { Alert } from "./alert.ts";
 
 /** One alert on its way to one receiver. */
-export interface Letter {
-  readonly to: string;
+export interface QueuedAlert {
+  readonly receiver: string;
   readonly alert: Alert;
 }
 
-export type Line =
+export type OutboxLine =
   | { readonly seen: string }
-  | { readonly add: Letter }
+  | { readonly add: QueuedAlert }
   /** Taken by its receiver, or given up. */
   | { readonly over: { readonly to: string; readonly id: string } };
 
-export interface Kept {
-  readonly seen: readonly string[];
-  readonly letters: readonly Letter[];
+export interface OutboxState {
+  readonly sentIds: readonly string[];
+  readonly queued: readonly QueuedAlert[];
 }
 
 /** Fewer lines are not worth writing anew. */
-const FEWEST = 1_000;
+const MIN_LINES_TO_COMPACT = 1_000;
 
-export class JournalFile {
+export class OutboxFile {
   readonly #path: string;
   #file: FileHandle | undefined;
   #lines = 0;
-  #waiting: { readonly text: string; readonly done: PromiseWithResolvers<void> }[] = [];
+  #pendingWrites: { readonly text: string; readonly done: PromiseWithResolvers<void> }[] = [];
   #writing: Promise<void> | undefined;
   #closed = false;
 
@@ -37,27 +37,27 @@ export class JournalFile {
   }
 
   /** What is there, with nothing in the file but that. */
-  load(most: number): Kept {
+  load(most: number): OutboxState {
     const seen = new Set<string>();
-    const letters = new Map<string, Letter>();
-    for (const text of linesOf(this.#path)) {
-      const line = lineOf(text);
+    const letters = new Map<string, QueuedAlert>();
+    for (const text of readLines(this.#path)) {
+      const line = parseLine(text);
       if (!line) continue;
       if ("seen" in line) seen.add(line.seen);
-      else if ("over" in line) letters.delete(keyOf(line.over));
-      else letters.set(keyOf({ to: line.add.to, id: line.add.alert.id }), line.add);
+      else if ("over" in line) letters.delete(deliveryKey(line.over));
+      else letters.set(deliveryKey({ to: line.add.receiver, id: line.add.alert.id }), line.add);
     }
-    const kept = { seen: [...seen].slice(-most), letters: [...letters.values()] };
-    this.#rewrite(kept);
+    const kept = { sentIds: [...seen].slice(-most), queued: [...letters.values()] };
+    this.#compact(kept);
     return kept;
   }
 
   /** Resolves when it is on the disk. What is added meanwhile goes together. Rejects after `close`, which nothing opens again. */
-  add(lines: readonly Line[], state: () => Kept): Promise<void> {
+  append(lines: readonly OutboxLine[], state: () => OutboxState): Promise<void> {
     if (this.#closed) return Promise.reject(new Error("The queue of alerts is closed."));
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
     const done = Promise.withResolvers<void>();
-    this.#waiting.push({ text, done });
+    this.#pendingWrites.push({ text, done });
     this.#lines += lines.length;
     this.#writing ??= this.#write(state).finally(() => (this.#writing = undefined));
     return done.promise;
@@ -70,15 +70,15 @@ export class JournalFile {
     this.#file = undefined;
   }
 
-  async #write(state: () => Kept): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0);
+  async #write(state: () => OutboxState): Promise<void> {
+    while (this.#pendingWrites.length > 0) {
+      const batch = this.#pendingWrites.splice(0);
       try {
-        const { seen, letters } = state();
-        if (this.#lines > FEWEST + 2 * (seen.length + letters.length)) {
+        const { sentIds, queued } = state();
+        if (this.#lines > MIN_LINES_TO_COMPACT + 2 * (sentIds.length + queued.length)) {
           await this.#file?.close();
           this.#file = undefined;
-          this.#rewrite({ seen, letters });
+          this.#compact({ sentIds, queued });
         } else {
           this.#file ??= await open(this.#path, "a", 0o600);
           await this.#file.appendFile(batch.map(({ text }) => text).join(""));
@@ -91,10 +91,10 @@ export class JournalFile {
     }
   }
 
-  #rewrite({ seen, letters }: Kept): void {
-    const lines: Line[] = [
-      ...seen.map((id) => ({ seen: id })),
-      ...letters.map(({ to, alert }) => ({ add: { to, alert } })),
+  #compact({ sentIds, queued }: OutboxState): void {
+    const lines: OutboxLine[] = [
+      ...sentIds.map((id) => ({ seen: id })),
+      ...queued.map(({ receiver, alert }) => ({ add: { receiver, alert } })),
     ];
     const beside = `${this.#path}.new`;
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
@@ -104,9 +104,9 @@ export class JournalFile {
   }
 }
 
-const keyOf = ({ to, id }: { to: string; id: string }): string => `${to}\n${id}`;
+const deliveryKey = ({ to, id }: { to: string; id: string }): string => `${to}\n${id}`;
 
-function linesOf(path: string): readonly string[] {
+function readLines(path: string): readonly string[] {
   try {
     return readFileSync(path, "utf8").split("\n");
   } catch (error) {
@@ -115,10 +115,10 @@ function linesOf(path: string): readonly string[] {
   }
 }
 
-function lineOf(text: string): Line | undefined {
+function parseLine(text: string): OutboxLine | undefined {
   if (text === "") return undefined;
   try {
-    return JSON.parse(text) as Line;
+    return JSON.parse(text) as OutboxLine;
   } catch {
     return undefined;
   }

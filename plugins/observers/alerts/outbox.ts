@@ -1,17 +1,17 @@
 // What waits for its receivers, in the order in which it happened. It outlives a reload, and a start: an alert that is in it is on the
 // disk. One letter of a subject is under way to a receiver at a time, so those of a subject arrive in their order.
 import type { Alert } from "./alert.ts";
-import { JournalFile, type Kept, type Letter } from "./journal.ts";
+import { OutboxFile, type OutboxState, type QueuedAlert } from "./journal.ts";
 
 /** Ids of what was told before. */
-const REMEMBERED = 10_000;
+const MAX_REMEMBERED_IDS = 10_000;
 
-export interface Waiting extends Letter {
+export interface PendingDelivery extends QueuedAlert {
   /** How often it was tried. */
-  tries: number;
+  attempts: number;
   /** Not before, in Unix milliseconds. */
-  next: number;
-  underWay: boolean;
+  nextAttemptAt: number;
+  isInFlight: boolean;
 }
 
 export interface OutboxCounts {
@@ -21,43 +21,43 @@ export interface OutboxCounts {
 }
 
 export class Outbox {
-  readonly #journal: JournalFile;
-  readonly #seen: Set<string>;
-  readonly #waiting: Waiting[];
+  readonly #file: OutboxFile;
+  readonly #sentIds: Set<string>;
+  readonly #pendingList: PendingDelivery[];
   readonly counts: OutboxCounts = { sent: 0, lost: 0 };
 
   constructor(path: string) {
-    this.#journal = new JournalFile(path);
-    const { seen, letters } = this.#journal.load(REMEMBERED);
-    this.#seen = new Set(seen);
-    this.#waiting = letters.map(waiting);
+    this.#file = new OutboxFile(path);
+    const { sentIds, queued } = this.#file.load(MAX_REMEMBERED_IDS);
+    this.#sentIds = new Set(sentIds);
+    this.#pendingList = queued.map(toPending);
   }
 
-  get waiting(): readonly Waiting[] {
-    return this.#waiting;
+  get pending(): readonly PendingDelivery[] {
+    return this.#pendingList;
   }
 
   /** False: it was told before. Resolves when it is on the disk; rejects when that cannot be, and then it waits in memory alone. */
   async add(alert: Alert, receivers: readonly string[], most: number): Promise<boolean> {
-    if (this.#seen.has(alert.id)) return false;
+    if (this.#sentIds.has(alert.id)) return false;
     this.#remember(alert.id);
-    const letters = receivers.map((to) => ({ to, alert }));
-    const room = Math.max(0, most - this.#waiting.length);
+    const letters = receivers.map((to) => ({ receiver: to, alert }));
+    const room = Math.max(0, most - this.#pendingList.length);
     this.counts.lost += Math.max(0, letters.length - room);
     const taken = letters.slice(0, room);
-    this.#waiting.push(...taken.map(waiting));
-    await this.#journal.add([{ seen: alert.id }, ...taken.map((add) => ({ add }))], this.#kept);
+    this.#pendingList.push(...taken.map(toPending));
+    await this.#file.append([{ seen: alert.id }, ...taken.map((add) => ({ add }))], this.#state);
     return true;
   }
 
   /** The next that may go to a receiver: no older one of its subject waits for it. Undefined: none now. */
-  take(to: string, now: number): Waiting | undefined {
+  takeNext(to: string, now: number): PendingDelivery | undefined {
     const before = new Set<string>();
-    for (const one of this.#waiting) {
-      if (one.to !== to) continue;
+    for (const one of this.#pendingList) {
+      if (one.receiver !== to) continue;
       const { subject } = one.alert;
-      if (!before.has(subject) && !one.underWay && one.next <= now) {
-        one.underWay = true;
+      if (!before.has(subject) && !one.isInFlight && one.nextAttemptAt <= now) {
+        one.isInFlight = true;
         return one;
       }
       before.add(subject);
@@ -66,37 +66,38 @@ export class Outbox {
   }
 
   /** It was not taken: later again. */
-  back(one: Waiting, next: number): void {
-    one.underWay = false;
-    one.tries++;
-    one.next = next;
+  retryLater(one: PendingDelivery, next: number): void {
+    one.isInFlight = false;
+    one.attempts++;
+    one.nextAttemptAt = next;
   }
 
   /** It is over: its receiver has it, or it is given up. */
-  async over(one: Waiting, sent: boolean): Promise<void> {
-    const at = this.#waiting.indexOf(one);
-    if (at >= 0) this.#waiting.splice(at, 1);
+  async finish(one: PendingDelivery, sent: boolean): Promise<void> {
+    const at = this.#pendingList.indexOf(one);
+    if (at >= 0) this.#pendingList.splice(at, 1);
     if (sent) this.counts.sent++;
     else this.counts.lost++;
-    await this.#journal.add([{ over: { to: one.to, id: one.alert.id } }], this.#kept);
+    await this.#file.append([{ over: { to: one.receiver, id: one.alert.id } }], this.#state);
   }
 
   close(): Promise<void> {
-    return this.#journal.close();
+    return this.#file.close();
   }
 
-  readonly #kept = (): Kept => ({ seen: [...this.#seen], letters: this.#waiting });
+  readonly #state = (): OutboxState => ({ sentIds: [...this.#sentIds], queued: this.#pendingList });
 
   #remember(id: string): void {
-    if (this.#seen.size >= REMEMBERED) this.#seen.delete(this.#seen.values().next().value!);
-    this.#seen.add(id);
+    if (this.#sentIds.size >= MAX_REMEMBERED_IDS)
+      this.#sentIds.delete(this.#sentIds.values().next().value!);
+    this.#sentIds.add(id);
   }
 }
 
-const waiting = ({ to, alert }: Letter): Waiting => ({
-  to,
+const toPending = ({ receiver, alert }: QueuedAlert): PendingDelivery => ({
+  receiver,
   alert,
-  tries: 0,
-  next: 0,
-  underWay: false,
+  attempts: 0,
+  nextAttemptAt: 0,
+  isInFlight: false,
 });

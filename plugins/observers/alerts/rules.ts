@@ -1,50 +1,56 @@
 // Which events go where, as the operator wrote it.
-import { ENDS, EVENTS, FACETS, type AlertEvent, type Happening } from "./alert.ts";
+import {
+  RECOVERY_OF,
+  ALERT_EVENTS,
+  FILTER_FIELDS,
+  type AlertEvent,
+  type AlertSource,
+} from "./alert.ts";
 
 /** A rule as it is written: what is absent allows all. */
-export interface Rule {
+export interface AlertRule {
   readonly on?: readonly AlertEvent[] | undefined;
-  readonly where?: Where | undefined;
+  readonly where?: AlertFilter | undefined;
   readonly to?: readonly string[] | undefined;
 }
 
-export type Where = {
-  readonly [F in (typeof FACETS)[number]]?: readonly string[] | undefined;
+export type AlertFilter = {
+  readonly [F in (typeof FILTER_FIELDS)[number]]?: readonly string[] | undefined;
 } & { readonly percent?: readonly number[] | undefined };
 
 /** Receivers of an event, each once. */
-export function receiversOf(
-  rules: readonly Rule[],
+export function findReceivers(
+  rules: readonly AlertRule[],
   all: readonly string[],
-  happening: Happening,
+  happening: AlertSource,
 ): readonly string[] {
   const found = new Set<string>();
-  for (const { on = EVENTS, where = {}, to = all } of rules)
-    if (isMeant(on, happening.type) && fits(where, happening))
+  for (const { on = ALERT_EVENTS, where = {}, to = all } of rules)
+    if (includesEvent(on, happening.type) && matchesFilter(where, happening))
       for (const name of to) found.add(name);
   return [...found];
 }
 
 /** Whether a rule is about it: the end of a failure belongs to that failure. */
-export const isMeant = (on: readonly AlertEvent[], type: AlertEvent): boolean =>
-  on.includes(type) || on.includes(ENDS[type] ?? type);
+export const includesEvent = (on: readonly AlertEvent[], type: AlertEvent): boolean =>
+  on.includes(type) || on.includes(RECOVERY_OF[type] ?? type);
 
 /** Every condition holds. What an event does not know of itself fits none. */
-function fits(where: Where, { facets, percent }: Happening): boolean {
+function matchesFilter(where: AlertFilter, { filterValues, percent }: AlertSource): boolean {
   if (where.percent && (percent === undefined || !where.percent.includes(percent))) return false;
-  return FACETS.every((facet) => {
+  return FILTER_FIELDS.every((facet) => {
     const wanted = where[facet];
     if (!wanted) return true;
-    const value = facets[facet];
+    const value = filterValues[facet];
     if (value === undefined) return false;
     // An account is meant with all that stand in it.
     const values = facet === "account" ? value.split("/") : [value];
-    return wanted.some((pattern) => values.some((each) => matches(pattern, each)));
+    return wanted.some((pattern) => values.some((each) => matchesPattern(pattern, each)));
   });
 }
 
 /** Whether a text fits a pattern, in which each `*` stands for any text. */
-function matches(pattern: string, text: string): boolean {
+function matchesPattern(pattern: string, text: string): boolean {
   const [head = "", ...pieces] = pattern.split("*");
   const tail = pieces.pop();
   if (tail === undefined) return head === text;

@@ -1,7 +1,7 @@
 // An alert in a sentence, for a chat.
 import type { Alert } from "./alert.ts";
 
-const SAID: { readonly [T in Alert["type"]]: (d: Record<string, string>) => string } = {
+const MESSAGES: { readonly [T in Alert["type"]]: (d: Record<string, string>) => string } = {
   "budget.crossed": (d) => `has used ${d["percent"]}% of ${d["limit"]}: ${d["used"]} so far`,
   "key.refused": (d) => `requests are refused: ${d["code"]}`,
   "provider.resting": (d) => `fails (${d["kind"]}) and is tried last until ${d["until"]}`,
@@ -23,11 +23,11 @@ const SAID: { readonly [T in Alert["type"]]: (d: Record<string, string>) => stri
 };
 
 /** Slack's three signs are escaped, so that no name is a link or calls for people. */
-export function sentence({ type, gateway, subject, runbook, data }: Alert): string {
-  const said = SAID[type](data as Record<string, string>);
+export function formatChatMessage({ type, gateway, subject, runbook, data }: Alert): string {
+  const said = MESSAGES[type](data as Record<string, string>);
   const see = runbook === undefined ? "" : ` (docs/${runbook})`;
-  return escaped(`[${gateway}] ${type} · ${subject}: ${said}${see}`);
+  return escapeSlack(`[${gateway}] ${type} · ${subject}: ${said}${see}`);
 }
 
-const escaped = (text: string): string =>
+const escapeSlack = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

@@ -1,9 +1,9 @@
 // A test to each receiver, which the operator asks for: as an alert goes, and what the receiver answers.
 import type { Context, Json, PluginCommand } from "tollgate/plugin";
 import type { Alert } from "./alert.ts";
-import { post, type Receiver } from "./delivery.ts";
+import { sendAlert, type Receiver } from "./delivery.ts";
 
-export const testing = (
+export const createTestCommand = (
   receivers: readonly Receiver[],
   gateway: string,
   fetch: Context["fetch"],
@@ -21,7 +21,7 @@ export const testing = (
     return Promise.all(
       asked.map(async (receiver): Promise<Json> => {
         const began = performance.now();
-        const why = await post(receiver, testAlert(gateway), fetch, Date.now());
+        const why = await sendAlert(receiver, createTestAlert(gateway), fetch, Date.now());
         const ms = Math.round(performance.now() - began);
         return { to: receiver.name, ok: why === undefined, ...(why && { why }), ms };
       }),
@@ -29,7 +29,7 @@ export const testing = (
   },
 });
 
-const testAlert = (gateway: string): Alert => ({
+const createTestAlert = (gateway: string): Alert => ({
   id: `msg_${crypto.randomUUID()}`,
   type: "alerts.test",
   at: new Date().toISOString(),

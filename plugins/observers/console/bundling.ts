@@ -2,10 +2,10 @@
 import { createRequire } from "node:module";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import type { Parts } from "./parts.ts";
+import type { PageFiles } from "./parts.ts";
 
 /** `web`: the folder of the page's source. Rejects without rolldown, which a checkout brings. */
-export async function built(web: URL, html: string): Promise<Parts> {
+export async function bundlePage(web: URL, html: string): Promise<PageFiles> {
   const { rolldown } = await import("rolldown");
   const bundle = await rolldown({
     input: fileURLToPath(new URL("main.ts", web)),
@@ -20,12 +20,12 @@ export async function built(web: URL, html: string): Promise<Parts> {
   return {
     html,
     js: { plain: Buffer.from(script.code) },
-    css: { plain: squeezed(Buffer.concat(css).toString()) },
+    css: { plain: minifyCss(Buffer.concat(css).toString()) },
   };
 }
 
 /** Without comments, and without room that says nothing. */
-const squeezed = (css: string): Buffer =>
+const minifyCss = (css: string): Buffer =>
   Buffer.from(
     css
       .replace(/\/\*[\s\S]*?\*\//g, "")

@@ -1,11 +1,11 @@
 // What a browser is sent: one page for every view, and the two files that it names, under names that change with what is in them.
 import { createHash } from "node:crypto";
 import { constants, brotliCompressSync, gzipSync } from "node:zlib";
-import { type Arrival, type Context, fail, type ServedAnswer } from "tollgate/plugin";
-import { type Parts, readParts } from "./parts.ts";
+import { type RequestHead, type Context, fail, type RouteResponse } from "tollgate/plugin";
+import { type PageFiles, readPageFiles } from "./parts.ts";
 
 /** No script, style, picture or call of another place; no text becomes a script; no other page holds this one. */
-const POLICY = [
+const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -19,8 +19,8 @@ const POLICY = [
   "trusted-types 'none'",
 ].join("; ");
 
-const GUARDS = {
-  "content-security-policy": POLICY,
+const SECURITY_HEADERS = {
+  "content-security-policy": CONTENT_SECURITY_POLICY,
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
@@ -41,10 +41,10 @@ interface Pages {
 }
 
 /** Answers everything below `base`. They are read, or made from source, when they are first asked for. */
-export function pagesOf(base: string, ctx: Pick<Context, "shared">) {
+export function createPageServer(base: string, ctx: Pick<Context, "shared">) {
   const kept = ctx.shared("pages", () => ({ made: undefined as Promise<Pages> | undefined }));
-  return async (x: Arrival): Promise<ServedAnswer> => {
-    kept.made ??= readParts().then((parts) => made(base, parts));
+  return async (x: RequestHead): Promise<RouteResponse> => {
+    kept.made ??= readPageFiles().then((parts) => buildPages(base, parts));
     const pages = await kept.made.catch((problem: unknown) => {
       kept.made = undefined;
       throw problem;
@@ -54,7 +54,7 @@ export function pagesOf(base: string, ctx: Pick<Context, "shared">) {
       return {
         status: 200,
         headers: {
-          ...GUARDS,
+          ...SECURITY_HEADERS,
           "content-type": "text/html; charset=utf-8",
           "cache-control": "no-store",
         },
@@ -62,16 +62,16 @@ export function pagesOf(base: string, ctx: Pick<Context, "shared">) {
       };
     const asset = pages.assets.get(rest.slice("assets/".length));
     if (!asset) return fail("not_found", "There is no such file here.", { code: "unknown_path" });
-    return { status: 200, ...sent(asset, x.headers["accept-encoding"]) };
+    return { status: 200, ...toResponse(asset, x.headers["accept-encoding"]) };
   };
 }
 
-function sent({ type, plain, gz, br }: Asset, said: string | string[] | undefined) {
+function toResponse({ type, plain, gz, br }: Asset, said: string | string[] | undefined) {
   const takes = new Set(`${said ?? ""}`.split(",").map((each) => each.split(";")[0]!.trim()));
   const coding = takes.has("br") ? "br" : takes.has("gzip") ? "gzip" : undefined;
   return {
     headers: {
-      ...GUARDS,
+      ...SECURITY_HEADERS,
       "content-type": type,
       // Its name is its content's.
       "cache-control": "public, max-age=31536000, immutable",
@@ -82,11 +82,11 @@ function sent({ type, plain, gz, br }: Asset, said: string | string[] | undefine
   };
 }
 
-function made(base: string, { html, js, css }: Parts): Pages {
+function buildPages(base: string, { html, js, css }: PageFiles): Pages {
   const assets = new Map<string, Asset>();
-  const add = (kind: string, type: string, part: Parts["js"]): string => {
+  const add = (kind: string, type: string, part: PageFiles["js"]): string => {
     const name = `app.${createHash("sha256").update(part.plain).digest("hex").slice(0, 12)}.${kind}`;
-    assets.set(name, { type, ...packed(part) });
+    assets.set(name, { type, ...compress(part) });
     return `${base}/assets/${name}`;
   };
   const text = html
@@ -96,7 +96,7 @@ function made(base: string, { html, js, css }: Parts): Pages {
 }
 
 /** What a build has packed already is taken as it is. */
-const packed = ({ plain, gz, br }: Parts["js"]) => ({
+const compress = ({ plain, gz, br }: PageFiles["js"]) => ({
   plain,
   gz: gz ?? gzipSync(plain),
   br: br ?? brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),

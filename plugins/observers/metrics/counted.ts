@@ -1,46 +1,52 @@
 // What is counted as records, bills and notices come: it outlives a reload, and everything in it has a bound.
-import { COUNTED, type Family } from "./families.ts";
+import { COUNTED_FAMILIES, type Family } from "./families.ts";
 import { genAiFamilies } from "./genai-families.ts";
-import { counts, histograms, type Count, type Histogram, type Series } from "./series.ts";
+import {
+  createCounters,
+  createHistograms,
+  type Counter,
+  type Histogram,
+  type Series,
+} from "./series.ts";
 
 export type CountedSeries = {
-  readonly [K in keyof typeof COUNTED]: Series<
-    (typeof COUNTED)[K] extends { type: "histogram" } ? Histogram : Count
+  readonly [K in keyof typeof COUNTED_FAMILIES]: Series<
+    (typeof COUNTED_FAMILIES)[K] extends { type: "histogram" } ? Histogram : Counter
   >;
 };
 
-const made = (family: Family): Series<Count> | Series<Histogram> =>
-  family.type === "histogram" ? histograms(family) : counts(family);
+const createSeries = (family: Family): Series<Counter> | Series<Histogram> =>
+  family.type === "histogram" ? createHistograms(family) : createCounters(family);
 
 /** In the words of the GenAI conventions: one instrument each, written under every name that it has. */
 export interface GenAiSeries {
   readonly duration: Series<Histogram>;
   readonly firstChunk: Series<Histogram>;
   readonly tokens: Series<Histogram>;
-  readonly cacheRead: Series<Count>;
-  readonly cacheWrite: Series<Count>;
-  readonly reasoning: Series<Count>;
+  readonly cacheRead: Series<Counter>;
+  readonly cacheWrite: Series<Counter>;
+  readonly reasoning: Series<Counter>;
 }
 
-export function createCounted(): CountedSeries {
+export function createCountedSeries(): CountedSeries {
   const own = Object.fromEntries(
-    Object.entries(COUNTED).map(([name, family]) => [name, made(family)]),
+    Object.entries(COUNTED_FAMILIES).map(([name, family]) => [name, createSeries(family)]),
   ) as CountedSeries;
   // What is known to exist begins at 0.
-  own.workerExits.of();
-  for (const ok of ["true", "false"]) own.reloads.of(ok);
-  for (const direction of ["up", "down"]) own.adjustments.of(direction);
+  own.workerExits.get();
+  for (const ok of ["true", "false"]) own.reloads.get(ok);
+  for (const direction of ["up", "down"]) own.adjustments.get(direction);
   return own;
 }
 
-export function createGenAi(): GenAiSeries {
+export function createGenAiSeries(): GenAiSeries {
   const of = genAiFamilies;
   return {
-    duration: histograms(of.duration),
-    firstChunk: histograms(of.firstChunk),
-    tokens: histograms(of.tokens),
-    cacheRead: counts(of.cacheRead),
-    cacheWrite: counts(of.cacheWrite),
-    reasoning: counts(of.reasoning),
+    duration: createHistograms(of.duration),
+    firstChunk: createHistograms(of.firstChunk),
+    tokens: createHistograms(of.tokens),
+    cacheRead: createCounters(of.cacheRead),
+    cacheWrite: createCounters(of.cacheWrite),
+    reasoning: createCounters(of.reasoning),
   };
 }

@@ -1,52 +1,55 @@
 // Everything that was counted and everything that is read, in one order, to whatever it is told to.
 import type { Context } from "tollgate/plugin";
-import type { Spelling } from "../genai.ts";
-import { READ } from "./families.ts";
-import { budgets, Dates, gateway } from "./gauges.ts";
-import { named } from "./genai-families.ts";
-import type { Count, Histogram, Series } from "./series.ts";
-import type { Sample, Sink } from "./sink.ts";
-import type { Tally } from "./tally.ts";
+import type { NamingVersion } from "../genai.ts";
+import { READ_FAMILIES } from "./families.ts";
+import { writeBudgetGauges, ExpiryGauges, writeGatewayGauges } from "./gauges.ts";
+import { nameSeries } from "./genai-families.ts";
+import type { Counter, Histogram, Series } from "./series.ts";
+import type { Sample, MetricsSink } from "./sink.ts";
+import type { MetricsTally } from "./tally.ts";
 
-type Known = Pick<Context, "readings" | "catalogue">;
+type MetricsContext = Pick<Context, "stats" | "catalog">;
 
-export class Everything {
-  readonly #ctx: Known;
-  readonly #tally: Tally;
-  readonly #spellings: readonly Spelling[];
-  readonly #dates: Dates;
+export class MetricsWriter {
+  readonly #ctx: MetricsContext;
+  readonly #tally: MetricsTally;
+  readonly #namingVersions: readonly NamingVersion[];
+  readonly #dates: ExpiryGauges;
 
-  constructor(ctx: Known, tally: Tally, spellings: readonly Spelling[]) {
+  constructor(ctx: MetricsContext, tally: MetricsTally, spellings: readonly NamingVersion[]) {
     this.#ctx = ctx;
     this.#tally = tally;
-    this.#spellings = spellings;
-    this.#dates = new Dates(ctx.catalogue);
+    this.#namingVersions = spellings;
+    this.#dates = new ExpiryGauges(ctx.catalog);
   }
 
-  async tell(out: Sink): Promise<void> {
-    const readings = await this.#ctx.readings();
+  async writeTo(out: MetricsSink): Promise<void> {
+    const readings = await this.#ctx.stats();
     const { counted, genAi } = this.#tally;
     // The door's refusals are counted where they happen; those behind it came as records.
-    const refusals = this.#refusals(readings.refusals);
-    const all = Object.values(counted) as readonly (Series<Count> | Series<Histogram>)[];
-    for (const series of all) if (series !== counted.refusals) out.counted(series);
-    out.read(counted.refusals.family, refusals);
-    const theirs = genAi ? named(genAi, this.#spellings) : [];
-    for (const { series, family, only, sum } of theirs)
-      if (only === undefined) out.counted(series, family);
-      else out.part(series as Series<Histogram>, family, only, sum);
-    gateway(out, readings, this.#tally);
-    budgets(out, this.#tally, readings.at);
+    const refusals = this.#rejectionSamples(readings.rejections);
+    const all = Object.values(counted) as readonly (Series<Counter> | Series<Histogram>)[];
+    for (const series of all) if (series !== counted.rejections) out.writeSeries(series);
+    out.writeSamples(counted.rejections.family, refusals);
+    const theirs = genAi ? nameSeries(genAi, this.#namingVersions) : [];
+    for (const { series, family, lastLabelValue, asSumCounter } of theirs)
+      if (lastLabelValue === undefined) out.writeSeries(series, family);
+      else out.writeFiltered(series as Series<Histogram>, family, lastLabelValue, asSumCounter);
+    writeGatewayGauges(out, readings, this.#tally);
+    writeBudgetGauges(out, this.#tally, readings.at);
     this.#dates.write(out);
-    out.read(READ.folded, [
-      ...all.map((series): Sample => [[series.family.name], series.folded()]),
-      ...theirs.map(({ series, family, only }): Sample => [[family.name], series.folded(only)]),
+    out.writeSamples(READ_FAMILIES.folded, [
+      ...all.map((series): Sample => [[series.family.name], series.overflowCount()]),
+      ...theirs.map(({ series, family, lastLabelValue }): Sample => [
+        [family.name],
+        series.overflowCount(lastLabelValue),
+      ]),
     ]);
   }
 
-  #refusals(door: Readonly<Record<string, number>>): readonly Sample[] {
+  #rejectionSamples(door: Readonly<Record<string, number>>): readonly Sample[] {
     const byCode = new Map(Object.entries(door));
-    for (const { values, of } of this.#tally.counted.refusals.all) {
+    for (const { values, of } of this.#tally.counted.rejections.all) {
       const code = values[0]!;
       byCode.set(code, (byCode.get(code) ?? 0) + of.value);
     }

@@ -36,13 +36,15 @@ export const OPEN_LABELS: ReadonlySet<string> = new Set([
 ]);
 
 /** For models that think: the conventions' own end at a minute and a half. 2 s is the bound of an objective. */
-const LONG = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900];
+const LONG_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900];
 /** 20 ms is the bound of an objective. */
-const SHORT = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
-const TOKEN = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
+const SHORT_BUCKETS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1,
+];
+const TOKEN_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
 
-const target = ["provider", "model"] as const;
-const process = ["pid"] as const;
+const TARGET_LABELS = ["provider", "model"] as const;
+const PROCESS_LABELS = ["pid"] as const;
 
 const counter = (name: string, help: string, labels: readonly string[] = []): Family => ({
   name,
@@ -50,7 +52,7 @@ const counter = (name: string, help: string, labels: readonly string[] = []): Fa
   help,
   labels,
 });
-const dollars = (name: string, help: string, labels: readonly string[] = []): Family => ({
+const usdCounter = (name: string, help: string, labels: readonly string[] = []): Family => ({
   ...counter(name, help, labels),
   unit: "usd",
 });
@@ -60,42 +62,46 @@ const gauge = (name: string, help: string, labels: readonly string[] = []): Fami
   help,
   labels,
 });
-const moment = (name: string, help: string, labels: readonly string[] = []): Family => ({
+const timestampGauge = (name: string, help: string, labels: readonly string[] = []): Family => ({
   ...gauge(name, help, labels),
   unit: "seconds",
 });
-const bytes = (name: string, help: string, labels: readonly string[] = []): Family => ({
+const bytesGauge = (name: string, help: string, labels: readonly string[] = []): Family => ({
   ...gauge(name, help, labels),
   unit: "bytes",
 });
-const times = (name: string, help: string, labels: readonly string[], bounds: readonly number[]) =>
-  ({ name, type: "histogram", unit: "seconds", help, labels, bounds }) as const;
+const durationHistogram = (
+  name: string,
+  help: string,
+  labels: readonly string[],
+  bounds: readonly number[],
+) => ({ name, type: "histogram", unit: "seconds", help, labels, bounds }) as const;
 
 /** Added to as records, bills and notices come. */
-export const COUNTED = {
+export const COUNTED_FAMILIES = {
   requests: counter("tollgate_requests", "Requests that reached a frontend, when they were over", [
     "frontend",
     "kind",
     "outcome",
     "status",
   ]),
-  requestSeconds: times(
+  requestSeconds: durationHistogram(
     "tollgate_request_duration_seconds",
     "From a request's first byte to its end",
     ["frontend", "stream"],
-    LONG,
+    LONG_BUCKETS,
   ),
-  gatewaySeconds: times(
+  gatewaySeconds: durationHistogram(
     "tollgate_gateway_seconds",
     "The gateway's own time: what is neither waiting for the client's body nor for a provider's answer",
     ["frontend", "lane"],
-    SHORT,
+    SHORT_BUCKETS,
   ),
-  firstContent: times(
+  firstContent: durationHistogram(
     "tollgate_time_to_first_content_seconds",
     "From a streaming call's beginning to the first content of its answer",
-    target,
-    LONG,
+    TARGET_LABELS,
+    LONG_BUCKETS,
   ),
   calls: counter("tollgate_calls", "Calls to providers, each a row of the ledger, when settled", [
     "provider",
@@ -104,48 +110,58 @@ export const COUNTED = {
     "state",
     "fault",
   ]),
-  callSeconds: times(
+  callSeconds: durationHistogram(
     "tollgate_call_duration_seconds",
     "From a call's beginning to its bill",
-    target,
-    LONG,
+    TARGET_LABELS,
+    LONG_BUCKETS,
   ),
   tokenSeconds: {
     name: "tollgate_output_seconds_per_token",
     type: "histogram",
     help: "Seconds for each token behind the first content",
-    labels: target,
-    bounds: TOKEN,
+    labels: TARGET_LABELS,
+    bounds: TOKEN_BUCKETS,
   },
   tokens: counter("tollgate_tokens", "What was used, in units that do not overlap", [
-    ...target,
+    ...TARGET_LABELS,
     "unit",
   ]),
   reasoning: counter("tollgate_reasoning_tokens", "Tokens of thought; they lie inside output", [
-    ...target,
+    ...TARGET_LABELS,
   ]),
-  spend: dollars("tollgate_spend_usd", "What settled calls cost, as the ledger has it", target),
-  adjustments: dollars("tollgate_adjustments_usd", "Corrections in the ledger, by their sign", [
+  spend: usdCounter(
+    "tollgate_spend_usd",
+    "What settled calls cost, as the ledger has it",
+    TARGET_LABELS,
+  ),
+  adjustments: usdCounter("tollgate_adjustments_usd", "Corrections in the ledger, by their sign", [
     "direction",
   ]),
-  unpriced: counter("tollgate_calls_unpriced", "Calls without a known price", target),
-  estimated: counter("tollgate_calls_estimated", "Calls whose cost is an estimate", target),
+  unpriced: counter("tollgate_calls_unpriced", "Calls without a known price", TARGET_LABELS),
+  estimated: counter("tollgate_calls_estimated", "Calls whose cost is an estimate", TARGET_LABELS),
   fallbacks: counter("tollgate_fallbacks", "Failed calls behind which another one was made", [
     "from",
     "to",
     "kind",
   ]),
   hedges: counter("tollgate_hedges", "Calls made beside one without content, by how they ended", [
-    ...target,
+    ...TARGET_LABELS,
     "outcome",
   ]),
-  hedgeSpend: dollars("tollgate_hedge_spend_usd", "Cost of calls that lost a hedge", target),
-  losses: counter("tollgate_losses", "What translations could not carry", ["code"]),
-  refusals: counter("tollgate_refusals", "Requests that were refused before a provider was asked", [
-    "code",
-  ]),
-  keySpend: dollars("tollgate_key_spend_usd", "What settled calls of a key cost", ["key"]),
-  labelSpend: dollars("tollgate_label_spend_usd", "What settled calls with a label cost", [
+  hedgeSpend: usdCounter(
+    "tollgate_hedge_spend_usd",
+    "Cost of calls that lost a hedge",
+    TARGET_LABELS,
+  ),
+  translationWarnings: counter("tollgate_losses", "What translations could not carry", ["code"]),
+  rejections: counter(
+    "tollgate_refusals",
+    "Requests that were refused before a provider was asked",
+    ["code"],
+  ),
+  keySpend: usdCounter("tollgate_key_spend_usd", "What settled calls of a key cost", ["key"]),
+  labelSpend: usdCounter("tollgate_label_spend_usd", "What settled calls with a label cost", [
     "label",
     "value",
   ]),
@@ -154,9 +170,9 @@ export const COUNTED = {
 } as const satisfies Readonly<Record<string, Family>>;
 
 /** Read when they are asked for. */
-export const READ = {
+export const READ_FAMILIES = {
   inFlight: gauge("tollgate_in_flight", "Requests of clients under way", ["frontend"]),
-  resting: gauge(
+  cooldown: gauge(
     "tollgate_provider_resting",
     "Targets of a credential in cooldown, which are tried last",
     ["provider", "credential"],
@@ -166,12 +182,12 @@ export const READ = {
     "Targets of a credential in cooldown or recovering, by state",
     ["provider", "credential", "state"],
   ),
-  cooldownEnd: moment(
+  cooldownEnd: timestampGauge(
     "tollgate_provider_cooldown_end_timestamp_seconds",
     "When the last cooldown of a credential's targets ends, by the kind of failure",
     ["provider", "credential", "kind"],
   ),
-  refusing: gauge(
+  rejecting: gauge(
     "tollgate_provider_refusing",
     "Whether requests are rejected without a call because the provider reported that the account's limit is used up",
     ["provider", "credential"],
@@ -192,27 +208,30 @@ export const READ = {
     help: "How long a batch took until it was durable, its sync included",
     labels: [],
   },
-  ledgerBytes: bytes("tollgate_ledger_bytes", "What the ledger takes where it lies"),
-  oldest: moment("tollgate_ledger_oldest_timestamp_seconds", "When its oldest row was written"),
-  diskFree: bytes("tollgate_store_disk_free_bytes", "By how much the ledger could still grow"),
+  ledgerBytes: bytesGauge("tollgate_ledger_bytes", "What the ledger takes where it lies"),
+  oldest: timestampGauge(
+    "tollgate_ledger_oldest_timestamp_seconds",
+    "When its oldest row was written",
+  ),
+  diskFree: bytesGauge("tollgate_store_disk_free_bytes", "By how much the ledger could still grow"),
   fleetNodes: gauge("tollgate_fleet_nodes", "Gateways that share the store, by their state", [
     "state",
   ]),
-  clockAhead: moment(
+  clockAhead: timestampGauge(
     "tollgate_store_clock_ahead_seconds",
     "How far this gateway's clock is ahead of the store's",
   ),
-  storeLag: moment(
+  storeLag: timestampGauge(
     "tollgate_store_lag_seconds",
     "For how long this gateway has missed changes of keys or accounts",
   ),
   reloadOk: gauge("tollgate_config_reload_success", "Whether the last reload was taken"),
-  reloadAt: moment(
+  reloadAt: timestampGauge(
     "tollgate_config_reload_last_success_timestamp_seconds",
     "Since when the current generation answers",
   ),
   generation: gauge("tollgate_generation", "The generation that answers now"),
-  listAt: moment(
+  listAt: timestampGauge(
     "tollgate_models_list_timestamp_seconds",
     "When a provider last said which models it has",
     ["provider"],
@@ -220,19 +239,21 @@ export const READ = {
   listFailures: gauge("tollgate_models_list_failures", "How often in a row it did not say so", [
     "provider",
   ]),
-  certificateExpires: moment(
+  certificateExpires: timestampGauge(
     "tollgate_certificate_expires_timestamp_seconds",
     "When the first certificate of a listener expires",
     ["listener"],
   ),
-  policyExpires: moment(
+  policyExpires: timestampGauge(
     "tollgate_policy_expires_timestamp_seconds",
     "When what is known of a provider's handling of data has to be read again",
     ["provider"],
   ),
-  modelRetires: moment("tollgate_model_retires_timestamp_seconds", "When a model goes away", [
-    "model",
-  ]),
+  modelRetires: timestampGauge(
+    "tollgate_model_retires_timestamp_seconds",
+    "When a model goes away",
+    ["model"],
+  ),
   budgetLimit: { ...gauge("tollgate_budget_limit_usd", "A budget", ["scope", "per"]), unit: "usd" },
   budgetUsed: {
     ...gauge("tollgate_budget_used_usd", "What a budget has paid and holds for calls under way", [
@@ -241,7 +262,7 @@ export const READ = {
     ]),
     unit: "usd",
   },
-  budgetResets: moment("tollgate_budget_resets_timestamp_seconds", "When it begins anew", [
+  budgetResets: timestampGauge("tollgate_budget_resets_timestamp_seconds", "When it begins anew", [
     "scope",
     "per",
   ]),
@@ -257,24 +278,28 @@ export const READ = {
   ),
   build: { name: "tollgate_build", type: "info", help: "What runs", labels: ["version", "node"] },
   cpu: {
-    ...counter("process_cpu_seconds", "User and system time", process),
+    ...counter("process_cpu_seconds", "User and system time", PROCESS_LABELS),
     unit: "seconds",
   },
-  rss: bytes("process_resident_memory_bytes", "Resident memory", process),
-  started: moment("process_start_time_seconds", "When it was started", process),
-  files: gauge("process_open_fds", "Files and sockets that are open", process),
-  loopDelay: moment("nodejs_eventloop_delay_seconds", "How late the event loop was of late", [
-    ...process,
-    "stat",
-  ]),
-  heapUsed: bytes("nodejs_heap_size_used_bytes", "V8's heap in use", process),
-  heapTotal: bytes("nodejs_heap_size_total_bytes", "V8's heap", process),
-  external: bytes("nodejs_external_memory_bytes", "Memory that V8's objects hold elsewhere", [
-    ...process,
+  rss: bytesGauge("process_resident_memory_bytes", "Resident memory", PROCESS_LABELS),
+  started: timestampGauge("process_start_time_seconds", "When it was started", PROCESS_LABELS),
+  files: gauge("process_open_fds", "Files and sockets that are open", PROCESS_LABELS),
+  loopDelay: timestampGauge(
+    "nodejs_eventloop_delay_seconds",
+    "How late the event loop was of late",
+    [...PROCESS_LABELS, "stat"],
+  ),
+  heapUsed: bytesGauge("nodejs_heap_size_used_bytes", "V8's heap in use", PROCESS_LABELS),
+  heapTotal: bytesGauge("nodejs_heap_size_total_bytes", "V8's heap", PROCESS_LABELS),
+  external: bytesGauge("nodejs_external_memory_bytes", "Memory that V8's objects hold elsewhere", [
+    ...PROCESS_LABELS,
   ]),
   gcSeconds: {
-    ...counter("nodejs_gc_seconds", "What collections of garbage took", [...process, "kind"]),
+    ...counter("nodejs_gc_seconds", "What collections of garbage took", [
+      ...PROCESS_LABELS,
+      "kind",
+    ]),
     unit: "seconds",
   },
-  gcRuns: counter("nodejs_gc_runs", "Collections of garbage", [...process, "kind"]),
+  gcRuns: counter("nodejs_gc_runs", "Collections of garbage", [...PROCESS_LABELS, "kind"]),
 } as const satisfies Readonly<Record<string, Family>>;

@@ -1,25 +1,25 @@
 // What is counted outlives a reload. The generation before counts until this one is told something.
 import type { Context } from "tollgate/plugin";
-import { ModelNames } from "./names.ts";
-import { Tally, type TallyOptions } from "./tally.ts";
+import { ModelLabelValues } from "./names.ts";
+import { MetricsTally, type MetricsTallyOptions } from "./tally.ts";
 
-export interface Following {
-  readonly tally: Tally;
+export interface SharedTally {
+  readonly tally: MetricsTally;
   /** The same, with this generation's options and names from here on. */
-  mine(): Tally;
+  activate(): MetricsTally;
 }
 
-export function following(
-  ctx: Pick<Context, "catalogue" | "shared">,
-  options: TallyOptions,
-): Following {
-  const names = new ModelNames(ctx.catalogue);
-  const tally = ctx.shared("tally", () => new Tally(options, names));
+export function createSharedTally(
+  ctx: Pick<Context, "catalog" | "shared">,
+  options: MetricsTallyOptions,
+): SharedTally {
+  const names = new ModelLabelValues(ctx.catalog);
+  const tally = ctx.shared("tally", () => new MetricsTally(options, names));
   let follows = false;
   return {
     tally,
-    mine() {
-      if (!follows) tally.follow(options, names);
+    activate() {
+      if (!follows) tally.reconfigure(options, names);
       follows = true;
       return tally;
     },

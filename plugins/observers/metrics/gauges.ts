@@ -2,62 +2,64 @@
 import type {
   Context,
   ListedModel,
-  ProcessReading,
-  Readings,
-  RestingReading,
+  ProcessStats,
+  GatewayStats,
+  CooldownState,
 } from "tollgate/plugin";
-import { READ, type Family } from "./families.ts";
-import { MOST_SERIES } from "./series.ts";
-import type { Tally } from "./tally.ts";
-import type { Sample, Sink } from "./sink.ts";
+import { READ_FAMILIES, type Family } from "./families.ts";
+import { MAX_SERIES } from "./series.ts";
+import type { MetricsTally } from "./tally.ts";
+import type { Sample, MetricsSink } from "./sink.ts";
 
 const SECOND_MS = 1_000;
-const bounded = (samples: readonly Sample[]): readonly Sample[] => samples.slice(0, MOST_SERIES);
-const one = (value: number): readonly Sample[] => [[[], value]];
-const known = (value: number | undefined): readonly Sample[] =>
-  value === undefined ? [] : one(value);
+const limitSeries = (samples: readonly Sample[]): readonly Sample[] => samples.slice(0, MAX_SERIES);
+const singleSample = (value: number): readonly Sample[] => [[[], value]];
+const optionalSample = (value: number | undefined): readonly Sample[] =>
+  value === undefined ? [] : singleSample(value);
 
-export function gateway(out: Sink, of: Readings, tally: Tally): void {
-  const { there, answered } = of.processes;
-  out.read(READ.build, [[[of.version, process.version], 1]]);
-  out.read(READ.workers, one(Math.max(1, there - 1)));
-  out.read(READ.unanswered, one(there - answered));
-  out.read(
-    READ.inFlight,
-    bounded(Object.entries(of.inFlightOf).map(([frontend, count]) => [[frontend], count])),
+export function writeGatewayGauges(out: MetricsSink, of: GatewayStats, tally: MetricsTally): void {
+  const { expected, responded } = of.processes;
+  out.writeSamples(READ_FAMILIES.build, [[[of.version, process.version], 1]]);
+  out.writeSamples(READ_FAMILIES.workers, singleSample(Math.max(1, expected - 1)));
+  out.writeSamples(READ_FAMILIES.unanswered, singleSample(expected - responded));
+  out.writeSamples(
+    READ_FAMILIES.inFlight,
+    limitSeries(
+      Object.entries(of.inFlightByFrontend).map(([frontend, count]) => [[frontend], count]),
+    ),
   );
-  out.read(READ.generation, one(of.generation.number));
-  out.read(READ.reloadOk, one(tally.lastReload === false ? 0 : 1));
-  out.read(READ.reloadAt, one(of.generation.at / SECOND_MS));
-  out.read(READ.resting, bounded(resting(of, tally)));
-  out.read(READ.breakers, bounded(breakers(of)));
-  out.read(
-    READ.cooldownEnd,
-    bounded(
-      largest(
+  out.writeSamples(READ_FAMILIES.generation, singleSample(of.generation.number));
+  out.writeSamples(READ_FAMILIES.reloadOk, singleSample(tally.lastReload === false ? 0 : 1));
+  out.writeSamples(READ_FAMILIES.reloadAt, singleSample(of.generation.at / SECOND_MS));
+  out.writeSamples(READ_FAMILIES.cooldown, limitSeries(cooldownSamples(of, tally)));
+  out.writeSamples(READ_FAMILIES.breakers, limitSeries(breakerSamples(of)));
+  out.writeSamples(
+    READ_FAMILIES.cooldownEnd,
+    limitSeries(
+      maxPerCredential(
         of,
-        ({ why }) => why,
+        ({ reason }) => reason,
         ({ until }) => until / SECOND_MS,
       ),
     ),
   );
-  out.read(
-    READ.refusing,
-    bounded(
-      largest(
+  out.writeSamples(
+    READ_FAMILIES.rejecting,
+    limitSeries(
+      maxPerCredential(
         of,
         () => undefined,
-        ({ refuses }) => (refuses ? 1 : 0),
+        ({ rejectsRequests }) => (rejectsRequests ? 1 : 0),
       ),
     ),
   );
-  out.read(
-    READ.pluginUnreachable,
-    bounded(of.unreachable.map((each) => [[each.plugin, each.requests], each.processes])),
+  out.writeSamples(
+    READ_FAMILIES.pluginUnreachable,
+    limitSeries(of.unreachable.map((each) => [[each.plugin, each.requests], each.processes])),
   );
-  out.read(
-    READ.sockets,
-    bounded(
+  out.writeSamples(
+    READ_FAMILIES.sockets,
+    limitSeries(
       of.pools.flatMap(({ origin, connected, free, running, queued }): Sample[] => [
         [[origin, "connected"], connected],
         [[origin, "free"], free],
@@ -66,26 +68,29 @@ export function gateway(out: Sink, of: Readings, tally: Tally): void {
       ]),
     ),
   );
-  out.read(READ.ready, one(of.state === "ready" ? 1 : 0));
-  out.read(
-    READ.certificateExpires,
-    bounded(of.certificates.map(({ listener, expiresAt }) => [[listener], expiresAt / SECOND_MS])),
+  out.writeSamples(READ_FAMILIES.ready, singleSample(of.state === "ready" ? 1 : 0));
+  out.writeSamples(
+    READ_FAMILIES.certificateExpires,
+    limitSeries(
+      of.certificates.map(({ listener, expiresAt }) => [[listener], expiresAt / SECOND_MS]),
+    ),
   );
-  ledger(out, of.ledger);
-  fleet(out, of.fleet);
-  lists(out, of);
-  out.read(
-    READ.dropped,
-    bounded(Object.entries(of.dropped).map(([observer, count]) => [[observer], count])),
+  writeLedgerGauges(out, of.ledger);
+  writeFleetGauges(out, of.fleet);
+  writeModelListGauges(out, of);
+  out.writeSamples(
+    READ_FAMILIES.dropped,
+    limitSeries(Object.entries(of.droppedRecords).map(([observer, count]) => [[observer], count])),
   );
-  for (const each of PROCESS) out.read(each.family, bounded(of.each.flatMap(each.of)));
+  for (const each of PROCESS_FAMILIES)
+    out.writeSamples(each.family, limitSeries(of.perProcess.flatMap(each.of)));
 }
 
 /** What has been tried and does not rest is known too. */
-function resting(of: Readings, tally: Tally): readonly Sample[] {
+function cooldownSamples(of: GatewayStats, tally: MetricsTally): readonly Sample[] {
   const rests = new Map<string, number>();
   const names = new Map(tally.credentials);
-  for (const { provider, credential, state } of of.resting) {
+  for (const { provider, credential, state } of of.cooldowns) {
     if (state === "recovering") continue;
     const key = `${provider}\n${credential}`;
     names.set(key, [provider, credential]);
@@ -94,7 +99,7 @@ function resting(of: Readings, tally: Tally): readonly Sample[] {
   return Array.from(names, ([key, labels]): Sample => [labels, rests.get(key) ?? 0]);
 }
 
-function breakers({ resting: all }: Readings): readonly Sample[] {
+function breakerSamples({ cooldowns: all }: GatewayStats): readonly Sample[] {
   const counts = new Map<string, readonly [labels: readonly string[], count: number]>();
   for (const { provider, credential, state } of all) {
     const key = `${provider}\n${credential}\n${state}`;
@@ -104,10 +109,10 @@ function breakers({ resting: all }: Readings): readonly Sample[] {
 }
 
 /** The largest value of each credential's cooldowns, with one more label. Targets that work again are not in cooldown. */
-function largest(
-  { resting: all }: Readings,
-  label: (of: RestingReading) => string | undefined,
-  value: (of: RestingReading) => number,
+function maxPerCredential(
+  { cooldowns: all }: GatewayStats,
+  label: (of: CooldownState) => string | undefined,
+  value: (of: CooldownState) => number,
 ): readonly Sample[] {
   const samples = new Map<string, readonly [labels: readonly string[], value: number]>();
   for (const one of all) {
@@ -120,88 +125,104 @@ function largest(
   return [...samples.values()];
 }
 
-function ledger(out: Sink, { ok, queue, commits, size }: Readings["ledger"]): void {
-  out.read(READ.ledgerUp, one(ok ? 1 : 0));
-  out.read(READ.ledgerQueue, one(queue));
-  out.distribution(READ.commitSeconds, {
+function writeLedgerGauges(
+  out: MetricsSink,
+  { ok, queue, commits, size }: GatewayStats["ledger"],
+): void {
+  out.writeSamples(READ_FAMILIES.ledgerUp, singleSample(ok ? 1 : 0));
+  out.writeSamples(READ_FAMILIES.ledgerQueue, singleSample(queue));
+  out.writeDistribution(READ_FAMILIES.commitSeconds, {
     count: commits.count,
     sum: commits.sumMs / SECOND_MS,
-    upTo: commits.upTo.map(({ ms, count }) => [ms / SECOND_MS, count]),
+    buckets: commits.buckets.map(({ ms, count }) => [ms / SECOND_MS, count]),
   });
-  out.read(READ.ledgerBytes, known(size?.bytes));
-  out.read(READ.diskFree, known(size?.freeBytes));
+  out.writeSamples(READ_FAMILIES.ledgerBytes, optionalSample(size?.bytes));
+  out.writeSamples(READ_FAMILIES.diskFree, optionalSample(size?.freeBytes));
   const oldest = size?.oldestAt;
-  out.read(READ.oldest, known(oldest === undefined ? undefined : oldest / SECOND_MS));
-}
-
-function fleet(out: Sink, of: Readings["fleet"]): void {
-  const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / SECOND_MS);
-  const states = of && (["live", "left", "dead"] as const);
-  out.read(READ.fleetNodes, bounded((states ?? []).map((state) => [[state], of![state]])));
-  out.read(READ.clockAhead, known(seconds(of?.aheadMs)));
-  out.read(READ.storeLag, known(seconds(of?.lagMs)));
-}
-
-/** Of several credentials the one whose list is oldest. */
-function lists(out: Sink, { lists: all }: Readings): void {
-  const at = new Map<string, number>();
-  const failures = new Map<string, number>();
-  for (const { provider, lastOk, failures: failed } of all) {
-    failures.set(provider, Math.max(failures.get(provider) ?? 0, failed));
-    if (lastOk !== undefined) at.set(provider, Math.min(at.get(provider) ?? Infinity, lastOk));
-  }
-  out.read(READ.listAt, bounded(Array.from(at, ([provider, ms]) => [[provider], ms / SECOND_MS])));
-  out.read(
-    READ.listFailures,
-    bounded(Array.from(failures, ([provider, count]) => [[provider], count])),
+  out.writeSamples(
+    READ_FAMILIES.oldest,
+    optionalSample(oldest === undefined ? undefined : oldest / SECOND_MS),
   );
 }
 
-const PROCESS: readonly {
+function writeFleetGauges(out: MetricsSink, of: GatewayStats["fleet"]): void {
+  const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / SECOND_MS);
+  const states = of && (["live", "left", "dead"] as const);
+  out.writeSamples(
+    READ_FAMILIES.fleetNodes,
+    limitSeries((states ?? []).map((state) => [[state], of![state]])),
+  );
+  out.writeSamples(READ_FAMILIES.clockAhead, optionalSample(seconds(of?.clockAheadMs)));
+  out.writeSamples(READ_FAMILIES.storeLag, optionalSample(seconds(of?.syncLagMs)));
+}
+
+/** Of several credentials the one whose list is oldest. */
+function writeModelListGauges(out: MetricsSink, { modelLists: all }: GatewayStats): void {
+  const at = new Map<string, number>();
+  const failures = new Map<string, number>();
+  for (const { provider, lastSuccessAt, failures: failed } of all) {
+    failures.set(provider, Math.max(failures.get(provider) ?? 0, failed));
+    if (lastSuccessAt !== undefined)
+      at.set(provider, Math.min(at.get(provider) ?? Infinity, lastSuccessAt));
+  }
+  out.writeSamples(
+    READ_FAMILIES.listAt,
+    limitSeries(Array.from(at, ([provider, ms]) => [[provider], ms / SECOND_MS])),
+  );
+  out.writeSamples(
+    READ_FAMILIES.listFailures,
+    limitSeries(Array.from(failures, ([provider, count]) => [[provider], count])),
+  );
+}
+
+const PROCESS_FAMILIES: readonly {
   readonly family: Family;
-  readonly of: (one: ProcessReading) => readonly Sample[];
+  readonly of: (one: ProcessStats) => readonly Sample[];
 }[] = [
-  { family: READ.cpu, of: ({ pid, cpu }) => [[[`${pid}`], cpu.user + cpu.system]] },
-  { family: READ.rss, of: ({ pid, memory }) => [[[`${pid}`], memory.rss]] },
-  { family: READ.started, of: ({ pid, startedAt }) => [[[`${pid}`], startedAt / SECOND_MS]] },
+  { family: READ_FAMILIES.cpu, of: ({ pid, cpu }) => [[[`${pid}`], cpu.user + cpu.system]] },
+  { family: READ_FAMILIES.rss, of: ({ pid, memory }) => [[[`${pid}`], memory.rss]] },
   {
-    family: READ.files,
+    family: READ_FAMILIES.started,
+    of: ({ pid, startedAt }) => [[[`${pid}`], startedAt / SECOND_MS]],
+  },
+  {
+    family: READ_FAMILIES.files,
     of: ({ pid, openFiles }) => (openFiles === undefined ? [] : [[[`${pid}`], openFiles]]),
   },
   {
-    family: READ.loopDelay,
+    family: READ_FAMILIES.loopDelay,
     of: ({ pid, loopDelayMs: { mean, p99, max } }) => [
       [[`${pid}`, "mean"], mean / SECOND_MS],
       [[`${pid}`, "p99"], p99 / SECOND_MS],
       [[`${pid}`, "max"], max / SECOND_MS],
     ],
   },
-  { family: READ.heapUsed, of: ({ pid, memory }) => [[[`${pid}`], memory.heapUsed]] },
-  { family: READ.heapTotal, of: ({ pid, memory }) => [[[`${pid}`], memory.heapTotal]] },
-  { family: READ.external, of: ({ pid, memory }) => [[[`${pid}`], memory.external]] },
+  { family: READ_FAMILIES.heapUsed, of: ({ pid, memory }) => [[[`${pid}`], memory.heapUsed]] },
+  { family: READ_FAMILIES.heapTotal, of: ({ pid, memory }) => [[[`${pid}`], memory.heapTotal]] },
+  { family: READ_FAMILIES.external, of: ({ pid, memory }) => [[[`${pid}`], memory.external]] },
   {
-    family: READ.gcSeconds,
+    family: READ_FAMILIES.gcSeconds,
     of: ({ pid, gc }) =>
       Object.entries(gc).map(([kind, { seconds }]) => [[`${pid}`, kind], seconds]),
   },
   {
-    family: READ.gcRuns,
+    family: READ_FAMILIES.gcRuns,
     of: ({ pid, gc }) => Object.entries(gc).map(([kind, { count }]) => [[`${pid}`, kind], count]),
   },
 ];
 
-export function budgets(out: Sink, tally: Tally, now: number): void {
-  const all = tally.budgets.nearest(now);
-  out.read(
-    READ.budgetLimit,
+export function writeBudgetGauges(out: MetricsSink, tally: MetricsTally, now: number): void {
+  const all = tally.budgets.mostUsed(now);
+  out.writeSamples(
+    READ_FAMILIES.budgetLimit,
     all.map(({ scope, per, max }) => [[scope, per], max]),
   );
-  out.read(
-    READ.budgetUsed,
+  out.writeSamples(
+    READ_FAMILIES.budgetUsed,
     all.map(({ scope, per, used }) => [[scope, per], used]),
   );
-  out.read(
-    READ.budgetResets,
+  out.writeSamples(
+    READ_FAMILIES.budgetResets,
     all
       .filter(({ per }) => per !== "total")
       .map(({ scope, per, resetsAt }) => [[scope, per], resetsAt / SECOND_MS]),
@@ -209,51 +230,51 @@ export function budgets(out: Sink, tally: Tally, now: number): void {
 }
 
 /** Dates change with a generation or a list; making all models is dear. */
-const DATES_MS = 60_000;
+const DATES_TTL_MS = 60_000;
 
-export class Dates {
-  readonly #catalogue: Context["catalogue"];
+export class ExpiryGauges {
+  readonly #catalogue: Context["catalog"];
   #readAt = -Infinity;
-  #expires: readonly Sample[] = [];
-  #retires: readonly Sample[] = [];
+  #policyExpirySamples: readonly Sample[] = [];
+  #modelRetirementSamples: readonly Sample[] = [];
 
-  constructor(catalogue: Context["catalogue"]) {
+  constructor(catalogue: Context["catalog"]) {
     this.#catalogue = catalogue;
   }
 
-  write(out: Sink): void {
+  write(out: MetricsSink): void {
     const now = performance.now();
-    if (now - this.#readAt > DATES_MS) {
+    if (now - this.#readAt > DATES_TTL_MS) {
       this.#readAt = now;
       const models = this.#catalogue.list({});
-      this.#expires = bounded(expiring(models));
-      this.#retires = bounded(retiring(models));
+      this.#policyExpirySamples = limitSeries(policyExpiries(models));
+      this.#modelRetirementSamples = limitSeries(modelRetirements(models));
     }
-    out.read(READ.policyExpires, this.#expires);
-    out.read(READ.modelRetires, this.#retires);
+    out.writeSamples(READ_FAMILIES.policyExpires, this.#policyExpirySamples);
+    out.writeSamples(READ_FAMILIES.modelRetires, this.#modelRetirementSamples);
   }
 }
 
 /** Of all that is known of a provider, what has to be read again first. */
-function expiring(models: readonly ListedModel[]): readonly Sample[] {
+function policyExpiries(models: readonly ListedModel[]): readonly Sample[] {
   const first = new Map<string, number>();
   for (const { provider, policy } of models) {
-    const at = dateOf(policy.expires);
+    const at = parseDateSeconds(policy.expires);
     if (at !== undefined) first.set(provider, Math.min(first.get(provider) ?? Infinity, at));
   }
   return Array.from(first, ([provider, at]): Sample => [[provider], at / SECOND_MS]);
 }
 
 /** The next to go first. */
-function retiring(models: readonly ListedModel[]): readonly Sample[] {
+function modelRetirements(models: readonly ListedModel[]): readonly Sample[] {
   const all = models.flatMap(({ id, retires }) => {
-    const at = dateOf(retires);
+    const at = parseDateSeconds(retires);
     return at === undefined ? [] : [{ id, at }];
   });
   return all.toSorted((a, b) => a.at - b.at).map(({ id, at }): Sample => [[id], at / SECOND_MS]);
 }
 
-function dateOf(date: string | undefined): number | undefined {
+function parseDateSeconds(date: string | undefined): number | undefined {
   const at = date === undefined ? Number.NaN : Date.parse(date);
   return Number.isNaN(at) ? undefined : at;
 }

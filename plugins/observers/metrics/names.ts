@@ -3,42 +3,44 @@ import type { Context } from "tollgate/plugin";
 import { OTHER } from "./series.ts";
 
 /** Asking the catalogue for all that it has is dear, and a name that is new is asked for by a client. */
-const AGAIN_MS = 10_000;
+const CATALOG_TTL_MS = 10_000;
 
-export interface ModelName {
+export interface ModelLabels {
   /** As the label says it. */
   readonly model: string;
-  readonly kind: string;
+  readonly operation: string;
 }
 
-export class ModelNames {
-  readonly #catalogue: Context["catalogue"];
-  #listed: ReadonlyMap<string, string> = new Map();
+export class ModelLabelValues {
+  readonly #catalogue: Context["catalog"];
+  #knownModels: ReadonlyMap<string, string> = new Map();
   #readAt = -Infinity;
 
-  constructor(catalogue: Context["catalogue"]) {
+  constructor(catalogue: Context["catalog"]) {
     this.#catalogue = catalogue;
   }
 
   /** What a provider calls a model; `other` unless the catalogue or an alias names it. */
-  of(provider: string, model: string): ModelName {
+  labelsFor(provider: string, model: string): ModelLabels {
     const id = `${provider}/${model}`;
-    const kind = this.#catalogue.find(id)?.kind ?? this.#all().get(id);
-    return kind === undefined ? { model: OTHER, kind: "chat" } : { model, kind };
+    const kind = this.#catalogue.find(id)?.operation ?? this.#readModels().get(id);
+    return kind === undefined ? { model: OTHER, operation: "chat" } : { model, operation: kind };
   }
 
-  #all(): ReadonlyMap<string, string> {
+  #readModels(): ReadonlyMap<string, string> {
     const now = performance.now();
-    if (now - this.#readAt < AGAIN_MS) return this.#listed;
+    if (now - this.#readAt < CATALOG_TTL_MS) return this.#knownModels;
     this.#readAt = now;
-    return (this.#listed = new Map(
-      this.#catalogue.list({}).map(({ provider, model, kind }) => [`${provider}/${model}`, kind]),
+    return (this.#knownModels = new Map(
+      this.#catalogue
+        .list({})
+        .map(({ provider, model, operation }) => [`${provider}/${model}`, operation]),
     ));
   }
 }
 
 /** So many different ones, the first that came; the rest is `other`. */
-export class FirstFew {
+export class BoundedValues {
   readonly #seen = new Set<string>();
   readonly #most: number;
 
@@ -46,7 +48,7 @@ export class FirstFew {
     this.#most = most;
   }
 
-  of(value: string): string {
+  labelFor(value: string): string {
     if (this.#seen.has(value)) return value;
     if (this.#seen.size >= this.#most) return OTHER;
     this.#seen.add(value);

@@ -2,47 +2,47 @@
 // cost no more than one.
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { Everything } from "./everything.ts";
-import { Exposition, type Form } from "./text.ts";
+import type { MetricsWriter } from "./everything.ts";
+import { Exposition, type ExpositionFormat } from "./text.ts";
 
-const zipped = promisify(gzip);
-const KEPT_MS = 1_000;
+const compressGzip = promisify(gzip);
+const CACHE_TTL_MS = 1_000;
 
-interface Kept {
+interface CachedScrape {
   readonly at: number;
   readonly text: Promise<Buffer>;
   zip: Promise<Buffer> | undefined;
 }
 
-export class Scrape {
-  readonly #all: Everything;
-  readonly #kept = new Map<Form, Kept>();
+export class ScrapeCache {
+  readonly #writer: MetricsWriter;
+  readonly #kept = new Map<ExpositionFormat, CachedScrape>();
 
-  constructor(all: Everything) {
-    this.#all = all;
+  constructor(all: MetricsWriter) {
+    this.#writer = all;
   }
 
-  async body(form: Form, compressed: boolean): Promise<Buffer> {
+  async body(form: ExpositionFormat, compressed: boolean): Promise<Buffer> {
     const kept = this.#fresh(form);
     if (!compressed) return kept.text;
-    return (kept.zip ??= kept.text.then((text) => zipped(text, { level: 1 })));
+    return (kept.zip ??= kept.text.then((text) => compressGzip(text, { level: 1 })));
   }
 
-  #fresh(form: Form): Kept {
+  #fresh(form: ExpositionFormat): CachedScrape {
     const now = performance.now();
     const before = this.#kept.get(form);
-    if (before && now - before.at < KEPT_MS) return before;
+    if (before && now - before.at < CACHE_TTL_MS) return before;
     const text = this.#write(form).then((written) => Buffer.from(written));
     // What went wrong is not kept.
     text.catch(() => this.#kept.delete(form));
-    const kept: Kept = { at: now, text, zip: undefined };
+    const kept: CachedScrape = { at: now, text, zip: undefined };
     this.#kept.set(form, kept);
     return kept;
   }
 
-  async #write(form: Form): Promise<string> {
+  async #write(form: ExpositionFormat): Promise<string> {
     const out = new Exposition(form);
-    await this.#all.tell(out);
-    return out.end();
+    await this.#writer.writeTo(out);
+    return out.finish();
   }
 }

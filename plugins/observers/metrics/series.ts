@@ -3,11 +3,11 @@
 import { type Family, OPEN_LABELS } from "./families.ts";
 
 /** In one family, without those that are called `other`. */
-export const MOST_SERIES = 2_000;
+export const MAX_SERIES = 2_000;
 export const OTHER = "other";
 
 /** A number that only counts up; money counts in nano-dollars and stays exact. */
-export class Count {
+export class Counter {
   value = 0;
   nano = 0n;
 
@@ -15,33 +15,33 @@ export class Count {
     this.value += more;
   }
 
-  pay(nano: bigint): void {
+  addNano(nano: bigint): void {
     this.nano += nano;
   }
 }
 
 /** What those have of a shared series that are too many: however long it is kept, each observation is still counted as folded. */
-interface Beyond {
-  readonly times: number;
+interface Overflow {
+  readonly observations: number;
 }
 
-class CountBeyond extends Count implements Beyond {
-  readonly #into: Count;
-  times = 0;
+class OverflowCounter extends Counter implements Overflow {
+  readonly #into: Counter;
+  observations = 0;
 
-  constructor(into: Count) {
+  constructor(into: Counter) {
     super();
     this.#into = into;
   }
 
   override add(more?: number): void {
-    this.times++;
+    this.observations++;
     this.#into.add(more);
   }
 
-  override pay(nano: bigint): void {
-    this.times++;
-    this.#into.pay(nano);
+  override addNano(nano: bigint): void {
+    this.observations++;
+    this.#into.addNano(nano);
   }
 }
 
@@ -75,9 +75,9 @@ export class Histogram {
   }
 }
 
-class HistogramBeyond extends Histogram implements Beyond {
+class OverflowHistogram extends Histogram implements Overflow {
   readonly #into: Histogram;
-  times = 0;
+  observations = 0;
 
   constructor(into: Histogram) {
     super([]);
@@ -85,88 +85,88 @@ class HistogramBeyond extends Histogram implements Beyond {
   }
 
   override observe(value: number, trace?: string, at?: number): void {
-    this.times++;
+    this.observations++;
     this.#into.observe(value, trace, at);
   }
 }
 
 /** How a series is made, and what of it those have that are beyond the cap. */
-interface Making<T> {
-  readonly own: () => T;
-  readonly beyond: (into: T) => T & Beyond;
+interface SeriesFactory<T> {
+  readonly create: () => T;
+  readonly createOverflow: (into: T) => T & Overflow;
 }
 
-type Tree<T> = Map<string, Tree<T> | T>;
+type LabelTree<T> = Map<string, LabelTree<T> | T>;
 
-export class Series<T extends Count | Histogram> {
+export class Series<T extends Counter | Histogram> {
   readonly family: Family;
   readonly all: { readonly values: readonly string[]; readonly of: T }[] = [];
-  readonly #making: Making<T>;
-  readonly #most: number;
-  readonly #tree: Tree<T> = new Map();
+  readonly #factory: SeriesFactory<T>;
+  readonly #maxSeries: number;
+  readonly #tree: LabelTree<T> = new Map();
   /** By the values that are left of theirs: no client has a say in how many there are. */
-  readonly #beyond = new Map<string, { readonly last: string; readonly of: T & Beyond }>();
-  #own = 0;
+  readonly #overflow = new Map<string, { readonly last: string; readonly of: T & Overflow }>();
+  #seriesCount = 0;
   /** What was found last: mostly the next observation is of the same. */
-  #last: readonly string[] = [];
-  #lastOf: T | undefined;
+  #lastValues: readonly string[] = [];
+  #lastFound: T | undefined;
 
-  constructor(family: Family, making: Making<T>, most = MOST_SERIES) {
+  constructor(family: Family, making: SeriesFactory<T>, most = MAX_SERIES) {
     this.family = family;
-    this.#making = making;
-    this.#most = most;
+    this.#factory = making;
+    this.#maxSeries = most;
   }
 
   /** Values in the order of the family's labels. What is found may be kept. */
-  of(...values: readonly string[]): T {
-    if (this.#lastOf && same(values, this.#last)) return this.#lastOf;
+  get(...values: readonly string[]): T {
+    if (this.#lastFound && isSameValues(values, this.#lastValues)) return this.#lastFound;
     const found = this.#find(values);
     if (found) {
-      this.#last = values;
-      return (this.#lastOf = found);
+      this.#lastValues = values;
+      return (this.#lastFound = found);
     }
-    if (this.#own < this.#most) {
-      this.#own++;
+    if (this.#seriesCount < this.#maxSeries) {
+      this.#seriesCount++;
       const made = this.#make(values);
       this.#put(values, made);
       return made;
     }
-    return this.#fold(
+    return this.#overflowFor(
       values.map((value, i) => (OPEN_LABELS.has(this.family.labels[i]!) ? OTHER : value)),
     );
   }
 
   /** Observations that went to a series called `other` because there were too many; `last`: of those with this last value alone. */
-  folded(last?: string): number {
+  overflowCount(last?: string): number {
     let all = 0;
-    for (const beyond of this.#beyond.values())
-      if (last === undefined || beyond.last === last) all += beyond.of.times;
+    for (const beyond of this.#overflow.values())
+      if (last === undefined || beyond.last === last) all += beyond.of.observations;
     return all;
   }
 
-  #fold(values: readonly string[]): T {
+  #overflowFor(values: readonly string[]): T {
     const name = values.join("\n");
-    let beyond = this.#beyond.get(name);
+    let beyond = this.#overflow.get(name);
     if (!beyond) {
       // One that is called so by itself is shared, and what it counts of its own is not folded.
       const into = this.#find(values) ?? this.#make(values);
-      beyond = { last: values.at(-1) ?? "", of: this.#making.beyond(into) };
-      this.#beyond.set(name, beyond);
+      beyond = { last: values.at(-1) ?? "", of: this.#factory.createOverflow(into) };
+      this.#overflow.set(name, beyond);
     }
     return beyond.of;
   }
 
   #find(values: readonly string[]): T | undefined {
-    let at: Tree<T> | T | undefined = this.#tree;
+    let at: LabelTree<T> | T | undefined = this.#tree;
     for (const value of values) {
-      at = (at as Tree<T>).get(value);
+      at = (at as LabelTree<T>).get(value);
       if (at === undefined) return undefined;
     }
     return values.length === 0 ? this.all[0]?.of : (at as T);
   }
 
   #make(values: readonly string[]): T {
-    const of = this.#making.own();
+    const of = this.#factory.create();
     this.all.push({ values, of });
     return of;
   }
@@ -174,7 +174,7 @@ export class Series<T extends Count | Histogram> {
   #put(values: readonly string[], of: T): void {
     let at = this.#tree;
     for (let i = 0; i < values.length - 1; i++) {
-      let next = at.get(values[i]!) as Tree<T> | undefined;
+      let next = at.get(values[i]!) as LabelTree<T> | undefined;
       if (!next) at.set(values[i]!, (next = new Map()));
       at = next;
     }
@@ -183,25 +183,25 @@ export class Series<T extends Count | Histogram> {
   }
 }
 
-function same(values: readonly string[], others: readonly string[]): boolean {
+function isSameValues(values: readonly string[], others: readonly string[]): boolean {
   for (let i = 0; i < values.length; i++) if (values[i] !== others[i]) return false;
   return values.length === others.length;
 }
 
-const COUNT: Making<Count> = {
-  own: () => new Count(),
-  beyond: (into) => new CountBeyond(into),
+const COUNTER_FACTORY: SeriesFactory<Counter> = {
+  create: () => new Counter(),
+  createOverflow: (into) => new OverflowCounter(into),
 };
 
-export const counts = (family: Family, most?: number): Series<Count> =>
-  new Series(family, COUNT, most);
+export const createCounters = (family: Family, most?: number): Series<Counter> =>
+  new Series(family, COUNTER_FACTORY, most);
 
-export const histograms = (family: Family, most?: number): Series<Histogram> =>
+export const createHistograms = (family: Family, most?: number): Series<Histogram> =>
   new Series(
     family,
     {
-      own: () => new Histogram(family.bounds!),
-      beyond: (into) => new HistogramBeyond(into),
+      create: () => new Histogram(family.bounds!),
+      createOverflow: (into) => new OverflowHistogram(into),
     },
     most,
   );

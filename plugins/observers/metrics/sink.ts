@@ -1,6 +1,6 @@
 // What metrics are told to, one family after the other: the text of a scrape, or messages for a collector.
 import type { Family } from "./families.ts";
-import type { Count, Histogram, Series } from "./series.ts";
+import type { Counter, Histogram, Series } from "./series.ts";
 
 /** A sample that is not counted but read: the values of its labels, and what it is. */
 export type Sample = readonly [labels: readonly string[], value: number | bigint];
@@ -8,14 +8,14 @@ export type Sample = readonly [labels: readonly string[], value: number | bigint
 export interface Distribution {
   readonly count: number;
   readonly sum: number;
-  readonly upTo: readonly (readonly [bound: number, count: number])[];
+  readonly buckets: readonly (readonly [bound: number, count: number])[];
 }
 
-export interface Sink {
+export interface MetricsSink {
   /** `as`: under another name than its own. */
-  counted(series: Series<Count> | Series<Histogram>, as?: Family): void;
+  writeSeries(series: Series<Counter> | Series<Histogram>, as?: Family): void;
   /** The series whose last label is this value, without that label; `sum`: as counters of their sums. */
-  part(series: Series<Histogram>, as: Family, only: string, sum?: boolean): void;
-  read(family: Family, samples: readonly Sample[]): void;
-  distribution(family: Family, of: Distribution): void;
+  writeFiltered(series: Series<Histogram>, as: Family, only: string, sum?: boolean): void;
+  writeSamples(family: Family, samples: readonly Sample[]): void;
+  writeDistribution(family: Family, of: Distribution): void;
 }

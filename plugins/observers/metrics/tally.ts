@@ -1,66 +1,71 @@
 // From what the gateway tells to what is counted. Requests come from records; calls and money come from bills, which none is
 // missing of, so that their sums are the ledger's.
-import type { LedgerLine, Notice, RequestRecord } from "tollgate/plugin";
-import { createCounted, createGenAi, type CountedSeries, type GenAiSeries } from "./counted.ts";
-import { FirstFew, type ModelNames } from "./names.ts";
-import { Budgets } from "./budgets.ts";
-import { hedgeResult, inSequence } from "../hedges.ts";
-import { type Count, type Histogram, OTHER } from "./series.ts";
+import type { ChargeRecord, GatewayEvent, RequestRecord } from "tollgate/plugin";
+import {
+  createCountedSeries,
+  createGenAiSeries,
+  type CountedSeries,
+  type GenAiSeries,
+} from "./counted.ts";
+import { BoundedValues, type ModelLabelValues } from "./names.ts";
+import { BudgetTracker } from "./budgets.ts";
+import { hedgeResult, sequentialCalls } from "../hedges.ts";
+import { type Counter, type Histogram, OTHER } from "./series.ts";
 import { TargetSeries } from "./target.ts";
 
 /** Models of all providers whose series are found at once; made-up ones share one. */
-const MOST_TARGETS = 4_000;
+const MAX_TARGETS = 4_000;
 
-export interface TallyOptions {
+export interface MetricsTallyOptions {
   readonly genAi: boolean;
   /** Whether what keys cost is told. */
   readonly keys: boolean;
   /** Labels whose values' cost is told. */
   readonly labels: readonly string[];
   /** Different keys, and values of each label. */
-  readonly most: number;
+  readonly maxLabelValues: number;
 }
 
 /** The series that a request adds to, and of which requests. */
 interface RequestSeries extends Pick<
   RequestRecord,
-  "frontend" | "kind" | "outcome" | "status" | "stream" | "lane"
+  "frontend" | "operation" | "outcome" | "status" | "stream" | "mode"
 > {
-  readonly requests: Count;
+  readonly requests: Counter;
   readonly requestSeconds: Histogram;
   readonly gatewaySeconds: Histogram;
 }
 
-export class Tally {
-  readonly counted: CountedSeries = createCounted();
+export class MetricsTally {
+  readonly counted: CountedSeries = createCountedSeries();
   /** Undefined: their words are not wanted. */
   genAi: GenAiSeries | undefined;
-  readonly budgets = new Budgets();
+  readonly budgets = new BudgetTracker();
   /** Of the generation that answers now. */
-  names: ModelNames;
-  #options: TallyOptions;
+  modelLabels: ModelLabelValues;
+  #options: MetricsTallyOptions;
   readonly #targets = new Map<string, Map<string, TargetSeries>>();
   #targetCount = 0;
-  #last: RequestSeries | undefined;
-  readonly #keys: FirstFew;
-  readonly #values = new Map<string, FirstFew>();
+  #lastSeries: RequestSeries | undefined;
+  readonly #keys: BoundedValues;
+  readonly #labelValues = new Map<string, BoundedValues>();
   /** What has been tried: it is known that it rests, or that it does not. */
   readonly credentials = new Map<string, readonly [provider: string, credential: string]>();
   /** Undefined: no reload since the start. */
   lastReload: boolean | undefined;
 
-  constructor(options: TallyOptions, names: ModelNames) {
+  constructor(options: MetricsTallyOptions, names: ModelLabelValues) {
     this.#options = options;
-    this.names = names;
-    this.#keys = new FirstFew(options.most);
-    this.follow(options, names);
+    this.modelLabels = names;
+    this.#keys = new BoundedValues(options.maxLabelValues);
+    this.reconfigure(options, names);
   }
 
   /** Another generation's: what was counted stays. */
-  follow(options: TallyOptions, names: ModelNames): void {
+  reconfigure(options: MetricsTallyOptions, names: ModelLabelValues): void {
     this.#options = options;
-    this.names = names;
-    this.genAi = options.genAi ? (this.genAi ?? createGenAi()) : undefined;
+    this.modelLabels = names;
+    this.genAi = options.genAi ? (this.genAi ?? createGenAiSeries()) : undefined;
     // What was made up may be known now.
     this.#targets.clear();
     this.#targetCount = 0;
@@ -68,138 +73,140 @@ export class Tally {
     this.credentials.clear();
   }
 
-  seen(batch: readonly RequestRecord[]): void {
-    for (const record of batch) this.#request(record);
+  onRequests(batch: readonly RequestRecord[]): void {
+    for (const record of batch) this.#addRequest(record);
   }
 
-  #request(record: RequestRecord): void {
+  #addRequest(record: RequestRecord): void {
     const to = this.counted;
-    const { ms, ownMs, at, fault, calls } = record;
-    const series = this.#series(record);
+    const { ms, overheadMs, at, fault, calls } = record;
+    const series = this.#seriesFor(record);
     series.requests.add();
-    const trace = traceOf(record);
+    const trace = sampledTraceId(record);
     series.requestSeconds.observe(ms / 1_000, trace, at);
-    series.gatewaySeconds.observe(ownMs / 1_000, trace, at);
+    series.gatewaySeconds.observe(overheadMs / 1_000, trace, at);
     if (calls.length === 0) {
-      if (fault) to.refusals.of(fault.code ?? fault.kind).add();
+      if (fault) to.rejections.get(fault.code ?? fault.kind).add();
       return;
     }
-    if (calls.length > 1) this.#several(calls);
+    if (calls.length > 1) this.#addFallbacks(calls);
     if (record.losses > 0)
-      for (const [code, count] of Object.entries(record.lossCodes)) to.losses.of(code).add(count);
+      for (const [code, count] of Object.entries(record.lossCodes))
+        to.translationWarnings.get(code).add(count);
   }
 
-  #several(calls: RequestRecord["calls"]): void {
+  #addFallbacks(calls: RequestRecord["calls"]): void {
     const to = this.counted;
-    const row = inSequence(calls);
+    const row = sequentialCalls(calls);
     for (let i = 1; i < row.length; i++) {
       const { provider, fault: why } = row[i - 1]!;
-      to.fallbacks.of(provider, row[i]!.provider, why?.kind ?? "none").add();
+      to.fallbacks.get(provider, row[i]!.provider, why?.kind ?? "none").add();
     }
     for (const call of calls) {
       const result = hedgeResult(call);
       if (!result) continue;
       const { hedge, provider, model, costNano } = call;
-      const named = this.names.of(provider, model).model;
-      if (hedge) to.hedges.of(provider, named, result).add();
-      if (result === "lost" && costNano !== null) to.hedgeSpend.of(provider, named).pay(costNano);
+      const named = this.modelLabels.labelsFor(provider, model).model;
+      if (hedge) to.hedges.get(provider, named, result).add();
+      if (result === "lost" && costNano !== null)
+        to.hedgeSpend.get(provider, named).addNano(costNano);
     }
   }
 
   /** Found by what it has alike with the one before, mostly. */
-  #series(record: RequestRecord): RequestSeries {
-    const { frontend, kind, outcome, status, stream, lane } = record;
-    const last = this.#last;
+  #seriesFor(record: RequestRecord): RequestSeries {
+    const { frontend, operation, outcome, status, stream, mode } = record;
+    const last = this.#lastSeries;
     if (
       last?.frontend === frontend &&
       last.status === status &&
-      last.kind === kind &&
+      last.operation === operation &&
       last.outcome === outcome &&
       last.stream === stream &&
-      last.lane === lane
+      last.mode === mode
     )
       return last;
     const to = this.counted;
-    return (this.#last = {
+    return (this.#lastSeries = {
       frontend,
-      kind,
+      operation,
       outcome,
       status,
       stream,
-      lane,
-      requests: to.requests.of(frontend, kind, outcome, String(status)),
-      requestSeconds: to.requestSeconds.of(frontend, stream ? "true" : "false"),
-      gatewaySeconds: to.gatewaySeconds.of(frontend, lane ?? "none"),
+      mode,
+      requests: to.requests.get(frontend, operation, outcome, String(status)),
+      requestSeconds: to.requestSeconds.get(frontend, stream ? "true" : "false"),
+      gatewaySeconds: to.gatewaySeconds.get(frontend, mode ?? "none"),
     });
   }
 
-  billed(lines: readonly LedgerLine[]): void {
+  onCharges(lines: readonly ChargeRecord[]): void {
     for (const line of lines) {
-      if (line.type === "adjust") this.#adjusted(line.costNano ?? 0n);
-      else this.#settled(line);
+      if (line.type === "adjust") this.#addAdjustment(line.costNano ?? 0n);
+      else this.#addCharge(line);
     }
   }
 
-  #adjusted(nano: bigint): void {
+  #addAdjustment(nano: bigint): void {
     const up = nano >= 0n;
-    this.counted.adjustments.of(up ? "up" : "down").pay(up ? nano : -nano);
+    this.counted.adjustments.get(up ? "up" : "down").addNano(up ? nano : -nano);
   }
 
-  #settled(line: LedgerLine): void {
+  #addCharge(line: ChargeRecord): void {
     const { call, costNano } = line;
-    const { provider, model, credential } = call?.target ?? UNKNOWN;
-    this.#target(provider, model).add(line);
+    const { provider, model, credential } = call?.target ?? UNKNOWN_TARGET;
+    this.#targetFor(provider, model).add(line);
     if (!call) return;
-    this.#tried(provider, credential);
-    for (const limit of call.limits) this.budgets.saw(limit);
+    this.#addCredential(provider, credential);
+    for (const limit of call.limits) this.budgets.observe(limit);
     if (costNano === null) return;
     const { keys, labels } = this.#options;
-    if (keys) this.counted.keySpend.of(this.#keys.of(call.key)).pay(costNano);
+    if (keys) this.counted.keySpend.get(this.#keys.labelFor(call.key)).addNano(costNano);
     for (const name of labels) {
       const value = call.labels[name];
       if (value !== undefined)
-        this.counted.labelSpend.of(name, this.#valuesOf(name).of(value)).pay(costNano);
+        this.counted.labelSpend.get(name, this.#valuesOf(name).labelFor(value)).addNano(costNano);
     }
   }
 
-  #valuesOf(name: string): FirstFew {
-    let few = this.#values.get(name);
-    if (!few) this.#values.set(name, (few = new FirstFew(this.#options.most)));
+  #valuesOf(name: string): BoundedValues {
+    let few = this.#labelValues.get(name);
+    if (!few) this.#labelValues.set(name, (few = new BoundedValues(this.#options.maxLabelValues)));
     return few;
   }
 
-  #tried(provider: string, credential: string): void {
+  #addCredential(provider: string, credential: string): void {
     const key = `${provider}\n${credential}`;
-    if (!this.credentials.has(key) && this.credentials.size < MOST_TARGETS)
+    if (!this.credentials.has(key) && this.credentials.size < MAX_TARGETS)
       this.credentials.set(key, [provider, credential]);
   }
 
-  #target(provider: string, model: string): TargetSeries {
+  #targetFor(provider: string, model: string): TargetSeries {
     const of = this.#targets.get(provider);
     const found = of?.get(model);
     if (found) return found;
-    const name = this.names.of(provider, model);
+    const name = this.modelLabels.labelsFor(provider, model);
     // Made-up names come and go: their series is found by the name that they share.
     const known = name.model === model || model === OTHER;
-    if (!known) return this.#target(provider, OTHER);
+    if (!known) return this.#targetFor(provider, OTHER);
     const made = new TargetSeries(this, provider, name);
-    if (this.#targetCount++ < MOST_TARGETS)
+    if (this.#targetCount++ < MAX_TARGETS)
       if (of) of.set(model, made);
       else this.#targets.set(provider, new Map([[model, made]]));
     return made;
   }
 
-  told(notice: Notice): void {
-    if (notice.type === "worker_gone") this.counted.workerExits.of().add();
+  onEvent(notice: GatewayEvent): void {
+    if (notice.type === "worker_gone") this.counted.workerExits.get().add();
     if (notice.type !== "reloaded") return;
     this.lastReload = notice.ok;
-    this.counted.reloads.of(String(notice.ok)).add();
+    this.counted.reloads.get(String(notice.ok)).add();
   }
 }
 
 /** A call that was open before this observer was mounted. */
-const UNKNOWN = { provider: OTHER, model: OTHER, credential: OTHER };
+const UNKNOWN_TARGET = { provider: OTHER, model: OTHER, credential: OTHER };
 
 /** Of a trace that its client keeps: what is looked up there is found. */
-const traceOf = ({ trace }: RequestRecord): string | undefined =>
+const sampledTraceId = ({ trace }: RequestRecord): string | undefined =>
   trace.sampled ? trace.traceId : undefined;

@@ -3,153 +3,161 @@ import {
   inputTokens,
   outputTokens,
   UNITS,
-  type LedgerLine,
+  type ChargeRecord,
   type Unit,
   type Usage,
 } from "tollgate/plugin";
-import { operationOf, providerOf } from "../genai.ts";
+import { genAiOperation, genAiProvider } from "../genai.ts";
 import type { CountedSeries, GenAiSeries } from "./counted.ts";
-import type { ModelName } from "./names.ts";
-import type { Count, Histogram } from "./series.ts";
+import type { ModelLabels } from "./names.ts";
+import type { Counter, Histogram } from "./series.ts";
 
-const WRITES = UNITS.filter((unit) => unit.startsWith("cache_write_"));
+const CACHE_WRITE_UNITS = UNITS.filter((unit) => unit.startsWith("cache_write_"));
 
 /** Where it is added to. */
-interface Counting {
+interface SeriesSet {
   readonly counted: CountedSeries;
   readonly genAi: GenAiSeries | undefined;
 }
 
 /** Money is counted in nano-dollars, whatever becomes of its name. */
 export class TargetSeries {
-  readonly #to: Counting;
+  readonly #seriesSet: SeriesSet;
   readonly #provider: string;
   readonly #model: string;
-  readonly #spend: Count;
-  readonly #unpriced: Count;
-  readonly #estimated: Count;
+  readonly #spend: Counter;
+  readonly #unpriced: Counter;
+  readonly #estimated: Counter;
   readonly #callSeconds: Histogram;
-  readonly #units = new Map<string, Count>();
+  readonly #units = new Map<string, Counter>();
   readonly #genAi: readonly [operation: string, provider: string, model: string];
   /** Of the call before: mostly the next one went as it did. */
-  #calls: { credential: string; state: string; fault: string; of: Count } | undefined;
-  #inTheirWords: TheirTarget | undefined;
+  #lastCallCounter: { credential: string; state: string; fault: string; of: Counter } | undefined;
+  #genAiTarget: GenAiTargetSeries | undefined;
 
-  constructor(to: Counting, provider: string, { model, kind }: ModelName) {
+  constructor(to: SeriesSet, provider: string, { model, operation }: ModelLabels) {
     const { counted } = to;
-    this.#to = to;
+    this.#seriesSet = to;
     this.#provider = provider;
     this.#model = model;
     // Known from here on, so they begin at 0.
-    this.#spend = counted.spend.of(provider, model);
-    this.#unpriced = counted.unpriced.of(provider, model);
-    this.#estimated = counted.estimated.of(provider, model);
-    this.#callSeconds = counted.callSeconds.of(provider, model);
-    this.#genAi = [operationOf(kind), providerOf(provider), model];
+    this.#spend = counted.spend.get(provider, model);
+    this.#unpriced = counted.unpriced.get(provider, model);
+    this.#estimated = counted.estimated.get(provider, model);
+    this.#callSeconds = counted.callSeconds.get(provider, model);
+    this.#genAi = [genAiOperation(operation), genAiProvider(provider), model];
   }
 
-  add({ state, usage, costNano, outcome, ms, call }: LedgerLine): void {
-    const { genAi } = this.#to;
+  add({ state, usage, costNano, outcome, ms, call }: ChargeRecord): void {
+    const { genAi } = this.#seriesSet;
     const fault = outcome === "ok" ? "none" : outcome;
     const credential = call?.target.credential ?? "";
-    this.#call(credential, state, fault).add();
+    this.#callCounter(credential, state, fault).add();
     if (costNano === null) this.#unpriced.add();
-    else this.#spend.pay(costNano);
+    else this.#spend.addNano(costNano);
     if (state === "estimated") this.#estimated.add();
     // What is void stands in none of the ledger's sums.
     if (state !== "void") {
-      this.#used(usage);
-      if (genAi) this.#theirs(genAi).used(usage);
+      this.#addUsage(usage);
+      if (genAi) this.#genAiTargetFor(genAi).addUsage(usage);
     }
-    if (ms) this.#took(ms, { fault, usage, streamed: call?.asked?.stream === true });
+    if (ms)
+      this.#addDurations(ms, { fault, usage, streamed: call?.clientRequest?.stream === true });
   }
 
-  #took(
-    { total, content }: NonNullable<LedgerLine["ms"]>,
+  #addDurations(
+    { total, firstToken }: NonNullable<ChargeRecord["ms"]>,
     { fault, usage, streamed }: { fault: string; usage: Usage; streamed: boolean },
   ): void {
-    const { genAi } = this.#to;
+    const { genAi } = this.#seriesSet;
     const seconds = total / 1_000;
     this.#callSeconds.observe(seconds);
-    if (genAi) this.#theirs(genAi).took(seconds, fault === "none" ? "" : fault);
-    if (!streamed || content === undefined) return;
-    this.#streamed(content / 1_000, seconds, usage);
-    genAi?.firstChunk.of(...this.#genAi).observe(content / 1_000);
+    if (genAi) this.#genAiTargetFor(genAi).addDuration(seconds, fault === "none" ? "" : fault);
+    if (!streamed || firstToken === undefined) return;
+    this.#addStreamTimes(firstToken / 1_000, seconds, usage);
+    genAi?.firstChunk.get(...this.#genAi).observe(firstToken / 1_000);
   }
 
-  #call(credential: string, state: string, fault: string): Count {
-    const last = this.#calls;
+  #callCounter(credential: string, state: string, fault: string): Counter {
+    const last = this.#lastCallCounter;
     if (last?.credential === credential && last.state === state && last.fault === fault)
       return last.of;
-    const of = this.#to.counted.calls.of(this.#provider, this.#model, credential, state, fault);
-    this.#calls = { credential, state, fault, of };
+    const of = this.#seriesSet.counted.calls.get(
+      this.#provider,
+      this.#model,
+      credential,
+      state,
+      fault,
+    );
+    this.#lastCallCounter = { credential, state, fault, of };
     return of;
   }
 
   /** Other ones, where they have been wanted anew since. */
-  #theirs(to: GenAiSeries): TheirTarget {
-    if (this.#inTheirWords?.to === to) return this.#inTheirWords;
-    return (this.#inTheirWords = new TheirTarget(to, this.#genAi));
+  #genAiTargetFor(to: GenAiSeries): GenAiTargetSeries {
+    if (this.#genAiTarget?.to === to) return this.#genAiTarget;
+    return (this.#genAiTarget = new GenAiTargetSeries(to, this.#genAi));
   }
 
-  #used(usage: Usage): void {
+  #addUsage(usage: Usage): void {
     for (const unit in usage) {
       const count = usage[unit as Unit];
       if (count === undefined) continue;
-      if (unit === "reasoning") this.#unit("", this.#to.counted.reasoning).add(count);
-      else this.#unit(unit, this.#to.counted.tokens).add(count);
+      if (unit === "reasoning") this.#unitCounter("", this.#seriesSet.counted.reasoning).add(count);
+      else this.#unitCounter(unit, this.#seriesSet.counted.tokens).add(count);
     }
   }
 
-  #unit(unit: string, family: CountedSeries["tokens"]): Count {
+  #unitCounter(unit: string, family: CountedSeries["tokens"]): Counter {
     let count = this.#units.get(unit);
     if (!count) {
       const values = unit === "" ? [] : [unit];
-      this.#units.set(unit, (count = family.of(this.#provider, this.#model, ...values)));
+      this.#units.set(unit, (count = family.get(this.#provider, this.#model, ...values)));
     }
     return count;
   }
 
-  #streamed(first: number, total: number, usage: Usage): void {
-    this.#to.counted.firstContent.of(this.#provider, this.#model).observe(first);
+  #addStreamTimes(first: number, total: number, usage: Usage): void {
+    this.#seriesSet.counted.firstContent.get(this.#provider, this.#model).observe(first);
     const written = outputTokens(usage);
     if (written > 1 && total > first)
-      this.#to.counted.tokenSeconds
-        .of(this.#provider, this.#model)
+      this.#seriesSet.counted.tokenSeconds
+        .get(this.#provider, this.#model)
         .observe((total - first) / (written - 1));
   }
 }
 
 /** The same in the words of the GenAI conventions. */
-class TheirTarget {
+class GenAiTargetSeries {
   readonly to: GenAiSeries;
-  readonly #of: readonly [operation: string, provider: string, model: string];
-  readonly #well: Histogram;
+  readonly #labelValues: readonly [operation: string, provider: string, model: string];
+  readonly #successDuration: Histogram;
   #input: Histogram | undefined;
   #output: Histogram | undefined;
 
   constructor(to: GenAiSeries, of: readonly [string, string, string]) {
     this.to = to;
-    this.#of = of;
-    this.#well = to.duration.of(...of, "");
+    this.#labelValues = of;
+    this.#successDuration = to.duration.get(...of, "");
   }
 
-  took(seconds: number, fault: string): void {
-    const of = fault === "" ? this.#well : this.to.duration.of(...this.#of, fault);
+  addDuration(seconds: number, fault: string): void {
+    const of =
+      fault === "" ? this.#successDuration : this.to.duration.get(...this.#labelValues, fault);
     of.observe(seconds);
   }
 
-  used(usage: Usage): void {
+  addUsage(usage: Usage): void {
     const { to } = this;
-    const of = this.#of;
+    const of = this.#labelValues;
     const input = inputTokens(usage);
     const output = outputTokens(usage);
-    if (input > 0) (this.#input ??= to.tokens.of(...of, "input")).observe(input);
-    if (output > 0) (this.#output ??= to.tokens.of(...of, "output")).observe(output);
-    if (usage.cache_read) to.cacheRead.of(...of).add(usage.cache_read);
+    if (input > 0) (this.#input ??= to.tokens.get(...of, "input")).observe(input);
+    if (output > 0) (this.#output ??= to.tokens.get(...of, "output")).observe(output);
+    if (usage.cache_read) to.cacheRead.get(...of).add(usage.cache_read);
     let written = 0;
-    for (const unit of WRITES) written += usage[unit] ?? 0;
-    if (written > 0) to.cacheWrite.of(...of).add(written);
-    if (usage.reasoning) to.reasoning.of(...of).add(usage.reasoning);
+    for (const unit of CACHE_WRITE_UNITS) written += usage[unit] ?? 0;
+    if (written > 0) to.cacheWrite.get(...of).add(written);
+    if (usage.reasoning) to.reasoning.get(...of).add(usage.reasoning);
   }
 }

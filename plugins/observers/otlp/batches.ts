@@ -1,112 +1,112 @@
 // What waits to be sent, with a bound: one batch at a time is under way, and what comes when there is no room is lost and counted.
-import type { Items } from "./items.ts";
+import type { BatchItems } from "./items.ts";
 
-export interface BatchOptions {
+export interface ExportQueueOptions {
   /** How many may wait. */
-  readonly queue: number;
+  readonly maxQueued: number;
   /** How many go at once. */
-  readonly batch: number;
+  readonly batchSize: number;
   /** How long the first of a batch may wait for others. */
   readonly delayMs: number;
 }
 
-export interface BatchCounts {
+export interface ExportCounts {
   sent: number;
   /** There was no room for them, or they were given up. */
   dropped: number;
 }
 
-export interface BatchTarget {
-  empty(): Items;
+export interface BatchExporter {
+  createBatch(): BatchItems;
   /** How many of these were taken. Never rejects. */
-  send(items: Items): Promise<number>;
+  send(items: BatchItems): Promise<number>;
 }
 
 /** As many as a burst fills while one is under way. */
-const SPARE = 4;
+const MAX_SPARE_BATCHES = 4;
 
-export class Batches {
-  readonly #of: BatchOptions;
-  readonly #to: BatchTarget;
-  readonly #counts: BatchCounts;
+export class ExportQueue {
+  readonly #options: ExportQueueOptions;
+  readonly #exporter: BatchExporter;
+  readonly #counts: ExportCounts;
   /** The first goes next; the last may have room. */
-  #waiting: Items[] = [];
-  #count = 0;
+  #queued: BatchItems[] = [];
+  #queuedCount = 0;
   /** Those that have gone are written anew: a block as long as a batch, made for each, is what full collections are made for. */
-  readonly #spare: Items[] = [];
+  readonly #spare: BatchItems[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
 
-  constructor(of: BatchOptions, counts: BatchCounts, to: BatchTarget) {
-    this.#of = of;
+  constructor(of: ExportQueueOptions, counts: ExportCounts, to: BatchExporter) {
+    this.#options = of;
     this.#counts = counts;
-    this.#to = to;
+    this.#exporter = to;
   }
 
   get waiting(): number {
-    return this.#count;
+    return this.#queuedCount;
   }
 
   /** So many that belong together: all of them, or none. `say` says each into what `next` gives it. */
-  add(many: number, say: (next: () => Items) => void): void {
-    const { queue, batch, delayMs } = this.#of;
-    if (this.#count + many > queue) {
+  add(many: number, say: (next: () => BatchItems) => void): void {
+    const { maxQueued, batchSize, delayMs } = this.#options;
+    if (this.#queuedCount + many > maxQueued) {
       this.#counts.dropped += many;
       return;
     }
     try {
-      say(this.#next);
-      this.#count += many;
+      say(this.#batchForNext);
+      this.#queuedCount += many;
     } catch (problem) {
       // Some of them may have been said.
-      this.#count = this.#waiting.reduce((sum, { count }) => sum + count, 0);
+      this.#queuedCount = this.#queued.reduce((sum, { count }) => sum + count, 0);
       throw problem;
     }
-    if (this.#count >= batch) void this.#go();
-    else this.#timer ??= setTimeout(() => void this.#go(), delayMs).unref();
+    if (this.#queuedCount >= batchSize) void this.#sendSoon();
+    else this.#timer ??= setTimeout(() => void this.#sendSoon(), delayMs).unref();
   }
 
-  readonly #next = (): Items => {
-    const last = this.#waiting.at(-1);
-    if (last && last.count < this.#of.batch) return last;
-    const more = this.#spare.pop() ?? this.#to.empty();
-    this.#waiting.push(more);
+  readonly #batchForNext = (): BatchItems => {
+    const last = this.#queued.at(-1);
+    if (last && last.count < this.#options.batchSize) return last;
+    const more = this.#spare.pop() ?? this.#exporter.createBatch();
+    this.#queued.push(more);
     return more;
   };
 
   /** Resolves when nothing waits any more. */
   async flush(): Promise<void> {
-    while (this.#sending || this.#count > 0) await this.#go();
+    while (this.#sending || this.#queuedCount > 0) await this.#sendSoon();
   }
 
   /** What is still here is lost. */
   abandon(): void {
     clearTimeout(this.#timer);
-    this.#counts.dropped += this.#count;
-    this.#count = 0;
-    this.#waiting = [];
+    this.#counts.dropped += this.#queuedCount;
+    this.#queuedCount = 0;
+    this.#queued = [];
   }
 
-  #go(): Promise<void> {
+  #sendSoon(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    return (this.#sending ??= this.#all().finally(() => (this.#sending = undefined)));
+    return (this.#sending ??= this.#sendAll().finally(() => (this.#sending = undefined)));
   }
 
-  async #all(): Promise<void> {
+  async #sendAll(): Promise<void> {
     do {
-      const items = this.#waiting.shift();
+      const items = this.#queued.shift();
       if (!items) return;
       const { count } = items;
-      this.#count -= count;
-      const taken = await this.#to.send(items);
+      this.#queuedCount -= count;
+      const taken = await this.#exporter.send(items);
       this.#counts.sent += taken;
       this.#counts.dropped += count - taken;
       items.clear();
-      if (this.#spare.length < SPARE) this.#spare.push(items);
+      if (this.#spare.length < MAX_SPARE_BATCHES) this.#spare.push(items);
       // What is less than a batch waits for others again.
-    } while (this.#count >= this.#of.batch);
-    if (this.#count > 0)
-      this.#timer ??= setTimeout(() => void this.#go(), this.#of.delayMs).unref();
+    } while (this.#queuedCount >= this.#options.batchSize);
+    if (this.#queuedCount > 0)
+      this.#timer ??= setTimeout(() => void this.#sendSoon(), this.#options.delayMs).unref();
   }
 }

@@ -1,103 +1,104 @@
-import { Attributes } from "./attributes.ts";
+import { AttributeWriter } from "./attributes.ts";
 import { ATTRIBUTE, VALUE } from "./shapes.ts";
-import { sizeOf, Wire } from "./wire.ts";
+import { varintSize, ProtobufWriter } from "./wire.ts";
 
-const KEY = ATTRIBUTE["key"]!.n;
-const VALUE_OF = ATTRIBUTE["value"]!.n;
-const TEXT = VALUE["stringValue"]!.n;
-const FLAG = VALUE["boolValue"]!.n;
-const WHOLE = VALUE["intValue"]!.n;
-const FLOAT = VALUE["doubleValue"]!.n;
-const TEXTS = VALUE["arrayValue"]!.n;
-const ONE = 1;
+const KEY_FIELD = ATTRIBUTE["key"]!.fieldNumber;
+const VALUE_FIELD = ATTRIBUTE["value"]!.fieldNumber;
+const STRING_FIELD = VALUE["stringValue"]!.fieldNumber;
+const BOOL_FIELD = VALUE["boolValue"]!.fieldNumber;
+const INT_FIELD = VALUE["intValue"]!.fieldNumber;
+const DOUBLE_FIELD = VALUE["doubleValue"]!.fieldNumber;
+const ARRAY_FIELD = VALUE["arrayValue"]!.fieldNumber;
+const SINGLE_VALUE_FIELD = 1;
 
 /** A text of so many characters has its length in one byte, and so has what stands around it. */
-const MOST_PLAIN = 100;
+const MAX_SHORT_TEXT = 100;
 /** Of names that are said again and again; those of labels are chosen by clients. */
-const MOST_HEADS = 256;
+const MAX_CACHED_KEYS = 256;
 
 /** Attributes as the bytes that protobuf has for them. Where a template is filled, doubles alone differ. */
-export class EncodedAttributes extends Attributes {
+export class ProtobufAttributes extends AttributeWriter {
   /** Where the message that is being said has them. */
   field = 0;
-  readonly #wire: Wire;
+  readonly #writer: ProtobufWriter;
   /** An attribute's key as it is written. */
-  readonly #heads = new Map<string, Buffer>();
+  readonly #encodedKeys = new Map<string, Buffer>();
 
-  constructor(wire: Wire) {
+  constructor(wire: ProtobufWriter) {
     super();
-    this.#wire = wire;
+    this.#writer = wire;
   }
 
-  protected text(key: string, text: string): void {
-    if (this.#wire.fills) return;
-    const from = this.#wire.length;
-    if (text.length <= MOST_PLAIN) {
-      this.#begin(key, 2 + text.length);
-      if (this.#wire.plain(TEXT, text)) return;
-      this.#wire.cut(from);
+  protected addText(key: string, text: string): void {
+    if (this.#writer.isFillingTemplate) return;
+    const from = this.#writer.length;
+    if (text.length <= MAX_SHORT_TEXT) {
+      this.#beginShort(key, 2 + text.length);
+      if (this.#writer.tryAscii(STRING_FIELD, text)) return;
+      this.#writer.truncate(from);
     }
-    this.#attribute(key, () => this.#wire.text(TEXT, text));
+    this.#writeAttribute(key, () => this.#writer.text(STRING_FIELD, text));
   }
 
-  protected texts(key: string, texts: readonly string[]): void {
-    this.#attribute(key, () => {
-      const all = this.#wire.begin(TEXTS);
+  protected addTexts(key: string, texts: readonly string[]): void {
+    this.#writeAttribute(key, () => {
+      const all = this.#writer.beginMessage(ARRAY_FIELD);
       for (const text of texts) {
-        const one = this.#wire.begin(ONE);
-        this.#wire.text(TEXT, text);
-        this.#wire.close(one);
+        const one = this.#writer.beginMessage(SINGLE_VALUE_FIELD);
+        this.#writer.text(STRING_FIELD, text);
+        this.#writer.endMessage(one);
       }
-      this.#wire.close(all);
+      this.#writer.endMessage(all);
     });
   }
 
-  protected whole(key: string, value: number): void {
-    if (this.#wire.fills) return;
-    if (value < 0) return this.#attribute(key, () => this.#wire.varint64(WHOLE, BigInt(value)));
-    this.#begin(key, 1 + sizeOf(value));
-    this.#wire.varint(WHOLE, value);
+  protected addInteger(key: string, value: number): void {
+    if (this.#writer.isFillingTemplate) return;
+    if (value < 0)
+      return this.#writeAttribute(key, () => this.#writer.varint64(INT_FIELD, BigInt(value)));
+    this.#beginShort(key, 1 + varintSize(value));
+    this.#writer.varint(INT_FIELD, value);
   }
 
-  protected flag(key: string, value: boolean): void {
-    if (this.#wire.fills) return;
-    this.#begin(key, 2);
-    this.#wire.varint(FLAG, Number(value));
+  protected addBoolean(key: string, value: boolean): void {
+    if (this.#writer.isFillingTemplate) return;
+    this.#beginShort(key, 2);
+    this.#writer.varint(BOOL_FIELD, Number(value));
   }
 
-  protected float(key: string, value: number): void {
-    if (this.#wire.fills) return this.#wire.fillDouble(value);
-    this.#begin(key, 9);
-    this.#wire.double(FLOAT, value);
+  protected addFloat(key: string, value: number): void {
+    if (this.#writer.isFillingTemplate) return this.#writer.fillDouble(value);
+    this.#beginShort(key, 9);
+    this.#writer.double(DOUBLE_FIELD, value);
   }
 
   /** One whose value has so many bytes. */
-  #begin(key: string, bytes: number): void {
-    const head = this.#headOf(key);
-    this.#wire.head(this.field, head.length + 1 + sizeOf(bytes) + bytes);
-    this.#wire.short(head);
-    this.#wire.head(VALUE_OF, bytes);
+  #beginShort(key: string, bytes: number): void {
+    const head = this.#encodedKey(key);
+    this.#writer.head(this.field, head.length + 1 + varintSize(bytes) + bytes);
+    this.#writer.writeShort(head);
+    this.#writer.head(VALUE_FIELD, bytes);
   }
 
   /** One whose value is as long as it turns out. */
-  #attribute(key: string, say: () => void): void {
-    if (this.#wire.fills) return;
-    const attribute = this.#wire.begin(this.field);
-    this.#wire.short(this.#headOf(key));
-    const value = this.#wire.begin(VALUE_OF);
+  #writeAttribute(key: string, say: () => void): void {
+    if (this.#writer.isFillingTemplate) return;
+    const attribute = this.#writer.beginMessage(this.field);
+    this.#writer.writeShort(this.#encodedKey(key));
+    const value = this.#writer.beginMessage(VALUE_FIELD);
     say();
     // The value first: what moves up by its length is within the attribute.
-    this.#wire.close(value);
-    this.#wire.close(attribute);
+    this.#writer.endMessage(value);
+    this.#writer.endMessage(attribute);
   }
 
-  #headOf(key: string): Buffer {
-    const known = this.#heads.get(key);
+  #encodedKey(key: string): Buffer {
+    const known = this.#encodedKeys.get(key);
     if (known) return known;
-    const wire = new Wire(64);
-    wire.text(KEY, key);
-    const head = wire.copied(0);
-    if (this.#heads.size < MOST_HEADS) this.#heads.set(key, head);
+    const wire = new ProtobufWriter(64);
+    wire.text(KEY_FIELD, key);
+    const head = wire.copyFrom(0);
+    if (this.#encodedKeys.size < MAX_CACHED_KEYS) this.#encodedKeys.set(key, head);
     return head;
   }
 }

@@ -1,57 +1,63 @@
 // What stands around the items of a batch: whose they are. It is the same for all batches of a signal.
-import type { Items } from "./items.ts";
+import type { BatchItems } from "./items.ts";
 import { JsonItems } from "./json-items.ts";
 import { ProtobufItems } from "./protobuf-items.ts";
-import { protobuf, type Message } from "./protobuf.ts";
+import { encodeProtobuf, type ProtobufMessage } from "./protobuf.ts";
 import type { Destination } from "./settings.ts";
-import { REQUESTS, type FieldShape, type MessageShape, type Signal } from "./shapes.ts";
-import { headOf } from "./wire.ts";
+import { REQUEST_SHAPES, type FieldShape, type MessageShape, type Signal } from "./shapes.ts";
+import { messageHeader } from "./wire.ts";
 
-export interface Frame {
+export interface MessageEnvelope {
   /** For a new batch. */
-  empty(): Items;
-  around(items: Items): Buffer;
+  createBatch(): BatchItems;
+  encode(items: BatchItems): Buffer;
 }
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 const SCOPE = { name: "tollgate" };
 
-export const frameOf = (
+export const createEnvelope = (
   protocol: Destination["protocol"],
   signal: Signal,
-  resource: Message,
-): Frame => (protocol === "http/json" ? asJson(signal, resource) : asProtobuf(signal, resource));
+  resource: ProtobufMessage,
+): MessageEnvelope =>
+  protocol === "http/json"
+    ? createJsonEnvelope(signal, resource)
+    : createProtobufEnvelope(signal, resource);
 
-function asJson(signal: Signal, resource: Message): Frame {
-  const [top, group, each] = REQUESTS[signal].names;
+function createJsonEnvelope(signal: Signal, resource: ProtobufMessage): MessageEnvelope {
+  const [top, group, each] = REQUEST_SHAPES[signal].names;
   const whole = { [top]: [{ resource, [group]: [{ scope: SCOPE, [each]: [] }] }] };
   const end = "]}]}]}";
   const before = Buffer.from(JSON.stringify(whole).slice(0, -end.length));
   const after = Buffer.from(end);
   return {
-    empty: () => new JsonItems(),
-    around: (items) => items.framed(() => before, after),
+    createBatch: () => new JsonItems(),
+    encode: (items) => items.encodeWith(() => before, after),
   };
 }
 
-type Around = FieldShape & { readonly type: MessageShape };
+type EnvelopeField = FieldShape & { readonly type: MessageShape };
 
-function asProtobuf(signal: Signal, resource: Message): Frame {
-  const { names, shape } = REQUESTS[signal];
+function createProtobufEnvelope(signal: Signal, resource: ProtobufMessage): MessageEnvelope {
+  const { names, shape } = REQUEST_SHAPES[signal];
   const [top, group, each] = names;
-  const below = (of: MessageShape, name: string) => of[name] as Around;
+  const below = (of: MessageShape, name: string) => of[name] as EnvelopeField;
   const outer = below(shape, top);
   const inner = below(outer.type, group);
-  const resourceBytes = protobuf({ resource }, outer.type);
-  const scopeBytes = protobuf({ scope: SCOPE }, inner.type);
+  const resourceBytes = encodeProtobuf({ resource }, outer.type);
+  const scopeBytes = encodeProtobuf({ scope: SCOPE }, inner.type);
   const head = (length: number): Buffer => {
     const within = scopeBytes.length + length;
-    const innerHead = headOf(inner.n, within);
-    const outerHead = headOf(outer.n, resourceBytes.length + innerHead.length + within);
+    const innerHead = messageHeader(inner.fieldNumber, within);
+    const outerHead = messageHeader(
+      outer.fieldNumber,
+      resourceBytes.length + innerHead.length + within,
+    );
     return Buffer.concat([outerHead, resourceBytes, innerHead, scopeBytes]);
   };
   return {
-    empty: () => new ProtobufItems(below(inner.type, each)),
-    around: (items) => items.framed(head, NOTHING),
+    createBatch: () => new ProtobufItems(below(inner.type, each)),
+    encode: (items) => items.encodeWith(head, EMPTY_BUFFER),
   };
 }

@@ -1,10 +1,10 @@
-import { ListedAttributes, nanos } from "./attributes.ts";
-import type { Items, Kept, KeptPart, Likeness } from "./items.ts";
-import type { Message } from "./protobuf.ts";
+import { JsonAttributes, toNanos } from "./attributes.ts";
+import type { BatchItems, TemplateSet, TemplateName, TemplateWriter } from "./items.ts";
+import type { ProtobufMessage } from "./protobuf.ts";
 
 /** As the members of a list. */
-export class JsonItems implements Items {
-  attributes = new ListedAttributes();
+export class JsonItems implements BatchItems {
+  attributes = new JsonAttributes();
   #texts: string[] = [];
   #item: { [field: string]: unknown } = {};
 
@@ -12,20 +12,20 @@ export class JsonItems implements Items {
     return this.#texts.length;
   }
 
-  framed(head: (length: number) => Buffer, tail: Buffer): Buffer {
+  encodeWith(head: (length: number) => Buffer, tail: Buffer): Buffer {
     const bytes = Buffer.from(this.#texts.join(","));
     return Buffer.concat([head(bytes.length), bytes, tail]);
   }
 
   begin(): void {
     this.#item = {};
-    this.attributes = new ListedAttributes();
+    this.attributes = new JsonAttributes();
   }
   end(): void {
-    this.add(this.#said());
+    this.add(this.#currentItem());
   }
 
-  add(item: Message): void {
+  add(item: ProtobufMessage): void {
     this.#texts.push(JSON.stringify(item));
   }
 
@@ -42,27 +42,32 @@ export class JsonItems implements Items {
   number(field: string, value: number): void {
     this.#item[field] = value;
   }
-  moment(field: string, ms: number): void {
-    this.#item[field] = nanos(ms);
+  timestamp(field: string, ms: number): void {
+    this.#item[field] = toNanos(ms);
   }
 
-  within(field: string, say: () => void): void {
+  message(field: string, say: () => void): void {
     const [item, attributes] = [this.#item, this.attributes];
     this.begin();
     say();
-    const said = this.#said();
+    const said = this.#currentItem();
     [this.#item, this.attributes] = [item, attributes];
     // Of events there may be several.
-    if (field === "events") item[field] = [...((item[field] as Message[]) ?? []), said];
+    if (field === "events") item[field] = [...((item[field] as ProtobufMessage[]) ?? []), said];
     else item[field] = said;
   }
 
-  alike<T>(_kept: Kept | undefined, _part: KeptPart, of: T, say: Likeness<T>): void {
-    say.each(this, of);
-    say.all(this, of);
+  writeFromTemplate<T>(
+    _kept: TemplateSet | undefined,
+    _part: TemplateName,
+    of: T,
+    say: TemplateWriter<T>,
+  ): void {
+    say.writeVariable(this, of);
+    say.writeFull(this, of);
   }
 
-  #said(): Message {
+  #currentItem(): ProtobufMessage {
     const { list } = this.attributes;
     return list.length > 0 ? { ...this.#item, attributes: list } : this.#item;
   }

@@ -1,75 +1,75 @@
 // A request as a line of a log, and what the gateway tells of itself.
-import type { Notice, RequestRecord, TurnedAway, Usage } from "tollgate/plugin";
-import { Alike } from "../alike.ts";
-import type { Spelling } from "../genai.ts";
-import { usd } from "../usd.ts";
-import { type Items, Kept, type Likeness } from "./items.ts";
+import type { GatewayEvent, RequestRecord, RejectedRequest, Usage } from "tollgate/plugin";
+import { TemplateCache } from "../alike.ts";
+import type { NamingVersion } from "../genai.ts";
+import { formatUsd } from "../usd.ts";
+import { type BatchItems, TemplateSet, type TemplateWriter } from "./items.ts";
 import {
-  aboutRequest,
-  callLikeness,
-  hasFailed,
-  ofItsOwn,
-  readTokens,
-  requestLikeness,
-  spanNames,
-  writtenTokens,
+  addRequestAttributes,
+  createCallTemplate,
+  isServerError,
+  addUniqueAttributes,
+  inputTokenCount,
+  createRequestTemplate,
+  createSpanNames,
+  outputTokenCount,
   type SpanOptions,
 } from "./spans.ts";
 
 const SEVERITY = { INFO: 9, WARN: 13, ERROR: 17 } as const;
 
 /** Every request has one, also where its spans are not kept. */
-export function sayRequest(to: Items, record: RequestRecord, of: SpanOptions): void {
+export function writeRequestLog(to: BatchItems, record: RequestRecord, of: SpanOptions): void {
   to.begin();
-  to.alike(of.alike.of(record), "line", record, of.line);
-  ofItsOwn(to, record, of);
+  to.writeFromTemplate(of.templates.get(record), "logRecord", record, of.logRecord);
+  addUniqueAttributes(to, record, of);
   to.attributes
-    .add("tollgate.usage.input_tokens", total(record, readTokens))
-    .add("tollgate.usage.output_tokens", total(record, writtenTokens))
-    .add("tollgate.cost.usd", costOf(record));
+    .add("tollgate.usage.input_tokens", sumUsage(record, inputTokenCount))
+    .add("tollgate.usage.output_tokens", sumUsage(record, outputTokenCount))
+    .add("tollgate.cost.usd", totalCost(record));
   to.end();
 }
 
-const lineLikeness = (keys: boolean): Likeness<RequestRecord> => ({
-  each(to, { trace, at, ms, ownMs }) {
-    when(to, at);
+const createLogTemplate = (keys: boolean): TemplateWriter<RequestRecord> => ({
+  writeVariable(to, { trace, at, ms, overheadMs }) {
+    writeTimes(to, at);
     to.id("traceId", trace.traceId);
     to.id("spanId", trace.spanId);
     to.attributes
-      .double("tollgate.own_seconds", ownMs / 1_000)
-      .double("tollgate.seconds", ms / 1_000);
+      .addDouble("tollgate.own_seconds", overheadMs / 1_000)
+      .addDouble("tollgate.seconds", ms / 1_000);
   },
-  all(to, record) {
+  writeFull(to, record) {
     const { calls, status } = record;
-    const severity = hasFailed(record) ? "ERROR" : status >= 400 ? "WARN" : "INFO";
-    what(to, severity, `${record.method} ${record.route} ${status}`, "tollgate.request");
-    aboutRequest(to, record, keys);
+    const severity = isServerError(record) ? "ERROR" : status >= 400 ? "WARN" : "INFO";
+    writeSeverity(to, severity, `${record.method} ${record.route} ${status}`, "tollgate.request");
+    addRequestAttributes(to, record, keys);
     to.attributes
       .add("tollgate.served", record.served)
       .add("tollgate.credential", calls.at(-1)?.credential)
-      .add("tollgate.lane", record.lane ?? undefined)
+      .add("tollgate.lane", record.mode ?? undefined)
       .add("tollgate.stream", record.stream)
       .add("tollgate.finish", record.finish);
   },
 });
 
 /** How requests are told, as spans and as lines. `keys`: with the ids of keys and the names of accounts. */
-export function telling(
-  spellings: readonly Spelling[],
+export function createSpanOptions(
+  spellings: readonly NamingVersion[],
   { keys, labels }: { readonly keys: boolean; readonly labels: boolean },
 ): SpanOptions {
-  const names = spanNames(spellings);
+  const names = createSpanNames(spellings);
   return {
     names,
-    alike: new Alike(() => new Kept()),
-    request: requestLikeness(keys),
-    call: callLikeness(names),
-    line: lineLikeness(keys),
+    templates: new TemplateCache(() => new TemplateSet()),
+    request: createRequestTemplate(keys),
+    call: createCallTemplate(names),
+    logRecord: createLogTemplate(keys),
     labels,
   };
 }
 
-function total(
+function sumUsage(
   { calls }: RequestRecord,
   of: (usage: Usage) => number | undefined,
 ): number | undefined {
@@ -82,23 +82,23 @@ function total(
 }
 
 /** Undefined: not all of it has a known price. */
-function costOf({ calls }: RequestRecord): string | undefined {
+function totalCost({ calls }: RequestRecord): string | undefined {
   let sum = 0n;
   for (const { costNano } of calls) {
     if (costNano === null) return undefined;
     sum += costNano;
   }
-  return usd(sum);
+  return formatUsd(sum);
 }
 
 /** What the door has refused is no request, and in no trace. */
-export function sayRefusal(
-  to: Items,
-  { at, id, status, code, method, listener }: TurnedAway,
+export function writeRejectionLog(
+  to: BatchItems,
+  { at, id, status, code, method, listener }: RejectedRequest,
 ): void {
   to.begin();
-  when(to, at);
-  what(to, "WARN", `${code} ${status}`, "tollgate.turned_away");
+  writeTimes(to, at);
+  writeSeverity(to, "WARN", `${code} ${status}`, "tollgate.turned_away");
   to.attributes
     .add("http.request.method", method)
     .add("http.response.status_code", status)
@@ -109,12 +109,12 @@ export function sayRefusal(
 }
 
 /** New notices are told as they are: what is plain in them is an attribute. */
-export function sayNotice(to: Items, { type, at, ...more }: Notice): void {
+export function writeEventLog(to: BatchItems, { type, at, ...more }: GatewayEvent): void {
   const bad = "ok" in more ? !more.ok : type === "worker_gone";
   const severity = bad ? "ERROR" : type === "rests" || type === "dropped" ? "WARN" : "INFO";
   to.begin();
-  when(to, at);
-  what(to, severity, type, `tollgate.${type}`);
+  writeTimes(to, at);
+  writeSeverity(to, severity, type, `tollgate.${type}`);
   for (const [name, value] of Object.entries(more)) {
     if (typeof value === "bigint") to.attributes.add(`tollgate.${name}`, String(value));
     else if (["string", "number", "boolean"].includes(typeof value))
@@ -123,14 +123,19 @@ export function sayNotice(to: Items, { type, at, ...more }: Notice): void {
   to.end();
 }
 
-function when(to: Items, at: number): void {
-  to.moment("timeUnixNano", at);
-  to.moment("observedTimeUnixNano", at);
+function writeTimes(to: BatchItems, at: number): void {
+  to.timestamp("timeUnixNano", at);
+  to.timestamp("observedTimeUnixNano", at);
 }
 
-function what(to: Items, severity: keyof typeof SEVERITY, text: string, eventName: string): void {
+function writeSeverity(
+  to: BatchItems,
+  severity: keyof typeof SEVERITY,
+  text: string,
+  eventName: string,
+): void {
   to.number("severityNumber", SEVERITY[severity]);
   to.text("severityText", severity);
-  to.within("body", () => to.text("stringValue", text));
+  to.message("body", () => to.text("stringValue", text));
   to.text("eventName", eventName);
 }

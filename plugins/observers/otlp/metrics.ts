@@ -1,90 +1,90 @@
 // What /metrics would say, as OTLP's metrics: the same series, under the conventions' dotted names.
 import { GEN_AI_ATTRIBUTES, GEN_AI_METRICS } from "../genai.ts";
 import type { Family } from "../metrics/families.ts";
-import type { Count, Histogram, Series } from "../metrics/series.ts";
-import type { Distribution, Sample, Sink } from "../metrics/sink.ts";
-import { ListedAttributes, nanos } from "./attributes.ts";
-import type { Message } from "./protobuf.ts";
+import type { Counter, Histogram, Series } from "../metrics/series.ts";
+import type { Distribution, Sample, MetricsSink } from "../metrics/sink.ts";
+import { JsonAttributes, toNanos } from "./attributes.ts";
+import type { ProtobufMessage } from "./protobuf.ts";
 
 const CUMULATIVE = 2;
-const UNITS: Readonly<Record<string, string>> = { seconds: "s", bytes: "By", usd: "{usd}" };
+const OTLP_UNITS: Readonly<Record<string, string>> = { seconds: "s", bytes: "By", usd: "{usd}" };
 /** Of the conventions' names, as a scraper has them: with their dots. */
-const DOTTED: ReadonlyMap<string, string> = new Map(
+const DOTTED_NAMES: ReadonlyMap<string, string> = new Map(
   [...Object.values(GEN_AI_METRICS), ...Object.values(GEN_AI_ATTRIBUTES)]
     .flatMap(({ released, latest }) => [released, latest])
     .flatMap((name) => (name === null ? [] : [[name.replaceAll(".", "_"), name] as const])),
 );
 
 /** A unit is no part of a name here, and the first word is a namespace. */
-function nameOf({ name, unit }: Family): string {
+function metricName({ name, unit }: Family): string {
   const bare = unit === undefined ? name : name.replace(new RegExp(`_${unit}$`), "");
-  return DOTTED.get(bare) ?? bare.replace("_", ".");
+  return DOTTED_NAMES.get(bare) ?? bare.replace("_", ".");
 }
 
-export class MetricMessages implements Sink {
-  readonly list: Message[] = [];
+export class MetricMessages implements MetricsSink {
+  readonly list: ProtobufMessage[] = [];
   readonly #start: string;
   readonly #now: string;
 
   /** `since`: when counting began, in Unix milliseconds. */
   constructor(since: number, now: number) {
-    this.#start = nanos(since);
-    this.#now = nanos(now);
+    this.#start = toNanos(since);
+    this.#now = toNanos(now);
   }
 
-  counted(series: Series<Count> | Series<Histogram>, as: Family = series.family): void {
-    const histograms: Message[] = [];
-    const numbers: Message[] = [];
+  writeSeries(series: Series<Counter> | Series<Histogram>, as: Family = series.family): void {
+    const histograms: ProtobufMessage[] = [];
+    const numbers: ProtobufMessage[] = [];
     for (const { values, of } of series.all)
-      if ("counts" in of) histograms.push(this.#histogram(as, values, of));
-      else numbers.push(this.#number(as, values, as.unit === "usd" ? of.nano : of.value));
+      if ("counts" in of) histograms.push(this.#histogramPoint(as, values, of));
+      else numbers.push(this.#numberPoint(as, values, as.unit === "usd" ? of.nano : of.value));
     if (histograms.length > 0) this.#addHistogram(as, histograms);
     if (numbers.length > 0) this.#addSum(as, numbers);
   }
 
-  part(series: Series<Histogram>, as: Family, only: string, sum = false): void {
+  writeFiltered(series: Series<Histogram>, as: Family, only: string, sum = false): void {
     const all = series.all.filter(({ values }) => values.at(-1) === only);
     if (all.length === 0) return;
     if (sum)
       this.#addSum(
         as,
-        all.map(({ values, of }) => this.#number(as, values, of.sum)),
+        all.map(({ values, of }) => this.#numberPoint(as, values, of.sum)),
       );
     else
       this.#addHistogram(
         as,
-        all.map(({ values, of }) => this.#histogram(as, values, of)),
+        all.map(({ values, of }) => this.#histogramPoint(as, values, of)),
       );
   }
 
-  read(family: Family, samples: readonly Sample[]): void {
+  writeSamples(family: Family, samples: readonly Sample[]): void {
     if (samples.length === 0) return;
-    const dataPoints = samples.map(([values, value]) => this.#number(family, values, value));
+    const dataPoints = samples.map(([values, value]) => this.#numberPoint(family, values, value));
     if (family.type === "counter") this.#addSum(family, dataPoints);
     else this.#add(family, { gauge: { dataPoints } });
   }
 
-  distribution(family: Family, { count, sum, upTo }: Distribution): void {
+  writeDistribution(family: Family, { count, sum, buckets }: Distribution): void {
     let before = 0;
-    const bucketCounts = upTo.map(([, at]) => {
+    const bucketCounts = buckets.map(([, at]) => {
       const within = at - before;
       before = at;
       return String(within);
     });
     const point = {
-      ...this.#point(family, []),
+      ...this.#dataPoint(family, []),
       count: String(count),
       sum,
       bucketCounts: [...bucketCounts, String(count - before)],
-      explicitBounds: upTo.map(([bound]) => bound),
+      explicitBounds: buckets.map(([bound]) => bound),
     };
     this.#addHistogram(family, [point]);
   }
 
-  #point({ labels }: Family, values: readonly string[]): Message {
-    const attributes = new ListedAttributes();
+  #dataPoint({ labels }: Family, values: readonly string[]): ProtobufMessage {
+    const attributes = new JsonAttributes();
     for (const [i, label] of labels.entries())
-      if (values[i]) attributes.add(DOTTED.get(label) ?? label, values[i]);
+      if (values[i]) attributes.add(DOTTED_NAMES.get(label) ?? label, values[i]);
     return {
       attributes: attributes.list,
       startTimeUnixNano: this.#start,
@@ -92,19 +92,19 @@ export class MetricMessages implements Sink {
     };
   }
 
-  #number(family: Family, values: readonly string[], value: number | bigint): Message {
+  #numberPoint(family: Family, values: readonly string[], value: number | bigint): ProtobufMessage {
     const asDouble = typeof value === "bigint" ? Number(value) / 1e9 : value;
-    return { ...this.#point(family, values), asDouble };
+    return { ...this.#dataPoint(family, values), asDouble };
   }
 
-  #histogram(family: Family, values: readonly string[], of: Histogram): Message {
+  #histogramPoint(family: Family, values: readonly string[], of: Histogram): ProtobufMessage {
     let count = 0;
     for (const within of of.counts) count += within;
     const exemplars = (of.exemplars ?? []).flatMap((one) =>
-      one ? [{ timeUnixNano: nanos(one.at), asDouble: one.value, traceId: one.trace }] : [],
+      one ? [{ timeUnixNano: toNanos(one.at), asDouble: one.value, traceId: one.trace }] : [],
     );
     return {
-      ...this.#point(family, values),
+      ...this.#dataPoint(family, values),
       count: String(count),
       sum: of.sum,
       bucketCounts: Array.from(of.counts, String),
@@ -113,22 +113,22 @@ export class MetricMessages implements Sink {
     };
   }
 
-  #addSum(family: Family, dataPoints: readonly Message[]): void {
+  #addSum(family: Family, dataPoints: readonly ProtobufMessage[]): void {
     const sum = { dataPoints, aggregationTemporality: CUMULATIVE, isMonotonic: true };
     this.#add(family, { sum });
   }
 
-  #addHistogram(family: Family, dataPoints: readonly Message[]): void {
+  #addHistogram(family: Family, dataPoints: readonly ProtobufMessage[]): void {
     this.#add(family, { histogram: { dataPoints, aggregationTemporality: CUMULATIVE } });
   }
 
-  #add(family: Family, data: Message): void {
+  #add(family: Family, data: ProtobufMessage): void {
     const { help, unit } = family;
-    const name = nameOf(family);
+    const name = metricName(family);
     this.list.push({
       name,
       description: help,
-      unit: unit === undefined ? undefined : UNITS[unit],
+      unit: unit === undefined ? undefined : OTLP_UNITS[unit],
       ...data,
     });
   }

@@ -1,18 +1,20 @@
 // How many items a collector has refused of a batch that it took: `partialSuccess` of its answer, in either form.
 
-export function rejectedOf(answer: Buffer, json: boolean): number {
-  const said = json ? ofJson(answer) : ofProtobuf(answer);
+export function rejectedCount(answer: Buffer, json: boolean): number {
+  const said = json ? rejectedInJson(answer) : rejectedInProtobuf(answer);
   return Number.isSafeInteger(said) && said > 0 ? said : 0;
 }
 
-const NAMES = ["rejectedSpans", "rejectedDataPoints", "rejectedLogRecords"];
+const REJECTED_FIELDS = ["rejectedSpans", "rejectedDataPoints", "rejectedLogRecords"];
 
-function ofJson(answer: Buffer): number {
+function rejectedInJson(answer: Buffer): number {
   try {
     const { partialSuccess } = JSON.parse(answer.toString()) as {
       partialSuccess?: { [name: string]: unknown };
     };
-    return Number(NAMES.map((name) => partialSuccess?.[name]).find((said) => said !== undefined));
+    return Number(
+      REJECTED_FIELDS.map((name) => partialSuccess?.[name]).find((said) => said !== undefined),
+    );
   } catch {
     return 0;
   }
@@ -22,14 +24,14 @@ const MESSAGE = 0x0a;
 const COUNT = 0x08;
 
 /** Field 1 of the answer is the message, and field 1 of that the count, for all three signals. */
-function ofProtobuf(answer: Buffer): number {
+function rejectedInProtobuf(answer: Buffer): number {
   if (answer[0] !== MESSAGE) return 0;
-  const [, at] = varint(answer, 1);
-  return answer[at] === COUNT ? varint(answer, at + 1)[0] : 0;
+  const [, at] = readVarint(answer, 1);
+  return answer[at] === COUNT ? readVarint(answer, at + 1)[0] : 0;
 }
 
 /** A number, and where it ends. */
-function varint(bytes: Buffer, from: number): [value: number, end: number] {
+function readVarint(bytes: Buffer, from: number): [value: number, end: number] {
   let value = 0;
   for (let i = 0; i < 8; i++) {
     const byte = bytes[from + i] ?? 0;

@@ -19,24 +19,28 @@ export interface SamplerOptions {
 }
 
 /** False: no span of it is sent. `always_off` means it; under the others failures, second attempts and what is slow are kept. */
-export function keeps({ sampler, ratio, slowMs }: SamplerOptions): (of: RequestRecord) => boolean {
+export function createSampler({
+  sampler,
+  ratio,
+  slowMs,
+}: SamplerOptions): (of: RequestRecord) => boolean {
   if (sampler === "always_off") return () => false;
   const based = sampler.startsWith("parentbased_");
   const root = based ? sampler.slice("parentbased_".length) : sampler;
   const share = root === "always_on" ? 1 : root === "always_off" ? 0 : ratio;
   const sampled = ({ traceId, sampled }: RequestTrace): boolean =>
-    based && sampled !== undefined ? sampled : share === 1 || within(traceId, share);
-  return (record) => sampled(record.trace) || isTelling(record, slowMs);
+    based && sampled !== undefined ? sampled : share === 1 || isInRatio(traceId, share);
+  return (record) => sampled(record.trace) || isNoteworthy(record, slowMs);
 }
 
 const DIGITS = 13;
 
 /** By the upper bits of the id's lower half, as other samplers of this name do it: all keep the same traces. */
-const within = (traceId: string, ratio: number): boolean =>
+const isInRatio = (traceId: string, ratio: number): boolean =>
   Number.parseInt(traceId.slice(16, 16 + DIGITS), 16) < ratio * 16 ** DIGITS;
 
-function isTelling(record: RequestRecord, slowMs: number): boolean {
+function isNoteworthy(record: RequestRecord, slowMs: number): boolean {
   const { outcome, calls, ms } = record;
   if (outcome === "upstream_error" || outcome === "error" || calls.length > 1) return true;
-  return (record.contentMs ?? ms) > slowMs;
+  return (record.firstTokenMs ?? ms) > slowMs;
 }

@@ -40,14 +40,14 @@ export interface OtlpSettings {
   readonly resource: ReadonlyMap<string, string>;
   readonly intervalMs: number;
   readonly delayMs: number;
-  readonly queue: number;
-  readonly batch: number;
+  readonly maxQueued: number;
+  readonly batchSize: number;
   /** Variables whose values cannot be read, which are passed over. */
   readonly ignored: readonly string[];
 }
 
-const EXPORTER = ["ENDPOINT", "HEADERS", "PROTOCOL", "COMPRESSION", "TIMEOUT"] as const;
-const OF_ALL = [
+const EXPORTER_VARIABLES = ["ENDPOINT", "HEADERS", "PROTOCOL", "COMPRESSION", "TIMEOUT"] as const;
+const GENERAL_VARIABLES = [
   "OTEL_SDK_DISABLED",
   "OTEL_SERVICE_NAME",
   "OTEL_RESOURCE_ATTRIBUTES",
@@ -61,24 +61,25 @@ const OF_ALL = [
 
 /** Every variable that is read. */
 export const VARIABLES: readonly string[] = [
-  ...OF_ALL,
+  ...GENERAL_VARIABLES,
   ...SIGNALS.map((signal) => `OTEL_${signal.toUpperCase()}_EXPORTER`),
   ...["", ...SIGNALS.map((signal) => `${signal.toUpperCase()}_`)].flatMap((signal) =>
-    EXPORTER.map((what) => `OTEL_EXPORTER_OTLP_${signal}${what}`),
+    EXPORTER_VARIABLES.map((what) => `OTEL_EXPORTER_OTLP_${signal}${what}`),
   ),
 ];
 
 export type Environment = (name: string) => string | undefined;
 
-export function settingsOf(said: OtlpOptions, env: Environment): OtlpSettings {
-  const read = new Reading(env);
+export function resolveSettings(said: OtlpOptions, env: Environment): OtlpSettings {
+  const read = new EnvironmentReader(env);
   const off = env("OTEL_SDK_DISABLED")?.toLowerCase() === "true";
   const wanted = (signal: Signal) =>
     !off &&
     (said.signals?.includes(signal) ?? env(`OTEL_${signal.toUpperCase()}_EXPORTER`) !== "none");
-  const to = (signal: Signal) => (wanted(signal) ? destination(signal, said, read) : undefined);
+  const to = (signal: Signal) =>
+    wanted(signal) ? resolveDestination(signal, said, read) : undefined;
   const destinations = { traces: to("traces"), metrics: to("metrics"), logs: to("logs") };
-  const resource = new Map(read.pairs("OTEL_RESOURCE_ATTRIBUTES"));
+  const resource = new Map(read.readPairs("OTEL_RESOURCE_ATTRIBUTES"));
   const name = env("OTEL_SERVICE_NAME");
   if (name !== undefined && name !== "") resource.set("service.name", name);
   for (const [key, value] of Object.entries(said.resource ?? {})) resource.set(key, value);
@@ -88,32 +89,39 @@ export function settingsOf(said: OtlpOptions, env: Environment): OtlpSettings {
     resource,
     sampler:
       said.sampler ??
-      read.one("OTEL_TRACES_SAMPLER", (text) => SAMPLERS.find((one) => one === text)) ??
+      read.read("OTEL_TRACES_SAMPLER", (text) => SAMPLERS.find((one) => one === text)) ??
       "parentbased_traceidratio",
-    ratio: said.sample ?? read.number("OTEL_TRACES_SAMPLER_ARG", 0, 1) ?? 1,
-    intervalMs: said.interval_ms ?? read.number("OTEL_METRIC_EXPORT_INTERVAL", 100) ?? 60_000,
-    delayMs: said.delay_ms ?? read.number("OTEL_BSP_SCHEDULE_DELAY", 1) ?? 5_000,
-    queue: said.queue ?? read.number("OTEL_BSP_MAX_QUEUE_SIZE", 1) ?? 4_096,
-    batch: said.batch ?? read.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1) ?? 512,
+    ratio: said.sample ?? read.readNumber("OTEL_TRACES_SAMPLER_ARG", 0, 1) ?? 1,
+    intervalMs: said.interval_ms ?? read.readNumber("OTEL_METRIC_EXPORT_INTERVAL", 100) ?? 60_000,
+    delayMs: said.delay_ms ?? read.readNumber("OTEL_BSP_SCHEDULE_DELAY", 1) ?? 5_000,
+    maxQueued: said.queue ?? read.readNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1) ?? 4_096,
+    batchSize: said.batch ?? read.readNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1) ?? 512,
     ignored: [...read.ignored],
   };
 }
 
 /** The origins of all signals: what the plugin has to reach. */
-export function addressesOf(said: OtlpOptions, env: Environment): string[] {
-  const { destinations } = settingsOf(said, env);
+export function exporterOrigins(said: OtlpOptions, env: Environment): string[] {
+  const { destinations } = resolveSettings(said, env);
   return SIGNALS.flatMap((signal) => destinations[signal]?.url ?? []);
 }
 
-function destination(signal: Signal, said: OtlpOptions, read: Reading): Destination {
+function resolveDestination(
+  signal: Signal,
+  said: OtlpOptions,
+  read: EnvironmentReader,
+): Destination {
   /** A signal's own variable stands before the common one. */
-  const named = (what: (typeof EXPORTER)[number]) => [
+  const named = (what: (typeof EXPORTER_VARIABLES)[number]) => [
     `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${what}`,
     `OTEL_EXPORTER_OTLP_${what}`,
   ];
-  const first = <T>(what: (typeof EXPORTER)[number], of: (text: string) => T | undefined) => {
+  const first = <T>(
+    what: (typeof EXPORTER_VARIABLES)[number],
+    of: (text: string) => T | undefined,
+  ) => {
     for (const name of named(what)) {
-      const value = read.one(name, of);
+      const value = read.read(name, of);
       if (value !== undefined) return value;
     }
     return undefined;
@@ -122,14 +130,15 @@ function destination(signal: Signal, said: OtlpOptions, read: Reading): Destinat
   const below = (base: string) => `${base.replace(/\/+$/, "")}/v1/${signal}`;
   const url =
     said.endpoint === undefined
-      ? (read.one(own, address) ?? below(read.one(common, address) ?? "http://localhost:4318"))
+      ? (read.read(own, parseHttpUrl) ??
+        below(read.read(common, parseHttpUrl) ?? "http://localhost:4318"))
       : below(said.endpoint);
   const headers =
     said.headers ??
     Object.fromEntries(
       named("HEADERS")
         .toReversed()
-        .flatMap((name) => read.pairs(name)),
+        .flatMap((name) => read.readPairs(name)),
     );
   return {
     url,
@@ -141,24 +150,24 @@ function destination(signal: Signal, said: OtlpOptions, read: Reading): Destinat
     gzip:
       (said.compression ??
         first("COMPRESSION", (text) => (["gzip", "none"] as const).find((one) => one === text)) ??
-        (isHere(url) ? "none" : "gzip")) === "gzip",
-    timeoutMs: said.timeout_ms ?? first("TIMEOUT", positive) ?? 10_000,
+        (isLocalhost(url) ? "none" : "gzip")) === "gzip",
+    timeoutMs: said.timeout_ms ?? first("TIMEOUT", parsePositive) ?? 10_000,
   };
 }
 
 /** On this machine: making it shorter costs more than sending it. */
-const isHere = (url: string): boolean =>
+const isLocalhost = (url: string): boolean =>
   /^(localhost|127\.[\d.]+|\[::1\])$/.test(URL.parse(url)?.hostname ?? "");
 
-const address = (text: string): string | undefined =>
+const parseHttpUrl = (text: string): string | undefined =>
   /^https?:$/.test(URL.parse(text)?.protocol ?? "") ? text : undefined;
-const positive = (text: string): number | undefined => {
+const parsePositive = (text: string): number | undefined => {
   const number = Number(text);
   return Number.isFinite(number) && number > 0 ? number : undefined;
 };
 
 /** Variables, and those of them that cannot be read: these are as if they were not set. */
-class Reading {
+class EnvironmentReader {
   readonly ignored = new Set<string>();
   readonly #env: Environment;
 
@@ -166,7 +175,7 @@ class Reading {
     this.#env = env;
   }
 
-  one<T>(name: string, of: (text: string) => T | undefined): T | undefined {
+  read<T>(name: string, of: (text: string) => T | undefined): T | undefined {
     const text = this.#env(name)?.trim();
     if (text === undefined || text === "") return undefined;
     const value = of(text);
@@ -174,23 +183,23 @@ class Reading {
     return value;
   }
 
-  number(name: string, least: number, most = 2 ** 31 - 1): number | undefined {
-    return this.one(name, (text) => {
+  readNumber(name: string, least: number, most = 2 ** 31 - 1): number | undefined {
+    return this.read(name, (text) => {
       const number = Number(text);
       return number >= least && number <= most ? number : undefined;
     });
   }
 
   /** `name=value,name=value`, each percent-encoded. */
-  pairs(name: string): [string, string][] {
+  readPairs(name: string): [string, string][] {
     return (
-      this.one(name, (text) => {
+      this.read(name, (text) => {
         const pairs: [string, string][] = [];
         for (const part of text.split(",")) {
           const mark = part.indexOf("=");
           if (part.trim() === "") continue;
-          const key = decoded(part.slice(0, Math.max(mark, 0)).trim());
-          const value = decoded(part.slice(mark + 1).trim());
+          const key = tryDecode(part.slice(0, Math.max(mark, 0)).trim());
+          const value = tryDecode(part.slice(mark + 1).trim());
           if (mark < 1 || key === undefined || value === undefined) return undefined;
           pairs.push([key, value]);
         }
@@ -200,7 +209,7 @@ class Reading {
   }
 }
 
-function decoded(text: string): string | undefined {
+function tryDecode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -13,123 +13,138 @@ export type Scalar =
   | "double";
 
 export interface FieldShape {
-  readonly n: number;
+  readonly fieldNumber: number;
   readonly type: Scalar | MessageShape;
-  readonly many?: true;
+  readonly isRepeated?: true;
 }
 export interface MessageShape {
   readonly [name: string]: FieldShape;
 }
 
-const one = (n: number, type: FieldShape["type"]): FieldShape => ({ n, type });
-const many = (n: number, type: FieldShape["type"]): FieldShape => ({ n, type, many: true });
+const singleField = (n: number, type: FieldShape["type"]): FieldShape => ({ fieldNumber: n, type });
+const repeatedField = (n: number, type: FieldShape["type"]): FieldShape => ({
+  fieldNumber: n,
+  type,
+  isRepeated: true,
+});
 
 export const VALUE: { [name: string]: FieldShape } = {
-  stringValue: one(1, "string"),
-  boolValue: one(2, "bool"),
-  intValue: one(3, "int64"),
-  doubleValue: one(4, "double"),
+  stringValue: singleField(1, "string"),
+  boolValue: singleField(2, "bool"),
+  intValue: singleField(3, "int64"),
+  doubleValue: singleField(4, "double"),
 };
-VALUE["arrayValue"] = one(5, { values: many(1, VALUE) });
+VALUE["arrayValue"] = singleField(5, { values: repeatedField(1, VALUE) });
 
-export const ATTRIBUTE: MessageShape = { key: one(1, "string"), value: one(2, VALUE) };
-const RESOURCE: MessageShape = { attributes: many(1, ATTRIBUTE) };
-const SCOPE: MessageShape = { name: one(1, "string"), version: one(2, "string") };
+export const ATTRIBUTE: MessageShape = {
+  key: singleField(1, "string"),
+  value: singleField(2, VALUE),
+};
+const RESOURCE: MessageShape = { attributes: repeatedField(1, ATTRIBUTE) };
+const SCOPE: MessageShape = { name: singleField(1, "string"), version: singleField(2, "string") };
 
 /** The frame that is the same for all three signals. */
-const frame = (items: string, group: string, top: string, shape: MessageShape): MessageShape => ({
-  [top]: many(1, {
-    resource: one(1, RESOURCE),
-    [group]: many(2, {
-      scope: one(1, SCOPE),
-      [items]: many(2, shape),
-      schemaUrl: one(3, "string"),
+const envelopeShape = (
+  items: string,
+  group: string,
+  top: string,
+  shape: MessageShape,
+): MessageShape => ({
+  [top]: repeatedField(1, {
+    resource: singleField(1, RESOURCE),
+    [group]: repeatedField(2, {
+      scope: singleField(1, SCOPE),
+      [items]: repeatedField(2, shape),
+      schemaUrl: singleField(3, "string"),
     }),
-    schemaUrl: one(3, "string"),
+    schemaUrl: singleField(3, "string"),
   }),
 });
 
 const SPAN: MessageShape = {
-  traceId: one(1, "hex"),
-  spanId: one(2, "hex"),
-  traceState: one(3, "string"),
-  parentSpanId: one(4, "hex"),
-  name: one(5, "string"),
-  kind: one(6, "enum"),
-  startTimeUnixNano: one(7, "fixed64"),
-  endTimeUnixNano: one(8, "fixed64"),
-  attributes: many(9, ATTRIBUTE),
-  events: many(11, {
-    timeUnixNano: one(1, "fixed64"),
-    name: one(2, "string"),
-    attributes: many(3, ATTRIBUTE),
+  traceId: singleField(1, "hex"),
+  spanId: singleField(2, "hex"),
+  traceState: singleField(3, "string"),
+  parentSpanId: singleField(4, "hex"),
+  name: singleField(5, "string"),
+  kind: singleField(6, "enum"),
+  startTimeUnixNano: singleField(7, "fixed64"),
+  endTimeUnixNano: singleField(8, "fixed64"),
+  attributes: repeatedField(9, ATTRIBUTE),
+  events: repeatedField(11, {
+    timeUnixNano: singleField(1, "fixed64"),
+    name: singleField(2, "string"),
+    attributes: repeatedField(3, ATTRIBUTE),
   }),
-  status: one(15, { message: one(2, "string"), code: one(3, "enum") }),
-  flags: one(16, "fixed32"),
+  status: singleField(15, { message: singleField(2, "string"), code: singleField(3, "enum") }),
+  flags: singleField(16, "fixed32"),
 };
 
 const EXEMPLAR: MessageShape = {
-  timeUnixNano: one(2, "fixed64"),
-  asDouble: one(3, "double"),
-  spanId: one(4, "hex"),
-  traceId: one(5, "hex"),
+  timeUnixNano: singleField(2, "fixed64"),
+  asDouble: singleField(3, "double"),
+  spanId: singleField(4, "hex"),
+  traceId: singleField(5, "hex"),
 };
 const NUMBER: MessageShape = {
-  startTimeUnixNano: one(2, "fixed64"),
-  timeUnixNano: one(3, "fixed64"),
-  asDouble: one(4, "double"),
-  attributes: many(7, ATTRIBUTE),
+  startTimeUnixNano: singleField(2, "fixed64"),
+  timeUnixNano: singleField(3, "fixed64"),
+  asDouble: singleField(4, "double"),
+  attributes: repeatedField(7, ATTRIBUTE),
 };
 const HISTOGRAM: MessageShape = {
-  startTimeUnixNano: one(2, "fixed64"),
-  timeUnixNano: one(3, "fixed64"),
-  count: one(4, "fixed64"),
-  sum: one(5, "double"),
-  bucketCounts: many(6, "fixed64"),
-  explicitBounds: many(7, "double"),
-  exemplars: many(8, EXEMPLAR),
-  attributes: many(9, ATTRIBUTE),
+  startTimeUnixNano: singleField(2, "fixed64"),
+  timeUnixNano: singleField(3, "fixed64"),
+  count: singleField(4, "fixed64"),
+  sum: singleField(5, "double"),
+  bucketCounts: repeatedField(6, "fixed64"),
+  explicitBounds: repeatedField(7, "double"),
+  exemplars: repeatedField(8, EXEMPLAR),
+  attributes: repeatedField(9, ATTRIBUTE),
 };
 const METRIC: MessageShape = {
-  name: one(1, "string"),
-  description: one(2, "string"),
-  unit: one(3, "string"),
-  gauge: one(5, { dataPoints: many(1, NUMBER) }),
-  sum: one(7, {
-    dataPoints: many(1, NUMBER),
-    aggregationTemporality: one(2, "enum"),
-    isMonotonic: one(3, "bool"),
+  name: singleField(1, "string"),
+  description: singleField(2, "string"),
+  unit: singleField(3, "string"),
+  gauge: singleField(5, { dataPoints: repeatedField(1, NUMBER) }),
+  sum: singleField(7, {
+    dataPoints: repeatedField(1, NUMBER),
+    aggregationTemporality: singleField(2, "enum"),
+    isMonotonic: singleField(3, "bool"),
   }),
-  histogram: one(9, { dataPoints: many(1, HISTOGRAM), aggregationTemporality: one(2, "enum") }),
+  histogram: singleField(9, {
+    dataPoints: repeatedField(1, HISTOGRAM),
+    aggregationTemporality: singleField(2, "enum"),
+  }),
 };
 
 const LOG: MessageShape = {
-  timeUnixNano: one(1, "fixed64"),
-  severityNumber: one(2, "enum"),
-  severityText: one(3, "string"),
-  body: one(5, VALUE),
-  attributes: many(6, ATTRIBUTE),
-  flags: one(8, "fixed32"),
-  traceId: one(9, "hex"),
-  spanId: one(10, "hex"),
-  observedTimeUnixNano: one(11, "fixed64"),
-  eventName: one(12, "string"),
+  timeUnixNano: singleField(1, "fixed64"),
+  severityNumber: singleField(2, "enum"),
+  severityText: singleField(3, "string"),
+  body: singleField(5, VALUE),
+  attributes: repeatedField(6, ATTRIBUTE),
+  flags: singleField(8, "fixed32"),
+  traceId: singleField(9, "hex"),
+  spanId: singleField(10, "hex"),
+  observedTimeUnixNano: singleField(11, "fixed64"),
+  eventName: singleField(12, "string"),
 };
 
 export type Signal = "traces" | "metrics" | "logs";
 
 /** What is posted for a signal, and where in it its items stand. */
-export const REQUESTS = {
+export const REQUEST_SHAPES = {
   traces: {
-    shape: frame("spans", "scopeSpans", "resourceSpans", SPAN),
+    shape: envelopeShape("spans", "scopeSpans", "resourceSpans", SPAN),
     names: ["resourceSpans", "scopeSpans", "spans"],
   },
   metrics: {
-    shape: frame("metrics", "scopeMetrics", "resourceMetrics", METRIC),
+    shape: envelopeShape("metrics", "scopeMetrics", "resourceMetrics", METRIC),
     names: ["resourceMetrics", "scopeMetrics", "metrics"],
   },
   logs: {
-    shape: frame("logRecords", "scopeLogs", "resourceLogs", LOG),
+    shape: envelopeShape("logRecords", "scopeLogs", "resourceLogs", LOG),
     names: ["resourceLogs", "scopeLogs", "logRecords"],
   },
 } as const satisfies {

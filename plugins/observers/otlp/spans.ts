@@ -8,102 +8,116 @@ import {
   type RequestRecordCall,
   type Usage,
 } from "tollgate/plugin";
-import type { Alike } from "../alike.ts";
+import type { TemplateCache } from "../alike.ts";
 import {
   GEN_AI_ATTRIBUTES as NAMES,
   namesOf,
-  operationOf,
-  providerOf,
-  type Spelling,
+  genAiOperation,
+  genAiProvider,
+  type NamingVersion,
 } from "../genai.ts";
-import { hedgeResult, inSequence } from "../hedges.ts";
-import { usd } from "../usd.ts";
-import type { Items, Kept, Likeness } from "./items.ts";
+import { hedgeResult, sequentialCalls } from "../hedges.ts";
+import { formatUsd } from "../usd.ts";
+import type { BatchItems, TemplateSet, TemplateWriter } from "./items.ts";
 
 export interface SpanOptions {
   /** Of the names of generative AI. */
   readonly names: SpanNames;
   /** What is said of many requests alike. */
-  readonly alike: Alike<Kept>;
-  readonly request: Likeness<RequestRecord>;
-  readonly call: Likeness<Called>;
-  readonly line: Likeness<RequestRecord>;
+  readonly templates: TemplateCache<TemplateSet>;
+  readonly request: TemplateWriter<RequestRecord>;
+  readonly call: TemplateWriter<RecordedCall>;
+  readonly logRecord: TemplateWriter<RequestRecord>;
   readonly labels: boolean;
 }
 
 /** The names of generative AI, in the spellings that are wanted. */
 export type SpanNames = { readonly [N in keyof typeof NAMES]: readonly string[] };
 
-export const spanNames = (spellings: readonly Spelling[]): SpanNames =>
+export const createSpanNames = (spellings: readonly NamingVersion[]): SpanNames =>
   Object.fromEntries(
     Object.entries(NAMES).map(([name, of]) => [name, namesOf(of, spellings)]),
   ) as unknown as SpanNames;
 
-const SERVER = 2;
-const CLIENT = 3;
-const ERROR = 2;
+const SERVER_KIND = 2;
+const CLIENT_KIND = 3;
+const ERROR_STATUS = 2;
 /** Of the flags of a span: it is sampled; whether its parent is of another process is said, and it is. */
-const SAMPLED = 1;
-const HAS_REMOTE = 0x100;
-const REMOTE = 0x200;
+const SAMPLED_FLAG = 1;
+const HAS_IS_REMOTE_FLAG = 0x100;
+const IS_REMOTE_FLAG = 0x200;
 
 /** How many spans a request has. */
-export const spansOf = ({ calls }: RequestRecord): number => 1 + calls.length;
+export const countSpans = ({ calls }: RequestRecord): number => 1 + calls.length;
 
 /** Its own first, then its attempts in order. `next`: where the next of them goes. */
-export function saySpans(next: () => Items, record: RequestRecord, of: SpanOptions): void {
-  const kept = of.alike.of(record);
-  requestSpan(next(), record, of, kept);
-  for (const call of record.calls) callSpan(next(), { record, call }, of, kept);
+export function writeSpans(next: () => BatchItems, record: RequestRecord, of: SpanOptions): void {
+  const kept = of.templates.get(record);
+  writeRequestSpan(next(), record, of, kept);
+  for (const call of record.calls) writeCallSpan(next(), { record, call }, of, kept);
 }
 
-function requestSpan(
-  to: Items,
+function writeRequestSpan(
+  to: BatchItems,
   record: RequestRecord,
   of: SpanOptions,
-  kept: Kept | undefined,
+  kept: TemplateSet | undefined,
 ): void {
   to.begin();
-  to.alike(kept, record.trace.parentId === undefined ? "request" : "child", record, of.request);
+  to.writeFromTemplate(
+    kept,
+    record.trace.parentId === undefined ? "rootRequest" : "childRequest",
+    record,
+    of.request,
+  );
   to.text("traceState", record.trace.state);
-  ofItsOwn(to, record, of);
-  if (record.calls.length > 1) attempts(to, record);
+  addUniqueAttributes(to, record, of);
+  if (record.calls.length > 1) addAttemptEvents(to, record);
   to.end();
 }
 
-export const requestLikeness = (keys: boolean): Likeness<RequestRecord> => ({
-  each(to, { trace, at, ms, ownMs }) {
+export const createRequestTemplate = (keys: boolean): TemplateWriter<RequestRecord> => ({
+  writeVariable(to, { trace, at, ms, overheadMs }) {
     to.id("traceId", trace.traceId);
     to.id("spanId", trace.spanId);
     to.id("parentSpanId", trace.parentId);
-    to.moment("startTimeUnixNano", at - ms);
-    to.moment("endTimeUnixNano", at);
-    to.attributes.double("tollgate.own_seconds", ownMs / 1_000);
+    to.timestamp("startTimeUnixNano", at - ms);
+    to.timestamp("endTimeUnixNano", at);
+    to.attributes.addDouble("tollgate.own_seconds", overheadMs / 1_000);
   },
-  all(to, record) {
-    to.number("flags", SAMPLED | HAS_REMOTE | (record.trace.parentId === undefined ? 0 : REMOTE));
+  writeFull(to, record) {
+    to.number(
+      "flags",
+      SAMPLED_FLAG |
+        HAS_IS_REMOTE_FLAG |
+        (record.trace.parentId === undefined ? 0 : IS_REMOTE_FLAG),
+    );
     to.text("name", `${record.method} ${record.route}`);
-    to.number("kind", SERVER);
-    if (hasFailed(record)) to.within("status", () => to.number("code", ERROR));
-    aboutRequest(to, record, keys);
+    to.number("kind", SERVER_KIND);
+    if (isServerError(record)) to.message("status", () => to.number("code", ERROR_STATUS));
+    addRequestAttributes(to, record, keys);
   },
 });
 
 /** What a request and its line in the log say of it, and what others may have alike. */
-export function aboutRequest({ attributes }: Items, record: RequestRecord, keys: boolean): void {
+export function addRequestAttributes(
+  { attributes }: BatchItems,
+  record: RequestRecord,
+  keys: boolean,
+): void {
   const { fault, status } = record;
   attributes
     .add("http.request.method", record.method)
     .add("http.route", record.route)
     .add("http.response.status_code", status)
-    .add("error.type", fault && (hasFailed(record) ? fault.kind : undefined))
+    .add("error.type", fault && (isServerError(record) ? fault.kind : undefined))
     .add("tollgate.frontend", record.frontend)
-    .add("tollgate.kind", record.kind)
-    .add("tollgate.operation", record.op)
+    .add("tollgate.kind", record.operation)
+    .add("tollgate.operation", record.actionType)
     .add("tollgate.model", record.model === "" ? undefined : record.model)
     .add("tollgate.outcome", record.outcome)
     .add("tollgate.fault", fault?.kind)
-    .add("tollgate.fault.code", codeOf(fault))
+    .add("tollgate.fault.code", safeErrorCode(fault))
     .add("tollgate.privacy", record.privacy)
     .add("tollgate.attempts", record.calls.length)
     .add("tollgate.losses", record.losses)
@@ -112,33 +126,37 @@ export function aboutRequest({ attributes }: Items, record: RequestRecord, keys:
 }
 
 /** What no other has. */
-export function ofItsOwn(to: Items, { id, labels }: RequestRecord, of: SpanOptions): void {
+export function addUniqueAttributes(
+  to: BatchItems,
+  { id, labels }: RequestRecord,
+  of: SpanOptions,
+): void {
   to.attributes.add("tollgate.request.id", id);
-  if (of.labels) to.attributes.all(labels, "tollgate.label.");
+  if (of.labels) to.attributes.addAll(labels, "tollgate.label.");
 }
 
 /** A server's span fails by what is not its client's doing. */
-export const hasFailed = ({ outcome }: RequestRecord): boolean =>
+export const isServerError = ({ outcome }: RequestRecord): boolean =>
   outcome === "upstream_error" || outcome === "error";
 
 /** A provider may have chosen it: what is no word is not passed on. */
-const codeOf = (fault: RequestRecord["fault"]): string | undefined =>
+const safeErrorCode = (fault: RequestRecord["fault"]): string | undefined =>
   fault?.code !== undefined && /^[\w.-]{1,64}$/.test(fault.code) ? fault.code : undefined;
 
 /**
  * Events for the calls after the first one: `tollgate.hedge` for a call made while another one had no content, `tollgate.retry` or
  * `tollgate.fallback` for one made after a failure.
  */
-function attempts(to: Items, { calls, at, ms }: RequestRecord): void {
-  const row = inSequence(calls);
+function addAttemptEvents(to: BatchItems, { calls, at, ms }: RequestRecord): void {
+  const row = sequentialCalls(calls);
   for (const call of calls) {
     const before = call.hedge
       ? calls.find(({ n }) => n === call.n - 1)
       : row[row.indexOf(call) - 1];
     if (!before) continue;
     const [from, target] = [before, call].map(({ provider, model }) => `${provider}/${model}`);
-    to.within("events", () => {
-      to.moment("timeUnixNano", at - ms + call.startMs);
+    to.message("events", () => {
+      to.timestamp("timeUnixNano", at - ms + call.startMs);
       to.text(
         "name",
         call.hedge ? "tollgate.hedge" : from === target ? "tollgate.retry" : "tollgate.fallback",
@@ -151,96 +169,107 @@ function attempts(to: Items, { calls, at, ms }: RequestRecord): void {
   }
 }
 
-export interface Called {
+export interface RecordedCall {
   readonly record: RequestRecord;
   readonly call: RequestRecordCall;
 }
 
-function callSpan(to: Items, called: Called, of: SpanOptions, kept: Kept | undefined): void {
+function writeCallSpan(
+  to: BatchItems,
+  called: RecordedCall,
+  of: SpanOptions,
+  kept: TemplateSet | undefined,
+): void {
   to.begin();
-  to.alike(kept, called.call.ms.content === undefined ? "call" : "told", called, of.call);
+  to.writeFromTemplate(
+    kept,
+    called.call.ms.firstToken === undefined ? "call" : "call",
+    called,
+    of.call,
+  );
   to.text("traceState", called.record.trace.state);
-  measures(to, called.call, of.names);
+  addUsageAttributes(to, called.call, of.names);
   to.end();
 }
 
-export const callLikeness = (names: SpanNames): Likeness<Called> => ({
-  each(to, { record: { trace, at, ms }, call }) {
+export const createCallTemplate = (names: SpanNames): TemplateWriter<RecordedCall> => ({
+  writeVariable(to, { record: { trace, at, ms }, call }) {
     const start = Math.min(at - ms + call.startMs, at);
     const end = Math.min(start + call.ms.total, at);
-    const { content } = call.ms;
+    const { firstToken } = call.ms;
     to.id("traceId", trace.traceId);
     to.id("spanId", call.spanId);
     to.id("parentSpanId", trace.spanId);
-    to.moment("startTimeUnixNano", start);
-    to.moment("endTimeUnixNano", end);
-    if (content === undefined) return;
-    for (const name of names.firstChunk) to.attributes.double(name, content / 1_000);
-    to.within("events", () => {
-      to.moment("timeUnixNano", Math.min(start + content, end));
+    to.timestamp("startTimeUnixNano", start);
+    to.timestamp("endTimeUnixNano", end);
+    if (firstToken === undefined) return;
+    for (const name of names.firstChunk) to.attributes.addDouble(name, firstToken / 1_000);
+    to.message("events", () => {
+      to.timestamp("timeUnixNano", Math.min(start + firstToken, end));
       to.text("name", "tollgate.first_content");
     });
   },
-  all: (to, { record, call }) => aboutCall(to, record, call, names),
+  writeFull: (to, { record, call }) => addCallAttributes(to, record, call, names),
 });
 
 /** What other calls may have alike. */
-function aboutCall(
-  to: Items,
-  { kind, stream, finish }: RequestRecord,
+function addCallAttributes(
+  to: BatchItems,
+  { operation, stream, finish }: RequestRecord,
   call: RequestRecordCall,
   names: SpanNames,
 ): void {
   const { fault } = call;
   const failed = fault !== undefined && fault.kind !== "canceled";
-  to.text("name", `${operationOf(kind)} ${call.model}`);
-  to.number("kind", CLIENT);
-  to.number("flags", SAMPLED | HAS_REMOTE);
-  if (failed) to.within("status", () => to.number("code", ERROR));
+  to.text("name", `${genAiOperation(operation)} ${call.model}`);
+  to.number("kind", CLIENT_KIND);
+  to.number("flags", SAMPLED_FLAG | HAS_IS_REMOTE_FLAG);
+  if (failed) to.message("status", () => to.number("code", ERROR_STATUS));
   to.attributes
-    .each(names.operation, operationOf(kind))
-    .each(names.provider, providerOf(call.provider))
-    .each(names.requestModel, call.model)
-    .each(names.stream, stream)
-    .each(names.finishReasons, fault || finish === undefined ? undefined : [finish])
+    .addUnder(names.operation, genAiOperation(operation))
+    .addUnder(names.provider, genAiProvider(call.provider))
+    .addUnder(names.requestModel, call.model)
+    .addUnder(names.stream, stream)
+    .addUnder(names.finishReasons, fault || finish === undefined ? undefined : [finish])
     .add(NAMES.errorType.latest, fault?.kind)
-    .add("tollgate.fault.code", codeOf(fault))
+    .add("tollgate.fault.code", safeErrorCode(fault))
     .add("tollgate.attempt", call.n)
     .add("tollgate.hedge", hedgeResult(call))
     .add("tollgate.provider", call.provider)
     .add("tollgate.credential", call.credential)
-    .add("tollgate.lane", call.lane)
+    .add("tollgate.lane", call.mode)
     .add("tollgate.state", call.state);
 }
 
-function measures(
-  { attributes }: Items,
+function addUsageAttributes(
+  { attributes }: BatchItems,
   { usage, costNano }: RequestRecordCall,
   names: SpanNames,
 ): void {
   attributes
-    .each(names.inputTokens, readTokens(usage))
-    .each(names.outputTokens, writtenTokens(usage))
-    .each(names.cacheRead, usage.cache_read)
-    .each(names.cacheWrite, cacheWrites(usage))
-    .each(names.reasoning, usage.reasoning)
-    .each(names.audioInput, usage.audio_in)
-    .each(names.audioOutput, usage.audio_out)
-    .each(names.imageInput, usage.image_in)
-    .each(names.imageOutput, usage.image_out)
-    .add("tollgate.cost.usd", costNano === null ? undefined : usd(costNano));
+    .addUnder(names.inputTokens, inputTokenCount(usage))
+    .addUnder(names.outputTokens, outputTokenCount(usage))
+    .addUnder(names.cacheRead, usage.cache_read)
+    .addUnder(names.cacheWrite, cacheWrites(usage))
+    .addUnder(names.reasoning, usage.reasoning)
+    .addUnder(names.audioInput, usage.audio_in)
+    .addUnder(names.audioOutput, usage.audio_out)
+    .addUnder(names.imageInput, usage.image_in)
+    .addUnder(names.imageOutput, usage.image_out)
+    .add("tollgate.cost.usd", costNano === null ? undefined : formatUsd(costNano));
 }
 
 /** Undefined where no provider has counted. */
-export const readTokens = (usage: Usage): number | undefined =>
+export const inputTokenCount = (usage: Usage): number | undefined =>
   usage.input === undefined && usage.cache_read === undefined ? undefined : inputTokens(usage);
-export const writtenTokens = (usage: Usage): number | undefined =>
+export const outputTokenCount = (usage: Usage): number | undefined =>
   usage.output === undefined ? undefined : outputTokens(usage);
 
-const WRITES = UNITS.filter((unit) => unit.startsWith("cache_write_"));
+const CACHE_WRITE_UNITS = UNITS.filter((unit) => unit.startsWith("cache_write_"));
 
 function cacheWrites(usage: Usage): number | undefined {
   let sum: number | undefined;
-  for (const unit of WRITES) if (usage[unit] !== undefined) sum = (sum ?? 0) + usage[unit];
+  for (const unit of CACHE_WRITE_UNITS)
+    if (usage[unit] !== undefined) sum = (sum ?? 0) + usage[unit];
   return sum;
 }

@@ -8,52 +8,52 @@ const I32 = 5;
 
 const TWO_32 = 2 ** 32;
 /** In a millisecond. */
-const NANOS = 1_000_000;
+const NANOS_PER_MS = 1_000_000;
 
 /** Of a hex digit, by its character. */
-const NIBBLE = new Uint8Array(128);
-for (const [i, digit] of [..."0123456789abcdef"].entries()) NIBBLE[digit.charCodeAt(0)] = i;
-for (const [i, digit] of [..."ABCDEF"].entries()) NIBBLE[digit.charCodeAt(0)] = 10 + i;
+const HEX_VALUES = new Uint8Array(128);
+for (const [i, digit] of [..."0123456789abcdef"].entries()) HEX_VALUES[digit.charCodeAt(0)] = i;
+for (const [i, digit] of [..."ABCDEF"].entries()) HEX_VALUES[digit.charCodeAt(0)] = 10 + i;
 
-export class Wire {
+export class ProtobufWriter {
   #buffer: Buffer;
   #view: DataView;
-  #at = 0;
+  #position = 0;
   /** Where ids, moments and doubles were written, while that is noted. */
-  #notes: number[] | undefined;
+  #recordedOffsets: number[] | undefined;
   /** Where those of a template stand, from its begin on, and which of them is next. */
-  #holes: readonly number[] = [];
-  #hole = 0;
-  #base = 0;
-  #fills = false;
+  #templateOffsets: readonly number[] = [];
+  #nextOffset = 0;
+  #templateStart = 0;
+  #isFilling = false;
 
   constructor(size: number) {
     this.#buffer = Buffer.allocUnsafe(size);
     this.#view = viewOf(this.#buffer);
   }
 
-  note(): void {
-    this.#notes = [];
+  beginRecording(): void {
+    this.#recordedOffsets = [];
   }
-  noted(): readonly number[] {
-    const notes = this.#notes ?? [];
-    this.#notes = undefined;
+  endRecording(): readonly number[] {
+    const notes = this.#recordedOffsets ?? [];
+    this.#recordedOffsets = undefined;
     return notes;
   }
 
   /** Its ids, moments and doubles are those of another one, which are said next. */
-  fill({ bytes, holes }: Template): void {
-    this.#base = this.#at;
+  beginTemplate({ bytes, offsets }: Template): void {
+    this.#templateStart = this.#position;
     this.raw(bytes);
-    this.#holes = holes;
-    this.#hole = 0;
-    this.#fills = true;
+    this.#templateOffsets = offsets;
+    this.#nextOffset = 0;
+    this.#isFilling = true;
   }
-  filled(): void {
-    this.#fills = false;
+  endTemplate(): void {
+    this.#isFilling = false;
   }
-  get fills(): boolean {
-    return this.#fills;
+  get isFillingTemplate(): boolean {
+    return this.#isFilling;
   }
 
   fillHex(digits: string): void {
@@ -66,54 +66,54 @@ export class Wire {
     this.#view.setFloat64(this.#next(), value, true);
   }
   #next(): number {
-    return this.#base + this.#holes[this.#hole++]!;
+    return this.#templateStart + this.#templateOffsets[this.#nextOffset++]!;
   }
 
   get length(): number {
-    return this.#at;
+    return this.#position;
   }
 
   /** What was written; it is this buffer's own memory. */
   bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#at);
+    return this.#buffer.subarray(0, this.#position);
   }
 
   /** What was written from there on, in memory of its own: a slice of Node's pool would keep 64 KB. */
-  copied(from: number): Buffer {
-    const copy = Buffer.allocUnsafeSlow(this.#at - from);
-    this.#buffer.copy(copy, 0, from, this.#at);
+  copyFrom(from: number): Buffer {
+    const copy = Buffer.allocUnsafeSlow(this.#position - from);
+    this.#buffer.copy(copy, 0, from, this.#position);
     return copy;
   }
 
   /** Room for what is written there later. */
   skip(bytes: number): void {
-    this.#room(bytes);
-    this.#at += bytes;
+    this.#ensureCapacity(bytes);
+    this.#position += bytes;
   }
 
   /** What stands behind it is gone. */
-  cut(end: number): void {
-    this.#at = end;
+  truncate(end: number): void {
+    this.#position = end;
   }
 
   /** Where a message begins whose length is known when it is closed; so many bytes are kept for that. */
-  begin(n: number, lengthBytes = 1): number {
+  beginMessage(n: number, lengthBytes = 1): number {
     this.#tag(n, LEN);
-    return (this.#at += lengthBytes);
+    return (this.#position += lengthBytes);
   }
 
   /** Its length stands before it: what needs another room for that moves. */
-  close(from: number, lengthBytes = 1): void {
-    const length = this.#at - from;
-    const size = sizeOf(length);
+  endMessage(from: number, lengthBytes = 1): void {
+    const length = this.#position - from;
+    const size = varintSize(length);
     const more = size - lengthBytes;
     if (more !== 0) {
-      if (more > 0) this.#room(more);
-      this.#buffer.copyWithin(from + more, from, this.#at);
+      if (more > 0) this.#ensureCapacity(more);
+      this.#buffer.copyWithin(from + more, from, this.#position);
     }
-    this.#at = from - lengthBytes;
+    this.#position = from - lengthBytes;
     this.#varint(length);
-    this.#at += length;
+    this.#position += length;
   }
 
   head(n: number, length: number): void {
@@ -122,66 +122,66 @@ export class Wire {
   }
 
   raw(bytes: Buffer): void {
-    this.#room(bytes.length);
-    this.#buffer.set(bytes, this.#at);
-    this.#at += bytes.length;
+    this.#ensureCapacity(bytes.length);
+    this.#buffer.set(bytes, this.#position);
+    this.#position += bytes.length;
   }
 
   text(n: number, text: string): void {
-    if (text.length < 0x80 && this.plain(n, text)) return;
+    if (text.length < 0x80 && this.tryAscii(n, text)) return;
     this.#tag(n, LEN);
     const size = Buffer.byteLength(text);
-    this.#room(size + 10);
+    this.#ensureCapacity(size + 10);
     this.#varint(size);
-    this.#at += this.#buffer.write(text, this.#at);
+    this.#position += this.#buffer.write(text, this.#position);
   }
 
   /** False, and nothing is written, where it is not all ASCII. At most 127 characters. */
-  plain(n: number, text: string): boolean {
+  tryAscii(n: number, text: string): boolean {
     const { length } = text;
-    this.#room(20 + length);
-    const start = this.#at;
+    this.#ensureCapacity(20 + length);
+    const start = this.#position;
     this.#tag(n, LEN);
     const buffer = this.#buffer;
-    const from = this.#at + 1;
+    const from = this.#position + 1;
     for (let i = 0; i < length; i++) {
       const code = text.charCodeAt(i);
       if (code > 0x7f) {
-        this.#at = start;
+        this.#position = start;
         return false;
       }
       buffer[from + i] = code;
     }
     buffer[from - 1] = length;
-    this.#at = from + length;
+    this.#position = from + length;
     return true;
   }
 
   /** Few bytes: a loop is faster than a call that copies. */
-  short(bytes: Buffer): void {
+  writeShort(bytes: Buffer): void {
     const { length } = bytes;
-    this.#room(length);
+    this.#ensureCapacity(length);
     const buffer = this.#buffer;
-    const from = this.#at;
+    const from = this.#position;
     for (let i = 0; i < length; i++) buffer[from + i] = bytes[i]!;
-    this.#at = from + length;
+    this.#position = from + length;
   }
 
   hex(n: number, digits: string): void {
     this.#tag(n, LEN);
     const size = digits.length >> 1;
-    this.#room(size + 10);
+    this.#ensureCapacity(size + 10);
     this.#varint(size);
-    this.#notes?.push(this.#at);
-    this.#hex(this.#at, digits);
-    this.#at += size;
+    this.#recordedOffsets?.push(this.#position);
+    this.#hex(this.#position, digits);
+    this.#position += size;
   }
 
   #hex(at: number, digits: string): void {
     const buffer = this.#buffer;
     for (let i = 0; i < digits.length >> 1; i++)
       buffer[at + i] =
-        (NIBBLE[digits.charCodeAt(2 * i)]! << 4) | NIBBLE[digits.charCodeAt(2 * i + 1)]!;
+        (HEX_VALUES[digits.charCodeAt(2 * i)]! << 4) | HEX_VALUES[digits.charCodeAt(2 * i + 1)]!;
   }
 
   /** What is no negative number, and no more than 2^53. */
@@ -194,74 +194,74 @@ export class Wire {
     this.#tag(n, VARINT);
     let left = BigInt.asUintN(64, value);
     while (left > 0x7fn) {
-      this.#buffer[this.#at++] = Number(left & 0x7fn) | 0x80;
+      this.#buffer[this.#position++] = Number(left & 0x7fn) | 0x80;
       left >>= 7n;
     }
-    this.#buffer[this.#at++] = Number(left);
+    this.#buffer[this.#position++] = Number(left);
   }
 
   double(n: number, value: number): void {
     this.#tag(n, I64);
-    this.oneDouble(value);
+    this.packedDouble(value);
   }
   fixed64(n: number, digits: string): void {
     this.#tag(n, I64);
-    this.oneFixed64(digits);
+    this.packedFixed64(digits);
   }
   fixed32(n: number, value: number): void {
     this.#tag(n, I32);
-    this.#view.setUint32(this.#at, value, true);
-    this.#at += 4;
+    this.#view.setUint32(this.#position, value, true);
+    this.#position += 4;
   }
 
   moment(n: number, ms: number): void {
     this.#tag(n, I64);
-    this.#notes?.push(this.#at);
-    this.#moment(this.#at, ms);
-    this.#at += 8;
+    this.#recordedOffsets?.push(this.#position);
+    this.#moment(this.#position, ms);
+    this.#position += 8;
   }
 
   /** Unix milliseconds, rounded, as nanoseconds: more than a number holds, so in two halves. */
   #moment(at: number, ms: number): void {
     const whole = Math.max(0, Math.round(ms));
-    const low = (whole % TWO_32) * NANOS;
+    const low = (whole % TWO_32) * NANOS_PER_MS;
     const carry = Math.floor(low / TWO_32);
-    const high = Math.floor(whole / TWO_32) * NANOS + carry;
+    const high = Math.floor(whole / TWO_32) * NANOS_PER_MS + carry;
     this.#view.setUint32(at, low - carry * TWO_32, true);
     this.#view.setUint32(at + 4, high, true);
   }
 
   /** Of a list that stands packed in its field. */
-  oneDouble(value: number): void {
-    this.#room(8);
-    this.#notes?.push(this.#at);
-    this.#view.setFloat64(this.#at, value, true);
-    this.#at += 8;
+  packedDouble(value: number): void {
+    this.#ensureCapacity(8);
+    this.#recordedOffsets?.push(this.#position);
+    this.#view.setFloat64(this.#position, value, true);
+    this.#position += 8;
   }
-  oneFixed64(digits: string): void {
-    this.#room(8);
-    this.#at = this.#buffer.writeBigUInt64LE(BigInt(digits), this.#at);
+  packedFixed64(digits: string): void {
+    this.#ensureCapacity(8);
+    this.#position = this.#buffer.writeBigUInt64LE(BigInt(digits), this.#position);
   }
 
   /** With room for a number, or a length, behind it. */
   #tag(n: number, wire: number): void {
-    this.#room(20);
+    this.#ensureCapacity(20);
     this.#varint(n * 8 + wire);
   }
 
   #varint(value: number): void {
     let left = value;
     while (left > 0x7f) {
-      this.#buffer[this.#at++] = (left & 0x7f) | 0x80;
+      this.#buffer[this.#position++] = (left & 0x7f) | 0x80;
       left = Math.floor(left / 128);
     }
-    this.#buffer[this.#at++] = left;
+    this.#buffer[this.#position++] = left;
   }
 
-  #room(bytes: number): void {
-    if (this.#at + bytes <= this.#buffer.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#at + bytes));
-    larger.set(this.#buffer.subarray(0, this.#at));
+  #ensureCapacity(bytes: number): void {
+    if (this.#position + bytes <= this.#buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#position + bytes));
+    larger.set(this.#buffer.subarray(0, this.#position));
     this.#buffer = larger;
     this.#view = viewOf(larger);
   }
@@ -271,15 +271,15 @@ const viewOf = ({ buffer, byteOffset, length }: Buffer): DataView =>
   new DataView(buffer, byteOffset, length);
 
 /** Bytes of a varint. */
-export function sizeOf(value: number): number {
+export function varintSize(value: number): number {
   let size = 1;
   for (let left = value; left > 0x7f; left = Math.floor(left / 128)) size++;
   return size;
 }
 
 /** What stands before a message of this length. */
-export function headOf(n: number, length: number): Buffer {
-  const wire = new Wire(20);
+export function messageHeader(n: number, length: number): Buffer {
+  const wire = new ProtobufWriter(20);
   wire.head(n, length);
   return wire.bytes();
 }

@@ -1,26 +1,29 @@
 // How a request is let in: a bearer token as it is, or a signature by the service's clock. Keys that end are fetched anew, and a
 // clock that is wrong here is set by what the service says it is there.
-import type { AuthRefusal, HeadersOut, Signable, TokenAuth } from "tollgate/plugin";
+import type { AuthRejection, HeadersOut, SignableRequest, TokenAuth } from "tollgate/plugin";
 import { parsed, textOf } from "./json.ts";
-import type { Account, KeyRing } from "./keys.ts";
+import type { AwsAccount, CredentialCache } from "./keys.ts";
 import { nameOf } from "./refusal.ts";
-import { sign } from "./signer.ts";
+import { signRequest } from "./signer.ts";
 
 /** How far the service's clock is from ours, in milliseconds. One for all services: they keep one time. */
-export interface Clock {
+export interface ServiceClock {
   aheadMs: number;
 }
 
 /** As a request is let in at one service. */
 export function awsAuth(
-  keys: KeyRing,
-  clock: Clock,
+  keys: CredentialCache,
+  clock: ServiceClock,
   of: { readonly region: string; readonly service: string },
-): TokenAuth<Account> {
-  const signed = (request: Signable, proof: Awaited<ReturnType<KeyRing["proof"]>>): HeadersOut =>
+): TokenAuth<AwsAccount> {
+  const signed = (
+    request: SignableRequest,
+    proof: Awaited<ReturnType<CredentialCache["get"]>>,
+  ): HeadersOut =>
     "bearer" in proof
       ? { authorization: `Bearer ${proof.bearer}` }
-      : sign(proof, {
+      : signRequest(proof, {
           method: request.method,
           url: request.url,
           type: request.headers["content-type"],
@@ -31,47 +34,47 @@ export function awsAuth(
         });
   return {
     sign(request, account) {
-      const proof = keys.proof(account);
+      const proof = keys.get(account);
       return "then" in proof
         ? proof.then((found) => signed(request, found))
         : signed(request, proof);
     },
-    async refused(refusal, account) {
-      if (isSkewed(refusal)) return reset(clock, refusal);
-      return isOver(refusal) ? keys.renew(account) : false;
+    async renewToken(refusal, account) {
+      if (isSkewed(refusal)) return adjustClock(clock, refusal);
+      return isExpired(refusal) ? keys.renew(account) : false;
     },
   };
 }
 
-const named = ({ headers, body }: AuthRefusal): string =>
+const errorNameIn = ({ headers, body }: AuthRejection): string =>
   nameOf(headers["x-amzn-errortype"]) ?? nameOf(parsed(body)?.["__type"]) ?? "";
 
-const wordsOf = ({ body }: AuthRefusal): string => {
-  const said = parsed(body);
-  return textOf(said?.["message"]) ?? textOf(said?.["Message"]) ?? "";
+const wordsOf = ({ body }: AuthRejection): string => {
+  const json = parsed(body);
+  return textOf(json?.["message"]) ?? textOf(json?.["Message"]) ?? "";
 };
 
 /** A signature is good for five minutes on either side of the service's time. */
-const SKEWED = /^(?:RequestTimeTooSkewed|RequestExpired|RequestInTheFuture)/;
-const SKEWED_WORDS = /signature (?:expired|not yet current)|time ?skew/i;
+const SKEW_ERRORS = /^(?:RequestTimeTooSkewed|RequestExpired|RequestInTheFuture)/;
+const SKEW_TEXT = /signature (?:expired|not yet current)|time ?skew/i;
 
-const isSkewed = (refusal: AuthRefusal): boolean =>
-  SKEWED.test(named(refusal)) || SKEWED_WORDS.test(wordsOf(refusal));
+const isSkewed = (refusal: AuthRejection): boolean =>
+  SKEW_ERRORS.test(errorNameIn(refusal)) || SKEW_TEXT.test(wordsOf(refusal));
 
 /** Less than this is no clock that is wrong: the same signature would be refused again. */
-const NOTICED_MS = 5_000;
+const MIN_SKEW_MS = 5_000;
 
-function reset(clock: Clock, { headers }: AuthRefusal): boolean {
+function adjustClock(clock: ServiceClock, { headers }: AuthRejection): boolean {
   const there = Date.parse(textOf(headers["date"]) ?? "");
   if (!Number.isFinite(there)) return false;
   const ahead = there - Date.now();
-  if (Math.abs(ahead - clock.aheadMs) < NOTICED_MS) return false;
+  if (Math.abs(ahead - clock.aheadMs) < MIN_SKEW_MS) return false;
   clock.aheadMs = ahead;
   return true;
 }
 
-const OVER = /^(?:ExpiredToken|UnrecognizedClient|InvalidClientTokenId)/;
-const OVER_WORDS = /security token included in the request is (?:expired|invalid)/i;
+const EXPIRED_ERRORS = /^(?:ExpiredToken|UnrecognizedClient|InvalidClientTokenId)/;
+const EXPIRED_TEXT = /security token included in the request is (?:expired|invalid)/i;
 
-const isOver = (refusal: AuthRefusal): boolean =>
-  OVER.test(named(refusal)) || OVER_WORDS.test(wordsOf(refusal));
+const isExpired = (refusal: AuthRejection): boolean =>
+  EXPIRED_ERRORS.test(errorNameIn(refusal)) || EXPIRED_TEXT.test(wordsOf(refusal));

@@ -1,62 +1,62 @@
 // What the service has that speaks as others do, with events as text: OpenAI's protocols, and Anthropic's.
-import type { Auth, WireEndpoint } from "tollgate/plugin";
+import type { Auth, ProtocolEndpoint } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { claude, messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { called } from "./claude.ts";
-import type { Account } from "./keys.ts";
-import { faultOf } from "./refusal.ts";
+import { withAnthropicName } from "./claude.ts";
+import type { AwsAccount } from "./keys.ts";
+import { parseAwsError } from "./refusal.ts";
 
 type Serves = (model: string) => boolean;
 
 /** Refusals before the protocol is reached are the service's own. */
-const refusing = <P extends WireEndpoint["protocol"]>(protocol: P): P => {
+const withAwsErrors = <P extends ProtocolEndpoint["protocol"]>(protocol: P): P => {
   const client = protocol.client!;
   return {
     ...protocol,
     client: {
       ...client,
-      fault: (status: number, headers: Parameters<typeof faultOf>[1], body: Buffer) =>
+      decodeFault: (status: number, headers: Parameters<typeof parseAwsError>[1], body: Buffer) =>
         headers["x-amzn-errortype"] === undefined
-          ? client.fault(status, headers, body)
-          : faultOf(status, headers, body),
+          ? client.decodeFault(status, headers, body)
+          : parseAwsError(status, headers, body),
     },
   };
 };
 
-export const inOpenAi = (
+export const openAiEndpoints = (
   base: string,
-  auth: Auth<Account>,
+  auth: Auth<AwsAccount>,
   serves: Serves,
-): WireEndpoint<Account>[] => [
-  { protocol: refusing(chatCompletions()), base, auth, serves },
-  { protocol: refusing(responses()), base, auth, serves },
+): ProtocolEndpoint<AwsAccount>[] => [
+  { protocol: withAwsErrors(chatCompletions()), base, auth, servesModel: serves },
+  { protocol: withAwsErrors(responses()), base, auth, servesModel: serves },
 ];
 
-export function inMessages(
+export function messagesEndpoints(
   base: string,
-  auth: Auth<Account>,
+  auth: Auth<AwsAccount>,
   serves: Serves,
-): WireEndpoint<Account> {
-  const own = messages({ ...claude, counts: false });
+): ProtocolEndpoint<AwsAccount> {
+  const own = messages({ ...claude, countsTokens: false });
   const client = own.client!;
   const protocol = {
     ...own,
     client: {
       ...client,
-      request: (...[r, of]: Parameters<typeof client.request>) => ({
-        ...client.request(r, called(of)),
+      encodeRequest: (...[r, of]: Parameters<typeof client.encodeRequest>) => ({
+        ...client.encodeRequest(r, withAnthropicName(of)),
         model: of.model,
       }),
-      thinks: (...[out, of]: Parameters<NonNullable<typeof client.thinks>>) =>
-        client.thinks!(out, called(of)),
+      mayHideReasoning: (...[out, of]: Parameters<NonNullable<typeof client.mayHideReasoning>>) =>
+        client.mayHideReasoning!(out, withAnthropicName(of)),
     },
   };
   return {
-    protocol: refusing(protocol),
+    protocol: withAwsErrors(protocol),
     base,
     auth,
-    serves,
+    servesModel: serves,
     headers: { "anthropic-version": "2023-06-01" },
   };
 }

@@ -18,16 +18,16 @@ export interface FrameReader {
 }
 
 /** The format's own bound on a message; no event of a model comes near it. */
-const LONGEST = 16 * 1024 * 1024;
-const LONGEST_HEADERS = 128 * 1024;
+const MAX_FRAME_BYTES = 16 * 1024 * 1024;
+const MAX_HEADER_BYTES = 128 * 1024;
 const PRELUDE = 12;
-const LEAST = PRELUDE + 4;
+const MIN_FRAME_BYTES = PRELUDE + 4;
 
-const broken = (what: string): never =>
+const failCorruptFrame = (what: string): never =>
   fail("upstream", `The provider's event stream is broken: ${what}.`, { code: "bad_stream" });
 
 /** Calls `on` for each frame, in order. Both checksums of each are checked. */
-export function frameReader(on: (frame: EventFrame) => void): FrameReader {
+export function createFrameReader(on: (frame: EventFrame) => void): FrameReader {
   let held: Buffer[] = [];
   let size = 0;
   /** Of the frame that has begun; 0 until its prelude is whole. */
@@ -72,16 +72,16 @@ function lengthOf(prelude: Buffer): number {
   const length = prelude.readUInt32BE(0);
   const headers = prelude.readUInt32BE(4);
   if (crc32(prelude.subarray(0, 8)) !== prelude.readUInt32BE(8))
-    broken("the checksum of a head does not fit");
-  if (length < LEAST + headers || length > LONGEST || headers > LONGEST_HEADERS)
-    broken("an event has no possible length");
+    failCorruptFrame("the checksum of a head does not fit");
+  if (length < MIN_FRAME_BYTES + headers || length > MAX_FRAME_BYTES || headers > MAX_HEADER_BYTES)
+    failCorruptFrame("an event has no possible length");
   return length;
 }
 
 function frameOf(frame: Buffer): EventFrame {
   const end = frame.length - 4;
   if (crc32(frame.subarray(0, end)) !== frame.readUInt32BE(end))
-    broken("the checksum of an event does not fit");
+    failCorruptFrame("the checksum of an event does not fit");
   const from = PRELUDE + frame.readUInt32BE(4);
   return { headers: headersIn(frame.subarray(PRELUDE, from)), payload: frame.subarray(from, end) };
 }
@@ -96,14 +96,14 @@ function headersIn(bytes: Buffer): Map<string, string> {
   const next = (count: number): number => {
     const from = at;
     at += count;
-    if (at > bytes.length) broken("a header is longer than its event");
+    if (at > bytes.length) failCorruptFrame("a header is longer than its event");
     return from;
   };
   while (at < bytes.length) {
     const named = bytes[next(1)]!;
     const name = bytes.toString("utf8", next(named), at);
     const type = bytes[next(1)]!;
-    if (type >= WIDTHS.length) broken("a header is of no known type");
+    if (type >= WIDTHS.length) failCorruptFrame("a header is of no known type");
     const width = WIDTHS[type] ?? bytes.readUInt16BE(next(2));
     const from = next(width);
     if (type === TEXT) headers.set(name, bytes.toString("utf8", from, at));

@@ -1,17 +1,17 @@
 // AWS: Bedrock by its own protocols. Claude by InvokeModel, every other model that chats by Converse, Titan's and Cohere's vectors,
 // pictures, rankings; and what the service has that speaks as others do, on its runtime and on Mantle.
-import { defineProvider, type ProviderAccess } from "tollgate/plugin";
-import { awsAuth, type Clock } from "./auth.ts";
-import { invokedClaude } from "./claude.ts";
-import { inMessages, inOpenAi } from "./compatible.ts";
+import { defineProvider, type ProviderClient } from "tollgate/plugin";
+import { awsAuth, type ServiceClock } from "./auth.ts";
+import { bedrockClaude } from "./claude.ts";
+import { messagesEndpoints, openAiEndpoints } from "./compatible.ts";
 import { converse } from "./converse/index.ts";
 import { facts } from "./facts.ts";
-import { accountSchema, keyRing, VARIABLES } from "./keys.ts";
-import { listed } from "./listed.ts";
-import { pictures } from "./pictures.ts";
+import { accountSchema, createCredentialCache, ENV_VARIABLES } from "./keys.ts";
+import { fetchModelList } from "./listed.ts";
+import { generateImages } from "./pictures.ts";
 import { bedrockRerank } from "./rerank.ts";
-import { invokedCohere, titan } from "./vectors.ts";
-import { wayTo } from "./ways.ts";
+import { bedrockCohere, embedWithTitan } from "./vectors.ts";
+import { usesApi } from "./ways.ts";
 
 const patterns = (description: string) =>
   ({
@@ -29,10 +29,10 @@ export default defineProvider({
   name: "aws",
   summary: "Amazon Bedrock: Converse, InvokeModel, and what it has that speaks as others do",
   stability: "beta",
-  unchecked: ["mantle", "list"],
+  unverified: ["mantle", "list"],
   credential: accountSchema,
   facts,
-  needs: { env: VARIABLES, metadata: true },
+  needs: { env: ENV_VARIABLES, metadata: true },
   options: {
     type: "object",
     additionalProperties: false,
@@ -100,24 +100,42 @@ export default defineProvider({
   setup(o, ctx) {
     const region =
       o.region ?? ctx.env("AWS_REGION") ?? ctx.env("AWS_DEFAULT_REGION") ?? "us-east-1";
-    const keys = keyRing(ctx.env);
-    const clock = ctx.shared<Clock>("clock", () => ({ aheadMs: 0 }));
+    const keys = createCredentialCache(ctx.env);
+    const clock = ctx.shared<ServiceClock>("clock", () => ({ aheadMs: 0 }));
     const auth = awsAuth(keys, clock, { region, service: "bedrock" });
     const atMantle = awsAuth(keys, clock, { region, service: o.mantle_service });
-    const runtime = bare(o.runtime_url ?? `https://bedrock-runtime.${region}.amazonaws.com`);
-    const agent = bare(o.agent_url ?? `https://bedrock-agent-runtime.${region}.amazonaws.com`);
-    const mantle = bare(o.mantle_url ?? `https://bedrock-mantle.${region}.api.aws`);
-    const control = bare(o.control_url ?? `https://bedrock.${region}.amazonaws.com`);
-    const by = wayTo({ ...o, guarded: o.guardrail !== undefined });
+    const runtime = withoutTrailingSlash(
+      o.runtime_url ?? `https://bedrock-runtime.${region}.amazonaws.com`,
+    );
+    const agent = withoutTrailingSlash(
+      o.agent_url ?? `https://bedrock-agent-runtime.${region}.amazonaws.com`,
+    );
+    const mantle = withoutTrailingSlash(o.mantle_url ?? `https://bedrock-mantle.${region}.api.aws`);
+    const control = withoutTrailingSlash(
+      o.control_url ?? `https://bedrock.${region}.amazonaws.com`,
+    );
+    const by = usesApi({ ...o, hasGuardrail: o.guardrail !== undefined });
     const own = { base: runtime, auth, origins: [control] };
-    const whole = { streams: "never" as const };
+    const whole = { streaming: "never" as const };
     return {
       endpoints: [
-        { ...own, protocol: invokedClaude(o.betas), serves: by("claude") },
-        { ...own, protocol: converse(o.guardrail), serves: by("converse") },
-        { ...own, ...whole, kind: "embedding" as const, run: titan, serves: by("titan") },
-        { ...own, ...whole, protocol: invokedCohere(), serves: by("cohere") },
-        { ...own, ...whole, kind: "image" as const, run: pictures, serves: by("pictures") },
+        { ...own, protocol: bedrockClaude(o.betas), servesModel: by("claude") },
+        { ...own, protocol: converse(o.guardrail), servesModel: by("converse") },
+        {
+          ...own,
+          ...whole,
+          operation: "embedding" as const,
+          run: embedWithTitan,
+          servesModel: by("titan"),
+        },
+        { ...own, ...whole, protocol: bedrockCohere(), servesModel: by("cohere") },
+        {
+          ...own,
+          ...whole,
+          operation: "image" as const,
+          run: generateImages,
+          servesModel: by("pictures"),
+        },
         {
           ...own,
           ...whole,
@@ -127,19 +145,19 @@ export default defineProvider({
               ? model
               : `arn:aws:bedrock:${region}::foundation-model/${model}`,
           ),
-          serves: by("rerank"),
+          servesModel: by("rerank"),
         },
-        ...(o.openai.length > 0 ? inOpenAi(`${runtime}/openai/v1`, auth, by("openai")) : []),
+        ...(o.openai.length > 0 ? openAiEndpoints(`${runtime}/openai/v1`, auth, by("openai")) : []),
         ...(o.mantle.length > 0
           ? [
-              ...inOpenAi(`${mantle}/v1`, atMantle, by("mantle")),
-              inMessages(`${mantle}/anthropic/v1`, atMantle, by("mantle claude")),
+              ...openAiEndpoints(`${mantle}/v1`, atMantle, by("mantle")),
+              messagesEndpoints(`${mantle}/anthropic/v1`, atMantle, by("mantle claude")),
             ]
           : []),
       ],
-      ...(o.list && { models: (line: ProviderAccess) => listed(line, control) }),
+      ...(o.list && { listModels: (line: ProviderClient) => fetchModelList(line, control) }),
     };
   },
 });
 
-const bare = (url: string): string => url.replace(/\/+$/, "");
+const withoutTrailingSlash = (url: string): string => url.replace(/\/+$/, "");

@@ -1,26 +1,26 @@
 // One call of InvokeModel by a kind of work that has a wire of its own: a body there, a body back.
 import { fail, type Call, type JsonObject } from "tollgate/plugin";
 import { parsed } from "./json.ts";
-import { placed } from "./placed.ts";
-import { faultOf } from "./refusal.ts";
+import { modelPath } from "./placed.ts";
+import { parseAwsError } from "./refusal.ts";
 
-export async function invoked(
+export async function invokeModel(
   call: Call,
   body: JsonObject,
   signal: AbortSignal = call.signal,
 ): Promise<JsonObject> {
-  const answer = await call.fetch(placed(call.model, "invoke").slice(1), {
+  const answer = await call.fetch(modelPath(call.model, "invoke").slice(1), {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),
     signal,
   });
-  const said = Buffer.from(await answer.arrayBuffer());
-  if (answer.ok) return parsed(said) ?? {};
-  const { kind, message, ...more } = faultOf(
+  const responseBody = Buffer.from(await answer.arrayBuffer());
+  if (answer.ok) return parsed(responseBody) ?? {};
+  const { kind, message, ...more } = parseAwsError(
     answer.status,
     Object.fromEntries(answer.headers),
-    said,
+    responseBody,
   );
   return fail(kind, message, more);
 }

@@ -1,6 +1,6 @@
 // What a JSON value is, if it is that: an upstream sends anything.
 import type { Json, JsonObject, Opt } from "tollgate/plugin";
-import { exactly } from "tollgate/protocols/codec";
+import { parseExactJson } from "tollgate/protocols/codec";
 
 export const isObject = (v: unknown): v is JsonObject =>
   typeof v === "object" && v !== null && !Array.isArray(v);
@@ -24,7 +24,7 @@ export function some(fields: { readonly [name: string]: Opt<Json> }): JsonObject
 /** The object that the bytes spell, if they spell one. Integers of any size keep their digits. */
 export function parsed(bytes: Buffer): JsonObject | undefined {
   try {
-    return objectOf(exactly(bytes.toString()));
+    return objectOf(parseExactJson(bytes.toString()));
   } catch {
     return undefined;
   }

@@ -1,10 +1,10 @@
 // Where the keys come from that sign: the operator's own words, the environment, or the chain of AWS's SDK, which knows profiles,
 // single sign-on, roles of pods, containers and machines.
 import { fail } from "tollgate/plugin";
-import type { Keys } from "./signer.ts";
+import type { SigningKeys } from "./signer.ts";
 
 /** One credential, as an operator writes it. */
-export interface Account {
+export interface AwsAccount {
   readonly api_key?: string;
   readonly access_key_id?: string;
   readonly secret_access_key?: string;
@@ -50,7 +50,7 @@ export const accountSchema = {
 } as const;
 
 /** The variables that are read. */
-export const VARIABLES = [
+export const ENV_VARIABLES = [
   "AWS_BEARER_TOKEN_BEDROCK",
   "AWS_ACCESS_KEY_ID",
   "AWS_SECRET_ACCESS_KEY",
@@ -60,40 +60,41 @@ export const VARIABLES = [
 ] as const;
 
 /** What goes on a request: a bearer token, or keys that sign it. */
-export type Proof = { readonly bearer: string } | Keys;
+export type AwsCredential = { readonly bearer: string } | SigningKeys;
 
-type Chain = (options?: { forceRefresh?: boolean }) => Promise<{
+type CredentialChain = (options?: { forceRefresh?: boolean }) => Promise<{
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string;
 }>;
 
 /** Proofs by account. */
-export interface KeyRing {
-  proof(account: Account): Proof | Promise<Proof>;
+export interface CredentialCache {
+  get(account: AwsAccount): AwsCredential | Promise<AwsCredential>;
   /** Whether there is another one than the service has called over. */
-  renew(account: Account): Promise<boolean>;
+  renew(account: AwsAccount): Promise<boolean>;
 }
 
-export function keyRing(env: (name: string) => string | undefined): KeyRing {
-  const chains = new Map<string, Promise<Chain>>();
-  const chainOf = (profile: string | undefined): Promise<Chain> => {
+export function createCredentialCache(env: (name: string) => string | undefined): CredentialCache {
+  const chains = new Map<string, Promise<CredentialChain>>();
+  const chainOf = (profile: string | undefined): Promise<CredentialChain> => {
     const key = profile ?? "";
     const known = chains.get(key);
     if (known) return known;
-    const made = chain(profile);
+    const made = loadChain(profile);
     chains.set(key, made);
     // A failure is not kept: the next request asks again.
     made.catch(() => chains.delete(key));
     return made;
   };
   return {
-    proof(account) {
-      const own = written(account);
+    get(account) {
+      const own = configuredCredential(account);
       if (own) return own;
-      if (account.from === "chain") return chainOf(account.profile).then((chain) => asked(chain));
+      if (account.from === "chain")
+        return chainOf(account.profile).then((chain) => credentialsFromChain(chain));
       return (
-        written({
+        configuredCredential({
           api_key: env("AWS_BEARER_TOKEN_BEDROCK"),
           access_key_id: env("AWS_ACCESS_KEY_ID"),
           secret_access_key: env("AWS_SECRET_ACCESS_KEY"),
@@ -105,25 +106,28 @@ export function keyRing(env: (name: string) => string | undefined): KeyRing {
       );
     },
     async renew(account) {
-      if (written(account) || account.from !== "chain") return false;
+      if (configuredCredential(account) || account.from !== "chain") return false;
       const chain = await chainOf(account.profile);
-      const before = await asked(chain);
-      const after = await asked(chain, true);
+      const before = await credentialsFromChain(chain);
+      const after = await credentialsFromChain(chain, true);
       return before.token !== after.token || before.id !== after.id;
     },
   };
 }
 
-type Written = { readonly [K in keyof Account]: Account[K] | undefined };
+type AccountOptions = { readonly [K in keyof AwsAccount]: AwsAccount[K] | undefined };
 
-function written(account: Written): Proof | undefined {
+function configuredCredential(account: AccountOptions): AwsCredential | undefined {
   if (account.api_key) return { bearer: account.api_key };
   const { access_key_id: id, secret_access_key: secret, session_token: token } = account;
   if (!id || !secret) return undefined;
   return { id, secret, token: token || undefined };
 }
 
-async function asked(chain: Chain, forceRefresh = false): Promise<Keys> {
+async function credentialsFromChain(
+  chain: CredentialChain,
+  forceRefresh = false,
+): Promise<SigningKeys> {
   try {
     const { accessKeyId, secretAccessKey, sessionToken } = await chain({ forceRefresh });
     return { id: accessKeyId, secret: secretAccessKey, token: sessionToken };
@@ -135,7 +139,7 @@ async function asked(chain: Chain, forceRefresh = false): Promise<Keys> {
   }
 }
 
-async function chain(profile: string | undefined): Promise<Chain> {
+async function loadChain(profile: string | undefined): Promise<CredentialChain> {
   try {
     const { defaultProvider } = await import("@aws-sdk/credential-provider-node");
     return defaultProvider(profile === undefined ? {} : { profile });

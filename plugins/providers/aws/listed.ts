@@ -2,33 +2,33 @@
 import {
   fail,
   type JsonObject,
-  type Kind,
+  type Operation,
   type ModelInfo,
-  type ProviderAccess,
+  type ProviderClient,
 } from "tollgate/plugin";
 import { listOf, objectOf, parsed, textOf } from "./json.ts";
-import { faultOf } from "./refusal.ts";
+import { parseAwsError } from "./refusal.ts";
 
 /** No account has more pages of profiles than this. */
-const PAGES = 20;
+const MAX_PAGES = 20;
 
-export async function listed(line: ProviderAccess, control: string): Promise<ModelInfo[]> {
-  const { modelSummaries } = await asked(line, `${control}/foundation-models`);
-  const kinds = new Map<string, Kind>();
+export async function fetchModelList(line: ProviderClient, control: string): Promise<ModelInfo[]> {
+  const { modelSummaries } = await fetchJson(line, `${control}/foundation-models`);
+  const kinds = new Map<string, Operation>();
   const models: ModelInfo[] = [];
   for (const row of listOf(modelSummaries).map(objectOf)) {
     const model = textOf(row?.["modelId"]);
-    const kind = row && kindOf(row);
+    const kind = row && operationOf(row);
     if (model === undefined || kind === undefined) continue;
     kinds.set(model, kind);
     if (listOf(row!["inferenceTypesSupported"]).includes("ON_DEMAND"))
-      models.push({ model, kind, name: textOf(row!["modelName"]) });
+      models.push({ model, operation: kind, name: textOf(row!["modelName"]) });
   }
   let token = "";
-  for (let turn = 0; turn < PAGES; turn++) {
-    const page = await asked(line, `${control}/inference-profiles?maxResults=1000${token}`);
+  for (let turn = 0; turn < MAX_PAGES; turn++) {
+    const page = await fetchJson(line, `${control}/inference-profiles?maxResults=1000${token}`);
     for (const row of listOf(page["inferenceProfileSummaries"]).map(objectOf))
-      models.push(...profileOf(row ?? {}, kinds));
+      models.push(...toProfileModels(row ?? {}, kinds));
     const next = textOf(page["nextToken"]);
     if (next === undefined) break;
     token = `&nextToken=${encodeURIComponent(next)}`;
@@ -36,7 +36,7 @@ export async function listed(line: ProviderAccess, control: string): Promise<Mod
   return models;
 }
 
-function kindOf(row: JsonObject): Kind | undefined {
+function operationOf(row: JsonObject): Operation | undefined {
   const makes = listOf(row["outputModalities"]);
   if (/rerank/.test(textOf(row["modelId"]) ?? "")) return "rerank";
   if (makes.includes("EMBEDDING")) return "embedding";
@@ -44,21 +44,25 @@ function kindOf(row: JsonObject): Kind | undefined {
 }
 
 /** A profile makes what the models behind it make. */
-function profileOf(row: JsonObject, kinds: ReadonlyMap<string, Kind>): ModelInfo[] {
+function toProfileModels(row: JsonObject, kinds: ReadonlyMap<string, Operation>): ModelInfo[] {
   const model = textOf(row["inferenceProfileId"]);
   const behind = textOf(objectOf(listOf(row["models"])[0])?.["modelArn"])
     ?.split("/")
     .at(-1);
   const kind = kinds.get(behind ?? "");
   if (model === undefined || kind === undefined || row["status"] !== "ACTIVE") return [];
-  return [{ model, kind, name: textOf(row["inferenceProfileName"]) }];
+  return [{ model, operation: kind, name: textOf(row["inferenceProfileName"]) }];
 }
 
-async function asked(line: ProviderAccess, url: string): Promise<JsonObject> {
+async function fetchJson(line: ProviderClient, url: string): Promise<JsonObject> {
   const answer = await line.fetch(url, { headers: { accept: "application/json" } });
   const body = Buffer.from(await answer.arrayBuffer());
   if (!answer.ok) {
-    const { kind, message } = faultOf(answer.status, Object.fromEntries(answer.headers), body);
+    const { kind, message } = parseAwsError(
+      answer.status,
+      Object.fromEntries(answer.headers),
+      body,
+    );
     return fail(kind, message);
   }
   return parsed(body) ?? fail("upstream", "The list of models is not a JSON object.");

@@ -1,10 +1,10 @@
 // What AWS says when it says no: a name in a header or beside an event, and words in `message` or `Message`. The name decides.
 import type { ErrorKind, Fault, HeadersIn } from "tollgate/plugin";
-import { failure } from "tollgate/protocols/codec";
+import { parseError } from "tollgate/protocols/codec";
 import { parsed, textOf } from "./json.ts";
 
 /** By the service's own names, in small letters. */
-const KINDS = new Map<string, ErrorKind>([
+const KIND_BY_NAME = new Map<string, ErrorKind>([
   ["throttlingexception", "rate_limited"],
   ["toomanyrequestsexception", "rate_limited"],
   ["servicequotaexceededexception", "rate_limited"],
@@ -23,62 +23,62 @@ const KINDS = new Map<string, ErrorKind>([
 ]);
 
 /** Of a model that this account has not been let to use: another credential or provider may have it. */
-const NO_MODEL = /access to the model/i;
+const NO_MODEL_ACCESS = /access to the model/i;
 /** Of words that a model that draws will not have. */
 const FILTERED = /blocked by our content filters/i;
-const PROFILE = /on-demand throughput/i;
+const PROFILE_REQUIRED = /on-demand throughput/i;
 
 /** A refusal with a status of its own. */
-export function faultOf(status: number, headers: HeadersIn, body: Buffer): Fault {
+export function parseAwsError(status: number, headers: HeadersIn, body: Buffer): Fault {
   const named = nameOf(headers["x-amzn-errortype"]);
-  const said = failure(status, headers, worded(body));
-  return meant(named ?? typed(body), said);
+  const fault = parseError(status, headers, withMessageField(body));
+  return classifyError(named ?? errorTypeIn(body), fault);
 }
 
 /** The same inside a stream that has begun. */
-export function faultIn(name: string, payload: Buffer): Fault {
-  const said = failure(200, {}, worded(payload));
+export function parseAwsStreamError(name: string, payload: Buffer): Fault {
+  const fault = parseError(200, {}, withMessageField(payload));
   // Without a status the words alone would make it a failure of the provider.
   const kind = /^validation/i.test(name) ? "invalid" : "upstream";
-  return meant(name, { ...said, kind, message: messageOf(payload) ?? said.message });
+  return classifyError(name, { ...fault, kind, message: messageOf(payload) ?? fault.message });
 }
 
-function meant(name: string | undefined, said: Fault): Fault {
-  const own = name === undefined ? undefined : KINDS.get(name.toLowerCase());
+function classifyError(name: string | undefined, fault: Fault): Fault {
+  const own = name === undefined ? undefined : KIND_BY_NAME.get(name.toLowerCase());
   const code = name === undefined ? {} : { code: name };
-  if (FILTERED.test(said.message))
-    return { ...said, kind: "content_policy", code: "moderation_blocked" };
-  if (own === "upstream_auth" && NO_MODEL.test(said.message))
-    return { ...said, ...code, kind: "unsupported" };
-  if (PROFILE.test(said.message))
+  if (FILTERED.test(fault.message))
+    return { ...fault, kind: "content_policy", code: "moderation_blocked" };
+  if (own === "upstream_auth" && NO_MODEL_ACCESS.test(fault.message))
+    return { ...fault, ...code, kind: "unsupported" };
+  if (PROFILE_REQUIRED.test(fault.message))
     return {
-      ...said,
+      ...fault,
       ...code,
-      message: `${said.message} (Ask for it by an inference profile, such as us.<model>.)`,
+      message: `${fault.message} (Ask for it by an inference profile, such as us.<model>.)`,
     };
-  return { ...said, ...code, ...(own && { kind: own }) };
+  return { ...fault, ...code, ...(own && { kind: own }) };
 }
 
 /** "ThrottlingException:http://…" in the header, "com.amazon…#ThrottlingException" in older bodies. */
-export function nameOf(said: unknown): string | undefined {
-  const text = textOf(Array.isArray(said) ? said[0] : said);
+export function nameOf(value: unknown): string | undefined {
+  const text = textOf(Array.isArray(value) ? value[0] : value);
   const name = text?.split(":", 1)[0]!.split("#").at(-1)!.trim();
   return name === undefined || name === "" || name.length > 100 ? undefined : name;
 }
 
-function typed(body: Buffer): string | undefined {
+function errorTypeIn(body: Buffer): string | undefined {
   return nameOf(parsed(body)?.["__type"]);
 }
 
 function messageOf(body: Buffer): string | undefined {
-  const said = parsed(body);
+  const json = parsed(body);
   return (
-    textOf(said?.["message"]) ?? textOf(said?.["Message"]) ?? textOf(said?.["originalMessage"])
+    textOf(json?.["message"]) ?? textOf(json?.["Message"]) ?? textOf(json?.["originalMessage"])
   );
 }
 
 /** Its words under the name by which all errors are read. */
-function worded(body: Buffer): Buffer {
+function withMessageField(body: Buffer): Buffer {
   const message = messageOf(body);
   return message === undefined ? body : Buffer.from(JSON.stringify({ message }));
 }

@@ -1,39 +1,39 @@
 // Rankings by the agent runtime. Nothing is counted in its answer: what is billed is the number of documents.
 import {
   fail,
-  rerankWork,
+  rerankOperation,
   type Body,
   type CallContext,
   type ModelEvent,
   type Protocol,
   type RerankRequest,
 } from "tollgate/plugin";
-import { plain } from "tollgate/protocols/look";
+import { valueFields } from "tollgate/protocols/look";
 import { listOf, objectOf, parsed, textOf } from "./json.ts";
-import { faultOf } from "./refusal.ts";
+import { parseAwsError } from "./refusal.ts";
 
 /** `arnOf`: the full name of a model, which is what this service wants. */
 export const bedrockRerank = (arnOf: (model: string) => string): Protocol<"rerank"> => ({
   id: "bedrock-rerank",
-  work: rerankWork,
-  reviewed: [
+  operationSpec: rerankOperation,
+  zdrAllowedFields: [
     [
       "what is ranked, and by what",
       {
-        queries: { ...plain("type"), textQuery: plain("text") },
+        queries: { ...valueFields("type"), textQuery: valueFields("text") },
         sources: {
-          ...plain("type"),
+          ...valueFields("type"),
           inlineDocumentSource: {
-            ...plain("type"),
-            textDocument: plain("text"),
+            ...valueFields("type"),
+            textDocument: valueFields("text"),
             jsonDocument: "free",
           },
         },
         rerankingConfiguration: {
-          ...plain("type"),
+          ...valueFields("type"),
           bedrockRerankingConfiguration: {
-            ...plain("numberOfResults"),
-            modelConfiguration: plain("modelArn"),
+            ...valueFields("numberOfResults"),
+            modelConfiguration: valueFields("modelArn"),
           },
         },
       },
@@ -41,19 +41,19 @@ export const bedrockRerank = (arnOf: (model: string) => string): Protocol<"reran
   ],
   client: {
     paths: { generate: "/rerank" },
-    request: (r, of) => request(r, of, arnOf(of.model)),
-    knows: () => true,
-    stream: () => fail("upstream", "A ranking comes in one piece.", { code: "bad_answer" }),
-    whole,
-    fault: faultOf,
+    encodeRequest: (r, of) => request(r, of, arnOf(of.model)),
+    knowsField: () => true,
+    createDecoder: () => fail("upstream", "A ranking comes in one piece.", { code: "bad_answer" }),
+    decodeResponse: whole,
+    decodeFault: parseAwsError,
   },
 });
 
 function request(r: RerankRequest, of: CallContext, modelArn: string): Body {
-  if (r.user !== undefined) of.lose("user", "dropped");
-  if (r.perDocument !== undefined) of.lose("max_tokens_per_doc", "dropped");
-  if (r.truncate !== undefined) of.lose("truncation", "dropped");
-  const numberOfResults = r.most === undefined ? undefined : Math.min(r.most, r.documents.length);
+  if (r.user !== undefined) of.reportLoss("user", "dropped");
+  if (r.maxTokensPerDocument !== undefined) of.reportLoss("max_tokens_per_doc", "dropped");
+  if (r.truncate !== undefined) of.reportLoss("truncation", "dropped");
+  const numberOfResults = r.topN === undefined ? undefined : Math.min(r.topN, r.documents.length);
   return {
     queries: [{ type: "TEXT", textQuery: { text: r.query } }],
     sources: r.documents.map((document) => ({
@@ -78,11 +78,11 @@ function inlineOf(document: RerankRequest["documents"][number]) {
 }
 
 function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
-  const said = parsed(body)?.["results"];
-  if (!Array.isArray(said))
+  const results = parsed(body)?.["results"];
+  if (!Array.isArray(results))
     return fail("upstream", "The provider answered without a ranking.", { code: "bad_answer" });
   emit({ type: "start" });
-  for (const [place, raw] of listOf(said).entries()) {
+  for (const [place, raw] of listOf(results).entries()) {
     const { index, relevanceScore: score } = objectOf(raw) ?? {};
     if (typeof index !== "number" || typeof score !== "number")
       return fail("upstream", "The provider's ranking has no index or no score.", {

@@ -3,14 +3,14 @@
 import { createHash, createHmac } from "node:crypto";
 
 /** What signs: a pair of keys, and the token of those that end. */
-export interface Keys {
+export interface SigningKeys {
   readonly id: string;
   readonly secret: string;
   readonly token?: string | undefined;
 }
 
 /** A request, and the service that it is signed for. */
-export interface Signing {
+export interface SigningRequest {
   readonly method: string;
   readonly url: URL;
   /** The body's media type, where there is a body. */
@@ -34,7 +34,7 @@ const encoded = (text: string): string =>
   );
 
 /** The headers that sign it. */
-export function sign(keys: Keys, of: Signing): Record<string, string> {
+export function signRequest(keys: SigningKeys, of: SigningRequest): Record<string, string> {
   const stamp = new Date(of.now).toISOString().replace(/[-:]|\.\d{3}/g, "");
   const day = stamp.slice(0, 8);
   const hash = sha256(of.body ?? "");
@@ -56,12 +56,12 @@ export function sign(keys: Keys, of: Signing): Record<string, string> {
     names.join(";"),
     hash,
   ].join("\n");
-  const said = ["AWS4-HMAC-SHA256", stamp, scope, sha256(canonical)].join("\n");
+  const stringToSign = ["AWS4-HMAC-SHA256", stamp, scope, sha256(canonical)].join("\n");
   const key = [of.region, of.service, "aws4_request"].reduce(
     (key, part) => hmac(key, part),
     hmac(`AWS4${keys.secret}`, day),
   );
-  const signature = hmac(key, said).toString("hex");
+  const signature = hmac(key, stringToSign).toString("hex");
   const { host: _host, "content-type": _type, ...own } = headers;
   return {
     ...own,

@@ -6,31 +6,31 @@ import {
   type EmbeddingRequest,
   type ModelEvent,
   type Protocol,
-  type Vector,
+  type Embedding,
 } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
-import { textsOnly, vectorOf } from "tollgate/protocols/embeddings";
-import { invoked } from "./invoked.ts";
+import { requireTextInputs, parseEmbedding } from "tollgate/protocols/embeddings";
+import { invokeModel } from "./invoked.ts";
 import { countOf, some } from "./json.ts";
-import { placed } from "./placed.ts";
-import { faultOf } from "./refusal.ts";
+import { modelPath } from "./placed.ts";
+import { parseAwsError } from "./refusal.ts";
 
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 
 interface Embedded {
-  readonly vector: Vector;
+  readonly vector: Embedding;
   readonly tokens: number | undefined;
 }
 
 /** Of one that fails the others are no answer: an index that shifts is worse than an error. What was embedded is billed. */
-export async function* titan(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
-  const texts = textsOnly(r, call);
+export async function* embedWithTitan(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
+  const texts = requireTextInputs(r, call);
   if (r.dtype !== undefined && r.dtype !== "float")
     fail("unsupported", `${call.model} makes vectors of floats.`, { param: "output_dtype" });
-  if (r.user !== undefined) call.lose("user", "dropped");
-  if (r.task !== undefined) call.lose("input_type", "dropped", "task_unknown");
-  if (r.truncate !== undefined) call.lose("truncate", "dropped");
-  for (const field in r.rest) call.lose(field, "dropped");
+  if (r.user !== undefined) call.reportLoss("user", "dropped");
+  if (r.task !== undefined) call.reportLoss("input_type", "dropped", "task_unknown");
+  if (r.truncate !== undefined) call.reportLoss("truncate", "dropped");
+  for (const field in r.rest) call.reportLoss(field, "dropped");
   const over = new AbortController();
   const signal = AbortSignal.any([call.signal, over.signal]);
   const done: (Embedded | undefined)[] = texts.map(() => undefined);
@@ -40,25 +40,25 @@ export async function* titan(r: EmbeddingRequest, call: Call): AsyncGenerator<Mo
     while (next < texts.length && !problem) {
       const at = next++;
       try {
-        done[at] = await one(texts[at]!, r, call, signal);
+        done[at] = await embedText(texts[at]!, r, call, signal);
       } catch (error) {
         problem ??= { error };
         over.abort();
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, texts.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, texts.length) }, work));
   const made = done.filter((each) => each !== undefined);
   if (made.length > 0) yield { type: "start" };
-  if (problem && made.length > 0) yield { type: "usage", usage: counted(made) };
+  if (problem && made.length > 0) yield { type: "usage", usage: totalUsage(made) };
   if (problem) throw problem.error;
   for (const [index, each] of made.entries()) yield { type: "item", index, item: each.vector };
-  yield { type: "usage", usage: counted(made) };
+  yield { type: "usage", usage: totalUsage(made) };
   yield { type: "finish", reason: "stop" };
 }
 
 /** Without the count of one there is no count of all. */
-function counted(made: readonly Embedded[]): { input?: number } {
+function totalUsage(made: readonly Embedded[]): { input?: number } {
   let input = 0;
   for (const { tokens } of made) {
     if (tokens === undefined) return {};
@@ -67,21 +67,21 @@ function counted(made: readonly Embedded[]): { input?: number } {
   return { input };
 }
 
-async function one(
+async function embedText(
   inputText: string,
   { dimensions }: EmbeddingRequest,
   call: Call,
   signal: AbortSignal,
 ): Promise<Embedded> {
-  const said = await invoked(call, { inputText, ...some({ dimensions }) }, signal);
+  const response = await invokeModel(call, { inputText, ...some({ dimensions }) }, signal);
   const vector =
-    vectorOf(said["embedding"]) ??
+    parseEmbedding(response["embedding"]) ??
     fail("upstream", "The provider answered without a vector.", { code: "bad_answer" });
-  return { vector, tokens: countOf(said["inputTextTokenCount"]) };
+  return { vector, tokens: countOf(response["inputTextTokenCount"]) };
 }
 
 /** Cohere's own wire, as Bedrock has it. */
-export function invokedCohere(): Protocol<"embedding"> {
+export function bedrockCohere(): Protocol<"embedding"> {
   // Bedrock's requests are made here only: no client speaks its format to the gateway.
   const { server: _, ...own } = cohereEmbeddings();
   const client = own.client!;
@@ -89,11 +89,11 @@ export function invokedCohere(): Protocol<"embedding"> {
     ...own,
     client: {
       ...client,
-      paths: { generate: (of) => placed(of.model, "invoke") },
-      prepare: (out) => out.drop("model"),
-      whole(body, emit, of, headers) {
+      paths: { generate: (of) => modelPath(of.model, "invoke") },
+      prepare: (out) => out.remove("model"),
+      decodeResponse(body, emit, of, headers) {
         const input = countOf(Number(headers["x-amzn-bedrock-input-token-count"] ?? Number.NaN));
-        client.whole(
+        client.decodeResponse(
           body,
           (event) =>
             emit(
@@ -105,7 +105,7 @@ export function invokedCohere(): Protocol<"embedding"> {
           headers,
         );
       },
-      fault: faultOf,
+      decodeFault: parseAwsError,
     },
   };
 }

@@ -1,8 +1,8 @@
 // Which of the service's protocols a model is asked in: its name says so, or the operator does.
 import { isClaude } from "./claude.ts";
-import { isAmazonPicture, isStability } from "./pictures.ts";
+import { isAmazonImageModel, isStability } from "./pictures.ts";
 
-export type Way =
+export type ModelApi =
   | "claude"
   | "converse"
   | "titan"
@@ -14,29 +14,30 @@ export type Way =
   | "mantle claude";
 
 /** Patterns of models, as the operator wrote them. */
-export interface Said {
+export interface ApiPatterns {
   readonly claude: readonly string[];
   readonly openai: readonly string[];
   readonly mantle: readonly string[];
   /** A guardrail stands before every chat: then Claude is asked in Converse too, which has a word for it. */
-  readonly guarded: boolean;
+  readonly hasGuardrail: boolean;
 }
 
 /** For each way, whether a model goes by it: each goes by one. */
-export const wayTo =
-  (said: Said) =>
-  (way: Way) =>
+export const usesApi =
+  (patterns: ApiPatterns) =>
+  (way: ModelApi) =>
   (model: string): boolean =>
-    wayOf(model, said) === way;
+    apiFor(model, patterns) === way;
 
-function wayOf(model: string, said: Said): Way {
+function apiFor(model: string, apiPatterns: ApiPatterns): ModelApi {
   const fits = (patterns: readonly string[]) => patterns.some((pattern) => isLike(pattern, model));
-  if (fits(said.mantle)) return isClaude(model) ? "mantle claude" : "mantle";
-  if (fits(said.openai)) return "openai";
-  if (isClaude(model) || fits(said.claude)) return said.guarded ? "converse" : "claude";
+  if (fits(apiPatterns.mantle)) return isClaude(model) ? "mantle claude" : "mantle";
+  if (fits(apiPatterns.openai)) return "openai";
+  if (isClaude(model) || fits(apiPatterns.claude))
+    return apiPatterns.hasGuardrail ? "converse" : "claude";
   if (/(?:^|[./])amazon\.titan-embed-text/.test(model)) return "titan";
   if (/(?:^|[./])cohere\.embed-/.test(model)) return "cohere";
-  if (isAmazonPicture(model) || isStability(model)) return "pictures";
+  if (isAmazonImageModel(model) || isStability(model)) return "pictures";
   return /(?:^|[./])(?:cohere|amazon)\.rerank-/.test(model) ? "rerank" : "converse";
 }
 

@@ -6,14 +6,14 @@ import {
   fail,
   type Context,
   type MintedToken,
-  type Signable,
+  type SignableRequest,
   type TokenAuth,
 } from "tollgate/plugin";
-import { asAzure } from "./library.ts";
-import { answered, type TokenRequest } from "./minting.ts";
+import { tokenFromAzureIdentity } from "./library.ts";
+import { requestToken, type TokenRequest } from "./minting.ts";
 
 /** One credential, as an operator writes it. */
-export interface Account {
+export interface AzureAccount {
   readonly api_key?: string;
   readonly tenant_id?: string;
   readonly client_id?: string;
@@ -52,7 +52,7 @@ export const accountSchema = {
 } as const;
 
 /** The variables that are read. */
-export const VARIABLES = [
+export const ENV_VARIABLES = [
   "AZURE_TENANT_ID",
   "AZURE_CLIENT_ID",
   "IDENTITY_ENDPOINT",
@@ -60,63 +60,64 @@ export const VARIABLES = [
 ] as const;
 
 /** Where the machine gives its identity. */
-const MACHINE = "http://169.254.169.254/metadata/identity/oauth2/token";
+const IMDS_TOKEN_URL = "http://169.254.169.254/metadata/identity/oauth2/token";
 
 /** What a surface lets in: the header of a key, and the audience of a token. */
-export interface Door {
+export interface SurfaceAuth {
   readonly header: string;
   readonly scope: string;
 }
 
 /** Where Entra ID is asked, and with which file a federated workload asks. */
-export interface Entra {
+export interface EntraEndpoints {
   readonly loginUrl: string;
   readonly file: string;
 }
 
 export function foundryAuth(
   ctx: Pick<Context, "fetch" | "shared" | "env" | "readFile">,
-  entra: Entra,
-  door: Door,
-): TokenAuth<Account> {
+  entra: EntraEndpoints,
+  door: SurfaceAuth,
+): TokenAuth<AzureAccount> {
   const tokens = ctx.shared("tokens", () => new AccountTokens(Date.now));
-  const name = (account: Account): string =>
+  const name = (account: AzureAccount): string =>
     createHash("sha256")
       .update(JSON.stringify([entra.loginUrl, door.scope, account]))
       .digest("hex");
-  const mint = (account: Account) => () => minted(ctx, entra, door.scope, account);
+  const mint = (account: AzureAccount) => () => fetchToken(ctx, entra, door.scope, account);
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
   return {
-    sign(_request: Signable, account) {
+    sign(_request: SignableRequest, account) {
       if (account.api_key !== undefined) return { [door.header]: account.api_key };
       const token = tokens.get(name(account), mint(account));
       return typeof token === "string" ? bearer(token) : token.then(bearer);
     },
-    async refused({ status }, account) {
+    async renewToken({ status }, account) {
       if (status !== 401 || account.api_key !== undefined) return false;
-      await tokens.another(name(account), mint(account));
+      await tokens.renew(name(account), mint(account));
       return true;
     },
   };
 }
 
-async function minted(
+async function fetchToken(
   ctx: Pick<Context, "fetch" | "env" | "readFile">,
-  entra: Entra,
+  entra: EntraEndpoints,
   scope: string,
-  account: Account,
+  account: AzureAccount,
 ): Promise<MintedToken> {
-  if (account.from === "azure_identity") return asAzure(scope);
-  return answered(ctx.fetch, await request(ctx, entra, scope, account));
+  if (account.from === "azure_identity") return tokenFromAzureIdentity(scope);
+  return requestToken(ctx.fetch, await tokenRequestFor(ctx, entra, scope, account));
 }
 
-async function request(
+async function tokenRequestFor(
   { env, readFile }: Pick<Context, "env" | "readFile">,
-  { loginUrl, file }: Entra,
+  { loginUrl, file }: EntraEndpoints,
   scope: string,
-  account: Account,
+  account: AzureAccount,
 ): Promise<TokenRequest> {
-  if (account.from === "managed_identity") return ofMachine(env, scope, account.client_id);
+  if (account.from === "managed_identity")
+    return managedIdentityRequest(env, scope, account.client_id);
   const tenant = account.tenant_id ?? env("AZURE_TENANT_ID");
   const client = account.client_id ?? env("AZURE_CLIENT_ID");
   if (tenant === undefined || client === undefined)
@@ -140,10 +141,14 @@ async function request(
 }
 
 /** A platform's own address where there is one, else the machine's. */
-function ofMachine(env: Context["env"], scope: string, client: string | undefined): TokenRequest {
+function managedIdentityRequest(
+  env: Context["env"],
+  scope: string,
+  client: string | undefined,
+): TokenRequest {
   const endpoint = env("IDENTITY_ENDPOINT");
   const header = env("IDENTITY_HEADER");
-  const url = new URL(endpoint ?? MACHINE);
+  const url = new URL(endpoint ?? IMDS_TOKEN_URL);
   url.searchParams.set("api-version", endpoint === undefined ? "2018-02-01" : "2019-08-01");
   url.searchParams.set("resource", scope.replace(/\/\.default$/, ""));
   if (client !== undefined) url.searchParams.set("client_id", client);

@@ -1,21 +1,22 @@
 // What Azure's content filter says: a refusal names the categories that it was for.
-import type { ClientHalf, Fault, JsonObject, Kind, Protocol } from "tollgate/plugin";
+import type { ClientHalf, Fault, JsonObject, Operation, Protocol } from "tollgate/plugin";
 import { objectIn } from "tollgate/protocols/compatible";
 
 /** The same protocol, whose refusals tell of the filter. */
-export function filtering<K extends Kind>(protocol: Protocol<K>): Protocol<K> {
+export function withContentFilterDetails<K extends Operation>(protocol: Protocol<K>): Protocol<K> {
   const client = protocol.client as ClientHalf<K>;
   return {
     ...protocol,
     client: {
       ...client,
-      fault: (status, headers, body) => told(client.fault(status, headers, body), body),
+      decodeFault: (status, headers, body) =>
+        addFilterCategories(client.decodeFault(status, headers, body), body),
     },
   };
 }
 
 /** The categories that were met, under the names that Azure has for them. */
-function told(fault: Fault, body: Buffer): Fault {
+function addFilterCategories(fault: Fault, body: Buffer): Fault {
   const inner = innerErrorIn(body);
   if (!inner || inner["code"] !== "ResponsibleAIPolicyViolation") return fault;
   const categories =

@@ -1,7 +1,7 @@
 // Azure AI Foundry, once Azure OpenAI: what a resource has deployed, in OpenAI's protocols, and Claude in Anthropic's.
 import { defineProvider } from "tollgate/plugin";
-import { accountSchema, foundryAuth, VARIABLES } from "./auth.ts";
-import { anthropic, openAi } from "./surfaces.ts";
+import { accountSchema, foundryAuth, ENV_VARIABLES } from "./auth.ts";
+import { anthropicEndpoint, openAiEndpoints } from "./surfaces.ts";
 
 const COGNITIVE = "https://cognitiveservices.azure.com/.default";
 const FOUNDRY = "https://ai.azure.com/.default";
@@ -11,10 +11,10 @@ export default defineProvider({
   name: "azure-foundry",
   summary: "Azure AI Foundry: deployments in OpenAI's protocols, Claude in Anthropic's",
   stability: "beta",
-  unchecked: ["managed identity", "Foundry's scope"],
+  unverified: ["managed identity", "Foundry's scope"],
   credential: accountSchema,
   needs: {
-    env: VARIABLES,
+    env: ENV_VARIABLES,
     metadata: true,
     origins: (_options, env) => [env("IDENTITY_ENDPOINT") ?? "http://169.254.169.254"],
     files: ({ federated_token_file }) => [federated_token_file],
@@ -85,8 +85,8 @@ export default defineProvider({
     const other = foundryAuth(ctx, entra, { header: "x-api-key", scope: FOUNDRY });
     return {
       endpoints: [
-        ...openAi(resource, key, (model) => !isClaude(model), o.api_version),
-        anthropic(foundry, other, isClaude),
+        ...openAiEndpoints(resource, key, (model) => !isClaude(model), o.api_version),
+        anthropicEndpoint(foundry, other, isClaude),
       ],
     };
   },

@@ -2,7 +2,7 @@
 import { fail, type MintedToken } from "tollgate/plugin";
 
 /** Of the library, what is asked here: it is not there unless the operator wants it. */
-interface Library {
+interface AzureIdentityModule {
   readonly DefaultAzureCredential: new () => {
     getToken(
       scope: string,
@@ -12,10 +12,10 @@ interface Library {
 
 const NAME: string = "@azure/identity";
 
-export async function asAzure(scope: string): Promise<MintedToken> {
-  let library: Library;
+export async function tokenFromAzureIdentity(scope: string): Promise<MintedToken> {
+  let library: AzureIdentityModule;
   try {
-    library = (await import(NAME)) as Library;
+    library = (await import(NAME)) as AzureIdentityModule;
   } catch (error) {
     return fail(
       "upstream_auth",
@@ -25,7 +25,7 @@ export async function asAzure(scope: string): Promise<MintedToken> {
   }
   try {
     const found = await new library.DefaultAzureCredential().getToken(scope);
-    return { token: found.token, forMs: found.expiresOnTimestamp - Date.now() };
+    return { token: found.token, ttlMs: found.expiresOnTimestamp - Date.now() };
   } catch (error) {
     return fail("upstream_auth", "Azure's library found no credential.", {
       code: "no_token",

@@ -8,7 +8,7 @@ export interface TokenRequest {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export async function answered(
+export async function requestToken(
   fetch: Context["fetch"],
   { url, form, headers }: TokenRequest,
 ): Promise<MintedToken> {
@@ -22,13 +22,13 @@ export async function answered(
         }
       : { headers: headers ?? {} },
   );
-  const said = (await answer.json().catch(() => ({}))) as {
+  const response = (await answer.json().catch(() => ({}))) as {
     readonly [name: string]: unknown;
   } | null;
-  const token = said?.["access_token"];
+  const token = response?.["access_token"];
   if (answer.ok && typeof token === "string" && token !== "")
-    return { token, forMs: 1000 * secondsIn(said!) };
-  const code = said?.["error"];
+    return { token, ttlMs: 1000 * parseExpiresIn(response!) };
+  const code = response?.["error"];
   const words = typeof code === "string" ? ` (${code.slice(0, 100)})` : "";
   return fail("upstream_auth", `Entra ID gave no token: ${answer.status}${words}.`, {
     code: "no_token",
@@ -36,7 +36,7 @@ export async function answered(
 }
 
 /** As a number, as a text, or as the moment at which it ends: three services, three words. */
-function secondsIn(said: { readonly [name: string]: unknown }): number {
+function parseExpiresIn(said: { readonly [name: string]: unknown }): number {
   const left = Number(said["expires_in"] ?? Number.NaN);
   if (Number.isFinite(left)) return left;
   const ends = Number(said["expires_on"] ?? Number.NaN);

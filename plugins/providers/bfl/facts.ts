@@ -3,15 +3,15 @@
 import type { Facts, ModelInfo } from "tollgate/plugin";
 
 /** One image a job; more are as many jobs, and this many may run for one request. */
-export const MOST_JOBS = 4;
+export const MAX_JOBS = 4;
 const FORMATS = ["png", "jpeg"];
 
 /** Only the prices that the vendor's own page states; the others are told with each job, and unpriced here. */
 const model = (name: string, words: string, usd?: string): ModelInfo => ({
   model: name,
-  kind: "image",
+  operation: "image",
   name: words,
-  limits: { images: MOST_JOBS },
+  limits: { images: MAX_JOBS },
   image: { formats: FORMATS },
   ...(usd !== undefined && { price: { lines: [{ unit: "images", usd, per: 1 }] } }),
 });
@@ -32,11 +32,11 @@ export const facts: Facts = {
 };
 
 /** These take a shape instead of a size. */
-export const shaped = (name: string): boolean => /ultra|kontext/.test(name);
+export const takesAspectRatio = (name: string): boolean => /ultra|kontext/.test(name);
 
 /** Pictures that one job may be given. */
-export const MOST_BROUGHT = 10;
+export const MAX_INPUT_IMAGES = 10;
 
 /** The field for pictures that are to be changed; the one that fills a mask has one of its own. Undefined: it takes none. */
-export const changes = (name: string): string | undefined =>
+export const inputImageField = (name: string): string | undefined =>
   name.endsWith("-fill") ? "image" : /^flux-2|kontext/.test(name) ? "input_image" : undefined;

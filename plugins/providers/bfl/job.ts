@@ -8,23 +8,24 @@ import {
   type Media,
 } from "tollgate/plugin";
 import { ratioOf, sizeOf } from "tollgate/protocols/images";
-import { changes, MOST_BROUGHT, shaped } from "./facts.ts";
+import { inputImageField, MAX_INPUT_IMAGES, takesAspectRatio } from "./facts.ts";
 
 /** With these a request could have its result sent elsewhere. */
-const ELSEWHERE = ["webhook_url", "webhook_secret"];
+const WEBHOOK_FIELDS = ["webhook_url", "webhook_secret"];
 
-export function body(r: ImageRequest, call: Call): JsonObject {
+export function encodeJob(r: ImageRequest, call: Call): JsonObject {
   const size = sizeOf(r.size);
   for (const field of ["quality", "background"] as const)
-    if (r[field] !== undefined && r[field] !== "auto") call.lose(field, "dropped");
-  for (const field of Object.keys((r.ext["images"] ?? {}) as object)) call.lose(field, "dropped");
-  if (r.user !== undefined) call.lose("user", "dropped");
-  if (r.compression !== undefined) call.lose("output_compression", "dropped");
-  const shape = size && shaped(call.model);
-  if (shape) call.lose("size", "approximated", "size_approximated");
+    if (r[field] !== undefined && r[field] !== "auto") call.reportLoss(field, "dropped");
+  for (const field of Object.keys((r.ext["images"] ?? {}) as object))
+    call.reportLoss(field, "dropped");
+  if (r.user !== undefined) call.reportLoss("user", "dropped");
+  if (r.compression !== undefined) call.reportLoss("output_compression", "dropped");
+  const shape = size && takesAspectRatio(call.model);
+  if (shape) call.reportLoss("size", "approximated", "size_approximated");
   return {
-    ...forwarded(r.rest, call),
-    ...brought(r, call),
+    ...passthroughFields(r.rest, call),
+    ...inputImageFields(r, call),
     prompt: r.prompt,
     seed: r.seed,
     output_format: r.format,
@@ -34,17 +35,17 @@ export function body(r: ImageRequest, call: Call): JsonObject {
 }
 
 /** Pictures to be changed, in the fields that these models have for them: bytes as base64, addresses as they are. */
-function brought({ refs, mask }: ImageRequest, call: Call): Record<string, string> {
-  if (refs.length === 0 && !mask) return {};
-  const field = changes(call.model);
+function inputImageFields({ inputImages, mask }: ImageRequest, call: Call): Record<string, string> {
+  if (inputImages.length === 0 && !mask) return {};
+  const field = inputImageField(call.model);
   if (field === undefined)
     fail("unsupported", `${call.model} makes images from words alone, not from other images.`, {
       param: "image",
     });
-  if (refs.length > (field === "image" ? 1 : MOST_BROUGHT))
+  if (inputImages.length > (field === "image" ? 1 : MAX_INPUT_IMAGES))
     fail(
       "unsupported",
-      `${call.model} takes at most ${field === "image" ? 1 : MOST_BROUGHT} images.`,
+      `${call.model} takes at most ${field === "image" ? 1 : MAX_INPUT_IMAGES} images.`,
       {
         param: "image",
       },
@@ -54,13 +55,13 @@ function brought({ refs, mask }: ImageRequest, call: Call): Record<string, strin
       param: "mask",
     });
   const fields: Record<string, string> = {};
-  for (const [i, media] of refs.entries())
-    fields[i === 0 ? field! : `${field}_${i + 1}`] = said(media);
-  if (mask) fields["mask"] = said(mask);
+  for (const [i, media] of inputImages.entries())
+    fields[i === 0 ? field! : `${field}_${i + 1}`] = encodeMedia(media);
+  if (mask) fields["mask"] = encodeMedia(mask);
   return fields;
 }
 
-function said(media: Media): string {
+function encodeMedia(media: Media): string {
   if ("url" in media) return media.url;
   if ("fileId" in media)
     return fail("unsupported", "A file id of another provider cannot be drawn from.", {
@@ -71,10 +72,10 @@ function said(media: Media): string {
 }
 
 /** Fields of the service's own, as the client wrote them. */
-function forwarded(rest: JsonObject, call: Call): Record<string, Json | undefined> {
+function passthroughFields(rest: JsonObject, call: Call): Record<string, Json | undefined> {
   const fields: Record<string, Json | undefined> = {};
   for (const [field, value] of Object.entries(rest))
-    if (ELSEWHERE.includes(field)) call.lose(field, "dropped");
+    if (WEBHOOK_FIELDS.includes(field)) call.reportLoss(field, "dropped");
     else fields[field] = value;
   return fields;
 }
@@ -87,8 +88,8 @@ export interface Job {
   megapixels: number | undefined;
 }
 
-export function started(said: JsonObject): Job {
-  const { id, polling_url: pollingUrl, cost, output_mp: megapixels } = said;
+export function parseJob(response: JsonObject): Job {
+  const { id, polling_url: pollingUrl, cost, output_mp: megapixels } = response;
   if (typeof id !== "string" || typeof pollingUrl !== "string")
     return fail("upstream", "Black Forest Labs took a job without saying where to ask for it.", {
       code: "bad_answer",
@@ -100,9 +101,9 @@ const counted = (value: Json | undefined): number | undefined =>
   typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
 
 /** The address of the picture once it is there; undefined while it is being made. */
-export function finished(said: JsonObject): string | undefined {
-  const status = String(said["status"] ?? said["state"] ?? "");
-  const result = said["result"] as JsonObject | null | undefined;
+export function parseResultUrl(response: JsonObject): string | undefined {
+  const status = String(response["status"] ?? response["state"] ?? "");
+  const result = response["result"] as JsonObject | null | undefined;
   switch (status) {
     case "Ready": {
       const sample = result?.["sample"];
@@ -129,8 +130,9 @@ export function finished(said: JsonObject): string | undefined {
 }
 
 /** An answer that is not a success, in the service's words. */
-export function refused(status: number, said: JsonObject, retryAfter: string | null): never {
-  const message = wordsOf(said["detail"]) ?? wordsOf(said["message"]) ?? `It answered ${status}.`;
+export function failJob(status: number, response: JsonObject, retryAfter: string | null): never {
+  const message =
+    wordsOf(response["detail"]) ?? wordsOf(response["message"]) ?? `It answered ${status}.`;
   const words = `Black Forest Labs: ${message}`;
   switch (status) {
     case 401:

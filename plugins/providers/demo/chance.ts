@@ -2,12 +2,12 @@
 import { createHash } from "node:crypto";
 
 /** Hex that stands for these values and no others. */
-export const digest = (...of: readonly unknown[]): string =>
+export const digestOf = (...of: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(of)).digest("hex");
 
 /** Numbers in [0, 1). */
-export function chance(...of: readonly unknown[]): () => number {
-  let state = Number.parseInt(digest(...of).slice(0, 8), 16);
+export function createSeededRandom(...of: readonly unknown[]): () => number {
+  let state = Number.parseInt(digestOf(...of).slice(0, 8), 16);
   return () => {
     state = (state + 0x9e3779b9) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 16), 0x85ebca6b);

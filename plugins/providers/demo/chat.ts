@@ -8,43 +8,43 @@ import {
   type ModelEvent,
   type OpenBlock,
 } from "tollgate/plugin";
-import { digest } from "./chance.ts";
-import { failed } from "./failing.ts";
-import { read } from "./heard.ts";
-import { plan, type Plan } from "./plan.ts";
-import { tokens, upTo, words } from "./tokens.ts";
+import { digestOf } from "./chance.ts";
+import { throwSimulatedFailure } from "./failing.ts";
+import { countInputTokens } from "./heard.ts";
+import { planResponse, type ResponsePlan } from "./plan.ts";
+import { countTokens, truncateToTokens, splitWords } from "./tokens.ts";
 
 export const CONTEXT = 200_000;
 /** Words that are said in one go: then other requests have a turn. */
-const BURST = 100;
+const WORDS_PER_TURN = 100;
 
 export async function* chat(
   r: ChatRequest,
   call: Call,
   paceMs: number,
 ): AsyncGenerator<ModelEvent> {
-  const input = read(r);
+  const input = countInputTokens(r);
   if (input > CONTEXT)
     fail("context_length", `prompt is too long: ${input} tokens > ${CONTEXT} maximum`);
-  const planned = plan(call.model, call.provider, r);
-  if (planned.failing?.after === 0) failed(planned.failing);
-  const spoken = new Spoken(r.output.maxTokens ?? Infinity);
-  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  const planned = planResponse(call.model, call.provider, r);
+  if (planned.failure?.afterWords === 0) throwSimulatedFailure(planned.failure);
+  const spoken = new ResponseBudget(r.output.maxTokens ?? Infinity);
+  yield { type: "start", id: `demo-${digestOf(call.attemptId).slice(0, 24)}`, model: call.model };
   for (const part of parts(planned, r)) {
-    let pieces = words(spoken.take(part.counted));
+    let pieces = splitWords(spoken.take(part.counted));
     if (part.hidden) continue;
-    if (planned.failing) pieces = pieces.slice(0, planned.failing.after);
+    if (planned.failure) pieces = pieces.slice(0, planned.failure.afterWords);
     // What was cut off before its first word was never begun.
     if (pieces.length === 0 && spoken.full && part.counted !== "") break;
     const index = spoken.blocks++;
     yield { type: "open", index, block: part.block };
-    if (part.block.type === "call") pieces = afterName(pieces, part.block.name);
+    if (part.block.type === "call") pieces = afterName(pieces, part.block.action);
     for (const [i, piece] of pieces.entries()) {
-      if (planned.paced) await pause(paceMs, call.signal);
-      else if (i % BURST === BURST - 1) await turn();
+      if (planned.isPaced) await pause(paceMs, call.signal);
+      else if (i % WORDS_PER_TURN === WORDS_PER_TURN - 1) await turn();
       yield { type: "delta", index, text: piece };
     }
-    if (planned.failing) failed(planned.failing);
+    if (planned.failure) throwSimulatedFailure(planned.failure);
     yield { type: "close", index };
   }
   const { output, reasoning } = spoken.counts(planned);
@@ -59,23 +59,24 @@ interface Part {
   hidden?: boolean;
 }
 
-function* parts({ reasoning, hidden, text, call }: Plan, r: ChatRequest): Generator<Part> {
+function* parts({ reasoning, hidden, text, call }: ResponsePlan, r: ChatRequest): Generator<Part> {
   if (reasoning !== undefined)
     yield { block: { type: "reasoning" }, counted: reasoning, hidden: hidden ?? false };
-  if (text !== undefined) yield { block: { type: "text" }, counted: stopped(text, r).text };
+  if (text !== undefined)
+    yield { block: { type: "text" }, counted: cutAtStopSequence(text, r).text };
   if (call) {
     const { args, ...block } = call;
-    yield { block: { type: "call", ...block }, counted: `${call.name} ${args}` };
+    yield { block: { type: "call", ...block }, counted: `${call.action} ${args}` };
   }
 }
 
 /** The name was said when the block was opened. */
 function afterName(pieces: readonly string[], name: string): readonly string[] {
   const args = pieces.join("").slice(name.length + 1);
-  return words(args);
+  return splitWords(args);
 }
 
-class Spoken {
+class ResponseBudget {
   blocks = 0;
   full = false;
   #left: number;
@@ -87,31 +88,34 @@ class Spoken {
 
   /** As much of it as there is room for. */
   take(text: string): string {
-    const said = tokens(text) > this.#left ? upTo(text, this.#left) : text;
-    this.full ||= said !== text;
-    this.#left -= tokens(said);
-    this.#said.push(said);
-    return said;
+    const fitting = countTokens(text) > this.#left ? truncateToTokens(text, this.#left) : text;
+    this.full ||= fitting !== text;
+    this.#left -= countTokens(fitting);
+    this.#said.push(fitting);
+    return fitting;
   }
 
-  counts({ reasoning }: Plan): { output: number; reasoning: number } {
-    const counts = this.#said.map(tokens);
+  counts({ reasoning }: ResponsePlan): { output: number; reasoning: number } {
+    const counts = this.#said.map(countTokens);
     return {
       output: counts.reduce((sum, n) => sum + n, 0),
       reasoning: reasoning === undefined ? 0 : (counts[0] ?? 0),
     };
   }
 
-  end(planned: Plan, r: ChatRequest): { reason: FinishReason; sequence?: string } {
+  end(planned: ResponsePlan, r: ChatRequest): { reason: FinishReason; sequence?: string } {
     if (this.full) return { reason: "length" };
     if (planned.call) return { reason: "tool_calls" };
-    const { sequence } = stopped(planned.text ?? "", r);
+    const { sequence } = cutAtStopSequence(planned.text ?? "", r);
     return sequence === undefined ? { reason: "stop" } : { reason: "stop_sequence", sequence };
   }
 }
 
 /** Up to the first of the stop sequences, which is not said itself. */
-function stopped(text: string, { output }: ChatRequest): { text: string; sequence?: string } {
+function cutAtStopSequence(
+  text: string,
+  { output }: ChatRequest,
+): { text: string; sequence?: string } {
   let found: { at: number; sequence: string } | undefined;
   for (const sequence of output.stop ?? []) {
     const at = sequence === "" ? -1 : text.indexOf(sequence);

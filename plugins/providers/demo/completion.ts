@@ -1,8 +1,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { fail, type Call, type CompletionRequest, type ModelEvent } from "tollgate/plugin";
-import { digest } from "./chance.ts";
+import { digestOf } from "./chance.ts";
 import { lorem } from "./lorem.ts";
-import { tokens, upTo, words } from "./tokens.ts";
+import { countTokens, truncateToTokens, splitWords } from "./tokens.ts";
 
 const USUAL = 16;
 const MOST = 4_096;
@@ -18,16 +18,19 @@ export async function* completion(r: CompletionRequest, call: Call): AsyncGenera
   if (r.prompts.length !== 1 || typeof prompt !== "string")
     return fail("unsupported", "demo/complete takes one text.", { param: "prompt" });
   const most = Math.min(r.maxTokens ?? USUAL, MOST);
-  const said = upTo(` ${lorem(most, r.sampling.seed ?? null, prompt, r.suffix ?? null)}`, most);
-  const input = tokens(prompt) + tokens(r.suffix ?? "");
-  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  const completionText = truncateToTokens(
+    ` ${lorem(most, r.sampling.seed ?? null, prompt, r.suffix ?? null)}`,
+    most,
+  );
+  const input = countTokens(prompt) + countTokens(r.suffix ?? "");
+  yield { type: "start", id: `demo-${digestOf(call.attemptId).slice(0, 24)}`, model: call.model };
   yield { type: "open", index: 0, block: { type: "text" } };
-  for (const [i, text] of words(said).entries()) {
+  for (const [i, text] of splitWords(completionText).entries()) {
     if (i % 100 === 99) await turn();
     if (call.signal.aborted) fail("canceled", "The request was given up.");
     yield { type: "delta", index: 0, text };
   }
   yield { type: "close", index: 0 };
-  yield { type: "usage", usage: { input, output: tokens(said) } };
+  yield { type: "usage", usage: { input, output: countTokens(completionText) } };
   yield { type: "finish", reason: "length" };
 }

@@ -1,6 +1,6 @@
 // A landscape out of a seed: sky, sun, and hills one behind the other. Every pixel is a function of its place, so a
 // coarse picture is the same one seen through larger cells.
-import { chance } from "./chance.ts";
+import { createSeededRandom } from "./chance.ts";
 
 export type Colour = readonly [red: number, green: number, blue: number];
 /** A column first, then a place in it: x and y from 0 to 1, y downwards. Sky may be seen through. */
@@ -10,8 +10,8 @@ const LAYERS = 4;
 const SUN: Colour = [255, 244, 214];
 
 /** `aspect`: width by height, so that the sun is round. */
-export function scene(aspect: number, ...seed: readonly unknown[]): Scene {
-  const next = chance("scene", ...seed);
+export function createScene(aspect: number, ...seed: readonly unknown[]): Scene {
+  const next = createSeededRandom("scene", ...seed);
   const hue = next();
   const high = colour(hue, 0.55, 0.55);
   const low = colour(hue + 0.08, 0.7, 0.85);

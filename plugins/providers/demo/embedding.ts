@@ -6,16 +6,16 @@ import {
   type EmbeddingTask,
   type ModelEvent,
 } from "tollgate/plugin";
-import { chance, digest } from "./chance.ts";
-import { tokens } from "./tokens.ts";
+import { createSeededRandom, digestOf } from "./chance.ts";
+import { countTokens } from "./tokens.ts";
 
-const USUAL = 256;
-const WIDEST = 4_096;
+const DEFAULT_DIMENSIONS = 256;
+const MAX_DIMENSIONS = 4_096;
 /** As many as the models have that it stands for. */
-export const LONGEST = 8_192;
-const MOST = 2_048;
+export const MAX_INPUT_TOKENS = 8_192;
+const MAX_INPUTS = 2_048;
 /** Texts that are embedded in one go: then other requests have a turn. */
-const BURST = 16;
+const INPUTS_PER_TURN = 16;
 
 /** A text and a task in, the same vector out, of length one. Texts that share words are near each other. */
 export async function* embedding(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
@@ -24,16 +24,19 @@ export async function* embedding(r: EmbeddingRequest, call: Call): AsyncGenerato
       code: "model_not_found",
       param: "model",
     });
-  const width = r.dimensions ?? USUAL;
+  const width = r.dimensions ?? DEFAULT_DIMENSIONS;
   refuse(r, width);
-  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  yield { type: "start", id: `demo-${digestOf(call.attemptId).slice(0, 24)}`, model: call.model };
   let input = 0;
   for (const [index, said] of r.inputs.entries()) {
-    if (index % BURST === BURST - 1) await turn();
+    if (index % INPUTS_PER_TURN === INPUTS_PER_TURN - 1) await turn();
     if (call.signal.aborted) fail("canceled", "The request was given up.");
-    const read = typeof said === "string" ? tokens(said) : said.length;
-    if (read > LONGEST)
-      fail("context_length", `Input ${index} is too long: ${read} tokens > ${LONGEST} maximum`);
+    const read = typeof said === "string" ? countTokens(said) : said.length;
+    if (read > MAX_INPUT_TOKENS)
+      fail(
+        "context_length",
+        `Input ${index} is too long: ${read} tokens > ${MAX_INPUT_TOKENS} maximum`,
+      );
     input += read;
     const words = typeof said === "string" ? said.toLowerCase().split(/\s+/) : said.map(String);
     yield { type: "item", index, item: { values: vector(words, r.task, width) } };
@@ -43,18 +46,18 @@ export async function* embedding(r: EmbeddingRequest, call: Call): AsyncGenerato
 }
 
 function refuse({ inputs, dtype = "float" }: EmbeddingRequest, width: number): void {
-  if (width > WIDEST)
-    fail("unsupported", `demo/embed makes vectors of at most ${WIDEST} numbers.`, {
+  if (width > MAX_DIMENSIONS)
+    fail("unsupported", `demo/embed makes vectors of at most ${MAX_DIMENSIONS} numbers.`, {
       param: "dimensions",
     });
   if (dtype !== "float")
     fail("unsupported", "demo/embed makes vectors of floats.", { param: "output_dtype" });
-  if (inputs.length > MOST)
-    fail("invalid", `demo/embed takes at most ${MOST} inputs at a time.`, { param: "input" });
+  if (inputs.length > MAX_INPUTS)
+    fail("invalid", `demo/embed takes at most ${MAX_INPUTS} inputs at a time.`, { param: "input" });
 }
 
 /** Of how many numbers each word moves. */
-const MOVED = 16;
+const NUMBERS_PER_WORD = 16;
 
 function vector(
   words: readonly string[],
@@ -65,8 +68,8 @@ function vector(
   // A vector of length one has a direction, whatever was said.
   numbers[0] = 0.01;
   for (const word of words) {
-    const next = chance("embedding", word, task ?? null);
-    for (let i = 0; i < MOVED; i++) {
+    const next = createSeededRandom("embedding", word, task ?? null);
+    for (let i = 0; i < NUMBERS_PER_WORD; i++) {
       const at = Math.floor(next() * width);
       numbers[at] = numbers[at]! + next() * 2 - 1;
     }

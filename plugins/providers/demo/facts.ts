@@ -1,7 +1,7 @@
 import { UNITS, type DataPolicy, type Facts, type ModelInfo, type Price } from "tollgate/plugin";
 import { CONTEXT } from "./chat.ts";
-import { LONGEST } from "./embedding.ts";
-import { CHAT } from "./plan.ts";
+import { MAX_INPUT_TOKENS } from "./embedding.ts";
+import { CHAT_MODELS } from "./plan.ts";
 
 const FREE: Price = {
   lines: UNITS.map((unit) => ({ unit, usd: "0", per: 1 })),
@@ -17,7 +17,7 @@ export const POLICY: DataPolicy = {
   verifiedAt: "2026-11-21",
 };
 
-const NAMES: Readonly<Record<(typeof CHAT)[number], string>> = {
+const NAMES: Readonly<Record<(typeof CHAT_MODELS)[number], string>> = {
   echo: "Demo: says it again",
   think: "Demo: thinks, then says it again",
   tools: "Demo: calls the first tool",
@@ -26,9 +26,9 @@ const NAMES: Readonly<Record<(typeof CHAT)[number], string>> = {
   fail: "Demo: fails as it is told",
 };
 
-const chat = (model: (typeof CHAT)[number]): ModelInfo => ({
+const chat = (model: (typeof CHAT_MODELS)[number]): ModelInfo => ({
   model,
-  kind: "chat",
+  operation: "chat",
   name: NAMES[model],
   can: {
     stream: true,
@@ -48,10 +48,10 @@ const chat = (model: (typeof CHAT)[number]): ModelInfo => ({
 export const facts: Facts = {
   asOf: "2026-11-21",
   models: [
-    ...CHAT.map(chat),
+    ...CHAT_MODELS.map(chat),
     {
       model: "image",
-      kind: "image",
+      operation: "image",
       name: "Demo: draws a landscape",
       can: { stream: true },
       limits: { images: 10 },
@@ -66,7 +66,7 @@ export const facts: Facts = {
     },
     {
       model: "complete",
-      kind: "completion",
+      operation: "completion",
       name: "Demo: words that could follow",
       can: { stream: true },
       limits: { output: 4_096 },
@@ -75,14 +75,14 @@ export const facts: Facts = {
     },
     {
       model: "speech",
-      kind: "speech",
+      operation: "speech",
       name: "Demo: a tone for each letter",
       price: FREE,
       released: "2026-11-01",
     },
     {
       model: "transcribe",
-      kind: "transcript",
+      operation: "transcript",
       name: "Demo: reads what demo/speech has said",
       can: { stream: true },
       price: FREE,
@@ -90,23 +90,23 @@ export const facts: Facts = {
     },
     {
       model: "moderate",
-      kind: "moderation",
+      operation: "moderation",
       name: "Demo: flags what names a category",
       price: FREE,
       released: "2026-11-01",
     },
     {
       model: "rerank",
-      kind: "rerank",
+      operation: "rerank",
       name: "Demo: what shares words stands first",
       price: FREE,
       released: "2026-11-01",
     },
     {
       model: "embed",
-      kind: "embedding",
+      operation: "embedding",
       name: "Demo: vectors of words",
-      limits: { input: LONGEST },
+      limits: { input: MAX_INPUT_TOKENS },
       price: FREE,
       released: "2026-11-01",
     },

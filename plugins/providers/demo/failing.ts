@@ -1,31 +1,31 @@
 import { ERRORS, fail, type ErrorKind } from "tollgate/plugin";
 
-export interface Failing {
+export interface SimulatedFailure {
   kind: ErrorKind;
   /** Words that are said before it fails. */
-  after: number;
+  afterWords: number;
   retryAfterMs: number | undefined;
 }
 
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
 
 /** "rate_limited", "overloaded after 5", "rate_limited retry 30": the kind, the words before it, seconds to wait. */
-export function failing(said: string): Failing {
-  const kind = KINDS.find((k) => new RegExp(`\\b${k}\\b`).test(said));
+export function parseFailure(text: string): SimulatedFailure {
+  const kind = KINDS.find((k) => new RegExp(`\\b${k}\\b`).test(text));
   if (!kind)
     return fail(
       "invalid",
       `demo/fail fails as it is told. Say one of ${KINDS.join(", ")}; "overloaded after 5" says five words first, "rate_limited retry 30" asks for 30 seconds.`,
       { code: "demo_fail_how" },
     );
-  const after = /\bafter (\d{1,4})\b/.exec(said)?.[1];
-  const retry = /\bretry (\d{1,5})\b/.exec(said)?.[1];
+  const after = /\bafter (\d{1,4})\b/.exec(text)?.[1];
+  const retry = /\bretry (\d{1,5})\b/.exec(text)?.[1];
   return {
     kind,
-    after: Math.min(Number(after ?? 0), 1_000),
+    afterWords: Math.min(Number(after ?? 0), 1_000),
     retryAfterMs: retry === undefined ? undefined : Number(retry) * 1000,
   };
 }
 
-export const failed = ({ kind, retryAfterMs }: Failing): never =>
+export const throwSimulatedFailure = ({ kind, retryAfterMs }: SimulatedFailure): never =>
   fail(kind, `demo/fail was told to fail: ${kind}.`, { code: "demo_failed", retryAfterMs });

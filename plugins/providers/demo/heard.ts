@@ -1,9 +1,9 @@
 // What a request says to a model that only reads words.
 import type { Block, ChatRequest } from "tollgate/plugin";
-import { tokens } from "./tokens.ts";
+import { countTokens } from "./tokens.ts";
 
 /** The words of a block; what has none is named in brackets. */
-export function text(block: Block): string {
+export function blockText(block: Block): string {
   switch (block.type) {
     case "text":
     case "refusal":
@@ -11,9 +11,9 @@ export function text(block: Block): string {
     case "reasoning":
       return [block.text, ...(block.summary ?? [])].filter((t) => t !== undefined).join("\n");
     case "call":
-      return `${block.name} ${block.args}`;
+      return `${block.action} ${block.args}`;
     case "result":
-      return block.blocks.map(text).join("\n");
+      return block.blocks.map(blockText).join("\n");
     case "opaque":
       return block.text ?? "";
     default:
@@ -22,18 +22,20 @@ export function text(block: Block): string {
 }
 
 /** What a person said last. */
-export function lastSaid({ turns }: ChatRequest): string {
+export function lastUserText({ turns }: ChatRequest): string {
   const last = turns.findLast(
     ({ role, blocks }) => role === "user" && blocks.some((b) => b.type !== "result"),
   );
   return (last?.blocks ?? [])
     .filter((b) => b.type !== "result")
-    .map(text)
+    .map(blockText)
     .join("\n");
 }
 
 /** The tool results that are not answered yet. */
-export function results({ turns }: ChatRequest): readonly Extract<Block, { type: "result" }>[] {
+export function pendingToolResults({
+  turns,
+}: ChatRequest): readonly Extract<Block, { type: "result" }>[] {
   const answered = turns.findLastIndex(({ role }) => role === "assistant");
   return turns
     .slice(answered + 1)
@@ -41,11 +43,11 @@ export function results({ turns }: ChatRequest): readonly Extract<Block, { type:
 }
 
 /** Everything that was read: instructions, every turn, and the tools as they were declared. */
-export function read({ instructions, turns, tools }: ChatRequest): number {
-  const said = [...instructions, ...turns.flatMap((turn) => turn.blocks)];
+export function countInputTokens({ instructions, turns, tools }: ChatRequest): number {
+  const blocks = [...instructions, ...turns.flatMap((turn) => turn.blocks)];
   return (
-    said.reduce((n, block) => n + (isWords(block) ? tokens(text(block)) : 0), 0) +
-    tools.reduce((n, tool) => n + tokens(declared(tool)), 0)
+    blocks.reduce((n, block) => n + (isWords(block) ? countTokens(blockText(block)) : 0), 0) +
+    tools.reduce((n, tool) => n + countTokens(declared(tool)), 0)
   );
 }
 

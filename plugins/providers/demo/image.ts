@@ -1,7 +1,7 @@
 import { fail, type Call, type ImageRequest, type Media, type ModelEvent } from "tollgate/plugin";
-import { fitting, sizeOf } from "tollgate/protocols/images";
-import { digest } from "./chance.ts";
-import { scene } from "./draw.ts";
+import { requireSupported, sizeOf } from "tollgate/protocols/images";
+import { digestOf } from "./chance.ts";
+import { createScene } from "./draw.ts";
 import { png } from "./png.ts";
 
 /** Pictures that came along, as their digest: other ones make another picture. */
@@ -10,7 +10,7 @@ function bytesOf(media: Media): string {
     return fail("unsupported", "demo/image is offline: send the image itself.", {
       param: "image",
     });
-  return digest("base64" in media ? media.base64 : media.bytes.toString("base64"));
+  return digestOf("base64" in media ? media.base64 : media.bytes.toString("base64"));
 }
 
 const USUAL = { width: 512, height: 512 };
@@ -25,21 +25,22 @@ export async function* image(r: ImageRequest, call: Call): AsyncGenerator<ModelE
       code: "model_not_found",
       param: "model",
     });
-  const seen = [...r.refs, ...(r.mask ? [r.mask] : [])].map(bytesOf);
-  fitting({ n: r.n, size: r.size, quality: r.quality, format: r.format }, call.info);
-  for (const field of Object.keys((r.ext["images"] ?? {}) as object)) call.lose(field, "dropped");
+  const seen = [...r.inputImages, ...(r.mask ? [r.mask] : [])].map(bytesOf);
+  requireSupported({ n: r.n, size: r.size, quality: r.quality, format: r.format }, call.info);
+  for (const field of Object.keys((r.ext["images"] ?? {}) as object))
+    call.reportLoss(field, "dropped");
   const size = sizeOf(r.size) ?? USUAL;
   const transparent = r.background === "transparent";
-  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  yield { type: "start", id: `demo-${digestOf(call.attemptId).slice(0, 24)}`, model: call.model };
   for (let index = 0; index < r.n; index++) {
-    const of = scene(size.width / size.height, r.seed ?? null, r.prompt, index, ...seen);
+    const of = createScene(size.width / size.height, r.seed ?? null, r.prompt, index, ...seen);
     const drawn = async (cell: number) => {
       if (call.signal.aborted) fail("canceled", "The request was given up.");
       return { bytes: await png(of, { ...size, cell, transparent }), mime: "image/png" };
     };
     yield { type: "open", index, block: { type: "image" } };
     if (r.stream)
-      for (const cell of PARTIAL.slice(0, r.partials ?? 0))
+      for (const cell of PARTIAL.slice(0, r.partialImages ?? 0))
         yield { type: "media", index, media: await drawn(cell), partial: true };
     yield { type: "media", index, media: await drawn(CELLS[r.quality ?? "auto"] ?? 1) };
     yield { type: "close", index };

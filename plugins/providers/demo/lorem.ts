@@ -1,22 +1,22 @@
-import { chance } from "./chance.ts";
+import { createSeededRandom } from "./chance.ts";
 
 const WORDS =
   "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua enim ad minim veniam quis nostrud exercitation ullamco laboris nisi aliquip ex ea commodo consequat".split(
     " ",
   );
-export const USUAL = 50;
-export const MOST = 100_000;
+export const DEFAULT_WORDS = 50;
+export const MAX_WORDS = 100_000;
 
 /** How many words were asked for: the last number in what was said. */
-export function asked(said: string): number {
-  const numbers = said.match(/\d{1,9}/g);
-  return numbers ? Math.min(Number(numbers[numbers.length - 1]), MOST) : USUAL;
+export function requestedWords(text: string): number {
+  const numbers = text.match(/\d{1,9}/g);
+  return numbers ? Math.min(Number(numbers[numbers.length - 1]), MAX_WORDS) : DEFAULT_WORDS;
 }
 
 /** So many words, in sentences of four to eleven. */
 export function lorem(n: number, ...seed: readonly unknown[]): string {
-  const next = chance("lorem", ...seed);
-  const said: string[] = [];
+  const next = createSeededRandom("lorem", ...seed);
+  const sentences: string[] = [];
   let left = 0;
   for (let i = 0; i < n; i++) {
     let word = WORDS[Math.floor(next() * WORDS.length)]!;
@@ -25,7 +25,7 @@ export function lorem(n: number, ...seed: readonly unknown[]): string {
       word = word[0]!.toUpperCase() + word.slice(1);
     }
     left--;
-    said.push(left === 0 || i === n - 1 ? `${word}.` : word);
+    sentences.push(left === 0 || i === n - 1 ? `${word}.` : word);
   }
-  return said.join(" ");
+  return sentences.join(" ");
 }

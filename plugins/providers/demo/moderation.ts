@@ -5,7 +5,7 @@ import {
   type ModelEvent,
   type ModerationRequest,
 } from "tollgate/plugin";
-import { digest } from "./chance.ts";
+import { digestOf } from "./chance.ts";
 
 const CATEGORIES = ["harassment", "hate", "self-harm", "sexual", "violence"] as const;
 
@@ -16,9 +16,9 @@ export async function* moderation(r: ModerationRequest, call: Call): AsyncGenera
       code: "model_not_found",
       param: "model",
     });
-  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  yield { type: "start", id: `demo-${digestOf(call.attemptId).slice(0, 24)}`, model: call.model };
   for (const [index, text] of textsIn(r.input).entries())
-    yield { type: "item", index, item: { said: verdict(text) } };
+    yield { type: "item", index, item: { raw: verdict(text) } };
   yield { type: "usage", usage: { requests: 1 } };
   yield { type: "finish", reason: "stop" };
 }
@@ -32,8 +32,8 @@ function textsIn(input: Json): readonly string[] {
 }
 
 function verdict(text: string) {
-  const said = text.toLowerCase();
-  const found = CATEGORIES.map((name) => [name, said.includes(name)] as const);
+  const lowerCase = text.toLowerCase();
+  const found = CATEGORIES.map((name) => [name, lowerCase.includes(name)] as const);
   return {
     flagged: found.some(([, is]) => is),
     categories: Object.fromEntries(found),

@@ -1,6 +1,6 @@
 import { fail, type Call, type ModelEvent, type RerankRequest } from "tollgate/plugin";
-import { digest } from "./chance.ts";
-import { tokens } from "./tokens.ts";
+import { digestOf } from "./chance.ts";
+import { countTokens } from "./tokens.ts";
 
 /** The more of the query's words a document has, the nearer it is; of those alike the shorter one. */
 export async function* rerank(r: RerankRequest, call: Call): AsyncGenerator<ModelEvent> {
@@ -9,16 +9,19 @@ export async function* rerank(r: RerankRequest, call: Call): AsyncGenerator<Mode
       code: "model_not_found",
       param: "model",
     });
-  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  yield { type: "start", id: `demo-${digestOf(call.attemptId).slice(0, 24)}`, model: call.model };
   const wanted = new Set(wordsIn(r.query));
   const scores = r.documents.map((document, index) => ({
     index,
     score: near(wanted, textOf(document)),
   }));
   const best = scores.toSorted((a, b) => b.score - a.score || a.index - b.index);
-  for (const [place, item] of best.slice(0, r.most ?? best.length).entries())
+  for (const [place, item] of best.slice(0, r.topN ?? best.length).entries())
     yield { type: "item", index: place, item };
-  const read = r.documents.reduce<number>((sum, one) => sum + tokens(textOf(one)), tokens(r.query));
+  const read = r.documents.reduce<number>(
+    (sum, one) => sum + countTokens(textOf(one)),
+    countTokens(r.query),
+  );
   yield { type: "usage", usage: { searches: Math.ceil(r.documents.length / 100), input: read } };
   yield { type: "finish", reason: "stop" };
 }

@@ -18,7 +18,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   uuid: "00000000-0000-4000-8000-000000000000",
 };
 
-export function satisfy(schema: Json | undefined): Json {
+export function schemaExample(schema: Json | undefined): Json {
   return value(schema, isObject(schema) ? schema : {}, 0);
 }
 

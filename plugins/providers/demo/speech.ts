@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { fail, type Call, type ModelEvent, type SpeechRequest } from "tollgate/plugin";
-import { digest } from "./chance.ts";
+import { digestOf } from "./chance.ts";
 
 const RATE = 8_000;
 /** Samples of one letter: a twentieth of a second. */
@@ -31,7 +31,7 @@ export async function* speech(r: SpeechRequest, call: Call): AsyncGenerator<Mode
       param: "input",
       code: "string_above_max_length",
     });
-  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  yield { type: "start", id: `demo-${digestOf(call.attemptId).slice(0, 24)}`, model: call.model };
   let index = 0;
   const piece = (bytes: Buffer): ModelEvent => ({ type: "item", index: index++, item: { bytes } });
   if (format === "wav") yield piece(headOf(r.input, letters.length * LETTER * 2));

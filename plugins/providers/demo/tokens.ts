@@ -3,13 +3,13 @@
 
 const TOKEN = /[\p{L}\p{N}]{1,4}|[^\s\p{L}\p{N}]/gu;
 
-export const tokens = (text: string): number => text.match(TOKEN)?.length ?? 0;
+export const countTokens = (text: string): number => text.match(TOKEN)?.length ?? 0;
 
 /** Words with the space before them, so that they join to the text again; counting them is counting the text. */
-export const words = (text: string): readonly string[] => text.match(/\s*\S+|\s+$/g) ?? [];
+export const splitWords = (text: string): readonly string[] => text.match(/\s*\S+|\s+$/g) ?? [];
 
 /** The longest beginning of at most so many tokens. */
-export function upTo(text: string, most: number): string {
+export function truncateToTokens(text: string, most: number): string {
   if (most <= 0) return "";
   let n = 0;
   for (const match of text.matchAll(TOKEN))

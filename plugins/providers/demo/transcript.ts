@@ -1,14 +1,14 @@
 import { setImmediate as turn } from "node:timers/promises";
 import {
   fail,
-  transcriptWork,
+  transcriptOperation,
   type Call,
   type ModelEvent,
-  type Passage,
+  type TranscriptItem,
   type TranscriptRequest,
 } from "tollgate/plugin";
-import { digest } from "./chance.ts";
-import { words } from "./tokens.ts";
+import { digestOf } from "./chance.ts";
+import { splitWords } from "./tokens.ts";
 
 /** Where a file does not say how long it is: as long as speech of a phone's quality. */
 const BYTES_A_SECOND = 4_000;
@@ -22,19 +22,20 @@ export async function* transcript(r: TranscriptRequest, call: Call): AsyncGenera
     });
   const { data } = r.file;
   const seconds =
-    transcriptWork.extent!(r).counts?.seconds ??
+    transcriptOperation.analyzeCost!(r).exactUsage?.seconds ??
     Math.max(1, Math.ceil(data.length / BYTES_A_SECOND));
-  const heard = commentIn(data) ?? `A sound of ${seconds} ${seconds === 1 ? "second" : "seconds"}.`;
-  const said = words(heard);
-  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  const transcriptText =
+    commentIn(data) ?? `A sound of ${seconds} ${seconds === 1 ? "second" : "seconds"}.`;
+  const spokenWords = splitWords(transcriptText);
+  yield { type: "start", id: `demo-${digestOf(call.attemptId).slice(0, 24)}`, model: call.model };
   yield { type: "open", index: 0, block: { type: "text" } };
-  for (const [i, text] of said.entries()) {
+  for (const [i, text] of spokenWords.entries()) {
     if (i % 100 === 99) await turn();
     if (call.signal.aborted) fail("canceled", "The request was given up.");
     yield { type: "delta", index: 0, text };
   }
   yield { type: "close", index: 0 };
-  for (const [index, item] of passages(said, seconds, r.granularities).entries())
+  for (const [index, item] of passages(spokenWords, seconds, r.granularities).entries())
     yield { type: "item", index, item };
   yield { type: "usage", usage: { seconds } };
   yield { type: "finish", reason: "stop" };
@@ -45,13 +46,13 @@ function passages(
   said: readonly string[],
   seconds: number,
   granularities: readonly string[],
-): Passage[] {
+): TranscriptItem[] {
   const each = seconds / Math.max(1, said.length);
   const at = (i: number): number => Math.round(i * each * 100) / 100;
   return [
-    { type: "whole", said: { task: "transcribe", language: "english", duration: seconds } },
+    { type: "whole", raw: { task: "transcribe", language: "english", duration: seconds } },
     { type: "segment", start: 0, end: seconds, text: said.join("") },
-    ...(granularities.includes("word") ? said : []).map((word, i): Passage => ({
+    ...(granularities.includes("word") ? said : []).map((word, i): TranscriptItem => ({
       type: "word",
       start: at(i),
       end: at(i + 1),

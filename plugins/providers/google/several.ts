@@ -11,20 +11,22 @@ import {
 import { geminiImage } from "tollgate/protocols/gemini";
 
 /** As many as one request of the images protocol may ask for. */
-const MOST = 10;
-const AT_ONCE = 4;
+const MAX_IMAGES = 10;
+const CONCURRENCY = 4;
 
-interface Drawn {
+interface GeneratedImages {
   media: readonly Media[];
   usage: Usage;
 }
 
-export async function* several(r: ImageRequest, call: Call): AsyncGenerator<ModelEvent> {
-  if (r.n > MOST)
-    fail("unsupported", `${call.model} makes at most ${MOST} images at a time.`, { param: "n" });
-  for (const field in r.rest) call.lose(field, "dropped");
+export async function* generateImages(r: ImageRequest, call: Call): AsyncGenerator<ModelEvent> {
+  if (r.n > MAX_IMAGES)
+    fail("unsupported", `${call.model} makes at most ${MAX_IMAGES} images at a time.`, {
+      param: "n",
+    });
+  for (const field in r.rest) call.reportLoss(field, "dropped");
   const one = { ...r, n: 1, stream: false, rest: {} };
-  const done: Drawn[] = [];
+  const done: GeneratedImages[] = [];
   const over = new AbortController();
   const signal = AbortSignal.any([call.signal, over.signal]);
   let left = r.n;
@@ -32,17 +34,17 @@ export async function* several(r: ImageRequest, call: Call): AsyncGenerator<Mode
   const draw = async () => {
     while (left-- > 0 && !problem)
       try {
-        done.push(await drawn(one, call, signal));
+        done.push(await generateImage(one, call, signal));
       } catch (error) {
         // Of a picture that is not to be had the others are no answer.
         problem ??= { error };
         over.abort();
       }
   };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, r.n) }, draw));
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, r.n) }, draw));
   if (done.length > 0) yield { type: "start" };
   // What was made is billed, whatever became of the rest.
-  if (problem && done.length > 0) yield { type: "usage", usage: sum(done) };
+  if (problem && done.length > 0) yield { type: "usage", usage: addUsage(done) };
   if (problem) throw problem.error;
   const pictures = done.flatMap(({ media }) => media);
   for (const [index, media] of pictures.entries()) {
@@ -50,41 +52,45 @@ export async function* several(r: ImageRequest, call: Call): AsyncGenerator<Mode
     yield { type: "media", index, media };
     yield { type: "close", index };
   }
-  yield { type: "usage", usage: sum(done) };
+  yield { type: "usage", usage: addUsage(done) };
   yield { type: "finish", reason: "stop" };
 }
 
 const client = geminiImage().client!;
 
-async function drawn(r: ImageRequest, call: Call, signal: AbortSignal): Promise<Drawn> {
+async function generateImage(
+  r: ImageRequest,
+  call: Call,
+  signal: AbortSignal,
+): Promise<GeneratedImages> {
   const of = {
-    op: "generate",
-    name: "generate",
+    actionType: "generate",
+    action: "generate",
     model: call.model,
     info: call.info,
     stream: false,
     params: {},
     query: new URLSearchParams(),
-    lose: (field: string, how: "dropped" | "approximated", code?: string) =>
-      call.lose(field, how, code),
+    reportLoss: (field: string, how: "dropped" | "approximated", code?: string) =>
+      call.reportLoss(field, how, code),
   } as const;
   const { generate } = client.paths;
   const path = typeof generate === "string" ? generate : generate(of);
   const answer = await call.fetch(path.replace(/^\//, ""), {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify(client.request(r, of)),
+    body: JSON.stringify(client.encodeRequest(r, of)),
     signal,
   });
   const body = Buffer.from(await answer.arrayBuffer());
   const headers = Object.fromEntries(answer.headers);
   if (!answer.ok) {
-    const { kind, message, ...more } = client.fault(answer.status, headers, body);
+    const { kind, message, ...more } = client.decodeFault(answer.status, headers, body);
     return fail(kind, message, more);
   }
   const media: Media[] = [];
   let usage: Usage = {};
-  client.whole(
+  client.decodeResponse(
     body,
     (event) => {
       if (event.type === "media" && !event.partial) media.push(event.media);
@@ -96,7 +102,7 @@ async function drawn(r: ImageRequest, call: Call, signal: AbortSignal): Promise<
   return { media, usage };
 }
 
-function sum(all: readonly Drawn[]): Usage {
+function addUsage(all: readonly GeneratedImages[]): Usage {
   const total: { -readonly [U in keyof Usage]: Usage[U] } = {};
   for (const { usage } of all)
     for (const unit of UNITS)

@@ -13,14 +13,14 @@ const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const HOUR_S = 3600;
 
 /** Its JSON, read. What is wrong with it is said without a word of it. */
-export function serviceAccount(json: string): ServiceAccount {
-  let said: { readonly [name: string]: unknown };
+export function parseServiceAccount(json: string): ServiceAccount {
+  let parsedJson: { readonly [name: string]: unknown };
   try {
-    said = JSON.parse(json) as typeof said;
+    parsedJson = JSON.parse(json) as typeof parsedJson;
   } catch {
     return fail("upstream_auth", "service_account is not JSON.", { code: "bad_service_account" });
   }
-  const { client_email: email, private_key: pem, private_key_id: keyId } = said ?? {};
+  const { client_email: email, private_key: pem, private_key_id: keyId } = parsedJson ?? {};
   if (typeof email !== "string" || typeof pem !== "string")
     return fail("upstream_auth", "service_account has no client_email or no private_key.", {
       code: "bad_service_account",
@@ -40,7 +40,7 @@ const base64url = (value: object): string =>
   Buffer.from(JSON.stringify(value)).toString("base64url");
 
 /** `audience`: the address that gives tokens. `nowMs`: as its clock has it. */
-export function assertion(account: ServiceAccount, audience: string, nowMs: number): string {
+export function createAssertion(account: ServiceAccount, audience: string, nowMs: number): string {
   const iat = Math.floor(nowMs / 1000);
   const head = {
     alg: "RS256",

@@ -7,10 +7,10 @@ import {
   type MintedToken,
   type TokenAuth,
 } from "tollgate/plugin";
-import { assertion, serviceAccount } from "./account.ts";
+import { createAssertion, parseServiceAccount } from "./account.ts";
 
 /** One credential, as an operator writes it. */
-export interface Account {
+export interface VertexAccount {
   readonly service_account?: string;
   readonly access_token?: string;
   readonly api_key?: string;
@@ -53,10 +53,11 @@ const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 export function vertexAuth(
   ctx: Pick<Context, "fetch" | "shared">,
   tokenUrl: string,
-): TokenAuth<Account> {
+): TokenAuth<VertexAccount> {
   const tokens = ctx.shared("tokens", () => new AccountTokens(Date.now));
   const clock = ctx.shared("clock", () => ({ aheadMs: 0 }));
-  const minted = (json: string): Promise<MintedToken> => asked(ctx.fetch, tokenUrl, json, clock);
+  const minted = (json: string): Promise<MintedToken> =>
+    requestToken(ctx.fetch, tokenUrl, json, clock);
   const nameOf = (json: string) =>
     createHash("sha256").update(`${tokenUrl}\n${json}`).digest("hex");
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -68,19 +69,19 @@ export function vertexAuth(
       const token =
         json === undefined
           ? account.from === "adc"
-            ? tokens.get("adc", adc)
+            ? tokens.get("adc", tokenFromAdc)
             : fail("upstream_auth", "The credential has no service_account, key or token.", {
                 code: "no_credential",
               })
           : tokens.get(nameOf(json), () => minted(json));
       return typeof token === "string" ? bearer(token) : token.then(bearer);
     },
-    async refused({ status }, account) {
+    async renewToken({ status }, account) {
       const json = account.service_account;
       if (status !== 401 || account.api_key !== undefined || account.access_token !== undefined)
         return false;
-      if (json !== undefined) await tokens.another(nameOf(json), () => minted(json));
-      else if (account.from === "adc") await tokens.another("adc", adc);
+      if (json !== undefined) await tokens.renew(nameOf(json), () => minted(json));
+      else if (account.from === "adc") await tokens.renew("adc", tokenFromAdc);
       else return false;
       return true;
     },
@@ -88,37 +89,39 @@ export function vertexAuth(
 }
 
 /** An assertion is good for an hour by the clock of its reader: one that is refused for its time is made anew by that clock, once. */
-async function asked(
+async function requestToken(
   fetch: Context["fetch"],
   url: string,
   json: string,
   clock: { aheadMs: number },
 ): Promise<MintedToken> {
-  const account = serviceAccount(json);
+  const account = parseServiceAccount(json);
   for (let turn = 0; ; turn++) {
     const answer = await fetch(url, {
       method: "POST",
       headers: { "content-type": "application/x-www-form-urlencoded" },
       body: new URLSearchParams({
         grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
-        assertion: assertion(account, url, Date.now() + clock.aheadMs),
+        assertion: createAssertion(account, url, Date.now() + clock.aheadMs),
       }).toString(),
     });
-    const said = (await answer.json().catch(() => ({}))) as { readonly [name: string]: unknown };
-    const { access_token: token, expires_in: seconds } = said ?? {};
+    const response = (await answer.json().catch(() => ({}))) as {
+      readonly [name: string]: unknown;
+    };
+    const { access_token: token, expires_in: seconds } = response ?? {};
     if (answer.ok && typeof token === "string" && token !== "")
-      return { token, forMs: 1000 * (typeof seconds === "number" ? seconds : 3600) };
+      return { token, ttlMs: 1000 * (typeof seconds === "number" ? seconds : 3600) };
     const there = Date.parse(answer.headers.get("date") ?? "");
     const ahead = there - Date.now();
     if (
       turn === 0 &&
-      said?.["error"] === "invalid_grant" &&
+      response?.["error"] === "invalid_grant" &&
       Math.abs(ahead - clock.aheadMs) > 5_000
     ) {
       clock.aheadMs = ahead;
       continue;
     }
-    return fail("upstream_auth", `Google gave no token: ${answer.status}${wordsOf(said)}.`, {
+    return fail("upstream_auth", `Google gave no token: ${answer.status}${wordsOf(response)}.`, {
       code: "no_token",
     });
   }
@@ -130,7 +133,7 @@ const wordsOf = (said: { readonly [name: string]: unknown } | null): string => {
 };
 
 /** The library keeps and renews what it finds; it is asked again when that is called over. */
-async function adc(): Promise<MintedToken> {
+async function tokenFromAdc(): Promise<MintedToken> {
   let library: typeof import("google-auth-library");
   try {
     library = await import("google-auth-library");
@@ -148,7 +151,7 @@ async function adc(): Promise<MintedToken> {
     const client = await new library.GoogleAuth({ scopes: [SCOPE] }).getClient();
     const { token } = await client.getAccessToken();
     const ends = client.credentials.expiry_date;
-    if (token) return { token, forMs: ends ? ends - Date.now() : 600_000 };
+    if (token) return { token, ttlMs: ends ? ends - Date.now() : 600_000 };
   } catch (error) {
     return fail("upstream_auth", "No application default credentials gave a token.", {
       code: "no_token",

@@ -5,8 +5,8 @@ import type { Facts } from "tollgate/plugin";
 export const facts: Facts = {
   asOf: "2026-11-24",
   models: [
-    { model: "gemini-embedding-001", kind: "embedding" },
-    { model: "text-embedding-005", kind: "embedding" },
-    { model: "text-multilingual-embedding-002", kind: "embedding" },
+    { model: "gemini-embedding-001", operation: "embedding" },
+    { model: "text-embedding-005", operation: "embedding" },
+    { model: "text-multilingual-embedding-002", operation: "embedding" },
   ],
 };

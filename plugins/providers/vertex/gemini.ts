@@ -7,7 +7,7 @@ import {
   type Protocol,
 } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
-import { modelAt } from "./places.ts";
+import { modelUrl } from "./places.ts";
 
 export function vertexGemini(): Protocol<"chat"> {
   const own = gemini();
@@ -18,34 +18,34 @@ export function vertexGemini(): Protocol<"chat"> {
       ...client,
       paths: {
         generate: (of) =>
-          modelAt(
+          modelUrl(
             "google",
             of.model,
             of.stream ? "streamGenerateContent?alt=sse" : "generateContent",
           ),
-        count: (of) => modelAt("google", of.model, "countTokens"),
+        count: (of) => modelUrl("google", of.model, "countTokens"),
       },
       prepare(out, of) {
         client.prepare?.(out, of);
-        if (of.op === "count") counted(out);
-        for (const field of ["serviceTier", "store"]) lost(out, of, field);
+        if (of.actionType === "count") adaptCountRequest(out);
+        for (const field of ["serviceTier", "store"]) dropField(out, of, field);
       },
     },
   };
 }
 
 /** What is counted stands at the top here, and with no more than is counted. */
-function counted(out: Outgoing): void {
+function adaptCountRequest(out: Outgoing): void {
   const inner = out.get("generateContentRequest") as JsonObject | undefined;
   if (inner === undefined) return;
-  out.drop("generateContentRequest");
+  out.remove("generateContentRequest");
   for (const field of ["contents", "systemInstruction", "tools", "generationConfig"])
     if (inner[field] !== undefined) out.set(field, inner[field]);
 }
 
 /** Words of Google's other API, which this one answers with an error. */
-function lost(out: Outgoing, of: CallContext, field: string): void {
+function dropField(out: Outgoing, of: CallContext, field: string): void {
   if (out.get(field) === undefined) return;
-  out.drop(field);
-  of.lose(field, "dropped");
+  out.remove(field);
+  of.reportLoss(field, "dropped");
 }

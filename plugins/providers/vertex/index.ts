@@ -5,15 +5,15 @@ import { accountSchema, vertexAuth } from "./auth.ts";
 import { vertexClaude } from "./claude.ts";
 import { vertexGemini } from "./gemini.ts";
 import { facts } from "./facts.ts";
-import { embeds, hostOf, isClaude, isGemini, isPartner } from "./places.ts";
-import { vertexVectors } from "./vectors.ts";
+import { isEmbeddingModel, hostOf, isClaude, isGemini, isPartner } from "./places.ts";
+import { vertexEmbeddings } from "./vectors.ts";
 
 export default defineProvider({
   api: 1,
   name: "vertex",
   summary: "Google Cloud Vertex AI: Gemini, Claude and partners' models",
   stability: "beta",
-  unchecked: ["partners' models", "express keys", "vectors"],
+  unverified: ["partners' models", "express keys", "vectors"],
   credential: accountSchema,
   facts,
   needs: { env: ["GOOGLE_CLOUD_PROJECT"], metadata: true },
@@ -62,17 +62,23 @@ export default defineProvider({
     const placed = `${host}/projects/${project}/locations/${location}`;
     // Without a project there is an express key, which opens Gemini alone.
     if (project === undefined)
-      return { endpoints: [{ protocol: vertexGemini(), base: host, auth, serves: isGemini }] };
+      return { endpoints: [{ protocol: vertexGemini(), base: host, auth, servesModel: isGemini }] };
     return {
       endpoints: [
-        { protocol: vertexGemini(), base: placed, auth, serves: isGemini },
-        { protocol: vertexVectors(), base: placed, auth, streams: "never", serves: embeds },
-        { protocol: vertexClaude(), base: placed, auth, serves: isClaude },
+        { protocol: vertexGemini(), base: placed, auth, servesModel: isGemini },
+        {
+          protocol: vertexEmbeddings(),
+          base: placed,
+          auth,
+          streaming: "never",
+          servesModel: isEmbeddingModel,
+        },
+        { protocol: vertexClaude(), base: placed, auth, servesModel: isClaude },
         {
           protocol: chatCompletions({ maxTokens: "max_tokens", developerRole: false }),
           base: `${placed}/endpoints/openapi`,
           auth,
-          serves: isPartner,
+          servesModel: isPartner,
         },
       ],
     };

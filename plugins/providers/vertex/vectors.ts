@@ -1,7 +1,7 @@
 // Vectors by `predict`, as Vertex has them for all its models that embed text: a list of texts in, a vector and its count of tokens
 // for each. Gemini's own model takes one text a request.
 import {
-  embeddingWork,
+  embeddingOperation,
   fail,
   type Body,
   type CallContext,
@@ -12,44 +12,49 @@ import {
   type Opt,
   type Protocol,
 } from "tollgate/plugin";
-import { emitVectors, notStreamed, textsOnly, vectorOf } from "tollgate/protocols/embeddings";
-import { gemini, taskWord } from "tollgate/protocols/gemini";
-import { plain } from "tollgate/protocols/look";
-import { bareName, modelAt } from "./places.ts";
+import {
+  emitEmbeddings,
+  notStreamed,
+  requireTextInputs,
+  parseEmbedding,
+} from "tollgate/protocols/embeddings";
+import { gemini, embeddingTaskName } from "tollgate/protocols/gemini";
+import { valueFields } from "tollgate/protocols/look";
+import { bareName, modelUrl } from "./places.ts";
 
-export const vertexVectors = (): Protocol<"embedding"> => ({
+export const vertexEmbeddings = (): Protocol<"embedding"> => ({
   id: "vertex-predict",
-  work: embeddingWork,
-  reviewed: [
+  operationSpec: embeddingOperation,
+  zdrAllowedFields: [
     [
       "texts, what they are for, and how long a vector is",
       {
-        instances: plain("content task_type title"),
-        parameters: plain("autoTruncate outputDimensionality"),
+        instances: valueFields("content task_type title"),
+        parameters: valueFields("autoTruncate outputDimensionality"),
       },
     ],
   ],
   client: {
-    paths: { generate: (of) => modelAt("google", of.model, "predict") },
-    request,
-    knows: () => true,
-    stream: notStreamed,
-    whole,
+    paths: { generate: (of) => modelUrl("google", of.model, "predict") },
+    encodeRequest: request,
+    knowsField: () => true,
+    createDecoder: notStreamed,
+    decodeResponse: whole,
     // Errors are the same all over this API.
-    fault: gemini().client!.fault,
+    decodeFault: gemini().client!.decodeFault,
   },
 });
 
 function request(r: EmbeddingRequest, of: CallContext): Body {
   if (r.dtype !== undefined && r.dtype !== "float")
     fail("unsupported", `${of.model} makes vectors of floats.`, { param: "output_dtype" });
-  if (r.user !== undefined) of.lose("user", "dropped");
-  const texts = textsOnly(r, of);
+  if (r.user !== undefined) of.reportLoss("user", "dropped");
+  const texts = requireTextInputs(r, of);
   if (texts.length > 1 && bareName(of.model).startsWith("gemini-"))
     fail("unsupported", `${of.model} takes one text a request.`, { param: "input" });
-  const task = taskWord(r, of);
+  const task = embeddingTaskName(r, of);
   // What is too long loses its end here, or is refused.
-  if (r.truncate === "start") of.lose("truncate", "approximated");
+  if (r.truncate === "start") of.reportLoss("truncate", "approximated");
   const autoTruncate = r.truncate === undefined ? undefined : r.truncate !== "none";
   const parameters = some({ outputDimensionality: r.dimensions, autoTruncate });
   return {
@@ -68,13 +73,13 @@ function some(fields: { readonly [name: string]: Opt<Json> }): JsonObject | unde
 }
 
 function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
-  const said = within(parsed(body), "predictions");
-  if (!Array.isArray(said))
+  const predictions = within(parsed(body), "predictions");
+  if (!Array.isArray(predictions))
     return fail("upstream", "The provider answered without vectors.", { code: "bad_answer" });
-  const made = said.map((one: unknown) => within(one, "embeddings"));
+  const made = predictions.map((one: unknown) => within(one, "embeddings"));
   const counts = made.map((one) => within(within(one, "statistics"), "token_count"));
-  emitVectors(emit, {
-    vectors: made.map((one) => vectorOf(within(one, "values"))),
+  emitEmbeddings(emit, {
+    vectors: made.map((one) => parseEmbedding(within(one, "values"))),
     usage: sumOf(counts),
   });
 }

@@ -1,49 +1,49 @@
 // What operators have done, in the chain of the instance that they did it at.
 import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
-import { auditedAs, fromJson, toJson } from "tollgate/store";
-import type { Ask } from "./line.ts";
+import { toAuditedCommand, fromJson, toJson } from "tollgate/store";
+import type { RunSql } from "./line.ts";
 import type { Writer } from "./writing-door.ts";
 
-const USUAL = 100;
-const MOST = 1_000;
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1_000;
 
-export const auditOf = (writer: Writer, ask: Ask, s: string): AuditLog => ({
+export const createAuditLog = (writer: Writer, sql: RunSql, schema: string): AuditLog => ({
   async begin(entry) {
     const text = toJson(entry);
-    await writer.note({
+    await writer.appendNotes({
       notes: [{ kind: "audit", id: entry.id, at: entry.at, text }],
-      with: [
+      statements: [
         {
-          text: `INSERT INTO ${s}.audit (id, entry) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id`,
+          text: `INSERT INTO ${schema}.audit (id, entry) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id`,
           values: [entry.id, text],
         },
       ],
-      once: true,
+      isOnce: true,
     });
   },
   async end(end) {
     const text = toJson(end);
-    await writer.note({
+    await writer.appendNotes({
       notes: [{ kind: "ended", id: end.id, at: end.at, text }],
-      with: [
+      statements: [
         {
-          text: `UPDATE ${s}.audit SET ended = $2 WHERE id = $1 AND ended IS NULL RETURNING id`,
+          text: `UPDATE ${schema}.audit SET ended = $2 WHERE id = $1 AND ended IS NULL RETURNING id`,
           values: [end.id, text],
         },
       ],
-      once: true,
+      isOnce: true,
     });
   },
   async list(page) {
-    const size = Math.max(1, Math.min(MOST, Math.floor(page?.limit ?? USUAL)));
-    const rows = await ask({
-      text: `SELECT seq, entry, ended FROM ${s}.audit WHERE $1::bigint IS NULL OR seq < $1::bigint ORDER BY seq DESC LIMIT $2`,
+    const size = Math.max(1, Math.min(MAX_PAGE_SIZE, Math.floor(page?.limit ?? DEFAULT_PAGE_SIZE)));
+    const rows = await sql({
+      text: `SELECT seq, entry, ended FROM ${schema}.audit WHERE $1::bigint IS NULL OR seq < $1::bigint ORDER BY seq DESC LIMIT $2`,
       values: [page?.after ?? null, size + 1],
     });
     const items = rows
       .slice(0, size)
       .map(({ entry, ended }) =>
-        auditedAs(
+        toAuditedCommand(
           fromJson<AuditEntry>(entry!),
           typeof ended === "string" ? fromJson<AuditEnd>(ended) : undefined,
         ),

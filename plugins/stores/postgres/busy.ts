@@ -1,61 +1,71 @@
 // The budgets that this node's calls draw on, and how much of each: what it may need soon of those that are hot.
-import { isCalendar } from "tollgate/store";
-import { kindOf, type Sum } from "./calls.ts";
+import { isCalendarPeriod } from "tollgate/store";
+import { parseMeterId, type MeterDelta } from "./calls.ts";
 
 /** A budget that calls of this node have claimed. */
-export interface Touched {
+export interface BudgetUse {
   max: bigint;
-  at: number;
+  lastUsedAt: number;
   /** It is not asked for before. */
-  again: number;
+  nextRequestAt: number;
   /** Since the last look. */
-  take: bigint;
-  times: number;
+  recentTake: bigint;
+  recentCalls: number;
   /** As of the last look, what it comes to in about ten looks. */
-  want: bigint;
-  calls: number;
+  expectedUse: bigint;
+  expectedCalls: number;
 }
 
 /** Meters that are kept in mind. */
-const MOST = 10_000;
+const MAX_METERS = 10_000;
 /** Fewer calls in ten looks are no hot budget's. */
-const LEAST = 10;
+const MIN_CALLS = 10;
 /** Meters that are told of at once. */
-const AT_ONCE = 100;
+const METERS_PER_REPORT = 100;
 
-export class Busy {
-  readonly all = new Map<string, Touched>();
+export class BudgetActivity {
+  readonly all = new Map<string, BudgetUse>();
 
-  touch(sums: readonly Sum[]): void {
+  record(sums: readonly MeterDelta[]): void {
     const at = performance.now();
-    for (const { id, max, take, times } of sums) {
-      if (max === null || !isCalendar(kindOf(id).per)) continue;
+    for (const { id, max, take, calls } of sums) {
+      if (max === null || !isCalendarPeriod(parseMeterId(id).per)) continue;
       const known = this.all.get(id);
       if (known) {
         Object.assign(known, { max, at });
-        known.take += take;
-        known.times += times;
-      } else if (this.all.size < MOST)
-        this.all.set(id, { max, at, again: at, take, times, want: 0n, calls: 0 });
+        known.recentTake += take;
+        known.recentCalls += calls;
+      } else if (this.all.size < MAX_METERS)
+        this.all.set(id, {
+          max,
+          lastUsedAt: at,
+          nextRequestAt: at,
+          recentTake: take,
+          recentCalls: calls,
+          expectedUse: 0n,
+          expectedCalls: 0,
+        });
     }
   }
 
   /** With each sign of life: what was used of late weighs more. Says which are busy, the busiest first. */
-  look(): readonly (readonly [id: string, of: Touched])[] {
+  takeHot(): readonly (readonly [id: string, of: BudgetUse])[] {
     for (const of of this.all.values()) {
-      of.want += of.take - of.want / 10n;
-      of.calls += of.times - of.calls / 10;
-      of.take = 0n;
-      of.times = 0;
+      of.expectedUse += of.recentTake - of.expectedUse / 10n;
+      of.expectedCalls += of.recentCalls - of.expectedCalls / 10;
+      of.recentTake = 0n;
+      of.recentCalls = 0;
     }
     return [...this.all]
-      .filter(([, { calls }]) => calls >= LEAST)
-      .toSorted(([, a], [, b]) => b.calls - a.calls)
-      .slice(0, AT_ONCE);
+      .filter(([, { expectedCalls }]) => expectedCalls >= MIN_CALLS)
+      .toSorted(([, a], [, b]) => b.expectedCalls - a.expectedCalls)
+      .slice(0, METERS_PER_REPORT);
   }
 
-  forget(before: number): readonly string[] {
-    const gone = [...this.all].filter(([, { at }]) => at < before).map(([id]) => id);
+  dropIdle(before: number): readonly string[] {
+    const gone = [...this.all]
+      .filter(([, { lastUsedAt }]) => lastUsedAt < before)
+      .map(([id]) => id);
     for (const id of gone) this.all.delete(id);
     return gone;
   }

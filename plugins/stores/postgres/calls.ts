@@ -2,26 +2,26 @@
 // is none of this: it goes the exact way, which asks the database first what it knows.
 import type { StoreCommand, Reserve, Settle } from "tollgate/plugin";
 import {
-  claimed,
-  reserved,
-  settled,
-  taking,
-  used,
+  mergeClaims,
+  reserveRow,
+  settleRow,
+  toMeterAmount,
+  meteredUsage,
   type LedgerRow,
-  type Taken,
+  type MeterAmount,
 } from "tollgate/store";
-import { inBytes } from "./literal.ts";
-import type { Booked, KnownTerms } from "./terms.ts";
+import { compareBytes } from "./literal.ts";
+import type { PlannedRow, TermsCache } from "./terms.ts";
 
-type At<C> = C & { readonly at: number };
+type Timed<C> = C & { readonly at: number };
 
 /** A call that this node has opened, and remembers until it ends. */
-export interface Mine {
+export interface OwnCall {
   readonly row: LedgerRow;
 }
 
 /** What a batch takes of one meter, and gives back. */
-export interface Sum {
+export interface MeterDelta {
   readonly id: string;
   /** The limit that was claimed; null: it is only given back to. */
   max: bigint | null;
@@ -29,72 +29,72 @@ export interface Sum {
   readonly period: number;
   take: bigint;
   /** By so many calls. */
-  times: number;
-  unhold: bigint;
+  calls: number;
+  released: bigint;
   used: bigint;
   /** What there has to be room for, told in the batch's order; null: nothing is asked of it. */
-  need: bigint | null;
+  required: bigint | null;
   /** How much more than before it is, at this point of the batch. Of a rate, without what is given back. */
-  run: bigint;
+  running: bigint;
 }
 
 /** A call that begins or ends, with what it takes or took. */
-export interface Step {
-  readonly command: At<Reserve> | At<Settle>;
-  readonly taken: readonly Taken[];
+export interface PlanStep {
+  readonly command: Timed<Reserve> | Timed<Settle>;
+  readonly meterAmounts: readonly MeterAmount[];
 }
 
 /** A plain batch. */
-export interface Plan {
-  readonly sums: readonly Sum[];
+export interface BatchPlan {
+  readonly meterDeltas: readonly MeterDelta[];
   /** Its calls, in order. */
-  readonly steps: readonly Step[];
-  readonly closed: readonly string[];
-  readonly heard: readonly Extract<StoreCommand, { do: "progress" }>[];
-  readonly rows: readonly Booked[];
+  readonly steps: readonly PlanStep[];
+  readonly closedAttempts: readonly string[];
+  readonly progress: readonly Extract<StoreCommand, { do: "progress" }>[];
+  readonly rows: readonly PlannedRow[];
   /** What is remembered once it is done. */
-  readonly begun: readonly LedgerRow[];
+  readonly openedRows: readonly LedgerRow[];
 }
 
-const PERIODS: { readonly [per: string]: number } = { minute: 60_000, hour: 3_600_000 };
+const RATE_PERIODS_MS: { readonly [per: string]: number } = { minute: 60_000, hour: 3_600_000 };
 
 /** Of a meter's name: unit|per|start|scope. */
-export function kindOf(id: string): {
+export function parseMeterId(id: string): {
   unit: Reserve["claims"][number]["unit"];
   per: string;
   period: number;
 } {
   const [unit, per] = id.split("|", 2) as [Reserve["claims"][number]["unit"], string];
-  return { unit, per, period: PERIODS[per] ?? 0 };
+  return { unit, per, period: RATE_PERIODS_MS[per] ?? 0 };
 }
 
 /** Whether all calls of a batch say one moment. */
-export function atOnce(batch: readonly StoreCommand[]): boolean {
+export function haveSameTime(batch: readonly StoreCommand[]): boolean {
   const [first, ...others] = batch.filter((c) => c.do === "reserve" || c.do === "settle");
   return others.every(({ at }) => at === first!.at);
 }
 
 /** `now`: the moment that decides which window a claim meets. Undefined: it is not plain. */
-export function plan(
+export function planBatch(
   batch: readonly StoreCommand[],
-  mine: ReadonlyMap<string, Mine>,
+  mine: ReadonlyMap<string, OwnCall>,
   instance: string,
   now: (at: number) => number,
-  terms: KnownTerms,
-): Plan | undefined {
-  terms.begin();
-  const sums = new Map<string, Sum>();
-  const steps: Step[] = [];
+  terms: TermsCache,
+): BatchPlan | undefined {
+  terms.beginBatch();
+  const sums = new Map<string, MeterDelta>();
+  const steps: PlanStep[] = [];
   const closed: string[] = [];
-  const heard: Plan["heard"][number][] = [];
-  const rows: Booked[] = [];
+  const heard: BatchPlan["progress"][number][] = [];
+  const rows: PlannedRow[] = [];
   const begun: LedgerRow[] = [];
   const seen = new Set<string>();
-  const sum = (id: string): Sum => {
+  const sum = (id: string): MeterDelta => {
     let found = sums.get(id);
     if (!found) {
-      const { period } = kindOf(id);
-      sums.set(id, (found = empty(id, period)));
+      const { period } = parseMeterId(id);
+      sums.set(id, (found = createDelta(id, period)));
     }
     return found;
   };
@@ -110,60 +110,67 @@ export function plan(
     if (seen.has(c.attempt) || (c.do === "settle") !== (call !== undefined)) return undefined;
     seen.add(c.attempt);
     if (c.do === "reserve") {
-      const claims = claimed(c.claims, now(c.at), NONE);
-      const taken = claims.map(taking);
+      const claims = mergeClaims(c.claims, now(c.at), NO_METERS);
+      const taken = claims.map(toMeterAmount);
       for (let i = 0; i < claims.length; i++) {
-        const { most, meter } = claims[i]!;
+        const { limit, meter } = claims[i]!;
         const of = sum(meter.id);
-        if (of.max !== null && of.max !== most) return undefined;
-        of.max = most;
-        takes(of, taken[i]![1]);
+        if (of.max !== null && of.max !== limit) return undefined;
+        of.max = limit;
+        addTake(of, taken[i]![1]);
       }
-      const row = reserved(c, instance, taken);
-      steps.push({ command: c, taken });
+      const row = reserveRow(c, instance, taken);
+      steps.push({ command: c, meterAmounts: taken });
       begun.push(row);
-      rows.push(terms.book(row, row.at));
+      rows.push(terms.planRow(row, row.at));
     } else {
       const { row } = call!;
-      for (const [id, amount] of row.taken) {
-        const { unit, per } = kindOf(id);
-        gives(sum(id), amount, per === "open" ? 0n : used(unit, amount, c));
+      for (const [id, amount] of row.meterAmounts) {
+        const { unit, per } = parseMeterId(id);
+        addRelease(sum(id), amount, per === "open" ? 0n : meteredUsage(unit, amount, c));
       }
-      steps.push({ command: c, taken: row.taken });
+      steps.push({ command: c, meterAmounts: row.meterAmounts });
       closed.push(c.attempt);
-      rows.push(terms.book(settled(row, c, instance), row.at));
+      rows.push(terms.planRow(settleRow(row, c, instance), row.at));
     }
   }
-  return { sums: [...sums.values()].sort(byId), steps, closed, heard, rows, begun };
+  return {
+    meterDeltas: [...sums.values()].sort(compareById),
+    steps,
+    closedAttempts: closed,
+    progress: heard,
+    rows,
+    openedRows: begun,
+  };
 }
 
-const empty = (id: string, period: number): Sum => ({
+const createDelta = (id: string, period: number): MeterDelta => ({
   id,
   max: null,
   period,
   take: 0n,
-  times: 0,
-  unhold: 0n,
+  calls: 0,
+  released: 0n,
   used: 0n,
-  need: null,
-  run: 0n,
+  required: null,
+  running: 0n,
 });
 
-function takes(of: Sum, amount: bigint): void {
+function addTake(of: MeterDelta, amount: bigint): void {
   of.take += amount;
-  of.times++;
-  of.run += amount;
-  if (amount > 0n && (of.need === null || of.run > of.need)) of.need = of.run;
+  of.calls++;
+  of.running += amount;
+  if (amount > 0n && (of.required === null || of.running > of.required)) of.required = of.running;
 }
 
-function gives(of: Sum, amount: bigint, used: bigint): void {
-  of.unhold += amount;
+function addRelease(of: MeterDelta, amount: bigint, used: bigint): void {
+  of.released += amount;
   of.used += used;
   const more = used - amount;
   // What a rate gets back counts from its empty bucket on, and where that is only its level says.
-  if (of.period === 0 || more > 0n) of.run += more;
+  if (of.period === 0 || more > 0n) of.running += more;
 }
 
-const NONE: ReadonlyMap<string, never> = new Map<string, never>();
+const NO_METERS: ReadonlyMap<string, never> = new Map<string, never>();
 /** Meters are locked in this order. */
-const byId = (a: Sum, b: Sum): number => inBytes(a.id, b.id);
+const compareById = (a: MeterDelta, b: MeterDelta): number => compareBytes(a.id, b.id);

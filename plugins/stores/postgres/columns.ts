@@ -1,7 +1,7 @@
 // What is known of a row of the ledger, as columns: its own, and those of its terms.
 
 /** Units that nearly each call reports: sums of them are made without reading JSON. */
-export const COUNTED = [
+export const UNIT_COLUMNS = [
   "input",
   "cache_read",
   "cache_write_5m",
@@ -11,7 +11,7 @@ export const COUNTED = [
 ] as const;
 
 /** Columns of a row of the ledger, as the chain hashes them and in this order. */
-export const BOOKED = [
+export const ROW_COLUMNS = [
   "kind",
   "attempt",
   "nth",
@@ -22,23 +22,23 @@ export const BOOKED = [
   "cost",
   "hold",
   "up",
-  ...COUNTED,
+  ...UNIT_COLUMNS,
   "usage",
   "rest",
 ] as const;
 
 /** Types of those that are no text. */
-export const TYPES: { readonly [name: string]: string } = {
+export const COLUMN_TYPES: { readonly [name: string]: string } = {
   kind: "smallint",
   began: "bigint",
   at: "bigint",
   cost: "bigint",
   hold: "bigint",
-  ...Object.fromEntries(COUNTED.map((unit) => [unit, "bigint"])),
+  ...Object.fromEntries(UNIT_COLUMNS.map((unit) => [unit, "bigint"])),
 };
 
 /** Behind them those of its terms; but for the salts of labels, which are in their hashes. */
-export const TERMS = [
+export const TERMS_COLUMNS = [
   "key",
   "account",
   "provider",
@@ -52,15 +52,15 @@ export const TERMS = [
 ] as const;
 
 /** All that is known of a row. */
-export const COLUMNS = [...BOOKED, ...TERMS] as const;
+export const ALL_COLUMNS = [...ROW_COLUMNS, ...TERMS_COLUMNS] as const;
 
-const isNumber = BOOKED.map((name) => name in TYPES);
+const isNumberColumn = ROW_COLUMNS.map((name) => name in COLUMN_TYPES);
 /** A row's own part of its line in the chain: numbers, the lengths of texts, and the texts. What is null is told from what is empty, and no column can reach into the next. */
-export function lineOf(columns: readonly (string | null)[]): string {
+export function chainLine(columns: readonly (string | null)[]): string {
   let [numbers, lengths, texts] = ["", "", ""];
-  for (let i = 0; i < BOOKED.length; i++) {
+  for (let i = 0; i < ROW_COLUMNS.length; i++) {
     const column = columns[i]!;
-    if (isNumber[i]) numbers += `${column ?? ""} `;
+    if (isNumberColumn[i]) numbers += `${column ?? ""} `;
     else if (column === null) lengths += " ";
     else {
       lengths += `${Buffer.byteLength(column)} `;
@@ -71,11 +71,11 @@ export function lineOf(columns: readonly (string | null)[]): string {
 }
 
 const [NUMBERS, TEXTS] = [true, false].map((number) =>
-  BOOKED.filter((_, i) => isNumber[i] === number),
-) as [(typeof BOOKED)[number][], (typeof BOOKED)[number][]];
+  ROW_COLUMNS.filter((_, i) => isNumberColumn[i] === number),
+) as [(typeof ROW_COLUMNS)[number][], (typeof ROW_COLUMNS)[number][]];
 
 /** The same, put together by the database: one text is read in a third of the time that its columns take. */
-export const LINE = `concat(${[
+export const CHAIN_LINE_SQL = `concat(${[
   ...NUMBERS.map((name) => `e.${name}, ' '`),
   ...TEXTS.map((name) => `octet_length(e.${name}), ' '`),
   ...TEXTS.map((name) => `e.${name}`),

@@ -1,12 +1,12 @@
 // What an operator does with the schema.
 import { fail, type Commands } from "tollgate/plugin";
-import { migrate, standing, statements, type Roles } from "./forms.ts";
-import type { Ask } from "./line.ts";
-import { give } from "./slice-questions.ts";
+import { migrate, readSchemaStatus, migrationSql, type DatabaseRoles } from "./forms.ts";
+import type { RunSql } from "./line.ts";
+import { returnLeases } from "./slice-questions.ts";
 
-type AsOwner = <T>(work: (ask: Ask) => Promise<T>) => Promise<T>;
+type RunAsOwner = <T>(work: (ask: RunSql) => Promise<T>) => Promise<T>;
 
-const STANDING = {
+const SCHEMA_STATUS = {
   type: "object",
   required: ["form", "known", "expand", "contract", "older"],
   properties: {
@@ -26,31 +26,35 @@ const STANDING = {
   },
 } as const;
 
-export const commandsOf = (
-  s: string,
-  roles: Roles,
-  asOwner: AsOwner,
+export const createSchemaCommands = (
+  schema: string,
+  roles: DatabaseRoles,
+  asOwner: RunAsOwner,
 ): NonNullable<Commands["commands"]> => ({
   status: {
     summary: "The form that the database has, and the one that this gateway knows",
     role: "viewer",
     writes: false,
-    unopened: true,
-    output: STANDING,
-    run: async () => ({ ...(await asOwner((ask) => standing(ask, s))) }),
+    runsBeforeOpen: true,
+    output: SCHEMA_STATUS,
+    run: async () => ({ ...(await asOwner((sql) => readSchemaStatus(sql, schema))) }),
   },
   plan: {
     summary: "The statements that `migrate` would run, as text",
     role: "operator",
     writes: false,
-    unopened: true,
+    runsBeforeOpen: true,
     output: {
       type: "object",
       required: ["statements"],
       properties: { statements: { type: "array", items: { type: "string" } } },
     },
     run: async () => ({
-      statements: [...(await asOwner(async (ask) => statements(await standing(ask, s), s, roles)))],
+      statements: [
+        ...(await asOwner(async (sql) =>
+          migrationSql(await readSchemaStatus(sql, schema), schema, roles),
+        )),
+      ],
     }),
   },
   forgive: {
@@ -58,7 +62,7 @@ export const commandsOf = (
       "Gives back what a dead gateway had set aside of budgets: for one whose disk is lost, so that it cannot be told what it has spent",
     role: "owner",
     writes: true,
-    unopened: true,
+    runsBeforeOpen: true,
     input: {
       type: "object",
       additionalProperties: false,
@@ -77,7 +81,7 @@ export const commandsOf = (
       properties: { slices: { type: "integer", description: "How many went back" } },
     },
     run: async ({ gateway }) => ({
-      slices: await asOwner((ask) => forgive(ask, s, String(gateway))),
+      slices: await asOwner((sql) => releaseBudgetLeases(sql, schema, String(gateway))),
     }),
   },
   migrate: {
@@ -85,20 +89,20 @@ export const commandsOf = (
       "Brings the database to the newest form: adds first, and takes away when no older gateway lives",
     role: "owner",
     writes: true,
-    unopened: true,
+    runsBeforeOpen: true,
     output: {
       type: "object",
       required: ["made"],
       properties: { made: { type: "array", items: { type: "integer" } } },
     },
-    run: async () => ({ made: [...(await asOwner((ask) => migrate(ask, s, roles)))] }),
+    run: async () => ({ made: [...(await asOwner((sql) => migrate(sql, schema, roles)))] }),
   },
 });
 
 /** How an operator finds out whether the ledger was cut. */
-export const chainCommandsOf = (
-  ask: Ask,
-  s: string,
+export const createChainCommands = (
+  sql: RunSql,
+  schema: string,
   numbered: () => Promise<void>,
 ): NonNullable<Commands["commands"]> => ({
   head: {
@@ -111,8 +115,8 @@ export const chainCommandsOf = (
     },
     async run() {
       await numbered();
-      const [row] = await ask({
-        text: `SELECT pos - 1 AS seq, encode(link, 'hex') AS hash FROM ${s}.chain`,
+      const [row] = await sql({
+        text: `SELECT pos - 1 AS seq, encode(link, 'hex') AS hash FROM ${schema}.chain`,
       });
       return { seq: Number(row!["seq"]), hash: row!["hash"]! };
     },
@@ -129,10 +133,10 @@ export const chainCommandsOf = (
     output: { type: "boolean" },
     async run({ hash }) {
       if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash)) return hash === "";
-      const [row] = await ask({
-        text: `SELECT (EXISTS (SELECT 1 FROM ${s}.batch WHERE link = decode($1, 'hex'))
-          OR EXISTS (SELECT 1 FROM ${s}.base WHERE text::json ->> 'link' = $1)
-          OR EXISTS (SELECT 1 FROM ${s}.note WHERE kind = 'moved' AND id = $1))::text AS holds`,
+      const [row] = await sql({
+        text: `SELECT (EXISTS (SELECT 1 FROM ${schema}.batch WHERE link = decode($1, 'hex'))
+          OR EXISTS (SELECT 1 FROM ${schema}.base WHERE text::json ->> 'link' = $1)
+          OR EXISTS (SELECT 1 FROM ${schema}.note WHERE kind = 'moved' AND id = $1))::text AS holds`,
         values: [hash],
       });
       return row!["holds"] === "true";
@@ -141,9 +145,9 @@ export const chainCommandsOf = (
 });
 
 /** What one that lives has set aside may be spent at this moment. */
-async function forgive(ask: Ask, s: string, node: string): Promise<number> {
-  const [found, another] = await ask({
-    text: `SELECT id, bool_or(state = 'live')::text AS lives FROM ${s}.node WHERE starts_with(id, $1)
+async function releaseBudgetLeases(sql: RunSql, schema: string, node: string): Promise<number> {
+  const [found, another] = await sql({
+    text: `SELECT id, bool_or(state = 'live')::text AS lives FROM ${schema}.node WHERE starts_with(id, $1)
       GROUP BY id ORDER BY id <> $1, id LIMIT 2`,
     values: [node],
   });
@@ -154,5 +158,5 @@ async function forgive(ask: Ask, s: string, node: string): Promise<number> {
     return fail("conflict", `Several gateways' ids begin with ${node}.`, { code: "not_one" });
   if (found["lives"] === "true")
     fail("conflict", `${id} lives, and gives back by itself.`, { code: "lives" });
-  return (await give(ask, s, id)).length;
+  return (await returnLeases(sql, schema, id)).length;
 }

@@ -1,9 +1,9 @@
 // How the database is reached: the address, and what is behind it. A connection that leaves the machine is encrypted, and the server proves its name.
 import type { ClientConfig } from "pg";
 import type { Problem } from "tollgate/plugin";
-import { AS_TEXT, SILENCE_MS } from "./line.ts";
+import { TEXT_TYPES, SERVER_SILENCE_MS } from "./line.ts";
 
-export interface Address {
+export interface DatabaseAddress {
   readonly url: string;
   readonly tls: "auto" | "verify-full" | "off";
   readonly ca?: string | undefined;
@@ -11,23 +11,23 @@ export interface Address {
   readonly key?: string | undefined;
   readonly passwordFile?: string | undefined;
   /** Behind it connections are shared: nothing is said that would stay with one. */
-  readonly pooled: boolean;
+  readonly isPooled: boolean;
   /** A file, as it is now. */
-  read(path: string): Promise<Buffer>;
+  readFile(path: string): Promise<Buffer>;
 }
 
 /** On this machine: a socket's folder, or a loopback address. */
-export function isNear(url: string): boolean {
+export function isLocal(url: string): boolean {
   const at = new URL(url);
   const host = at.searchParams.get("host") ?? decodeURIComponent(at.hostname);
   return host === "" || host.startsWith("/") || /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host);
 }
 
 /** What is wrong with an address, at `path`. */
-export function* flawsOf(
+export function* addressProblems(
   path: string,
   url: string | undefined,
-  tls: Address["tls"],
+  tls: DatabaseAddress["tls"],
 ): Generator<Problem> {
   if (url === undefined || url.includes("${")) return;
   let at: URL;
@@ -51,7 +51,7 @@ export function* flawsOf(
           message: `has ${name}, which is not said there`,
           hint: "use tls, ca_file, cert_file, key_file",
         };
-    if (tls === "off" && !isNear(url))
+    if (tls === "off" && !isLocal(url))
       yield {
         path: "/tls",
         message:
@@ -64,24 +64,24 @@ export function* flawsOf(
  * To compile what looks at a year of partitions takes a hundred times as long as to look. And what reports add up is read once and looked up in
  * what is small: to put a year of rows in order for it is taken for cheaper than it is.
  */
-export const PLAIN = ["jit=off", "enable_mergejoin=off"] as const;
+export const PLANNER_SETTINGS = ["jit=off", "enable_mergejoin=off"] as const;
 
 /** `within`: how long a statement may take, and how long the server may be silent. */
-export async function configOf(
-  of: Address,
+export async function connectionConfig(
+  of: DatabaseAddress,
   within: { statementMs: number; silenceMs?: number },
 ): Promise<ClientConfig> {
-  const { url, tls, ca, cert, key, passwordFile, pooled, read } = of;
-  const plain = tls === "off" || (tls === "auto" && isNear(url));
+  const { url, tls, ca, cert, key, passwordFile, isPooled, readFile } = of;
+  const plain = tls === "off" || (tls === "auto" && isLocal(url));
   const [caPem, certPem, keyPem] = await Promise.all(
     [ca, cert, key].map(async (path) =>
-      path === undefined || plain ? undefined : (await read(path)).toString(),
+      path === undefined || plain ? undefined : (await readFile(path)).toString(),
     ),
   );
-  const { statementMs, silenceMs = SILENCE_MS } = within;
+  const { statementMs, silenceMs = SERVER_SILENCE_MS } = within;
   return {
-    connectionString: await withPassword(url, passwordFile, read),
-    types: AS_TEXT,
+    connectionString: await withPassword(url, passwordFile, readFile),
+    types: TEXT_TYPES,
     application_name: "tollgate",
     keepAlive: true,
     keepAliveInitialDelayMillis: 5_000,
@@ -96,11 +96,11 @@ export async function configOf(
           ...(keyPem && { key: keyPem }),
         },
     // A pooler refuses what it would have to remember for a connection.
-    ...(!pooled && {
+    ...(!isPooled && {
       statement_timeout: statementMs,
       lock_timeout: 700,
       idle_in_transaction_session_timeout: 2_000,
-      options: PLAIN.map((setting) => `-c ${setting}`).join(" "),
+      options: PLANNER_SETTINGS.map((setting) => `-c ${setting}`).join(" "),
     }),
   };
 }
@@ -109,7 +109,7 @@ export async function configOf(
 async function withPassword(
   url: string,
   file: string | undefined,
-  read: Address["read"],
+  read: DatabaseAddress["readFile"],
 ): Promise<string> {
   if (file === undefined) return url;
   const at = new URL(url);

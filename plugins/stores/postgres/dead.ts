@@ -1,44 +1,47 @@
 // Calls that others have left open, and what is presumed of them.
 import type { StoreCommand } from "tollgate/plugin";
-import { presumed, recoveryAt, type LedgerRow, type Progress } from "tollgate/store";
-import type { Ask, Row } from "./line.ts";
-import { texts } from "./literal.ts";
-import { joined, rowOf, SELECTED, type Found } from "./rows.ts";
+import { recoveredSettle, recoveryTime, type LedgerRow, type Progress } from "tollgate/store";
+import type { RunSql, Row } from "./line.ts";
+import { textArray } from "./literal.ts";
+import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "./rows.ts";
 
 /** Calls that are settled in one batch. */
-const AT_ONCE = 500;
+const CALLS_PER_BATCH = 500;
 
 /** Settles, and how many there are of each instance. */
-export interface Presumed {
+export interface RecoveredCalls {
   readonly commands: readonly StoreCommand[];
-  readonly by: ReadonlyMap<string, number>;
+  readonly countByInstance: ReadonlyMap<string, number>;
 }
 
 /** Of these nodes, as many as fit in a batch. */
-export async function presumedOf(
-  ask: Ask,
-  s: string,
+export async function recoverDeadCalls(
+  sql: RunSql,
+  schema: string,
   epochs: readonly string[],
   now: number,
-): Promise<Presumed> {
+): Promise<RecoveredCalls> {
   const by = new Map<string, number>();
-  if (epochs.length === 0) return { commands: [], by };
-  const rows = await ask({
-    text: `SELECT o.usage AS heard, o.cost AS costs, ${SELECTED}
-      FROM ${s}.open o JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0 ${joined(s)}
+  if (epochs.length === 0) return { commands: [], countByInstance: by };
+  const rows = await sql({
+    text: `SELECT o.usage AS heard, o.cost AS costs, ${ROW_SELECT_SQL}
+      FROM ${schema}.open o JOIN ${schema}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0 ${nodeJoinSql(schema)}
       WHERE o.node = ANY ($1::int[]) ORDER BY o.attempt LIMIT $2`,
-    values: [texts(epochs), AT_ONCE],
+    values: [textArray(epochs), CALLS_PER_BATCH],
   });
-  const open = rows.map(leftOpen);
+  const open = rows.map(parseOpenCall);
   for (const { row } of open) by.set(row.instance, (by.get(row.instance) ?? 0) + 1);
-  const at = recoveryAt(open, now);
-  return { commands: open.map(({ row, heard }) => presumed(row, heard, at)), by };
+  const at = recoveryTime(open, now);
+  return {
+    commands: open.map(({ row, heard }) => recoveredSettle(row, heard, at)),
+    countByInstance: by,
+  };
 }
 
-function leftOpen(found: Row): { row: LedgerRow; heard: Progress | undefined } {
+function parseOpenCall(found: Row): { row: LedgerRow; heard: Progress | undefined } {
   const { heard, costs } = found;
   return {
-    row: rowOf(found as Found),
+    row: decodeRow(found as StoredRow),
     heard:
       typeof heard === "string"
         ? { usage: JSON.parse(heard), costNano: typeof costs === "string" ? BigInt(costs) : null }

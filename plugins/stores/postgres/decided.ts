@@ -1,13 +1,16 @@
 // What is said once for all gateways: values that the first one decides, and crossings that were told.
-import type { KeptCrossings, Store } from "tollgate/plugin";
-import type { Ask } from "./line.ts";
-import { meterOfCrossing, untoldOf } from "./reads.ts";
+import type { ThresholdOutbox, Store } from "tollgate/plugin";
+import type { RunSql } from "./line.ts";
+import { thresholdMeter, readUndeliveredThresholds } from "./reads.ts";
 
 /** The first that is written is the one that all read. */
-export function sharedOf(ask: Ask, s: string): NonNullable<Store["shared"]> {
+export function createSharedValues(
+  sql: RunSql,
+  schema: string,
+): NonNullable<Store["getOrCreateShared"]> {
   const find = async (name: string): Promise<Uint8Array | undefined> => {
-    const [row] = await ask({
-      text: `SELECT encode(value, 'base64') AS value FROM ${s}.shared WHERE name = $1`,
+    const [row] = await sql({
+      text: `SELECT encode(value, 'base64') AS value FROM ${schema}.shared WHERE name = $1`,
       values: [name],
     });
     return row && Uint8Array.from(Buffer.from(row["value"]!, "base64"));
@@ -15,8 +18,8 @@ export function sharedOf(ask: Ask, s: string): NonNullable<Store["shared"]> {
   return async (name, make) => {
     const known = await find(name);
     if (known) return known;
-    await ask({
-      text: `INSERT INTO ${s}.shared VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+    await sql({
+      text: `INSERT INTO ${schema}.shared VALUES ($1, $2) ON CONFLICT DO NOTHING`,
       values: [name, Buffer.from(await make())],
     });
     return (await find(name))!;
@@ -24,13 +27,17 @@ export function sharedOf(ask: Ask, s: string): NonNullable<Store["shared"]> {
 }
 
 /** `write`: a statement among those of this node. */
-export const crossingsOf = (ask: Ask, write: Ask, s: string): KeptCrossings => ({
-  untold: () => untoldOf(ask, s),
-  async told(crossings) {
+export const createThresholdOutbox = (
+  sql: RunSql,
+  write: RunSql,
+  schema: string,
+): ThresholdOutbox => ({
+  listUndelivered: () => readUndeliveredThresholds(sql, schema),
+  async markDelivered(crossings) {
     for (const crossing of crossings)
       await write({
-        text: `UPDATE ${s}.meter SET told = greatest(told, $2::numeric) WHERE id = $1`,
-        values: [meterOfCrossing(crossing), String(crossing.used)],
+        text: `UPDATE ${schema}.meter SET told = greatest(told, $2::numeric) WHERE id = $1`,
+        values: [thresholdMeter(crossing), String(crossing.used)],
       });
   },
 });

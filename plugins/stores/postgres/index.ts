@@ -1,12 +1,13 @@
 // One ledger for several gateways, in PostgreSQL. Importing this file starts nothing; a connection is made when the store is opened.
 import { defineStore, type Store } from "tollgate/plugin";
-import { flawsOf, type Address } from "./connecting.ts";
-import { postgresStore } from "./store.ts";
+import { addressProblems, type DatabaseAddress } from "./connecting.ts";
+import { createPostgresStore } from "./store.ts";
 
-const secretUrl = (description: string) =>
+const secretUrlOption = (description: string) =>
   ({ type: "string", minLength: 1, "x-secret": true, description }) as const;
-const file = (description: string) => ({ type: "string", minLength: 1, description }) as const;
-const name = (description: string) =>
+const fileOption = (description: string) =>
+  ({ type: "string", minLength: 1, description }) as const;
+const nameOption = (description: string) =>
   ({ type: "string", pattern: "^[a-z_][a-z0-9_]{0,40}$", description }) as const;
 
 export default defineStore({
@@ -19,24 +20,26 @@ export default defineStore({
     additionalProperties: false,
     required: ["url"],
     properties: {
-      url: secretUrl(
+      url: secretUrlOption(
         "The database, as postgres://user:password@host:5432/database; a password may stand in password_file instead",
       ),
-      migrate_url: secretUrl(
+      migrate_url: secretUrlOption(
         "The same database as the schema's owner, for migrations; url when absent",
       ),
-      read_url: secretUrl("Where reports are asked, such as a replica; url when absent"),
-      password_file: file("A file with the password of url, read again for each connection"),
-      schema: { ...name("The schema that the tables are in"), default: "tollgate" },
+      read_url: secretUrlOption("Where reports are asked, such as a replica; url when absent"),
+      password_file: fileOption("A file with the password of url, read again for each connection"),
+      schema: { ...nameOption("The schema that the tables are in"), default: "tollgate" },
       tls: {
         enum: ["auto", "verify-full", "off"],
         default: "auto",
         description:
           "auto: none on this machine, elsewhere the server has to prove its name. off is for this machine alone",
       },
-      ca_file: file("Certificates that the server's is checked against; the system's when absent"),
-      cert_file: file("The client's certificate"),
-      key_file: file("Its key"),
+      ca_file: fileOption(
+        "Certificates that the server's is checked against; the system's when absent",
+      ),
+      cert_file: fileOption("The client's certificate"),
+      key_file: fileOption("Its key"),
       pooler: {
         enum: ["none", "transaction"],
         default: "none",
@@ -91,8 +94,10 @@ export default defineStore({
         default: "auto",
         description: "auto: a start brings the schema to the newest form. never: a command does",
       },
-      run_role: name("A role that may do what a gateway does; a migration gives it its rights"),
-      read_role: name("A role that may read reports; a migration gives it its rights"),
+      run_role: nameOption(
+        "A role that may do what a gateway does; a migration gives it its rights",
+      ),
+      read_role: nameOption("A role that may read reports; a migration gives it its rights"),
     },
   },
   needs: {
@@ -100,9 +105,9 @@ export default defineStore({
       [ca_file, cert_file, key_file, password_file].filter((path) => path !== undefined),
   },
   *check({ url, migrate_url, read_url, tls, cert_file, key_file }) {
-    yield* flawsOf("/url", url, tls);
-    yield* flawsOf("/migrate_url", migrate_url, tls);
-    yield* flawsOf("/read_url", read_url, tls);
+    yield* addressProblems("/url", url, tls);
+    yield* addressProblems("/migrate_url", migrate_url, tls);
+    yield* addressProblems("/read_url", read_url, tls);
     if ((cert_file === undefined) !== (key_file === undefined))
       yield {
         path: cert_file === undefined ? "/key_file" : "/cert_file",
@@ -110,32 +115,32 @@ export default defineStore({
       };
   },
   setup(options, ctx): Store {
-    const address = (url: string, passwordFile?: string): Address => ({
+    const address = (url: string, passwordFile?: string): DatabaseAddress => ({
       url,
       tls: options.tls,
       ca: options.ca_file,
       cert: options.cert_file,
       key: options.key_file,
       passwordFile,
-      pooled: options.pooler === "transaction",
-      read: (path) => ctx.readFile(path),
+      isPooled: options.pooler === "transaction",
+      readFile: (path) => ctx.readFile(path),
     });
     const own = address(options.url, options.password_file);
-    const store = postgresStore({
+    const store = createPostgresStore({
       address: own,
-      owner: options.migrate_url === undefined ? own : address(options.migrate_url),
-      reports: options.read_url === undefined ? own : address(options.read_url),
+      ownerAddress: options.migrate_url === undefined ? own : address(options.migrate_url),
+      reportAddress: options.read_url === undefined ? own : address(options.read_url),
       schema: options.schema,
       durability: options.durability,
       leaseMs: options.lease_ms,
-      away:
+      offline:
         options.away === "journal"
-          ? { forMs: options.away_for_ms, share: options.away_share }
+          ? { maxMs: options.away_for_ms, share: options.away_share }
           : undefined,
-      slicesFrom: options.slices_from,
-      folder: () => ctx.stateDir(),
+      leaseThreshold: options.slices_from,
+      spoolDir: () => ctx.stateDir(),
       clock: "database",
-      migrates: options.migrate === "auto",
+      migratesOnStart: options.migrate === "auto",
       roles: { run: options.run_role, read: options.read_role },
     });
     ctx.onDispose(() => store.close());

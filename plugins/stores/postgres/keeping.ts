@@ -1,62 +1,69 @@
 // A ledger's life: archives, and sums in the place of old rows. It has a connection of its own while something of it is under way.
-import { fail, type LedgerKeeping, type Pruned, type PruneProgress } from "tollgate/plugin";
-import { archive } from "./archive.ts";
-import { readBase } from "./pruned.ts";
+import {
+  fail,
+  type LedgerMaintenance,
+  type PruneResult,
+  type PruneProgress,
+} from "tollgate/plugin";
+import { writeArchive } from "./archive.ts";
+import { readCheckpoint } from "./pruned.ts";
 import { erase } from "./erasing.ts";
-import { planOf } from "./fold.ts";
-import type { Ask } from "./line.ts";
-import { prune } from "./prune.ts";
+import { planCompaction } from "./fold.ts";
+import type { RunSql } from "./line.ts";
+import { runCompaction } from "./prune.ts";
 import { readArchive } from "./reading-archive.ts";
 import type { Writer } from "./writing-door.ts";
 
 /** `keeper`: a connection for what takes long. */
-export function keepingOf(
-  keeper: <T>(work: (ask: Ask) => Promise<T>) => Promise<T>,
-  desk: Ask,
-  s: string,
+export function createLedgerMaintenance(
+  withConnection: <T>(work: (sql: RunSql) => Promise<T>) => Promise<T>,
+  sql: RunSql,
+  schema: string,
   size: () => Promise<{ bytes?: number | undefined; oldestAt?: number | undefined }>,
-  numbered: (ask: Ask) => Promise<void>,
-  writer: Pick<Writer, "note" | "remind">,
-): LedgerKeeping {
-  let under: Promise<Pruned> | undefined;
+  numbered: (sql: RunSql) => Promise<void>,
+  writer: Pick<Writer, "appendNotes" | "refreshLabels">,
+): LedgerMaintenance {
+  let under: Promise<PruneResult> | undefined;
   async function pruned(
-    ask: Ask,
+    sql: RunSql,
     before: number,
     progress?: (of: PruneProgress) => void,
-  ): Promise<Pruned> {
+  ): Promise<PruneResult> {
     const room = (await size()).bytes ?? 0;
-    const done = await prune(ask, s, before, progress);
+    const done = await runCompaction(sql, schema, before, progress);
     const { bytes = 0, oldestAt } = await size();
-    return { ...done, bytes: Math.max(0, room - bytes), since: oldestAt };
+    return { ...done, bytes: Math.max(0, room - bytes), rowsSince: oldestAt };
   }
   return {
-    instead: {
-      backup: `Copy the database: pg_dump --schema=${s} as of one moment, or a base backup with its log. tollgate store copy makes one file of the ledger.`,
+    alternatives: {
+      backup: `Copy the database: pg_dump --schema=${schema} as of one moment, or a base backup with its log. tollgate store copy makes one file of the ledger.`,
       restore: `Put back what pg_dump wrote with pg_restore, into a database that no gateway uses, and start a gateway on it.`,
     },
     archive: (file, of) =>
-      keeper(async (ask) => {
-        await numbered(ask);
-        return archive(ask, s, file, of);
+      withConnection(async (sql) => {
+        await numbered(sql);
+        return writeArchive(sql, schema, file, of);
       }),
     readArchive,
-    plan: (before) =>
-      keeper(async (ask) => {
-        await numbered(ask);
-        return planOf(ask, s, before, (await size()).bytes ?? 0);
+    planPrune: (before) =>
+      withConnection(async (sql) => {
+        await numbered(sql);
+        return planCompaction(sql, schema, before, (await size()).bytes ?? 0);
       }),
     async prune(before, progress) {
       if (under)
         return fail("conflict", "Rows are being pruned already.", { code: "prune_under_way" });
-      under = keeper((ask) => pruned(ask, before, progress)).finally(() => (under = undefined));
+      under = withConnection((sql) => pruned(sql, before, progress)).finally(
+        () => (under = undefined),
+      );
       return under;
     },
-    erase: (what) => keeper((ask) => erase(ask, s, writer, what)),
-    async state() {
-      const [base, { bytes = 0, oldestAt }] = [await readBase(desk, s), await size()];
+    erase: (what) => withConnection((sql) => erase(sql, schema, writer, what)),
+    async readState() {
+      const [base, { bytes = 0, oldestAt }] = [await readCheckpoint(sql, schema), await size()];
       return {
         bytes,
-        ...(oldestAt !== undefined && { oldest: oldestAt }),
+        ...(oldestAt !== undefined && { oldestAt: oldestAt }),
         prunedRows: base?.rows ?? 0,
         ...(base && { prunedAt: base.at }),
       };

@@ -2,9 +2,9 @@
 // ask without waiting.
 import type { AccountRecord, KeyRecord, Price, StoreCommand } from "tollgate/plugin";
 import {
-  inRows,
-  nth,
-  openRow,
+  createRowWriter,
+  rowQualifier,
+  createOpenRow,
   type CallRows,
   type LedgerRow,
   type OpenRow,
@@ -12,32 +12,32 @@ import {
   type RowJournal,
 } from "tollgate/store";
 
-interface Attempt {
-  past: CallRows | undefined;
+interface AttemptRows {
+  closedCall: CallRows | undefined;
   readonly names: Set<string>;
 }
 
 /** The journal, and what it was told to write. */
-export interface Known {
+export interface BatchJournal {
   readonly journal: RowJournal;
-  readonly open: readonly OpenRow[];
+  readonly openRows: readonly OpenRow[];
   readonly rows: readonly LedgerRow[];
   /** Of each row, when its call began. */
-  began(row: LedgerRow): number;
-  readonly heard: ReadonlyMap<string, Progress>;
+  callStart(row: LedgerRow): number;
+  readonly progress: ReadonlyMap<string, Progress>;
   readonly keys: ReadonlyMap<string, KeyRecord>;
   readonly accounts: ReadonlyMap<string, AccountRecord>;
   readonly prices: ReadonlyMap<string, Price>;
   /** What is there already of a kind, by its name. */
   has(kind: "key" | "account", id: string): boolean;
   /** The command that the book is told now: its rows say its time, whatever the limits count by. */
-  telling(command: StoreCommand): void;
+  setCommand(command: StoreCommand): void;
 }
 
-const nameOf = (row: LedgerRow): string => `${row.kind} ${nth(row)}`;
+const rowName = (row: LedgerRow): string => `${row.kind} ${rowQualifier(row)}`;
 
 /** `found`: rows of the batch's calls. `open`: those of them that are open, with what was last heard of them. */
-export function known(
+export function createBatchJournal(
   found: readonly LedgerRow[],
   open: ReadonlyMap<string, Progress | undefined>,
   kept: {
@@ -45,8 +45,8 @@ export function known(
     readonly keys: ReadonlyMap<string, KeyRecord>;
   },
   instance: string,
-): Known {
-  const attempts = new Map<string, Attempt>();
+): BatchJournal {
+  const attempts = new Map<string, AttemptRows>();
   const rows: LedgerRow[] = [];
   const heard = new Map<string, Progress>();
   const keys = new Map<string, KeyRecord>();
@@ -56,12 +56,14 @@ export function known(
 
   function note(row: LedgerRow): boolean {
     let about = attempts.get(row.attempt);
-    if (!about) attempts.set(row.attempt, (about = { past: undefined, names: new Set() }));
-    const name = nameOf(row);
+    if (!about) attempts.set(row.attempt, (about = { closedCall: undefined, names: new Set() }));
+    const name = rowName(row);
     if (about.names.has(name)) return false;
     about.names.add(name);
-    if (row.kind === "reserve") about.past = { reserve: row, settle: about.past?.settle };
-    if (row.kind === "settle") about.past = { reserve: about.past!.reserve, settle: row };
+    if (row.kind === "reserve")
+      about.closedCall = { reserve: row, settle: about.closedCall?.settle };
+    if (row.kind === "settle")
+      about.closedCall = { reserve: about.closedCall!.reserve, settle: row };
     return true;
   }
   function write(row: LedgerRow): boolean {
@@ -72,32 +74,34 @@ export function known(
   }
 
   for (const row of found) note(row);
-  const journal: RowJournal & { keyOf(digest: string): KeyRecord | undefined } = {
-    ...inRows(write, () => instance),
-    knows: (attempt) => attempts.get(attempt)?.past !== undefined,
-    past: (attempt) => attempts.get(attempt)?.past,
+  const journal: RowJournal & { getKey(digest: string): KeyRecord | undefined } = {
+    ...createRowWriter(write, () => instance),
+    hasReserve: (attempt) => attempts.get(attempt)?.closedCall !== undefined,
+    closedCall: (attempt) => attempts.get(attempt)?.closedCall,
     progress({ attempt }, { usage, costNano = null }) {
       heard.set(attempt, { usage, costNano });
     },
-    key: (record) => void keys.set(record.digest, record),
-    keyOf: (digest) => keys.get(digest) ?? kept.keys.get(digest),
+    putKey: (record) => void keys.set(record.digest, record),
+    getKey: (digest) => keys.get(digest) ?? kept.keys.get(digest),
     accounts: {
       get: (id) => put.get(id) ?? kept.accounts.get(id),
       put: (record) => void put.set(record.id, record),
     },
-    price: (hash, price) => void (prices.has(hash) || prices.set(hash, price)),
-    alive() {},
+    putPrice: (hash, price) => void (prices.has(hash) || prices.set(hash, price)),
+    recordHeartbeat() {},
   };
   return {
     journal,
-    open: [...open].map(([attempt, of]) => openRow(attempts.get(attempt)!.past!.reserve, of)),
+    openRows: [...open].map(([attempt, of]) =>
+      createOpenRow(attempts.get(attempt)!.closedCall!.reserve, of),
+    ),
     rows,
-    began: ({ attempt }) => attempts.get(attempt)!.past!.reserve.at,
-    heard,
+    callStart: ({ attempt }) => attempts.get(attempt)!.closedCall!.reserve.at,
+    progress: heard,
     keys,
     accounts: put,
     prices,
     has: (kind, id) => (kind === "key" ? kept.keys : kept.accounts).has(id),
-    telling: (command) => void (at = command.at),
+    setCommand: (command) => void (at = command.at),
   };
 }

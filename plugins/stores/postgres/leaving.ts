@@ -5,105 +5,109 @@ import {
   type AuditEnd,
   type AuditEntry,
   type KeyRecord,
-  type MovedMeter,
-  type MovedOut,
-  type MovedRest,
-  type MovedRows,
+  type TransferredMeter,
+  type LedgerExport,
+  type TransferredRemainder,
+  type TransferredRows,
   type Price,
   type Usage,
 } from "tollgate/plugin";
-import { fromJson, movedRow } from "tollgate/store";
-import { readBase } from "./pruned.ts";
-import type { Ask } from "./line.ts";
-import { close } from "./reads.ts";
-import { joined, rowOf, SELECTED, type Found } from "./rows.ts";
-import { SPENT } from "./slicing.ts";
-import { totalsOf } from "./totals.ts";
+import { fromJson, toMovedRow } from "tollgate/store";
+import { readCheckpoint } from "./pruned.ts";
+import type { RunSql } from "./line.ts";
+import { assignNumbers } from "./reads.ts";
+import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "./rows.ts";
+import { unreportedSpendSql } from "./slicing.ts";
+import { readTotals } from "./totals.ts";
 
 /** Rows of a page. */
-const PAGE = 5_000;
+const PAGE_ROWS = 5_000;
 /** What rows of both stores have to come to. */
-export const COMPARED = ["key", "model", "state", "price"] as const;
+export const COMPARED_TOTALS = ["key", "model", "state", "price"] as const;
 
 /** `end`: its connection. */
-export function leaving(ask: Ask, s: string, end: () => Promise<void>): MovedOut {
+export function openExport(sql: RunSql, schema: string, end: () => Promise<void>): LedgerExport {
   return {
-    rows: (after) => rowsAfter(ask, s, after),
-    async quiet() {
-      await ask({ text: "BEGIN" });
-      await ask({
+    readRows: (after) => readRowsAfter(sql, schema, after),
+    async stopWrites() {
+      await sql({ text: "BEGIN" });
+      await sql({
         text: "SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('lock_timeout', '5000', true)",
       });
       // A gateway that begins makes a row there, and waits.
-      await ask({ text: `LOCK TABLE ${s}.node IN SHARE MODE` });
-      const [row] = await ask({
-        text: `SELECT count(*) AS many FROM ${s}.node WHERE state = 'live' AND alive + lease > clock_timestamp()`,
+      await sql({ text: `LOCK TABLE ${schema}.node IN SHARE MODE` });
+      const [row] = await sql({
+        text: `SELECT count(*) AS many FROM ${schema}.node WHERE state = 'live' AND alive + lease > clock_timestamp()`,
       });
       if (row!["many"] === "0") return;
-      await ask({ text: "ROLLBACK" });
+      await sql({ text: "ROLLBACK" });
       fail("conflict", `Gateways are open on it: ${row!["many"]}.`, { code: "in_use" });
     },
-    rest: () => restOf(ask, s),
+    readRemainder: () => readMetadata(sql, schema),
     [Symbol.asyncDispose]: end,
   };
 }
 
-async function rowsAfter(ask: Ask, s: string, after: number): Promise<MovedRows> {
+async function readRowsAfter(sql: RunSql, schema: string, after: number): Promise<TransferredRows> {
   if (after === 0) {
-    await close(ask, s);
+    await assignNumbers(sql, schema);
     // Reserves that stayed when rows were pruned, of calls that are settled in rows which are there.
-    const stayed = await ask({
-      text: `SELECT ${SELECTED} FROM ${s}.base o, json_array_elements(o.text::json -> 'carried') k
-        JOIN ${s}.entry e ON e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int ${joined(s)}
-        WHERE EXISTS (SELECT 1 FROM ${s}.entry l WHERE l.attempt = e.attempt AND l.began = e.began AND l.kind = 1)`,
+    const stayed = await sql({
+      text: `SELECT ${ROW_SELECT_SQL} FROM ${schema}.base o, json_array_elements(o.text::json -> 'carried') k
+        JOIN ${schema}.entry e ON e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int ${nodeJoinSql(schema)}
+        WHERE EXISTS (SELECT 1 FROM ${schema}.entry l WHERE l.attempt = e.attempt AND l.began = e.began AND l.kind = 1)`,
     });
-    const next = ((await readBase(ask, s))?.pos ?? 1) - 1;
+    const next = ((await readCheckpoint(sql, schema))?.nextSeq ?? 1) - 1;
     if (stayed.length > 0)
-      return { rows: stayed.map((row) => movedRow(rowOf(row as Found))), next, more: true };
+      return {
+        rows: stayed.map((row) => toMovedRow(decodeRow(row as StoredRow))),
+        next,
+        more: true,
+      };
   }
-  const rows = await ask({
-    text: `SELECT b.pos + e.i AS seq, ${SELECTED} FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n ${joined(s)}
-      WHERE b.pos >= coalesce((SELECT max(pos) FROM ${s}.batch WHERE pos <= $1::bigint + 1), 0)
+  const rows = await sql({
+    text: `SELECT b.pos + e.i AS seq, ${ROW_SELECT_SQL} FROM ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
+      WHERE b.pos >= coalesce((SELECT max(pos) FROM ${schema}.batch WHERE pos <= $1::bigint + 1), 0)
         AND b.pos + e.i > $1::bigint ORDER BY b.pos + e.i LIMIT $2`,
-    values: [after, PAGE],
+    values: [after, PAGE_ROWS],
   });
   return {
-    rows: rows.map((row) => movedRow(rowOf(row as Found))),
+    rows: rows.map((row) => toMovedRow(decodeRow(row as StoredRow))),
     next: Number(rows.at(-1)?.["seq"] ?? after),
-    more: rows.length === PAGE,
+    more: rows.length === PAGE_ROWS,
   };
 }
 
-async function restOf(ask: Ask, s: string): Promise<MovedRest> {
-  await close(ask, s);
+async function readMetadata(sql: RunSql, schema: string): Promise<TransferredRemainder> {
+  await assignNumbers(sql, schema);
   const records = async <T>(table: string, order: string): Promise<T[]> =>
-    (await ask({ text: `SELECT record FROM ${s}.${table} ORDER BY ${order}` })).map(({ record }) =>
-      fromJson<T>(record!),
+    (await sql({ text: `SELECT record FROM ${schema}.${table} ORDER BY ${order}` })).map(
+      ({ record }) => fromJson<T>(record!),
     );
-  const prices = await ask({ text: `SELECT hash, price FROM ${s}.price ORDER BY hash` });
-  const meters = await ask({
-    text: `SELECT id, level + ${SPENT(s)} AS level, at, max, told FROM ${s}.meter m ORDER BY id`,
+  const prices = await sql({ text: `SELECT hash, price FROM ${schema}.price ORDER BY hash` });
+  const meters = await sql({
+    text: `SELECT id, level + ${unreportedSpendSql(schema)} AS level, at, max, told FROM ${schema}.meter m ORDER BY id`,
   });
-  const open = await ask({
-    text: `SELECT attempt, usage, cost FROM ${s}.open WHERE usage IS NOT NULL ORDER BY attempt`,
+  const open = await sql({
+    text: `SELECT attempt, usage, cost FROM ${schema}.open WHERE usage IS NOT NULL ORDER BY attempt`,
   });
-  const shared = await ask({
-    text: `SELECT name, encode(value, 'base64') AS value FROM ${s}.shared ORDER BY name`,
+  const shared = await sql({
+    text: `SELECT name, encode(value, 'base64') AS value FROM ${schema}.shared ORDER BY name`,
   });
-  const [chain] = await ask({ text: `SELECT encode(link, 'hex') AS link FROM ${s}.chain` });
+  const [chain] = await sql({ text: `SELECT encode(link, 'hex') AS link FROM ${schema}.chain` });
   return {
     keys: await records<KeyRecord>("key", "place"),
     accounts: await records<AccountRecord>("account", "id"),
     prices: prices.map(({ hash, price }) => [hash!, fromJson<Price>(price!)] as const),
-    audit: await auditedIn(ask, s),
-    meters: meters.map((row): MovedMeter => ({
+    audit: await readAudit(sql, schema),
+    meters: meters.map((row): TransferredMeter => ({
       id: row["id"]!,
       level: BigInt(row["level"]!),
       at: Number(row["at"]),
       max: BigInt(row["max"]!),
-      told: BigInt(row["told"]!),
+      notifiedLevel: BigInt(row["told"]!),
     })),
-    heard: open.map(
+    lastProgress: open.map(
       ({ attempt, usage, cost }) =>
         [
           attempt!,
@@ -114,14 +118,14 @@ async function restOf(ask: Ask, s: string): Promise<MovedRest> {
     shared: shared.map(
       ({ name, value }) => [name!, Uint8Array.from(Buffer.from(value!, "base64"))] as const,
     ),
-    pruned: await prunedOf(ask, s),
+    rollups: await readCheckpointSums(sql, schema),
     head: chain!["link"]!,
-    totals: await totalsOf(ask, s, { by: COMPARED }),
+    totals: await readTotals(sql, schema, { by: COMPARED_TOTALS }),
   };
 }
 
-async function auditedIn(ask: Ask, s: string): Promise<MovedRest["audit"]> {
-  const rows = await ask({ text: `SELECT entry, ended FROM ${s}.audit ORDER BY seq` });
+async function readAudit(sql: RunSql, schema: string): Promise<TransferredRemainder["audit"]> {
+  const rows = await sql({ text: `SELECT entry, ended FROM ${schema}.audit ORDER BY seq` });
   return rows.map(
     ({ entry, ended }) =>
       [
@@ -131,17 +135,20 @@ async function auditedIn(ask: Ask, s: string): Promise<MovedRest["audit"]> {
   );
 }
 
-async function prunedOf(ask: Ask, s: string): Promise<MovedRest["pruned"]> {
-  const base = await readBase(ask, s);
+async function readCheckpointSums(
+  sql: RunSql,
+  schema: string,
+): Promise<TransferredRemainder["rollups"]> {
+  const base = await readCheckpoint(sql, schema);
   if (!base) return undefined;
-  const sums = await ask({
-    text: `SELECT quarter, text FROM ${s}.sums WHERE n <= $1 ORDER BY n`,
-    values: [base.sums],
+  const sums = await sql({
+    text: `SELECT quarter, text FROM ${schema}.sums WHERE n <= $1 ORDER BY n`,
+    values: [base.rollups],
   });
   return {
     rows: base.rows,
-    since: base.since,
-    till: base.till,
+    since: base.firstAt,
+    until: base.lastAt,
     sums: sums.map(({ quarter, text }) => [Number(quarter), text!] as const),
   };
 }

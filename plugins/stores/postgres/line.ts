@@ -3,10 +3,10 @@
 import pg from "pg";
 
 /** How a connection is made: the driver's words, and the same again for each one. */
-export type Connecting = () => Promise<pg.ClientConfig>;
+export type GetClientConfig = () => Promise<pg.ClientConfig>;
 
 /** Every value is the text that the server sent. */
-export const AS_TEXT: pg.CustomTypesConfig = {
+export const TEXT_TYPES: pg.CustomTypesConfig = {
   getTypeParser: () => (value: string | Buffer) => (Buffer.isBuffer(value) ? value : `${value}`),
 };
 
@@ -14,41 +14,41 @@ export const AS_TEXT: pg.CustomTypesConfig = {
 export type Row = Readonly<Record<string, string | null>>;
 
 /** What is asked of the database; with a name it is parsed once a connection, where nothing stands between that forgets it. */
-export interface Question {
+export interface SqlQuery {
   readonly text: string;
   readonly values?: readonly (string | number | Buffer | null)[];
   readonly name?: string;
 }
 
 /** Asks, and answers with rows. Questions asked in one turn go out together. */
-export type Ask = (question: Question) => Promise<readonly Row[]>;
+export type RunSql = (question: SqlQuery) => Promise<readonly Row[]>;
 
 /**
  * The server's processes give memory back to their system with each batch and ask for it again, which takes a third of the batch's time: glibc keeps up to
  * twice as much as was once asked for, and given back, in one piece.
  */
-const ROOM = 4_000_000;
+const SERVER_MEMORY_BYTES = 4_000_000;
 
 /** Silence of the server that is longer than this is a broken connection; its own statement_timeout is shorter. */
-export const SILENCE_MS = 2_500;
+export const SERVER_SILENCE_MS = 2_500;
 
-export class Line {
-  readonly #connecting: Connecting;
+export class PipelinedConnection {
+  readonly #getConfig: GetClientConfig;
   #client: Promise<pg.Client> | undefined;
   /** How many connections there were. */
-  made = 0;
+  connectionCount = 0;
 
-  constructor(connecting: Connecting) {
-    this.#connecting = connecting;
+  constructor(connecting: GetClientConfig) {
+    this.#getConfig = connecting;
   }
 
   /** Whether there is a connection; another one is made by asking. */
-  get there(): boolean {
+  get isConnected(): boolean {
     return this.#client !== undefined;
   }
 
-  async ask(): Promise<Ask> {
-    const client = await (this.#client ??= this.#connect());
+  async connect(): Promise<RunSql> {
+    const client = await (this.#client ??= this.#createClient());
     return async ({ text, values = [], name }) => {
       const { rows } = await client.query<Row>({
         text,
@@ -60,35 +60,35 @@ export class Line {
   }
 
   /** It is broken, or what it said last cannot be known. */
-  drop(): void {
+  disconnect(): void {
     const client = this.#client;
     this.#client = undefined;
-    void client?.then(ended, () => undefined);
+    void client?.then(closeClient, () => undefined);
   }
 
-  async end(): Promise<void> {
+  async close(): Promise<void> {
     const client = await this.#client?.catch(() => undefined);
     this.#client = undefined;
     await client?.end().catch(() => undefined);
   }
 
-  async #connect(): Promise<pg.Client> {
+  async #createClient(): Promise<pg.Client> {
     try {
       const client = new pg.Client({
-        ...(await this.#connecting()),
+        ...(await this.#getConfig()),
         pipeline: true,
       } as pg.ClientConfig);
-      client.on("error", () => this.#gone(client));
-      client.on("end", () => this.#gone(client));
+      client.on("error", () => this.#onConnectionLost(client));
+      client.on("end", () => this.#onConnectionLost(client));
       await client.connect();
       const { rows } = await client.query<{ there: string }>(
-        `SELECT pg_is_in_recovery()::text AS there, length(repeat(' ', ${ROOM}))`,
+        `SELECT pg_is_in_recovery()::text AS there, length(repeat(' ', ${SERVER_MEMORY_BYTES}))`,
       );
       if (rows[0]?.there !== "false") {
-        ended(client);
+        closeClient(client);
         throw new Error("The database is read-only: it is a replica, or not yet the primary.");
       }
-      this.made++;
+      this.connectionCount++;
       return client;
     } catch (error) {
       this.#client = undefined;
@@ -96,7 +96,7 @@ export class Line {
     }
   }
 
-  #gone(client: pg.Client): void {
+  #onConnectionLost(client: pg.Client): void {
     void this.#client?.then(
       (mine) => mine === client && (this.#client = undefined),
       () => undefined,
@@ -104,4 +104,4 @@ export class Line {
   }
 }
 
-const ended = (client: pg.Client): void => void client.end().catch(() => undefined);
+const closeClient = (client: pg.Client): void => void client.end().catch(() => undefined);

@@ -1,19 +1,19 @@
 // What is no row of a call and belongs to the proof all the same: what operators did. It stands in the writing node's chain.
-import { all, bytes, type Writing } from "./exact.ts";
-import type { Ask, Question } from "./line.ts";
-import { fenced } from "./trouble.ts";
-import { hashOf, noteLine } from "./rows.ts";
-import { newSalt } from "./salts.ts";
+import { awaitAll, parseBytea, type NodePosition } from "./exact.ts";
+import type { RunSql, SqlQuery } from "./line.ts";
+import { failFenced } from "./trouble.ts";
+import { hashBatch, noteChainLine } from "./rows.ts";
+import { createSalt } from "./salts.ts";
 
 /** What is noted, and the statements that go with it. */
-export interface Noting {
-  readonly notes: readonly Note[];
-  readonly with: readonly Question[];
+export interface NoteWrite {
+  readonly notes: readonly ChainNote[];
+  readonly statements: readonly SqlQuery[];
   /** The first of the statements gives no row where it was noted already. */
-  readonly once?: boolean;
+  readonly isOnce?: boolean;
 }
 
-export interface Note {
+export interface ChainNote {
   readonly kind: "audit" | "ended" | "erased" | "key" | "account";
   readonly id: string;
   readonly at: number;
@@ -21,51 +21,51 @@ export interface Note {
 }
 
 /** In one transaction. Noted twice under one number is noted once: the statement refuses it. */
-export async function noted(
-  ask: Ask,
-  s: string,
-  { epoch }: Writing,
-  { notes, with: also, once = false }: Noting,
+export async function appendNotes(
+  sql: RunSql,
+  schema: string,
+  { epoch }: NodePosition,
+  { notes, statements: also, isOnce = false }: NoteWrite,
 ): Promise<{ n: number; head: Buffer }> {
   try {
-    const [, rows, ...done] = await all([
-      ask({ text: "BEGIN" }),
-      ask({
-        text: `SELECT state, n, head FROM ${s}.node WHERE epoch = $1 FOR NO KEY UPDATE`,
+    const [, rows, ...done] = await awaitAll([
+      sql({ text: "BEGIN" }),
+      sql({
+        text: `SELECT state, n, head FROM ${schema}.node WHERE epoch = $1 FOR NO KEY UPDATE`,
         values: [epoch],
       }),
-      ...also.map((question) => ask(question)),
+      ...also.map((question) => sql(question)),
     ]);
     const [node] = rows!;
-    if (node?.["state"] !== "live") return fenced();
-    const before = { n: Number(node["n"]), head: bytes(node["head"]!) };
-    if (once && done[0]!.length === 0) {
-      await ask({ text: "ROLLBACK" });
+    if (node?.["state"] !== "live") return failFenced();
+    const before = { n: Number(node["n"]), head: parseBytea(node["head"]!) };
+    if (isOnce && done[0]!.length === 0) {
+      await sql({ text: "ROLLBACK" });
       return before;
     }
-    const salted = notes.map((note) => ({ ...note, salt: newSalt() }));
-    const lines = salted.map(({ kind, id, text, salt }) => noteLine(kind, id, text, salt));
-    const [n, head] = [before.n + 1, hashOf(before.head, lines)];
-    await all([
+    const salted = notes.map((note) => ({ ...note, salt: createSalt() }));
+    const lines = salted.map(({ kind, id, text, salt }) => noteChainLine(kind, id, text, salt));
+    const [n, head] = [before.n + 1, hashBatch(before.head, lines)];
+    await awaitAll([
       ...salted.map(({ kind, id, at, text, salt }, i) =>
-        ask({
-          text: `INSERT INTO ${s}.note VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+        sql({
+          text: `INSERT INTO ${schema}.note VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
           values: [epoch, n, i, kind, id, Math.floor(at), text, salt],
         }),
       ),
-      ask({
-        text: `UPDATE ${s}.node SET n = $2, head = $3, alive = clock_timestamp() WHERE epoch = $1`,
+      sql({
+        text: `UPDATE ${schema}.node SET n = $2, head = $3, alive = clock_timestamp() WHERE epoch = $1`,
         values: [epoch, n, head],
       }),
-      ask({
-        text: `INSERT INTO ${s}.batch (node, n, at, hash, entries) VALUES ($1, $2, clock_timestamp(), $3, 0)`,
+      sql({
+        text: `INSERT INTO ${schema}.batch (node, n, at, hash, entries) VALUES ($1, $2, clock_timestamp(), $3, 0)`,
         values: [epoch, n, head],
       }),
-      ask({ text: "COMMIT" }),
+      sql({ text: "COMMIT" }),
     ]);
     return { n, head };
   } catch (error) {
-    await ask({ text: "ROLLBACK" }).catch(() => undefined);
+    await sql({ text: "ROLLBACK" }).catch(() => undefined);
     throw error;
   }
 }

@@ -1,86 +1,99 @@
 // A batch through the gate, part of it from slices; and what is known of this node after it, whatever came back.
 import type { StoreCommand } from "tollgate/plugin";
-import type { Ample } from "./ample.ts";
-import type { Plan } from "./calls.ts";
-import type { Denials } from "./denials.ts";
-import type { Ask, Line } from "./line.ts";
-import { linkOf, pass, remember, type Missed, type Said } from "./plain.ts";
-import type { Slices, Split } from "./slices.ts";
-import type { ThisNode } from "./this-node.ts";
-import { fenced, isAway, isKnown, isUnsliced } from "./trouble.ts";
+import type { HeadroomCache } from "./ample.ts";
+import type { BatchPlan } from "./calls.ts";
+import type { DenialCache } from "./denials.ts";
+import type { RunSql, PipelinedConnection } from "./line.ts";
+import {
+  batchHash,
+  callApplyBatch,
+  rememberBatch,
+  type ApplyMiss,
+  type ApplyResult,
+} from "./plain.ts";
+import type { BudgetLeases, LeaseSplit } from "./slices.ts";
+import type { LocalNode } from "./this-node.ts";
+import { failFenced, isUnavailable, needsReread, isLeaseMissing } from "./trouble.ts";
 import type { WriterSettings } from "./writing-door.ts";
 
-export interface Passing {
-  readonly line: Line;
-  readonly of: WriterSettings;
-  readonly node: ThisNode;
-  readonly slices: Slices | undefined;
-  readonly denials: Denials | undefined;
-  readonly ample: Ample;
+export interface SubmitContext {
+  readonly connection: PipelinedConnection;
+  readonly settings: WriterSettings;
+  readonly node: LocalNode;
+  readonly budgetLeases: BudgetLeases | undefined;
+  readonly denialCache: DenialCache | undefined;
+  readonly headroomCache: HeadroomCache;
   /** The moment that decides. */
-  now(at: number): number;
+  limitTime(at: number): number;
 }
 
 /** Undefined: what is really there has to be read first. */
-export async function passed(
-  ask: Ask,
-  { line, of: settings, node, slices, denials, ample }: Passing,
-  of: Plan,
+export async function submitBatch(
+  sql: RunSql,
+  { connection, settings: settings, node, budgetLeases, denialCache, headroomCache }: SubmitContext,
+  plan: BatchPlan,
   batch: readonly StoreCommand[],
-): Promise<Exclude<Said, Missed> | undefined> {
-  const me = node.writing();
-  const hash = linkOf(of, me.head);
+): Promise<Exclude<ApplyResult, ApplyMiss> | undefined> {
+  const position = node.requirePosition();
+  const hash = batchHash(plan, position.head);
   const at =
     settings.clock === "command" ? (batch.find((c) => c.do !== "alive")?.at ?? null) : null;
-  const done = () => remember(of, node.mine, node.terms);
-  node.pending = { head: hash, done };
+  const done = () => rememberBatch(plan, node.openCalls, node.terms);
+  node.pendingBatch = { head: hash, done };
   const began = performance.now();
-  const split = slices?.split(of.sums, line.made);
+  const split = budgetLeases?.split(plan.meterDeltas, connection.connectionCount);
   // As the gate says of meters: before what the batch takes.
-  const before = new Map(split?.sliced.map(({ id }) => [id, slices!.state(id)]));
-  const counted = split && slices!.send(split.sliced);
+  const before = new Map(split?.leased.map(({ id }) => [id, budgetLeases!.meterState(id)]));
+  const confirmLeases = split && budgetLeases!.reserve(split.leased);
   try {
-    const metered = split ? { ...of, sums: split.metered } : of;
-    const sure = ample.of(metered.sums, line.made);
-    const link = { epoch: me.epoch, n: me.n + 1, hash, at, sure, terms: node.terms };
-    const said = await pass(ask, settings, metered, link, split?.sliced);
-    node.pending = undefined;
-    counted?.(said.how === "ok");
-    if (!("versions" in said)) {
-      if (said.how === "fenced") return fenced();
-      await node.findOut(ask);
+    const metered = split ? { ...plan, sums: split.metered } : plan;
+    const hasHeadroom = headroomCache.hasHeadroom(metered.meterDeltas, connection.connectionCount);
+    const link = {
+      epoch: position.epoch,
+      n: position.n + 1,
+      hash,
+      at,
+      sure: hasHeadroom,
+      terms: node.terms,
+    };
+    const result = await callApplyBatch(sql, settings, metered, link, split?.leased);
+    node.pendingBatch = undefined;
+    confirmLeases?.(result.status === "ok");
+    if (!("versions" in result)) {
+      if (result.status === "fenced") return failFenced();
+      await node.syncPosition(sql);
       return undefined;
     }
-    node.saw(said, performance.now() - began);
-    if (said.how === "ok" || said.how === "done") {
-      Object.assign(node.me!, { n: me.n + 1, head: hash });
+    node.observe(result, performance.now() - began);
+    if (result.status === "ok" || result.status === "done") {
+      Object.assign(node.position!, { n: position.n + 1, head: hash });
       done();
-      if (said.how === "ok") ample.heard(metered.sums, said.states);
+      if (result.status === "ok") headroomCache.update(metered.meterDeltas, result.states);
     }
-    return split && "states" in said ? stated(said, of, split, before) : said;
+    return split && "states" in result ? mergeLeasedStates(result, plan, split, before) : result;
   } catch (error) {
     // What has become of it is found out: nothing is refused meanwhile that may have been let through.
-    denials?.clear();
-    ample.clear();
-    if (!isAway(error)) {
-      node.pending = undefined;
-      counted?.(false);
+    denialCache?.clear();
+    headroomCache.clear();
+    if (!isUnavailable(error)) {
+      node.pendingBatch = undefined;
+      confirmLeases?.(false);
     }
-    if (isKnown(error)) node.terms.forget();
-    else if (isUnsliced(error)) slices!.forget();
+    if (needsReread(error)) node.terms.invalidate();
+    else if (isLeaseMissing(error)) budgetLeases!.invalidate();
     else throw error;
     return undefined;
   }
 }
 
 /** A state for each meter, also for those that the gate was not asked of. */
-function stated(
-  said: Extract<Said, { states: readonly string[] }>,
-  { sums }: Plan,
-  { metered }: Split,
+function mergeLeasedStates(
+  said: Extract<ApplyResult, { states: readonly string[] }>,
+  { meterDeltas }: BatchPlan,
+  { metered }: LeaseSplit,
   sliced: ReadonlyMap<string, string>,
 ): typeof said {
   const states = new Map(metered.map(({ id }, i) => [id, said.states[i]!]));
   for (const [id, state] of sliced) states.set(id, state);
-  return { ...said, states: sums.map(({ id }) => states.get(id)!) };
+  return { ...said, states: meterDeltas.map(({ id }) => states.get(id)!) };
 }

@@ -1,146 +1,149 @@
 // The plain way: one call of the gate for a whole batch, and behind it, in the same write, the flush. Locks are given back before the disk works,
 // and the answer is believed after both.
-import type { StoreCommand, Verdict } from "tollgate/plugin";
-import type { Mine, Plan, Sum } from "./calls.ts";
-import { all } from "./exact.ts";
-import { ARGUMENTS } from "./gate.ts";
-import type { Ask } from "./line.ts";
-import { numbers, texts } from "./literal.ts";
-import { verdictsOf } from "./replay.ts";
-import { hashOf } from "./rows.ts";
-import { SLICED } from "./slicing.ts";
-import { bookedArrays, bookedLine, termsText, type KnownTerms } from "./terms.ts";
+import type { StoreCommand, CommandResult } from "tollgate/plugin";
+import type { OwnCall, BatchPlan, MeterDelta } from "./calls.ts";
+import { awaitAll } from "./exact.ts";
+import { APPLY_BATCH_ARGUMENTS } from "./gate.ts";
+import type { RunSql } from "./line.ts";
+import { numberArray, textArray } from "./literal.ts";
+import { replayResults } from "./replay.ts";
+import { hashBatch } from "./rows.ts";
+import { LEASED_ARGUMENTS } from "./slicing.ts";
+import { rowArrays, plannedRowLine, encodeTerms, type TermsCache } from "./terms.ts";
 
 /** synced: a plain commit. flushed: the same promise, with locks given back before the flush. relaxed: no flush. */
 export type Durability = "synced" | "flushed" | "relaxed";
 
-export interface Gate {
+export interface FastPathSettings {
   readonly schema: string;
   readonly durability: Durability;
   /** Whether statements may have names: not behind a pooler, which gives each transaction another connection. */
-  readonly named: boolean;
+  readonly usesPreparedStatements: boolean;
 }
 
 /** What the gate has said of a batch that it has looked at. */
-export type Said =
+export type ApplyResult =
   | {
-      readonly how: "ok" | "full";
+      readonly status: "ok" | "full";
       readonly versions: string;
-      readonly t: number;
+      readonly databaseTime: number;
       readonly states: readonly string[];
     }
-  | { readonly how: "done" | "look"; readonly versions: string; readonly t: number }
-  | Missed;
+  | { readonly status: "done" | "look"; readonly versions: string; readonly databaseTime: number }
+  | ApplyMiss;
 
 /** It was not this node's turn: it was taken for dead, or its number is another one. */
-export interface Missed {
-  readonly how: "fenced" | "behind";
+export interface ApplyMiss {
+  readonly status: "fenced" | "behind";
 }
 
-const FLUSH =
+const FLUSH_SQL =
   "SELECT concat(set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, '', ''))";
 
-const castsOf = (all: readonly (readonly [name: string, type: string])[]) =>
+const argumentCasts = (all: readonly (readonly [name: string, type: string])[]) =>
   all.map(([, type], i) => `$${i + 1}::${type}`).join(", ");
-const CASTS = castsOf(ARGUMENTS);
-const SLICED_CASTS = castsOf([...ARGUMENTS, ...SLICED]);
+const APPLY_CASTS = argumentCasts(APPLY_BATCH_ARGUMENTS);
+const LEASED_CASTS = argumentCasts([...APPLY_BATCH_ARGUMENTS, ...LEASED_ARGUMENTS]);
 
 /** The hash that the batch would have. */
-export const linkOf = ({ rows }: Plan, head: Uint8Array): Buffer =>
-  hashOf(head, rows.map(bookedLine));
+export const batchHash = ({ rows }: BatchPlan, head: Uint8Array): Buffer =>
+  hashBatch(head, rows.map(plannedRowLine));
 
 /** `at`: the moment that counts, where it is not the database's. `sliced`: what is counted in this node's slices. */
-export async function pass(
-  ask: Ask,
-  { schema, durability, named }: Gate,
-  of: Plan,
-  me: {
+export async function callApplyBatch(
+  sql: RunSql,
+  { schema, durability, usesPreparedStatements }: FastPathSettings,
+  plan: BatchPlan,
+  position: {
     readonly epoch: number;
     readonly n: number;
     readonly hash: Buffer;
     readonly at: number | null;
     /** That there is room. */
     readonly sure: boolean;
-    readonly terms: KnownTerms;
+    readonly terms: TermsCache;
   },
-  sliced: readonly Sum[] = [],
-): Promise<Said> {
-  const { sums, closed, heard, rows } = of;
-  const { fresh, known } = me.terms.sort(rows);
-  const [gate, casts] = sliced.length > 0 ? ["apply_sliced_1", SLICED_CASTS] : ["apply_1", CASTS];
+  leased: readonly MeterDelta[] = [],
+): Promise<ApplyResult> {
+  const { meterDeltas, closedAttempts, progress, rows } = plan;
+  const { fresh, known } = position.terms.partition(rows);
+  const [gate, casts] =
+    leased.length > 0 ? ["apply_sliced_1", LEASED_CASTS] : ["apply_1", APPLY_CASTS];
   const text = `SELECT ${schema}.${gate}(${casts}) AS said`;
   const values = [
-    me.epoch,
-    me.n,
-    me.hash,
-    me.at,
+    position.epoch,
+    position.n,
+    position.hash,
+    position.at,
     String(durability !== "synced"),
-    String(me.sure),
-    texts(sums.map(({ id }) => id)),
-    numbers(sums.map(({ max }) => max)),
-    numbers(sums.map(({ period }) => period)),
-    numbers(sums.map(({ take }) => take)),
-    numbers(sums.map(({ unhold }) => unhold)),
-    numbers(sums.map((sum) => sum.used)),
-    numbers(sums.map(({ need }) => need)),
-    texts(closed),
-    texts(heard.map(({ attempt }) => attempt)),
-    texts(heard.map(({ usage }) => JSON.stringify(usage))),
-    numbers(heard.map(({ costNano }) => costNano ?? null)),
-    numbers(known),
-    fresh.length === 0 ? "" : termsText(fresh),
-    ...bookedArrays(rows),
+    String(position.sure),
+    textArray(meterDeltas.map(({ id }) => id)),
+    numberArray(meterDeltas.map(({ max }) => max)),
+    numberArray(meterDeltas.map(({ period }) => period)),
+    numberArray(meterDeltas.map(({ take }) => take)),
+    numberArray(meterDeltas.map(({ released }) => released)),
+    numberArray(meterDeltas.map((sum) => sum.used)),
+    numberArray(meterDeltas.map(({ required }) => required)),
+    textArray(closedAttempts),
+    textArray(progress.map(({ attempt }) => attempt)),
+    textArray(progress.map(({ usage }) => JSON.stringify(usage))),
+    numberArray(progress.map(({ costNano }) => costNano ?? null)),
+    numberArray(known),
+    fresh.length === 0 ? "" : encodeTerms(fresh),
+    ...rowArrays(rows),
   ];
-  if (sliced.length > 0)
+  if (leased.length > 0)
     values.push(
-      texts(sliced.map(({ id }) => id)),
-      numbers(sliced.map(({ need }) => need ?? 0n)),
-      numbers(sliced.map(({ run }) => run)),
-      numbers(sliced.map((sum) => sum.used)),
+      textArray(leased.map(({ id }) => id)),
+      numberArray(leased.map(({ required }) => required ?? 0n)),
+      numberArray(leased.map(({ running }) => running)),
+      numberArray(leased.map((sum) => sum.used)),
     );
-  const asked = [ask({ text, values, ...(named && { name: gate }) })];
-  if (durability === "flushed") asked.push(ask({ text: FLUSH, ...(named && { name: "flush" }) }));
-  const [answer] = await all(asked);
+  const asked = [sql({ text, values, ...(usesPreparedStatements && { name: gate }) })];
+  if (durability === "flushed")
+    asked.push(sql({ text: FLUSH_SQL, ...(usesPreparedStatements && { name: "flush" }) }));
+  const [answer] = await awaitAll(asked);
   const [how, versions, t, ...states] = answer![0]!["said"]!.split(";") as [
-    Said["how"],
+    ApplyResult["status"],
     string,
     string,
     ...string[],
   ];
-  if (how === "fenced" || how === "behind") return { how };
-  return { how, versions, t: Number(t), states } as Said;
+  if (how === "fenced" || how === "behind") return { status: how };
+  return { status: how, versions, databaseTime: Number(t), states } as ApplyResult;
 }
 
-const OK: Verdict = { ok: true };
+const ALLOWED: CommandResult = { ok: true };
 
 /** Of the whole batch, in its order. */
-export const inOrder = (
+export const resultsInOrder = (
   batch: readonly StoreCommand[],
-  verdicts: ReadonlyMap<string, Verdict>,
-): readonly Verdict[] =>
+  verdicts: ReadonlyMap<string, CommandResult>,
+): readonly CommandResult[] =>
   batch.map(
-    (c) => (c.do === "reserve" || c.do === "settle" ? verdicts.get(c.attempt) : undefined) ?? OK,
+    (c) =>
+      (c.do === "reserve" || c.do === "settle" ? verdicts.get(c.attempt) : undefined) ?? ALLOWED,
   );
 
 /** What the book says of an answer: all that was let through, or those that are refused. */
-export function judged(
-  of: Plan,
-  said: Extract<Said, { states: readonly string[] }>,
-): ReadonlyMap<string, Verdict> {
-  const verdicts = new Map(verdictsOf(of, said.states, said.t));
+export function resultsFromStates(
+  plan: BatchPlan,
+  result: Extract<ApplyResult, { states: readonly string[] }>,
+): ReadonlyMap<string, CommandResult> {
+  const verdicts = new Map(replayResults(plan, result.states, result.databaseTime));
   // What was let through is let through: its rows are written.
-  if (said.how === "ok")
-    for (const [attempt, verdict] of verdicts) if (!verdict.ok) verdicts.set(attempt, OK);
+  if (result.status === "ok")
+    for (const [attempt, verdict] of verdicts) if (!verdict.ok) verdicts.set(attempt, ALLOWED);
   return verdicts;
 }
 
 /** What this node remembers from now on. */
-export function remember(
-  { begun, closed, rows }: Plan,
-  mine: Map<string, Mine>,
-  terms: KnownTerms,
+export function rememberBatch(
+  { openedRows, closedAttempts, rows }: BatchPlan,
+  mine: Map<string, OwnCall>,
+  terms: TermsCache,
 ): void {
-  terms.wrote(rows);
-  for (const attempt of closed) mine.delete(attempt);
-  for (const row of begun) mine.set(row.attempt, { row });
+  terms.markStored(rows);
+  for (const attempt of closedAttempts) mine.delete(attempt);
+  for (const row of openedRows) mine.set(row.attempt, { row });
 }

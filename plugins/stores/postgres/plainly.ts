@@ -1,64 +1,74 @@
 // A batch by the plain way, in rounds: those that do not fit are refused, and the others asked once more.
-import type { StoreCommand, Verdict } from "tollgate/plugin";
-import { atOnce, plan, type Plan } from "./calls.ts";
-import type { Ask } from "./line.ts";
-import { passed, type Passing } from "./passing.ts";
-import { inOrder, judged, type Said } from "./plain.ts";
+import type { StoreCommand, CommandResult } from "tollgate/plugin";
+import { haveSameTime, planBatch, type BatchPlan } from "./calls.ts";
+import type { RunSql } from "./line.ts";
+import { submitBatch, type SubmitContext } from "./passing.ts";
+import { resultsInOrder, resultsFromStates, type ApplyResult } from "./plain.ts";
 
 /** Of a batch that was full, before it is decided under locks. */
-const ROUNDS = 8;
+const MAX_ROUNDS = 8;
 /** Others give back within a second or so what they have set aside. */
-const SOON_MS = 1_000;
+const LEASE_RETURN_MS = 1_000;
 
 /** Undefined: this batch has to go the exact way. */
-export async function plainly(
-  ask: Ask,
-  by: Passing,
+export async function applyFastPath(
+  sql: RunSql,
+  context: SubmitContext,
   batch: readonly StoreCommand[],
-): Promise<readonly Verdict[] | undefined> {
-  const { line, node, slices, denials } = by;
-  const refused =
-    denials?.of(batch, node.mine, { made: line.made, at: by.now(0) }) ?? new Map<string, Verdict>();
-  let of = planned(by, batch, refused);
-  for (let round = 0; of && round < ROUNDS; round++) {
-    if (of.steps.length + of.heard.length === 0) return inOrder(batch, refused);
-    const said: Said | undefined = await passed(ask, by, of, batch);
-    if (!said || said.how === "look") return undefined;
-    if (said.how === "done") return inOrder(batch, refused);
-    if (!("states" in said)) return undefined;
-    const verdicts = judged(of, said);
-    if (said.how === "ok") {
-      slices?.touch(of.sums);
-      denials?.passed(of);
-      return inOrder(batch, new Map([...verdicts, ...refused]));
+): Promise<readonly CommandResult[] | undefined> {
+  const { connection, node, budgetLeases, denialCache } = context;
+  const deniedResults =
+    denialCache?.denyFromCache(batch, node.openCalls, {
+      made: connection.connectionCount,
+      at: context.limitTime(0),
+    }) ?? new Map<string, CommandResult>();
+  let batchPlan = planRemaining(context, batch, deniedResults);
+  for (let round = 0; batchPlan && round < MAX_ROUNDS; round++) {
+    if (batchPlan.steps.length + batchPlan.progress.length === 0)
+      return resultsInOrder(batch, deniedResults);
+    const result: ApplyResult | undefined = await submitBatch(sql, context, batchPlan, batch);
+    if (!result || result.status === "look") return undefined;
+    if (result.status === "done") return resultsInOrder(batch, deniedResults);
+    if (!("states" in result)) return undefined;
+    const verdicts = resultsFromStates(batchPlan, result);
+    if (result.status === "ok") {
+      budgetLeases?.recordUse(batchPlan.meterDeltas);
+      denialCache?.onApplied(batchPlan);
+      return resultsInOrder(batch, new Map([...verdicts, ...deniedResults]));
     }
-    const denied = of.steps.filter(({ command }) => verdicts.get(command.attempt)?.ok === false);
+    const denied = batchPlan.steps.filter(
+      ({ command }) => verdicts.get(command.attempt)?.ok === false,
+    );
     if (denied.length === 0) return undefined;
-    const ids = new Set(denied.flatMap(({ taken }) => taken.map(([id]) => id)));
+    const ids = new Set(denied.flatMap(({ meterAmounts }) => meterAmounts.map(([id]) => id)));
     // Slices of budgets at which calls were refused are asked back.
-    const eased = await slices?.ease(ask, node.writing().instance, [...ids]);
+    const leaseChange = await budgetLeases?.onDenied(sql, node.requirePosition().instance, [
+      ...ids,
+    ]);
     // There is more room than there was.
-    if (eased === "own") continue;
+    if (leaseChange === "own") continue;
     for (const step of denied) {
       const verdict = verdicts.get(step.command.attempt)!;
-      refused.set(step.command.attempt, eased ? sooner(verdict) : verdict);
-      if (!eased) denials?.note(step, verdict, said.t);
+      deniedResults.set(step.command.attempt, leaseChange ? withEarlierRetry(verdict) : verdict);
+      if (!leaseChange) denialCache?.add(step, verdict, result.databaseTime);
     }
-    of = planned(by, batch, refused);
+    batchPlan = planRemaining(context, batch, deniedResults);
   }
   return undefined;
 }
 
-function planned(
-  { of: { clock }, node, now }: Passing,
+function planRemaining(
+  { settings: { clock }, node, limitTime }: SubmitContext,
   batch: readonly StoreCommand[],
-  refused: ReadonlyMap<string, Verdict>,
-): Plan | undefined {
-  if (clock === "command" && !atOnce(batch)) return undefined;
+  refused: ReadonlyMap<string, CommandResult>,
+): BatchPlan | undefined {
+  if (clock === "command" && !haveSameTime(batch)) return undefined;
   const asked =
     refused.size === 0 ? batch : batch.filter((c) => !("attempt" in c && refused.has(c.attempt)));
-  return plan(asked, node.mine, node.writing().instance, now, node.terms);
+  return planBatch(asked, node.openCalls, node.requirePosition().instance, limitTime, node.terms);
 }
 
-const sooner = (verdict: Verdict): Verdict =>
-  verdict.ok ? verdict : { ...verdict, retryAfterMs: Math.min(verdict.retryAfterMs, SOON_MS) };
+const withEarlierRetry = (verdict: CommandResult): CommandResult =>
+  verdict.ok
+    ? verdict
+    : { ...verdict, retryAfterMs: Math.min(verdict.retryAfterMs, LEASE_RETURN_MS) };

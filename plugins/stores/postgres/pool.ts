@@ -1,16 +1,20 @@
 // A few connections for what only reads, made when they are needed.
 import pg from "pg";
-import { PLAIN } from "./connecting.ts";
-import type { Ask, Connecting, Row } from "./line.ts";
-import { isAway, unreachable } from "./trouble.ts";
+import { PLANNER_SETTINGS } from "./connecting.ts";
+import type { RunSql, GetClientConfig, Row } from "./line.ts";
+import { isUnavailable, failUnreachable } from "./trouble.ts";
 
-export interface Reading {
-  readonly ask: Ask;
-  end(): Promise<void>;
+export interface ReadPool {
+  readonly sql: RunSql;
+  close(): Promise<void>;
 }
 
 /** `shared`: connections are others' too, so that how a question is asked has to be said with each one. */
-export function reading(connecting: Connecting, most: number, shared = false): Reading {
+export function createReadPool(
+  connecting: GetClientConfig,
+  most: number,
+  shared = false,
+): ReadPool {
   let pool: Promise<pg.Pool> | undefined;
   const made = async (): Promise<pg.Pool> => {
     const fresh = new pg.Pool({ ...(await connecting()), max: most, idleTimeoutMillis: 30_000 });
@@ -19,18 +23,18 @@ export function reading(connecting: Connecting, most: number, shared = false): R
     return fresh;
   };
   return {
-    ask: async ({ text, values = [] }) => {
+    sql: async ({ text, values = [] }) => {
       try {
         const question = { text, values: [...values] };
         const from = await (pool ??= made());
-        return (await (shared ? plainly(from, question) : from.query<Row>(question))).rows;
+        return (await (shared ? queryWithClient(from, question) : from.query<Row>(question))).rows;
       } catch (error) {
         // In the words of the contract: what asks tells it from a defect by them.
-        if (isAway(error)) unreachable(error);
+        if (isUnavailable(error)) failUnreachable(error);
         throw error;
       }
     },
-    async end() {
+    async close() {
       const ended = pool;
       pool = undefined;
       await (await ended)?.end();
@@ -38,11 +42,16 @@ export function reading(connecting: Connecting, most: number, shared = false): R
   };
 }
 
-async function plainly(pool: pg.Pool, question: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+async function queryWithClient(
+  pool: pg.Pool,
+  question: pg.QueryConfig,
+): Promise<pg.QueryResult<Row>> {
   const client = await pool.connect();
   let broken = true;
   try {
-    await client.query(["BEGIN", ...PLAIN.map((setting) => `SET LOCAL ${setting}`)].join("; "));
+    await client.query(
+      ["BEGIN", ...PLANNER_SETTINGS.map((setting) => `SET LOCAL ${setting}`)].join("; "),
+    );
     const found = await client.query<Row>(question);
     await client.query("COMMIT");
     broken = false;

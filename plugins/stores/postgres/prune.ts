@@ -1,115 +1,125 @@
 // A prune from beginning to end: some rows at a time, each time in one transaction, noted in the chain of a node of its own.
-import type { Pruned, PruneProgress } from "tollgate/plugin";
-import { readBase, textHash, type PrunedNote } from "./pruned.ts";
-import { cutOf, fold, oldestOpen, type FoldedRows } from "./fold.ts";
-import type { Ask, Row } from "./line.ts";
-import { numbers, texts } from "./literal.ts";
-import { close, summed } from "./reads.ts";
-import { hashOf, noteLine } from "./rows.ts";
-import { newSalt } from "./salts.ts";
+import type { PruneResult, PruneProgress } from "tollgate/plugin";
+import { readCheckpoint, hashText, type CompactionNote } from "./pruned.ts";
+import {
+  findCompactionRange,
+  buildCheckpoint,
+  oldestOpenCall,
+  type CompactionResult,
+} from "./fold.ts";
+import type { RunSql, Row } from "./line.ts";
+import { numberArray, textArray } from "./literal.ts";
+import { assignNumbers, updateRollups } from "./reads.ts";
+import { hashBatch, noteChainLine } from "./rows.ts";
+import { createSalt } from "./salts.ts";
 
 /** Entries that go at once at most. */
-const MOST = 100_000;
+const MAX_ENTRIES = 100_000;
 /** What is in its way is there for a moment. */
-const TRIES = 20;
+const MAX_TRIES = 20;
 
-interface Pruning {
+interface CompactionNode {
   readonly node: number;
   n: number;
   head: Buffer;
 }
 
-export async function prune(
-  ask: Ask,
-  s: string,
+export async function runCompaction(
+  sql: RunSql,
+  schema: string,
   before: number,
   progress: (of: PruneProgress) => void = () => {},
-): Promise<Pick<Pruned, "rows" | "longestMs">> {
-  await close(ask, s);
-  await summed(ask, s);
-  let me: Pruning | undefined;
+): Promise<Pick<PruneResult, "rows" | "longestStepMs">> {
+  await assignNumbers(sql, schema);
+  await updateRollups(sql, schema);
+  let me: CompactionNode | undefined;
   let rows = 0;
   // What is written from now on is for a later run.
-  const [chain] = await ask({ text: `SELECT pos FROM ${s}.chain` });
+  const [chain] = await sql({ text: `SELECT pos FROM ${schema}.chain` });
   const end = Number(chain!["pos"]);
-  for (let tries = 0; tries < TRIES;) {
-    const from = (await readBase(ask, s))?.pos ?? 1;
-    const limit = Math.min(end, (await oldestOpen(ask, s))?.pos ?? Infinity);
-    const cut = await cutOf(ask, s, { from, before, limit, most: MOST });
+  for (let tries = 0; tries < MAX_TRIES;) {
+    const from = (await readCheckpoint(sql, schema))?.nextSeq ?? 1;
+    const limit = Math.min(end, (await oldestOpenCall(sql, schema))?.pos ?? Infinity);
+    const cut = await findCompactionRange(sql, schema, { from, before, limit, most: MAX_ENTRIES });
     if (!cut) break;
-    me ??= await join(ask, s);
-    if (!(await replace(ask, s, me, await fold(ask, s, cut, Date.now())))) {
+    me ??= await insertCompactionNode(sql, schema);
+    if (
+      !(await applyCheckpoint(sql, schema, me, await buildCheckpoint(sql, schema, cut, Date.now())))
+    ) {
       tries++;
-      await summed(ask, s);
+      await updateRollups(sql, schema);
       continue;
     }
     tries = 0;
     rows += cut.to - cut.from;
-    progress({ rows, of: rows });
+    progress({ rows, total: rows });
   }
-  await swept(ask, s);
-  await ask({ text: `SELECT ${s}.shrink_1()` });
-  return { rows, longestMs: 0 };
+  await deleteUnusedTerms(sql, schema);
+  await sql({ text: `SELECT ${schema}.shrink_1()` });
+  return { rows, longestStepMs: 0 };
 }
 
 /** Terms that are looked at at once: a gateway that writes waits for so many. */
-const SWEPT = 2_000;
+const TERMS_PER_SWEEP = 2_000;
 
 /** Terms that no row names. */
-async function swept(ask: Ask, s: string): Promise<void> {
+async function deleteUnusedTerms(sql: RunSql, schema: string): Promise<void> {
   for (let at: Row | undefined = { p_node: "0", p_id: "0" }; at?.["p_node"] != null;)
-    [at] = await ask({
-      text: `SELECT p_node, p_id FROM ${s}.sweep_1($1::int, $2::bigint, $3)`,
-      values: [at["p_node"], at["p_id"]!, SWEPT],
+    [at] = await sql({
+      text: `SELECT p_node, p_id FROM ${schema}.sweep_1($1::int, $2::bigint, $3)`,
+      values: [at["p_node"], at["p_id"]!, TERMS_PER_SWEEP],
     });
 }
 
 /** A node that serves no client. */
-async function join(ask: Ask, s: string): Promise<Pruning> {
-  const [row] = await ask({
-    text: `INSERT INTO ${s}.node (id, state, alive, lease) VALUES ('prune', 'left', '-infinity', '0') RETURNING epoch`,
+async function insertCompactionNode(sql: RunSql, schema: string): Promise<CompactionNode> {
+  const [row] = await sql({
+    text: `INSERT INTO ${schema}.node (id, state, alive, lease) VALUES ('prune', 'left', '-infinity', '0') RETURNING epoch`,
   });
   return { node: Number(row!["epoch"]), n: 0, head: Buffer.alloc(0) };
 }
 
 /** False: the ledger has gone on in a way that the fold does not know of. */
-async function replace(
-  ask: Ask,
-  s: string,
-  me: Pruning,
-  { cut, base, sums }: FoldedRows,
+async function applyCheckpoint(
+  sql: RunSql,
+  schema: string,
+  me: CompactionNode,
+  { range, checkpoint, rollups }: CompactionResult,
 ): Promise<boolean> {
-  const text = JSON.stringify(base);
+  const text = JSON.stringify(checkpoint);
   const [last] =
-    sums.length > 0
-      ? [sums.at(-1)![3]]
-      : (await ask({ text: `SELECT hash FROM ${s}.sums WHERE n = $1`, values: [base.sums] })).map(
-          ({ hash }) => hash!,
-        );
+    rollups.length > 0
+      ? [rollups.at(-1)![3]]
+      : (
+          await sql({
+            text: `SELECT hash FROM ${schema}.sums WHERE n = $1`,
+            values: [checkpoint.rollups],
+          })
+        ).map(({ hash }) => hash!);
   const note = JSON.stringify({
-    pos: base.pos,
-    base: textHash(text),
-    sums: last ?? "",
-  } satisfies PrunedNote);
-  const salt = newSalt();
-  const head = hashOf(me.head, [noteLine("pruned", String(cut.to), note, salt)]);
-  const [row] = await ask({
-    text: `SELECT ${s}.prune_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::bigint[], $12::bigint[], $13::text[], $14::text[]) AS said`,
+    nextSeq: checkpoint.nextSeq,
+    checkpoint: hashText(text),
+    rollups: last ?? "",
+  } satisfies CompactionNote);
+  const salt = createSalt();
+  const head = hashBatch(me.head, [noteChainLine("pruned", String(range.to), note, salt)]);
+  const [row] = await sql({
+    text: `SELECT ${schema}.prune_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::bigint[], $12::bigint[], $13::text[], $14::text[]) AS said`,
     values: [
       me.node,
       me.n + 1,
       head,
       note,
       salt,
-      cut.from,
-      cut.to,
-      base.sums,
+      range.from,
+      range.to,
+      checkpoint.rollups,
       text,
-      base.carried.map(([node, n, i]) => `${node}/${n}/${i}`).join(" "),
-      numbers(sums.map(([n]) => n)),
-      numbers(sums.map(([, quarter]) => quarter)),
-      texts(sums.map(([, , its]) => its)),
-      texts(sums.map(([, , , its]) => its)),
+      checkpoint.retainedReserves.map(([node, n, i]) => `${node}/${n}/${i}`).join(" "),
+      numberArray(rollups.map(([n]) => n)),
+      numberArray(rollups.map(([, quarter]) => quarter)),
+      textArray(rollups.map(([, , its]) => its)),
+      textArray(rollups.map(([, , , its]) => its)),
     ],
   });
   if (row!["said"] !== "done") return false;

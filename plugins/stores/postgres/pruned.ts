@@ -2,119 +2,128 @@
 // sums, and each chain goes on from where it was.
 import { hash } from "node:crypto";
 import type { Problem } from "tollgate/plugin";
-import type { Ask, Row } from "./line.ts";
-import { noteLine, wholeLine } from "./rows.ts";
-import { COLUMNS } from "./columns.ts";
+import type { RunSql, Row } from "./line.ts";
+import { noteChainLine, rowChainLine } from "./rows.ts";
+import { ALL_COLUMNS } from "./columns.ts";
 
 /** A reserve that stays, because later rows speak of its call, with the hash of its line. */
-export type Carried = readonly [node: number, n: number, i: number, hash: string];
+export type RetainedReserve = readonly [node: number, n: number, i: number, hash: string];
 /** Up to where a node's batches are gone: the last one's number and hash, and a hash over its notes so far, which all stay. */
-export type Anchor = readonly [node: number, n: number, head: string, notes: string];
+export type NodeAnchor = readonly [node: number, n: number, head: string, notes: string];
 
-export interface PrunedBase {
+export interface Checkpoint {
   /** The first entry that is there, and the link before it. */
-  readonly pos: number;
+  readonly nextSeq: number;
   readonly link: string;
-  readonly since: number;
-  readonly till: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
   /** Rows that are gone. */
   readonly rows: number;
   readonly at: number;
   /** How many sums stand for them. */
-  readonly sums: number;
-  readonly carried: readonly Carried[];
-  readonly nodes: readonly Anchor[];
+  readonly rollups: number;
+  readonly retainedReserves: readonly RetainedReserve[];
+  readonly anchors: readonly NodeAnchor[];
 }
 
 /** What a prune notes in the chain. */
-export interface PrunedNote {
-  readonly pos: number;
-  readonly base: string;
-  readonly sums: string;
+export interface CompactionNote {
+  readonly nextSeq: number;
+  readonly checkpoint: string;
+  readonly rollups: string;
 }
 
-export const textHash = (text: string): string => hash("sha256", text);
+export const hashText = (text: string): string => hash("sha256", text);
 
 /** Sums follow on one another. */
-export const sumsLink = (before: string, quarter: number, text: string): string =>
+export const rollupHash = (before: string, quarter: number, text: string): string =>
   hash("sha256", `${before}\n${quarter}\n${text}`);
 
 /** Undefined: nothing was pruned yet. */
-export async function readBase(ask: Ask, s: string): Promise<PrunedBase | undefined> {
-  const [row] = await ask({ text: `SELECT text FROM ${s}.base` });
-  return row && (JSON.parse(row["text"]!) as PrunedBase);
+export async function readCheckpoint(sql: RunSql, schema: string): Promise<Checkpoint | undefined> {
+  const [row] = await sql({ text: `SELECT text FROM ${schema}.base` });
+  return row && (JSON.parse(row["text"]!) as Checkpoint);
 }
 
 /** The hash of a reserve that stays. */
-export const carriedHash = (row: Row): string =>
-  textHash(wholeLine(COLUMNS.map((name) => row[name] ?? null)));
+export const retainedReserveHash = (row: Row): string =>
+  hashText(rowChainLine(ALL_COLUMNS.map((name) => row[name] ?? null)));
 
 /** A hash over a node's notes up to a number. */
-export async function notesHash(ask: Ask, s: string, node: number, n: number): Promise<string> {
-  const rows = await ask({
-    text: `SELECT n, i, kind, id, text, salt FROM ${s}.note WHERE node = $1 AND n <= $2 ORDER BY n, i`,
+export async function hashNotes(
+  sql: RunSql,
+  schema: string,
+  node: number,
+  n: number,
+): Promise<string> {
+  const rows = await sql({
+    text: `SELECT n, i, kind, id, text, salt FROM ${schema}.note WHERE node = $1 AND n <= $2 ORDER BY n, i`,
     values: [node, n],
   });
-  return textHash(
+  return hashText(
     rows
       .map(
-        ({ n: at, i, kind, id, text, salt }) => `${at} ${i} ${noteLine(kind!, id!, text!, salt!)}`,
+        ({ n: at, i, kind, id, text, salt }) =>
+          `${at} ${i} ${noteChainLine(kind!, id!, text!, salt!)}`,
       )
       .join("\n"),
   );
 }
 
 /** Whether what stands for old rows is what was written, and nothing else is left of them. */
-export async function* checkBase(ask: Ask, s: string): AsyncGenerator<Problem, void> {
+export async function* verifyCheckpoint(
+  sql: RunSql,
+  schema: string,
+): AsyncGenerator<Problem, void> {
   const wrong = (message: string): Problem => ({ path: "/base", message });
-  const [found] = await ask({ text: `SELECT pos, sums, text FROM ${s}.base` });
-  const notes = await ask({ text: `SELECT text FROM ${s}.note WHERE kind = 'pruned'` });
+  const [found] = await sql({ text: `SELECT pos, sums, text FROM ${schema}.base` });
+  const notes = await sql({ text: `SELECT text FROM ${schema}.note WHERE kind = 'pruned'` });
   const said = notes
-    .map(({ text }) => JSON.parse(text!) as PrunedNote)
-    .reduce<PrunedNote | undefined>((a, b) => (a && a.pos > b.pos ? a : b), undefined);
+    .map(({ text }) => JSON.parse(text!) as CompactionNote)
+    .reduce<CompactionNote | undefined>((a, b) => (a && a.nextSeq > b.nextSeq ? a : b), undefined);
   if (!found && !said) return;
   if (!said) return yield wrong("No note of the ledger says that anything was pruned.");
-  const base = found && asBase(found["text"]!);
+  const base = found && parseCheckpoint(found["text"]!);
   if (
     !base ||
-    textHash(found["text"]!) !== said.base ||
-    Number(found["pos"]) !== said.pos ||
-    Number(found["sums"]) !== base.sums
+    hashText(found["text"]!) !== said.checkpoint ||
+    Number(found["pos"]) !== said.nextSeq ||
+    Number(found["sums"]) !== base.rollups
   )
     return yield wrong(
-      `What stands for the rows before ${said.pos} was changed after it was written.`,
+      `What stands for the rows before ${said.nextSeq} was changed after it was written.`,
     );
-  yield* checkSums(ask, s, base, said);
-  for (const [node, n, , notes] of base.nodes)
-    if ((await notesHash(ask, s, node, n)) !== notes)
+  yield* verifyRollups(sql, schema, base, said);
+  for (const [node, n, , notes] of base.anchors)
+    if ((await hashNotes(sql, schema, node, n)) !== notes)
       yield wrong(`Notes of node ${node} up to batch ${n} were changed after they were written.`);
-  yield* checkCarried(ask, s, base);
+  yield* verifyRetainedReserves(sql, schema, base);
 }
 
-function asBase(text: string): PrunedBase | undefined {
+function parseCheckpoint(text: string): Checkpoint | undefined {
   try {
-    return JSON.parse(text) as PrunedBase;
+    return JSON.parse(text) as Checkpoint;
   } catch {
     return undefined;
   }
 }
 
-const SUMS_AT_ONCE = 500;
+const ROLLUPS_PER_READ = 500;
 
-async function* checkSums(
-  ask: Ask,
-  s: string,
-  base: PrunedBase,
-  said: PrunedNote,
+async function* verifyRollups(
+  sql: RunSql,
+  schema: string,
+  base: Checkpoint,
+  said: CompactionNote,
 ): AsyncGenerator<Problem, void> {
   let [before, n] = ["", 0];
   for (let going = true; going;) {
-    const rows = await ask({
-      text: `SELECT n, quarter, text, hash FROM ${s}.sums WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`,
-      values: [n, base.sums, SUMS_AT_ONCE],
+    const rows = await sql({
+      text: `SELECT n, quarter, text, hash FROM ${schema}.sums WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`,
+      values: [n, base.rollups, ROLLUPS_PER_READ],
     });
     for (const row of rows) {
-      if (sumsLink(before, Number(row["quarter"]), row["text"]!) !== row["hash"])
+      if (rollupHash(before, Number(row["quarter"]), row["text"]!) !== row["hash"])
         yield {
           path: `/sums/${row["n"]}`,
           message: "These sums were changed after they were written.",
@@ -122,26 +131,32 @@ async function* checkSums(
       before = row["hash"]!;
       n = Number(row["n"]);
     }
-    going = rows.length === SUMS_AT_ONCE;
+    going = rows.length === ROLLUPS_PER_READ;
   }
   // As of one moment: a prune may add some meanwhile.
-  const [more] = await ask({
-    text: `SELECT EXISTS (SELECT 1 FROM ${s}.sums x, ${s}.base b WHERE x.n > b.sums)::text AS are`,
+  const [more] = await sql({
+    text: `SELECT EXISTS (SELECT 1 FROM ${schema}.sums x, ${schema}.base b WHERE x.n > b.sums)::text AS are`,
   });
-  if (before !== said.sums || n !== base.sums || more!["are"] === "true")
+  if (before !== said.rollups || n !== base.rollups || more!["are"] === "true")
     yield { path: "/base", message: "Sums of what was pruned are missing, or too many." };
 }
 
 /** Of what is gone only reserves are there that the base names, each as it was. */
-async function* checkCarried(ask: Ask, s: string, base: PrunedBase): AsyncGenerator<Problem, void> {
-  const named = new Map(base.carried.map(([node, n, i, its]) => [`${node}/${n}/${i}`, its]));
-  for (const [node, n] of base.nodes)
-    for (const row of await ask({
-      text: `SELECT node, n, i, ${COLUMNS.join(", ")} FROM ${s}.entry WHERE node = $1 AND n <= $2`,
+async function* verifyRetainedReserves(
+  sql: RunSql,
+  schema: string,
+  base: Checkpoint,
+): AsyncGenerator<Problem, void> {
+  const named = new Map(
+    base.retainedReserves.map(([node, n, i, its]) => [`${node}/${n}/${i}`, its]),
+  );
+  for (const [node, n] of base.anchors)
+    for (const row of await sql({
+      text: `SELECT node, n, i, ${ALL_COLUMNS.join(", ")} FROM ${schema}.entry WHERE node = $1 AND n <= $2`,
       values: [node, n],
     })) {
       const id = `${row["node"]}/${row["n"]}/${row["i"]}`;
-      if (named.get(id) !== carriedHash(row))
+      if (named.get(id) !== retainedReserveHash(row))
         yield { path: `/carried/${id}`, message: "This reserve is not what was kept of it." };
       named.delete(id);
     }

@@ -3,27 +3,33 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { createGunzip } from "node:zlib";
-import type { ArchiveFacts, Problem } from "tollgate/plugin";
-import { KIND, VERSION, type BatchLine, type BeginLine, type EndLine } from "./archive.ts";
-import { linkOf } from "./links.ts";
-import { hashOf, provedNoteLine, wholeLine, type Columns } from "./rows.ts";
-import { COLUMNS } from "./columns.ts";
-import { Tally } from "./tally.ts";
+import type { ArchiveInfo, Problem } from "tollgate/plugin";
+import {
+  ARCHIVE_FORMAT,
+  ARCHIVE_VERSION,
+  type BatchLine,
+  type HeaderLine,
+  type FooterLine,
+} from "./archive.ts";
+import { chainLink } from "./links.ts";
+import { hashBatch, hashedNoteChainLine, rowChainLine, type ColumnValues } from "./rows.ts";
+import { ALL_COLUMNS } from "./columns.ts";
+import { ArchiveTotals } from "./tally.ts";
 
-type Read = ArchiveFacts & { readonly problems: readonly Problem[] };
+type ArchiveResult = ArchiveInfo & { readonly problems: readonly Problem[] };
 
 /** Line by line; what cannot be read ends it. */
-export async function readArchive(file: string): Promise<Read> {
-  const reading = new Reading();
+export async function readArchive(file: string): Promise<ArchiveResult> {
+  const reading = new ArchiveReader();
   try {
-    for await (const line of linesIn(file)) reading.line(line);
+    for await (const line of readLines(file)) reading.readLine(line);
   } catch (error) {
-    reading.wrong(`It cannot be read to its end: ${(error as Error).message}`);
+    reading.addProblem(`It cannot be read to its end: ${(error as Error).message}`);
   }
-  return reading.end();
+  return reading.finish();
 }
 
-async function* linesIn(file: string): AsyncGenerator<string, void> {
+async function* readLines(file: string): AsyncGenerator<string, void> {
   const packed = createReadStream(file);
   const plain = createGunzip();
   packed.on("error", (error) => plain.destroy(error));
@@ -44,81 +50,84 @@ async function* linesIn(file: string): AsyncGenerator<string, void> {
   if (rest !== "") yield rest;
 }
 
-class Reading {
+class ArchiveReader {
   readonly #problems: Problem[] = [];
   readonly #digest = createHash("sha256");
-  readonly #tally = new Tally();
+  readonly #totals = new ArchiveTotals();
   readonly #nodes = new Map<number, { n: number; head: Buffer }>();
-  #begin: BeginLine | undefined;
+  #header: HeaderLine | undefined;
   #head: Buffer = Buffer.alloc(0);
-  #ended = false;
-  #n = 0;
+  #hasFooter = false;
+  #lineNumber = 0;
 
-  wrong(message: string): void {
-    if (this.#problems.length < 100) this.#problems.push({ path: `/line/${this.#n}`, message });
+  addProblem(message: string): void {
+    if (this.#problems.length < 100)
+      this.#problems.push({ path: `/line/${this.#lineNumber}`, message });
   }
 
-  line(text: string): void {
-    this.#n++;
+  readLine(text: string): void {
+    this.#lineNumber++;
     try {
       const said = JSON.parse(text) as object;
-      if (this.#ended) return this.wrong("It stands behind the end.");
-      if ("end" in said) return this.#end(said as EndLine);
+      if (this.#hasFooter) return this.addProblem("It stands behind the end.");
+      if ("end" in said) return this.#readFooter(said as FooterLine);
       this.#digest.update(`${text}\n`);
-      if ("kind" in said) this.#start(said as BeginLine);
-      else this.#batch(said as BatchLine);
+      if ("kind" in said) this.#readHeader(said as HeaderLine);
+      else this.#readBatch(said as BatchLine);
     } catch {
-      this.wrong("It is no line of an archive.");
+      this.addProblem("It is no line of an archive.");
     }
   }
 
-  end(): Read {
-    if (!this.#begin) this.wrong("It does not begin as an archive does.");
-    if (!this.#ended) this.wrong("Its end is missing.");
-    const facts = this.#tally.facts(this.#begin?.after ?? "", this.#head.toString("hex"));
+  finish(): ArchiveResult {
+    if (!this.#header) this.addProblem("It does not begin as an archive does.");
+    if (!this.#hasFooter) this.addProblem("Its end is missing.");
+    const facts = this.#totals.facts(this.#header?.after ?? "", this.#head.toString("hex"));
     return { ...facts, problems: this.#problems };
   }
 
-  #start(begin: BeginLine): void {
+  #readHeader(begin: HeaderLine): void {
     if (
-      this.#n !== 1 ||
-      begin.kind !== KIND ||
-      begin.version !== VERSION ||
+      this.#lineNumber !== 1 ||
+      begin.kind !== ARCHIVE_FORMAT ||
+      begin.version !== ARCHIVE_VERSION ||
       begin.store !== "postgres"
     )
-      return this.wrong(`It is no archive of this store and version (postgres, ${VERSION}).`);
-    this.#begin = begin;
+      return this.addProblem(
+        `It is no archive of this store and version (postgres, ${ARCHIVE_VERSION}).`,
+      );
+    this.#header = begin;
     this.#head = Buffer.from(begin.after, "hex");
     for (const [node, n, head] of begin.nodes)
       this.#nodes.set(node, { n, head: Buffer.from(head, "hex") });
   }
 
-  #batch({ node, n, rows, notes }: BatchLine): void {
+  #readBatch({ node, n, rows, notes }: BatchLine): void {
     const before = this.#nodes.get(node) ?? { n: 0, head: Buffer.alloc(0) };
     if (n !== before.n + 1)
-      this.wrong(`Batch ${n} of node ${node} does not follow on ${before.n}.`);
-    if (rows.some((row) => row.length !== COLUMNS.length))
-      return this.wrong("It has other columns.");
+      this.addProblem(`Batch ${n} of node ${node} does not follow on ${before.n}.`);
+    if (rows.some((row) => row.length !== ALL_COLUMNS.length))
+      return this.addProblem("It has other columns.");
     const lines = [
-      ...rows.map((row) => wholeLine(row as Columns)),
-      ...notes.map((note) => provedNoteLine(...note)),
+      ...rows.map((row) => rowChainLine(row as ColumnValues)),
+      ...notes.map((note) => hashedNoteChainLine(...note)),
     ];
-    const head = hashOf(before.head, lines);
+    const head = hashBatch(before.head, lines);
     this.#nodes.set(node, { n, head });
-    this.#head = linkOf(this.#head, {
+    this.#head = chainLink(this.#head, {
       node: String(node),
       n: String(n),
       hash: `\\x${head.toString("hex")}`,
     });
-    for (const row of rows) this.#tally.add(row);
+    for (const row of rows) this.#totals.add(row);
   }
 
-  #end({ end, sum, ...rest }: EndLine): void {
-    this.#ended = true;
+  #readFooter({ end, sum, ...rest }: FooterLine): void {
+    this.#hasFooter = true;
     if (end !== this.#head.toString("hex"))
-      this.wrong("Its rows were changed after they were written, or some are missing.");
+      this.addProblem("Its rows were changed after they were written, or some are missing.");
     const own = this.#digest.digest("hex");
-    if (own !== sum || JSON.stringify(rest) !== JSON.stringify(this.#tally.said()))
-      this.wrong("What stands above is not what the end says of it.");
+    if (own !== sum || JSON.stringify(rest) !== JSON.stringify(this.#totals.footer()))
+      this.addProblem("What stands above is not what the end says of it.");
   }
 }

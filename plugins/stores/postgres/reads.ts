@@ -1,161 +1,167 @@
 // What is asked of the store and changes nothing.
 import type {
   AccountRecord,
-  InstanceFacts,
+  InstanceInfo,
   InstanceState,
   KeyRecord,
   Limit,
-  LimitCount,
+  LimitUsage,
   LedgerQuery,
-  LimitCrossing,
+  ThresholdReached,
   Price,
   Store,
 } from "tollgate/plugin";
 import {
-  claimed,
-  createBook,
+  mergeClaims,
+  createLedgerRules,
   fromJson,
   keyCursor,
-  pageOf,
+  toPage,
   pageSize,
   toEntry,
 } from "tollgate/store";
-import { meterOf } from "./exact.ts";
-import { SPENT } from "./slicing.ts";
-import type { Ask, Row } from "./line.ts";
-import { texts } from "./literal.ts";
-import { BLANK } from "./replay.ts";
-import { clean, joined, rowOf, SELECTED, type Found } from "./rows.ts";
-import { totalsOf } from "./totals.ts";
-import { Values, where } from "./where.ts";
+import { parseMeter } from "./exact.ts";
+import { unreportedSpendSql } from "./slicing.ts";
+import type { RunSql, Row } from "./line.ts";
+import { textArray } from "./literal.ts";
+import { EMPTY_JOURNAL } from "./replay.ts";
+import { toColumnText, nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "./rows.ts";
+import { readTotals } from "./totals.ts";
+import { SqlParameters, whereClause } from "./where.ts";
 
-type Reads = Pick<Store, "key" | "keys" | "entries" | "totals"> &
-  Required<Pick<Store, "accounts" | "counted" | "price" | "size" | "instances">>;
+type StoreReads = Pick<Store, "findKey" | "listKeys" | "listEntries" | "sumEntries"> &
+  Required<Pick<Store, "listAccounts" | "readLimits" | "findPrice" | "readSize" | "listInstances">>;
 
 /** Batches that are looked through for a page. */
-const NEAR = 100;
+const BATCHES_PER_PAGE = 100;
 /** Batches that get their numbers at once. */
-const CLOSED_AT_ONCE = 10_000;
+const BATCHES_PER_SEQUENCING = 10_000;
 /** Batches that are added up at once: also where each call has terms of its own it is over long before a statement may be. */
-const SUMMED_AT_ONCE = 500;
+const BATCHES_PER_ROLLUP = 500;
 
 /** Numbers what was committed: entries are listed by these. */
-export async function close(ask: Ask, s: string): Promise<void> {
-  while ((await closed(ask, s, true)) === CLOSED_AT_ONCE);
+export async function assignNumbers(sql: RunSql, schema: string): Promise<void> {
+  while ((await callSequencer(sql, schema, true)) === BATCHES_PER_SEQUENCING);
 }
 
 /** In the background. False: another gateway does it just now, and what this one has written last may not be in it. */
-export async function closeSoon(ask: Ask, s: string): Promise<boolean> {
-  const many = await closed(ask, s, false);
-  if (many === CLOSED_AT_ONCE) await close(ask, s);
+export async function assignNumbersSoon(sql: RunSql, schema: string): Promise<boolean> {
+  const many = await callSequencer(sql, schema, false);
+  if (many === BATCHES_PER_SEQUENCING) await assignNumbers(sql, schema);
   return many !== null;
 }
 
-async function closed(ask: Ask, s: string, wait: boolean): Promise<number | null> {
-  const [row] = await ask({
-    text: `SELECT ${s}.close_1($1, $2) AS many`,
-    values: [CLOSED_AT_ONCE, String(wait)],
+async function callSequencer(sql: RunSql, schema: string, wait: boolean): Promise<number | null> {
+  const [row] = await sql({
+    text: `SELECT ${schema}.close_1($1, $2) AS many`,
+    values: [BATCHES_PER_SEQUENCING, String(wait)],
   });
   const many = row!["many"] ?? null;
   return many === null ? null : Number(many);
 }
 
 /** Adds numbered entries to the sums of their days, a stride at a time. */
-export async function summed(ask: Ask, s: string): Promise<void> {
+export async function updateRollups(sql: RunSql, schema: string): Promise<void> {
   for (let many = 1; many > 0;) {
-    const [row] = await ask({ text: `SELECT ${s}.sum_1($1) AS many`, values: [SUMMED_AT_ONCE] });
+    const [row] = await sql({
+      text: `SELECT ${schema}.sum_1($1) AS many`,
+      values: [BATCHES_PER_ROLLUP],
+    });
     many = Number(row?.["many"]);
   }
 }
 
 /** `ask`: for what a client waits for. `reports`: for what may take its time. `now`: the moment that a limit is counted at. */
-export const readsOf = (
-  ask: Ask,
-  reports: Ask,
-  s: string,
+export const createStoreReads = (
+  sql: RunSql,
+  reports: RunSql,
+  schema: string,
   now: (at: number) => number,
   numbered: () => Promise<void>,
-): Reads => ({
-  ...recordsOf(ask, s),
-  ...ledgerOf(reports, s, numbered),
-  counted: (limits, at) => countedOf(ask, s, limits, now(at)),
-  async instances() {
-    const rows = await ask({ text: instances(s) });
-    return rows.map(stateOf);
+): StoreReads => ({
+  ...createRecordReads(sql, schema),
+  ...createLedgerReads(reports, schema, numbered),
+  readLimits: (limits, at) => readLimitUsage(sql, schema, limits, now(at)),
+  async listInstances() {
+    const rows = await sql({ text: instancesSql(schema) });
+    return rows.map(toInstanceState);
   },
 });
 
 /** What commands have put there, whole. */
-const recordsOf = (ask: Ask, s: string): Pick<Reads, "key" | "keys" | "accounts" | "price"> => ({
-  async key(digest) {
-    const [row] = await ask({
-      text: `SELECT record FROM ${s}.key WHERE digest = $1`,
-      values: [clean(digest)],
+const createRecordReads = (
+  sql: RunSql,
+  schema: string,
+): Pick<StoreReads, "findKey" | "listKeys" | "listAccounts" | "findPrice"> => ({
+  async findKey(digest) {
+    const [row] = await sql({
+      text: `SELECT record FROM ${schema}.key WHERE digest = $1`,
+      values: [toColumnText(digest)],
     });
     return row && fromJson<KeyRecord>(row["record"]!);
   },
-  async keys(page) {
+  async listKeys(page) {
     const size = pageSize(page);
-    const rows = await ask({
-      text: `SELECT record FROM ${s}.key WHERE place > $1 ORDER BY place LIMIT $2`,
-      values: [clean(page?.after ?? ""), size + 1],
+    const rows = await sql({
+      text: `SELECT record FROM ${schema}.key WHERE place > $1 ORDER BY place LIMIT $2`,
+      values: [toColumnText(page?.after ?? ""), size + 1],
     });
-    return pageOf(
+    return toPage(
       rows.map(({ record }) => fromJson<KeyRecord>(record!)),
       size,
       keyCursor,
     );
   },
-  async accounts(page) {
+  async listAccounts(page) {
     const size = pageSize(page);
-    const rows = await ask({
-      text: `SELECT record FROM ${s}.account WHERE id > $1 ORDER BY id LIMIT $2`,
-      values: [clean(page?.after ?? ""), size + 1],
+    const rows = await sql({
+      text: `SELECT record FROM ${schema}.account WHERE id > $1 ORDER BY id LIMIT $2`,
+      values: [toColumnText(page?.after ?? ""), size + 1],
     });
-    return pageOf(
+    return toPage(
       rows.map(({ record }) => fromJson<AccountRecord>(record!)),
       size,
       ({ id }) => id,
     );
   },
-  async price(hash) {
-    const [row] = await ask({
-      text: `SELECT price FROM ${s}.price WHERE hash = $1`,
-      values: [clean(hash)],
+  async findPrice(hash) {
+    const [row] = await sql({
+      text: `SELECT price FROM ${schema}.price WHERE hash = $1`,
+      values: [toColumnText(hash)],
     });
     return row && fromJson<Price>(row["price"]!);
   },
 });
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
 /** The index on times names the rows of a day at most; the ledger's first batches are hardly ever in it. */
-const isBrief = ({ from, to }: LedgerQuery): boolean =>
-  from !== undefined && to !== undefined && to - from <= DAY;
+const isWithinDay = ({ from, to }: LedgerQuery): boolean =>
+  from !== undefined && to !== undefined && to - from <= DAY_MS;
 
 /** Rows, and what they come to. */
-const ledgerOf = (
-  reports: Ask,
-  s: string,
+const createLedgerReads = (
+  reports: RunSql,
+  schema: string,
   numbered: () => Promise<void>,
-): Pick<Reads, "entries" | "totals" | "size"> => ({
-  async entries(query, page, of) {
+): Pick<StoreReads, "listEntries" | "sumEntries" | "readSize"> => ({
+  async listEntries(query, page, of) {
     await numbered();
     of?.signal?.throwIfAborted();
     const size = pageSize(page);
-    const values = new Values();
+    const values = new SqlParameters();
     const after = `${values.add(Number(page?.after ?? 0))}::bigint`;
-    const conditions = `b.pos + e.i > ${after} AND ${where(query, s, values)}`;
+    const conditions = `b.pos + e.i > ${after} AND ${whereClause(query, schema, values)}`;
     const most = values.add(size + 1);
-    const from = `pos >= coalesce((SELECT max(pos) FROM ${s}.batch WHERE pos <= ${after} + 1), 0)`;
-    const listed = `SELECT b.pos + e.i AS seq, ${SELECTED} FROM`;
+    const from = `pos >= coalesce((SELECT max(pos) FROM ${schema}.batch WHERE pos <= ${after} + 1), 0)`;
+    const listed = `SELECT b.pos + e.i AS seq, ${ROW_SELECT_SQL} FROM`;
     // The batches that come next fill most pages, where no index names the rows. All that there are would be put in order for each.
-    const few = (query.attempt ?? query.upstreamId) !== undefined || isBrief(query);
+    const few = (query.attempt ?? query.upstreamId) !== undefined || isWithinDay(query);
     const near = few
       ? []
       : await reports({
-          text: `${listed} (SELECT node, n, pos FROM ${s}.batch WHERE ${from} ORDER BY pos LIMIT ${NEAR} + 2 * ${most}) b
-        CROSS JOIN LATERAL (SELECT * FROM ${s}.entry WHERE node = b.node AND n = b.n OFFSET 0) e ${joined(s)}
+          text: `${listed} (SELECT node, n, pos FROM ${schema}.batch WHERE ${from} ORDER BY pos LIMIT ${BATCHES_PER_PAGE} + 2 * ${most}) b
+        CROSS JOIN LATERAL (SELECT * FROM ${schema}.entry WHERE node = b.node AND n = b.n OFFSET 0) e ${nodeJoinSql(schema)}
         WHERE ${conditions} ORDER BY b.pos, e.i LIMIT ${most}`,
           values: values.all,
         });
@@ -163,27 +169,27 @@ const ledgerOf = (
       near.length > size
         ? near
         : await reports({
-            text: `${listed} ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n ${joined(s)}
+            text: `${listed} ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
               WHERE b.${from} AND ${conditions} ORDER BY b.pos + e.i LIMIT ${most}`,
             values: values.all,
           });
-    return pageOf(
-      rows.map((found) => toEntry(rowOf(found as Found), Number(found["seq"]))),
+    return toPage(
+      rows.map((found) => toEntry(decodeRow(found as StoredRow), Number(found["seq"]))),
       size,
       ({ seq }) => String(seq),
     );
   },
-  async totals(query, of) {
+  async sumEntries(query, of) {
     of?.signal?.throwIfAborted();
-    return totalsOf(reports, s, query);
+    return readTotals(reports, schema, query);
   },
-  async size() {
+  async readSize() {
     const [row] = await reports({
       text: `SELECT (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE n.nspname = $1 AND c.relkind = 'r') AS bytes,
-        (SELECT e.at FROM (SELECT node, n FROM ${s}.batch WHERE entries > 0 AND pos IS NOT NULL ORDER BY pos LIMIT 1) b
-          JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n ORDER BY e.i LIMIT 1) AS oldest`,
-      values: [s],
+        (SELECT e.at FROM (SELECT node, n FROM ${schema}.batch WHERE entries > 0 AND pos IS NOT NULL ORDER BY pos LIMIT 1) b
+          JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ORDER BY e.i LIMIT 1) AS oldest`,
+      values: [schema],
     });
     const oldest = row?.["oldest"];
     return {
@@ -193,57 +199,65 @@ const ledgerOf = (
   },
 });
 
-const instances = (s: string): string =>
+const instancesSql = (schema: string): string =>
   `SELECT DISTINCT ON (w.id) w.id, w.about, w.state, floor(extract(epoch FROM w.alive) * 1000)::bigint AS heard, w.ahead,
           CASE WHEN w.seen = f.keys || ' ' || f.accounts THEN 0
             ELSE floor(extract(epoch FROM clock_timestamp() - f.changed) * 1000)::bigint END AS lag,
-          (SELECT count(*) FROM ${s}.open o WHERE o.node = w.epoch) AS open
-        FROM ${s}.node w, ${s}.fleet f
+          (SELECT count(*) FROM ${schema}.open o WHERE o.node = w.epoch) AS open
+        FROM ${schema}.node w, ${schema}.fleet f
         WHERE w.state = 'live' OR w.alive > clock_timestamp() - interval '1 day' ORDER BY w.id, w.epoch DESC`;
 
-function stateOf(row: Row): InstanceState {
+function toInstanceState(row: Row): InstanceState {
   const { id, about, state, heard, ahead, lag, open } = row;
   const more = {
-    ...(typeof about === "string" && { about: JSON.parse(about) as InstanceFacts }),
-    ...(typeof ahead === "string" && { aheadMs: Number(ahead) }),
-    ...(state === "live" && { lagMs: Number(lag) }),
-    open: Number(open),
+    ...(typeof about === "string" && { info: JSON.parse(about) as InstanceInfo }),
+    ...(typeof ahead === "string" && { clockAheadMs: Number(ahead) }),
+    ...(state === "live" && { syncLagMs: Number(lag) }),
+    openCalls: Number(open),
   };
-  return { instance: id!, state: state as InstanceState["state"], heard: Number(heard), ...more };
+  return {
+    instance: id!,
+    state: state as InstanceState["state"],
+    lastHeartbeatAt: Number(heard),
+    ...more,
+  };
 }
 
 /** The book's own numbers, of meters as they are. */
-async function countedOf(
-  ask: Ask,
-  s: string,
+async function readLimitUsage(
+  sql: RunSql,
+  schema: string,
   limits: readonly Limit[],
   at: number,
-): Promise<readonly LimitCount[]> {
-  const ids = claimed(
+): Promise<readonly LimitUsage[]> {
+  const ids = mergeClaims(
     limits.map((limit) => ({ ...limit, take: 0n })),
     at,
     new Map(),
   ).map(({ meter }) => meter.id);
-  const rows = await ask({
-    text: `SELECT id, level + ${SPENT(s)} AS level, held - ${SPENT(s)} AS held, at, max, peak, told
-      FROM ${s}.meter m WHERE id = ANY ($1::text[])`,
-    values: [texts(ids)],
+  const rows = await sql({
+    text: `SELECT id, level + ${unreportedSpendSql(schema)} AS level, held - ${unreportedSpendSql(schema)} AS held, at, max, peak, told
+      FROM ${schema}.meter m WHERE id = ANY ($1::text[])`,
+    values: [textArray(ids)],
   });
-  const book = createBook(BLANK, () => "");
-  for (const row of rows) book.load(meterOf(row).meter);
-  return book.counted(limits, at);
+  const book = createLedgerRules(EMPTY_JOURNAL, () => "");
+  for (const row of rows) book.loadMeter(parseMeter(row).meter);
+  return book.limitUsage(limits, at);
 }
 
 /** Crossings of which nothing says that they were told. */
-export async function untoldOf(ask: Ask, s: string): Promise<readonly LimitCrossing[]> {
-  const rows = await ask({
-    text: `SELECT id, level, held, at, max, peak, told FROM ${s}.meter WHERE level > told AND max > 0 ORDER BY id`,
+export async function readUndeliveredThresholds(
+  sql: RunSql,
+  schema: string,
+): Promise<readonly ThresholdReached[]> {
+  const rows = await sql({
+    text: `SELECT id, level, held, at, max, peak, told FROM ${schema}.meter WHERE level > told AND max > 0 ORDER BY id`,
   });
-  const book = createBook(BLANK, () => "");
-  for (const row of rows) book.load(meterOf(row).meter);
-  return book.untold();
+  const book = createLedgerRules(EMPTY_JOURNAL, () => "");
+  for (const row of rows) book.loadMeter(parseMeter(row).meter);
+  return book.undeliveredThresholds();
 }
 
 /** The meter that a crossing is of. */
-export const meterOfCrossing = ({ scope, unit, per, max, resetsAt }: LimitCrossing): string =>
-  claimed([{ scope, unit, per, max, take: 0n }], resetsAt - 1, new Map())[0]!.meter.id;
+export const thresholdMeter = ({ scope, unit, per, max, resetsAt }: ThresholdReached): string =>
+  mergeClaims([{ scope, unit, per, max, take: 0n }], resetsAt - 1, new Map())[0]!.meter.id;

@@ -1,26 +1,26 @@
 // Keys that were asked for of late, for when the database is away: a client whose key was there a moment ago is not turned away for it. What is heard
 // of a change of any key takes all of them away.
-import type { KeyRecord, Store, StoreCommand, StoreNews } from "tollgate/plugin";
-import type { Apart } from "./slice-questions.ts";
-import { unreachable } from "./trouble.ts";
+import type { KeyRecord, Store, StoreCommand, StoreEvent } from "tollgate/plugin";
+import type { OfflineSettings } from "./slice-questions.ts";
+import { failUnreachable } from "./trouble.ts";
 
 /** The oldest go first. */
-const MOST = 10_000;
+const MAX_KEYS = 10_000;
 
-export interface RememberedKeys {
-  key: Store["key"];
+export interface KeyCache {
+  findKey: Store["findKey"];
   /** News passes by. */
-  hearing(told: (news: StoreNews) => void): (news: StoreNews) => void;
+  wrapListener(told: (news: StoreEvent) => void): (news: StoreEvent) => void;
   /** This batch was written here. */
-  written(batch: readonly StoreCommand[]): void;
+  onBatchWritten(batch: readonly StoreCommand[]): void;
 }
 
 /** `away`: how long a key is remembered; undefined: a gateway that does not go on alone remembers none. */
-export function rememberedKeys(
-  ask: Store["key"],
-  node: { readonly apart: boolean },
-  away: Apart | undefined,
-): RememberedKeys {
+export function createKeyCache(
+  sql: Store["findKey"],
+  node: { readonly isOffline: boolean },
+  away: OfflineSettings | undefined,
+): KeyCache {
   const known = new Map<string, { readonly record: KeyRecord; readonly until: number }>();
   /** Answers to what was asked before the last change are not remembered. */
   let age = 0;
@@ -28,27 +28,30 @@ export function rememberedKeys(
     age++;
     known.clear();
   };
-  const remembered = async (digest: string, { forMs }: Apart): Promise<KeyRecord | undefined> => {
+  const remembered = async (
+    digest: string,
+    { maxMs }: OfflineSettings,
+  ): Promise<KeyRecord | undefined> => {
     const now = performance.now();
-    if (node.apart) {
+    if (node.isOffline) {
       const found = known.get(digest);
       if (found && found.until > now) return found.record;
-      return unreachable(new Error("the key was not asked for of late"));
+      return failUnreachable(new Error("the key was not asked for of late"));
     }
     const asked = age;
-    const record = await ask(digest);
+    const record = await sql(digest);
     known.delete(digest);
-    if (record && asked === age) known.set(digest, { record, until: now + forMs });
-    if (known.size > MOST) known.delete(known.keys().next().value!);
+    if (record && asked === age) known.set(digest, { record, until: now + maxMs });
+    if (known.size > MAX_KEYS) known.delete(known.keys().next().value!);
     return record;
   };
   return {
-    key: away ? (digest) => remembered(digest, away) : ask,
-    hearing: (told) => (news) => {
+    findKey: away ? (digest) => remembered(digest, away) : sql,
+    wrapListener: (told) => (news) => {
       if (news.type === "keys") forget();
       told(news);
     },
-    written(batch) {
+    onBatchWritten(batch) {
       if (batch.some((c) => c.do === "key")) forget();
     },
   };

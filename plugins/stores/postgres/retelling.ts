@@ -1,41 +1,41 @@
 // What a process before this one has left in the folder: told to a database that does not know of it, under a row of its own. What that process had
 // open then is presumed, as of every node that is no more; and what it had set aside goes back, for now it is known what it has spent.
-import type { InstanceFacts, StoreCommand, Verdict } from "tollgate/plugin";
-import { join, leave } from "./beat.ts";
-import type { Ask } from "./line.ts";
-import { tellAgain } from "./ring.ts";
-import { give } from "./slice-questions.ts";
-import type { Left } from "./tape.ts";
+import type { InstanceInfo, StoreCommand, CommandResult } from "tollgate/plugin";
+import { insertNode, markNodeLeft } from "./beat.ts";
+import type { RunSql } from "./line.ts";
+import { replayBatch } from "./ring.ts";
+import { returnLeases } from "./slice-questions.ts";
+import type { LeftSpool } from "./tape.ts";
 
-type Exactly = (batch: readonly StoreCommand[]) => Promise<readonly Verdict[]>;
+type ApplySlowPath = (batch: readonly StoreCommand[]) => Promise<readonly CommandResult[]>;
 
 /** `as`: to write as that node. Says how many commands were told. */
-export async function retell(
-  ask: Ask,
-  s: string,
-  { instance, told, owed }: Left,
-  { leaseMs, as }: { readonly leaseMs: number; readonly as: (epoch: number) => Exactly },
+export async function replaySpool(
+  sql: RunSql,
+  schema: string,
+  { instance, acknowledged, unsent }: LeftSpool,
+  { leaseMs, as }: { readonly leaseMs: number; readonly as: (epoch: number) => ApplySlowPath },
 ): Promise<number> {
-  const rows = await ask({
-    text: `SELECT epoch, n, about FROM ${s}.node WHERE id = $1 ORDER BY epoch`,
+  const rows = await sql({
+    text: `SELECT epoch, n, about FROM ${schema}.node WHERE id = $1 ORDER BY epoch`,
     values: [instance],
   });
   // One process has a folder: the one before it has ended, and is not to be waited for.
-  await ask({
-    text: `UPDATE ${s}.node SET state = 'dead' WHERE id = $1 AND state = 'live'`,
+  await sql({
+    text: `UPDATE ${schema}.node SET state = 'dead' WHERE id = $1 AND state = 'live'`,
     values: [instance],
   });
   const known = new Map(rows.map(({ epoch, n }) => [Number(epoch), Number(n)]));
-  const missing = told.filter(({ epoch, n }) => n > (known.get(epoch) ?? -1));
-  const batches = [...missing.map(({ batch }) => batch), ...owed];
+  const missing = acknowledged.filter(({ epoch, n }) => n > (known.get(epoch) ?? -1));
+  const batches = [...missing.map(({ batch }) => batch), ...unsent];
   if (batches.length > 0) {
     const about = rows.at(-1)?.["about"];
-    const facts = typeof about === "string" ? (JSON.parse(about) as InstanceFacts) : undefined;
-    const epoch = await join(ask, s, instance, facts, leaseMs);
+    const facts = typeof about === "string" ? (JSON.parse(about) as InstanceInfo) : undefined;
+    const epoch = await insertNode(sql, schema, instance, facts, leaseMs);
     const exactly = as(epoch);
-    for (const batch of batches) await tellAgain(batch, exactly);
-    await leave(ask, s, epoch);
+    for (const batch of batches) await replayBatch(batch, exactly);
+    await markNodeLeft(sql, schema, epoch);
   }
-  await give(ask, s, instance);
+  await returnLeases(sql, schema, instance);
   return batches.reduce((sum, { length }) => sum + length, 0);
 }

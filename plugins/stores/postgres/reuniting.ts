@@ -1,29 +1,29 @@
 // The database is back: what this node has done alone is told, while new calls are still decided here, until there is none that the database does
 // not know.
-import type { InstanceFacts } from "tollgate/plugin";
-import type { Outage } from "./apart.ts";
-import type { Ask } from "./line.ts";
-import { tellAgain } from "./ring.ts";
-import type { ThisNode } from "./this-node.ts";
+import type { InstanceInfo } from "tollgate/plugin";
+import type { OfflineMode } from "./apart.ts";
+import type { RunSql } from "./line.ts";
+import { replayBatch } from "./ring.ts";
+import type { LocalNode } from "./this-node.ts";
 
 /** Says how many commands were told. */
-export async function reunited(
-  ask: Ask,
-  node: ThisNode,
-  outage: Outage,
-  about: InstanceFacts | undefined,
+export async function resync(
+  sql: RunSql,
+  node: LocalNode,
+  outage: OfflineMode,
+  about: InstanceInfo | undefined,
 ): Promise<number> {
   // It was taken for dead meanwhile, mostly: it goes on under another number, and what the database has lost is told under that one, too.
-  if (!(await node.goesOn(ask, about))) {
-    await node.join(ask, node.writing().instance, about);
+  if (!(await node.resume(sql, about))) {
+    await node.join(sql, node.requirePosition().instance, about);
     // A key that was revoked meanwhile is refused from the first call on that the database decides.
-    await node.lives(ask);
+    await node.heartbeat(sql);
   }
   for (;;) {
-    const batch = outage.first;
+    const batch = outage.nextBatch;
     if (batch) {
-      await tellAgain(batch, (facts) => node.again(ask, facts));
-      outage.told(batch);
+      await replayBatch(batch, (facts) => node.applyAgain(sql, facts));
+      outage.markReplayed(batch);
     } else if (outage.deciding) await outage.deciding;
     // Nothing may come in between: what is decided after this goes to the database.
     else return outage.end();

@@ -3,39 +3,41 @@
 import { hash, randomBytes } from "node:crypto";
 
 /** Of labels as their column has them: a salt each, by name. */
-export function saltsOf(labels: string): string {
+export function createSalts(labels: string): string {
   const names = Object.keys(JSON.parse(labels) as Labels);
-  return JSON.stringify(Object.fromEntries(names.map((name) => [name, newSalt()])));
+  return JSON.stringify(Object.fromEntries(names.map((name) => [name, createSalt()])));
 }
 
 type Labels = Readonly<Record<string, string>>;
 
 /** Of an erased label its column has the hash in the salt's place, behind this. */
-const GONE = "=";
+const ERASED_PREFIX = "=";
 
 /** What the chain has of one label. */
-export const hashOfLabel = (salt: string, name: string, text: string): string =>
-  salt.startsWith(GONE)
-    ? salt.slice(GONE.length)
+export const hashLabel = (salt: string, name: string, text: string): string =>
+  salt.startsWith(ERASED_PREFIX)
+    ? salt.slice(ERASED_PREFIX.length)
     : hash("sha256", JSON.stringify([salt, name, text]), "base64url");
 
 /** A salt whose label is taken out. */
-export const goneOf = (hashed: string): string => GONE + hashed;
+export const toErasedSalt = (hashed: string): string => ERASED_PREFIX + hashed;
 
 /** Whether a label's text has been taken out. */
-export const isGone = (salt: string): boolean => salt.startsWith(GONE);
+export const isErasedSalt = (salt: string): boolean => salt.startsWith(ERASED_PREFIX);
 
 /** Labels as the chain has them. Without salts they are these already. */
-export function provedLabels(labels: string | null, salts: string | null): string | null {
+export function hashLabels(labels: string | null, salts: string | null): string | null {
   if (labels === null || salts === null) return labels;
   const of = JSON.parse(salts) as Labels;
   const said = Object.entries(JSON.parse(labels) as Labels);
-  return JSON.stringify(said.map(([name, its]) => [name, hashOfLabel(of[name] ?? "", name, its)]));
+  return JSON.stringify(said.map(([name, its]) => [name, hashLabel(of[name] ?? "", name, its)]));
 }
 
 /** One that nothing else has. */
-export const newSalt = (): string => randomBytes(16).toString("base64url");
+export const createSalt = (): string => randomBytes(16).toString("base64url");
 
 /** What the chain has of a note's text. */
-export const provedNote = (salt: string, text: string): string =>
-  isGone(salt) ? salt.slice(GONE.length) : hash("sha256", `${salt}\n${text}`, "base64url");
+export const hashNote = (salt: string, text: string): string =>
+  isErasedSalt(salt)
+    ? salt.slice(ERASED_PREFIX.length)
+    : hash("sha256", `${salt}\n${text}`, "base64url");

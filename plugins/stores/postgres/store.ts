@@ -1,33 +1,33 @@
 // The store, put together of its parts.
 import { setTimeout as sleep } from "node:timers/promises";
-import { fail, faultOf, type Commands, type LedgerMoving, type Store } from "tollgate/plugin";
-import { arriving, isMoving, unfinished } from "./arriving.ts";
-import { auditOf } from "./audit.ts";
-import { chainCommandsOf, commandsOf } from "./commands.ts";
-import { configOf, type Address } from "./connecting.ts";
-import { crossingsOf, sharedOf } from "./decided.ts";
-import { migrate, standing, type Roles } from "./forms.ts";
-import { keepingOf } from "./keeping.ts";
-import { leaving } from "./leaving.ts";
-import { Line, type Ask } from "./line.ts";
-import { reading } from "./pool.ts";
-import { rememberedKeys } from "./remembered-keys.ts";
-import { close, readsOf } from "./reads.ts";
-import { isAway, unreachable } from "./trouble.ts";
-import { upkeepOf } from "./upkeep.ts";
-import { verifyOf } from "./verify.ts";
+import { fail, getFault, type Commands, type LedgerTransfer, type Store } from "tollgate/plugin";
+import { openImport, isImporting, failUnfinishedImport } from "./arriving.ts";
+import { createAuditLog } from "./audit.ts";
+import { createChainCommands, createSchemaCommands } from "./commands.ts";
+import { connectionConfig, type DatabaseAddress } from "./connecting.ts";
+import { createThresholdOutbox, createSharedValues } from "./decided.ts";
+import { migrate, readSchemaStatus, type DatabaseRoles } from "./forms.ts";
+import { createLedgerMaintenance } from "./keeping.ts";
+import { openExport } from "./leaving.ts";
+import { PipelinedConnection, type RunSql } from "./line.ts";
+import { createReadPool } from "./pool.ts";
+import { createKeyCache } from "./remembered-keys.ts";
+import { assignNumbers, createStoreReads } from "./reads.ts";
+import { isUnavailable, failUnreachable } from "./trouble.ts";
+import { createPeriodicMaintenance } from "./upkeep.ts";
+import { verifyLedger } from "./verify.ts";
 import { createWriter } from "./writer.ts";
 import type { WriterSettings } from "./writing-door.ts";
 
 /** What the store is made of, as options say it. */
-export interface PostgresSettings extends Omit<WriterSettings, "named"> {
-  readonly address: Address;
+export interface PostgresSettings extends Omit<WriterSettings, "usesPreparedStatements"> {
+  readonly address: DatabaseAddress;
   /** The owner of the schema, where that is another one than the one that runs. */
-  readonly owner: Address;
+  readonly ownerAddress: DatabaseAddress;
   /** Where reports are asked: a replica, perhaps. */
-  readonly reports: Address;
-  readonly migrates: boolean;
-  readonly roles: Roles;
+  readonly reportAddress: DatabaseAddress;
+  readonly migratesOnStart: boolean;
+  readonly roles: DatabaseRoles;
 }
 
 export type PostgresStore = Store &
@@ -37,143 +37,156 @@ export type PostgresStore = Store &
   };
 
 /** A start waits so long for its database before it says so; the host asks again, for as long as it takes. */
-const START_MS = 2_000;
+const START_TIMEOUT_MS = 2_000;
 /** A report may take so long. */
-const REPORT_MS = 30_000;
-const STATEMENT_MS = 2_000;
+const REPORT_TIMEOUT_MS = 30_000;
+const STATEMENT_TIMEOUT_MS = 2_000;
 /** A step of what becomes of the ledger over the years may take so long. */
-const KEEPING_MS = 600_000;
+const LIFECYCLE_TIMEOUT_MS = 600_000;
 
-export function postgresStore(settings: PostgresSettings): PostgresStore {
-  const { schema: s, address, leaseMs } = settings;
-  const line = new Line(() => configOf(address, { statementMs: STATEMENT_MS }));
-  const writer = createWriter(line, { ...settings, named: !address.pooled });
-  const desk = reading(
-    () => configOf(address, { statementMs: REPORT_MS, silenceMs: REPORT_MS }),
+export function createPostgresStore(settings: PostgresSettings): PostgresStore {
+  const { schema: schema, address, leaseMs } = settings;
+  const connection = new PipelinedConnection(() =>
+    connectionConfig(address, { statementMs: STATEMENT_TIMEOUT_MS }),
+  );
+  const writer = createWriter(connection, {
+    ...settings,
+    usesPreparedStatements: !address.isPooled,
+  });
+  const clientPool = createReadPool(
+    () =>
+      connectionConfig(address, { statementMs: REPORT_TIMEOUT_MS, silenceMs: REPORT_TIMEOUT_MS }),
     2,
   );
-  const reports = reading(
-    () => configOf(settings.reports, { statementMs: REPORT_MS, silenceMs: REPORT_MS }),
+  const reports = createReadPool(
+    () =>
+      connectionConfig(settings.reportAddress, {
+        statementMs: REPORT_TIMEOUT_MS,
+        silenceMs: REPORT_TIMEOUT_MS,
+      }),
     2,
-    settings.reports.pooled,
+    settings.reportAddress.isPooled,
   );
-  const upkeep = upkeepOf(desk.ask, s);
+  const periodicMaintenance = createPeriodicMaintenance(clientPool.sql, schema);
 
-  const asOwner = <T>(work: (ask: Ask) => Promise<T>) => apart(settings.owner, 60_000, work);
+  const asOwner = <T>(work: (sql: RunSql) => Promise<T>) =>
+    withOwnConnection(settings.ownerAddress, 60_000, work);
 
-  const formed = () => formedAs(settings, desk.ask, asOwner);
-  async function ready(): Promise<void> {
-    await formed();
-    if (await isMoving(desk.ask, s)) unfinished();
+  const ensureSchemaOnce = () => ensureSchema(settings, clientPool.sql, asOwner);
+  async function checkReady(): Promise<void> {
+    await ensureSchemaOnce();
+    if (await isImporting(clientPool.sql, schema)) failUnfinishedImport();
   }
-  const reads = readsOf(
-    desk.ask,
-    reports.ask,
-    s,
-    (at) => writer.now(at),
-    () => close(desk.ask, s),
+  const reads = createStoreReads(
+    clientPool.sql,
+    reports.sql,
+    schema,
+    (at) => writer.databaseNow(at),
+    () => assignNumbers(clientPool.sql, schema),
   );
-  const keys = rememberedKeys(reads.key, writer, settings.away);
+  const keys = createKeyCache(reads.findKey, writer, settings.offline);
   const store: PostgresStore = {
-    lease: { ms: leaseMs, beatMs: Math.floor(leaseMs / 3) },
-    async open(owner, told = () => {}) {
-      const hear = keys.hearing(told);
-      for (const until = performance.now() + START_MS; ;)
+    lease: { durationMs: leaseMs, heartbeatMs: Math.floor(leaseMs / 3) },
+    async open(owner, onEvent = () => {}) {
+      const hear = keys.wrapListener(onEvent);
+      for (const until = performance.now() + START_TIMEOUT_MS; ;)
         try {
-          await ready();
+          await checkReady();
           const opened = await writer.open(owner, hear);
-          upkeep.begin();
+          periodicMaintenance.start();
           return opened;
         } catch (error) {
-          if (!isAway(error) && faultOf(error)?.code !== "store_unreachable") throw error;
-          if (performance.now() > until) unreachable(error);
+          if (!isUnavailable(error) && getFault(error)?.code !== "store_unreachable") throw error;
+          if (performance.now() > until) failUnreachable(error);
           await sleep(500);
         }
     },
     async apply(batch) {
       const verdicts = await writer.apply(batch);
-      keys.written(batch);
-      upkeep.written();
+      keys.onBatchWritten(batch);
+      periodicMaintenance.onRowsWritten();
       return verdicts;
     },
     ...reads,
-    key: keys.key,
-    audit: auditOf(writer, desk.ask, s),
-    crossings: crossingsOf(desk.ask, writer.ask, s),
-    shared: sharedOf(desk.ask, s),
+    findKey: keys.findKey,
+    audit: createAuditLog(writer, clientPool.sql, schema),
+    thresholds: createThresholdOutbox(clientPool.sql, writer.sql, schema),
+    getOrCreateShared: createSharedValues(clientPool.sql, schema),
     // The proof is of what counts: a replica may be behind, or another one.
-    verify: () => verifyOf(desk.ask, s, () => close(desk.ask, s)),
-    keeping: keepingOf(
-      (work) => apart(address, KEEPING_MS, work),
-      desk.ask,
-      s,
-      reads.size,
-      (ask) => close(ask, s),
+    verify: () => verifyLedger(clientPool.sql, schema, () => assignNumbers(clientPool.sql, schema)),
+    maintenance: createLedgerMaintenance(
+      (work) => withOwnConnection(address, LIFECYCLE_TIMEOUT_MS, work),
+      clientPool.sql,
+      schema,
+      reads.readSize,
+      (sql) => assignNumbers(sql, schema),
       writer,
     ),
-    moving: movingOf(settings, formed),
+    transfer: createTransfer(settings, ensureSchemaOnce),
     commands: {
-      ...commandsOf(s, settings.roles, asOwner),
-      ...chainCommandsOf(desk.ask, s, () => close(desk.ask, s)),
+      ...createSchemaCommands(schema, settings.roles, asOwner),
+      ...createChainCommands(clientPool.sql, schema, () => assignNumbers(clientPool.sql, schema)),
     },
     async close(goodbye = true) {
-      upkeep.end();
-      await writer.end(goodbye);
-      await Promise.all([desk.end(), reports.end()]);
+      periodicMaintenance.stop();
+      await writer.close(goodbye);
+      await Promise.all([clientPool.close(), reports.close()]);
     },
   };
   return store;
 }
 
 /** The schema in the form that this gateway needs. */
-async function formedAs(
-  { schema, migrates, roles }: PostgresSettings,
-  ask: Ask,
-  asOwner: <T>(work: (ask: Ask) => Promise<T>) => Promise<T>,
+async function ensureSchema(
+  { schema, migratesOnStart, roles }: PostgresSettings,
+  sql: RunSql,
+  asOwner: <T>(work: (sql: RunSql) => Promise<T>) => Promise<T>,
 ): Promise<void> {
-  const { form, expand, known } = await standing(ask, schema);
+  const { version, expand, latest } = await readSchemaStatus(sql, schema);
   if (expand.length === 0) return;
-  if (migrates) await asOwner((owner) => migrate(owner, schema, roles));
+  if (migratesOnStart) await asOwner((owner) => migrate(owner, schema, roles));
   else
     fail(
       "invalid",
-      `The database has form ${form}, and this gateway needs ${known}: run tollgate store migrate.`,
+      `The database has form ${version}, and this gateway needs ${latest}: run tollgate store migrate.`,
       { code: "older_form" },
     );
 }
 
 /** A connection of its own, for what takes long. */
-const lineTo = (to: Address, statementMs: number): Line =>
-  new Line(() => configOf(to, { statementMs, silenceMs: statementMs + 10_000 }));
+const createConnection = (to: DatabaseAddress, statementMs: number): PipelinedConnection =>
+  new PipelinedConnection(() =>
+    connectionConfig(to, { statementMs, silenceMs: statementMs + 10_000 }),
+  );
 
-async function apart<T>(
-  to: Address,
+async function withOwnConnection<T>(
+  to: DatabaseAddress,
   statementMs: number,
-  work: (ask: Ask) => Promise<T>,
+  work: (sql: RunSql) => Promise<T>,
 ): Promise<T> {
-  const own = lineTo(to, statementMs);
+  const own = createConnection(to, statementMs);
   try {
-    return await work(await own.ask());
+    return await work(await own.connect());
   } catch (error) {
-    if (isAway(error)) unreachable(error);
+    if (isUnavailable(error)) failUnreachable(error);
     throw error;
   } finally {
-    await own.end();
+    await own.close();
   }
 }
 
 /** `formed`: resolves when the schema is there. */
-const movingOf = (
-  { address, owner, schema }: PostgresSettings,
+const createTransfer = (
+  { address, ownerAddress, schema }: PostgresSettings,
   formed: () => Promise<void>,
-): LedgerMoving => ({
-  async out() {
-    const line = lineTo(address, KEEPING_MS);
-    return leaving(await line.ask(), schema, () => line.end());
+): LedgerTransfer => ({
+  async openExport() {
+    const line = createConnection(address, LIFECYCLE_TIMEOUT_MS);
+    return openExport(await line.connect(), schema, () => line.close());
   },
-  async in() {
+  async openImport() {
     await formed();
-    const line = lineTo(owner, KEEPING_MS);
-    return arriving(await line.ask(), schema, () => line.end());
+    const line = createConnection(ownerAddress, LIFECYCLE_TIMEOUT_MS);
+    return openImport(await line.connect(), schema, () => line.close());
   },
 });

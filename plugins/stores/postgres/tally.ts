@@ -1,46 +1,46 @@
 // What rows come to, as columns have them: the same on the way into an archive and out of it.
-import type { ArchiveFacts, LedgerSum } from "tollgate/plugin";
-import { createTotals, isCounted, type Summand } from "tollgate/store";
-import { usageOf, type Columns } from "./rows.ts";
-import { COLUMNS, COUNTED } from "./columns.ts";
+import type { ArchiveInfo, LedgerSum } from "tollgate/plugin";
+import { createTotals, isSettledRow, type SummableRow } from "tollgate/store";
+import { decodeUsage, type ColumnValues } from "./rows.ts";
+import { ALL_COLUMNS, UNIT_COLUMNS } from "./columns.ts";
 
-const PLACES = Object.fromEntries(COLUMNS.map((name, i) => [name, i])) as Record<
-  (typeof COLUMNS)[number],
+const COLUMN_INDEX = Object.fromEntries(ALL_COLUMNS.map((name, i) => [name, i])) as Record<
+  (typeof ALL_COLUMNS)[number],
   number
 >;
-const USED = [...COUNTED, "usage"] as const;
-const KINDS = ["reserve", "settle", "adjust"] as const;
+const USAGE_COLUMNS = [...UNIT_COLUMNS, "usage"] as const;
+const ROW_KINDS = ["reserve", "settle", "adjust"] as const;
 
-function summand(row: Columns): Summand {
-  const of = (name: (typeof COLUMNS)[number]) => row[PLACES[name]] ?? null;
-  const text = (name: (typeof COLUMNS)[number]) => of(name) ?? "";
+function toSummableRow(row: ColumnValues): SummableRow {
+  const of = (name: (typeof ALL_COLUMNS)[number]) => row[COLUMN_INDEX[name]] ?? null;
+  const text = (name: (typeof ALL_COLUMNS)[number]) => of(name) ?? "";
   return {
-    kind: KINDS[Number(of("kind"))]!,
+    kind: ROW_KINDS[Number(of("kind"))]!,
     at: Number(of("at")),
     target: { provider: text("provider"), model: text("model"), credential: text("credential") },
     key: text("key"),
     labels: {},
     price: of("price"),
-    state: text("state") as Summand["state"],
+    state: text("state") as SummableRow["state"],
     outcome: text("outcome"),
-    usage: usageOf(Object.fromEntries(USED.map((name) => [name, of(name)]))),
+    usage: decodeUsage(Object.fromEntries(USAGE_COLUMNS.map((name) => [name, of(name)]))),
     costNano: of("cost") === null ? null : BigInt(text("cost")),
   };
 }
 
 /** Grows with each row. */
-export class Tally {
+export class ArchiveTotals {
   readonly #sums = createTotals([]);
   rows = 0;
   from: number | null = null;
   to: number | null = null;
 
-  add(columns: Columns): void {
-    const row = summand(columns);
+  add(columns: ColumnValues): void {
+    const row = toSummableRow(columns);
     this.rows++;
     if (this.from === null || row.at < this.from) this.from = row.at;
     if (this.to === null || row.at > this.to) this.to = row.at;
-    if (isCounted(row, undefined)) this.#sums.add(row);
+    if (isSettledRow(row, undefined)) this.#sums.add(row);
   }
 
   get total(): LedgerSum {
@@ -54,13 +54,20 @@ export class Tally {
   }
 
   /** As the last line says it. */
-  said() {
+  footer() {
     const { rows, from, to, total } = this;
     return { rows, from, to, total: { ...total, costNano: String(total.costNano) } };
   }
 
-  facts(after: string, head: string): ArchiveFacts {
+  facts(after: string, head: string): ArchiveInfo {
     const { rows, from, to, total } = this;
-    return { rows, from: from ?? undefined, to: to ?? undefined, after, head, total };
+    return {
+      rows,
+      from: from ?? undefined,
+      to: to ?? undefined,
+      previousHash: after,
+      lastHash: head,
+      total,
+    };
   }
 }

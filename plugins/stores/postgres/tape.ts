@@ -8,34 +8,34 @@ import { systemDisk, type Disk, type DiskFile } from "./disk.ts";
 type Batch = readonly StoreCommand[];
 
 /** A batch that was acknowledged, with the node's row and the number that it got there. */
-export interface Told {
+export interface SpooledBatch {
   readonly epoch: number;
   readonly n: number;
   readonly batch: Batch;
 }
 
 /** What a process before has left. */
-export interface Left {
+export interface LeftSpool {
   readonly instance: string;
-  readonly told: readonly Told[];
-  readonly owed: readonly Batch[];
+  readonly acknowledged: readonly SpooledBatch[];
+  readonly unsent: readonly Batch[];
 }
 
 /** A file of the ring holds so much; with two before it there is always a minute. */
 const SEGMENT_MS = 30_000;
 const SEGMENT_BYTES = 32 * 1024 * 1024;
 const SEGMENTS = 3;
-const NAME = /^tape-(.+)$/;
+const SPOOL_FOLDER = /^tape-(.+)$/;
 
-export class Tape {
+export class Spool {
   readonly instance: string;
   readonly #dir: string;
   readonly #disk: Disk;
-  readonly #troubled: (error: unknown) => void;
-  #ring: { readonly file: DiskFile; readonly from: number; bytes: number } | undefined;
+  readonly #onError: (error: unknown) => void;
+  #replaySegment: { readonly file: DiskFile; readonly from: number; bytes: number } | undefined;
   #segment = 0;
-  #owed: DiskFile | undefined;
-  #broken = false;
+  #unsentFile: DiskFile | undefined;
+  #isBroken = false;
 
   /** `troubled` hears once when the ring cannot be written: the node goes on without it. */
   constructor(
@@ -47,93 +47,94 @@ export class Tape {
     this.instance = instance;
     this.#disk = disk;
     this.#dir = join(folder, `tape-${encodeURIComponent(instance)}`);
-    this.#troubled = troubled;
+    this.#onError = troubled;
   }
 
-  async begin(): Promise<void> {
+  async open(): Promise<void> {
     await this.#disk.makeFolder(this.#dir);
   }
 
   /** Written to the system, which survives this process. */
-  async told(told: Told): Promise<void> {
-    if (this.#broken) return;
+  async appendAcknowledged(told: SpooledBatch): Promise<void> {
+    if (this.#isBroken) return;
     try {
-      const ring = await this.#turned();
+      const ring = await this.#rotateSegment();
       const line = Buffer.from(`${toJson(told)}\n`);
       await ring.file.write(line);
       ring.bytes += line.length;
     } catch (error) {
-      this.#broken = true;
-      this.#troubled(error);
+      this.#isBroken = true;
+      this.#onError(error);
     }
   }
 
   /** Written to the disk. */
-  async owe(batch: Batch): Promise<void> {
-    const file = (this.#owed ??= await this.#disk.append(join(this.#dir, "owed")));
+  async appendUnsent(batch: Batch): Promise<void> {
+    const file = (this.#unsentFile ??= await this.#disk.append(join(this.#dir, "owed")));
     await file.write(`${toJson(batch)}\n`);
     await file.datasync();
   }
 
   /** All that was owed is told. */
-  async paid(): Promise<void> {
-    await this.#owed?.truncate(0);
+  async clearUnsent(): Promise<void> {
+    await this.#unsentFile?.truncate(0);
   }
 
   /** `whole`: all is told, and nothing has to stay. */
-  async end(whole: boolean): Promise<void> {
-    await this.#ring?.file.close();
-    await this.#owed?.close();
-    this.#ring = this.#owed = undefined;
+  async close(whole: boolean): Promise<void> {
+    await this.#replaySegment?.file.close();
+    await this.#unsentFile?.close();
+    this.#replaySegment = this.#unsentFile = undefined;
     if (whole) await this.#disk.remove(this.#dir);
   }
 
-  async #turned() {
+  async #rotateSegment() {
     const now = performance.now();
-    const { from = -Infinity, bytes = 0 } = this.#ring ?? {};
-    if (this.#ring && now - from < SEGMENT_MS && bytes < SEGMENT_BYTES) return this.#ring;
-    await this.#ring?.file.close();
+    const { from = -Infinity, bytes = 0 } = this.#replaySegment ?? {};
+    if (this.#replaySegment && now - from < SEGMENT_MS && bytes < SEGMENT_BYTES)
+      return this.#replaySegment;
+    await this.#replaySegment?.file.close();
     const name = (i: number) => join(this.#dir, `ring.${i}`);
     const file = await this.#disk.append(name(++this.#segment));
     await this.#disk.remove(name(this.#segment - SEGMENTS));
-    return (this.#ring = { file, from: now, bytes: 0 });
+    return (this.#replaySegment = { file, from: now, bytes: 0 });
   }
 }
 
 /** Of processes before this one, in this folder. */
-export async function leftIn(
+export async function readLeftSpools(
   folder: string,
   instance: string,
   disk: Disk = systemDisk,
-): Promise<readonly Left[]> {
-  const left: Left[] = [];
+): Promise<readonly LeftSpool[]> {
+  const left: LeftSpool[] = [];
   for (const name of await disk.list(folder)) {
-    const of = decodeURIComponent(NAME.exec(name)?.[1] ?? "");
+    const of = decodeURIComponent(SPOOL_FOLDER.exec(name)?.[1] ?? "");
     if (of === "" || of === instance) continue;
     const files = await disk.list(join(folder, name));
     const numbered = files
       .filter((file) => file.startsWith("ring."))
       .toSorted((a, b) => Number(a.slice(5)) - Number(b.slice(5)));
-    const told: Told[] = [];
+    const told: SpooledBatch[] = [];
     for (const file of numbered)
-      told.push(...lines<Told>(await disk.read(join(folder, name, file))));
+      told.push(...parseLines<SpooledBatch>(await disk.read(join(folder, name, file))));
     const owed = files.includes("owed")
-      ? lines<Batch>(await disk.read(join(folder, name, "owed")))
+      ? parseLines<Batch>(await disk.read(join(folder, name, "owed")))
       : [];
-    left.push({ instance: of, told, owed });
+    left.push({ instance: of, acknowledged: told, unsent: owed });
   }
   return left;
 }
 
 /** It has been told. */
-export const forget = (
+export const deleteSpool = (
   folder: string,
-  { instance }: Left,
+  { instance }: LeftSpool,
   disk: Disk = systemDisk,
 ): Promise<void> => disk.remove(join(folder, `tape-${encodeURIComponent(instance)}`));
 
 /** A line that a crash cut short is the last one, and was never acknowledged. */
-function lines<T>(text: string): T[] {
+function parseLines<T>(text: string): T[] {
   return text.split("\n").flatMap((line) => {
     try {
       return line === "" ? [] : [fromJson<T>(line)];

@@ -1,19 +1,23 @@
 // A query's conditions as SQL, on the columns of a row `e`.
 import type { LedgerQuery } from "tollgate/plugin";
-import { clean } from "./rows.ts";
+import { toColumnText } from "./rows.ts";
 
 /** Values of a statement, as they are mentioned. */
-export class Values {
+export class SqlParameters {
   readonly all: (string | number)[] = [];
 
   /** Its name in the statement. Text is asked for as it was written. */
   add(value: string | number): string {
-    return `$${this.all.push(typeof value === "string" ? clean(value) : value)}`;
+    return `$${this.all.push(typeof value === "string" ? toColumnText(value) : value)}`;
   }
 }
 
 /** True, and what the query asks for. `s`: the schema; without it `e` is no row, but a sum of settled ones. */
-export function where(query: LedgerQuery, s: string | undefined, values: Values): string {
+export function whereClause(
+  query: LedgerQuery,
+  schema: string | undefined,
+  values: SqlParameters,
+): string {
   const all: string[] = ["true"];
   const same = (column: string, value: string | undefined) =>
     void (value !== undefined && all.push(`e.${column} = ${values.add(value)}`));
@@ -28,9 +32,9 @@ export function where(query: LedgerQuery, s: string | undefined, values: Values)
   if (query.to !== undefined) all.push(`e.at < ${values.add(Math.ceil(query.to))}`);
   if (query.state !== undefined) {
     same("state", query.state);
-    if (s !== undefined)
+    if (schema !== undefined)
       all.push(
-        `(e.kind <> 0 OR EXISTS (SELECT 1 FROM ${s}.open o WHERE o.attempt = e.attempt AND o.began = e.began))`,
+        `(e.kind <> 0 OR EXISTS (SELECT 1 FROM ${schema}.open o WHERE o.attempt = e.attempt AND o.began = e.began))`,
       );
   }
   if (query.account !== undefined)

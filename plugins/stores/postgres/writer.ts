@@ -1,268 +1,312 @@
 // All that this node writes goes through here, one after the other: the plain way where it can, the exact way where it must, and on its own disk
 // while the database is away.
-import type { InstanceFacts, StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plugin";
-import { checkCommand, claimed } from "tollgate/store";
-import { Ample } from "./ample.ts";
-import { Outage } from "./apart.ts";
-import { leave } from "./beat.ts";
-import { labelled } from "./labelled.ts";
-import { Denials } from "./denials.ts";
-import type { Writing } from "./exact.ts";
-import { copied } from "./copied.ts";
-import type { Ask, Line } from "./line.ts";
-import type { Passing } from "./passing.ts";
-import { inOrder } from "./plain.ts";
-import { plainly } from "./plainly.ts";
-import { noted, type Noting } from "./noting.ts";
-import { reunited } from "./reuniting.ts";
-import { Room } from "./room.ts";
-import { Slices } from "./slices.ts";
-import { ThisNode } from "./this-node.ts";
-import { isAway, unreachable, wordsOf } from "./trouble.ts";
-import { trying, turns, type Trouble } from "./trying.ts";
+import type {
+  InstanceInfo,
+  StoreCommand,
+  StoreEvent,
+  StoreInstance,
+  CommandResult,
+} from "tollgate/plugin";
+import { checkCommand, mergeClaims } from "tollgate/store";
+import { HeadroomCache } from "./ample.ts";
+import { OfflineMode } from "./apart.ts";
+import { markNodeLeft } from "./beat.ts";
+import { refreshLabels } from "./labelled.ts";
+import { DenialCache } from "./denials.ts";
+import type { NodePosition } from "./exact.ts";
+import { clonePlain } from "./copied.ts";
+import type { RunSql, PipelinedConnection } from "./line.ts";
+import type { SubmitContext } from "./passing.ts";
+import { resultsInOrder } from "./plain.ts";
+import { applyFastPath } from "./plainly.ts";
+import { appendNotes, type NoteWrite } from "./noting.ts";
+import { resync } from "./reuniting.ts";
+import { DiskFullLatch } from "./room.ts";
+import { BudgetLeases } from "./slices.ts";
+import { LocalNode } from "./this-node.ts";
+import { isUnavailable, failUnreachable, errorMessage } from "./trouble.ts";
+import { withRetry, createSerialQueue, type ConnectionFailure } from "./trying.ts";
 import type { Writer, WriterSettings } from "./writing-door.ts";
 
 /** A gateway looks so often whether the database has said anything, and asks where it has not. */
-const BEAT_MS = 1_200;
+const HEARTBEAT_INTERVAL_MS = 1_200;
 /** What was said so lately is new enough: with the time between two looks it is a second and a half in which another gateway's changes are known here. */
-const LATELY_MS = 250;
+const FRESH_MS = 250;
 /** A node that goes on alone looks so often whether the database is back. */
-const LOOK_MS = 250;
+const RECONNECT_INTERVAL_MS = 250;
 /** Silence for so long is a database that is away, for a node that can go on alone. */
-const SILENT_MS = 2_000;
+const OFFLINE_AFTER_MS = 2_000;
 
-export const createWriter = (line: Line, settings: WriterSettings): Writer =>
+export const createWriter = (line: PipelinedConnection, settings: WriterSettings): Writer =>
   new InstanceWriter(line, settings);
 
 class InstanceWriter implements Writer {
-  readonly #line: Line;
-  readonly #of: WriterSettings;
-  readonly #node: ThisNode;
-  readonly #inTurn = turns();
-  #beat: NodeJS.Timeout | undefined;
-  #about: InstanceFacts | undefined;
-  readonly #slices: Slices | undefined;
-  readonly #outage: Outage | undefined;
-  readonly #room = new Room();
-  readonly #denials: Denials | undefined;
-  readonly #ample = new Ample();
+  readonly #connection: PipelinedConnection;
+  readonly #settings: WriterSettings;
+  readonly #node: LocalNode;
+  readonly #serialQueue = createSerialQueue();
+  #heartbeatTimer: NodeJS.Timeout | undefined;
+  #instanceFacts: InstanceInfo | undefined;
+  readonly #budgetLeases: BudgetLeases | undefined;
+  readonly #offlineMode: OfflineMode | undefined;
+  readonly #diskFull = new DiskFullLatch();
+  readonly #denialCache: DenialCache | undefined;
+  readonly #headroomCache = new HeadroomCache();
 
-  constructor(line: Line, settings: WriterSettings) {
-    this.#line = line;
-    this.#of = settings;
-    this.#node = new ThisNode(line, settings);
-    if (settings.clock !== "command") this.#denials = new Denials();
-    const { folder, schema, slicesFrom = 0 } = settings;
-    const away = folder ? settings.away : undefined;
-    if (away || slicesFrom > 0)
-      this.#slices = new Slices({
+  constructor(line: PipelinedConnection, settings: WriterSettings) {
+    this.#connection = line;
+    this.#settings = settings;
+    this.#node = new LocalNode(line, settings);
+    if (settings.clock !== "command") this.#denialCache = new DenialCache();
+    const { spoolDir, schema, leaseThreshold = 0 } = settings;
+    const away = spoolDir ? settings.offline : undefined;
+    if (away || leaseThreshold > 0)
+      this.#budgetLeases = new BudgetLeases({
         schema,
-        apart: away,
-        from: slicesFrom,
-        crossed: (crossings) => this.#node.crossed(crossings),
+        offline: away,
+        threshold: leaseThreshold,
+        onThresholdsReached: (crossings) => this.#node.reportThresholds(crossings),
       });
-    if (folder) this.#outage = new Outage(away, this.#slices, () => this.#node.tape);
+    if (spoolDir)
+      this.#offlineMode = new OfflineMode(away, this.#budgetLeases, () => this.#node.spool);
   }
 
-  get apart(): boolean {
-    return this.#outage?.on ?? false;
+  get isOffline(): boolean {
+    return this.#offlineMode?.isActive ?? false;
   }
 
   open(
-    { instance, about }: StoreOwner,
-    hear: (news: StoreNews) => void,
-  ): Promise<{ epoch: number; presumed: number }> {
+    { instance, info }: StoreInstance,
+    hear: (news: StoreEvent) => void,
+  ): Promise<{ epoch: number; recovered: number }> {
     // One that was taken for dead can tell nothing before it is opened.
-    return this.#inTurn(() =>
-      this.#anyhow(async (ask) => {
-        this.#node.sight.hear = (news) => {
+    return this.#serialQueue(() =>
+      this.#runWithRetry(async (sql) => {
+        this.#node.serverState.onEvent = (news) => {
           // An erasure changes keys too: what this node repeats of its open calls may have been taken out of them.
-          if (news.type === "keys" && this.#node.mine.size > 0)
-            void this.remind().catch(() => undefined);
+          if (news.type === "keys" && this.#node.openCalls.size > 0)
+            void this.refreshLabels().catch(() => undefined);
           hear(news);
         };
-        this.#about = about ?? this.#about;
-        if (this.#node.me?.instance !== instance || !(await this.#node.goesOn(ask, about))) {
-          await this.#node.retell(ask, instance);
-          await this.#node.join(ask, instance, about);
+        this.#instanceFacts = info ?? this.#instanceFacts;
+        if (this.#node.position?.instance !== instance || !(await this.#node.resume(sql, info))) {
+          await this.#node.replayLeftSpools(sql, instance);
+          await this.#node.join(sql, instance, info);
         }
-        const before = await this.#node.recall(ask, false);
-        clearInterval(this.#beat);
-        this.#beat = setInterval(() => this.#idle(), BEAT_MS).unref();
-        return { epoch: this.#node.me!.epoch, presumed: before };
+        const before = await this.#node.recoverDeadCalls(sql, false);
+        clearInterval(this.#heartbeatTimer);
+        this.#heartbeatTimer = setInterval(
+          () => this.#onHeartbeatTimer(),
+          HEARTBEAT_INTERVAL_MS,
+        ).unref();
+        return { epoch: this.#node.position!.epoch, recovered: before };
       }),
     );
   }
 
-  apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
+  apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> {
     batch.forEach(checkCommand);
-    if (this.apart) return this.#alone(batch);
-    return this.#inTurn(() =>
-      this.#tried(
-        (ask) => this.#written(ask, batch),
-        (trouble) => this.#mayGoOn(trouble, batch),
+    if (this.isOffline) return this.#applyOffline(batch);
+    return this.#serialQueue(() =>
+      this.#runSynced(
+        (sql) => this.#writeBatch(sql, batch),
+        (trouble) => this.#onWriteFailure(trouble, batch),
       ),
     ).catch((error: unknown) => {
-      this.#room.heard(error);
-      if (!this.apart) throw error;
-      return this.#alone(batch);
+      this.#diskFull.recordError(error);
+      if (!this.isOffline) throw error;
+      return this.#applyOffline(batch);
     });
   }
 
-  note(noting: Noting): Promise<void> {
-    return this.#inTurn(() =>
-      this.#tried(async (ask) => {
-        const { n, head } = await noted(ask, this.#of.schema, this.#node.writing(), noting);
-        Object.assign(this.#node.me!, { n, head });
+  appendNotes(noting: NoteWrite): Promise<void> {
+    return this.#serialQueue(() =>
+      this.#runSynced(async (sql) => {
+        const { n, head } = await appendNotes(
+          sql,
+          this.#settings.schema,
+          this.#node.requirePosition(),
+          noting,
+        );
+        Object.assign(this.#node.position!, { n, head });
       }),
     );
   }
 
-  remind = (): Promise<void> =>
-    this.#inTurn(() => this.#tried((ask) => labelled(ask, this.#of.schema, this.#node.mine)));
+  refreshLabels = (): Promise<void> =>
+    this.#serialQueue(() =>
+      this.#runSynced((sql) => refreshLabels(sql, this.#settings.schema, this.#node.openCalls)),
+    );
 
-  ask: Ask = (question) => this.#inTurn(() => this.#tried((ask) => ask(question)));
+  sql: RunSql = (question) => this.#serialQueue(() => this.#runSynced((sql) => sql(question)));
 
-  now = (at: number): number => (this.#of.clock === "command" ? at : this.#node.sight.now());
+  databaseNow = (at: number): number =>
+    this.#settings.clock === "command" ? at : this.#node.serverState.databaseNow();
 
-  async end(goodbye: boolean): Promise<void> {
-    clearInterval(this.#beat);
-    const me = this.#node.me;
-    const left =
-      goodbye && me && this.#line.there && !this.apart
-        ? await this.#inTurn(() => this.#leave(me)).then(
+  async close(isGraceful: boolean): Promise<void> {
+    clearInterval(this.#heartbeatTimer);
+    const me = this.#node.position;
+    const hasLeft =
+      isGraceful && me && this.#connection.isConnected && !this.isOffline
+        ? await this.#serialQueue(() => this.#leave(me)).then(
             () => true,
             () => false,
           )
         : false;
-    this.#node.me = undefined;
-    await this.#node.tape?.end(left);
-    await this.#line.end();
+    this.#node.position = undefined;
+    await this.#node.spool?.close(hasLeft);
+    await this.#connection.close();
   }
 
-  async #leave({ instance, epoch }: Writing): Promise<void> {
-    const ask = await this.#node.allTold(await this.#line.ask());
-    await this.#slices?.giveAll(ask, instance);
-    await leave(ask, this.#of.schema, epoch);
+  async #leave({ instance, epoch }: NodePosition): Promise<void> {
+    const sql = await this.#node.replayBeforeLeave(await this.#connection.connect());
+    await this.#budgetLeases?.returnAll(sql, instance);
+    await markNodeLeft(sql, this.#settings.schema, epoch);
   }
 
-  async #written(ask: Ask, batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
+  async #writeBatch(
+    sql: RunSql,
+    batch: readonly StoreCommand[],
+  ): Promise<readonly CommandResult[]> {
     const alive = batch.findLast((c) => c.do === "alive");
     if (alive) {
-      this.#about = alive.about ?? this.#about;
-      await this.#node.recall(ask, true, alive);
+      this.#instanceFacts = alive.info ?? this.#instanceFacts;
+      await this.#node.recoverDeadCalls(sql, true, alive);
     }
     if (batch.every((c) => c.do === "alive")) {
-      this.#room.check();
-      return inOrder(batch, new Map());
+      this.#diskFull.throwIfFull();
+      return resultsInOrder(batch, new Map());
     }
-    const commands = copied(batch);
+    const commands = clonePlain(batch);
     const verdicts =
-      (await plainly(ask, this.#passing, commands)) ?? (await this.#exactly(ask, commands));
-    await this.#node.keep(commands, verdicts);
+      (await applyFastPath(sql, this.#submitContext, commands)) ??
+      (await this.#applySlowPath(sql, commands));
+    await this.#node.saveForReplay(commands, verdicts);
     return verdicts;
   }
 
   /** It looks at meters alone: what is set aside here of those that it claims goes back first. */
-  async #exactly(ask: Ask, batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
-    this.#denials?.clear();
-    const slices = this.#slices;
-    if (slices?.any) {
+  async #applySlowPath(
+    sql: RunSql,
+    batch: readonly StoreCommand[],
+  ): Promise<readonly CommandResult[]> {
+    this.#denialCache?.clear();
+    const slices = this.#budgetLeases;
+    if (slices?.hasAny) {
       const claims = batch.flatMap((c) =>
-        c.do === "reserve" ? claimed(c.claims, this.now(c.at), NONE) : [],
+        c.do === "reserve" ? mergeClaims(c.claims, this.databaseNow(c.at), NO_METERS) : [],
       );
-      const mine = slices.of(claims.map(({ meter }) => meter.id));
-      if (mine.length > 0) await slices.give(ask, this.#node.writing().instance, mine);
+      const mine = slices.leasedIds(claims.map(({ meter }) => meter.id));
+      if (mine.length > 0)
+        await slices.returnLeases(sql, this.#node.requirePosition().instance, mine);
     }
-    return this.#node.exactly(ask, batch);
+    return this.#node.applySlowPath(sql, batch);
   }
 
-  #tried<T>(work: (ask: Ask) => Promise<T>, away?: (trouble: Trouble) => void): Promise<T> {
-    return this.#anyhow(async (ask) => {
-      await this.#node.catchUp(ask);
-      return work(ask);
+  #runSynced<T>(
+    work: (sql: RunSql) => Promise<T>,
+    away?: (trouble: ConnectionFailure) => void,
+  ): Promise<T> {
+    return this.#runWithRetry(async (sql) => {
+      await this.#node.catchUp(sql);
+      return work(sql);
     }, away);
   }
 
   /** `away` hears of each connection that breaks under the work. */
-  #anyhow<T>(
-    work: (ask: Ask) => Promise<T>,
-    away = ({ times, why }: Trouble) => {
-      if (times === 2) this.#node.sight.hear({ type: "away", why });
+  #runWithRetry<T>(
+    work: (sql: RunSql) => Promise<T>,
+    onConnectionFailure = ({ count, reason }: ConnectionFailure) => {
+      if (count === 2) this.#node.serverState.onEvent({ type: "away", reason });
     },
   ): Promise<T> {
-    return this.apart ? this.#outage!.away() : trying(this.#line, work, away);
+    return this.isOffline
+      ? this.#offlineMode!.failUnavailable()
+      : withRetry(this.#connection, work, onConnectionFailure);
   }
 
   /** A node with a disk of its own does not wait for its database: what it can, it decides by itself. */
-  #mayGoOn({ times, ms, why }: Trouble, batch: readonly StoreCommand[]): void {
-    if (!this.#outage) {
-      if (times === 2) this.#node.sight.hear({ type: "away", why });
-    } else if (times >= 2 || (this.#outage.goesOn && ms > SILENT_MS)) {
-      this.#goOn(why, batch);
-      unreachable(new Error(why));
+  #onWriteFailure(
+    { count, elapsedMs, reason }: ConnectionFailure,
+    batch: readonly StoreCommand[],
+  ): void {
+    if (!this.#offlineMode) {
+      if (count === 2) this.#node.serverState.onEvent({ type: "away", reason });
+    } else if (count >= 2 || (this.#offlineMode.acceptsNewCalls && elapsedMs > OFFLINE_AFTER_MS)) {
+      this.#enterOfflineMode(reason, batch);
+      failUnreachable(new Error(reason));
     }
   }
 
-  #goOn(why: string, batch: readonly StoreCommand[] = []): void {
-    this.#outage!.begin(batch);
-    this.#node.sight.hear({ type: this.#outage!.goesOn ? "alone" : "away", why });
-    this.#look();
+  #enterOfflineMode(why: string, batch: readonly StoreCommand[] = []): void {
+    this.#offlineMode!.begin(batch);
+    this.#node.serverState.onEvent({
+      type: this.#offlineMode!.acceptsNewCalls ? "alone" : "away",
+      reason: why,
+    });
+    this.#scheduleReconnect();
   }
 
-  #alone(batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
-    return this.#outage!.decide(copied(batch), (at) => this.now(at));
+  #applyOffline(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> {
+    return this.#offlineMode!.decide(clonePlain(batch), (at) => this.databaseNow(at));
   }
 
   /** Again and again, until the database is back and knows all that has happened. */
-  #look(): void {
+  #scheduleReconnect(): void {
     setTimeout(async () => {
-      await this.#inTurn(() => this.#return()).catch(() => this.#line.drop());
-      if (this.apart && this.#node.me) this.#look();
-    }, LOOK_MS).unref();
+      await this.#serialQueue(() => this.#leaveOfflineMode()).catch(() =>
+        this.#connection.disconnect(),
+      );
+      if (this.isOffline && this.#node.position) this.#scheduleReconnect();
+    }, RECONNECT_INTERVAL_MS).unref();
   }
 
-  async #return(): Promise<void> {
-    const ask = await this.#line.ask();
-    const commands = await reunited(ask, this.#node, this.#outage!, this.#about);
+  async #leaveOfflineMode(): Promise<void> {
+    const sql = await this.#connection.connect();
+    const commands = await resync(sql, this.#node, this.#offlineMode!, this.#instanceFacts);
     // Where all that was new was refused, there may be nothing to say.
-    if (this.#outage!.goesOn || commands > 0) this.#node.sight.hear({ type: "together", commands });
+    if (this.#offlineMode!.acceptsNewCalls || commands > 0)
+      this.#node.serverState.onEvent({ type: "together", commands });
   }
 
-  get #passing(): Passing {
+  get #submitContext(): SubmitContext {
     return {
-      line: this.#line,
-      of: this.#of,
+      connection: this.#connection,
+      settings: this.#settings,
       node: this.#node,
-      slices: this.#slices,
-      denials: this.#denials,
-      ample: this.#ample,
-      now: this.now,
+      budgetLeases: this.#budgetLeases,
+      denialCache: this.#denialCache,
+      headroomCache: this.#headroomCache,
+      limitTime: this.databaseNow,
     };
   }
 
   /** Another gateway's changes are to be known here soon, also where no batch brings the news. */
-  #idle(): void {
-    if (!this.#node.me || this.apart) return;
-    const quiet = performance.now() - this.#node.wrote >= LATELY_MS;
-    if (!quiet && !this.#slices && !this.#node.doubts) return;
-    const looked = this.#inTurn(async () => {
-      if (!this.#node.me || this.apart) return;
-      const ask = await this.#line.ask();
-      if (quiet) await this.#node.lives(ask);
-      if (this.#node.doubts) await this.#node.doubt(ask);
-      await this.#slices?.tend(ask, this.#node.me.instance, this.#line.made);
+  #onHeartbeatTimer(): void {
+    if (!this.#node.position || this.isOffline) return;
+    const quiet = performance.now() - this.#node.lastWriteAt >= FRESH_MS;
+    if (!quiet && !this.#budgetLeases && !this.#node.needsPeerCheck) return;
+    const looked = this.#serialQueue(async () => {
+      if (!this.#node.position || this.isOffline) return;
+      const sql = await this.#connection.connect();
+      if (quiet) await this.#node.heartbeat(sql);
+      if (this.#node.needsPeerCheck) await this.#node.checkPeers(sql);
+      await this.#budgetLeases?.maintain(
+        sql,
+        this.#node.position.instance,
+        this.#connection.connectionCount,
+      );
     });
     const began = performance.now();
     looked.catch((error: unknown) => {
-      if (!isAway(error)) return;
-      this.#line.drop();
+      if (!isUnavailable(error)) return;
+      this.#connection.disconnect();
       // A break is mended with the next batch; a silence would be that batch's, too.
-      const silent = performance.now() - began > SILENT_MS;
-      if (silent && this.#outage?.goesOn && this.#node.me && !this.apart)
-        this.#goOn(wordsOf(error));
+      const silent = performance.now() - began > OFFLINE_AFTER_MS;
+      if (silent && this.#offlineMode?.acceptsNewCalls && this.#node.position && !this.isOffline)
+        this.#enterOfflineMode(errorMessage(error));
     });
   }
 }
 
-const NONE: ReadonlyMap<string, never> = new Map<string, never>();
+const NO_METERS: ReadonlyMap<string, never> = new Map<string, never>();

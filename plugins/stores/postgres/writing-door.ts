@@ -1,39 +1,39 @@
 // What the rest of the store asks of the one part that writes.
-import type { StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plugin";
+import type { StoreCommand, StoreEvent, StoreInstance, CommandResult } from "tollgate/plugin";
 import type { Disk } from "./disk.ts";
-import type { Ask } from "./line.ts";
-import type { Noting } from "./noting.ts";
-import type { Gate } from "./plain.ts";
-import type { Apart } from "./slice-questions.ts";
+import type { RunSql } from "./line.ts";
+import type { NoteWrite } from "./noting.ts";
+import type { FastPathSettings } from "./plain.ts";
+import type { OfflineSettings } from "./slice-questions.ts";
 
 export interface Writer {
   open(
-    owner: StoreOwner,
-    hear: (news: StoreNews) => void,
-  ): Promise<{ epoch: number; presumed: number }>;
-  apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]>;
+    owner: StoreInstance,
+    hear: (news: StoreEvent) => void,
+  ): Promise<{ epoch: number; recovered: number }>;
+  apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
   /** Lines in this node's chain, with statements of their own. */
-  note(noting: Noting): Promise<void>;
+  appendNotes(noting: NoteWrite): Promise<void>;
   /** Reads anew what rows of its open calls say: a label may have been taken out of them. */
-  remind(): Promise<void>;
+  refreshLabels(): Promise<void>;
   /** A statement among the others. */
-  ask: Ask;
+  sql: RunSql;
   /** The database's time, as far as it can be told from here. */
-  now(at: number): number;
+  databaseNow(at: number): number;
   /** The database is away, and this node goes on alone. */
-  readonly apart: boolean;
+  readonly isOffline: boolean;
   /** `goodbye`: what is open may be settled by others at once. */
-  end(goodbye: boolean): Promise<void>;
+  close(goodbye: boolean): Promise<void>;
 }
 
-export interface WriterSettings extends Gate {
+export interface WriterSettings extends FastPathSettings {
   readonly leaseMs: number;
   /** How it goes on while the database is away; undefined: it does not. */
-  readonly away?: Apart | undefined;
+  readonly offline?: OfflineSettings | undefined;
   /** A budget that so many gateways draw on at once is counted in slices; 0, or undefined: none is. */
-  readonly slicesFrom?: number | undefined;
+  readonly leaseThreshold?: number | undefined;
   /** Where it may keep what it was told; undefined: in memory alone. */
-  readonly folder?: (() => string) | undefined;
+  readonly spoolDir?: (() => string) | undefined;
   /** What `folder` is on. Default: the operating system's files. */
   readonly disk?: Disk;
   /** "command": limits count by what commands say. For tests, whose calls are of other years. */

@@ -7,31 +7,31 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { DatabaseSync } from "node:sqlite";
 import { createGunzip, createGzip } from "node:zlib";
-import type { ArchiveFacts, ArchiveRequest, LedgerSum, Problem } from "tollgate/plugin";
-import { createTotals, isCounted } from "tollgate/store";
-import { readBase } from "./standing.ts";
-import { sumOf } from "./copy.ts";
-import { link, rowsOf, STORED, type Stored } from "./stored.ts";
-import { hashed } from "./words.ts";
+import type { ArchiveInfo, ArchiveRequest, LedgerSum, Problem } from "tollgate/plugin";
+import { createTotals, isSettledRow } from "tollgate/store";
+import { readCheckpoint } from "./standing.ts";
+import { toLedgerSum } from "./copy.ts";
+import { chainHash, decodeRows, BATCH_COLUMNS, type StoredBatch } from "./stored.ts";
+import { hashSalted } from "./words.ts";
 
 /** What the first line says. */
-const KIND = "tollgate ledger archive";
-const VERSION = 1;
+const ARCHIVE_FORMAT = "tollgate ledger archive";
+const ARCHIVE_VERSION = 1;
 /** Words that are known to stand above, at a time. A second one does no harm. */
-const MOST = 100_000;
+const MAX_REMEMBERED_TEXTS = 100_000;
 
-interface Place {
+interface ChainPosition {
   readonly segment: number;
   readonly seq: number;
   readonly hash: string;
 }
-interface Begin {
+interface HeaderLine {
   readonly kind: string;
   readonly version: number;
-  readonly after: Place;
+  readonly after: ChainPosition;
   readonly labels: boolean;
 }
-interface Commit {
+interface CommitLine {
   readonly segment: number;
   readonly first: number;
   readonly last: number;
@@ -40,13 +40,13 @@ interface Commit {
   readonly cut: readonly [number, number];
   readonly instance: string;
 }
-interface Word {
+interface TextLine {
   readonly word: string;
   readonly salt: string | null;
   readonly text: string | null;
 }
-interface End {
-  readonly end: Place;
+interface FooterLine {
+  readonly end: ChainPosition;
   readonly rows: number;
   readonly from: number | null;
   readonly to: number | null;
@@ -56,60 +56,69 @@ interface End {
 }
 
 /** Grows with each commit, on both ways. */
-class Tally {
+class ArchiveTotals {
   readonly #sums = createTotals([]);
   rows = 0;
   from: number | null = null;
   to: number | null = null;
 
-  add(stored: Stored): void {
-    for (const row of rowsOf(stored)) {
+  add(stored: StoredBatch): void {
+    for (const row of decodeRows(stored)) {
       this.rows++;
       if (this.from === null || row.at < this.from) this.from = row.at;
       if (this.to === null || row.at > this.to) this.to = row.at;
-      if (isCounted(row, undefined)) this.#sums.add(row);
+      if (isSettledRow(row, undefined)) this.#sums.add(row);
     }
   }
   get total(): LedgerSum {
-    return sumOf(this.#sums.totals()[0]);
+    return toLedgerSum(this.#sums.totals()[0]);
   }
-  end(end: Place, sum: string): End {
+  footer(end: ChainPosition, sum: string): FooterLine {
     const { rows, from, to, total } = this;
     return { end, rows, from, to, total: { ...total, costNano: String(total.costNano) }, sum };
   }
-  facts(after: string, head: string): ArchiveFacts {
+  facts(after: string, head: string): ArchiveInfo {
     const { rows, from, to, total } = this;
-    return { rows, from: from ?? undefined, to: to ?? undefined, after, head, total };
+    return {
+      rows,
+      from: from ?? undefined,
+      to: to ?? undefined,
+      previousHash: after,
+      lastHash: head,
+      total,
+    };
   }
 }
 
 /** All commits of which each entry is from before `before`, from the oldest that is there on. */
-export async function archive(
+export async function writeArchive(
   ledger: string,
   file: string,
   { before, labels }: ArchiveRequest,
-): Promise<ArchiveFacts> {
+): Promise<ArchiveInfo> {
   const db = new DatabaseSync(ledger, { readOnly: true, timeout: 1_000 });
   db.exec("BEGIN");
-  const base = readBase(db);
+  const base = readCheckpoint(db);
   const after = { segment: base?.segment ?? 0, seq: base?.last ?? 0, hash: base?.hash ?? "" };
-  const tally = new Tally();
-  const wordsIn = newWords(db);
-  let end: Place = after;
+  const tally = new ArchiveTotals();
+  const wordsIn = createTextLines(db);
+  let end: ChainPosition = after;
   function* lines(): Generator<string, void> {
     const digest = createHash("sha256");
     const said = (line: string): string => {
       digest.update(line);
       return line;
     };
-    yield said(`${JSON.stringify({ kind: KIND, version: VERSION, after, labels })}\n`);
-    for (const { segment, hash, last, stored } of commits(db, after.segment, before)) {
+    yield said(
+      `${JSON.stringify({ kind: ARCHIVE_FORMAT, version: ARCHIVE_VERSION, after, labels })}\n`,
+    );
+    for (const { segment, hash, last, stored } of commitsBefore(db, after.segment, before)) {
       if (labels) for (const word of wordsIn(stored)) yield said(word);
       tally.add(stored);
       end = { segment, seq: last, hash };
-      yield said(commitLine(end, stored));
+      yield said(formatCommit(end, stored));
     }
-    yield `${JSON.stringify(tally.end(end, digest.digest("hex")))}\n`;
+    yield `${JSON.stringify(tally.footer(end, digest.digest("hex")))}\n`;
   }
   try {
     await pipeline(
@@ -123,14 +132,14 @@ export async function archive(
   return tally.facts(after.hash, end.hash);
 }
 
-function* commits(db: DatabaseSync, after: number, before: number) {
-  const batch = db.prepare(`SELECT ${STORED} FROM batch WHERE first = ?`);
+function* commitsBefore(db: DatabaseSync, after: number, before: number) {
+  const batch = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch WHERE first = ?`);
   const segments = db.prepare(
     "SELECT id, first, last, hash, till FROM segment WHERE id > ? ORDER BY id",
   );
   for (const row of segments.iterate(after)) {
     if (Number(row["till"]) >= before) return;
-    const stored = batch.get(Number(row["first"])) as unknown as Stored;
+    const stored = batch.get(Number(row["first"])) as unknown as StoredBatch;
     yield {
       segment: Number(row["id"]),
       last: Number(row["last"]),
@@ -140,30 +149,37 @@ function* commits(db: DatabaseSync, after: number, before: number) {
   }
 }
 
-function commitLine(
-  { segment, seq, hash }: Place,
-  { first, instance, terms, rows }: Stored,
+function formatCommit(
+  { segment, seq, hash }: ChainPosition,
+  { first, instance, terms, rows }: StoredBatch,
 ): string {
-  const cut: Commit["cut"] = [terms.length, rows.length];
-  const head = JSON.stringify({ segment, first, last: seq, hash, cut, instance } satisfies Commit);
+  const cut: CommitLine["cut"] = [terms.length, rows.length];
+  const head = JSON.stringify({
+    segment,
+    first,
+    last: seq,
+    hash,
+    cut,
+    instance,
+  } satisfies CommitLine);
   return `${head.slice(0, -1)},"terms":${terms},"rows":${rows}}\n`;
 }
 
-const LABELS = 6;
-function* hashesIn(terms: string): Generator<string, void> {
-  for (const listed of JSON.parse(terms) as { [LABELS]?: object }[])
-    yield* Object.values(listed[LABELS] ?? {}) as string[];
+const LABELS_INDEX = 6;
+function* textHashesIn(terms: string): Generator<string, void> {
+  for (const listed of JSON.parse(terms) as { [LABELS_INDEX]?: object }[])
+    yield* Object.values(listed[LABELS_INDEX] ?? {}) as string[];
 }
 
 /** The lines that say what the hashes of a commit stand for, each once. */
-function newWords(db: DatabaseSync): (of: Stored) => string[] {
+function createTextLines(db: DatabaseSync): (of: StoredBatch) => string[] {
   const find = db.prepare("SELECT salt, text FROM word WHERE hash = ?");
   const said = new Set<string>();
   return ({ terms }) => {
     const lines: string[] = [];
-    for (const word of hashesIn(terms)) {
+    for (const word of textHashesIn(terms)) {
       if (said.has(word)) continue;
-      if (said.size >= MOST) said.clear();
+      if (said.size >= MAX_REMEMBERED_TEXTS) said.clear();
       said.add(word);
       const found = find.get(word);
       const [salt, text] = [found?.["salt"] ?? null, found?.["text"] ?? null];
@@ -176,17 +192,17 @@ function newWords(db: DatabaseSync): (of: Stored) => string[] {
 /** Line by line; what cannot be read ends it. */
 export async function readArchive(
   file: string,
-): Promise<ArchiveFacts & { problems: readonly Problem[] }> {
-  const reading = new Reading();
+): Promise<ArchiveInfo & { problems: readonly Problem[] }> {
+  const reading = new ArchiveReader();
   try {
-    for await (const line of linesIn(file)) reading.line(line);
+    for await (const line of readLines(file)) reading.readLine(line);
   } catch (error) {
-    reading.wrong(`It cannot be read to its end: ${(error as Error).message}`);
+    reading.addProblem(`It cannot be read to its end: ${(error as Error).message}`);
   }
-  return reading.end();
+  return reading.finish();
 }
 
-async function* linesIn(file: string): AsyncGenerator<string, void> {
+async function* readLines(file: string): AsyncGenerator<string, void> {
   const packed = createReadStream(file);
   const plain = createGunzip();
   packed.on("error", (error) => plain.destroy(error));
@@ -207,84 +223,89 @@ async function* linesIn(file: string): AsyncGenerator<string, void> {
   if (rest !== "") yield rest;
 }
 
-class Reading {
+class ArchiveReader {
   readonly #problems: Problem[] = [];
   readonly #digest = createHash("sha256");
-  readonly #tally = new Tally();
-  readonly #words = new Set<string>();
-  #begin: Begin | undefined;
-  #place: Place = { segment: 0, seq: 0, hash: "" };
-  #ended = false;
-  #n = 0;
+  readonly #totals = new ArchiveTotals();
+  readonly #texts = new Set<string>();
+  #header: HeaderLine | undefined;
+  #position: ChainPosition = { segment: 0, seq: 0, hash: "" };
+  #hasFooter = false;
+  #lineNumber = 0;
 
-  wrong(message: string): void {
-    if (this.#problems.length < 100) this.#problems.push({ path: `/line/${this.#n}`, message });
+  addProblem(message: string): void {
+    if (this.#problems.length < 100)
+      this.#problems.push({ path: `/line/${this.#lineNumber}`, message });
   }
 
-  line(text: string): void {
-    this.#n++;
+  readLine(text: string): void {
+    this.#lineNumber++;
     let said: object;
     try {
       said = JSON.parse(text) as object;
     } catch {
-      return this.wrong("It is no JSON.");
+      return this.addProblem("It is no JSON.");
     }
-    if (this.#ended) return this.wrong("It stands behind the end.");
-    if ("end" in said) return this.#end(said as End);
+    if (this.#hasFooter) return this.addProblem("It stands behind the end.");
+    if ("end" in said) return this.#readFooter(said as FooterLine);
     this.#digest.update(`${text}\n`);
-    if ("kind" in said) this.#start(said as Begin);
-    else if ("word" in said) this.#word(said as Word);
-    else this.#commit(said as Commit, text);
+    if ("kind" in said) this.#readHeader(said as HeaderLine);
+    else if ("word" in said) this.#readText(said as TextLine);
+    else this.#readCommit(said as CommitLine, text);
   }
 
-  end(): ArchiveFacts & { problems: readonly Problem[] } {
-    if (!this.#begin) this.wrong("It does not begin as an archive does.");
-    if (!this.#ended) this.wrong("Its end is missing.");
-    const after = this.#begin?.after.hash ?? "";
-    return { ...this.#tally.facts(after, this.#place.hash), problems: this.#problems };
+  finish(): ArchiveInfo & { problems: readonly Problem[] } {
+    if (!this.#header) this.addProblem("It does not begin as an archive does.");
+    if (!this.#hasFooter) this.addProblem("Its end is missing.");
+    const after = this.#header?.after.hash ?? "";
+    return { ...this.#totals.facts(after, this.#position.hash), problems: this.#problems };
   }
 
-  #start(begin: Begin): void {
-    if (this.#n !== 1 || begin.kind !== KIND || begin.version !== VERSION)
-      return this.wrong(`It is no archive of this version (${VERSION}).`);
-    this.#begin = begin;
-    this.#place = begin.after;
+  #readHeader(begin: HeaderLine): void {
+    if (
+      this.#lineNumber !== 1 ||
+      begin.kind !== ARCHIVE_FORMAT ||
+      begin.version !== ARCHIVE_VERSION
+    )
+      return this.addProblem(`It is no archive of this version (${ARCHIVE_VERSION}).`);
+    this.#header = begin;
+    this.#position = begin.after;
   }
 
-  #word({ word, salt, text }: Word): void {
-    if (salt !== null && text !== null && hashed(salt, text) !== word)
-      this.wrong("A label's text is not what rows said.");
-    this.#words.add(word);
+  #readText({ word, salt, text }: TextLine): void {
+    if (salt !== null && text !== null && hashSalted(salt, text) !== word)
+      this.addProblem("A label's text is not what rows said.");
+    this.#texts.add(word);
   }
 
-  #commit({ segment, first, last, hash, cut, instance }: Commit, line: string): void {
-    const [terms, rows] = textsOf(line, cut);
-    const before = this.#place;
+  #readCommit({ segment, first, last, hash, cut, instance }: CommitLine, line: string): void {
+    const [terms, rows] = splitTexts(line, cut);
+    const before = this.#position;
     if (segment !== before.segment + 1 || first !== before.seq + 1)
-      this.wrong(`Commit ${segment} does not follow on entry ${before.seq}.`);
-    if (link(before.hash, { instance, terms, rows }) !== hash)
-      this.wrong(`The entries ${first} to ${last} were changed after they were written.`);
+      this.addProblem(`Commit ${segment} does not follow on entry ${before.seq}.`);
+    if (chainHash(before.hash, { instance, terms, rows }) !== hash)
+      this.addProblem(`The entries ${first} to ${last} were changed after they were written.`);
     else {
-      this.#tally.add({ first, instance, terms, rows });
+      this.#totals.add({ first, instance, terms, rows });
       if ((JSON.parse(rows) as unknown[]).length !== last - first + 1)
-        this.wrong(`Of the entries ${first} to ${last} not all are there.`);
-      if (this.#begin?.labels && [...hashesIn(terms)].some((its) => !this.#words.has(its)))
-        this.wrong(`What the entries ${first} to ${last} say in labels is missing.`);
+        this.addProblem(`Of the entries ${first} to ${last} not all are there.`);
+      if (this.#header?.labels && [...textHashesIn(terms)].some((its) => !this.#texts.has(its)))
+        this.addProblem(`What the entries ${first} to ${last} say in labels is missing.`);
     }
-    this.#place = { segment, seq: last, hash };
+    this.#position = { segment, seq: last, hash };
   }
 
-  #end(said: End): void {
-    this.#ended = true;
+  #readFooter(said: FooterLine): void {
+    this.#hasFooter = true;
     const { sum, ...rest } = said;
-    const { sum: own, ...mine } = this.#tally.end(this.#place, this.#digest.digest("hex"));
+    const { sum: own, ...mine } = this.#totals.footer(this.#position, this.#digest.digest("hex"));
     if (own !== sum || JSON.stringify(rest) !== JSON.stringify(mine))
-      this.wrong("What stands above is not what the end says of it.");
+      this.addProblem("What stands above is not what the end says of it.");
   }
 }
 
 /** Where its terms and rows are in a line that ends with them. */
-function textsOf(line: string, [terms, rows]: Commit["cut"]): [string, string] {
+function splitTexts(line: string, [terms, rows]: CommitLine["cut"]): [string, string] {
   const end = line.length - 1;
   const begin = end - rows - ',"rows":'.length;
   return [line.slice(begin - terms, begin), line.slice(end - rows, end)];

@@ -1,50 +1,61 @@
 // Another store's ledger on its way into a file, beside where a ledger would be opened: it is put there when all of it is in it, and is verified.
-import { halfOf } from "./half.ts";
+import { partialImportPath } from "./half.ts";
 import { existsSync, renameSync, rmSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
-import { fail, type MovedRest, type MovedRows, type Settle } from "tollgate/plugin";
 import {
-  isCalendar,
-  newMeter,
-  rowFrom,
+  fail,
+  type TransferredRemainder,
+  type TransferredRows,
+  type Settle,
+} from "tollgate/plugin";
+import {
+  isCalendarPeriod,
+  createMeter,
+  fromMovedRow,
   toJson,
-  used,
+  meteredUsage,
   type LedgerRow,
-  type Taken,
+  type MeterAmount,
 } from "tollgate/store";
-import { audit } from "./audited.ts";
-import { headOf } from "./chain.ts";
+import { appendAudit } from "./audited.ts";
+import { readHead } from "./chain.ts";
 import type { SqliteJournal, StoredCall } from "./journal.ts";
-import { totalsIn } from "./leaving.ts";
-import { lock } from "./lock.ts";
-import { verify } from "./reader.ts";
-import { Session } from "./session.ts";
-import { sumsLink, textHash, type Base } from "./standing.ts";
-import { rowsOf, STORED, type Stored } from "./stored.ts";
-import { textOf } from "./terms.ts";
-import { amount, newTerms, SettleLine, settledText, type ReserveLine } from "./wire.ts";
+import { readTotals } from "./leaving.ts";
+import { lockLedger } from "./lock.ts";
+import { verifyLedger } from "./reader.ts";
+import { LedgerSession } from "./session.ts";
+import { rollupHash, hashText, type Checkpoint } from "./standing.ts";
+import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "./stored.ts";
+import { serializeTerms } from "./terms.ts";
+import {
+  encodeAmount,
+  createEncodedTerms,
+  EncodedSettle,
+  encodeSettleFields,
+  type EncodedReserve,
+} from "./wire.ts";
 
 /** The instance of what is no row of another one. */
-const MOVER = "move";
+const IMPORT_INSTANCE = "move";
 
-export class Arriving {
+export class LedgerImporter {
   readonly #file: string;
-  readonly #half: string;
-  readonly #held: ReturnType<typeof lock>;
-  #session: Session | undefined;
+  readonly #partialFile: string;
+  readonly #lock: ReturnType<typeof lockLedger>;
+  #session: LedgerSession | undefined;
   readonly #open = new Map<string, StoredCall>();
   readonly after: number;
 
   constructor(file: string) {
     this.#file = file;
-    this.#half = halfOf(file);
-    this.#held = lock(file);
+    this.#partialFile = partialImportPath(file);
+    this.#lock = lockLedger(file);
     try {
       if (existsSync(file))
         fail("conflict", `There is a ledger already: ${file}.`, { code: "not_empty" });
-      this.#session = new Session(
-        { file: this.#half, durability: "power", ballastMb: 0 },
-        MOVER,
+      this.#session = new LedgerSession(
+        { file: this.#partialFile, durability: "power", ballastMb: 0 },
+        IMPORT_INSTANCE,
         false,
       );
       const { db } = this.#session;
@@ -52,26 +63,26 @@ export class Arriving {
       this.after = Number(
         db.prepare("SELECT max(after) AS after FROM moving").get()?.["after"] ?? 0,
       );
-      this.#session.step((_, journal) => {
-        for (const { call } of journal.open()) this.#open.set(call.attempt, call);
+      this.#session.runStep((_, journal) => {
+        for (const { call } of journal.openCalls()) this.#open.set(call.attempt, call);
       });
     } catch (error) {
-      this.end();
+      this.close();
       throw error;
     }
   }
 
-  take({ rows, next }: MovedRows): void {
-    const all = rows.map(rowFrom);
+  writeRows({ rows, next }: TransferredRows): void {
+    const all = rows.map(fromMovedRow);
     const groups: LedgerRow[][] = [];
     for (const row of all)
       if (groups.at(-1)?.[0]?.instance === row.instance) groups.at(-1)!.push(row);
       else groups.push([row]);
     // The place is said with the last of them: what is told again after a crash is there already, and is passed over.
     groups.forEach((some, i) =>
-      this.#session!.step((db, journal) => {
-        journal.writes(some[0]!.instance);
-        for (const row of some) this.#row(journal, row);
+      this.#session!.runStep((db, journal) => {
+        journal.setInstance(some[0]!.instance);
+        for (const row of some) this.#addRow(journal, row);
         if (i < groups.length - 1) return;
         db.exec("DELETE FROM moving");
         db.prepare("INSERT INTO moving (after) VALUES (?)").run(next);
@@ -79,138 +90,143 @@ export class Arriving {
     );
   }
 
-  #row(journal: SqliteJournal, row: LedgerRow): void {
+  #addRow(journal: SqliteJournal, row: LedgerRow): void {
     const { attempt, kind } = row;
-    if (kind === "adjust") return void journal.corrected(row);
+    if (kind === "adjust") return void journal.adjustImported(row);
     if (kind === "settle") {
       const call = this.#open.get(attempt);
       if (!call) return;
       this.#open.delete(attempt);
       return journal.settle(
         call,
-        new SettleLine(Math.floor(row.at), attempt, settledText(settling(row))),
+        new EncodedSettle(Math.floor(row.at), attempt, encodeSettleFields(toSettle(row))),
       );
     }
-    if (journal.knows(attempt)) return;
-    const line: ReserveLine = {
+    if (journal.hasReserve(attempt)) return;
+    const line: EncodedReserve = {
       do: "reserve",
       at: Math.floor(row.at),
       attempt,
       claims: [],
-      terms: newTerms(textOf(row)),
-      who: `${JSON.stringify(attempt)},${JSON.stringify(row.request)},${row.n}`,
-      hold: JSON.stringify(amount(row.holdNano)),
+      terms: createEncodedTerms(serializeTerms(row)),
+      identity: `${JSON.stringify(attempt)},${JSON.stringify(row.request)},${row.n}`,
+      hold: JSON.stringify(encodeAmount(row.holdNano)),
     };
-    this.#open.set(attempt, journal.reserve(line, row.taken)!);
+    this.#open.set(attempt, journal.reserve(line, row.meterAmounts)!);
   }
 
-  async finish(rest: MovedRest) {
+  async finish(rest: TransferredRemainder) {
     const session = this.#session!;
-    this.#rest(session, rest);
-    const totals = totalsIn(session.db);
+    this.#writeRemainder(session, rest);
+    const totals = readTotals(session.db);
     if (toJson(totals) !== toJson(rest.totals))
-      this.#undone(
+      this.#discardAndFail(
         `What rows come to here is not what they came to there: ${totals.length} groups, and ${rest.totals.length} there.`,
       );
-    const { hash } = headOf(session.db);
+    const { hash } = readHead(session.db);
     session.db.exec("DROP TABLE moving");
     session.db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     session.db.close();
     this.#session = undefined;
-    const [problem] = (await verify(this.#half, undefined)).problems;
-    if (problem) this.#undone(`What arrived does not verify: ${problem.path} ${problem.message}`);
-    rmSync(`${this.#half}-wal`, { force: true });
-    rmSync(`${this.#half}-shm`, { force: true });
-    renameSync(this.#half, this.#file);
+    const [problem] = (await verifyLedger(this.#partialFile, undefined)).problems;
+    if (problem)
+      this.#discardAndFail(`What arrived does not verify: ${problem.path} ${problem.message}`);
+    rmSync(`${this.#partialFile}-wal`, { force: true });
+    rmSync(`${this.#partialFile}-shm`, { force: true });
+    renameSync(this.#partialFile, this.#file);
     return { head: hash, totals };
   }
 
-  end(): void {
+  close(): void {
     try {
       this.#session?.db.close();
     } finally {
       this.#session = undefined;
-      this.#held.release();
+      this.#lock.release();
     }
   }
 
   /** It begins anew the next time: what is in it cannot be taken back. */
-  #undone(message: string): never {
+  #discardAndFail(message: string): never {
     this.#session?.db.close();
     this.#session = undefined;
-    for (const name of ["", "-wal", "-shm"]) rmSync(this.#half + name, { force: true });
+    for (const name of ["", "-wal", "-shm"]) rmSync(this.#partialFile + name, { force: true });
     return fail("invalid", message, { code: "other_sums" });
   }
 
-  #rest(session: Session, rest: MovedRest): void {
+  #writeRemainder(session: LedgerSession, rest: TransferredRemainder): void {
     for (const [entry, end] of rest.audit) {
-      audit(session, entry);
-      if (end) audit(session, end);
+      appendAudit(session, entry);
+      if (end) appendAudit(session, end);
     }
-    session.step((db, journal) => {
-      journal.writes(MOVER);
-      for (const key of rest.keys) journal.key(key);
+    session.runStep((db, journal) => {
+      journal.setInstance(IMPORT_INSTANCE);
+      for (const key of rest.keys) journal.putKey(key);
       for (const account of rest.accounts) journal.accounts.put(account);
-      for (const [hash, price] of rest.prices) journal.price(hash, price);
+      for (const [hash, price] of rest.prices) journal.putPrice(hash, price);
       const meter = db.prepare(
         "INSERT INTO meter (id, level, at, max, told) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE " +
           "SET level = excluded.level, at = excluded.at, max = excluded.max, told = excluded.told",
       );
-      for (const { id, level, at, max, told } of rest.meters)
-        meter.run(id, String(level), Math.floor(at), String(max), String(told));
-      for (const [attempt, usage, costNano] of rest.heard) {
+      for (const { id, level, at, max, notifiedLevel } of rest.meters)
+        meter.run(id, String(level), Math.floor(at), String(max), String(notifiedLevel));
+      for (const [attempt, usage, costNano] of rest.lastProgress) {
         const call = this.#open.get(attempt);
         if (call) journal.progress(call, { do: "progress", at: 0, attempt, usage, costNano });
       }
     });
     const at = Date.now();
-    if (rest.pruned) this.#pruned(session, rest, at);
-    session.step((_, journal) => {
-      journal.note(at, {
-        moved: { head: rest.head ?? null, sums: textHash(toJson(rest.totals)) },
+    if (rest.rollups) this.#addCheckpoint(session, rest, at);
+    session.runStep((_, journal) => {
+      journal.appendNote(at, {
+        imported: { head: rest.head ?? null, sums: hashText(toJson(rest.totals)) },
       });
     });
   }
 
-  #pruned(session: Session, { pruned, meters }: MovedRest, at: number): void {
-    const { rows, since, till, sums } = pruned!;
-    session.step((db, journal) => {
+  #addCheckpoint(
+    session: LedgerSession,
+    { rollups, meters }: TransferredRemainder,
+    at: number,
+  ): void {
+    const { rows, since, until, sums } = rollups!;
+    session.runStep((db, journal) => {
       const lay = db.prepare("INSERT INTO sums (n, quarter, text, hash) VALUES (?, ?, ?, ?)");
       let last = "";
       sums.forEach(([quarter, text], i) => {
-        last = sumsLink(last, quarter, text);
+        last = rollupHash(last, quarter, text);
         lay.run(i + 1, quarter, text, last);
       });
-      const spent = spentIn(db);
+      const spent = windowLevels(db);
       const counted = meters.flatMap(({ id, level }): [string, string][] => {
         const before = level - (spent.get(id) ?? 0n);
-        return isCalendar(newMeter(id).per) && before !== 0n ? [[id, String(before)]] : [];
+        return isCalendarPeriod(createMeter(id).per) && before !== 0n ? [[id, String(before)]] : [];
       });
-      const base: Base = {
+      const base: Checkpoint = {
         segment: 0,
         last: 0,
         hash: "",
-        since,
-        till,
+        firstAt: since,
+        lastAt: until,
         rows,
         at,
-        sums: sums.length,
-        carried: [],
+        rollups: sums.length,
+        retainedReserves: [],
         meters: counted,
-        gone: [],
+        erasures: [],
       };
       const text = JSON.stringify(base);
       db.prepare("INSERT INTO base (id, last, sums, text) VALUES (1, 0, ?, ?)").run(
         sums.length,
         text,
       );
-      journal.note(at, { pruned: { last: 0, base: textHash(text), sums: last } });
+      journal.appendNote(at, { compacted: { last: 0, base: hashText(text), sums: last } });
     });
   }
 }
 
 /** What is absent is left out. */
-const settling = (row: LedgerRow): Settle => ({
+const toSettle = (row: LedgerRow): Settle => ({
   ...(Object.fromEntries(
     Object.entries(row).filter(([, value]) => value !== undefined),
   ) as unknown as Settle),
@@ -218,19 +234,19 @@ const settling = (row: LedgerRow): Settle => ({
 });
 
 /** What windows of the calendar have counted of rows that are there. */
-function spentIn(db: DatabaseSync): ReadonlyMap<string, bigint> {
+function windowLevels(db: DatabaseSync): ReadonlyMap<string, bigint> {
   const spent = new Map<string, bigint>();
-  const taken = new Map<string, readonly Taken[]>();
+  const taken = new Map<string, readonly MeterAmount[]>();
   const count = (id: string, amount: bigint) => {
-    if (isCalendar(newMeter(id).per)) spent.set(id, (spent.get(id) ?? 0n) + amount);
+    if (isCalendarPeriod(createMeter(id).per)) spent.set(id, (spent.get(id) ?? 0n) + amount);
   };
-  const batches = db.prepare(`SELECT ${STORED} FROM batch ORDER BY first`);
+  const batches = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch ORDER BY first`);
   for (const stored of batches.iterate() as Iterable<unknown>)
-    for (const row of rowsOf(stored as Stored))
-      if (row.kind === "reserve") taken.set(row.attempt, row.taken);
+    for (const row of decodeRows(stored as StoredBatch))
+      if (row.kind === "reserve") taken.set(row.attempt, row.meterAmounts);
       else
         for (const [id, amount] of taken.get(row.attempt) ?? [])
-          if (row.kind === "settle") count(id, used(newMeter(id).unit, amount, row));
-          else if (newMeter(id).unit === "nano_usd") count(id, row.costNano ?? 0n);
+          if (row.kind === "settle") count(id, meteredUsage(createMeter(id).unit, amount, row));
+          else if (createMeter(id).unit === "nano_usd") count(id, row.costNano ?? 0n);
   return spent;
 }

@@ -2,143 +2,163 @@
 // lookups, which are how an entry is found. Entry by entry, in their order.
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
-import { isCalendar, KEPT_MS, type LedgerRow, newMeter, type Taken, used } from "tollgate/store";
-import { AuditedAudit } from "./audited.ts";
-import { type Base, checkBase, readBase } from "./standing.ts";
-import { LookupAudit, type Wrong } from "./lookup-audit.ts";
-import { noteOf } from "./note.ts";
-import type { Note } from "./note.ts";
-import { carriedIn, createShelf, rowsOf, type Shelf, type Stored } from "./stored.ts";
-import { SumsAudit } from "./sums-audit.ts";
+import {
+  isCalendarPeriod,
+  WINDOW_GRACE_MS,
+  type LedgerRow,
+  createMeter,
+  type MeterAmount,
+  meteredUsage,
+} from "tollgate/store";
+import { AuditLogVerifier } from "./audited.ts";
+import { type Checkpoint, verifyCheckpoint, readCheckpoint } from "./standing.ts";
+import { LookupVerifier, type AddProblem } from "./lookup-audit.ts";
+import { parseNote } from "./note.ts";
+import type { ChainNote } from "./note.ts";
+import {
+  readRetainedReserves,
+  createRowLookup,
+  decodeRows,
+  type RowLookup,
+  type StoredBatch,
+} from "./stored.ts";
+import { RollupVerifier } from "./sums-audit.ts";
 import type { Samples } from "./sums.ts";
-import { WordAudit } from "./word-audit.ts";
+import { SaltedTextVerifier } from "./word-audit.ts";
 
-interface OpenedCall {
+interface OpenCallAmounts {
   readonly seq: number;
-  readonly taken: readonly Taken[];
+  readonly meterAmounts: readonly MeterAmount[];
 }
 
 /** Hands every commit to `add`, in order; then `problems` has what is wrong. */
-export class Audit {
+export class LedgerVerifier {
   readonly #db: DatabaseSync;
-  readonly #lookups: LookupAudit;
-  readonly #open = new Map<string, OpenedCall>();
+  readonly #lookups: LookupVerifier;
+  readonly #open = new Map<string, OpenCallAmounts>();
   readonly #spent = new Map<string, bigint>();
   readonly #problems: Problem[] = [];
-  readonly #shelf: Shelf;
-  #summed: SumsAudit | undefined;
-  readonly #words: WordAudit;
-  readonly #audited: AuditedAudit;
-  #pruned: Note["pruned"];
+  readonly #rows: RowLookup;
+  #rollups: RollupVerifier | undefined;
+  readonly #saltedTexts: SaltedTextVerifier;
+  readonly #auditLog: AuditLogVerifier;
+  #checkpointNote: ChainNote["compacted"];
   #latest = 0;
 
   /** `samples`: sums that were made of entries before. */
   constructor(db: DatabaseSync, samples?: Samples) {
     this.#db = db;
-    this.#shelf = createShelf(db);
-    this.#lookups = new LookupAudit(db, this.#wrong);
-    this.#words = new WordAudit(db, this.#wrong);
-    const base = readBase(db);
-    this.#audited = new AuditedAudit(db, base);
-    if (base) this.#begin(base);
+    this.#rows = createRowLookup(db);
+    this.#lookups = new LookupVerifier(db, this.#addProblem);
+    this.#saltedTexts = new SaltedTextVerifier(db, this.#addProblem);
+    const base = readCheckpoint(db);
+    this.#auditLog = new AuditLogVerifier(db, base);
+    if (base) this.#startFromCheckpoint(base);
     // Sums from before a prune are made anew by themselves.
-    if (samples?.pruned === (base?.last ?? 0)) this.#summed = new SumsAudit(samples, this.#wrong);
+    if (samples?.compactedUpTo === (base?.last ?? 0))
+      this.#rollups = new RollupVerifier(samples, this.#addProblem);
   }
 
   /** What the rows that are gone have left. */
-  #begin({ meters, gone, till }: Base): void {
-    this.#latest = till;
+  #startFromCheckpoint({ meters, erasures, lastAt }: Checkpoint): void {
+    this.#latest = lastAt;
     for (const [id, sum] of meters) this.#spent.set(id, BigInt(sum));
-    for (const [seq, count, sum] of gone) this.#words.erased(seq, { count, sum });
-    for (const { over, ...stored } of carriedIn(this.#db)) {
-      const [row] = rowsOf(stored);
+    for (const [seq, count, sum] of erasures) this.#saltedTexts.addErasure(seq, { count, sum });
+    for (const { isSettled, ...stored } of readRetainedReserves(this.#db)) {
+      const [row] = decodeRows(stored);
       if (!row) continue;
-      this.#lookups.reserve(row, stored.first);
-      if (!over) this.#open.set(row.attempt, { seq: stored.first, taken: row.taken });
+      this.#lookups.verifyReserve(row, stored.first);
+      if (!isSettled)
+        this.#open.set(row.attempt, { seq: stored.first, meterAmounts: row.meterAmounts });
     }
   }
 
-  add(stored: Stored): void {
-    const noted = noteOf(stored.rows);
-    if (noted?.note.erased) this.#words.erased(stored.first, noted.note.erased);
-    if (noted?.note.audit) this.#audited.note(stored.first, noted.note.audit);
-    if (noted?.note.pruned) this.#pruned = noted.note.pruned;
-    const rows = rowsOf(stored);
-    this.#words.add(rows);
-    this.#lookups.commit(stored, rows);
+  add(stored: StoredBatch): void {
+    const noted = parseNote(stored.rows);
+    if (noted?.note.erased) this.#saltedTexts.addErasure(stored.first, noted.note.erased);
+    if (noted?.note.audit) this.#auditLog.addNote(stored.first, noted.note.audit);
+    if (noted?.note.compacted) this.#checkpointNote = noted.note.compacted;
+    const rows = decodeRows(stored);
+    this.#saltedTexts.add(rows);
+    this.#lookups.verifyCommit(stored, rows);
     rows.forEach((row, i) => {
       this.#latest = Math.max(this.#latest, row.at);
       const seq = stored.first + i;
-      this.#summed?.row(row, seq);
+      this.#rollups?.addRow(row, seq);
       if (row.kind === "reserve") {
-        this.#lookups.reserve(row, stored.first);
-        this.#open.set(row.attempt, { seq, taken: row.taken });
-      } else if (row.kind === "settle") this.#settled(row, stored.first);
-      else this.#adjusted(row, seq);
+        this.#lookups.verifyReserve(row, stored.first);
+        this.#open.set(row.attempt, { seq, meterAmounts: row.meterAmounts });
+      } else if (row.kind === "settle") this.#verifySettle(row, stored.first);
+      else this.#verifyAdjustment(row, seq);
     });
   }
 
   problems(): Problem[] {
-    this.#problems.push(...checkBase(this.#db, this.#pruned));
-    this.#problems.push(...this.#audited.problems());
-    this.#words.check();
-    this.#sums();
-    this.#lookups.counts();
-    this.#lists();
-    this.#summed?.problems();
+    this.#problems.push(...verifyCheckpoint(this.#db, this.#checkpointNote));
+    this.#problems.push(...this.#auditLog.problems());
+    this.#saltedTexts.check();
+    this.#verifyMeters();
+    this.#lookups.verifyCounts();
+    this.#verifyOpenCalls();
+    this.#rollups?.problems();
     return this.#problems;
   }
 
-  readonly #wrong: Wrong = (path, message) => void this.#problems.push({ path, message });
+  readonly #addProblem: AddProblem = (path, message) => void this.#problems.push({ path, message });
 
-  #count(id: string, amount: bigint): void {
-    if (isCalendar(newMeter(id).per)) this.#spent.set(id, (this.#spent.get(id) ?? 0n) + amount);
+  #addToMeter(id: string, amount: bigint): void {
+    if (isCalendarPeriod(createMeter(id).per))
+      this.#spent.set(id, (this.#spent.get(id) ?? 0n) + amount);
   }
 
-  #settled(row: LedgerRow, first: number): void {
+  #verifySettle(row: LedgerRow, first: number): void {
     const reserve = this.#open.get(row.attempt);
     if (!reserve || !this.#open.delete(row.attempt))
-      return this.#wrong(`/entry/${row.attempt}`, "A settle without its reserve.");
-    this.#lookups.settle(row, reserve.seq, first);
-    for (const [id, amount] of reserve.taken) this.#count(id, used(newMeter(id).unit, amount, row));
+      return this.#addProblem(`/entry/${row.attempt}`, "A settle without its reserve.");
+    this.#lookups.verifySettle(row, reserve.seq, first);
+    for (const [id, amount] of reserve.meterAmounts)
+      this.#addToMeter(id, meteredUsage(createMeter(id).unit, amount, row));
   }
 
-  #adjusted(row: LedgerRow, seq: number): void {
-    this.#lookups.adjustment(row, seq);
-    const reserve = this.#shelf.row(this.#shelf.about(row.attempt)?.reserve ?? 0);
-    for (const [id] of reserve?.taken ?? [])
-      if (newMeter(id).unit === "nano_usd") this.#count(id, row.costNano ?? 0n);
+  #verifyAdjustment(row: LedgerRow, seq: number): void {
+    this.#lookups.verifyAdjustment(row, seq);
+    const reserve = this.#rows.getRow(this.#rows.findCall(row.attempt)?.reserve ?? 0);
+    for (const [id] of reserve?.meterAmounts ?? [])
+      if (createMeter(id).unit === "nano_usd") this.#addToMeter(id, row.costNano ?? 0n);
   }
 
-  #sums(): void {
+  #verifyMeters(): void {
     const spent = this.#spent;
     for (const found of this.#db.prepare("SELECT id, level FROM meter").iterate()) {
-      const meter = newMeter(String(found["id"]));
+      const meter = createMeter(String(found["id"]));
       // A window long over may have been forgotten, and begun again by a clock that was set back.
-      if (!isCalendar(meter.per) || meter.end + KEPT_MS < this.#latest) continue;
+      if (!isCalendarPeriod(meter.per) || meter.end + WINDOW_GRACE_MS < this.#latest) continue;
       const [level, sum] = [BigInt(String(found["level"])), spent.get(meter.id) ?? 0n];
       spent.delete(meter.id);
       if (level !== sum)
-        this.#wrong(`/meter/${meter.id}`, `Counted ${level}, but the entries sum up to ${sum}.`);
+        this.#addProblem(
+          `/meter/${meter.id}`,
+          `Counted ${level}, but the entries sum up to ${sum}.`,
+        );
     }
     // A window that is not over is not forgotten by itself.
     const now = Math.max(this.#latest, Date.now());
     for (const [id, sum] of spent)
-      if (sum !== 0n && newMeter(id).end + KEPT_MS >= now)
-        this.#wrong(`/meter/${id}`, `It is not there, but the entries sum up to ${sum}.`);
+      if (sum !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= now)
+        this.#addProblem(`/meter/${id}`, `It is not there, but the entries sum up to ${sum}.`);
   }
 
-  #lists(): void {
+  #verifyOpenCalls(): void {
     const newest = this.#db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1");
     const low = Number(newest.get()?.["low"] ?? 0);
     const listed = new Set<string>();
     for (const { attempt } of this.#db.prepare("SELECT attempt FROM open").all()) {
       listed.add(String(attempt));
       if (!this.#open.has(String(attempt)))
-        this.#wrong(`/open/${attempt}`, "Listed as open, but settled.");
+        this.#addProblem(`/open/${attempt}`, "Listed as open, but settled.");
     }
     for (const [attempt, { seq }] of this.#open)
       if (seq < low && !listed.has(attempt))
-        this.#wrong(`/open/${attempt}`, "Not settled, and not listed as open.");
+        this.#addProblem(`/open/${attempt}`, "Not settled, and not listed as open.");
   }
 }

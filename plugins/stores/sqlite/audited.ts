@@ -10,14 +10,14 @@ import type {
   Problem,
   ResultPage,
 } from "tollgate/plugin";
-import { auditedAs, pageOf, pageSize } from "tollgate/store";
-import type { Session } from "./session.ts";
-import type { Base } from "./standing.ts";
+import { toAuditedCommand, toPage, pageSize } from "tollgate/store";
+import type { LedgerSession } from "./session.ts";
+import type { Checkpoint } from "./standing.ts";
 
 /** Both are one commit. */
-export function audit(session: Session, said: AuditEntry | AuditEnd): void {
-  session.step((db, journal) => {
-    const seq = journal.note(said.at, { audit: said });
+export function appendAudit(session: LedgerSession, said: AuditEntry | AuditEnd): void {
+  session.runStep((db, journal) => {
+    const seq = journal.appendNote(said.at, { audit: said });
     db.prepare("INSERT INTO audit (seq, id, ends, text) VALUES (?, ?, ?, ?)").run(
       seq,
       said.id,
@@ -28,7 +28,7 @@ export function audit(session: Session, said: AuditEntry | AuditEnd): void {
 }
 
 /** The newest first. */
-export function audited(db: DatabaseSync, page?: PageRequest): ResultPage<AuditedCommand> {
+export function listAudit(db: DatabaseSync, page?: PageRequest): ResultPage<AuditedCommand> {
   const size = pageSize(page);
   const found = db
     .prepare(
@@ -40,46 +40,50 @@ export function audited(db: DatabaseSync, page?: PageRequest): ResultPage<Audite
       const entry = JSON.parse(String(row["text"])) as AuditEntry;
       const ended = row["ended"];
       const end = typeof ended === "string" ? (JSON.parse(ended) as AuditEnd) : undefined;
-      return { seq: Number(row["seq"]), item: auditedAs(entry, end) };
+      return { seq: Number(row["seq"]), item: toAuditedCommand(entry, end) };
     });
-  const { items, next } = pageOf(found, size, ({ seq }) => String(seq));
+  const { items, next } = toPage(found, size, ({ seq }) => String(seq));
   return { items: items.map(({ item }) => item), next };
 }
 
-const linked = (before: string, seq: number, text: string): string =>
+const auditHash = (before: string, seq: number, text: string): string =>
   hash("sha256", `${before}\n${seq}\n${text}`);
 
-type Gone = NonNullable<Base["audited"]>;
+type CompactedAudit = NonNullable<Checkpoint["audit"]>;
 
 /** Over those up to an entry, from those of a base before it on. */
-export function goneUpTo(db: DatabaseSync, last: number, base: Base | undefined): Gone {
-  let { count, hash: sum } = base?.audited ?? { count: 0, hash: "" };
+export function compactedAuditUpTo(
+  db: DatabaseSync,
+  last: number,
+  base: Checkpoint | undefined,
+): CompactedAudit {
+  let { count, hash: sum } = base?.audit ?? { count: 0, hash: "" };
   const rows = db.prepare("SELECT seq, text FROM audit WHERE seq > ? AND seq <= ? ORDER BY seq");
   for (const row of rows.iterate(base?.last ?? 0, last)) {
-    sum = linked(sum, Number(row["seq"]), String(row["text"]));
+    sum = auditHash(sum, Number(row["seq"]), String(row["text"]));
     count++;
   }
   return { count, hash: sum };
 }
 
 /** Compares what is listed with what the chain says, note by note in their order. */
-export class AuditedAudit {
+export class AuditLogVerifier {
   readonly #db: DatabaseSync;
   readonly #last: number;
   readonly #problems: Problem[] = [];
-  #notes = 0;
+  #noteCount = 0;
 
-  constructor(db: DatabaseSync, base: Base | undefined) {
+  constructor(db: DatabaseSync, base: Checkpoint | undefined) {
     this.#db = db;
     this.#last = base?.last ?? 0;
-    const { count, hash: sum } = base?.audited ?? { count: 0, hash: "" };
-    const now = goneUpTo(db, this.#last, undefined);
+    const { count, hash: sum } = base?.audit ?? { count: 0, hash: "" };
+    const now = compactedAuditUpTo(db, this.#last, undefined);
     if (now.count !== count || now.hash !== sum)
-      this.#wrong("What operators did was changed after it was written.");
+      this.#addProblem("What operators did was changed after it was written.");
   }
 
-  note(seq: number, said: AuditEntry | AuditEnd): void {
-    this.#notes++;
+  addNote(seq: number, said: AuditEntry | AuditEnd): void {
+    this.#noteCount++;
     const found = this.#db.prepare("SELECT id, ends, text FROM audit WHERE seq = ?").get(seq);
     const ends = "outcome" in said ? 1 : 0;
     if (
@@ -87,17 +91,17 @@ export class AuditedAudit {
       found["id"] !== said.id ||
       found["ends"] !== ends
     )
-      this.#wrong(`What an operator did is not listed as entry ${seq} has it.`);
+      this.#addProblem(`What an operator did is not listed as entry ${seq} has it.`);
   }
 
   problems(): readonly Problem[] {
     const row = this.#db.prepare("SELECT count(*) AS n FROM audit WHERE seq > ?").get(this.#last);
-    if (Number(row?.["n"]) !== this.#notes)
-      this.#wrong("More is listed of what operators did than was written.");
+    if (Number(row?.["n"]) !== this.#noteCount)
+      this.#addProblem("More is listed of what operators did than was written.");
     return this.#problems;
   }
 
-  #wrong(message: string): void {
+  #addProblem(message: string): void {
     this.#problems.push({ path: "/audit", message });
   }
 }

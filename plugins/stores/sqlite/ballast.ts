@@ -4,32 +4,32 @@ import { randomFillSync } from "node:crypto";
 
 const MEGABYTE = 1 << 20;
 /** How often the room is tried to be got back. */
-const AGAIN_MS = 1_000;
+const RESERVE_RETRY_MS = 1_000;
 
 export interface Ballast {
   /** False: the disk was full, and still is. */
-  ready(): boolean;
+  reserve(): boolean;
   release(): void;
 }
 
 export function createBallast(file: string, megabytes: number): Ballast {
-  let there = megabytes === 0 || fill(file, megabytes);
+  let there = megabytes === 0 || fillFile(file, megabytes);
   let triedAt = -Infinity;
   return {
-    ready() {
-      if (there || performance.now() - triedAt < AGAIN_MS) return there;
+    reserve() {
+      if (there || performance.now() - triedAt < RESERVE_RETRY_MS) return there;
       triedAt = performance.now();
-      return (there = fill(file, megabytes));
+      return (there = fillFile(file, megabytes));
     },
     release() {
       there = false;
       triedAt = performance.now();
-      remove(file);
+      removeFile(file);
     },
   };
 }
 
-function fill(file: string, megabytes: number): boolean {
+function fillFile(file: string, megabytes: number): boolean {
   if (statSync(file, { throwIfNoEntry: false })?.size === megabytes * MEGABYTE) return true;
   // Random, for file systems that would not spend room on zeros.
   const block = randomFillSync(Buffer.allocUnsafe(MEGABYTE));
@@ -43,12 +43,12 @@ function fill(file: string, megabytes: number): boolean {
     }
     return true;
   } catch {
-    remove(file);
+    removeFile(file);
     return false;
   }
 }
 
-function remove(file: string): void {
+function removeFile(file: string): void {
   try {
     unlinkSync(file);
   } catch {

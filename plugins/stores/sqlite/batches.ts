@@ -1,25 +1,29 @@
 // Which commits may hold what a query asks for, in order, few at a time.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { LedgerQuery } from "tollgate/plugin";
-import { CHAPTER } from "./mention.ts";
-import { carriedIn, STORED, type Shelf, type Stored } from "./stored.ts";
+import { CHAPTER_ENTRIES } from "./mention.ts";
+import { readRetainedReserves, BATCH_COLUMNS, type RowLookup, type StoredBatch } from "./stored.ts";
 
 /** Batches read in one go. */
-const AT_ONCE = 16;
+const BATCHES_PER_READ = 16;
 /** Entries that are looked through for a text in one go. */
-const WINDOW = 65_536;
+const SEARCH_WINDOW = 65_536;
 /** Here others may go first. */
-export const PAUSE = Symbol("pause");
+export const YIELD = Symbol("pause");
 
 /** Where batches begin: from, and up to. */
-type Span = readonly [number, number];
-const END = Number.MAX_SAFE_INTEGER;
+type BatchRange = readonly [number, number];
+const END_OF_LEDGER = Number.MAX_SAFE_INTEGER;
 
-const apart = (spans: readonly Span[]): Span[] =>
+const distinctRanges = (spans: readonly BatchRange[]): BatchRange[] =>
   [...new Map(spans.map((span) => [span[0], span])).values()].sort(([a], [b]) => a - b);
 
 /** What the text of their batches must hold. What upstream calls a call has no order that an index could keep up with. */
-function holding({ key, account, upstreamId }: LedgerQuery): [where: string, texts: string[]] {
+function textConditions({
+  key,
+  account,
+  upstreamId,
+}: LedgerQuery): [where: string, texts: string[]] {
   const parts = ["1"];
   const texts: string[] = [];
   if (key !== undefined) {
@@ -37,106 +41,106 @@ function holding({ key, account, upstreamId }: LedgerQuery): [where: string, tex
   return [parts.join(" AND "), texts];
 }
 
-export class Batches {
+export class BatchReader {
   readonly #db: DatabaseSync;
-  readonly #shelf: Shelf;
+  readonly #rows: RowLookup;
   readonly #chapters: StatementSync;
   readonly #newest: StatementSync;
-  readonly #stretch: StatementSync;
-  readonly #base: StatementSync;
+  readonly #timeRange: StatementSync;
+  readonly #checkpoint: StatementSync;
 
-  constructor(db: DatabaseSync, shelf: Shelf) {
+  constructor(db: DatabaseSync, shelf: RowLookup) {
     this.#db = db;
-    this.#shelf = shelf;
+    this.#rows = shelf;
     this.#chapters = db.prepare("SELECT chapter FROM mention WHERE key = ? ORDER BY chapter");
-    this.#stretch = db.prepare(
-      `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? AND first > coalesce((SELECT last FROM base), 0) ORDER BY first LIMIT ${AT_ONCE}`,
+    this.#timeRange = db.prepare(
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first BETWEEN ? AND ? AND first > coalesce((SELECT last FROM base), 0) ORDER BY first LIMIT ${BATCHES_PER_READ}`,
     );
     this.#newest = db.prepare("SELECT last, low FROM segment ORDER BY id DESC LIMIT 1");
-    this.#base = db.prepare("SELECT last FROM base");
+    this.#checkpoint = db.prepare("SELECT last FROM base");
   }
 
   /** The newest entry's. */
-  last(): number {
+  lastSeq(): number {
     return Number(this.#newest.get()?.["last"] ?? 0);
   }
 
   /** Those that may hold what is asked for, from the one that holds `from` on. */
-  *of(query: LedgerQuery, from: number): Generator<Stored | typeof PAUSE, void> {
-    const [where, texts] = holding(query);
+  *matching(query: LedgerQuery, from: number): Generator<StoredBatch | typeof YIELD, void> {
+    const [where, texts] = textConditions(query);
     const some = this.#db.prepare(
-      `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? AND ${where} ORDER BY first LIMIT ${AT_ONCE}`,
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first BETWEEN ? AND ? AND ${where} ORDER BY first LIMIT ${BATCHES_PER_READ}`,
     );
-    const [since, till] = this.#during(query);
-    const newest = this.last();
+    const [since, till] = this.#rangeForTimes(query);
+    const newest = this.lastSeq();
     // Reserves that are kept apart stand before all that is left.
     if (query.state !== "open")
-      for (const stored of carriedIn(this.#db, query.attempt))
+      for (const stored of readRetainedReserves(this.#db, query.attempt))
         if (stored.first >= from) yield stored;
-    const gone = Number(this.#base.get()?.["last"] ?? 0);
-    const least = Math.max(this.#shelf.holding(from)?.first ?? from, since, gone + 1);
-    for (const [begin, end] of this.#spans(query)) {
+    const gone = Number(this.#checkpoint.get()?.["last"] ?? 0);
+    const least = Math.max(this.#rows.batchOf(from)?.first ?? from, since, gone + 1);
+    for (const [begin, end] of this.#candidateRanges(query)) {
       const last = Math.min(end, till, newest);
       for (let first = Math.max(begin, least); first <= last;) {
-        const upTo = Math.min(last, first + WINDOW);
+        const upTo = Math.min(last, first + SEARCH_WINDOW);
         // All at once: between two of these commits happen, and the log may be taken in.
-        const found = some.all(first, upTo, ...texts) as unknown as Stored[];
+        const found = some.all(first, upTo, ...texts) as unknown as StoredBatch[];
         yield* found;
-        const whole = found.length < AT_ONCE;
+        const whole = found.length < BATCHES_PER_READ;
         first = whole ? upTo + 1 : found.at(-1)!.first + 1;
-        if (whole && first <= last) yield PAUSE;
+        if (whole && first <= last) yield YIELD;
       }
     }
   }
 
   /** About how many entries its times are in. */
-  reach(query: LedgerQuery): number {
-    const [since, till] = this.#during(query);
-    return Math.min(till, this.last()) - Math.max(since, 0);
+  estimatedEntries(query: LedgerQuery): number {
+    const [since, till] = this.#rangeForTimes(query);
+    return Math.min(till, this.lastSeq()) - Math.max(since, 0);
   }
 
   /** Those that begin from `first` on and before `end`, but for what is gone and not swept yet. */
-  *between(first: number, end: number): Generator<Stored, void> {
+  *between(first: number, end: number): Generator<StoredBatch, void> {
     for (let from = first; from < end;) {
-      const found = this.#stretch.all(from, end - 1) as unknown as Stored[];
+      const found = this.#timeRange.all(from, end - 1) as unknown as StoredBatch[];
       yield* found;
-      if (found.length < AT_ONCE) return;
+      if (found.length < BATCHES_PER_READ) return;
       from = found.at(-1)!.first + 1;
     }
   }
 
   /** Where they may begin, in order. */
-  #spans({ attempt, key, state }: LedgerQuery): Iterable<Span> {
-    const at = (seq: number): Span => {
-      const { first } = this.#shelf.holding(seq)!;
+  #candidateRanges({ attempt, key, state }: LedgerQuery): Iterable<BatchRange> {
+    const at = (seq: number): BatchRange => {
+      const { first } = this.#rows.batchOf(seq)!;
       return [first, first];
     };
     if (attempt !== undefined) {
-      const { reserve, settle, adjusts } = this.#shelf.about(attempt) ?? { adjusts: [] };
+      const { reserve, settle, adjusts } = this.#rows.findCall(attempt) ?? { adjusts: [] };
       const seqs = [reserve, settle, ...adjusts].filter((seq) => seq !== undefined);
-      return apart(seqs.map(at));
+      return distinctRanges(seqs.map(at));
     }
     if (state === "open") {
       const low = Number(this.#newest.get()?.["low"] ?? 0);
       const listed = this.#db.prepare("SELECT seq FROM open WHERE seq < ? ORDER BY seq").all(low);
-      return [...apart(listed.map(({ seq }) => at(Number(seq)))), [low, END]];
+      return [...distinctRanges(listed.map(({ seq }) => at(Number(seq)))), [low, END_OF_LEDGER]];
     }
     if (key !== undefined)
-      return this.#chapters.all(key).map(({ chapter }): Span => {
-        const first = Number(chapter) * CHAPTER;
-        return [first, first + CHAPTER - 1];
+      return this.#chapters.all(key).map(({ chapter }): BatchRange => {
+        const first = Number(chapter) * CHAPTER_ENTRIES;
+        return [first, first + CHAPTER_ENTRIES - 1];
       });
-    return [[-END, END]];
+    return [[-END_OF_LEDGER, END_OF_LEDGER]];
   }
 
   /** Commits are nearly in the order of their times; what lies between the first and the last of them is looked at. */
-  #during({ from, to }: LedgerQuery): Span {
-    if (from === undefined && to === undefined) return [-END, END];
+  #rangeForTimes({ from, to }: LedgerQuery): BatchRange {
+    if (from === undefined && to === undefined) return [-END_OF_LEDGER, END_OF_LEDGER];
     const { since, till } = this.#db
       .prepare(
         "SELECT min(first) AS since, max(first) AS till FROM segment WHERE till >= ? AND since < ?",
       )
-      .get(from ?? -END, to ?? END)!;
-    return since === null ? [END, -END] : [Number(since), Number(till)];
+      .get(from ?? -END_OF_LEDGER, to ?? END_OF_LEDGER)!;
+    return since === null ? [END_OF_LEDGER, -END_OF_LEDGER] : [Number(since), Number(till)];
   }
 }

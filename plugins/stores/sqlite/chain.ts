@@ -2,11 +2,11 @@
 // It proves that history was not edited since a head was noted; it does not stop a process that may write the file.
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
-import { readBase } from "./standing.ts";
-import { link, STORED, type Stored } from "./stored.ts";
+import { readCheckpoint } from "./standing.ts";
+import { chainHash, BATCH_COLUMNS, type StoredBatch } from "./stored.ts";
 
 /** What an operator may note down, to compare with later. */
-export interface Head {
+export interface ChainHead {
   segment: number;
   seq: number;
   hash: string;
@@ -19,9 +19,9 @@ interface Segment {
   hash: string;
 }
 
-const TAIL = 100;
+const RECENT_COMMITS = 100;
 
-export function headOf(db: DatabaseSync): Head {
+export function readHead(db: DatabaseSync): ChainHead {
   const row = db.prepare("SELECT id, last, hash FROM segment ORDER BY id DESC LIMIT 1").get();
   return row
     ? { segment: Number(row["id"]), seq: Number(row["last"]), hash: String(row["hash"]) }
@@ -29,9 +29,9 @@ export function headOf(db: DatabaseSync): Head {
 }
 
 /** At every start, the last commits: damage from a crash would be there. */
-export function checkTail(db: DatabaseSync, file: string): void {
-  const { segment } = headOf(db);
-  for (const problem of links(db, Math.max(1, segment - TAIL + 1)))
+export function verifyRecentCommits(db: DatabaseSync, file: string): void {
+  const { segment } = readHead(db);
+  for (const problem of verifyChain(db, Math.max(1, segment - RECENT_COMMITS + 1)))
     if (problem)
       throw new Error(
         `The ledger ${file} is not as it was written: ${problem.message} Restore a copy of it, or move it away to begin a new one.`,
@@ -39,13 +39,16 @@ export function checkTail(db: DatabaseSync, file: string): void {
 }
 
 /** Undefined after each commit that was looked at: a moment to do something else. Where rows were pruned, it begins behind them. */
-export function* links(db: DatabaseSync, since: number): Generator<Problem | undefined, void> {
-  const base = readBase(db);
+export function* verifyChain(
+  db: DatabaseSync,
+  since: number,
+): Generator<Problem | undefined, void> {
+  const base = readCheckpoint(db);
   const least = (base?.segment ?? 0) + 1;
   const from = Math.max(since, least);
   const before = db.prepare("SELECT last, hash FROM segment WHERE id = ?");
   const batches = db.prepare(
-    `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? ORDER BY first`,
+    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first BETWEEN ? AND ? ORDER BY first`,
   );
   // The first one follows on nothing, and what stands before it is one too many.
   const previous =
@@ -64,14 +67,14 @@ export function* links(db: DatabaseSync, since: number): Generator<Problem | und
     if (s.id !== id + 1) yield { path, message: `Commit ${id + 1} is missing.` };
     if (s.first !== last + 1 || s.last < s.first)
       yield { path, message: `Commit ${s.id} does not follow on entry ${last}.` };
-    const found = batches.all(s.first, s.last) as unknown as Stored[];
-    const there = found.reduce((n, { rows }) => n + count(rows), 0);
+    const found = batches.all(s.first, s.last) as unknown as StoredBatch[];
+    const there = found.reduce((n, { rows }) => n + countRows(rows), 0);
     if (there !== s.last - s.first + 1)
       yield {
         path,
         message: `Of the entries ${s.first} to ${s.last} only ${there} are there.`,
       };
-    if (found.length !== 1 || link(hash, found[0]!) !== s.hash)
+    if (found.length !== 1 || chainHash(hash, found[0]!) !== s.hash)
       yield {
         path,
         message: `The entries ${s.first} to ${s.last} were changed after they were written.`,
@@ -86,7 +89,7 @@ export function* links(db: DatabaseSync, since: number): Generator<Problem | und
 }
 
 /** What was changed need not even be a list. */
-function count(rows: string): number {
+function countRows(rows: string): number {
   try {
     return (JSON.parse(rows) as unknown[]).length;
   } catch {

@@ -1,41 +1,43 @@
 // A whole ledger in one file: written beside the one that goes on, and put where the next one begins.
 import { chmodSync, constants, copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { fail, type LedgerCopy, type LedgerSum, type Total } from "tollgate/plugin";
-import { createTotals, isCounted } from "tollgate/store";
-import { headOf } from "./chain.ts";
-import { prunedSums } from "./pruned.ts";
-import { verify } from "./reader.ts";
+import { fail, type LedgerBackup, type LedgerSum, type LedgerTotal } from "tollgate/plugin";
+import { createTotals, isSettledRow } from "tollgate/store";
+import { readHead } from "./chain.ts";
+import { checkpointRollups } from "./pruned.ts";
+import { verifyLedger } from "./reader.ts";
 import { checkVersion } from "./schema.ts";
-import { rowsOf, STORED, type Stored } from "./stored.ts";
+import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "./stored.ts";
 
 /** One reading, however long it takes; what is committed meanwhile is not in it. */
-export function backup(file: string, to: string): LedgerCopy {
+export function backup(file: string, to: string): LedgerBackup {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
   try {
     db.prepare("VACUUM INTO ?").run(to);
   } finally {
     db.close();
   }
-  return factsOf(to);
+  return readBackupInfo(to);
 }
 
-function factsOf(file: string): LedgerCopy {
+function readBackupInfo(file: string): LedgerBackup {
   const db = new DatabaseSync(file, { readOnly: true });
   try {
     const totals = createTotals([]);
-    for (const [facts, amounts, at] of prunedSums(db, {})) totals.take(facts, amounts, at, {});
+    for (const [facts, amounts, at] of checkpointRollups(db, {}))
+      totals.addGroup(facts, amounts, at, {});
     const batches = db.prepare(
-      `SELECT ${STORED} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
     );
     for (const stored of batches.iterate() as Iterable<unknown>)
-      for (const row of rowsOf(stored as Stored)) if (isCounted(row, undefined)) totals.add(row);
+      for (const row of decodeRows(stored as StoredBatch))
+        if (isSettledRow(row, undefined)) totals.add(row);
     const erased = db.prepare("SELECT hash FROM word WHERE gone > 0 ORDER BY hash").all();
-    const { seq, hash } = headOf(db);
+    const { seq, hash } = readHead(db);
     return {
       head: { seq, hash },
-      total: sumOf(totals.totals()[0]),
-      erased: erased.map((row) => String(row["hash"])),
+      total: toLedgerSum(totals.totals()[0]),
+      erasedHashes: erased.map((row) => String(row["hash"])),
     };
   } finally {
     db.close();
@@ -43,7 +45,7 @@ function factsOf(file: string): LedgerCopy {
 }
 
 /** What is absent is nothing. */
-export const sumOf = (total: Total | undefined): LedgerSum => ({
+export const toLedgerSum = (total: LedgerTotal | undefined): LedgerSum => ({
   calls: total?.calls ?? 0,
   usage: total?.usage ?? {},
   costNano: total?.costNano ?? 0n,
@@ -51,7 +53,7 @@ export const sumOf = (total: Total | undefined): LedgerSum => ({
 });
 
 /** `to`: where a ledger would be opened. */
-export async function restore(from: string, to: string): Promise<LedgerCopy> {
+export async function restore(from: string, to: string): Promise<LedgerBackup> {
   if (existsSync(to)) fail("conflict", `There is a ledger already: ${to}.`, { code: "not_empty" });
   const db = new DatabaseSync(from, { readOnly: true });
   try {
@@ -59,14 +61,14 @@ export async function restore(from: string, to: string): Promise<LedgerCopy> {
   } finally {
     db.close();
   }
-  const [problem, ...more] = (await verify(from, undefined)).problems;
+  const [problem, ...more] = (await verifyLedger(from, undefined)).problems;
   if (problem)
     fail(
       "invalid",
       `The copy is not as it was written: ${problem.path} ${problem.message}${more.length > 0 ? ` And ${more.length} more.` : ""}`,
       { code: "not_as_written" },
     );
-  const facts = factsOf(from);
+  const facts = readBackupInfo(from);
   const half = `${to}.half`;
   try {
     rmSync(half, { force: true });

@@ -1,89 +1,89 @@
 // Text is taken out for good: from the table of words, from the records of keys, and from what the disk still has of both. Rows keep
 // their hashes, and a note in the chain says how many of them stand for nothing any more.
 import type { DatabaseSync } from "node:sqlite";
-import type { AccountRecord, Erasure, KeyRecord } from "tollgate/plugin";
+import type { AccountRecord, ErasureRequest, KeyRecord } from "tollgate/plugin";
 import { fromJson } from "tollgate/store";
 import type { SqliteJournal } from "./journal.ts";
-import { sumOf } from "./note.ts";
-import type { Session } from "./session.ts";
-import { ERASED, KEY_NAME, ownerOf, quoted, type NamedRecord } from "./words.ts";
+import { hashSet } from "./note.ts";
+import type { LedgerSession } from "./session.ts";
+import { ERASED, KEY_NAME_LABEL, accountOwner, toJsonText, type NamedRecord } from "./words.ts";
 
 /** Words of one step. */
-export const AT_ONCE = 500;
+export const TEXTS_PER_STEP = 500;
 
 /** Some of those that are there still, behind one of them. */
-export interface FoundWords {
+export interface FoundTexts {
   readonly hashes: readonly string[];
   readonly after: number;
 }
 
-export function wordsOf(db: DatabaseSync, what: Erasure, after: number): FoundWords {
+export function findTexts(db: DatabaseSync, what: ErasureRequest, after: number): FoundTexts {
   const [where, said] =
     "key" in what
-      ? ["key = ?", [quoted(what.key)]]
+      ? ["key = ?", [toJsonText(what.key)]]
       : "label" in what
-        ? ["name = ? AND text = ?", [quoted(what.label.name), quoted(what.label.value)]]
-        : ["hash IN (SELECT value FROM json_each(?))", [JSON.stringify(what.values)]];
+        ? ["name = ? AND text = ?", [toJsonText(what.label.name), toJsonText(what.label.value)]]
+        : ["hash IN (SELECT value FROM json_each(?))", [JSON.stringify(what.hashes)]];
   const found = db
     .prepare(
-      `SELECT id, hash FROM word WHERE ${where} AND text <> ? AND id > ? ORDER BY id LIMIT ${AT_ONCE}`,
+      `SELECT id, hash FROM word WHERE ${where} AND text <> ? AND id > ? ORDER BY id LIMIT ${TEXTS_PER_STEP}`,
     )
-    .all(...said, quoted(ERASED), after);
+    .all(...said, toJsonText(ERASED), after);
   return {
     hashes: found.map(({ hash }) => String(hash)),
     after: Number(found.at(-1)?.["id"] ?? after),
   };
 }
 
-interface Word {
+interface SaltedText {
   readonly key: string;
   readonly name: string;
   readonly text: string;
 }
 
 /** What of these was there. */
-export function erase(session: Session, hashes: readonly string[], at: number): string[] {
+export function erase(session: LedgerSession, hashes: readonly string[], at: number): string[] {
   const { db } = session;
   db.exec("PRAGMA secure_delete = ON");
   try {
-    const gone = session.step((_, journal) => takeOut(db, journal, hashes, at));
-    if (gone.length > 0) wipe(db);
+    const gone = session.runStep((_, journal) => eraseTexts(db, journal, hashes, at));
+    if (gone.length > 0) truncateWal(db);
     return gone;
   } finally {
     db.exec("PRAGMA secure_delete = FAST");
   }
 }
 
-function takeOut(
+function eraseTexts(
   db: DatabaseSync,
   journal: SqliteJournal,
   hashes: readonly string[],
   at: number,
 ): string[] {
   const find = db.prepare("SELECT key, name, text FROM word WHERE hash = ? AND text IS NOT NULL");
-  const words = new Map<string, Word>();
+  const words = new Map<string, SaltedText>();
   for (const its of hashes) {
-    const found = find.get(its) as unknown as Word | undefined;
+    const found = find.get(its) as unknown as SaltedText | undefined;
     if (found) words.set(its, found);
   }
   const gone = [...words.keys()];
   if (gone.length === 0) return gone;
-  const seq = journal.note(at, { erased: { count: gone.length, sum: sumOf(gone) } });
+  const seq = journal.appendNote(at, { erased: { count: gone.length, sum: hashSet(gone) } });
   const clear = db.prepare(
     "UPDATE word SET salt = NULL, text = NULL, kept = 0, gone = ? WHERE hash = ?",
   );
   for (const its of gone) clear.run(seq, its);
-  const said = saidOf([...words.values()]);
-  for (const record of renamed(db, said)) journal.key(record);
-  for (const record of renamedAccounts(db, said)) journal.accounts.put(record);
-  journal.forget();
+  const said = groupByOwner([...words.values()]);
+  for (const record of redactedKeys(db, said)) journal.putKey(record);
+  for (const record of redactedAccounts(db, said)) journal.accounts.put(record);
+  journal.forgetTexts();
   return gone;
 }
 
-type SaidWords = ReadonlyMap<string, ReadonlySet<string>>;
+type TextsByOwner = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** By whose they are. */
-function saidOf(words: readonly Word[]): SaidWords {
+function groupByOwner(words: readonly SaltedText[]): TextsByOwner {
   const of = new Map<string, Set<string>>();
   for (const { key, name, text } of words) {
     const said = of.get(key) ?? new Set();
@@ -93,32 +93,33 @@ function saidOf(words: readonly Word[]): SaidWords {
 }
 
 /** Records of accounts that say one of them, without it: a change like any other. */
-function* renamedAccounts(db: DatabaseSync, of: SaidWords): Generator<AccountRecord, void> {
+function* redactedAccounts(db: DatabaseSync, of: TextsByOwner): Generator<AccountRecord, void> {
   for (const row of db.prepare("SELECT record FROM account").all()) {
     const record = fromJson<AccountRecord>(String(row["record"]));
-    const said = of.get(quoted(ownerOf(record.id)));
-    if (said && without(record, said)) yield { ...record, version: record.version + 1 };
+    const said = of.get(toJsonText(accountOwner(record.id)));
+    if (said && redactRecord(record, said)) yield { ...record, version: record.version + 1 };
   }
 }
 
 /** Records of keys that say one of them, without it. */
-function* renamed(db: DatabaseSync, of: SaidWords): Generator<KeyRecord, void> {
+function* redactedKeys(db: DatabaseSync, of: TextsByOwner): Generator<KeyRecord, void> {
   for (const row of db.prepare("SELECT record FROM key").all()) {
     const record = fromJson<KeyRecord>(String(row["record"]));
-    const said = of.get(quoted(record.id));
-    if (said && without(record, said)) yield record;
+    const said = of.get(toJsonText(record.id));
+    if (said && redactRecord(record, said)) yield record;
   }
 }
 
 /** Whether there was anything to take out. */
-function without(record: NamedRecord, said: ReadonlySet<string>): boolean {
+function redactRecord(record: NamedRecord, said: ReadonlySet<string>): boolean {
   let changed = false;
-  if (record.name !== undefined && said.has(`${KEY_NAME} ${quoted(record.name)}`)) {
+  if (record.name !== undefined && said.has(`${KEY_NAME_LABEL} ${toJsonText(record.name)}`)) {
     record.name = ERASED;
     changed = true;
   }
   const labels = Object.entries(record.labels ?? {}).map(([name, text]) => {
-    if (text === undefined || !said.has(`${quoted(name)} ${quoted(text)}`)) return [name, text];
+    if (text === undefined || !said.has(`${toJsonText(name)} ${toJsonText(text)}`))
+      return [name, text];
     changed = true;
     return [name, ERASED];
   });
@@ -127,7 +128,7 @@ function without(record: NamedRecord, said: ReadonlySet<string>): boolean {
 }
 
 /** The log of writes still has the pages as they were. A reader that holds on to it keeps it until the next time. */
-function wipe(db: DatabaseSync): void {
+function truncateWal(db: DatabaseSync): void {
   if (db.isTransaction) db.exec("COMMIT");
   db.exec("PRAGMA busy_timeout = 0");
   db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").all();

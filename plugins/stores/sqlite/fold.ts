@@ -3,54 +3,67 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { PrunePlan } from "tollgate/plugin";
 import {
-  createSubtotals,
-  isCalendar,
-  KEPT_MS,
+  createRollup,
+  isCalendarPeriod,
+  WINDOW_GRACE_MS,
   type LedgerRow,
-  newMeter,
-  type Subtotals,
-  type Taken,
-  used,
+  createMeter,
+  type Rollup,
+  type MeterAmount,
+  meteredUsage,
 } from "tollgate/store";
-import { type Base, carriedText, readBase, sumsLink, textHash } from "./standing.ts";
-import { leftOpen } from "./left.ts";
-import { goneUpTo } from "./audited.ts";
-import { noteOf } from "./note.ts";
-import { quarterOf } from "./sums-file.ts";
-import { carriedIn, createShelf, rowsOf, type Shelf, STORED, type Stored } from "./stored.ts";
+import {
+  type Checkpoint,
+  retainedReserveText,
+  readCheckpoint,
+  rollupHash,
+  hashText,
+} from "./standing.ts";
+import { readOpenCalls } from "./left.ts";
+import { compactedAuditUpTo } from "./audited.ts";
+import { parseNote } from "./note.ts";
+import { quarterStart } from "./sums-file.ts";
+import {
+  readRetainedReserves,
+  createRowLookup,
+  decodeRows,
+  type RowLookup,
+  BATCH_COLUMNS,
+  type StoredBatch,
+} from "./stored.ts";
 
 /** Entries that are taken together at most. */
-const MOST = 1_000_000;
+const MAX_ENTRIES = 1_000_000;
 /** Entries that go in a second, about. */
-const A_SECOND = 50_000;
+const ENTRIES_PER_SECOND = 50_000;
 
 /** A reserve that is kept apart, as its table has it. */
-export interface CarriedRow {
+export interface RetainedReserve {
   readonly seq: number;
   readonly attempt: string;
   /** Its settle is gone too. */
-  readonly over: 0 | 1;
+  readonly isSettled: 0 | 1;
   readonly instance: string;
   readonly terms: string;
   readonly rows: string;
 }
 
 /** One of the sums, as its table has it. */
-export type SumsRow = readonly [n: number, quarter: number, text: string, hash: string];
+export type CheckpointRollup = readonly [n: number, quarter: number, text: string, hash: string];
 
 /** What the writer puts in the place of rows. */
-export interface Folded {
+export interface CompactionResult {
   /** The base that this follows on. */
   readonly after: number;
   /** The newest entry when it was worked out. */
   readonly head: number;
   readonly last: number;
   readonly text: string;
-  readonly carried: readonly CarriedRow[];
-  readonly sums: readonly SumsRow[];
+  readonly retainedReserves: readonly RetainedReserve[];
+  readonly rollups: readonly CheckpointRollup[];
 }
 
-interface Cut {
+interface CompactionRange {
   readonly segment: number;
   readonly last: number;
   readonly hash: string;
@@ -59,15 +72,19 @@ interface Cut {
 }
 
 /** The last commit of those that may go; undefined: none may. `most`: entries. */
-function cutOf(db: DatabaseSync, before: number, most: number): Cut | undefined {
-  const base = readBase(db);
-  const limit = oldestOpen(db);
+function findCompactionRange(
+  db: DatabaseSync,
+  before: number,
+  most: number,
+): CompactionRange | undefined {
+  const base = readCheckpoint(db);
+  const limit = oldestOpenCall(db);
   const segments = db.prepare(
     "SELECT id, last, hash, since, till FROM segment WHERE id > ? ORDER BY id",
   );
   const from = base?.last ?? 0;
   let [since, till] = [Infinity, -Infinity];
-  let cut: Cut | undefined;
+  let cut: CompactionRange | undefined;
   for (const row of segments.iterate(base?.segment ?? 0)) {
     const last = Number(row["last"]);
     if (Number(row["till"]) >= before || last >= limit) break;
@@ -80,33 +97,34 @@ function cutOf(db: DatabaseSync, before: number, most: number): Cut | undefined 
 }
 
 /** No entry before it is of an open call. */
-function oldestOpen(db: DatabaseSync): number {
+function oldestOpenCall(db: DatabaseSync): number {
   const low = db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1").get()?.["low"];
   const listed = db.prepare("SELECT min(seq) AS seq FROM open").get()?.["seq"];
   return Math.min(Number(low ?? 0), Number(listed ?? Infinity));
 }
 
-export function planOf(db: DatabaseSync, before: number): PrunePlan {
-  const base = readBase(db);
-  const cut = cutOf(db, before, Infinity);
+export function planCompaction(db: DatabaseSync, before: number): PrunePlan {
+  const base = readCheckpoint(db);
+  const cut = findCompactionRange(db, before, Infinity);
   const newest = Number(db.prepare("SELECT max(last) AS last FROM segment").get()?.["last"] ?? 0);
   const rows = cut ? cut.last - (base?.last ?? 0) : 0;
   const pages = Number(db.prepare("PRAGMA page_count").get()?.["page_count"]);
   const size = Number(db.prepare("PRAGMA page_size").get()?.["page_size"]);
   const share = rows / Math.max(1, newest - (base?.last ?? 0));
-  const open = cut?.segment === lastOlder(db, before) ? undefined : leftOpen(db)[0]?.row;
+  const open =
+    cut?.segment === lastCommitBefore(db, before) ? undefined : readOpenCalls(db)[0]?.row;
   return {
     rows,
     bytes: Math.round(pages * size * share),
-    ms: Math.round((rows / A_SECOND) * 1_000),
+    ms: Math.round((rows / ENTRIES_PER_SECOND) * 1_000),
     ...(cut && { from: cut.since, to: cut.till }),
     ...(open && { open: { attempt: open.attempt, at: open.at } }),
   };
 }
 
 /** The last commit of the beginning that is older than that, whatever is open. */
-function lastOlder(db: DatabaseSync, before: number): number | undefined {
-  const base = readBase(db)?.segment ?? 0;
+function lastCommitBefore(db: DatabaseSync, before: number): number | undefined {
+  const base = readCheckpoint(db)?.segment ?? 0;
   const young = db
     .prepare("SELECT id FROM segment WHERE id > ? AND till >= ? ORDER BY id LIMIT 1")
     .get(base, before);
@@ -116,160 +134,174 @@ function lastOlder(db: DatabaseSync, before: number): number | undefined {
 }
 
 /** Undefined: no commit may go. */
-export function fold(db: DatabaseSync, before: number, at: number): Folded | undefined {
-  const cut = cutOf(db, before, MOST);
+export function buildCheckpoint(
+  db: DatabaseSync,
+  before: number,
+  at: number,
+): CompactionResult | undefined {
+  const cut = findCompactionRange(db, before, MAX_ENTRIES);
   if (!cut) return undefined;
-  const base = readBase(db);
-  const folding = new Folding(db, base);
+  const base = readCheckpoint(db);
+  const folding = new CheckpointBuilder(db, base);
   const batches = db.prepare(
-    `SELECT ${STORED} FROM batch WHERE first > ? AND first <= ? ORDER BY first`,
+    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > ? AND first <= ? ORDER BY first`,
   );
   for (const stored of batches.iterate(base?.last ?? 0, cut.last) as Iterable<unknown>)
-    folding.add(stored as Stored);
+    folding.add(stored as StoredBatch);
   const newest = db.prepare("SELECT max(last) AS last FROM segment").get()?.["last"];
-  return folding.end(cut, Number(newest), at);
+  return folding.finish(cut, Number(newest), at);
 }
 
-interface Held {
+interface OpenReserve {
   readonly seq: number;
-  readonly taken: readonly Taken[];
-  readonly kept: CarriedRow;
+  readonly meterAmounts: readonly MeterAmount[];
+  readonly retained: RetainedReserve;
 }
 
-class Folding {
+class CheckpointBuilder {
   readonly #db: DatabaseSync;
-  readonly #base: Base | undefined;
-  readonly #shelf: Shelf;
-  readonly #open = new Map<string, Held>();
-  readonly #spent: Map<string, bigint>;
-  readonly #gone: Base["gone"][number][];
-  readonly #quarters = new Map<number, Subtotals>();
+  readonly #checkpoint: Checkpoint | undefined;
+  readonly #rows: RowLookup;
+  readonly #open = new Map<string, OpenReserve>();
+  readonly #windowLevels: Map<string, bigint>;
+  readonly #erasures: Checkpoint["erasures"][number][];
+  readonly #rollups = new Map<number, Rollup>();
 
-  constructor(db: DatabaseSync, base: Base | undefined) {
+  constructor(db: DatabaseSync, base: Checkpoint | undefined) {
     this.#db = db;
-    this.#base = base;
-    this.#shelf = createShelf(db);
-    this.#spent = new Map(base?.meters.map(([id, sum]) => [id, BigInt(sum)]));
-    this.#gone = [...(base?.gone ?? [])];
-    for (const { over, ...stored } of carriedIn(db)) {
-      const [row] = rowsOf(stored);
-      if (row && !over) this.#hold(row, stored, 0);
+    this.#checkpoint = base;
+    this.#rows = createRowLookup(db);
+    this.#windowLevels = new Map(base?.meters.map(([id, sum]) => [id, BigInt(sum)]));
+    this.#erasures = [...(base?.erasures ?? [])];
+    for (const { isSettled, ...stored } of readRetainedReserves(db)) {
+      const [row] = decodeRows(stored);
+      if (row && !isSettled) this.#addReserve(row, stored, 0);
     }
   }
 
-  add(stored: Stored): void {
-    const erased = noteOf(stored.rows)?.note.erased;
-    if (erased) this.#gone.push([stored.first, erased.count, erased.sum]);
-    rowsOf(stored).forEach((row, i) => {
-      if (row.kind === "reserve") return this.#hold(row, stored, i);
-      this.#sum(row);
+  add(stored: StoredBatch): void {
+    const erased = parseNote(stored.rows)?.note.erased;
+    if (erased) this.#erasures.push([stored.first, erased.count, erased.sum]);
+    decodeRows(stored).forEach((row, i) => {
+      if (row.kind === "reserve") return this.#addReserve(row, stored, i);
+      this.#addToRollup(row);
       if (row.kind === "settle") {
-        for (const [id, amount] of this.#open.get(row.attempt)?.taken ?? [])
-          this.#count(id, used(newMeter(id).unit, amount, row));
+        for (const [id, amount] of this.#open.get(row.attempt)?.meterAmounts ?? [])
+          this.#addToMeter(id, meteredUsage(createMeter(id).unit, amount, row));
         this.#open.delete(row.attempt);
       } else
-        for (const [id] of this.#reserve(row.attempt)?.taken ?? [])
-          if (newMeter(id).unit === "nano_usd") this.#count(id, row.costNano ?? 0n);
+        for (const [id] of this.#findReserve(row.attempt)?.meterAmounts ?? [])
+          if (createMeter(id).unit === "nano_usd") this.#addToMeter(id, row.costNano ?? 0n);
     });
   }
 
-  end(cut: Cut, head: number, at: number): Folded {
-    const base = this.#base;
-    const carried = [...this.#open.values()].map(({ kept }) => kept);
-    carried.push(...this.#spokenOf(cut.last));
-    const sums = this.#sums();
-    const text: Base = {
+  finish(cut: CompactionRange, head: number, at: number): CompactionResult {
+    const base = this.#checkpoint;
+    const carried = [...this.#open.values()].map(({ retained }) => retained);
+    carried.push(...this.#correctedReserves(cut.last));
+    const sums = this.#checkpointRollups();
+    const text: Checkpoint = {
       segment: cut.segment,
       last: cut.last,
       hash: cut.hash,
-      since: Math.min(cut.since, base?.since ?? Infinity),
-      till: Math.max(cut.till, base?.till ?? -Infinity),
+      firstAt: Math.min(cut.since, base?.firstAt ?? Infinity),
+      lastAt: Math.max(cut.till, base?.lastAt ?? -Infinity),
       rows: cut.last,
       at,
-      sums: (base?.sums ?? 0) + sums.length,
-      carried: carried.map((one) => [one.seq, textHash(carriedText(one))]),
+      rollups: (base?.rollups ?? 0) + sums.length,
+      retainedReserves: carried.map((one) => [one.seq, hashText(retainedReserveText(one))]),
       meters: this.#meters(cut.till),
-      gone: this.#gone,
-      audited: goneUpTo(this.#db, cut.last, base),
+      erasures: this.#erasures,
+      audit: compactedAuditUpTo(this.#db, cut.last, base),
     };
     return {
       after: base?.last ?? 0,
       head,
       last: cut.last,
       text: JSON.stringify(text),
-      carried,
-      sums,
+      retainedReserves: carried,
+      rollups: sums,
     };
   }
 
-  #hold(row: LedgerRow, stored: Stored, i: number): void {
+  #addReserve(row: LedgerRow, stored: StoredBatch, i: number): void {
     const seq = stored.first + i;
-    this.#open.set(row.attempt, { seq, taken: row.taken, kept: alone(row.attempt, stored, i, 0) });
+    this.#open.set(row.attempt, {
+      seq,
+      meterAmounts: row.meterAmounts,
+      retained: toRetainedReserve(row.attempt, stored, i, 0),
+    });
   }
 
-  #reserve(attempt: string): LedgerRow | undefined {
-    return this.#shelf.row(this.#shelf.about(attempt)?.reserve ?? 0);
+  #findReserve(attempt: string): LedgerRow | undefined {
+    return this.#rows.getRow(this.#rows.findCall(attempt)?.reserve ?? 0);
   }
 
-  #sum(row: LedgerRow): void {
-    const quarter = quarterOf(row.at);
-    let sums = this.#quarters.get(quarter);
-    if (!sums) this.#quarters.set(quarter, (sums = createSubtotals("keys")));
+  #addToRollup(row: LedgerRow): void {
+    const quarter = quarterStart(row.at);
+    let sums = this.#rollups.get(quarter);
+    if (!sums) this.#rollups.set(quarter, (sums = createRollup("keys")));
     sums.add(row);
   }
 
-  #count(id: string, amount: bigint): void {
-    if (isCalendar(newMeter(id).per)) this.#spent.set(id, (this.#spent.get(id) ?? 0n) + amount);
+  #addToMeter(id: string, amount: bigint): void {
+    if (isCalendarPeriod(createMeter(id).per))
+      this.#windowLevels.set(id, (this.#windowLevels.get(id) ?? 0n) + amount);
   }
 
   /** Windows that are over by then are forgotten by themselves. */
   #meters(till: number): [string, string][] {
-    const live = [...this.#spent].filter(
-      ([id, sum]) => sum !== 0n && newMeter(id).end + KEPT_MS >= till,
+    const live = [...this.#windowLevels].filter(
+      ([id, sum]) => sum !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= till,
     );
     return live.map(([id, sum]) => [id, String(sum)]);
   }
 
   /** Reserves of calls that were over by then, and corrected later. */
-  *#spokenOf(last: number): Generator<CarriedRow, void> {
+  *#correctedReserves(last: number): Generator<RetainedReserve, void> {
     const later = this.#db.prepare("SELECT DISTINCT attempt FROM adjustment WHERE seq > ?");
     for (const { attempt } of later.all(last)) {
       const name = String(attempt);
-      const seq = this.#shelf.about(name)?.reserve ?? Infinity;
+      const seq = this.#rows.findCall(name)?.reserve ?? Infinity;
       if (seq > last || this.#open.has(name)) continue;
-      const stored = this.#shelf.holding(seq)!;
-      yield alone(name, stored, seq - stored.first, 1);
+      const stored = this.#rows.batchOf(seq)!;
+      yield toRetainedReserve(name, stored, seq - stored.first, 1);
     }
   }
 
-  #sums(): SumsRow[] {
+  #checkpointRollups(): CheckpointRollup[] {
     const newest = this.#db.prepare(
       "SELECT n, hash FROM sums WHERE n <= ? ORDER BY n DESC LIMIT 1",
     );
-    let hash = String(newest.get(this.#base?.sums ?? 0)?.["hash"] ?? "");
-    let n = this.#base?.sums ?? 0;
-    return [...this.#quarters]
+    let hash = String(newest.get(this.#checkpoint?.rollups ?? 0)?.["hash"] ?? "");
+    let n = this.#checkpoint?.rollups ?? 0;
+    return [...this.#rollups]
       .sort(([a], [b]) => a - b)
-      .map(([quarter, sums]): SumsRow => {
-        const text = sums.text();
-        hash = sumsLink(hash, quarter, text);
+      .map(([quarter, sums]): CheckpointRollup => {
+        const text = sums.serialize();
+        hash = rollupHash(hash, quarter, text);
         return [++n, quarter, text, hash];
       });
   }
 }
 
-const PLACE = 5;
+const TERMS_INDEX = 5;
 /** One row of a commit, as a commit of its own. */
-function alone(attempt: string, stored: Stored, i: number, over: 0 | 1): CarriedRow {
+function toRetainedReserve(
+  attempt: string,
+  stored: StoredBatch,
+  i: number,
+  over: 0 | 1,
+): RetainedReserve {
   const row = (JSON.parse(stored.rows) as unknown[][])[i]!;
-  const terms = (JSON.parse(stored.terms) as unknown[])[row[PLACE] as number];
+  const terms = (JSON.parse(stored.terms) as unknown[])[row[TERMS_INDEX] as number];
   const { first, instance } = stored;
   return {
     seq: first + i,
     attempt,
-    over,
+    isSettled: over,
     instance,
     terms: JSON.stringify([terms]),
-    rows: JSON.stringify([row.with(PLACE, 0)]),
+    rows: JSON.stringify([row.with(TERMS_INDEX, 0)]),
   };
 }

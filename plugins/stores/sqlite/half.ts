@@ -2,14 +2,14 @@
 import { existsSync } from "node:fs";
 import { fail } from "tollgate/plugin";
 
-export const halfOf = (file: string): string => `${file}.moving`;
+export const partialImportPath = (file: string): string => `${file}.moving`;
 
 /** A ledger that began beside it would be in the way of what is to come. */
-export function refuseHalf(file: string): void {
-  if (!existsSync(file) && existsSync(halfOf(file)))
+export function rejectPartialImport(file: string): void {
+  if (!existsSync(file) && existsSync(partialImportPath(file)))
     fail(
       "conflict",
-      `A move into ${file} is not finished: run tollgate store copy again, or remove ${halfOf(file)}.`,
+      `A move into ${file} is not finished: run tollgate store copy again, or remove ${partialImportPath(file)}.`,
       { code: "moving" },
     );
 }

@@ -1,19 +1,19 @@
 // What takes long and is asked for seldom: it has a thread of its own while it lasts, so that neither commits nor reports wait for it.
 import { DatabaseSync } from "node:sqlite";
-import type { ArchiveRequest, Erasure, PrunePlan } from "tollgate/plugin";
-import type { MovedRest, MovedRows } from "tollgate/plugin";
-import { archive, readArchive } from "./archive.ts";
+import type { ArchiveRequest, ErasureRequest, PrunePlan } from "tollgate/plugin";
+import type { TransferredRemainder, TransferredRows } from "tollgate/plugin";
+import { writeArchive, readArchive } from "./archive.ts";
 import { backup, restore } from "./copy.ts";
-import { type FoundWords, wordsOf } from "./erasing.ts";
-import { Arriving } from "./arriving.ts";
-import { fold, type Folded, planOf } from "./fold.ts";
-import { Leaving } from "./leaving.ts";
-import { type FoundLeftovers, leftoversOf, type LeftoversAfter } from "./leftovers.ts";
+import { type FoundTexts, findTexts } from "./erasing.ts";
+import { LedgerImporter } from "./arriving.ts";
+import { buildCheckpoint, type CompactionResult, planCompaction } from "./fold.ts";
+import { LedgerExporter } from "./leaving.ts";
+import { type FoundLeftovers, findLeftovers, type LeftoversCursor } from "./leftovers.ts";
 
-export class Keeper {
+export class LongTasks {
   readonly #file: string;
-  #leaving: Leaving | undefined;
-  #arriving: Arriving | undefined;
+  #export: LedgerExporter | undefined;
+  #import: LedgerImporter | undefined;
 
   constructor({ file }: { file: string }) {
     this.#file = file;
@@ -28,36 +28,36 @@ export class Keeper {
   }
 
   archive(to: string, of: ArchiveRequest) {
-    return archive(this.#file, to, of);
+    return writeArchive(this.#file, to, of);
   }
 
   readArchive(file: string) {
     return readArchive(file);
   }
 
-  plan(before: number): PrunePlan {
-    return this.#reading((db) => planOf(db, before));
+  planCompaction(before: number): PrunePlan {
+    return this.#withReadTransaction((db) => planCompaction(db, before));
   }
 
   /** In one reading, so that nothing changes meanwhile. Undefined: nothing may go. */
-  fold(before: number, at: number): Folded | undefined {
-    return this.#reading((db) => {
+  buildCheckpoint(before: number, at: number): CompactionResult | undefined {
+    return this.#withReadTransaction((db) => {
       db.exec("BEGIN");
-      return fold(db, before, at);
+      return buildCheckpoint(db, before, at);
     });
   }
 
   /** Some of what only rows said that are gone, behind what was found before. */
-  leftovers(after: LeftoversAfter): FoundLeftovers {
-    return this.#reading((db) => leftoversOf(db, after));
+  findLeftovers(after: LeftoversCursor): FoundLeftovers {
+    return this.#withReadTransaction((db) => findLeftovers(db, after));
   }
 
   /** Some of those that are there still. */
-  words(what: Erasure, after: number): FoundWords {
-    return this.#reading((db) => wordsOf(db, what, after));
+  findTexts(what: ErasureRequest, after: number): FoundTexts {
+    return this.#withReadTransaction((db) => findTexts(db, what, after));
   }
 
-  #reading<T>(work: (db: DatabaseSync) => T): T {
+  #withReadTransaction<T>(work: (db: DatabaseSync) => T): T {
     const db = new DatabaseSync(this.#file, { readOnly: true, timeout: 1_000 });
     try {
       return work(db);
@@ -66,37 +66,37 @@ export class Keeper {
     }
   }
 
-  leave(): void {
-    this.#leaving = new Leaving(this.#file);
+  beginExport(): void {
+    this.#export = new LedgerExporter(this.#file);
   }
 
-  leavingRows(after: number): MovedRows {
-    return this.#leaving!.rows(after);
+  exportRows(after: number): TransferredRows {
+    return this.#export!.readRows(after);
   }
 
-  quiet(): void {
-    this.#leaving!.quiet();
+  stopWritesForExport(): void {
+    this.#export!.stopWrites();
   }
 
-  rest(): MovedRest {
-    return this.#leaving!.rest();
+  exportRemainder(): TransferredRemainder {
+    return this.#export!.readRemainder();
   }
 
   /** The place behind which rows are missing. */
-  arrive(): number {
-    return (this.#arriving = new Arriving(this.#file)).after;
+  beginImport(): number {
+    return (this.#import = new LedgerImporter(this.#file)).after;
   }
 
-  takeRows(rows: MovedRows): void {
-    this.#arriving!.take(rows);
+  importRows(rows: TransferredRows): void {
+    this.#import!.writeRows(rows);
   }
 
-  finish(rest: MovedRest) {
-    return this.#arriving!.finish(rest);
+  finishImport(rest: TransferredRemainder) {
+    return this.#import!.finish(rest);
   }
 
   close(): void {
-    this.#leaving?.end();
-    this.#arriving?.end();
+    this.#export?.close();
+    this.#import?.close();
   }
 }

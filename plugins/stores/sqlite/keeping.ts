@@ -1,49 +1,53 @@
 // A ledger's life, from this side of the threads.
 import {
-  type Erasure,
+  type ErasureRequest,
   fail,
-  type LedgerKeeping,
+  type LedgerMaintenance,
   type LedgerState,
   type PrunePlan,
-  type Pruned,
+  type PruneResult,
   type PruneProgress,
 } from "tollgate/plugin";
-import type { FoundWords } from "./erasing.ts";
-import { Prune } from "./prune.ts";
-import type { Thread } from "./thread.ts";
+import type { FoundTexts } from "./erasing.ts";
+import { CompactionRun } from "./prune.ts";
+import type { WorkerThread } from "./thread.ts";
 
 /** Hashes that one question names. */
-const ASKED = 10_000;
+const HASHES_PER_CALL = 10_000;
 
-export interface KeepingThreads {
+export interface MaintenanceThreads {
   /** Ends it when the work is done. */
-  keeper<T>(work: (thread: Thread) => Promise<T>): Promise<T>;
+  withLongTasks<T>(work: (thread: WorkerThread) => Promise<T>): Promise<T>;
   /** The one that writes; it is there as long as the store is open. */
-  writer(): Promise<{ readonly thread: Thread }>;
-  reader(): Promise<{ readonly thread: Thread }>;
+  writer(): Promise<{ readonly thread: WorkerThread }>;
+  reader(): Promise<{ readonly thread: WorkerThread }>;
 }
 
-export function keepingOf({ keeper, writer, reader }: KeepingThreads): LedgerKeeping {
-  const asked =
+export function createLedgerMaintenance({
+  withLongTasks,
+  writer,
+  reader,
+}: MaintenanceThreads): LedgerMaintenance {
+  const erasureQueries =
     <N extends "backup" | "restore" | "archive" | "readArchive">(method: N) =>
-    (...args: Parameters<Required<LedgerKeeping>[N]>) =>
-      keeper((thread) =>
-        thread.call<Awaited<ReturnType<Required<LedgerKeeping>[N]>>>(method, ...args),
+    (...args: Parameters<Required<LedgerMaintenance>[N]>) =>
+      withLongTasks((thread) =>
+        thread.call<Awaited<ReturnType<Required<LedgerMaintenance>[N]>>>(method, ...args),
       );
 
   /** A step of the writer for some of them at a time, until none is left. */
-  async function erased(thread: Thread, what: Erasure): Promise<string[]> {
+  async function erased(thread: WorkerThread, what: ErasureRequest): Promise<string[]> {
     const values: string[] = [];
     for (let from = 0; ;) {
-      const { hashes, after } = await thread.call<FoundWords>("words", what, from);
+      const { hashes, after } = await thread.call<FoundTexts>("words", what, from);
       if (hashes.length === 0) return values;
       values.push(...(await (await writer()).thread.call<string[]>("erase", hashes, Date.now())));
       from = after;
     }
   }
 
-  let under: Promise<Pruned> | undefined;
-  function once(work: () => Promise<Pruned>): Promise<Pruned> {
+  let under: Promise<PruneResult> | undefined;
+  function once(work: () => Promise<PruneResult>): Promise<PruneResult> {
     if (under)
       return fail("conflict", "Rows are being pruned already.", { code: "prune_under_way" });
     return (under = work().finally(() => (under = undefined)));
@@ -52,32 +56,34 @@ export function keepingOf({ keeper, writer, reader }: KeepingThreads): LedgerKee
   async function pruned(
     before: number,
     progress: ((of: PruneProgress) => void) | undefined,
-  ): Promise<Pruned> {
+  ): Promise<PruneResult> {
     const room = (await state()).bytes;
-    const done = await keeper((thread) => new Prune(thread, writer, progress).run(before));
+    const done = await withLongTasks((thread) =>
+      new CompactionRun(thread, writer, progress).run(before),
+    );
     // Reports are told from sums again by the time that it is over.
     await (await reader()).thread.call("sum");
-    const { bytes, oldest } = await state();
-    return { ...done, bytes: Math.max(0, room - bytes), since: oldest };
+    const { bytes, oldestAt } = await state();
+    return { ...done, bytes: Math.max(0, room - bytes), rowsSince: oldestAt };
   }
 
   return {
-    backup: asked("backup"),
-    restore: asked("restore"),
-    archive: asked("archive"),
-    readArchive: asked("readArchive"),
-    plan: (before) => keeper((thread) => thread.call<PrunePlan>("plan", before)),
+    backup: erasureQueries("backup"),
+    restore: erasureQueries("restore"),
+    archive: erasureQueries("archive"),
+    readArchive: erasureQueries("readArchive"),
+    planPrune: (before) => withLongTasks((thread) => thread.call<PrunePlan>("plan", before)),
     prune: (before, progress) => once(() => pruned(before, progress)),
-    state,
+    readState: state,
     erase: (what) =>
-      keeper(async (thread) => {
-        if (!("values" in what)) return { values: await erased(thread, what) };
+      withLongTasks(async (thread) => {
+        if (!("hashes" in what)) return { hashes: await erased(thread, what) };
         const values: string[] = [];
-        for (let from = 0; from < what.values.length; from += ASKED) {
-          const some = what.values.slice(from, from + ASKED);
-          values.push(...(await erased(thread, { values: some })));
+        for (let from = 0; from < what.hashes.length; from += HASHES_PER_CALL) {
+          const some = what.hashes.slice(from, from + HASHES_PER_CALL);
+          values.push(...(await erased(thread, { hashes: some })));
         }
-        return { values };
+        return { hashes: values };
       }),
   };
 }

@@ -5,99 +5,100 @@ import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
 import { fromJson, toJson } from "tollgate/store";
-import { KEY_NAME, ownerOf, quoted, type NamedRecord } from "./words.ts";
+import { KEY_NAME_LABEL, accountOwner, toJsonText, type NamedRecord } from "./words.ts";
 
-const sha = (...texts: readonly string[]): string => {
+const sha256 = (...texts: readonly string[]): string => {
   const hash = createHash("sha256");
   for (const text of texts) hash.update(text).update("\n");
   return hash.digest("hex");
 };
 
 /** Writes the link of a record that is written. */
-export function createKeyring(db: DatabaseSync): (digest: string, said: string) => void {
+export function createRecordChain(db: DatabaseSync): (digest: string, said: string) => void {
   const last = db.prepare("SELECT hash FROM keyed ORDER BY n DESC LIMIT 1");
   const add = db.prepare("INSERT INTO keyed (digest, sum, hash) VALUES (?, ?, ?)");
   return (digest, said) => {
-    const sum = sha(said);
-    add.run(digest, sum, sha(String(last.get()?.["hash"] ?? ""), digest, sum));
+    const sum = sha256(said);
+    add.run(digest, sum, sha256(String(last.get()?.["hash"] ?? ""), digest, sum));
   };
 }
 
 /** Keys whose record no command wrote, and links that do not follow on one another. */
-export function* checkKeys(db: DatabaseSync): Generator<Problem, void> {
+export function* verifyRecordChain(db: DatabaseSync): Generator<Problem, void> {
   const sums = new Map<string, string>();
   let [before, n] = ["", 0];
   for (const link of db.prepare("SELECT n, digest, sum, hash FROM keyed ORDER BY n").iterate()) {
     const [digest, sum, hash] = [String(link["digest"]), String(link["sum"]), String(link["hash"])];
-    if (Number(link["n"]) !== ++n || hash !== sha(before, digest, sum)) {
+    if (Number(link["n"]) !== ++n || hash !== sha256(before, digest, sum)) {
       yield { path: `/keyed/${n}`, message: "What was written of keys was changed afterwards." };
       n = Number(link["n"]);
     }
     before = hash;
     sums.set(digest, sum);
   }
-  const unsaid = unsaying(db);
-  for (const { digest, account, record, said } of records(db)) {
-    if (sums.get(digest) !== sha(said) || unsaid(said, account) !== record)
+  const unsaid = createRecordDecoder(db);
+  for (const { linkId, account, record, hashedRecord } of readRecords(db)) {
+    if (sums.get(linkId) !== sha256(hashedRecord) || unsaid(hashedRecord, account) !== record)
       yield {
-        path: account === undefined ? `/key/${idOf(record) ?? digest}` : `/account/${account}`,
+        path: account === undefined ? `/key/${recordId(record) ?? linkId}` : `/account/${account}`,
         message: "Its record, limits included, is not what a command wrote.",
       };
-    sums.delete(digest);
+    sums.delete(linkId);
   }
   for (const digest of sums.keys())
     yield { path: `/key/${digest}`, message: "It was written, and it is not there." };
 }
 
-interface KeptRecord {
+interface ChainedRecord {
   /** What its links name. */
-  readonly digest: string;
+  readonly linkId: string;
   readonly account: string | undefined;
   readonly record: string;
-  readonly said: string;
+  readonly hashedRecord: string;
 }
 
-function* records(db: DatabaseSync): Generator<KeptRecord, void> {
+function* readRecords(db: DatabaseSync): Generator<ChainedRecord, void> {
   for (const { digest, record, said } of db
     .prepare("SELECT digest, record, said FROM key")
     .iterate())
     yield {
-      digest: String(digest),
+      linkId: String(digest),
       account: undefined,
       record: String(record),
-      said: String(said),
+      hashedRecord: String(said),
     };
   // A copy from before there were any has no place for them.
   const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'account'");
   if (!table.get()) return;
   for (const { id, record, said } of db.prepare("SELECT id, record, said FROM account").iterate())
     yield {
-      digest: ownerOf(String(id)),
+      linkId: accountOwner(String(id)),
       account: String(id),
       record: String(record),
-      said: String(said),
+      hashedRecord: String(said),
     };
 }
 
 /** A record from how it is said, with the texts that its hashes stand for; undefined where one of them is another key's, or gone. */
-function unsaying(
+function createRecordDecoder(
   db: DatabaseSync,
 ): (said: string, account: string | undefined) => string | undefined {
   const word = db.prepare("SELECT key, name, text FROM word WHERE hash = ?");
   return (said, account) => {
     try {
       const record = fromJson<NamedRecord>(said);
-      if (account !== undefined && record.id !== ownerOf(account)) return undefined;
+      if (account !== undefined && record.id !== accountOwner(account)) return undefined;
       const text = (name: string, its: string): string => {
         const found = word.get(its)!;
-        if (found["key"] !== quoted(record.id) || found["name"] !== name) throw new Error("other");
+        if (found["key"] !== toJsonText(record.id) || found["name"] !== name)
+          throw new Error("other");
         return JSON.parse(String(found["text"])) as string;
       };
       const { name, labels } = record;
-      if (name !== undefined) record.name = text(KEY_NAME, name);
+      if (name !== undefined) record.name = text(KEY_NAME_LABEL, name);
       if (labels !== undefined)
         record.labels = Object.fromEntries(
-          Object.entries(labels).map(([of, its]) => [of, text(quoted(of), its!)]),
+          Object.entries(labels).map(([of, its]) => [of, text(toJsonText(of), its!)]),
         );
       if (account !== undefined) record.id = account;
       return toJson(record);
@@ -107,7 +108,7 @@ function unsaying(
   };
 }
 
-function idOf(record: string): string | undefined {
+function recordId(record: string): string | undefined {
   try {
     const { id } = JSON.parse(record) as { id?: unknown };
     return typeof id === "string" ? id : undefined;

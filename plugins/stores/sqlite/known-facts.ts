@@ -1,21 +1,21 @@
 // The facts of rows, made once for many of them: of the same terms, with the same end.
-import { factsOf, type RowFacts } from "tollgate/store";
-import type { Counted } from "./stored.ts";
-import type { Common } from "./terms.ts";
+import { dimensionsOf, type RowDimensions } from "tollgate/store";
+import type { SettledFields } from "./stored.ts";
+import type { CallTerms } from "./terms.ts";
 
 /** Terms whose facts are remembered. */
-const MOST = 4_096;
+const MAX_TERMS = 4_096;
 
-export class KnownFacts {
-  readonly #known = new Map<string, RowFacts>();
+export class DimensionCache {
+  readonly #byTerms = new Map<string, RowDimensions>();
 
   /** `said`: the terms as text. */
-  of(row: Counted, said: string, terms: () => Common): RowFacts {
+  get(row: SettledFields, said: string, terms: () => CallTerms): RowDimensions {
     const id = `${row.kind} ${row.state} ${row.outcome}\n${said}`;
-    let facts = this.#known.get(id);
+    let facts = this.#byTerms.get(id);
     if (!facts) {
-      if (this.#known.size >= MOST) this.#known.clear();
-      this.#known.set(id, (facts = factsOf({ ...terms(), ...row })));
+      if (this.#byTerms.size >= MAX_TERMS) this.#byTerms.clear();
+      this.#byTerms.set(id, (facts = dimensionsOf({ ...terms(), ...row })));
     }
     return facts;
   }

@@ -6,66 +6,68 @@ import {
   type AuditEnd,
   type AuditEntry,
   type KeyRecord,
-  type MovedRest,
-  type MovedRows,
+  type TransferredRemainder,
+  type TransferredRows,
   type Price,
 } from "tollgate/plugin";
-import { createTotals, fromJson, isCounted, movedRow, type LedgerRow } from "tollgate/store";
-import { headOf } from "./chain.ts";
-import { leftMeters, leftOpen } from "./left.ts";
-import { lock } from "./lock.ts";
-import { prunedSums } from "./pruned.ts";
-import { readBase } from "./standing.ts";
-import { carriedIn, rowsOf, STORED, type Stored } from "./stored.ts";
-import { createSpoken } from "./words.ts";
+import { createTotals, fromJson, isSettledRow, toMovedRow, type LedgerRow } from "tollgate/store";
+import { readHead } from "./chain.ts";
+import { readMeters, readOpenCalls } from "./left.ts";
+import { lockLedger } from "./lock.ts";
+import { checkpointRollups } from "./pruned.ts";
+import { readCheckpoint } from "./standing.ts";
+import { readRetainedReserves, decodeRows, BATCH_COLUMNS, type StoredBatch } from "./stored.ts";
+import { createLabelResolver } from "./words.ts";
 
 /** Rows of a page. */
-const PAGE = 5_000;
+const PAGE_ROWS = 5_000;
 /** What rows of both stores have to come to. */
-export const COMPARED = ["key", "model", "state", "price"] as const;
+export const COMPARED_TOTALS = ["key", "model", "state", "price"] as const;
 
-export class Leaving {
+export class LedgerExporter {
   readonly #file: string;
   readonly #db: DatabaseSync;
-  #held: ReturnType<typeof lock> | undefined;
+  #lock: ReturnType<typeof lockLedger> | undefined;
 
   constructor(file: string) {
     this.#file = file;
     this.#db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
   }
 
-  rows(after: number): MovedRows {
-    const base = readBase(this.#db);
-    const spoken = createSpoken(this.#db);
-    const moved = (row: LedgerRow) => movedRow({ ...row, labels: spoken.labels(row.labels) });
+  readRows(after: number): TransferredRows {
+    const base = readCheckpoint(this.#db);
+    const spoken = createLabelResolver(this.#db);
+    const moved = (row: LedgerRow) => toMovedRow({ ...row, labels: spoken.resolve(row.labels) });
     // Reserves that were kept apart when rows were pruned, of calls that are settled in rows which are there.
     if (after === 0 && base) {
-      const stayed = [...carriedIn(this.#db)].flatMap(({ over, ...stored }) =>
-        over ? [] : rowsOf(stored).map(moved),
+      const stayed = [...readRetainedReserves(this.#db)].flatMap(({ isSettled, ...stored }) =>
+        isSettled ? [] : decodeRows(stored).map(moved),
       );
       if (stayed.length > 0) return { rows: stayed, next: base.last, more: true };
     }
-    const rows: MovedRows["rows"][number][] = [];
+    const rows: TransferredRows["rows"][number][] = [];
     let next = Math.max(after, base?.last ?? 0);
-    const batches = this.#db.prepare(`SELECT ${STORED} FROM batch WHERE first > ? ORDER BY first`);
+    const batches = this.#db.prepare(
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > ? ORDER BY first`,
+    );
     const last = this.#db.prepare("SELECT last FROM segment WHERE first = ?");
-    for (const stored of batches.iterate(next) as Iterable<unknown> as Iterable<Stored>) {
-      if (rows.length >= PAGE) return { rows, next, more: true };
-      for (const row of rowsOf(stored)) rows.push(moved(row));
+    for (const stored of batches.iterate(next) as Iterable<unknown> as Iterable<StoredBatch>) {
+      if (rows.length >= PAGE_ROWS) return { rows, next, more: true };
+      for (const row of decodeRows(stored)) rows.push(moved(row));
       next = Number(last.get(stored.first)?.["last"]);
     }
     return { rows, next, more: false };
   }
 
-  quiet(): void {
+  stopWrites(): void {
     try {
-      this.#held = lock(this.#file);
+      this.#lock = lockLedger(this.#file);
     } catch (error) {
       fail("conflict", (error as Error).message, { code: "in_use", cause: error });
     }
   }
 
-  rest(): MovedRest {
+  readRemainder(): TransferredRemainder {
     const db = this.#db;
     const records = <T>(table: string, order: string): T[] =>
       db
@@ -79,31 +81,31 @@ export class Leaving {
         .prepare("SELECT hash, price FROM price ORDER BY hash")
         .all()
         .map(({ hash, price }) => [String(hash), fromJson<Price>(String(price))] as const),
-      audit: auditedIn(db),
-      meters: [...leftMeters(db)].map(({ id, level, at, max, told }) => ({
+      audit: readAudit(db),
+      meters: [...readMeters(db)].map(({ id, level, at, max, notifiedLevel }) => ({
         id,
         level,
         at,
         max,
-        told,
+        notifiedLevel,
       })),
-      heard: leftOpen(db).flatMap(({ row, heard }) =>
-        heard ? [[row.attempt, heard.usage, heard.costNano] as const] : [],
+      lastProgress: readOpenCalls(db).flatMap(({ row, progress }) =>
+        progress ? [[row.attempt, progress.usage, progress.costNano] as const] : [],
       ),
       shared: [],
-      pruned: prunedIn(db),
-      head: headOf(db).hash,
-      totals: totalsIn(db),
+      rollups: readCheckpointSums(db),
+      head: readHead(db).hash,
+      totals: readTotals(db),
     };
   }
 
-  end(): void {
-    this.#held?.release();
+  close(): void {
+    this.#lock?.release();
     this.#db.close();
   }
 }
 
-function auditedIn(db: DatabaseSync): MovedRest["audit"] {
+function readAudit(db: DatabaseSync): TransferredRemainder["audit"] {
   const ended = db.prepare("SELECT text FROM audit WHERE id = ? AND ends = 1 LIMIT 1");
   return db
     .prepare("SELECT id, text FROM audit WHERE ends = 0 ORDER BY seq")
@@ -117,25 +119,29 @@ function auditedIn(db: DatabaseSync): MovedRest["audit"] {
     });
 }
 
-function prunedIn(db: DatabaseSync): MovedRest["pruned"] {
-  const base = readBase(db);
+function readCheckpointSums(db: DatabaseSync): TransferredRemainder["rollups"] {
+  const base = readCheckpoint(db);
   if (!base) return undefined;
-  const sums = db.prepare("SELECT quarter, text FROM sums WHERE n <= ? ORDER BY n").all(base.sums);
+  const sums = db
+    .prepare("SELECT quarter, text FROM sums WHERE n <= ? ORDER BY n")
+    .all(base.rollups);
   return {
     rows: base.rows,
-    since: base.since,
-    till: base.till,
+    since: base.firstAt,
+    until: base.lastAt,
     sums: sums.map(({ quarter, text }) => [Number(quarter), String(text)] as const),
   };
 }
 
-export function totalsIn(db: DatabaseSync): MovedRest["totals"] {
-  const totals = createTotals(COMPARED);
-  for (const [facts, amounts, at] of prunedSums(db, {})) totals.take(facts, amounts, at, {});
+export function readTotals(db: DatabaseSync): TransferredRemainder["totals"] {
+  const totals = createTotals(COMPARED_TOTALS);
+  for (const [facts, amounts, at] of checkpointRollups(db, {}))
+    totals.addGroup(facts, amounts, at, {});
   const batches = db.prepare(
-    `SELECT ${STORED} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
+    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
   );
   for (const stored of batches.iterate() as Iterable<unknown>)
-    for (const row of rowsOf(stored as Stored)) if (isCounted(row, undefined)) totals.add(row);
+    for (const row of decodeRows(stored as StoredBatch))
+      if (isSettledRow(row, undefined)) totals.add(row);
   return totals.totals();
 }

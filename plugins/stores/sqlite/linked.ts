@@ -1,19 +1,19 @@
 // Commits in the order of the chain, a page at a time.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { Stored } from "./stored.ts";
+import type { StoredBatch } from "./stored.ts";
 
 /** Commits that are read in one go. */
-export const LINKED_PAGE = 32;
+export const CHAINED_PAGE_SIZE = 32;
 
-export interface Linked extends Stored {
+export interface ChainedBatch extends StoredBatch {
   readonly id: number;
   readonly last: number;
   readonly hash: string;
 }
 
 /** Those behind a link, and behind an entry up to which all are gone. */
-export const linkedAfter = (ledger: DatabaseSync): StatementSync =>
+export const prepareChainedAfter = (ledger: DatabaseSync): StatementSync =>
   ledger.prepare(
     "SELECT s.id, s.last, s.hash, b.first, b.instance, b.terms, b.rows " +
-      `FROM segment s JOIN batch b ON b.first = s.first WHERE s.id > ? AND s.first > ? ORDER BY s.id LIMIT ${LINKED_PAGE}`,
+      `FROM segment s JOIN batch b ON b.first = s.first WHERE s.id > ? AND s.first > ? ORDER BY s.id LIMIT ${CHAINED_PAGE_SIZE}`,
   );

@@ -4,25 +4,28 @@ import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
 /** SQLite's own: another connection has it. Nothing is broken. */
-export const BUSY = 5;
+export const SQLITE_BUSY = 5;
 
-export function lock(file: string): { release(): void } {
+export function lockLedger(file: string): { release(): void } {
   closeSync(openSync(`${file}.lock`, "a", 0o600));
   const db = new DatabaseSync(`${file}.lock`);
   try {
     db.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     db.close();
-    if ((error as { errcode?: number }).errcode !== BUSY) throw error;
-    throw new Error(`The ledger ${file} is in use${holder(file)}. One ledger has one gateway.`, {
-      cause: error,
-    });
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+    throw new Error(
+      `The ledger ${file} is in use${describeOwner(file)}. One ledger has one gateway.`,
+      {
+        cause: error,
+      },
+    );
   }
   return { release: () => db.close() };
 }
 
 /** What the last owner said of itself. */
-function holder(file: string): string {
+function describeOwner(file: string): string {
   try {
     const db = new DatabaseSync(file, { readOnly: true });
     const last = db.prepare("SELECT pid, started FROM instance ORDER BY epoch DESC LIMIT 1").get();

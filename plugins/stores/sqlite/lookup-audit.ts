@@ -1,73 +1,73 @@
 // Whether each entry is found where the lookups say that it is, and the lookups say no more than that.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { nth, type LedgerRow } from "tollgate/store";
+import { rowQualifier, type LedgerRow } from "tollgate/store";
 import { chapterOf } from "./mention.ts";
-import { readBase } from "./standing.ts";
-import { noteOf } from "./note.ts";
-import type { Stored } from "./stored.ts";
+import { readCheckpoint } from "./standing.ts";
+import { parseNote } from "./note.ts";
+import type { StoredBatch } from "./stored.ts";
 
-interface Link {
+interface SegmentTimes {
   readonly first: number;
   readonly since: number;
   readonly till: number;
 }
 
-export type Wrong = (path: string, message: string) => void;
+export type AddProblem = (path: string, message: string) => void;
 
-export class LookupAudit {
+export class LookupVerifier {
   readonly #db: DatabaseSync;
-  readonly #wrong: Wrong;
+  readonly #addProblem: AddProblem;
   readonly #call: StatementSync;
   readonly #done: StatementSync;
   readonly #adjustment: StatementSync;
-  readonly #mention: StatementSync;
+  readonly #keyIndex: StatementSync;
   /** Links in their order, beside the commits in theirs: one for each. */
-  readonly #links: Iterator<Link, unknown>;
+  readonly #links: Iterator<SegmentTimes, unknown>;
   /** Rows that each table has to have. */
-  readonly #counted = { call: 0, done: 0, adjustment: 0, mention: 0 };
+  readonly #rowCounts = { call: 0, done: 0, adjustment: 0, mention: 0 };
   /** Rows up to here are gone, and what is said of them may be there still. */
-  readonly #last: number;
+  readonly #compactedUpTo: number;
   #chapter = -1;
-  #mentioned = new Set<string>();
+  #indexedKeys = new Set<string>();
 
-  constructor(db: DatabaseSync, wrong: Wrong) {
+  constructor(db: DatabaseSync, wrong: AddProblem) {
     this.#db = db;
-    this.#wrong = wrong;
-    this.#last = readBase(db)?.last ?? 0;
+    this.#addProblem = wrong;
+    this.#compactedUpTo = readCheckpoint(db)?.last ?? 0;
     this.#call = db.prepare("SELECT 1 FROM call WHERE attempt = ? AND first = ?");
     this.#done = db.prepare("SELECT 1 FROM done WHERE reserve = ? AND first = ?");
     this.#adjustment = db.prepare(
       "SELECT 1 FROM adjustment WHERE attempt = ? AND nth = ? AND seq = ?",
     );
-    this.#mention = db.prepare("SELECT 1 FROM mention WHERE key = ? AND chapter = ?");
+    this.#keyIndex = db.prepare("SELECT 1 FROM mention WHERE key = ? AND chapter = ?");
     this.#links = db
       .prepare("SELECT first, since, till FROM segment ORDER BY id")
-      .iterate() as unknown as Iterator<Link, unknown>;
+      .iterate() as unknown as Iterator<SegmentTimes, unknown>;
   }
 
   /** Its times, and the keys that its chapter mentions. */
-  commit({ first, rows: text }: Stored, rows: readonly LedgerRow[]): void {
-    const noted = noteOf(text);
+  verifyCommit({ first, rows: text }: StoredBatch, rows: readonly LedgerRow[]): void {
+    const noted = parseNote(text);
     const at = noted ? [noted.at] : rows.map((row) => row.at);
-    const said = this.#linkOf(first);
+    const said = this.#segmentOf(first);
     if (said?.since !== Math.min(...at) || said.till !== Math.max(...at))
-      this.#wrong(`/segment/${first}`, "Its times are not those of its entries.");
+      this.#addProblem(`/segment/${first}`, "Its times are not those of its entries.");
     if (this.#chapter !== chapterOf(first)) {
       this.#chapter = chapterOf(first);
-      this.#mentioned = new Set();
+      this.#indexedKeys = new Set();
     }
     for (const row of rows) {
       // As the file holds it: half a character is the same one as any other.
       const key = row.key.toWellFormed();
-      if (this.#mentioned.has(key)) continue;
-      this.#mentioned.add(key);
-      if (this.#whole(this.#chapter)) this.#counted.mention++;
-      if (!this.#mention.get(key, this.#chapter))
-        this.#wrong(`/mention/${key}`, `Its entries from ${first} on are not found.`);
+      if (this.#indexedKeys.has(key)) continue;
+      this.#indexedKeys.add(key);
+      if (this.#isWholeChapter(this.#chapter)) this.#rowCounts.mention++;
+      if (!this.#keyIndex.get(key, this.#chapter))
+        this.#addProblem(`/mention/${key}`, `Its entries from ${first} on are not found.`);
     }
   }
 
-  #linkOf(first: number): Link | undefined {
+  #segmentOf(first: number): SegmentTimes | undefined {
     for (;;) {
       const next = this.#links.next();
       if (next.done) return undefined;
@@ -75,44 +75,46 @@ export class LookupAudit {
     }
   }
 
-  reserve({ attempt }: LedgerRow, first: number): void {
-    this.#counted.call++;
+  verifyReserve({ attempt }: LedgerRow, first: number): void {
+    this.#rowCounts.call++;
     if (!this.#call.get(attempt, first))
-      this.#wrong(`/call/${attempt}`, "Its reserve is not found.");
+      this.#addProblem(`/call/${attempt}`, "Its reserve is not found.");
   }
 
   /** `seq`: of its reserve. */
-  settle({ attempt }: LedgerRow, seq: number, first: number): void {
-    this.#counted.done++;
-    if (!this.#done.get(seq, first)) this.#wrong(`/done/${attempt}`, "Its settle is not found.");
+  verifySettle({ attempt }: LedgerRow, seq: number, first: number): void {
+    this.#rowCounts.done++;
+    if (!this.#done.get(seq, first))
+      this.#addProblem(`/done/${attempt}`, "Its settle is not found.");
   }
 
-  adjustment(row: LedgerRow, seq: number): void {
-    this.#counted.adjustment++;
-    if (!this.#adjustment.get(row.attempt, nth(row), seq))
-      this.#wrong(`/adjustment/${row.attempt}`, "An adjustment is not found.");
+  verifyAdjustment(row: LedgerRow, seq: number): void {
+    this.#rowCounts.adjustment++;
+    if (!this.#adjustment.get(row.attempt, rowQualifier(row), seq))
+      this.#addProblem(`/adjustment/${row.attempt}`, "An adjustment is not found.");
   }
 
-  counts(): void {
-    const { call, done, adjustment, mention } = this.#counted;
+  verifyCounts(): void {
+    const { call, done, adjustment, mention } = this.#rowCounts;
     const apart = "IN (SELECT seq FROM carried WHERE over = 0)";
-    this.#compare("call", call, `first > ? OR attempt IN (SELECT attempt FROM carried)`);
-    this.#compare("done", done, `reserve > ? OR reserve ${apart}`);
-    this.#compare("adjustment", adjustment, "seq > ?");
-    this.#compare("mention", mention, "chapter > ?", this.#edge);
+    this.#compareCount("call", call, `first > ? OR attempt IN (SELECT attempt FROM carried)`);
+    this.#compareCount("done", done, `reserve > ? OR reserve ${apart}`);
+    this.#compareCount("adjustment", adjustment, "seq > ?");
+    this.#compareCount("mention", mention, "chapter > ?", this.#partialChapter);
   }
 
-  #compare(table: string, n: number, where: string, after = this.#last): void {
+  #compareCount(table: string, n: number, where: string, after = this.#compactedUpTo): void {
     const count = this.#db.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${where}`);
     const there = count.get(after)!["n"];
-    if (there !== n) this.#wrong(`/${table}`, `There are ${there}, but the entries tell of ${n}.`);
+    if (there !== n)
+      this.#addProblem(`/${table}`, `There are ${there}, but the entries tell of ${n}.`);
   }
 
   /** The chapter that a prune has cut in two: it may mention keys of its first half alone. */
-  get #edge(): number {
-    return this.#last === 0 ? -1 : chapterOf(this.#last + 1);
+  get #partialChapter(): number {
+    return this.#compactedUpTo === 0 ? -1 : chapterOf(this.#compactedUpTo + 1);
   }
-  #whole(chapter: number): boolean {
-    return chapter > this.#edge;
+  #isWholeChapter(chapter: number): boolean {
+    return chapter > this.#partialChapter;
   }
 }

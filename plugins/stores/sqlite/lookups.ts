@@ -2,14 +2,14 @@
 // microseconds; a thread for them alone would cost every gateway a dozen megabytes.
 import type { DatabaseSync } from "node:sqlite";
 import type { AccountRecord, KeyRecord, ResultPage, PageRequest, Price } from "tollgate/plugin";
-import { fromJson, keyCursor, pageOf, pageSize } from "tollgate/store";
+import { fromJson, keyCursor, toPage, pageSize } from "tollgate/store";
 
 export interface Lookups {
-  key(digest: string): KeyRecord | undefined;
-  price(hash: string): Price | undefined;
-  keys(page?: PageRequest): ResultPage<KeyRecord>;
-  account(id: string): AccountRecord | undefined;
-  accounts(page?: PageRequest): ResultPage<AccountRecord>;
+  findKey(digest: string): KeyRecord | undefined;
+  findPrice(hash: string): Price | undefined;
+  listKeys(page?: PageRequest): ResultPage<KeyRecord>;
+  findAccount(id: string): AccountRecord | undefined;
+  listAccounts(page?: PageRequest): ResultPage<AccountRecord>;
 }
 
 export function createLookups(db: DatabaseSync): Lookups {
@@ -19,31 +19,31 @@ export function createLookups(db: DatabaseSync): Lookups {
   const accounts = db.prepare("SELECT record FROM account WHERE id > ? ORDER BY id LIMIT ?");
   const price = db.prepare("SELECT price FROM price WHERE hash = ?");
   return {
-    key(digest) {
+    findKey(digest) {
       const found = key.get(digest);
       return found && fromJson<KeyRecord>(found["record"] as string);
     },
-    price(hash) {
+    findPrice(hash) {
       const found = price.get(hash);
       return found && fromJson<Price>(found["price"] as string);
     },
-    account(id) {
+    findAccount(id) {
       const found = account.get(id);
       return found && fromJson<AccountRecord>(found["record"] as string);
     },
-    accounts(page) {
+    listAccounts(page) {
       const size = pageSize(page);
       const found = accounts.all(page?.after ?? "", size + 1);
-      return pageOf(
+      return toPage(
         found.map((row) => fromJson<AccountRecord>(row["record"] as string)),
         size,
         ({ id }) => id,
       );
     },
-    keys(page) {
+    listKeys(page) {
       const size = pageSize(page);
       const found = keys.all(page?.after ?? "", size + 1);
-      return pageOf(
+      return toPage(
         found.map((row) => fromJson<KeyRecord>(row["record"] as string)),
         size,
         keyCursor,

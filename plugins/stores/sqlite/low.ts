@@ -1,18 +1,18 @@
 // Where the oldest open call begins: what a next owner has to read again. Counted by commits, so that a call that is over
 // leaves nothing behind.
 
-export interface Low {
+export interface LowWaterMark {
   /** A commit begins, or goes on, or begins again. */
-  commit(first: number): void;
-  opened(first: number): void;
-  closed(first: number): void;
+  beginCommit(first: number): void;
+  addOpenCall(first: number): void;
+  removeOpenCall(first: number): void;
   /** The first entry of the oldest commit that has an open call; `next`, if none has. */
-  at(next: number): number;
+  oldestOpen(next: number): number;
   /** Forgets what is over. */
-  done(): void;
+  dropClosed(): void;
 }
 
-export function createLow(): Low {
+export function createLowWaterMark(): LowWaterMark {
   let firsts: number[] = [];
   let counts: number[] = [];
   let oldest = 0;
@@ -38,7 +38,7 @@ export function createLow(): Low {
   }
 
   return {
-    commit(first) {
+    beginCommit(first) {
       if (firsts.at(-1) !== first) {
         firsts.push(first);
         counts.push(0);
@@ -46,10 +46,10 @@ export function createLow(): Low {
       // One that was undone may have been passed over.
       oldest = Math.min(oldest, firsts.length - 1);
     },
-    opened: (first) => add(first, 1),
-    closed: (first) => add(first, -1),
-    at: (next) => firsts[seek()] ?? next,
-    done() {
+    addOpenCall: (first) => add(first, 1),
+    removeOpenCall: (first) => add(first, -1),
+    oldestOpen: (next) => firsts[seek()] ?? next,
+    dropClosed() {
       oldest = seek();
       if (oldest < 1_024) return;
       firsts = firsts.slice(oldest);

@@ -1,37 +1,41 @@
 // Summing up gives way to calls that wait for a commit: it waits for a second in which little is written, and not for ever.
 
 /** Commands that are worth it; and after which it is time, whatever there is to do. */
-const WORTH = 32_768;
-const MOST = 524_288;
+const MIN_COMMANDS = 32_768;
+const MAX_COMMANDS = 524_288;
 /** So many in a second are little. */
-const LITTLE = 4_096;
+const IDLE_COMMANDS_PER_SECOND = 4_096;
 
-export class Lull {
-  readonly #sum: () => Promise<void>;
-  #behind = 0;
-  #waiting: NodeJS.Timeout | undefined;
+export class IdleWindow {
+  readonly #onIdle: () => Promise<void>;
+  #pendingCommands = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   /** `sum`: without it reports take longer, and that is all. */
   constructor(sum: () => Promise<void>) {
-    this.#sum = sum;
+    this.#onIdle = sum;
   }
 
-  written(commands: number): void {
-    if ((this.#behind += commands) >= WORTH && !this.#waiting) this.#wait();
+  addCommands(commands: number): void {
+    if ((this.#pendingCommands += commands) >= MIN_COMMANDS && !this.#timer) this.#schedule();
   }
 
-  end(): void {
-    clearTimeout(this.#waiting);
-    this.#waiting = undefined;
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
-  #wait(): void {
-    const before = this.#behind;
-    this.#waiting = setTimeout(() => {
-      this.#waiting = undefined;
-      if (this.#behind - before > LITTLE && this.#behind < MOST) return this.#wait();
-      this.#behind = 0;
-      this.#sum().catch(() => {});
+  #schedule(): void {
+    const before = this.#pendingCommands;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (
+        this.#pendingCommands - before > IDLE_COMMANDS_PER_SECOND &&
+        this.#pendingCommands < MAX_COMMANDS
+      )
+        return this.#schedule();
+      this.#pendingCommands = 0;
+      this.#onIdle().catch(() => {});
     }, 1_000).unref();
   }
 }

@@ -1,19 +1,19 @@
 // Where a key's entries are, roughly: chapter by chapter. A row for every commit and key would touch a page of the file for
 // each of them; so a chapter is told once that it has entries of a key, and a reader that looks for them reads its terms.
 import type { DatabaseSync } from "node:sqlite";
-import type { Said } from "./said.ts";
+import type { HashedTerms } from "./said.ts";
 
 /** Entries in a chapter. */
-export const CHAPTER = 4_096;
-export const chapterOf = (first: number): number => Math.floor(first / CHAPTER);
+export const CHAPTER_ENTRIES = 4_096;
+export const chapterOf = (first: number): number => Math.floor(first / CHAPTER_ENTRIES);
 
-export interface Mention {
-  add(terms: readonly Said[], first: number): void;
-  undo(): void;
-  done(): void;
+export interface KeyIndex {
+  add(terms: readonly HashedTerms[], first: number): void;
+  rollback(): void;
+  commit(): void;
 }
 
-export function createMention(db: DatabaseSync): Mention {
+export function createKeyIndex(db: DatabaseSync): KeyIndex {
   const mention = db.prepare(
     "INSERT INTO mention (key, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
   );
@@ -34,10 +34,10 @@ export function createMention(db: DatabaseSync): Mention {
         mention.run(key, chapter);
       }
     },
-    undo() {
+    rollback() {
       for (const key of fresh) keys.delete(key);
       fresh = [];
     },
-    done: () => void (fresh = []),
+    commit: () => void (fresh = []),
   };
 }

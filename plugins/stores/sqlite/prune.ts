@@ -1,104 +1,115 @@
 // A prune from beginning to end, from this side of the threads: what stands for rows is worked out beside the writer, and the writer
 // takes one short step after another, with as long a pause in between as the step has taken.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Pruned, PruneProgress } from "tollgate/plugin";
-import type { Folded, SumsRow } from "./fold.ts";
-import type { FoundLeftovers, LeftoversAfter } from "./leftovers.ts";
-import type { Swept } from "./pruning.ts";
-import type { Thread } from "./thread.ts";
+import type { PruneResult, PruneProgress } from "tollgate/plugin";
+import type { CompactionResult, CheckpointRollup } from "./fold.ts";
+import type { FoundLeftovers, LeftoversCursor } from "./leftovers.ts";
+import type { StepResult } from "./pruning.ts";
+import type { WorkerThread } from "./thread.ts";
 
 /** Text of sums that one step lays ready, in characters. */
-const LAID = 500_000;
+const STAGED_CHARACTERS = 500_000;
 
-export class Prune {
-  readonly #keeper: Thread;
-  readonly #writer: () => Promise<{ readonly thread: Thread }>;
+export class CompactionRun {
+  readonly #longTasks: WorkerThread;
+  readonly #writer: () => Promise<{ readonly thread: WorkerThread }>;
   readonly #progress: (of: PruneProgress) => void;
   #rows = 0;
-  #of = 0;
-  #longest = 0;
+  #totalRows = 0;
+  #longestMs = 0;
 
   constructor(
-    keeper: Thread,
-    writer: () => Promise<{ readonly thread: Thread }>,
+    keeper: WorkerThread,
+    writer: () => Promise<{ readonly thread: WorkerThread }>,
     progress: (of: PruneProgress) => void = () => {},
   ) {
-    this.#keeper = keeper;
+    this.#longTasks = keeper;
     this.#writer = writer;
     this.#progress = progress;
   }
 
-  async run(before: number): Promise<Pick<Pruned, "rows" | "longestMs">> {
+  async run(before: number): Promise<Pick<PruneResult, "rows" | "longestStepMs">> {
     // What a run that was cut off has left comes first.
-    await this.#ask("discard");
-    await this.#sweep(false);
+    await this.#callWriter("discard");
+    await this.#deleteRows(false);
     // What is written from now on is for a later run: this one writes too, and its own entries may be older than `before`.
     for (let newest: number | undefined; ;) {
-      const folded = await this.#keeper.call<Folded | undefined>("fold", before, Date.now());
+      const folded = await this.#longTasks.call<CompactionResult | undefined>(
+        "fold",
+        before,
+        Date.now(),
+      );
       if (!folded || folded.after >= (newest ??= folded.head)) break;
       await this.#replace(folded);
-      await this.#sweep(true);
+      await this.#deleteRows(true);
     }
-    await this.#clear();
-    await this.#steps("shrink");
-    return { rows: this.#rows, longestMs: this.#longest };
+    await this.#clearLeftovers();
+    await this.#runSteps("shrink");
+    return { rows: this.#rows, longestStepMs: this.#longestMs };
   }
 
-  async #replace({ sums, ...rest }: Folded): Promise<void> {
-    for (const some of portions(sums)) await this.#paced(() => this.#ask("layReady", some));
-    const done = await this.#ask<boolean>("replace", rest, Date.now());
-    if (!done) return this.#ask("discard");
-    this.#of += rest.last - rest.after;
+  async #replace({ rollups, ...rest }: CompactionResult): Promise<void> {
+    for (const some of splitBySize(rollups))
+      await this.#runPaced(() => this.#callWriter("layReady", some));
+    const done = await this.#callWriter<boolean>("replace", rest, Date.now());
+    if (!done) return this.#callWriter("discard");
+    this.#totalRows += rest.last - rest.after;
   }
 
-  async #sweep(mine: boolean): Promise<void> {
-    await this.#steps("sweep", ({ rows }) => {
+  async #deleteRows(mine: boolean): Promise<void> {
+    await this.#runSteps("sweep", ({ rows }) => {
       if (!mine) return;
       this.#rows += rows;
-      this.#progress({ rows: this.#rows, of: this.#of });
+      this.#progress({ rows: this.#rows, total: this.#totalRows });
     });
   }
 
-  async #clear(): Promise<void> {
-    let after: LeftoversAfter | undefined = { key: "", chapter: -1, word: 0 };
+  async #clearLeftovers(): Promise<void> {
+    let after: LeftoversCursor | undefined = { key: "", chapter: -1, textId: 0 };
     while (after) {
-      const found: FoundLeftovers = await this.#keeper.call<FoundLeftovers>("leftovers", after);
-      const { mentions, words, edge } = found;
+      const found: FoundLeftovers = await this.#longTasks.call<FoundLeftovers>("leftovers", after);
+      const { keyChapters, textHashes, firstChapter } = found;
       after = found.after;
-      if (after) await this.#paced(() => this.#ask("clear", { mentions, words }, edge));
+      if (after)
+        await this.#runPaced(() =>
+          this.#callWriter("clear", { mentions: keyChapters, words: textHashes }, firstChapter),
+        );
     }
   }
 
-  async #steps(method: "sweep" | "shrink", did: (of: Swept) => void = () => {}): Promise<void> {
+  async #runSteps(
+    method: "sweep" | "shrink",
+    did: (of: StepResult) => void = () => {},
+  ): Promise<void> {
     for (let more = true; more;) {
-      const swept = await this.#paced(() => this.#ask<Swept>(method));
+      const swept = await this.#runPaced(() => this.#callWriter<StepResult>(method));
       did(swept);
-      ({ more } = swept);
+      ({ hasMore: more } = swept);
     }
   }
 
-  async #paced<T>(step: () => Promise<T>): Promise<T> {
+  async #runPaced<T>(step: () => Promise<T>): Promise<T> {
     const began = performance.now();
     const done = await step();
     await sleep(Math.min(50, performance.now() - began));
     return done;
   }
 
-  async #ask<T>(method: string, ...args: readonly unknown[]): Promise<T> {
+  async #callWriter<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     const { value, ms } = await (
       await this.#writer()
     ).thread.call<{ value: T; ms: number }>("step", method, ...args);
-    this.#longest = Math.max(this.#longest, ms);
+    this.#longestMs = Math.max(this.#longestMs, ms);
     return value;
   }
 }
 
-function* portions(sums: readonly SumsRow[]): Generator<SumsRow[], void> {
-  let some: SumsRow[] = [];
+function* splitBySize(sums: readonly CheckpointRollup[]): Generator<CheckpointRollup[], void> {
+  let some: CheckpointRollup[] = [];
   let length = 0;
   for (const row of sums) {
     some.push(row);
-    if ((length += row[2].length) < LAID) continue;
+    if ((length += row[2].length) < STAGED_CHARACTERS) continue;
     yield some;
     some = [];
     length = 0;

@@ -2,20 +2,20 @@
 // and for a stretch that begins or ends within a quarter: that counts where the quarter begins.
 import type { DatabaseSync } from "node:sqlite";
 import type { LedgerQuery } from "tollgate/plugin";
-import { type Amounts, groupsOf, type RowFacts } from "tollgate/store";
+import { type RunningTotal, parseRollupGroups, type RowDimensions } from "tollgate/store";
 
-const FARTHEST = 9e15;
+const MAX_TIME_MS = 9e15;
 
 /** All of them that a report may ask for. */
-export function* prunedSums(
+export function* checkpointRollups(
   db: DatabaseSync,
-  { attempt, upstreamId, state, from = -FARTHEST, to = FARTHEST }: LedgerQuery,
-): Generator<readonly [RowFacts, Amounts, at: number], void> {
+  { attempt, upstreamId, state, from = -MAX_TIME_MS, to = MAX_TIME_MS }: LedgerQuery,
+): Generator<readonly [RowDimensions, RunningTotal, at: number], void> {
   if (attempt !== undefined || upstreamId !== undefined || state === "open") return;
   const rows = db.prepare(
     "SELECT quarter, text FROM sums WHERE quarter >= ? AND quarter < ? AND n <= (SELECT sums FROM base)",
   );
   for (const row of rows.iterate(from, to))
-    for (const [facts, amounts] of groupsOf(String(row["text"])))
+    for (const [facts, amounts] of parseRollupGroups(String(row["text"])))
       yield [facts, amounts, Number(row["quarter"])];
 }

@@ -3,257 +3,272 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import type {
-  Entry,
+  LedgerEntry,
   LedgerQuery,
   LedgerState,
   ResultPage,
   PageRequest,
   Problem,
-  Total,
+  LedgerTotal,
 } from "tollgate/plugin";
 import {
-  Amounts,
+  RunningTotal,
   createTotals,
-  depthOf,
-  factsOf,
-  isCounted,
+  rollupLevelFor,
+  dimensionsOf,
+  isSettledRow,
   type LedgerRow,
-  matches,
-  pageOf,
+  matchesQuery,
+  toPage,
   pageSize,
-  type RowFacts,
+  type RowDimensions,
   toEntry,
   type Totals,
   type TotalsQuery,
 } from "tollgate/store";
-import { Audit } from "./audit.ts";
-import { PRUNED, prunedIn, readBase } from "./standing.ts";
-import { Batches, PAUSE } from "./batches.ts";
-import { headOf, links, type Head } from "./chain.ts";
-import { noteOf } from "./note.ts";
-import { checkKeys } from "./keyring.ts";
-import { KnownFacts } from "./known-facts.ts";
-import { prunedSums } from "./pruned.ts";
-import { counted, createShelf, rowsOf, STORED, type Stored } from "./stored.ts";
-import type { TakenInto, Unsummed } from "./summed.ts";
-import { NEAR, type Samples, Sums, tellsSums } from "./sums.ts";
-import { quarterOf } from "./sums-file.ts";
-import { createSpoken, type Spoken } from "./words.ts";
+import { LedgerVerifier } from "./audit.ts";
+import { COMPACTED_UP_TO_SQL, readCompactedUpTo, readCheckpoint } from "./standing.ts";
+import { BatchReader, YIELD } from "./batches.ts";
+import { readHead, verifyChain, type ChainHead } from "./chain.ts";
+import { parseNote } from "./note.ts";
+import { verifyRecordChain } from "./keyring.ts";
+import { DimensionCache } from "./known-facts.ts";
+import { checkpointRollups } from "./pruned.ts";
+import {
+  forEachSettledRow,
+  createRowLookup,
+  decodeRows,
+  BATCH_COLUMNS,
+  type StoredBatch,
+} from "./stored.ts";
+import type { TotalsTarget, RollupGap } from "./summed.ts";
+import { MAX_UNSUMMARIZED, type Samples, Rollups, canUseRollups } from "./sums.ts";
+import { quarterStart } from "./sums-file.ts";
+import { createLabelResolver, type LabelResolver } from "./words.ts";
 
 /** Rows, or commits, read in one go. */
-const STRIDE = 2_000;
+const ROWS_PER_STRIDE = 2_000;
 
 /** Whether a caller waits for a reading; it is looked at between strides. */
-export interface Still {
-  readonly wanted: boolean;
+export interface ReadToken {
+  readonly isWanted: boolean;
 }
 
 export class Reader {
   readonly #file: string;
   readonly #db: DatabaseSync;
-  readonly #batches: Batches;
-  readonly #done: StatementSync;
-  readonly #sums: Sums;
-  readonly #spoken: Spoken;
-  readonly #facts = new KnownFacts();
-  readonly #pruned: StatementSync;
+  readonly #batches: BatchReader;
+  readonly #closedReserve: StatementSync;
+  readonly #rollups: Rollups;
+  readonly #labelResolver: LabelResolver;
+  readonly #dimensions = new DimensionCache();
+  readonly #compactedUpTo: StatementSync;
 
   constructor({ file }: { file: string }) {
     this.#file = file;
     this.#db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
-    this.#batches = new Batches(this.#db, createShelf(this.#db));
-    this.#spoken = createSpoken(this.#db);
-    this.#pruned = this.#db.prepare(PRUNED);
-    this.#done = this.#db.prepare("SELECT 1 FROM done WHERE reserve = ?");
-    this.#sums = new Sums(this.#db, `${file}.sums`);
+    this.#batches = new BatchReader(this.#db, createRowLookup(this.#db));
+    this.#labelResolver = createLabelResolver(this.#db);
+    this.#compactedUpTo = this.#db.prepare(COMPACTED_UP_TO_SQL);
+    this.#closedReserve = this.#db.prepare("SELECT 1 FROM done WHERE reserve = ?");
+    this.#rollups = new Rollups(this.#db, `${file}.sums`);
   }
 
-  async entries(query: LedgerQuery, page?: PageRequest, still?: Still): Promise<ResultPage<Entry>> {
-    this.#spoken.forget();
+  async listEntries(
+    query: LedgerQuery,
+    page?: PageRequest,
+    still?: ReadToken,
+  ): Promise<ResultPage<LedgerEntry>> {
+    this.#labelResolver.forget();
     const speaks = query.label !== undefined;
     const size = pageSize(page);
     const after = Number(page?.after ?? 0);
-    const found: Entry[] = [];
-    for (const stored of this.#batches.of(query, after + 1)) {
-      if (stored === PAUSE) {
+    const found: LedgerEntry[] = [];
+    for (const stored of this.#batches.matching(query, after + 1)) {
+      if (stored === YIELD) {
         await setImmediate();
-        if (still?.wanted === false) break;
+        if (still?.isWanted === false) break;
         continue;
       }
-      rowsOf(stored).forEach((row, i) => {
+      decodeRows(stored).forEach((row, i) => {
         const seq = stored.first + i;
         if (seq <= after) return;
-        if (speaks) this.#speak(row);
-        if (!this.#asked(row, seq, query)) return;
-        if (!speaks) this.#speak(row);
+        if (speaks) this.#resolveLabels(row);
+        if (!this.#matchesQuery(row, seq, query)) return;
+        if (!speaks) this.#resolveLabels(row);
         found.push(toEntry(row, seq));
       });
       if (found.length > size) break;
     }
-    return pageOf(found, size, ({ seq }) => String(seq));
+    return toPage(found, size, ({ seq }) => String(seq));
   }
 
-  async totals(asked: TotalsQuery, still?: Still): Promise<readonly Total[]> {
-    this.#spoken.forget();
-    const speaks = depthOf(asked.by, asked) === "labels" || depthOf(asked.by, asked) === "tags";
-    const end = this.#batches.last();
-    const pruned = prunedIn(this.#pruned);
-    const speak = (of: RowFacts): RowFacts =>
-      speaks ? { ...of, labels: this.#spoken.labels(of.labels) } : of;
-    const [sums, left] = await this.#summed(asked, speak, still);
-    for (const [facts, amounts, at] of prunedSums(this.#db, asked))
-      sums.take(facts, amounts, at, asked);
-    const add = tellsSums(asked)
-      ? this.#countedInto({ sums, speak }, asked)
-      : this.#rowsInto({ sums, speak }, asked);
+  async sumEntries(asked: TotalsQuery, still?: ReadToken): Promise<readonly LedgerTotal[]> {
+    this.#labelResolver.forget();
+    const speaks =
+      rollupLevelFor(asked.by, asked) === "labels" || rollupLevelFor(asked.by, asked) === "tags";
+    const end = this.#batches.lastSeq();
+    const pruned = readCompactedUpTo(this.#compactedUpTo);
+    const speak = (of: RowDimensions): RowDimensions =>
+      speaks ? { ...of, labels: this.#labelResolver.resolve(of.labels) } : of;
+    const [sums, left] = await this.#readRollups(asked, speak, still);
+    for (const [facts, amounts, at] of checkpointRollups(this.#db, asked))
+      sums.addGroup(facts, amounts, at, asked);
+    const add = canUseRollups(asked)
+      ? this.#addSettledTo({ totals: sums, resolveLabels: speak }, asked)
+      : this.#addRowsTo({ totals: sums, resolveLabels: speak }, asked);
     for (const [first, after] of left?.chapters ?? [])
-      await each(this.#batches.between(first, after), still, (stored) =>
+      await forEachBatch(this.#batches.between(first, after), still, (stored) =>
         stored.first <= left!.after ? add(stored, left!.quarters) : 0,
       );
     const since = left?.after ?? 0;
-    const { upTo, quarters } = left?.tail ?? { upTo: end, quarters: undefined };
+    const { upTo, quarters } = left?.unsummarized ?? { upTo: end, quarters: undefined };
     // Of a few entries, looking for times would take longer than reading them.
-    const rest = upTo - since > NEAR ? asked : { ...asked, from: undefined, to: undefined };
+    const rest =
+      upTo - since > MAX_UNSUMMARIZED ? asked : { ...asked, from: undefined, to: undefined };
     if (quarters?.size !== 0)
-      await each(this.#batches.of(rest, since + 1), still, (stored) => {
+      await forEachBatch(this.#batches.matching(rest, since + 1), still, (stored) => {
         if (stored.first > upTo) return undefined;
         // Where nothing came after them, the last one of the sums is found.
         return stored.first > since ? add(stored, quarters) : 0;
       });
     // Sums were put in the place of rows meanwhile.
-    if (prunedIn(this.#pruned) !== pruned) return this.totals(asked, still);
-    void this.#sums.more();
+    if (readCompactedUpTo(this.#compactedUpTo) !== pruned) return this.sumEntries(asked, still);
+    void this.#rollups.update();
     return sums.totals();
   }
 
   /** Of each commit what sums know of a row. */
-  #countedInto({ sums, speak }: TakenInto, asked: TotalsQuery): AddStored {
+  #addSettledTo({ totals, resolveLabels }: TotalsTarget, asked: TotalsQuery): AddBatch {
     const { from = -Infinity, to = Infinity } = asked;
     return (stored, of) =>
-      counted(stored, (row, said, terms) => {
-        if (row.at < from || row.at >= to || of?.has(quarterOf(row.at)) === false) return;
-        const one = new Amounts();
-        one.row(row);
-        sums.take(speak(this.#facts.of(row, said, terms)), one, row.at, asked);
+      forEachSettledRow(stored, (row, said, terms) => {
+        if (row.at < from || row.at >= to || of?.has(quarterStart(row.at)) === false) return;
+        const one = new RunningTotal();
+        one.addRow(row);
+        totals.addGroup(resolveLabels(this.#dimensions.get(row, said, terms)), one, row.at, asked);
       });
   }
 
   /** The whole rows, for what is asked of one call, or of open ones. */
-  #rowsInto({ sums, speak }: TakenInto, asked: TotalsQuery): AddStored {
+  #addRowsTo({ totals, resolveLabels }: TotalsTarget, asked: TotalsQuery): AddBatch {
     return (stored, of) => {
-      const rows = rowsOf(stored);
+      const rows = decodeRows(stored);
       rows.forEach((row, i) => {
-        if (!isCounted(row, asked.state) || of?.has(quarterOf(row.at)) === false) return;
-        row.labels = speak(factsOf(row)).labels;
-        if (this.#asked(row, stored.first + i, asked)) sums.add(row);
+        if (!isSettledRow(row, asked.state) || of?.has(quarterStart(row.at)) === false) return;
+        row.labels = resolveLabels(dimensionsOf(row)).labels;
+        if (this.#matchesQuery(row, stored.first + i, asked)) totals.add(row);
       });
       return rows.length;
     };
   }
 
   /** What was written since the last time is summed up, if there is something to it. */
-  sum(least?: number): Promise<void> {
-    return this.#sums.more(least);
+  updateRollups(least?: number): Promise<void> {
+    return this.#rollups.update(least);
   }
 
   /** What sums tell, and what they do not. */
-  async #summed(
+  async #readRollups(
     asked: TotalsQuery,
-    speak: (of: RowFacts) => RowFacts,
-    still: Still | undefined,
-  ): Promise<[Totals, Unsummed | undefined]> {
+    speak: (of: RowDimensions) => RowDimensions,
+    still: ReadToken | undefined,
+  ): Promise<[Totals, RollupGap | undefined]> {
     const fresh = () => createTotals(asked.by, asked.zone);
     const sums = fresh();
     try {
-      const reach = () => this.#batches.reach(asked);
-      return [sums, await this.#sums.take(asked, { sums, speak }, reach, still)];
+      const reach = () => this.#batches.estimatedEntries(asked);
+      return [
+        sums,
+        await this.#rollups.addTo(asked, { totals: sums, resolveLabels: speak }, reach, still),
+      ];
     } catch {
       return [fresh(), undefined];
     }
   }
 
   async verify(): Promise<readonly Problem[]> {
-    const { problems, sums } = await verify(this.#file, this.#sums.samples());
-    if (!sums) this.#sums.anew();
+    const { problems, sums } = await verifyLedger(this.#file, this.#rollups.samples());
+    if (!sums) this.#rollups.rebuild();
     return problems;
   }
 
-  holds(hash: string): boolean {
-    const base = readBase(this.#db);
+  containsHash(hash: string): boolean {
+    const base = readCheckpoint(this.#db);
     const link = this.#db.prepare("SELECT 1 FROM segment WHERE hash = ? AND id > ?");
     return (
       base?.hash === hash ||
       link.get(hash, base?.segment ?? 0) !== undefined ||
-      movedFrom(this.#db) === hash
+      importedFrom(this.#db) === hash
     );
   }
 
-  head(): Head {
-    return headOf(this.#db);
+  head(): ChainHead {
+    return readHead(this.#db);
   }
 
-  state(): LedgerState {
+  readState(): LedgerState {
     const pages = (of: string) => Number(this.#db.prepare(`PRAGMA ${of}`).get()?.[of]);
-    const base = readBase(this.#db);
+    const base = readCheckpoint(this.#db);
     const oldest = this.#db
       .prepare("SELECT since FROM segment WHERE id > ? ORDER BY id LIMIT 1")
       .get(base?.segment ?? 0);
     return {
       bytes: pages("page_size") * (pages("page_count") - pages("freelist_count")),
       prunedRows: base?.rows ?? 0,
-      ...(oldest && { oldest: Number(oldest["since"]) }),
+      ...(oldest && { oldestAt: Number(oldest["since"]) }),
       ...(base && { prunedAt: base.at }),
     };
   }
 
   close(): void {
-    this.#sums.close();
+    this.#rollups.close();
     this.#db.close();
   }
 
   /** Its labels as they were told, but for what is gone. */
-  #speak(row: LedgerRow): void {
-    row.labels = this.#spoken.labels(row.labels);
+  #resolveLabels(row: LedgerRow): void {
+    row.labels = this.#labelResolver.resolve(row.labels);
   }
 
-  #asked(row: LedgerRow, seq: number, query: LedgerQuery): boolean {
-    return matches(row, query, query.state === "open" && this.#isOver(row, seq));
+  #matchesQuery(row: LedgerRow, seq: number, query: LedgerQuery): boolean {
+    return matchesQuery(row, query, query.state === "open" && this.#isClosed(row, seq));
   }
 
-  #isOver(row: LedgerRow, seq: number): boolean {
-    return row.kind === "reserve" && this.#done.get(seq) !== undefined;
+  #isClosed(row: LedgerRow, seq: number): boolean {
+    return row.kind === "reserve" && this.#closedReserve.get(seq) !== undefined;
   }
 }
 
 /** The newest hash of the store that the ledger was moved from. */
-function movedFrom(db: DatabaseSync): string | undefined {
+function importedFrom(db: DatabaseSync): string | undefined {
   const row = db
     .prepare(
       'SELECT rows FROM batch WHERE rows LIKE \'[["n",%,{"moved":%\' ORDER BY first DESC LIMIT 1',
     )
     .get();
-  return (row && noteOf(String(row["rows"]))?.note.moved?.head) ?? undefined;
+  return (row && parseNote(String(row["rows"]))?.note.imported?.head) ?? undefined;
 }
 
 /** Adds a commit, of some quarters of an hour if they are said, and says how many rows it has. */
-type AddStored = (stored: Stored, of: ReadonlySet<number> | undefined) => number;
+type AddBatch = (stored: StoredBatch, of: ReadonlySet<number> | undefined) => number;
 
 /** Others may go first now and then; not wanted any more, it ends. `add`: how many rows were read; undefined: that is all. */
-async function each(
-  batches: Iterable<Stored | typeof PAUSE>,
-  still: Still | undefined,
-  add: (stored: Stored) => number | undefined,
+async function forEachBatch(
+  batches: Iterable<StoredBatch | typeof YIELD>,
+  still: ReadToken | undefined,
+  add: (stored: StoredBatch) => number | undefined,
 ): Promise<void> {
   let read = 0;
   for (const stored of batches) {
-    if (stored !== PAUSE) {
+    if (stored !== YIELD) {
       const rows = add(stored);
       if (rows === undefined) return;
-      if ((read += rows) < STRIDE) continue;
+      if ((read += rows) < ROWS_PER_STRIDE) continue;
     }
     read = 0;
     await setImmediate();
-    if (still?.wanted === false) return;
+    if (still?.isWanted === false) return;
   }
 }
 
@@ -261,7 +276,7 @@ async function each(
  * On one snapshot, however long it takes, while the gateway goes on writing. `samples` are older than it. Says of the sums apart whether
  * they are to be made anew.
  */
-export async function verify(
+export async function verifyLedger(
   file: string,
   samples: Samples | undefined,
 ): Promise<{ problems: readonly Problem[]; sums: boolean }> {
@@ -270,21 +285,21 @@ export async function verify(
     db.exec("BEGIN");
     const problems: Problem[] = [];
     let steps = 0;
-    for (const problem of links(db, 1)) {
+    for (const problem of verifyChain(db, 1)) {
       if (problem) problems.push(problem);
       if (++steps % 500 === 0) await setImmediate();
     }
-    problems.push(...checkKeys(db));
+    problems.push(...verifyRecordChain(db));
     // Sums over entries that were changed would say nothing more.
     if (problems.length > 0) return { problems, sums: true };
-    const audit = new Audit(db, samples);
+    const audit = new LedgerVerifier(db, samples);
     const batches = db.prepare(
-      `SELECT ${STORED} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
     );
     let read = 0;
-    for (const stored of batches.iterate() as Iterable<unknown> as Iterable<Stored>) {
+    for (const stored of batches.iterate() as Iterable<unknown> as Iterable<StoredBatch>) {
       audit.add(stored);
-      if ((read += stored.rows.length) < STRIDE * 100) continue;
+      if ((read += stored.rows.length) < ROWS_PER_STRIDE * 100) continue;
       read = 0;
       await setImmediate();
     }

@@ -3,7 +3,7 @@ import { stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { StoreSize } from "tollgate/plugin";
 
-export async function roomOf(file: string): Promise<Pick<StoreSize, "bytes" | "freeBytes">> {
+export async function readDiskUsage(file: string): Promise<Pick<StoreSize, "bytes" | "freeBytes">> {
   const sizes = ["", "-wal", "-shm", ".ballast"].map((ending) =>
     stat(`${file}${ending}`).then(
       ({ size }) => size,

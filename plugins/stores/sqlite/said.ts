@@ -1,21 +1,21 @@
 // Terms as the file holds them: hashes stand for what labels say.
-import type { Listed } from "./terms.ts";
+import type { TermsTuple } from "./terms.ts";
 
-export interface Said {
+export interface HashedTerms {
   readonly text: string;
   readonly key: string;
   /** The hashes in it. */
-  readonly words: readonly string[];
+  readonly textHashes: readonly string[];
   /** Whose saying it is. */
-  readonly by: object | undefined;
+  readonly owner: object | undefined;
   /** Which commit has listed it, and where. */
-  listed: object | undefined;
-  place: number;
+  listedIn: object | undefined;
+  index: number;
   /** The newest chapter in which its words are known to be said. */
   chapter: number;
 }
-export function newSaid(text: string, by?: object): Said {
-  const [key, , , , , , labels] = JSON.parse(text) as Listed;
+export function createHashedTerms(text: string, by?: object): HashedTerms {
+  const [key, , , , , , labels] = JSON.parse(text) as TermsTuple;
   const words = Object.values(labels) as string[];
-  return { text, key, words, by, listed: undefined, place: 0, chapter: -1 };
+  return { text, key, textHashes: words, owner: by, listedIn: undefined, index: 0, chapter: -1 };
 }

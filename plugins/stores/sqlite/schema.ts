@@ -1,10 +1,10 @@
 // The database file, version by version. A migration is never changed once it was released: add the next one.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
-import { VIEW } from "./view.ts";
+import { ENTRY_VIEW_SQL } from "./view.ts";
 
 /** A row goes when sums stand for it, and not before. */
-const KEPT = "WHEN OLD.first > coalesce((SELECT last FROM base), 0)";
+const NOT_COMPACTED = "WHEN OLD.first > coalesce((SELECT last FROM base), 0)";
 
 /**
  * batch       the ledger, append-only: the entries of one commit in one row, and once what they have in common
@@ -76,14 +76,14 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE price (hash TEXT PRIMARY KEY, price TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
   CREATE TRIGGER segment_stays BEFORE UPDATE ON segment BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  CREATE TRIGGER segment_remains BEFORE DELETE ON segment ${KEPT} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER segment_remains BEFORE DELETE ON segment ${NOT_COMPACTED} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER batch_stays BEFORE UPDATE ON batch BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  CREATE TRIGGER batch_remains BEFORE DELETE ON batch ${KEPT} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER batch_remains BEFORE DELETE ON batch ${NOT_COMPACTED} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER sums_stay BEFORE UPDATE ON sums BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER sums_remain BEFORE DELETE ON sums WHEN OLD.n <= coalesce((SELECT sums FROM base), 0) BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER keyed_stays BEFORE UPDATE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER keyed_remains BEFORE DELETE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  ${VIEW}
+  ${ENTRY_VIEW_SQL}
   `,
   `
   CREATE TABLE account (id TEXT PRIMARY KEY, record TEXT NOT NULL, said TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -102,15 +102,15 @@ const MIGRATIONS: readonly string[] = [
 ];
 
 /** The version that the first migration makes: what was written before has no way to here. */
-const FIRST = 3;
-const NEWEST = FIRST + MIGRATIONS.length - 1;
+const OLDEST_VERSION = 3;
+const LATEST_VERSION = OLDEST_VERSION + MIGRATIONS.length - 1;
 
 export function migrate(db: DatabaseSync, file: string): void {
   const version = checkVersion(db, file);
-  for (let next = Math.max(version + 1, FIRST); next <= NEWEST; next++) {
+  for (let next = Math.max(version + 1, OLDEST_VERSION); next <= LATEST_VERSION; next++) {
     db.exec("BEGIN EXCLUSIVE");
     try {
-      db.exec(MIGRATIONS[next - FIRST]!);
+      db.exec(MIGRATIONS[next - OLDEST_VERSION]!);
       db.exec(`PRAGMA user_version = ${next}`);
       db.exec("COMMIT");
     } catch (error) {
@@ -122,18 +122,21 @@ export function migrate(db: DatabaseSync, file: string): void {
 }
 
 /** What the next opening of this file does before all else; undefined: nothing. */
-export function migrationOf(
+export function pendingMigration(
   file: string,
 ): { readonly from: number; readonly to: number; readonly bytes: number } | undefined {
-  const { version: from, bytes } = headOf(file);
-  return from < FIRST || from >= NEWEST ? undefined : { from, to: NEWEST, bytes };
+  const { version: from, bytes } = readFileHeader(file);
+  return from < OLDEST_VERSION || from >= LATEST_VERSION
+    ? undefined
+    : { from, to: LATEST_VERSION, bytes };
 }
 
 /** Before anything of it is opened, which would write into it. What a log beside it says is read once it is open. */
-export const refuseNewer = (file: string): unknown => known(headOf(file).version, file);
+export const rejectNewer = (file: string): unknown =>
+  assertKnownVersion(readFileHeader(file).version, file);
 
 /** 0: there is none, or nothing in it. */
-function headOf(file: string): { readonly version: number; readonly bytes: number } {
+function readFileHeader(file: string): { readonly version: number; readonly bytes: number } {
   let fd: number;
   try {
     fd = openSync(file, "r");
@@ -141,11 +144,11 @@ function headOf(file: string): { readonly version: number; readonly bytes: numbe
     return { version: 0, bytes: 0 };
   }
   try {
-    const head = Buffer.alloc(HEAD_BYTES);
-    readSync(fd, head, 0, HEAD_BYTES, 0);
+    const head = Buffer.alloc(HEADER_BYTES);
+    readSync(fd, head, 0, HEADER_BYTES, 0);
     // What is no database at all is refused where it is opened.
     const version =
-      head.toString("latin1", 0, MAGIC.length) === MAGIC ? head.readUInt32BE(VERSION_AT) : 0;
+      head.toString("latin1", 0, MAGIC.length) === MAGIC ? head.readUInt32BE(VERSION_OFFSET) : 0;
     return { version, bytes: fstatSync(fd).size };
   } finally {
     closeSync(fd);
@@ -154,26 +157,26 @@ function headOf(file: string): { readonly version: number; readonly bytes: numbe
 
 /** Of SQLite's file format: its first bytes, and where `user_version` stands in the head. */
 const MAGIC = "SQLite format 3\0";
-const VERSION_AT = 60;
-const HEAD_BYTES = 100;
+const VERSION_OFFSET = 60;
+const HEADER_BYTES = 100;
 
 /** Throws for what cannot be read here. */
 export function checkVersion(db: DatabaseSync, file: string): number {
   const { user_version: version } = db.prepare("PRAGMA user_version").get() as {
     user_version: number;
   };
-  return known(version, file);
+  return assertKnownVersion(version, file);
 }
 
-function known(version: number, file: string): number {
-  if (version > NEWEST)
+function assertKnownVersion(version: number, file: string): number {
+  if (version > LATEST_VERSION)
     throw new Error(
-      `${file} was written by a newer Tollgate (ledger version ${version}, this one knows ${NEWEST}). ` +
+      `${file} was written by a newer Tollgate (ledger version ${version}, this one knows ${LATEST_VERSION}). ` +
         "Run that version, or move the file away to begin a new ledger.",
     );
-  if (version > 0 && version < FIRST)
+  if (version > 0 && version < OLDEST_VERSION)
     throw new Error(
-      `${file} was written by a Tollgate from before its first release (ledger version ${version}, this one reads ${FIRST} and later). ` +
+      `${file} was written by a Tollgate from before its first release (ledger version ${version}, this one reads ${OLDEST_VERSION} and later). ` +
         "Run that version to export it, and move the file away to begin a new ledger.",
     );
   return version;

@@ -2,25 +2,30 @@
 // session is thrown away, and the next one reads what is really there.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { createBook, presumed, recoveryAt, type Book } from "tollgate/store";
-import { checkTail } from "./chain.ts";
-import { refuseHalf } from "./half.ts";
+import { createLedgerRules, recoveredSettle, recoveryTime, type LedgerRules } from "tollgate/store";
+import { verifyRecentCommits } from "./chain.ts";
+import { rejectPartialImport } from "./half.ts";
 import { SqliteJournal, type StoredCall } from "./journal.ts";
-import { begun, leftMeters } from "./left.ts";
+import { insertInstance, readMeters } from "./left.ts";
 import { createLookups, type Lookups } from "./lookups.ts";
-import { migrate, refuseNewer } from "./schema.ts";
-import { settling, type Line, type ReserveLine, type SettleLine } from "./wire.ts";
-import type { Limit, LimitCount, LimitCrossing, Verdict } from "tollgate/plugin";
+import { migrate, rejectNewer } from "./schema.ts";
+import {
+  toEncodedSettle,
+  type EncodedCommand,
+  type EncodedReserve,
+  type EncodedSettle,
+} from "./wire.ts";
+import type { Limit, LimitUsage, ThresholdReached, CommandResult } from "tollgate/plugin";
 
-export interface Settings {
+export interface SqliteSettings {
   file: string;
   durability: "power" | "process" | "relaxed";
   ballastMb: number;
 }
 
-export interface Opened {
+export interface OpenResult {
   epoch: number;
-  presumed: number;
+  recovered: number;
 }
 
 /**
@@ -31,27 +36,27 @@ export interface Opened {
  * Never OFF: that would risk the file, not only its last moments.
  */
 const SYNCHRONOUS = { power: "FULL", process: "NORMAL", relaxed: "NORMAL" } as const;
-const CONSTRAINT = 19;
+const SQLITE_CONSTRAINT = 19;
 
-export class Session {
+export class LedgerSession {
   readonly db: DatabaseSync;
   readonly lookups: Lookups;
   /** What was done when it began. */
-  readonly opened: Opened;
+  readonly openResult: OpenResult;
   readonly #owner: string;
-  readonly #relaxed: boolean;
+  readonly #isRelaxed: boolean;
   readonly #journal: SqliteJournal;
-  readonly #book: Book<ReserveLine, SettleLine, StoredCall>;
+  readonly #rules: LedgerRules<EncodedReserve, EncodedSettle, StoredCall>;
   /** Prepared once, like all that is said in every commit. */
-  readonly #say: { [word in "begin" | "commit" | "save" | "release"]: StatementSync };
-  #dropped: readonly string[] = [];
+  readonly #statements: { [word in "begin" | "commit" | "save" | "release"]: StatementSync };
+  #droppedMeters: readonly string[] = [];
 
   /** `recovers`: what others have left open is presumed. */
-  constructor({ file, durability }: Settings, owner: string, recovers = true) {
+  constructor({ file, durability }: SqliteSettings, owner: string, recovers = true) {
     this.#owner = owner;
-    this.#relaxed = durability === "relaxed";
-    refuseNewer(file);
-    refuseHalf(file);
+    this.#isRelaxed = durability === "relaxed";
+    rejectNewer(file);
+    rejectPartialImport(file);
     // Before SQLite makes it, so that no other user may read it.
     closeSync(openSync(file, "a", 0o600));
     const db = (this.db = new DatabaseSync(file, { timeout: 1_000 }));
@@ -64,100 +69,101 @@ export class Session {
       db.exec("PRAGMA secure_delete = FAST");
       if (durability === "power") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
       migrate(db, file);
-      checkTail(db, file);
+      verifyRecentCommits(db, file);
       this.#journal = new SqliteJournal(db, owner);
-      this.#book = createBook(this.#journal, () => owner);
-      this.#say = {
+      this.#rules = createLedgerRules(this.#journal, () => owner);
+      this.#statements = {
         begin: db.prepare("BEGIN IMMEDIATE"),
         commit: db.prepare("COMMIT"),
         save: db.prepare("SAVEPOINT batch"),
         release: db.prepare("RELEASE batch"),
       };
       this.lookups = createLookups(db);
-      this.opened = this.#transaction(() => this.#recover(recovers));
+      this.openResult = this.#transaction(() => this.#recover(recovers));
     } catch (error) {
       db.close();
-      throw explain(error, file);
+      throw toReadableError(error, file);
     }
   }
 
-  apply(batch: readonly Line[]): readonly Verdict[] {
-    const work = () => batch.map((c) => this.#book.apply(c));
+  apply(batch: readonly EncodedCommand[]): readonly CommandResult[] {
+    const work = () => batch.map((c) => this.#rules.apply(c));
     try {
       return this.#transaction(work);
     } catch (error) {
-      if (((error as { errcode?: number }).errcode ?? 0) % 256 !== CONSTRAINT) throw error;
+      if (((error as { errcode?: number }).errcode ?? 0) % 256 !== SQLITE_CONSTRAINT) throw error;
       // It has a reserve that was there already, which hardly ever happens: then each is looked up.
-      this.#journal.careful = true;
+      this.#journal.checksDuplicates = true;
       try {
         return this.#transaction(work);
       } finally {
-        this.#journal.careful = false;
+        this.#journal.checksDuplicates = false;
       }
     }
   }
 
-  counted(limits: readonly Limit[], at: number): readonly LimitCount[] {
-    return this.#book.counted(limits, at);
+  limitUsage(limits: readonly Limit[], at: number): readonly LimitUsage[] {
+    return this.#rules.limitUsage(limits, at);
   }
 
   /** What the ledger does with itself: all of it or nothing, like a batch. */
-  step<T>(work: (db: DatabaseSync, journal: SqliteJournal) => T): T {
+  runStep<T>(work: (db: DatabaseSync, journal: SqliteJournal) => T): T {
     return this.#transaction(() => work(this.db, this.#journal));
   }
 
-  untold(): readonly LimitCrossing[] {
-    return this.#book.untold();
+  undeliveredThresholds(): readonly ThresholdReached[] {
+    return this.#rules.undeliveredThresholds();
   }
 
-  heardOf(crossings: readonly LimitCrossing[]): void {
-    this.#transaction(() => this.#book.told(crossings));
+  markDelivered(crossings: readonly ThresholdReached[]): void {
+    this.#transaction(() => this.#rules.markDelivered(crossings));
   }
 
-  #recover(recovers: boolean): Opened {
-    if (!recovers) return { epoch: 0, presumed: 0 };
-    for (const meter of leftMeters(this.db)) this.#book.load(meter);
-    const found = [...this.#journal.open()];
-    for (const { call } of found) this.#book.restore(call);
+  #recover(recovers: boolean): OpenResult {
+    if (!recovers) return { epoch: 0, recovered: 0 };
+    for (const meter of readMeters(this.db)) this.#rules.loadMeter(meter);
+    const found = [...this.#journal.openCalls()];
+    for (const { call } of found) this.#rules.restoreCall(call);
     const dead = found.filter(({ row }) => row.instance !== this.#owner);
     const now = Date.now();
-    const at = recoveryAt(dead, now);
-    for (const { row, heard } of dead) this.#book.apply(settling(presumed(row, heard, at)));
-    return { epoch: begun(this.db, this.#owner, now), presumed: dead.length };
+    const at = recoveryTime(dead, now);
+    for (const { row, progress } of dead)
+      this.#rules.apply(toEncodedSettle(recoveredSettle(row, progress, at)));
+    return { epoch: insertInstance(this.db, this.#owner, now), recovered: dead.length };
   }
 
   /** All or nothing, in memory as on disk. */
   #transaction<T>(work: () => T): T {
     const db = this.db;
     const journal = this.#journal;
-    const book = this.#book;
-    const say = this.#say;
-    const relaxed = this.#relaxed;
+    const book = this.#rules;
+    const say = this.#statements;
+    const relaxed = this.#isRelaxed;
     if (!db.isTransaction) say.begin.run();
     if (relaxed) say.save.run();
     try {
       const result = work();
-      journal.seal(book.changed(), this.#dropped, book.open);
+      journal.seal(book.changedMeters(), this.#droppedMeters, book.openCalls);
       (relaxed ? say.release : say.commit).run();
-      journal.done();
-      book.done();
-      this.#dropped = book.sweep();
+      journal.commit();
+      book.commit();
+      this.#droppedMeters = book.dropIdleMeters();
       return result;
     } catch (error) {
-      book.undo();
-      journal.undo();
+      book.rollback();
+      journal.rollback();
       if (db.isTransaction) db.exec(relaxed ? "ROLLBACK TO batch; RELEASE batch" : "ROLLBACK");
       throw error;
     }
   }
 }
 
-const CORRUPT = 11;
-const NOT_A_DATABASE = 26;
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
 
-function explain(error: unknown, file: string): unknown {
+function toReadableError(error: unknown, file: string): unknown {
   const code = (error as { errcode?: number }).errcode;
-  return code === CORRUPT || code === NOT_A_DATABASE
+  return code === SQLITE_CORRUPT || code === SQLITE_NOTADB
     ? new Error(
         `The ledger ${file} is damaged (${(error as Error).message}). Restore a copy of it, save what can be saved with ` +
           `"sqlite3 ${file} .recover", or move it away to begin a new one.`,

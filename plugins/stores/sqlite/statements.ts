@@ -1,7 +1,7 @@
 // What the journal says to the database, prepared once.
 import type { DatabaseSync } from "node:sqlite";
 
-export const statementsOf = (db: DatabaseSync) => ({
+export const prepareStatements = (db: DatabaseSync) => ({
   batch: db.prepare("INSERT INTO batch (first, instance, terms, rows) VALUES (?, ?, ?, ?)"),
   segment: db.prepare(
     "INSERT INTO segment (id, first, last, hash, since, till, low) VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -2,11 +2,11 @@
 import type { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import type { BillPart, Settle, Usage } from "tollgate/plugin";
-import { type LedgerRow, type Taken, UNSAID } from "tollgate/store";
-import { noteOf } from "./note.ts";
-import { type Common, common, type Listed } from "./terms.ts";
+import { type LedgerRow, type MeterAmount, NO_SETTLE_FIELDS } from "tollgate/store";
+import { parseNote } from "./note.ts";
+import { type CallTerms, termsFromTuple, type TermsTuple } from "./terms.ts";
 
-export interface Stored {
+export interface StoredBatch {
   /** Its first entry; the others follow one by one. */
   first: number;
   instance: string;
@@ -14,59 +14,67 @@ export interface Stored {
   rows: string;
 }
 
-export const STORED = "first, instance, terms, rows";
+export const BATCH_COLUMNS = "first, instance, terms, rows";
 
 /** One link of the chain: the link before it, and everything that one commit says. */
-export const link = (before: string, { instance, terms, rows }: Omit<Stored, "first">) =>
+export const chainHash = (before: string, { instance, terms, rows }: Omit<StoredBatch, "first">) =>
   hash("sha256", `${before}\n${instance}\n${terms}\n${rows}`);
 
-type Who = [attempt: string, request: string, n: number, terms: number];
-type Amount = string | null;
-type Reserved = ["r", at: number, ...Who, hold: Amount, taken: readonly [string, string][] | null];
-type Settled = [
+type CallFields = [attempt: string, request: string, n: number, terms: number];
+type AmountText = string | null;
+type ReserveTuple = [
+  "r",
+  at: number,
+  ...CallFields,
+  hold: AmountText,
+  taken: readonly [string, string][] | null,
+];
+type SettleTuple = [
   "s",
   at: number,
-  ...Who,
-  hold: Amount,
+  ...CallFields,
+  hold: AmountText,
   state: Settle["state"],
-  cost: Amount,
+  cost: AmountText,
   outcome: string,
   usage: Usage,
   upstreamId: string | null,
-  upstreamCost: Amount,
+  upstreamCost: AmountText,
   finish: string | null,
   ms: NonNullable<Settle["ms"]> | null,
-  parts: readonly (Omit<BillPart, "costNano"> & { costNano: Amount })[] | null,
+  parts: readonly (Omit<BillPart, "costNano"> & { costNano: AmountText })[] | null,
 ];
-type Adjusted = [
+type AdjustTuple = [
   "a",
   at: number,
-  ...Who,
+  ...CallFields,
   usage: Usage,
-  cost: Amount,
+  cost: AmountText,
   reason: string | null,
   actor: string | null,
 ];
 
-const amount = (text: Amount): bigint | null => (text === null ? null : BigInt(text));
+const parseAmount = (text: AmountText): bigint | null => (text === null ? null : BigInt(text));
 
 /** Labels are hashes here, as the chain has them. A note has no rows. */
-export function rowsOf({ instance, terms, rows }: Stored): LedgerRow[] {
-  if (noteOf(rows)) return [];
+export function decodeRows({ instance, terms, rows }: StoredBatch): LedgerRow[] {
+  if (parseNote(rows)) return [];
   const values = JSON.parse(rows) as unknown[];
-  const list = (JSON.parse(terms) as Listed[]).map(common);
-  return values.map((one) => fromText(one as Reserved | Settled | Adjusted, instance, list));
+  const list = (JSON.parse(terms) as TermsTuple[]).map(termsFromTuple);
+  return values.map((one) =>
+    decodeRow(one as ReserveTuple | SettleTuple | AdjustTuple, instance, list),
+  );
 }
 
-function fromText(
-  v: Reserved | Settled | Adjusted,
+function decodeRow(
+  v: ReserveTuple | SettleTuple | AdjustTuple,
   instance: string,
-  list: readonly ReturnType<typeof common>[],
+  list: readonly ReturnType<typeof termsFromTuple>[],
 ): LedgerRow {
   const [, at, attempt, request, n, number] = v;
-  const { key, target, privacy, labels, account, price, asked } = list[number]!;
+  const { key, target, privacy, labels, account, price, clientRequest } = list[number]!;
   const row: LedgerRow = {
-    ...UNSAID,
+    ...NO_SETTLE_FIELDS,
     kind: "reserve",
     attempt,
     request,
@@ -79,34 +87,34 @@ function fromText(
     labels,
     account,
     price,
-    asked,
-    taken: [],
+    clientRequest,
+    meterAmounts: [],
     holdNano: null,
     state: "open",
     outcome: "open",
   };
   switch (v[0]) {
     case "r":
-      row.holdNano = amount(v[6]);
-      row.taken = (v[7] ?? []).map(([id, take]): Taken => [id, BigInt(take)]);
+      row.holdNano = parseAmount(v[6]);
+      row.meterAmounts = (v[7] ?? []).map(([id, take]): MeterAmount => [id, BigInt(take)]);
       return row;
     case "s":
       row.kind = "settle";
-      row.holdNano = amount(v[6]);
+      row.holdNano = parseAmount(v[6]);
       row.state = v[7];
-      row.costNano = amount(v[8]);
+      row.costNano = parseAmount(v[8]);
       row.outcome = v[9];
       row.usage = v[10];
       row.upstreamId = v[11] ?? undefined;
-      row.upstreamCostNano = amount(v[12]) ?? undefined;
+      row.upstreamCostNano = parseAmount(v[12]) ?? undefined;
       row.finish = v[13] ?? undefined;
       row.ms = v[14] ?? undefined;
-      row.parts = v[15]?.map((part) => ({ ...part, costNano: amount(part.costNano) }));
+      row.parts = v[15]?.map((part) => ({ ...part, costNano: parseAmount(part.costNano) }));
       return row;
     case "a":
       row.kind = "adjust";
       row.usage = v[6];
-      row.costNano = amount(v[7]);
+      row.costNano = parseAmount(v[7]);
       row.state = "exact";
       row.outcome = "adjusted";
       row.reason = v[8] ?? undefined;
@@ -116,28 +124,38 @@ function fromText(
 }
 
 /** What a sum has to know of a settle or a correction, beside its terms. */
-export type Counted = Pick<LedgerRow, "kind" | "at" | "state" | "outcome" | "usage" | "costNano">;
+export type SettledFields = Pick<
+  LedgerRow,
+  "kind" | "at" | "state" | "outcome" | "usage" | "costNano"
+>;
 
 /**
  * Each row that sums count, without the rest of it. `said`: its terms as text, which are made rows of once for all that have them. Returns
  * how many rows there are in all.
  */
-export function counted(
-  { terms, rows }: Pick<Stored, "terms" | "rows">,
-  each: (row: Counted, said: string, terms: () => Common) => void,
+export function forEachSettledRow(
+  { terms, rows }: Pick<StoredBatch, "terms" | "rows">,
+  each: (row: SettledFields, said: string, terms: () => CallTerms) => void,
 ): number {
-  const list = JSON.parse(terms) as Listed[];
+  const list = JSON.parse(terms) as TermsTuple[];
   const texts: string[] = [];
-  const all = JSON.parse(rows) as (Reserved | Settled | Adjusted)[];
+  const all = JSON.parse(rows) as (ReserveTuple | SettleTuple | AdjustTuple)[];
   for (const v of all) {
     if (v[0] !== "s" && v[0] !== "a") continue;
     const place = v[5];
     const said = (texts[place] ??= JSON.stringify(list[place]));
-    const own = () => common(list[place]!);
+    const own = () => termsFromTuple(list[place]!);
     const at = v[1];
     if (v[0] === "s")
       each(
-        { kind: "settle", at, state: v[7], outcome: v[9], usage: v[10], costNano: amount(v[8]) },
+        {
+          kind: "settle",
+          at,
+          state: v[7],
+          outcome: v[9],
+          usage: v[10],
+          costNano: parseAmount(v[8]),
+        },
         said,
         own,
       );
@@ -149,7 +167,7 @@ export function counted(
           state: "exact",
           outcome: "adjusted",
           usage: v[6],
-          costNano: amount(v[7]),
+          costNano: parseAmount(v[7]),
         },
         said,
         own,
@@ -159,33 +177,36 @@ export function counted(
 }
 
 /** A reserve from among rows that are gone. `over`: so is its settle. */
-export interface Carried extends Stored {
-  readonly over: boolean;
+export interface RetainedBatch extends StoredBatch {
+  readonly isSettled: boolean;
 }
 
 /** All of them, or that of one attempt. */
-export function* carriedIn(db: DatabaseSync, attempt?: string): Generator<Carried, void> {
+export function* readRetainedReserves(
+  db: DatabaseSync,
+  attempt?: string,
+): Generator<RetainedBatch, void> {
   const all = db.prepare(
     "SELECT seq AS first, over, instance, terms, rows FROM carried WHERE ?1 IS NULL OR attempt = ?1 ORDER BY seq",
   );
   for (const { over, ...stored } of all.iterate(attempt ?? null))
-    yield { ...(stored as unknown as Stored), over: over === 1 };
+    yield { ...(stored as unknown as StoredBatch), isSettled: over === 1 };
 }
 
 /** Rows by where they are. */
-export interface Shelf {
+export interface RowLookup {
   /** The commit that an entry belongs to. */
-  holding(seq: number): Stored | undefined;
-  row(seq: number): LedgerRow | undefined;
+  batchOf(seq: number): StoredBatch | undefined;
+  getRow(seq: number): LedgerRow | undefined;
   /** The reserve, the settle and the adjustments of an attempt, as far as they are there. */
-  about(
+  findCall(
     attempt: string,
   ): { reserve: number; settle: number | undefined; adjusts: number[] } | undefined;
 }
 
-export function createShelf(db: DatabaseSync): Shelf {
+export function createRowLookup(db: DatabaseSync): RowLookup {
   const holding = db.prepare(
-    `SELECT ${STORED} FROM batch WHERE first <= ? AND first > coalesce((SELECT last FROM base), 0) ORDER BY first DESC LIMIT 1`,
+    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first <= ? AND first > coalesce((SELECT last FROM base), 0) ORDER BY first DESC LIMIT 1`,
   );
   const carried = db.prepare(
     "SELECT seq AS first, instance, terms, rows FROM carried WHERE seq = ?",
@@ -196,23 +217,23 @@ export function createShelf(db: DatabaseSync): Shelf {
     "SELECT seq FROM adjustment WHERE attempt = ? AND seq > coalesce((SELECT last FROM base), 0) ORDER BY seq",
   );
   const at = (seq: number) =>
-    (holding.get(seq) ?? carried.get(seq)) as unknown as Stored | undefined;
+    (holding.get(seq) ?? carried.get(seq)) as unknown as StoredBatch | undefined;
 
   function find(first: unknown, attempt: string, kind: LedgerRow["kind"]): number | undefined {
     const stored = at(Number(first));
     const i = stored
-      ? rowsOf(stored).findIndex((row) => row.attempt === attempt && row.kind === kind)
+      ? decodeRows(stored).findIndex((row) => row.attempt === attempt && row.kind === kind)
       : -1;
     return i < 0 ? undefined : stored!.first + i;
   }
 
   return {
-    holding: at,
-    row(seq) {
+    batchOf: at,
+    getRow(seq) {
       const stored = at(seq);
-      return stored && rowsOf(stored)[seq - stored.first];
+      return stored && decodeRows(stored)[seq - stored.first];
     },
-    about(attempt) {
+    findCall(attempt) {
       const begun = call.get(attempt);
       const reserve = begun && find(begun["first"], attempt, "reserve");
       if (reserve === undefined) return undefined;

@@ -2,120 +2,121 @@
 // go where they belong, so nothing has to be late.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { KnownFacts } from "./known-facts.ts";
-import { type Linked, LINKED_PAGE, linkedAfter } from "./linked.ts";
-import { Pending } from "./pending.ts";
-import { PRUNED, prunedIn } from "./standing.ts";
-import { STORED, type Stored } from "./stored.ts";
-import type { SumsFile } from "./sums-file.ts";
-import { Trimming } from "./trimming.ts";
+import { DimensionCache } from "./known-facts.ts";
+import { type ChainedBatch, CHAINED_PAGE_SIZE, prepareChainedAfter } from "./linked.ts";
+import { PendingRollups } from "./pending.ts";
+import { COMPACTED_UP_TO_SQL, readCompactedUpTo } from "./standing.ts";
+import { BATCH_COLUMNS, type StoredBatch } from "./stored.ts";
+import type { RollupFile } from "./sums-file.ts";
+import { RollupTrim } from "./trimming.ts";
 
 /** New entries that are worth a change of the file; fewer are read each time they are asked for. */
-const LEAST = 4_096;
+const MIN_NEW_ENTRIES = 4_096;
 /** How long it goes on before it gives way, in milliseconds. */
 const STRIDE_MS = 4;
 
-export class Summing {
-  readonly #sums: SumsFile;
-  readonly #next: StatementSync;
-  readonly #newest: StatementSync;
-  readonly #stretch: StatementSync;
-  readonly #pruned: StatementSync;
-  readonly #facts = new KnownFacts();
-  #under: Promise<void> | undefined;
-  #hurry = false;
-  #held = 0;
-  #over = false;
+export class RollupUpdater {
+  readonly #file: RollupFile;
+  readonly #nextBatches: StatementSync;
+  readonly #newestEntry: StatementSync;
+  readonly #batchesBetween: StatementSync;
+  readonly #compactedUpTo: StatementSync;
+  readonly #dimensions = new DimensionCache();
+  #running: Promise<void> | undefined;
+  #isUrgent = false;
+  #readers = 0;
+  #isStopped = false;
 
-  constructor(ledger: DatabaseSync, sums: SumsFile) {
-    this.#sums = sums;
-    this.#next = linkedAfter(ledger);
-    this.#newest = ledger.prepare("SELECT last FROM segment ORDER BY id DESC LIMIT 1");
-    this.#stretch = ledger.prepare(
-      `SELECT ${STORED} FROM batch WHERE first >= ? AND first < ? ORDER BY first LIMIT ${LINKED_PAGE}`,
+  constructor(ledger: DatabaseSync, sums: RollupFile) {
+    this.#file = sums;
+    this.#nextBatches = prepareChainedAfter(ledger);
+    this.#newestEntry = ledger.prepare("SELECT last FROM segment ORDER BY id DESC LIMIT 1");
+    this.#batchesBetween = ledger.prepare(
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first >= ? AND first < ? ORDER BY first LIMIT ${CHAINED_PAGE_SIZE}`,
     );
-    this.#pruned = ledger.prepare(PRUNED);
+    this.#compactedUpTo = ledger.prepare(COMPACTED_UP_TO_SQL);
   }
 
   /** Entries that are not in the sums yet. */
   behind(): number {
-    const since = Math.max(this.#sums.upTo.seq, prunedIn(this.#pruned));
-    return Number(this.#newest.get()?.["last"] ?? 0) - since;
+    const since = Math.max(this.#file.position.seq, readCompactedUpTo(this.#compactedUpTo));
+    return Number(this.#newestEntry.get()?.["last"] ?? 0) - since;
   }
 
   /** Rows that are in the sums were pruned since: of no use before it is run. */
-  get cut(): boolean {
-    const { upTo } = this.#sums;
-    return upTo.seq > 0 && upTo.pruned !== prunedIn(this.#pruned);
+  get needsTrim(): boolean {
+    const { position } = this.#file;
+    return position.seq > 0 && position.compactedUpTo !== readCompactedUpTo(this.#compactedUpTo);
   }
 
   /** Once for all that ask. `hurry`: a report waits for it. `least`: fewer entries are not worth it. */
-  run(hurry: boolean, least = LEAST): Promise<void> {
-    this.#hurry ||= hurry;
-    return (this.#under ??= this.#run(least).finally(() => {
-      this.#under = undefined;
-      this.#hurry = false;
+  run(hurry: boolean, least = MIN_NEW_ENTRIES): Promise<void> {
+    this.#isUrgent ||= hurry;
+    return (this.#running ??= this.#run(least).finally(() => {
+      this.#running = undefined;
+      this.#isUrgent = false;
     }));
   }
 
   /** Nothing is written while they are read; give it back. */
-  hold(): Disposable {
-    this.#held++;
-    return { [Symbol.dispose]: () => void this.#held-- };
+  acquireReadLock(): Disposable {
+    this.#readers++;
+    return { [Symbol.dispose]: () => void this.#readers-- };
   }
 
-  end(): void {
-    this.#over = true;
+  stop(): void {
+    this.#isStopped = true;
   }
 
   async #run(least: number): Promise<void> {
     for (;;) {
-      while (!this.#over && this.cut) await this.#trim();
-      if (this.#over || this.behind() < least) return;
-      const { upTo } = this.#sums;
-      const pruned = upTo.seq > 0 ? upTo.pruned : prunedIn(this.#pruned);
-      const pending = new Pending(this.#facts, { ...upTo, pruned });
+      while (!this.#isStopped && this.needsTrim) await this.#trim();
+      if (this.#isStopped || this.behind() < least) return;
+      const { position } = this.#file;
+      const pruned =
+        position.seq > 0 ? position.compactedUpTo : readCompactedUpTo(this.#compactedUpTo);
+      const pending = new PendingRollups(this.#dimensions, { ...position, compactedUpTo: pruned });
       let { segment } = pending.after;
-      for (let began = performance.now(); pending.fits && !this.#over;) {
-        const page = this.#next.all(segment, pruned) as unknown as Linked[];
+      for (let began = performance.now(); pending.hasRoom && !this.#isStopped;) {
+        const page = this.#nextBatches.all(segment, pruned) as unknown as ChainedBatch[];
         for (const one of page) pending.add(one);
         segment = page.at(-1)?.id ?? segment;
-        if (page.length < LINKED_PAGE) break;
-        began = await this.#breath(began);
+        if (page.length < CHAINED_PAGE_SIZE) break;
+        began = await this.#yieldToOthers(began);
       }
-      await this.#free();
-      if (this.#over || !pending.upTo) return;
-      pending.write(this.#sums);
+      await this.#waitForReaders();
+      if (this.#isStopped || !pending.upTo) return;
+      pending.write(this.#file);
       await setImmediate();
     }
   }
 
   /** What the rows that are gone were in is made anew of what is left there. */
   async #trim(): Promise<void> {
-    const pruned = prunedIn(this.#pruned);
-    const trimming = new Trimming(this.#sums, this.#facts, pruned);
+    const pruned = readCompactedUpTo(this.#compactedUpTo);
+    const trimming = new RollupTrim(this.#file, this.#dimensions, pruned);
     let began = performance.now();
-    for (const [begin, end] of trimming.stretches)
-      for (let first = begin; first < end && trimming.fits && !this.#over;) {
-        const page = this.#stretch.all(first, end) as unknown as Stored[];
+    for (const [begin, end] of trimming.remainingRanges)
+      for (let first = begin; first < end && trimming.hasRoom && !this.#isStopped;) {
+        const page = this.#batchesBetween.all(first, end) as unknown as StoredBatch[];
         for (const one of page) trimming.add(one);
-        first = page.length < LINKED_PAGE ? end : page.at(-1)!.first + 1;
-        began = await this.#breath(began);
+        first = page.length < CHAINED_PAGE_SIZE ? end : page.at(-1)!.first + 1;
+        began = await this.#yieldToOthers(began);
       }
-    await this.#free();
-    if (!this.#over) trimming.write();
+    await this.#waitForReaders();
+    if (!this.#isStopped) trimming.write();
   }
 
   /** Others go first now and then. With nothing waiting it takes half of a processor at most. */
-  async #breath(began: number): Promise<number> {
+  async #yieldToOthers(began: number): Promise<number> {
     const took = performance.now() - began;
     if (took < STRIDE_MS) return began;
-    await (this.#hurry ? setImmediate() : sleep(took));
+    await (this.#isUrgent ? setImmediate() : sleep(took));
     return performance.now();
   }
 
   /** Until nothing reads the sums. */
-  async #free(): Promise<void> {
-    while (this.#held > 0) await sleep(1);
+  async #waitForReaders(): Promise<void> {
+    while (this.#readers > 0) await sleep(1);
   }
 }

@@ -1,51 +1,60 @@
 // Whether sums are those of their entries: of some days, hours and quarters all of it, and of all days together what they come to.
-import { Amounts, createSubtotals, groupsOf, type LedgerRow, type Subtotals } from "tollgate/store";
-import type { Wrong } from "./lookup-audit.ts";
+import {
+  RunningTotal,
+  createRollup,
+  parseRollupGroups,
+  type LedgerRow,
+  type Rollup,
+} from "tollgate/store";
+import type { AddProblem } from "./lookup-audit.ts";
 import type { Sample, Samples } from "./sums.ts";
-import { SPANS } from "./sums-file.ts";
+import { SPANS_MS } from "./sums-file.ts";
 
-const [DAY] = SPANS;
-const startOf = (at: number, span: number): number => Math.floor(at / span) * span;
+const [DAY] = SPANS_MS;
+const spanStart = (at: number, span: number): number => Math.floor(at / span) * span;
 
-export class SumsAudit {
+export class RollupVerifier {
   readonly #samples: Samples;
-  readonly #wrong: Wrong;
+  readonly #addProblem: AddProblem;
   /** What the entries of each sampled stretch come to. */
-  readonly #found = new Map<string, Subtotals>();
-  readonly #all = new Amounts();
+  readonly #computedRollups = new Map<string, Rollup>();
+  readonly #grandTotal = new RunningTotal();
 
-  constructor(samples: Samples, wrong: Wrong) {
+  constructor(samples: Samples, wrong: AddProblem) {
     this.#samples = samples;
-    this.#wrong = wrong;
-    for (const { span, start } of samples.some)
-      this.#found.set(`${span} ${start}`, createSubtotals("labels"));
+    this.#addProblem = wrong;
+    for (const { span, start } of samples.rollups)
+      this.#computedRollups.set(`${span} ${start}`, createRollup("labels"));
   }
 
-  row(row: LedgerRow, seq: number): void {
+  addRow(row: LedgerRow, seq: number): void {
     const { upTo, days } = this.#samples;
     if (seq > upTo || row.kind === "reserve") return;
-    if (days.get(startOf(row.at, DAY)) !== undefined) this.#all.row(row);
-    for (const span of SPANS) this.#found.get(`${span} ${startOf(row.at, span)}`)?.add(row);
+    if (days.get(spanStart(row.at, DAY)) !== undefined) this.#grandTotal.addRow(row);
+    for (const span of SPANS_MS)
+      this.#computedRollups.get(`${span} ${spanStart(row.at, span)}`)?.add(row);
   }
 
   problems(): void {
-    for (const sample of this.#samples.some) if (!this.#holds(sample)) return this.#say(sample);
-    const sum = new Amounts();
+    for (const sample of this.#samples.rollups)
+      if (!this.#matchesSample(sample)) return this.#reportMismatch(sample);
+    const sum = new RunningTotal();
     for (const text of this.#samples.days.values())
-      if (text !== undefined) for (const [, amounts] of groupsOf(text)) sum.add(amounts);
-    const said = ({ calls, costNano, unpriced }: Amounts) => `${calls} ${costNano} ${unpriced}`;
-    if (said(sum) !== said(this.#all)) this.#say({ start: undefined });
+      if (text !== undefined) for (const [, amounts] of parseRollupGroups(text)) sum.add(amounts);
+    const said = ({ calls, costNano, unpriced }: RunningTotal) =>
+      `${calls} ${costNano} ${unpriced}`;
+    if (said(sum) !== said(this.#grandTotal)) this.#reportMismatch({ start: undefined });
   }
 
-  #holds({ depth, span, start, sums }: Sample): boolean {
-    const own = createSubtotals(depth);
-    own.take(this.#found.get(`${span} ${start}`)!);
-    return own.text() === sums;
+  #matchesSample({ level, span, start, rollup }: Sample): boolean {
+    const own = createRollup(level);
+    own.merge(this.#computedRollups.get(`${span} ${start}`)!);
+    return own.serialize() === rollup;
   }
 
-  #say({ start }: { readonly start: number | undefined }): void {
+  #reportMismatch({ start }: { readonly start: number | undefined }): void {
     const when = start === undefined ? "" : `/${new Date(start).toISOString()}`;
-    this.#wrong(
+    this.#addProblem(
       `/sums${when}`,
       "Sums of entries were not what the entries come to. They are made anew.",
     );

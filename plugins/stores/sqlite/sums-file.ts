@@ -2,45 +2,46 @@
 // entries, so the file may be lost at any time. It has a lock of its own, and no commit of the ledger waits for it.
 import { closeSync, openSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import type { Depth } from "tollgate/store";
+import type { RollupLevel } from "tollgate/store";
 
-export const DAY = 86_400_000;
-export const HOUR = 3_600_000;
-export const QUARTER = 900_000;
-export const quarterOf = (at: number): number => Math.floor(at / QUARTER) * QUARTER;
-export const hourOf = (at: number): number => Math.floor(at / HOUR) * HOUR;
+export const DAY_MS = 86_400_000;
+export const HOUR_MS = 3_600_000;
+export const QUARTER_HOUR_MS = 900_000;
+export const quarterStart = (at: number): number =>
+  Math.floor(at / QUARTER_HOUR_MS) * QUARTER_HOUR_MS;
+export const hourStart = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
 /** From the longest on; each is a multiple of the next one. The shortest is kept at the depth `calls` alone. */
-export const SPANS = [DAY, HOUR, QUARTER] as const;
-export const LONGER = [DAY, HOUR] as const;
+export const SPANS_MS = [DAY_MS, HOUR_MS, QUARTER_HOUR_MS] as const;
+export const LONG_SPANS_MS = [DAY_MS, HOUR_MS] as const;
 
 /** Up to here, and with it, all entries are in the sums: the ledger's link there. */
-export interface UpTo {
+export interface RollupPosition {
   readonly seq: number;
   readonly segment: number;
   readonly hash: string;
   /** When the last one of them was. */
   readonly at: number;
   /** Entries up to here were pruned: they are in none of them. */
-  readonly pruned: number;
+  readonly compactedUpTo: number;
 }
-const NOTHING: UpTo = { seq: 0, segment: 0, hash: "", at: 0, pruned: 0 };
+const NO_POSITION: RollupPosition = { seq: 0, segment: 0, hash: "", at: 0, compactedUpTo: 0 };
 
 /** One sum. `sums` undefined: too many groups; what it came to is read from its entries. */
-export interface SpanSums {
+export interface SpanRollup {
   readonly start: number;
-  readonly sums: string | undefined;
+  readonly rollup: string | undefined;
 }
 
 /** What is said of a stretch once some of its rows are gone; nothing: none is left. */
-export type Trimmed = readonly [
-  Depth,
+export type TrimmedSpan = readonly [
+  RollupLevel,
   span: number,
   start: number,
   left: { readonly sums: string | undefined } | undefined,
 ];
 
 /** Another form of the file is another number, and the file is made anew. */
-const VERSION = 3;
+const FILE_VERSION = 3;
 
 /**
  * summed  what the rows of a stretch of time came to, at each depth
@@ -56,20 +57,20 @@ const SCHEMA = `
   CREATE TABLE upto (seq INTEGER NOT NULL, segment INTEGER NOT NULL, hash TEXT NOT NULL, at INTEGER NOT NULL, pruned INTEGER NOT NULL) STRICT;
 `;
 
-export class SumsFile {
+export class RollupFile {
   readonly #db: DatabaseSync;
-  readonly #say;
+  readonly #statements;
 
   /** What is there and is no such file is thrown away. */
   constructor(path: string) {
     try {
-      this.#db = opened(path);
+      this.#db = openFile(path);
     } catch {
       for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
-      this.#db = opened(path);
+      this.#db = openFile(path);
     }
     const db = this.#db;
-    this.#say = {
+    this.#statements = {
       during: db.prepare(
         "SELECT start, sums FROM summed WHERE depth = ? AND span = ? AND start >= ? AND start < ? ORDER BY start",
       ),
@@ -90,69 +91,73 @@ export class SumsFile {
     };
   }
 
-  get upTo(): UpTo {
-    return (this.#say.said.get() as UpTo | undefined) ?? NOTHING;
+  get position(): RollupPosition {
+    return (this.#statements.said.get() as RollupPosition | undefined) ?? NO_POSITION;
   }
 
   /** Those that begin from `start` on and before `end`, in order. Where nothing was used, there is none. */
-  during(depth: Depth, span: number, start: number, end: number): SpanSums[] {
-    return this.#say.during
+  rollupsBetween(depth: RollupLevel, span: number, start: number, end: number): SpanRollup[] {
+    return this.#statements.during
       .all(depth, span, start, end)
-      .map((row) => ({ start: Number(row["start"]), sums: textOf(row["sums"]) }));
+      .map((row) => ({ start: Number(row["start"]), rollup: optionalText(row["sums"]) }));
   }
 
   /** Undefined: none. */
-  one(depth: Depth, span: number, start: number): { sums: string | undefined } | undefined {
-    const row = this.#say.one.get(depth, span, start);
-    return row && { sums: textOf(row["sums"]) };
+  getRollup(
+    depth: RollupLevel,
+    span: number,
+    start: number,
+  ): { sums: string | undefined } | undefined {
+    const row = this.#statements.one.get(depth, span, start);
+    return row && { sums: optionalText(row["sums"]) };
   }
 
-  chapters(quarter: number): number[] {
-    return this.#say.chapters.all(quarter).map(({ chapter }) => Number(chapter));
+  chaptersOf(quarter: number): number[] {
+    return this.#statements.chapters.all(quarter).map(({ chapter }) => Number(chapter));
   }
 
   /** Those of rows that are in this chapter or in an earlier one. */
   quartersUpTo(chapter: number): number[] {
-    return this.#say.quarters.all(chapter).map(({ quarter }) => Number(quarter));
+    return this.#statements.quarters.all(chapter).map(({ quarter }) => Number(quarter));
   }
 
   /** All of it at once, or nothing: also when they are not behind `after` any more. */
   write(
-    after: UpTo,
-    sums: Iterable<readonly [Depth, span: number, start: number, sums: string | undefined]>,
+    after: RollupPosition,
+    sums: Iterable<readonly [RollupLevel, span: number, start: number, sums: string | undefined]>,
     places: Iterable<readonly [quarter: number, chapter: number]>,
-    upTo: UpTo,
+    upTo: RollupPosition,
   ): void {
-    this.#changed(after, upTo, () => {
+    this.#updateFrom(after, upTo, () => {
       for (const [depth, span, start, text] of sums)
-        this.#say.put.run(depth, span, start, text ?? null);
-      for (const [quarter, chapter] of places) this.#say.place.run(quarter, chapter);
+        this.#statements.put.run(depth, span, start, text ?? null);
+      for (const [quarter, chapter] of places) this.#statements.place.run(quarter, chapter);
     });
   }
 
   /** After rows were pruned up to an entry: what is left of the stretches that had some. `edge`: the first chapter of which rows are left. */
   trim(
-    after: UpTo,
-    { pruned, edge, sums }: { pruned: number; edge: number; sums: Iterable<Trimmed> },
+    after: RollupPosition,
+    { pruned, edge, sums }: { pruned: number; edge: number; sums: Iterable<TrimmedSpan> },
   ): void {
-    this.#changed(after, { ...after, pruned }, () => {
+    this.#updateFrom(after, { ...after, compactedUpTo: pruned }, () => {
       for (const [depth, span, start, left] of sums)
-        if (left) this.#say.put.run(depth, span, start, left.sums ?? null);
-        else this.#say.drop.run(depth, span, start);
-      this.#say.leave.run(edge);
+        if (left) this.#statements.put.run(depth, span, start, left.sums ?? null);
+        else this.#statements.drop.run(depth, span, start);
+      this.#statements.leave.run(edge);
     });
   }
 
-  #changed(after: UpTo, upTo: UpTo, work: () => void): void {
+  #updateFrom(after: RollupPosition, upTo: RollupPosition, work: () => void): void {
     const db = this.#db;
     db.exec("BEGIN IMMEDIATE");
     try {
-      const { seq, pruned } = this.upTo;
-      if (seq !== after.seq || (seq > 0 && pruned !== after.pruned))
+      const { seq, compactedUpTo } = this.position;
+      if (seq !== after.seq || (seq > 0 && compactedUpTo !== after.compactedUpTo))
         throw new Error("Others have summed it up.");
       work();
       db.exec("DELETE FROM upto");
-      this.#say.upTo.run(upTo.seq, upTo.segment, upTo.hash, upTo.at, upTo.pruned);
+      this.#statements.upTo.run(upTo.seq, upTo.segment, upTo.hash, upTo.at, upTo.compactedUpTo);
       db.exec("COMMIT");
     } catch (error) {
       if (db.isTransaction) db.exec("ROLLBACK");
@@ -161,7 +166,7 @@ export class SumsFile {
   }
 
   /** As if nothing had been summed up yet. */
-  empty(): void {
+  clear(): void {
     this.#db.exec(
       "BEGIN IMMEDIATE; DELETE FROM summed; DELETE FROM place; DELETE FROM upto; COMMIT",
     );
@@ -172,10 +177,10 @@ export class SumsFile {
   }
 }
 
-const textOf = (value: unknown): string | undefined =>
+const optionalText = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined;
 
-function opened(path: string): DatabaseSync {
+function openFile(path: string): DatabaseSync {
   // Before SQLite makes it, so that no other user may read it.
   closeSync(openSync(path, "a", 0o600));
   const db = new DatabaseSync(path, { timeout: 1_000 });
@@ -185,8 +190,8 @@ function opened(path: string): DatabaseSync {
     const { user_version: version } = db.prepare("PRAGMA user_version").get() as {
       user_version: number;
     };
-    if (version === 0) db.exec(`BEGIN; ${SCHEMA} PRAGMA user_version = ${VERSION}; COMMIT`);
-    else if (version !== VERSION) throw new Error("These sums are of another version.");
+    if (version === 0) db.exec(`BEGIN; ${SCHEMA} PRAGMA user_version = ${FILE_VERSION}; COMMIT`);
+    else if (version !== FILE_VERSION) throw new Error("These sums are of another version.");
     return db;
   } catch (error) {
     db.close();

@@ -2,86 +2,86 @@
 // begun anew when the file has taken it in.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { createSubtotals, type Subtotals, type TotalsQuery } from "tollgate/store";
-import { KnownFacts } from "./known-facts.ts";
-import { type Linked, LINKED_PAGE, linkedAfter } from "./linked.ts";
-import { counted } from "./stored.ts";
-import { type TakenInto, wholeIn } from "./summed.ts";
-import { QUARTER, quarterOf, type UpTo } from "./sums-file.ts";
+import { createRollup, type Rollup, type TotalsQuery } from "tollgate/store";
+import { DimensionCache } from "./known-facts.ts";
+import { type ChainedBatch, CHAINED_PAGE_SIZE, prepareChainedAfter } from "./linked.ts";
+import { forEachSettledRow } from "./stored.ts";
+import { type TotalsTarget, createSpanFilter } from "./summed.ts";
+import { QUARTER_HOUR_MS, quarterStart, type RollupPosition } from "./sums-file.ts";
 
 /** How long it goes on before it gives way, in milliseconds. */
 const STRIDE_MS = 4;
 
 /** What of it a report took. */
-export interface TakenTail {
+export interface UnsummarizedCoverage {
   /** The last entry in it. */
   readonly upTo: number;
   /** Rows of these quarters of an hour are to be read: what is asked for cuts them. */
   readonly quarters: ReadonlySet<number>;
 }
 
-export class Tail {
-  readonly #next: StatementSync;
-  readonly #facts = new KnownFacts();
-  #quarters = new Map<number, Subtotals>();
+export class Unsummarized {
+  readonly #nextBatches: StatementSync;
+  readonly #dimensions = new DimensionCache();
+  #quarters = new Map<number, Rollup>();
   /** The last entry that is not in it. */
-  #after = -1;
-  #last = 0;
+  #afterSeq = -1;
+  #lastSeq = 0;
   #segment = 0;
-  #under: Promise<void> | undefined;
+  #running: Promise<void> | undefined;
 
   constructor(ledger: DatabaseSync) {
-    this.#next = linkedAfter(ledger);
+    this.#nextBatches = prepareChainedAfter(ledger);
   }
 
   /** Adds what a report may have of it; undefined: it is of other sums by now. `gone`: entries up to this one were pruned. */
-  async take(
-    upTo: UpTo,
+  async addTo(
+    upTo: RollupPosition,
     gone: number,
     asked: TotalsQuery,
-    { sums: into, speak }: TakenInto,
-  ): Promise<TakenTail | undefined> {
+    { totals: target, resolveLabels }: TotalsTarget,
+  ): Promise<UnsummarizedCoverage | undefined> {
     // All that ask meanwhile wait for one reading, so it ends for none of them alone.
-    await (this.#under ??= this.#reach(upTo, gone).finally(() => (this.#under = undefined)));
-    if (this.#after !== Math.max(upTo.seq, gone)) return undefined;
+    await (this.#running ??= this.#catchUp(upTo, gone).finally(() => (this.#running = undefined)));
+    if (this.#afterSeq !== Math.max(upTo.seq, gone)) return undefined;
     const { from = -Infinity, to = Infinity } = asked;
-    const isWhole = wholeIn(asked);
+    const isWhole = createSpanFilter(asked);
     const quarters = new Set<number>();
     for (const [start, sums] of this.#quarters) {
-      if (start >= to || start + QUARTER <= from) continue;
-      if (!isWhole(start, QUARTER)) quarters.add(start);
+      if (start >= to || start + QUARTER_HOUR_MS <= from) continue;
+      if (!isWhole(start, QUARTER_HOUR_MS)) quarters.add(start);
       else
         for (const [facts, amounts] of sums.groups())
-          into.take(speak(facts), amounts, start, asked);
+          target.addGroup(resolveLabels(facts), amounts, start, asked);
     }
-    return { upTo: this.#last, quarters };
+    return { upTo: this.#lastSeq, quarters };
   }
 
-  async #reach(upTo: UpTo, gone: number): Promise<void> {
+  async #catchUp(upTo: RollupPosition, gone: number): Promise<void> {
     const after = Math.max(upTo.seq, gone);
-    if (this.#after !== after) {
+    if (this.#afterSeq !== after) {
       this.#quarters = new Map();
-      this.#after = this.#last = after;
+      this.#afterSeq = this.#lastSeq = after;
       this.#segment = upTo.segment;
     }
     for (let began = performance.now(); ;) {
-      const page = this.#next.all(this.#segment, gone) as unknown as Linked[];
+      const page = this.#nextBatches.all(this.#segment, gone) as unknown as ChainedBatch[];
       for (const one of page) this.#add(one);
-      if (page.length < LINKED_PAGE) return;
+      if (page.length < CHAINED_PAGE_SIZE) return;
       if (performance.now() - began < STRIDE_MS) continue;
       await setImmediate();
       began = performance.now();
     }
   }
 
-  #add(one: Linked): void {
-    counted(one, (row, said, terms) => {
-      const quarter = quarterOf(row.at);
+  #add(one: ChainedBatch): void {
+    forEachSettledRow(one, (row, said, terms) => {
+      const quarter = quarterStart(row.at);
       let sums = this.#quarters.get(quarter);
-      if (!sums) this.#quarters.set(quarter, (sums = createSubtotals("labels")));
-      sums.addTo(this.#facts.of(row, said, terms), row);
+      if (!sums) this.#quarters.set(quarter, (sums = createRollup("labels")));
+      sums.addWithDimensions(this.#dimensions.get(row, said, terms), row);
     });
     this.#segment = one.id;
-    this.#last = one.last;
+    this.#lastSeq = one.last;
   }
 }

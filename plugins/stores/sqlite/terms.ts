@@ -2,13 +2,21 @@
 // does the way between the threads: there it has a number, given when it is said for the first time.
 import type { Reserve } from "tollgate/plugin";
 
-export type Common = Pick<
+export type CallTerms = Pick<
   Reserve,
-  "key" | "target" | "privacy" | "labels" | "account" | "price" | "asked"
+  "key" | "target" | "privacy" | "labels" | "account" | "price" | "clientRequest"
 >;
 
 /** Without an account, nothing is said of one. */
-export const textOf = ({ key, target, privacy, labels, price, asked, account }: Common): string =>
+export const serializeTerms = ({
+  key,
+  target,
+  privacy,
+  labels,
+  price,
+  clientRequest,
+  account,
+}: CallTerms): string =>
   JSON.stringify([
     key,
     target.provider,
@@ -18,11 +26,11 @@ export const textOf = ({ key, target, privacy, labels, price, asked, account }: 
     privacy,
     labels,
     price,
-    asked,
+    clientRequest,
     ...(account === undefined ? [] : [account]),
   ]);
 
-export type Listed = readonly [
+export type TermsTuple = readonly [
   key: string,
   provider: string,
   model: string,
@@ -31,11 +39,11 @@ export type Listed = readonly [
   privacy: Reserve["privacy"],
   labels: Reserve["labels"],
   price: string | null,
-  asked: NonNullable<Reserve["asked"]> | null,
+  asked: NonNullable<Reserve["clientRequest"]> | null,
   account?: string,
 ];
 
-export const common = ([
+export const termsFromTuple = ([
   key,
   provider,
   model,
@@ -46,61 +54,61 @@ export const common = ([
   price,
   asked,
   account,
-]: Listed): Common => ({
+]: TermsTuple): CallTerms => ({
   key,
   target: { provider, model, protocol, credential },
   privacy,
   labels,
   account,
   price,
-  asked: asked ?? undefined,
+  clientRequest: asked ?? undefined,
 });
 
 /** Numbers in use at a time, and for one key; labels may hold anything. */
-const MOST = 4_096;
-const MOST_OF_KEY = 16;
+const MAX_NUMBERS = 4_096;
+const MAX_NUMBERS_PER_KEY = 16;
 
-export interface Numbering {
-  number(of: Common): number;
+export interface TermsNumbering {
+  numberOf(of: CallTerms): number;
   /** What the other side has to learn before it is told these numbers: each once, in order. */
-  news(): { forget: boolean; texts: readonly string[] };
+  takeNewTexts(): { forget: boolean; texts: readonly string[] };
 }
 
 /** Known by their fields: no text is made for what was said before. */
-export function createNumbering(): Numbering {
-  const known = new Map<string, { of: Common; number: number }[]>();
+export function createTermsNumbering(): TermsNumbering {
+  const known = new Map<string, { of: CallTerms; number: number }[]>();
   let texts: string[] = [];
   let next = 0;
   let forget = false;
 
-  function learn(of: Common, mine: { of: Common; number: number }[]): number {
-    const { key, target, privacy, labels, account, price, asked } = of;
+  function learn(of: CallTerms, mine: { of: CallTerms; number: number }[]): number {
+    const { key, target, privacy, labels, account, price, clientRequest } = of;
     // A copy: what is changed outside is another one.
-    const copy: Common = {
+    const copy: CallTerms = {
       key,
       target: { ...target },
       privacy,
       labels: { ...labels },
       account,
       price,
-      asked: asked && { ...asked },
+      clientRequest: clientRequest && { ...clientRequest },
     };
-    texts.push(textOf(copy));
-    if (mine.unshift({ of: copy, number: next }) > MOST_OF_KEY) mine.pop();
+    texts.push(serializeTerms(copy));
+    if (mine.unshift({ of: copy, number: next }) > MAX_NUMBERS_PER_KEY) mine.pop();
     return next++;
   }
 
   return {
-    number(of) {
+    numberOf(of) {
       let mine = known.get(of.key);
       if (!mine) known.set(of.key, (mine = []));
-      for (const one of mine) if (same(one.of, of)) return one.number;
+      for (const one of mine) if (isSameTerms(one.of, of)) return one.number;
       return learn(of, mine);
     },
-    news() {
+    takeNewTexts() {
       const said = { forget, texts };
       texts = [];
-      forget = next > MOST;
+      forget = next > MAX_NUMBERS;
       if (forget) {
         known.clear();
         next = 0;
@@ -110,7 +118,7 @@ export function createNumbering(): Numbering {
   };
 }
 
-const same = (a: Common, b: Common): boolean =>
+const isSameTerms = (a: CallTerms, b: CallTerms): boolean =>
   a.target.model === b.target.model &&
   a.target.provider === b.target.provider &&
   a.target.credential === b.target.credential &&
@@ -118,15 +126,15 @@ const same = (a: Common, b: Common): boolean =>
   a.privacy === b.privacy &&
   a.price === b.price &&
   a.account === b.account &&
-  alike(a.asked, b.asked) &&
-  alike(a.labels, b.labels);
+  isShallowEqual(a.clientRequest, b.clientRequest) &&
+  isShallowEqual(a.labels, b.labels);
 
-type Flat = { readonly [name: string]: unknown };
+type FlatObject = { readonly [name: string]: unknown };
 
-function alike(a: object | undefined, b: object | undefined): boolean {
+function isShallowEqual(a: object | undefined, b: object | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
-  for (const name in a) if ((a as Flat)[name] !== (b as Flat)[name]) return false;
+  for (const name in a) if ((a as FlatObject)[name] !== (b as FlatObject)[name]) return false;
   for (const name in b)
-    if ((b as Flat)[name] !== undefined && !Object.hasOwn(a, name)) return false;
+    if ((b as FlatObject)[name] !== undefined && !Object.hasOwn(a, name)) return false;
   return true;
 }

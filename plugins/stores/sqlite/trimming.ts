@@ -1,122 +1,143 @@
 // Rows that are in the sums were pruned, and what stands for them is told apart. Stretches of time that had some of them are made anew
 // from what is left there, which mostly is one hour; all others stay as they are.
-import { createSubtotals, DEPTHS, type Depth, readSubtotals, type Subtotals } from "tollgate/store";
-import type { KnownFacts } from "./known-facts.ts";
-import { CHAPTER, chapterOf } from "./mention.ts";
-import { Pending, textOf } from "./pending.ts";
-import type { Stored } from "./stored.ts";
 import {
-  DAY,
-  HOUR,
-  hourOf,
-  QUARTER,
-  quarterOf,
-  type SumsFile,
-  type Trimmed,
-  type UpTo,
+  createRollup,
+  ROLLUP_LEVELS,
+  type RollupLevel,
+  parseRollup,
+  type Rollup,
+} from "tollgate/store";
+import type { DimensionCache } from "./known-facts.ts";
+import { CHAPTER_ENTRIES, chapterOf } from "./mention.ts";
+import { PendingRollups, serializeRollup } from "./pending.ts";
+import type { StoredBatch } from "./stored.ts";
+import {
+  DAY_MS,
+  HOUR_MS,
+  hourStart,
+  QUARTER_HOUR_MS,
+  quarterStart,
+  type RollupFile,
+  type TrimmedSpan,
+  type RollupPosition,
 } from "./sums-file.ts";
 
 /** Hours with rows on both sides, and groups in them. Where times are more at odds, all is summed up anew. */
-const MOST_HOURS = 48;
-const MOST_GROUPS = 100_000;
+const MAX_HOURS = 48;
+const MAX_GROUPS = 100_000;
 
-export class Trimming {
-  readonly #file: SumsFile;
-  readonly #after: UpTo;
-  readonly #pruned: number;
+export class RollupTrim {
+  readonly #file: RollupFile;
+  readonly #position: RollupPosition;
+  readonly #compactedUpTo: number;
   /** Hours in which rows were that are gone. */
-  readonly #hours: ReadonlySet<number>;
-  readonly #pending: Pending;
-  readonly #mixed: number;
+  readonly #affectedHours: ReadonlySet<number>;
+  readonly #pending: PendingRollups;
+  readonly #mixedHours: number;
   /** Where the rows are that are left in those hours. */
-  readonly stretches: readonly (readonly [first: number, end: number])[];
+  readonly remainingRanges: readonly (readonly [first: number, end: number])[];
 
   /** `pruned`: up to that entry. */
-  constructor(file: SumsFile, facts: KnownFacts, pruned: number) {
+  constructor(file: RollupFile, facts: DimensionCache, pruned: number) {
     const edge = chapterOf(pruned + 1);
     this.#file = file;
-    this.#after = file.upTo;
-    this.#pruned = pruned;
-    this.#hours = new Set(file.quartersUpTo(edge).map(hourOf));
-    this.#pending = new Pending(facts, this.#after, this.#hours);
+    this.#position = file.position;
+    this.#compactedUpTo = pruned;
+    this.#affectedHours = new Set(file.quartersUpTo(edge).map(hourStart));
+    this.#pending = new PendingRollups(facts, this.#position, this.#affectedHours);
     const chapters = new Set<number>();
     let mixed = 0;
-    for (const hour of this.#hours) {
-      const left = quartersOf(hour)
-        .flatMap((quarter) => file.chapters(quarter))
+    for (const hour of this.#affectedHours) {
+      const left = quartersOfHour(hour)
+        .flatMap((quarter) => file.chaptersOf(quarter))
         .filter((chapter) => chapter >= edge);
       if (left.length > 0) mixed++;
       for (const chapter of left) chapters.add(chapter);
     }
-    this.#mixed = mixed;
-    this.stretches = [...chapters]
+    this.#mixedHours = mixed;
+    this.remainingRanges = [...chapters]
       .sort((a, b) => a - b)
       .map((chapter) => [
-        Math.max(chapter * CHAPTER, pruned + 1),
-        Math.min((chapter + 1) * CHAPTER, this.#after.seq + 1),
+        Math.max(chapter * CHAPTER_ENTRIES, pruned + 1),
+        Math.min((chapter + 1) * CHAPTER_ENTRIES, this.#position.seq + 1),
       ]);
   }
 
-  get fits(): boolean {
-    return this.#mixed <= MOST_HOURS && this.#pending.groups <= MOST_GROUPS;
+  get hasRoom(): boolean {
+    return this.#mixedHours <= MAX_HOURS && this.#pending.groupCount <= MAX_GROUPS;
   }
 
-  add(stored: Stored): void {
-    this.#pending.count(stored);
+  add(stored: StoredBatch): void {
+    this.#pending.addRows(stored);
   }
 
   write(): void {
-    if (!this.fits) return this.#file.empty();
-    const left = new Map<string, Subtotals>();
+    if (!this.hasRoom) return this.#file.clear();
+    const left = new Map<string, Rollup>();
     for (const [depth, span, start, sums] of this.#pending.all())
       left.set(`${depth} ${span} ${start}`, sums);
-    return this.#file.trim(this.#after, {
-      pruned: this.#pruned,
-      edge: chapterOf(this.#pruned + 1),
-      sums: this.#sums(left),
+    return this.#file.trim(this.#position, {
+      pruned: this.#compactedUpTo,
+      edge: chapterOf(this.#compactedUpTo + 1),
+      sums: this.#trimmedSpans(left),
     });
   }
 
-  *#sums(left: ReadonlyMap<string, Subtotals>): Generator<Trimmed, void> {
-    const { at: now } = this.#after;
-    const text = (sums: Subtotals | undefined, end: number) =>
-      sums && { sums: textOf(sums, end <= now) };
+  *#trimmedSpans(left: ReadonlyMap<string, Rollup>): Generator<TrimmedSpan, void> {
+    const { at: now } = this.#position;
+    const text = (sums: Rollup | undefined, end: number) =>
+      sums && { sums: serializeRollup(sums, end <= now) };
     const days = new Set<number>();
-    for (const hour of this.#hours) {
-      days.add(Math.floor(hour / DAY) * DAY);
-      for (const quarter of quartersOf(hour)) {
-        const id = `${DEPTHS[0]} ${QUARTER} ${quarter}`;
-        yield [DEPTHS[0], QUARTER, quarter, text(left.get(id), quarter + QUARTER)];
+    for (const hour of this.#affectedHours) {
+      days.add(Math.floor(hour / DAY_MS) * DAY_MS);
+      for (const quarter of quartersOfHour(hour)) {
+        const id = `${ROLLUP_LEVELS[0]} ${QUARTER_HOUR_MS} ${quarter}`;
+        yield [
+          ROLLUP_LEVELS[0],
+          QUARTER_HOUR_MS,
+          quarter,
+          text(left.get(id), quarter + QUARTER_HOUR_MS),
+        ];
       }
-      for (const depth of DEPTHS)
-        yield [depth, HOUR, hour, text(left.get(`${depth} ${HOUR} ${hour}`), hour + HOUR)];
+      for (const depth of ROLLUP_LEVELS)
+        yield [depth, HOUR_MS, hour, text(left.get(`${depth} ${HOUR_MS} ${hour}`), hour + HOUR_MS)];
     }
     for (const day of days)
-      for (const depth of DEPTHS) {
-        const sums = this.#day(depth, day, left);
-        yield [depth, DAY, day, sums === "many" ? { sums: undefined } : text(sums, day + DAY)];
+      for (const depth of ROLLUP_LEVELS) {
+        const sums = this.#mergeDay(depth, day, left);
+        yield [
+          depth,
+          DAY_MS,
+          day,
+          sums === "many" ? { sums: undefined } : text(sums, day + DAY_MS),
+        ];
       }
   }
 
   /** Of its hours. "many": of one of them there is no sum. */
-  #day(
-    depth: Depth,
+  #mergeDay(
+    depth: RollupLevel,
     day: number,
-    left: ReadonlyMap<string, Subtotals>,
-  ): Subtotals | "many" | undefined {
-    const whole = createSubtotals(depth);
-    for (const { start, sums } of this.#file.during(depth, HOUR, day, day + DAY)) {
-      if (this.#hours.has(start)) continue;
-      if (sums === undefined) return "many";
-      whole.take(readSubtotals(sums));
+    left: ReadonlyMap<string, Rollup>,
+  ): Rollup | "many" | undefined {
+    const whole = createRollup(depth);
+    for (const { start, rollup } of this.#file.rollupsBetween(depth, HOUR_MS, day, day + DAY_MS)) {
+      if (this.#affectedHours.has(start)) continue;
+      if (rollup === undefined) return "many";
+      whole.merge(parseRollup(rollup));
     }
-    for (let hour = day; hour < day + DAY; hour += HOUR) {
-      const own = this.#hours.has(hour) ? left.get(`${depth} ${HOUR} ${hour}`) : undefined;
-      if (own) whole.take(own);
+    for (let hour = day; hour < day + DAY_MS; hour += HOUR_MS) {
+      const own = this.#affectedHours.has(hour)
+        ? left.get(`${depth} ${HOUR_MS} ${hour}`)
+        : undefined;
+      if (own) whole.merge(own);
     }
     return whole.rows === 0 ? undefined : whole;
   }
 }
 
-const quartersOf = (hour: number): number[] =>
-  Array.from({ length: HOUR / QUARTER }, (_, i) => quarterOf(hour) + i * QUARTER);
+const quartersOfHour = (hour: number): number[] =>
+  Array.from(
+    { length: HOUR_MS / QUARTER_HOUR_MS },
+    (_, i) => quarterStart(hour) + i * QUARTER_HOUR_MS,
+  );

@@ -10,84 +10,84 @@
 import type {
   StoreCommand,
   Limit,
-  LimitCrossing,
+  ThresholdReached,
   LimitState,
   Reserve,
   Settle,
-  Verdict,
+  CommandResult,
 } from "tollgate/plugin";
 import {
-  type BookReserve,
-  type BookSettle,
+  type ReserveInput,
+  type SettleInput,
   checkCommand,
   fromJson,
-  type RareCommand,
+  type OtherCommand,
   toJson,
 } from "tollgate/store";
-import type { Said } from "./said.ts";
-import { createNumbering, type Listed } from "./terms.ts";
+import type { HashedTerms } from "./said.ts";
+import { createTermsNumbering, type TermsTuple } from "./terms.ts";
 
-type At<C> = C & { readonly at: number };
+type Timed<C> = C & { readonly at: number };
 
 /** What a row says beside its terms, as the file holds it: a list's items. */
-export const amount = (value: bigint | null | undefined): string | null =>
+export const encodeAmount = (value: bigint | null | undefined): string | null =>
   value == null ? null : String(value);
 
 /** After kind, time, attempt, request, n, terms and hold. */
-export const settledText = (c: Settle): string =>
+export const encodeSettleFields = (c: Settle): string =>
   JSON.stringify([
     c.state,
-    amount(c.costNano),
+    encodeAmount(c.costNano),
     c.outcome,
     c.usage,
     c.upstreamId,
-    amount(c.upstreamCostNano),
+    encodeAmount(c.upstreamCostNano),
     c.finish,
     c.ms,
-    c.parts?.map((part) => ({ ...part, costNano: amount(part.costNano) })),
+    c.parts?.map((part) => ({ ...part, costNano: encodeAmount(part.costNano) })),
   ]).slice(1, -1);
 
-export interface Packer {
+export interface BatchEncoder {
   /** Throws what a command that cannot be obeyed has to be told. */
-  pack(batch: readonly StoreCommand[]): string;
+  encode(batch: readonly StoreCommand[]): string;
 }
 
 /** Of one thread: it has heard what this one said before. */
-export function createPacker(): Packer {
-  const numbering = createNumbering();
-  const reserve = (c: At<Reserve>): string =>
-    `r\t${Math.floor(c.at)}\t${numbering.number(c)}\t${c.holdNano === null ? "null" : `"${c.holdNano}"`}\t${
-      c.claims.length === 0 ? "" : JSON.stringify(c.claims.map(claimed))
-    }\t${JSON.stringify(c.attempt)}\t${JSON.stringify(c.request)},${c.n}`;
+export function createBatchEncoder(): BatchEncoder {
+  const numbering = createTermsNumbering();
+  const reserve = (c: Timed<Reserve>): string =>
+    `r\t${Math.floor(c.at)}\t${numbering.numberOf(c)}\t${c.holdNano === null ? "null" : `"${c.holdNano}"`}\t${
+      c.claims.length === 0 ? "" : JSON.stringify(c.claims.map(encodeClaim))
+    }\t${JSON.stringify(c.attempt)}\t${JSON.stringify(c.request)},${c.number}`;
   const line = (c: StoreCommand): string =>
-    c.do === "reserve" ? reserve(c) : c.do === "settle" ? settleLine(c) : `x\t${toJson(c)}`;
+    c.do === "reserve" ? reserve(c) : c.do === "settle" ? encodeSettle(c) : `x\t${toJson(c)}`;
 
   return {
-    pack(batch) {
+    encode(batch) {
       for (const command of batch) checkCommand(command);
       let text = "";
       for (const command of batch) text += `${line(command)}\n`;
-      const { forget, texts } = numbering.news();
+      const { forget, texts } = numbering.takeNewTexts();
       for (let i = texts.length; i-- > 0;) text = `t\t${texts[i]}\n${text}`;
       return forget ? `f\n${text}` : text;
     },
   };
 }
 
-const settleLine = (c: At<Settle>): string =>
-  `s\t${Math.floor(c.at)}\t${JSON.stringify(c.attempt)}\t${settledText(c)}`;
+const encodeSettle = (c: Timed<Settle>): string =>
+  `s\t${Math.floor(c.at)}\t${JSON.stringify(c.attempt)}\t${encodeSettleFields(c)}`;
 
-type Claim = Limit & { take: bigint };
-type ClaimText = readonly [string, Limit["unit"], number | string, Limit["per"], string];
+type LimitClaim = Limit & { take: bigint };
+type ClaimTuple = readonly [string, Limit["unit"], number | string, Limit["per"], string];
 
-const claimed = ({ scope, unit, max, per, take }: Claim): ClaimText => [
+const encodeClaim = ({ scope, unit, max, per, take }: LimitClaim): ClaimTuple => [
   scope,
   unit,
   typeof max === "bigint" ? String(max) : max,
   per,
   String(take),
 ];
-const claimOf = ([scope, unit, max, per, take]: ClaimText): Claim => ({
+const decodeClaim = ([scope, unit, max, per, take]: ClaimTuple): LimitClaim => ({
   scope,
   unit,
   max: typeof max === "string" ? BigInt(max) : max,
@@ -96,27 +96,27 @@ const claimOf = ([scope, unit, max, per, take]: ClaimText): Claim => ({
 });
 
 /** One text of terms, shared by all calls that have them. */
-export interface Terms {
+export interface EncodedTerms {
   readonly text: string;
   readonly key: string;
   /** As the file was told of it last. */
-  said: Said | undefined;
+  hashed: HashedTerms | undefined;
 }
-export const newTerms = (text: string): Terms => ({
+export const createEncodedTerms = (text: string): EncodedTerms => ({
   text,
-  key: (JSON.parse(text) as Listed)[0],
-  said: undefined,
+  key: (JSON.parse(text) as TermsTuple)[0],
+  hashed: undefined,
 });
 
-export interface ReserveLine extends BookReserve {
-  readonly terms: Terms;
+export interface EncodedReserve extends ReserveInput {
+  readonly terms: EncodedTerms;
   /** As JSON: attempt, request, n. */
-  readonly who: string;
+  readonly identity: string;
   /** As JSON. */
   readonly hold: string;
 }
 
-type SettleText = readonly [
+type SettleFields = readonly [
   unknown,
   unknown,
   outcome: string,
@@ -125,12 +125,12 @@ type SettleText = readonly [
 ];
 
 /** What it says is read when the rules ask, and they do when something was taken. State and cost are first in it. */
-export class SettleLine implements BookSettle {
+export class EncodedSettle implements SettleInput {
   readonly do = "settle";
   readonly at: number;
   readonly attempt: string;
   readonly text: string;
-  #said: SettleText | undefined;
+  #fields: SettleFields | undefined;
   constructor(at: number, attempt: string, text: string) {
     this.at = at;
     this.attempt = attempt;
@@ -145,27 +145,27 @@ export class SettleLine implements BookSettle {
     return cost === "null" ? null : BigInt(cost.slice(1, -1));
   }
   get outcome() {
-    return this.#all[2];
+    return this.#parsedFields[2];
   }
   get usage() {
-    return this.#all[3];
+    return this.#parsedFields[3];
   }
-  get #all() {
-    return (this.#said ??= JSON.parse(`[${this.text}]`) as SettleText);
+  get #parsedFields() {
+    return (this.#fields ??= JSON.parse(`[${this.text}]`) as SettleFields);
   }
 }
 
-export type Line = ReserveLine | SettleLine | RareCommand;
+export type EncodedCommand = EncodedReserve | EncodedSettle | OtherCommand;
 
-export const settling = (c: At<Settle>): SettleLine =>
-  new SettleLine(Math.floor(c.at), c.attempt, settledText(c));
+export const toEncodedSettle = (c: Timed<Settle>): EncodedSettle =>
+  new EncodedSettle(Math.floor(c.at), c.attempt, encodeSettleFields(c));
 
 /** Of one thread, too: what has a number. */
-export function createUnpacker(): (text: string) => Line[] {
-  let terms: Terms[] = [];
-  const NONE: readonly Claim[] = [];
+export function createBatchDecoder(): (text: string) => EncodedCommand[] {
+  let terms: EncodedTerms[] = [];
+  const NONE: readonly LimitClaim[] = [];
 
-  function reserve(f: readonly string[]): ReserveLine {
+  function reserve(f: readonly string[]): EncodedReserve {
     // Put together anew, and cut from that: an open call keeps its own few bytes, not its batch.
     const own = `${f[3]},${f[5]},${f[6]}`;
     const from = f[3]!.length + 1;
@@ -174,14 +174,14 @@ export function createUnpacker(): (text: string) => Line[] {
       at: Number(f[1]),
       terms: terms[Number(f[2])]!,
       hold: own.slice(0, from - 1),
-      claims: f[4] === "" ? NONE : (JSON.parse(f[4]!) as ClaimText[]).map(claimOf),
-      who: own.slice(from),
-      attempt: unquoted(own.slice(from, from + f[5]!.length)),
+      claims: f[4] === "" ? NONE : (JSON.parse(f[4]!) as ClaimTuple[]).map(decodeClaim),
+      identity: own.slice(from),
+      attempt: parseQuoted(own.slice(from, from + f[5]!.length)),
     };
   }
 
   return (text) => {
-    const commands: Line[] = [];
+    const commands: EncodedCommand[] = [];
     for (const line of text.split("\n")) {
       if (line === "") continue;
       const f = line.split("\t");
@@ -190,53 +190,56 @@ export function createUnpacker(): (text: string) => Line[] {
           commands.push(reserve(f));
           break;
         case "s":
-          commands.push(new SettleLine(Number(f[1]), unquoted(f[2]!), f[3]!));
+          commands.push(new EncodedSettle(Number(f[1]), parseQuoted(f[2]!), f[3]!));
           break;
         case "t":
           // A copy, for the same reason: they stay for long.
-          terms.push(newTerms(Buffer.from(f[1]!).toString()));
+          terms.push(createEncodedTerms(Buffer.from(f[1]!).toString()));
           break;
         case "f":
           terms = [];
           break;
         default:
-          commands.push(fromJson<RareCommand>(f[1]!));
+          commands.push(fromJson<OtherCommand>(f[1]!));
       }
     }
     return commands;
   };
 }
 
-const unquoted = (text: string): string =>
+const parseQuoted = (text: string): string =>
   text.includes("\\") ? (JSON.parse(text) as string) : text.slice(1, -1);
 
 /** Mostly nothing is to be told: then it is how many. Else, for each, what its claims left. */
-export type Verdicts = number | string;
+export type EncodedResults = number | string;
 
 /** Which claim of the command, what is left of it, and when it is back; after them, for a denial, when to come again. */
-type Left = readonly [claim: number, left: string, resetsAt: number];
-type Told =
+type RemainingTuple = readonly [claim: number, left: string, resetsAt: number];
+type EncodedResult =
   | 0
-  | readonly Left[]
-  | { denied: Left; retryAfterMs: number }
-  | { crossed: CrossingText[] };
+  | readonly RemainingTuple[]
+  | { denied: RemainingTuple; retryAfterMs: number }
+  | { crossed: ThresholdText[] };
 /** Amounts as text. */
-type CrossingText = Omit<LimitCrossing, "used" | "max"> & { used: string; max: string };
+type ThresholdText = Omit<ThresholdReached, "used" | "max"> & { used: string; max: string };
 
-export function told(batch: readonly Line[], verdicts: readonly Verdict[]): Verdicts {
-  if (verdicts.every((v) => v.ok && v.limits === undefined && v.crossed === undefined))
+export function encodeResults(
+  batch: readonly EncodedCommand[],
+  verdicts: readonly CommandResult[],
+): EncodedResults {
+  if (verdicts.every((v) => v.ok && v.limits === undefined && v.thresholds === undefined))
     return verdicts.length;
   return JSON.stringify(
-    verdicts.map((verdict, i): Told => {
-      const claims = (batch[i] as ReserveLine).claims;
-      const left = (limit: LimitState): Left => [
-        claims.findIndex((c) => isOf(c, limit)),
-        String(limit.left),
+    verdicts.map((verdict, i): EncodedResult => {
+      const claims = (batch[i] as EncodedReserve).claims;
+      const left = (limit: LimitState): RemainingTuple => [
+        claims.findIndex((c) => isClaimOf(c, limit)),
+        String(limit.remaining),
         limit.resetsAt,
       ];
-      if (verdict.ok && verdict.crossed)
+      if (verdict.ok && verdict.thresholds)
         return {
-          crossed: verdict.crossed.map(({ used, max, ...rest }) => ({
+          crossed: verdict.thresholds.map(({ used, max, ...rest }) => ({
             ...rest,
             used: String(used),
             max: String(max),
@@ -249,33 +252,36 @@ export function told(batch: readonly Line[], verdicts: readonly Verdict[]): Verd
   );
 }
 
-const isOf = (claim: Limit, limit: Limit): boolean =>
+const isClaimOf = (claim: Limit, limit: Limit): boolean =>
   claim.scope === limit.scope &&
   claim.unit === limit.unit &&
   claim.per === limit.per &&
   claim.max === limit.max;
 
-const FINE: Verdict = { ok: true };
+const ALLOWED: CommandResult = { ok: true };
 
-export function heard(batch: readonly StoreCommand[], verdicts: Verdicts): readonly Verdict[] {
-  if (typeof verdicts === "number") return Array.from({ length: verdicts }, () => FINE);
-  return (JSON.parse(verdicts) as Told[]).map((one, i): Verdict => {
-    if (one === 0) return FINE;
-    const limit = ([claim, left, resetsAt]: Left): LimitState => {
+export function decodeResults(
+  batch: readonly StoreCommand[],
+  verdicts: EncodedResults,
+): readonly CommandResult[] {
+  if (typeof verdicts === "number") return Array.from({ length: verdicts }, () => ALLOWED);
+  return (JSON.parse(verdicts) as EncodedResult[]).map((one, i): CommandResult => {
+    if (one === 0) return ALLOWED;
+    const limit = ([claim, left, resetsAt]: RemainingTuple): LimitState => {
       const { scope, unit, max, per } = (batch[i] as Reserve).claims[claim]!;
       return {
         scope,
         unit,
         max,
         per,
-        left: typeof max === "bigint" ? BigInt(left) : Number(left),
+        remaining: typeof max === "bigint" ? BigInt(left) : Number(left),
         resetsAt,
       };
     };
     if ("crossed" in one)
       return {
         ok: true,
-        crossed: one.crossed.map(({ used, max, ...rest }) => ({
+        thresholds: one.crossed.map(({ used, max, ...rest }) => ({
           ...rest,
           used: BigInt(used),
           max: BigInt(max),

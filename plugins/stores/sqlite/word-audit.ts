@@ -1,41 +1,41 @@
 // Whether every hash that rows say stands for a text, or for one that was erased and is said to be.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { LedgerRow } from "tollgate/store";
-import type { Wrong } from "./lookup-audit.ts";
-import { sumOf, type Note } from "./note.ts";
-import { hashed } from "./words.ts";
+import type { AddProblem } from "./lookup-audit.ts";
+import { hashSet, type ChainNote } from "./note.ts";
+import { hashSalted } from "./words.ts";
 
-type Count = NonNullable<Note["erased"]>;
+type ErasedCount = NonNullable<ChainNote["erased"]>;
 
 /** Hashes that are known to be there, at a time. */
-const MOST = 100_000;
+const MAX_KNOWN_HASHES = 100_000;
 
-export class WordAudit {
+export class SaltedTextVerifier {
   readonly #db: DatabaseSync;
-  readonly #wrong: Wrong;
-  readonly #there: StatementSync;
-  readonly #erased = new Map<number, Count>();
-  readonly #known = new Set<string>();
+  readonly #addProblem: AddProblem;
+  readonly #findText: StatementSync;
+  readonly #erased = new Map<number, ErasedCount>();
+  readonly #knownHashes = new Set<string>();
 
-  constructor(db: DatabaseSync, wrong: Wrong) {
+  constructor(db: DatabaseSync, wrong: AddProblem) {
     this.#db = db;
-    this.#wrong = wrong;
-    this.#there = db.prepare("SELECT 1 FROM word WHERE hash = ? AND gone IS NOT 0");
+    this.#addProblem = wrong;
+    this.#findText = db.prepare("SELECT 1 FROM word WHERE hash = ? AND gone IS NOT 0");
   }
 
   /** A note says so. */
-  erased(seq: number, count: Count): void {
+  addErasure(seq: number, count: ErasedCount): void {
     this.#erased.set(seq, count);
   }
 
   add(rows: readonly LedgerRow[]): void {
     for (const { attempt, labels } of rows)
       for (const its of Object.values(labels) as string[]) {
-        if (this.#known.has(its)) continue;
-        if (this.#known.size >= MOST) this.#known.clear();
-        this.#known.add(its);
-        if (!this.#there.get(its))
-          this.#wrong(`/word/${its}`, `What ${attempt} says in a label is not there.`);
+        if (this.#knownHashes.has(its)) continue;
+        if (this.#knownHashes.size >= MAX_KNOWN_HASHES) this.#knownHashes.clear();
+        this.#knownHashes.add(its);
+        if (!this.#findText.get(its))
+          this.#addProblem(`/word/${its}`, `What ${attempt} says in a label is not there.`);
       }
   }
 
@@ -50,19 +50,19 @@ export class WordAudit {
         const list = gone.get(seq);
         if (list) list.push(its);
         else gone.set(seq, [its]);
-      } else if (hashed(String(row["salt"]), String(row["text"])) !== its)
-        this.#wrong(`/word/${its}`, "It is not what rows said.");
+      } else if (hashSalted(String(row["salt"]), String(row["text"])) !== its)
+        this.#addProblem(`/word/${its}`, "It is not what rows said.");
     }
     for (const [seq, { count, sum }] of this.#erased) {
       const there = gone.get(seq) ?? [];
       gone.delete(seq);
-      if (there.length !== count || sumOf(there) !== sum)
-        this.#wrong(
+      if (there.length !== count || hashSet(there) !== sum)
+        this.#addProblem(
           `/word`,
           `Of the ${count} texts that entry ${seq} says were erased, ${there.length} are.`,
         );
     }
     for (const [seq, { length }] of gone)
-      this.#wrong(`/word`, `${length} texts are gone, and entry ${seq} does not say so.`);
+      this.#addProblem(`/word`, `${length} texts are gone, and entry ${seq} does not say so.`);
   }
 }

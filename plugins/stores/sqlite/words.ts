@@ -5,47 +5,47 @@ import type { DatabaseSync } from "node:sqlite";
 import type { HeadersOut, KeyRecord } from "tollgate/plugin";
 import { toJson } from "tollgate/store";
 import { chapterOf } from "./mention.ts";
-import type { Listed } from "./terms.ts";
-import type { Terms } from "./wire.ts";
-import { newSaid, type Said } from "./said.ts";
+import type { TermsTuple } from "./terms.ts";
+import type { EncodedTerms } from "./wire.ts";
+import { createHashedTerms, type HashedTerms } from "./said.ts";
 
 /** Names, keys and texts stand in the file as JSON, which has words for half a character too. */
-export const quoted = (text: string | null): string => JSON.stringify(text);
+export const toJsonText = (text: string | null): string => JSON.stringify(text);
 
 /** Of a key's own name, which is no label's. */
-export const KEY_NAME = quoted(null);
+export const KEY_NAME_LABEL = toJsonText(null);
 
 /** Whose words an account's are, beside those of keys. */
-export const ownerOf = (account: string): string => `account:${account}`;
+export const accountOwner = (account: string): string => `account:${account}`;
 
-const CHARACTERS = 22;
+const HASH_LENGTH = 22;
 /** Sixteen bytes and a half, of salt and text. */
-export const hashed = (salt: string, text: string): string =>
-  hash("sha256", `${salt}\n${text}`, "base64url").slice(0, CHARACTERS);
+export const hashSalted = (salt: string, text: string): string =>
+  hash("sha256", `${salt}\n${text}`, "base64url").slice(0, HASH_LENGTH);
 
 /** Where labels stand in terms. */
-const LABELS = 6;
+const LABELS_INDEX = 6;
 
 /** What has words: its owner's, by id. */
 export type NamedRecord = Pick<KeyRecord, "id" | "name" | "labels">;
 
-export interface Words {
+export interface SaltedTexts {
   /** Terms as the chain has them. */
-  said(terms: Terms): Said;
+  hashTerms(terms: EncodedTerms): HashedTerms;
   /** The record of a key or an account as the chain has it; its words stay as long as it does. */
-  record(record: NamedRecord): string;
+  hashRecord(record: NamedRecord): string;
   /** A batch that begins at `first` has said these terms. */
-  add(terms: readonly Said[], first: number): void;
-  undo(): void;
-  done(): void;
+  addTerms(terms: readonly HashedTerms[], first: number): void;
+  rollback(): void;
+  commit(): void;
   /** Text was taken out: what was said before is said anew. */
   forget(): void;
 }
 
 /** Texts that have a hash, at a time; one that is not known any more gets another. */
-const KNOWN = 20_000;
+const MAX_KNOWN_TEXTS = 20_000;
 
-export function createWords(db: DatabaseSync): Words {
+export function createSaltedTexts(db: DatabaseSync): SaltedTexts {
   const make = db.prepare(
     "INSERT INTO word (hash, key, name, salt, text, kept) VALUES (?, ?, ?, ?, ?, 0)",
   );
@@ -58,7 +58,7 @@ export function createWords(db: DatabaseSync): Words {
   /** Whose sayings hold: another one's words may never have come to the file. */
   let token = {};
   let made = false;
-  let told: Said[] = [];
+  let told: HashedTerms[] = [];
 
   function forget(): void {
     known.clear();
@@ -66,15 +66,15 @@ export function createWords(db: DatabaseSync): Words {
   }
 
   function word(key: string, name: string, text: string): string {
-    const [of, value] = [quoted(key), quoted(text)];
+    const [of, value] = [toJsonText(key), toJsonText(text)];
     const id = `${of} ${name} ${value}`;
     const found = known.get(id);
     if (found !== undefined) return found;
     const salt = randomBytes(16).toString("base64url");
-    const its = hashed(salt, value);
+    const its = hashSalted(salt, value);
     make.run(its, of, name, salt, value);
     made = true;
-    if (known.size >= KNOWN) known.clear();
+    if (known.size >= MAX_KNOWN_TEXTS) known.clear();
     known.set(id, its);
     return its;
   }
@@ -82,44 +82,44 @@ export function createWords(db: DatabaseSync): Words {
   function all(key: string, labels: HeadersOut): [name: string, hash: string][] {
     return Object.entries(labels)
       .filter((entry): entry is [string, string] => entry[1] !== undefined)
-      .map(([name, text]) => [name, word(key, quoted(name), text)]);
+      .map(([name, text]) => [name, word(key, toJsonText(name), text)]);
   }
 
   return {
-    said(terms) {
-      if (terms.said?.by === token) return terms.said;
-      const listed = JSON.parse(terms.text) as [...Listed];
-      const words = all(terms.key, listed[LABELS]);
-      if (words.length > 0) listed[LABELS] = Object.fromEntries(words);
+    hashTerms(terms) {
+      if (terms.hashed?.owner === token) return terms.hashed;
+      const listed = JSON.parse(terms.text) as [...TermsTuple];
+      const words = all(terms.key, listed[LABELS_INDEX]);
+      if (words.length > 0) listed[LABELS_INDEX] = Object.fromEntries(words);
       const text = words.length > 0 ? JSON.stringify(listed) : terms.text;
-      return (terms.said = newSaid(text, token));
+      return (terms.hashed = createHashedTerms(text, token));
     },
-    record(record) {
+    hashRecord(record) {
       const { id, name, labels } = record;
       const said = { ...record };
-      if (name !== undefined) said.name = word(id, KEY_NAME, name);
+      if (name !== undefined) said.name = word(id, KEY_NAME_LABEL, name);
       const words = all(id, labels ?? {});
       if (words.length > 0) said.labels = Object.fromEntries(words);
       for (const [, its] of [["", said.name] as const, ...words])
         if (its !== undefined) keep.run(its);
       return toJson(said);
     },
-    add(terms, first) {
+    addTerms(terms, first) {
       const chapter = chapterOf(first);
       for (const said of terms) {
         if (said.chapter === chapter) continue;
         said.chapter = chapter;
         told.push(said);
-        for (const its of said.words) spoken.run(its, chapter);
+        for (const its of said.textHashes) spoken.run(its, chapter);
       }
     },
-    undo() {
+    rollback() {
       for (const said of told) said.chapter = -1;
       told = [];
       if (made) forget();
       made = false;
     },
-    done() {
+    commit() {
       if (told.length > 0) told = [];
       made = false;
     },
@@ -128,17 +128,17 @@ export function createWords(db: DatabaseSync): Words {
 }
 
 /** What a reader is shown in place of a hash. */
-export interface Spoken {
-  labels(of: HeadersOut): HeadersOut;
+export interface LabelResolver {
+  resolve(of: HeadersOut): HeadersOut;
   /** Text may be gone since it was looked up. */
   forget(): void;
 }
 
 export const ERASED = "erased";
 /** Remembered at a time. */
-const MOST = 20_000;
+const MAX_REMEMBERED = 20_000;
 
-export function createSpoken(db: DatabaseSync): Spoken {
+export function createLabelResolver(db: DatabaseSync): LabelResolver {
   const find = db.prepare("SELECT text FROM word WHERE hash = ?");
   const known = new Map<string, string>();
   function text(its: string): string {
@@ -146,12 +146,12 @@ export function createSpoken(db: DatabaseSync): Spoken {
     if (said !== undefined) return said;
     const found = find.get(its)?.["text"];
     said = typeof found === "string" ? (JSON.parse(found) as string) : ERASED;
-    if (known.size >= MOST) known.clear();
+    if (known.size >= MAX_REMEMBERED) known.clear();
     known.set(its, said);
     return said;
   }
   return {
-    labels(of) {
+    resolve(of) {
       const names = Object.keys(of);
       if (names.length === 0) return of;
       return Object.fromEntries(names.map((name) => [name, text(of[name]!)]));

@@ -1,142 +1,161 @@
 // The one writer: it owns the file, keeps the book in memory, and makes one commit of each batch.
 // After an error of the disk it never goes on with the same handle: it opens anew and reads what is really there.
 import {
-  faultOf,
+  getFault,
   type AccountRecord,
   type AuditedCommand,
   type AuditEnd,
   type AuditEntry,
   type KeyRecord,
   type Limit,
-  type LimitCount,
-  type LimitCrossing,
+  type LimitUsage,
+  type ThresholdReached,
   type PageRequest,
   type Price,
   type ResultPage,
 } from "tollgate/plugin";
-import { audit, audited } from "./audited.ts";
+import { appendAudit, listAudit } from "./audited.ts";
 import { createBallast } from "./ballast.ts";
 import { erase } from "./erasing.ts";
-import type { Folded, SumsRow } from "./fold.ts";
+import type { CompactionResult, CheckpointRollup } from "./fold.ts";
 import type { Leftovers } from "./leftovers.ts";
-import { clear, discard, layReady, replace, shrink, sweep, type Swept } from "./pruning.ts";
-import { BUSY, lock } from "./lock.ts";
-import { Session, type Opened, type Settings } from "./session.ts";
-import { createUnpacker, told, type Line, type Verdicts } from "./wire.ts";
+import {
+  clearLeftovers,
+  discardStaged,
+  stageRollups,
+  applyCheckpoint,
+  freePages,
+  deleteCompacted,
+  type StepResult,
+} from "./pruning.ts";
+import { SQLITE_BUSY, lockLedger } from "./lock.ts";
+import { LedgerSession, type OpenResult, type SqliteSettings } from "./session.ts";
+import {
+  createBatchDecoder,
+  encodeResults,
+  type EncodedCommand,
+  type EncodedResults,
+} from "./wire.ts";
 
 /** Of `relaxed`: how long what was acknowledged may wait for its commit. */
 const RELAXED_MS = 20;
-const FULL = 13;
+const SQLITE_FULL = 13;
 
 export class Writer {
-  readonly opened: Opened;
-  readonly #settings: Settings;
+  readonly openResult: OpenResult;
+  readonly #settings: SqliteSettings;
   readonly #owner: string;
-  readonly #held: ReturnType<typeof lock>;
+  readonly #lock: ReturnType<typeof lockLedger>;
   readonly #ballast: ReturnType<typeof createBallast>;
-  readonly #unpack = createUnpacker();
-  #session: Session | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #decodeBatch = createBatchDecoder();
+  #session: LedgerSession | undefined;
+  #commitTimer: NodeJS.Timeout | undefined;
   /** Why what was acknowledged could not be committed. */
-  #lost: unknown;
+  #commitError: unknown;
 
   /** Throws when another process has the file, or when it cannot be what it should be. */
-  constructor(settings: Settings, owner: string) {
+  constructor(settings: SqliteSettings, owner: string) {
     this.#settings = settings;
     this.#owner = owner;
-    this.#held = lock(settings.file);
+    this.#lock = lockLedger(settings.file);
     this.#ballast = createBallast(`${settings.file}.ballast`, settings.ballastMb);
     try {
-      this.opened = this.#current().opened;
+      this.openResult = this.#currentSession().openResult;
       this.#commit();
     } catch (error) {
-      this.#abandon();
-      this.#held.release();
+      this.#discardSession();
+      this.#lock.release();
       throw error;
     }
   }
 
-  key(digest: string): KeyRecord | undefined {
-    return this.#current().lookups.key(digest);
+  findKey(digest: string): KeyRecord | undefined {
+    return this.#currentSession().lookups.findKey(digest);
   }
 
-  price(hash: string): Price | undefined {
-    return this.#current().lookups.price(hash);
+  findPrice(hash: string): Price | undefined {
+    return this.#currentSession().lookups.findPrice(hash);
   }
 
-  keys(page?: PageRequest): ResultPage<KeyRecord> {
-    return this.#current().lookups.keys(page);
+  listKeys(page?: PageRequest): ResultPage<KeyRecord> {
+    return this.#currentSession().lookups.listKeys(page);
   }
 
-  accounts(page?: PageRequest): ResultPage<AccountRecord> {
-    return this.#current().lookups.accounts(page);
+  listAccounts(page?: PageRequest): ResultPage<AccountRecord> {
+    return this.#currentSession().lookups.listAccounts(page);
   }
 
-  counted(limits: readonly Limit[], at: number): readonly LimitCount[] {
-    return this.#current().counted(limits, at);
+  readLimits(limits: readonly Limit[], at: number): readonly LimitUsage[] {
+    return this.#currentSession().limitUsage(limits, at);
   }
 
   /** When the oldest row was written. */
-  oldest(): number | undefined {
+  oldestAt(): number | undefined {
     const first =
       "SELECT since FROM segment WHERE last > coalesce((SELECT last FROM base), 0) ORDER BY id LIMIT 1";
-    return this.#current().db.prepare(first).get()?.["since"] as number | undefined;
+    return this.#currentSession().db.prepare(first).get()?.["since"] as number | undefined;
   }
 
-  apply(text: string): Verdicts {
+  apply(text: string): EncodedResults {
     // First of all: what was told of numbers holds, whatever becomes of the batch.
-    const batch = this.#unpack(text);
+    const batch = this.#decodeBatch(text);
     // A sign of life is also the question whether new calls are taken.
-    if (!this.#ballast.ready() && batch.some((c) => c.do === "reserve" || c.do === "alive"))
+    if (!this.#ballast.reserve() && batch.some((c) => c.do === "reserve" || c.do === "alive"))
       throw new Error(
         `There is no room left for ${this.#settings.file}. Calls under way are written down.`,
       );
-    if (this.#lost) {
-      const error = this.#lost;
-      this.#lost = undefined;
+    if (this.#commitError) {
+      const error = this.#commitError;
+      this.#commitError = undefined;
       throw new Error("The last moments could not be written down.", { cause: error });
     }
     try {
-      return this.#once(batch);
+      return this.#applyOnce(batch);
     } catch (error) {
       const code = (error as { errcode?: number }).errcode;
-      if (faultOf(error) && this.#session?.db.isTransaction) this.#commitSoon();
-      if (faultOf(error) || code === BUSY) throw error;
-      this.#abandon();
-      if (code === FULL) {
+      if (getFault(error) && this.#session?.db.isTransaction) this.#commitSoon();
+      if (getFault(error) || code === SQLITE_BUSY) throw error;
+      this.#discardSession();
+      if (code === SQLITE_FULL) {
         this.#ballast.release();
         throw error;
       }
       // Whether the commit happened is not known: on a new handle the batch happens now, or turns out to be a repeat.
-      return this.#once(batch);
+      return this.#applyOnce(batch);
     }
   }
 
-  untold(): readonly LimitCrossing[] {
-    return this.#current().untold();
+  listUndelivered(): readonly ThresholdReached[] {
+    return this.#currentSession().undeliveredThresholds();
   }
 
-  heardOf(crossings: readonly LimitCrossing[]): void {
-    this.#step((session) => session.heardOf(crossings));
+  markDelivered(crossings: readonly ThresholdReached[]): void {
+    this.#betweenBatches((session) => session.markDelivered(crossings));
   }
 
   /** Takes these words out. How many there were, and which. */
   erase(hashes: readonly string[], at: number): readonly string[] {
-    return this.#step((session) => erase(session, hashes, at));
+    return this.#betweenBatches((session) => erase(session, hashes, at));
   }
 
   /** What an operator does, or how that ended: durable when it returns. */
-  audit(said: AuditEntry | AuditEnd): void {
-    this.#step((session) => audit(session, said));
+  appendAudit(said: AuditEntry | AuditEnd): void {
+    this.#betweenBatches((session) => appendAudit(session, said));
   }
 
-  audited(page?: PageRequest): ResultPage<AuditedCommand> {
-    return audited(this.#current().db, page);
+  listAudit(page?: PageRequest): ResultPage<AuditedCommand> {
+    return listAudit(this.#currentSession().db, page);
   }
 
   /** One of those that follow, and how long it has kept the others waiting. */
-  step(
-    method: "discard" | "layReady" | "replace" | "sweep" | "clear" | "shrink",
+  runStep(
+    method:
+      | "discardStaged"
+      | "stageRollups"
+      | "applyCheckpoint"
+      | "deleteCompacted"
+      | "clearLeftovers"
+      | "freePages",
     ...args: readonly unknown[]
   ): { value: unknown; ms: number } {
     const began = performance.now();
@@ -144,86 +163,86 @@ export class Writer {
     return { value, ms: performance.now() - began };
   }
 
-  discard(): void {
-    this.#step(discard);
+  discardStaged(): void {
+    this.#betweenBatches(discardStaged);
   }
 
-  layReady(sums: readonly SumsRow[]): void {
-    this.#step((session) => layReady(session, sums));
+  stageRollups(sums: readonly CheckpointRollup[]): void {
+    this.#betweenBatches((session) => stageRollups(session, sums));
   }
 
-  replace(folded: Omit<Folded, "sums">, at: number): boolean {
-    return this.#step((session) => replace(session, folded, at));
+  applyCheckpoint(folded: Omit<CompactionResult, "rollups">, at: number): boolean {
+    return this.#betweenBatches((session) => applyCheckpoint(session, folded, at));
   }
 
-  sweep(): Swept {
-    return this.#step(sweep);
+  deleteCompacted(): StepResult {
+    return this.#betweenBatches(deleteCompacted);
   }
 
-  clear(leftovers: Leftovers, edge: number): Swept {
-    return this.#step((session) => clear(session, leftovers, edge));
+  clearLeftovers(leftovers: Leftovers, edge: number): StepResult {
+    return this.#betweenBatches((session) => clearLeftovers(session, leftovers, edge));
   }
 
-  shrink(): Swept {
-    return this.#step(shrink);
+  freePages(): StepResult {
+    return this.#betweenBatches(freePages);
   }
 
   close(): void {
     try {
       this.#commit();
     } finally {
-      this.#abandon();
-      this.#held.release();
+      this.#discardSession();
+      this.#lock.release();
     }
   }
 
   /** Between batches. After an error of the disk, the next one begins on a new handle. */
-  #step<T>(work: (session: Session) => T): T {
+  #betweenBatches<T>(work: (session: LedgerSession) => T): T {
     try {
-      const result = work(this.#current());
+      const result = work(this.#currentSession());
       this.#commit();
       return result;
     } catch (error) {
-      if (!faultOf(error)) this.#abandon();
+      if (!getFault(error)) this.#discardSession();
       throw error;
     }
   }
 
-  #current(): Session {
-    return (this.#session ??= new Session(this.#settings, this.#owner));
+  #currentSession(): LedgerSession {
+    return (this.#session ??= new LedgerSession(this.#settings, this.#owner));
   }
 
-  #once(batch: readonly Line[]): Verdicts {
-    const verdicts = this.#current().apply(batch);
+  #applyOnce(batch: readonly EncodedCommand[]): EncodedResults {
+    const verdicts = this.#currentSession().apply(batch);
     if (this.#settings.durability === "relaxed")
       // A key that was handed out, or taken back, stays so.
       if (batch.some((c) => c.do === "key" || c.do === "account" || c.do === "price"))
         this.#commit();
       else this.#commitSoon();
-    return told(batch, verdicts);
+    return encodeResults(batch, verdicts);
   }
 
   #commit(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    clearTimeout(this.#commitTimer);
+    this.#commitTimer = undefined;
     if (this.#session?.db.isTransaction) this.#session.db.exec("COMMIT");
   }
 
   /** Later, for `relaxed`. What fails now was acknowledged already: the next batch hears of it. */
   #commitSoon(): void {
-    this.#timer ??= setTimeout(() => {
+    this.#commitTimer ??= setTimeout(() => {
       try {
         this.#commit();
       } catch (error) {
-        this.#lost = error;
-        this.#abandon();
+        this.#commitError = error;
+        this.#discardSession();
       }
     }, RELAXED_MS);
   }
 
-  #abandon(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+  #discardSession(): void {
+    clearTimeout(this.#commitTimer);
+    this.#commitTimer = undefined;
     try {
       this.#session?.db.close();
     } catch {

@@ -6,20 +6,20 @@ export interface PackageFinding {
   /** "manifest: keywords", "contract: says what it is". */
   readonly check: string;
   /** What is wrong, and what to do. Absent: it is as it should be. */
-  readonly wrong?: string;
+  readonly problem?: string;
 }
 
 /** A check as a name and a condition with words for where it does not hold. */
-export const finding = (check: string, holds: boolean, wrong: string): PackageFinding =>
-  holds ? { check } : { check, wrong };
+export const createFinding = (check: string, holds: boolean, wrong: string): PackageFinding =>
+  holds ? { check } : { check, problem: wrong };
 
 /** How long one check may take. */
-const MOST_MS = 50_000;
+const CHECK_TIMEOUT_MS = 50_000;
 
 /** Runs a check of the kit. What it throws is what is wrong, and so is a check that does not end. */
-export async function findingOf(check: string, { run }: Check): Promise<PackageFinding> {
+export async function runCheck(check: string, { run }: Check): Promise<PackageFinding> {
   const timer = new AbortController();
-  const late = sleep(MOST_MS, `it does not end within ${MOST_MS / 1_000} s`, {
+  const late = sleep(CHECK_TIMEOUT_MS, `it does not end within ${CHECK_TIMEOUT_MS / 1_000} s`, {
     signal: timer.signal,
   }).catch(() => undefined);
   const wrong = await Promise.race([
@@ -30,5 +30,5 @@ export async function findingOf(check: string, { run }: Check): Promise<PackageF
     ),
   ]);
   timer.abort();
-  return { check, ...(wrong !== undefined && { wrong }) };
+  return { check, ...(wrong !== undefined && { problem: wrong }) };
 }

@@ -4,22 +4,28 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { HookCases } from "../../testing/hook-tester.ts";
-import { kit } from "../kit.ts";
-import { finding, findingOf, type PackageFinding } from "./finding.ts";
-import { liveFindings } from "./live.ts";
+import { importTestingKit } from "../kit.ts";
+import { createFinding, runCheck, type PackageFinding } from "./finding.ts";
+import { checkLive } from "./live.ts";
 import {
-  manifestFindings,
-  manifestIn,
-  mountingOf,
-  packedFindings,
-  type Mounting,
+  checkManifest,
+  readManifest,
+  checkOptionsOf,
+  checkPackedList,
+  type PluginCheckOptions,
   type PackedFiles,
   type PluginManifest,
 } from "./manifest.ts";
-import { withTable } from "./option-table.ts";
-import { exportFindings, exportsOf, imported, nameFindings, type Imported } from "./plugins.ts";
+import { updateOptionTable } from "./option-table.ts";
+import {
+  checkExports,
+  listExports,
+  importExports,
+  checkNames,
+  type ImportedPackage,
+} from "./plugins.ts";
 
-export interface Judged {
+export interface PackageReport {
   readonly name: string;
   readonly version: string;
   readonly plugins: readonly string[];
@@ -27,12 +33,12 @@ export interface Judged {
 }
 
 /** `write`: the table of its README is written anew. `live`: its providers are asked, for money. */
-export async function judged(
+export async function checkPackage(
   folder: string,
   { write, live }: { readonly write: boolean; readonly live: boolean },
-): Promise<Judged> {
-  const manifest = manifestIn(folder);
-  const { brought, findings } = await surface(folder, { write });
+): Promise<PackageReport> {
+  const manifest = readManifest(folder);
+  const { brought, findings } = await checkSurface(folder, { write });
   return {
     name: manifest.name ?? "",
     version: manifest.version ?? "",
@@ -41,78 +47,90 @@ export async function judged(
     ),
     findings: [
       ...findings,
-      ...(await contract(folder, manifest, brought)),
-      ...(live ? await liveFindings(manifest, brought.plugins) : []),
+      ...(await checkContract(folder, manifest, brought)),
+      ...(live ? await checkLive(manifest, brought.plugins) : []),
     ],
   };
 }
 
 /** What shows before anything but its import has run. `packs`: npm is asked what it would publish. */
-export async function surface(
+export async function checkSurface(
   folder: string,
   { write = false, packs = true } = {},
-): Promise<{ readonly brought: Imported; readonly findings: readonly PackageFinding[] }> {
-  const manifest = manifestIn(folder);
-  const paths = exportsOf(manifest);
-  const brought = await imported(folder, paths);
+): Promise<{ readonly brought: ImportedPackage; readonly findings: readonly PackageFinding[] }> {
+  const manifest = readManifest(folder);
+  const paths = listExports(manifest);
+  const brought = await importExports(folder, paths);
   const findings = [
-    ...manifestFindings(folder, manifest),
-    ...exportFindings(folder, paths),
-    ...(packs ? packed(folder) : []),
+    ...checkManifest(folder, manifest),
+    ...checkExports(folder, paths),
+    ...(packs ? checkPackedFiles(folder) : []),
     ...brought.findings,
-    ...nameFindings(manifest, brought),
-    readme(folder, brought, write),
+    ...checkNames(manifest, brought),
+    checkReadme(folder, brought, write),
   ];
   return { brought, findings };
 }
 
 /** Nothing of the package is run for it. */
-function packed(folder: string): PackageFinding[] {
+function checkPackedFiles(folder: string): PackageFinding[] {
   const { status, stdout, stderr } = spawnSync(
     "npm",
     ["pack", "--dry-run", "--json", "--ignore-scripts", "--loglevel=error"],
     { cwd: folder, encoding: "utf8" },
   );
   if (status !== 0)
-    return [{ check: "package: packs", wrong: `npm pack fails: ${String(stderr).trim()}` }];
-  const said = JSON.parse(stdout) as readonly Packing[] | { readonly [name: string]: Packing };
-  const [first] = Object.values(said) as Packing[];
+    return [{ check: "package: packs", problem: `npm pack fails: ${String(stderr).trim()}` }];
+  const said = JSON.parse(stdout) as
+    | readonly NpmPackOutput[]
+    | { readonly [name: string]: NpmPackOutput };
+  const [first] = Object.values(said) as NpmPackOutput[];
   const all: PackedFiles = {
     size: first?.unpackedSize ?? 0,
     files: (first?.files ?? []).map(({ path }) => path),
   };
-  return [{ check: "package: packs" }, ...packedFindings(all)];
+  return [{ check: "package: packs" }, ...checkPackedList(all)];
 }
 
-interface Packing {
+interface NpmPackOutput {
   readonly unpackedSize: number;
   readonly files: readonly { readonly path: string }[];
 }
 
-function readme(folder: string, { plugins }: Imported, write: boolean): PackageFinding {
+function checkReadme(folder: string, { plugins }: ImportedPackage, write: boolean): PackageFinding {
   const check = "readme: the table of its options";
   const file = join(folder, "README.md");
-  if (!existsSync(file)) return { check, wrong: "there is no README.md" };
+  if (!existsSync(file)) return { check, problem: "there is no README.md" };
   const page = readFileSync(file, "utf8");
-  const fresh = withTable(
+  const fresh = updateOptionTable(
     page,
     plugins.map(({ definition }) => definition),
   );
   if (fresh === undefined)
-    return { check, wrong: "there is no place for it: <!-- options --> and <!-- /options -->" };
+    return { check, problem: "there is no place for it: <!-- options --> and <!-- /options -->" };
   if (write && fresh !== page) writeFileSync(file, fresh);
-  return finding(check, write || fresh === page, "it is old: npx tollgate check-plugin . --write");
+  return createFinding(
+    check,
+    write || fresh === page,
+    "it is old: npx tollgate check-plugin . --write",
+  );
 }
 
-const casesIn = (file: string): HookCases => JSON.parse(readFileSync(file, "utf8")) as HookCases;
+const readCases = (file: string): HookCases => JSON.parse(readFileSync(file, "utf8")) as HookCases;
 
-async function contract(
+async function checkContract(
   folder: string,
   { tollgate = {} }: PluginManifest,
-  { plugins, protocols }: Imported,
+  { plugins, protocols }: ImportedPackage,
 ): Promise<PackageFinding[]> {
-  const { conformance, hookTester, protocolLaws, storeConformance, storeIn } = await kit();
-  const placed = ({ recordings, live: _, cases: _cases, ...more }: Mounting): Mounting => ({
+  const { conformanceChecks, hookChecks, protocolChecks, storeChecks, createStoreFactory } =
+    await importTestingKit();
+  const placed = ({
+    recordings,
+    live: _,
+    cases: _cases,
+    ...more
+  }: PluginCheckOptions): PluginCheckOptions => ({
     ...more,
     ...(recordings === false && { recordings }),
     ...(typeof recordings === "string" && { recordings: join(folder, recordings) }),
@@ -120,25 +138,25 @@ async function contract(
   const checks = [
     ...protocols.flatMap((protocol) => {
       const { recordings } = placed(tollgate);
-      return protocolLaws(protocol, typeof recordings === "string" ? { recordings } : {});
+      return protocolChecks(protocol, typeof recordings === "string" ? { recordings } : {});
     }),
     ...plugins.flatMap((plugin) => {
-      const mounting = mountingOf(plugin, tollgate);
+      const mounting = checkOptionsOf(plugin, tollgate);
       return [
-        ...conformance(plugin.definition, {
+        ...conformanceChecks(plugin.definition, {
           ...placed(mounting),
           module: pathToFileURL(plugin.file),
         }),
         ...(plugin.definition["~tollgate"] === "middleware" && mounting.cases !== undefined
-          ? hookTester(plugin.definition, casesIn(join(folder, mounting.cases)))
+          ? hookChecks(plugin.definition, readCases(join(folder, mounting.cases)))
           : []),
         ...(plugin.definition["~tollgate"] === "store"
-          ? storeConformance(storeIn(plugin.definition, mounting.with))
+          ? storeChecks(createStoreFactory(plugin.definition, mounting.with))
           : []),
       ];
     }),
   ];
   const findings: PackageFinding[] = [];
-  for (const each of checks) findings.push(await findingOf(`contract: ${each.name}`, each));
+  for (const each of checks) findings.push(await runCheck(`contract: ${each.name}`, each));
   return findings;
 }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fail } from "../../model/error.ts";
 import type { LiveOptions } from "../../testing/live.ts";
-import { finding, type PackageFinding } from "./finding.ts";
+import { createFinding, type PackageFinding } from "./finding.ts";
 
 export interface PluginManifest {
   readonly name?: string;
@@ -17,11 +17,13 @@ export interface PluginManifest {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
   /** How its plugin is mounted when it is checked; of several plugins by the path under which they are exported. */
-  readonly tollgate?: Mounting & { readonly plugins?: Readonly<Record<string, Mounting>> };
+  readonly tollgate?: PluginCheckOptions & {
+    readonly plugins?: Readonly<Record<string, PluginCheckOptions>>;
+  };
 }
 
 /** What `conformance` is told, as far as JSON can say it. */
-export interface Mounting {
+export interface PluginCheckOptions {
   readonly with?: Readonly<Record<string, unknown>>;
   readonly credential?: Readonly<Record<string, unknown>>;
   /** A folder, relative to the package; false: there are none. */
@@ -33,12 +35,12 @@ export interface Mounting {
 }
 
 /** What is said of the one plugin, over what is said of all. */
-export const mountingOf = (
+export const checkOptionsOf = (
   { path }: { readonly path: string },
   { plugins, ...shared }: NonNullable<PluginManifest["tollgate"]>,
-): Mounting => ({ ...shared, ...plugins?.[path] });
+): PluginCheckOptions => ({ ...shared, ...plugins?.[path] });
 
-export function manifestIn(folder: string): PluginManifest {
+export function readManifest(folder: string): PluginManifest {
   const file = join(folder, "package.json");
   if (!existsSync(file))
     return fail("not_found", `There is no package.json in ${folder}.`, { code: "no_package" });
@@ -49,66 +51,66 @@ export function manifestIn(folder: string): PluginManifest {
   }
 }
 
-const CONVENTION =
+const PACKAGE_NAME =
   /^(?:@[a-z0-9-][a-z0-9._-]*\/)?tollgate-(provider|frontend|middleware|observer|store|protocol)-[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
 
 /** What npm runs on an operator's machine before the operator has read a line. */
-const INSTALL = ["preinstall", "install", "postinstall"];
+const INSTALL_SCRIPTS = ["preinstall", "install", "postinstall"];
 
 /** Largest package: code, not data. What is larger makes each start of a gateway slower. */
-const LARGEST = 5 * 1024 * 1024;
+const MAX_PACKAGE_BYTES = 5 * 1024 * 1024;
 
-export function manifestFindings(folder: string, of: PluginManifest): PackageFinding[] {
+export function checkManifest(folder: string, of: PluginManifest): PackageFinding[] {
   const { name = "", keywords = [], dependencies = {}, peerDependencies = {}, scripts = {} } = of;
-  const kind = CONVENTION.exec(name)?.[1];
-  const install = INSTALL.filter((script) => scripts[script] !== undefined);
+  const kind = PACKAGE_NAME.exec(name)?.[1];
+  const install = INSTALL_SCRIPTS.filter((script) => scripts[script] !== undefined);
   return [
-    finding(
+    createFinding(
       "manifest: name",
       kind !== undefined,
       `"${name}" is not tollgate-<kind>-<name>, by which \`use: <name>\` finds it`,
     ),
-    finding(
+    createFinding(
       "manifest: version",
       /^\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(of.version ?? ""),
       `the version "${of.version ?? ""}" is not like 1.2.3`,
     ),
-    finding(
+    createFinding(
       "manifest: keywords",
       ["tollgate", "tollgate-plugin", `tollgate-${kind ?? "<kind>"}`].every((word) =>
         keywords.includes(word),
       ),
       `keywords need tollgate, tollgate-plugin and tollgate-${kind ?? "<kind>"}: people find plugins by them`,
     ),
-    finding("manifest: esm", of.type === "module", 'package.json says no "type": "module"'),
-    finding(
+    createFinding("manifest: esm", of.type === "module", 'package.json says no "type": "module"'),
+    createFinding(
       "manifest: peer",
       peerDependencies["tollgate"] !== undefined,
       'tollgate is no peer: "peerDependencies": { "tollgate": ">=0.1 <2" }',
     ),
-    finding(
+    createFinding(
       "manifest: no copy of the host",
       dependencies["tollgate"] === undefined,
       "tollgate is among its dependencies: it would bring a gateway of its own; make it a peer",
     ),
-    finding(
+    createFinding(
       "manifest: no install scripts",
       install.length === 0,
       `it runs code when it is installed: ${install.join(", ")}`,
     ),
-    finding(
+    createFinding(
       "manifest: engines",
       of.engines?.["node"] !== undefined,
       'it does not say which Node it needs: "engines": { "node": ">=24" }',
     ),
-    finding(
+    createFinding(
       "manifest: licence",
-      Boolean(of.license) && /^LICEN[CS]E/im.test(filesIn(folder).join("\n")),
+      Boolean(of.license) && /^LICEN[CS]E/im.test(listFiles(folder).join("\n")),
       "there is no licence: `license` in package.json, and a LICENSE file",
     ),
-    finding(
+    createFinding(
       "manifest: changelog",
-      filesIn(folder).includes("CHANGELOG.md"),
+      listFiles(folder).includes("CHANGELOG.md"),
       "there is no CHANGELOG.md: an operator who locks a version wants to know what the next one changes",
     ),
   ];
@@ -121,17 +123,17 @@ export interface PackedFiles {
 }
 
 /** What no package may carry: keys, states of gateways, what is private to its author. */
-const PRIVATE = /(^|\/)(\.env(\..*)?|\.npmrc|\.tollgate\/.*|id_rsa|.*\.(pem|key|p12|sqlite))$/;
+const SECRET_FILES = /(^|\/)(\.env(\..*)?|\.npmrc|\.tollgate\/.*|id_rsa|.*\.(pem|key|p12|sqlite))$/;
 
-export function packedFindings({ size, files }: PackedFiles): PackageFinding[] {
-  const secret = files.filter((file) => PRIVATE.test(file));
+export function checkPackedList({ size, files }: PackedFiles): PackageFinding[] {
+  const secret = files.filter((file) => SECRET_FILES.test(file));
   return [
-    finding(
+    createFinding(
       "package: size",
-      size <= LARGEST,
+      size <= MAX_PACKAGE_BYTES,
       `unpacked it is ${Math.ceil(size / 1024 / 1024)} MiB; at most 5: \`files\` says what is in it`,
     ),
-    finding(
+    createFinding(
       "package: nothing private",
       secret.length === 0,
       `${secret.join(", ")} would be published`,
@@ -139,4 +141,4 @@ export function packedFindings({ size, files }: PackedFiles): PackageFinding[] {
   ];
 }
 
-const filesIn = (folder: string): string[] => readdirSync(folder);
+const listFiles = (folder: string): string[] => readdirSync(folder);

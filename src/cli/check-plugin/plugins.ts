@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Definition, PluginKind } from "../../plugin/define.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { finding, type PackageFinding } from "./finding.ts";
+import { createFinding, type PackageFinding } from "./finding.ts";
 import type { PluginManifest } from "./manifest.ts";
 
 export interface ExportedPath {
@@ -15,7 +15,7 @@ export interface ExportedPath {
   readonly types: string | undefined;
 }
 
-export function exportsOf({ exports }: PluginManifest): ExportedPath[] {
+export function listExports({ exports }: PluginManifest): ExportedPath[] {
   const paths: [string, unknown][] =
     typeof exports === "object" && exports !== null && "." in exports
       ? Object.entries(exports)
@@ -32,23 +32,23 @@ export function exportsOf({ exports }: PluginManifest): ExportedPath[] {
   });
 }
 
-export function exportFindings(folder: string, paths: readonly ExportedPath[]): PackageFinding[] {
+export function checkExports(folder: string, paths: readonly ExportedPath[]): PackageFinding[] {
   const missing = paths.filter(({ file }) => !existsSync(join(folder, file)));
   const untyped = paths.filter(({ types }) => !types || !existsSync(join(folder, types)));
   const source = paths.filter(({ file }) => /\.[mc]?ts$/.test(file));
   return [
-    finding("exports: there is one", paths.length > 0, 'package.json has no "exports"'),
-    finding(
+    createFinding("exports: there is one", paths.length > 0, 'package.json has no "exports"'),
+    createFinding(
       "exports: built",
       missing.length === 0,
       `${missing.map(({ file }) => file).join(", ")} is not there: npm run build`,
     ),
-    finding(
+    createFinding(
       "exports: javascript",
       source.length === 0,
       `${source.map(({ file }) => file).join(", ")} is TypeScript, which Node does not read in node_modules: build it`,
     ),
-    finding(
+    createFinding(
       "exports: types",
       untyped.length === 0,
       `${untyped.map(({ path }) => path).join(", ")} has no types: { "types": "./dist/index.d.ts", "default": … }`,
@@ -62,13 +62,16 @@ export interface ExportedPlugin {
   readonly definition: Definition;
 }
 
-export interface Imported {
+export interface ImportedPackage {
   readonly plugins: readonly ExportedPlugin[];
   readonly protocols: readonly Protocol[];
   readonly findings: readonly PackageFinding[];
 }
 
-export async function imported(folder: string, paths: readonly ExportedPath[]): Promise<Imported> {
+export async function importExports(
+  folder: string,
+  paths: readonly ExportedPath[],
+): Promise<ImportedPackage> {
   const plugins: ExportedPlugin[] = [];
   const protocols: Protocol[] = [];
   const findings: PackageFinding[] = [];
@@ -79,21 +82,21 @@ export async function imported(folder: string, paths: readonly ExportedPath[]): 
       const module = (await import(pathToFileURL(place).href)) as Record<string, unknown>;
       const { default: main } = module;
       if (isDefinition(main)) {
-        const { definitionIn } = await import("../../loader/definition.ts");
-        const judged = definitionIn(module, main["~tollgate"] as PluginKind, file);
+        const { validateDefinition } = await import("../../loader/definition.ts");
+        const judged = validateDefinition(module, main["~tollgate"] as PluginKind, file);
         findings.push(
           "words" in judged
-            ? { check: `definition ${path}`, wrong: judged.words.message }
+            ? { check: `definition ${path}`, problem: judged.words.message }
             : { check: `definition ${path}` },
         );
         plugins.push({ path, file: place, definition: main });
-      } else protocols.push(...Object.values(module).flatMap(protocolIn));
+      } else protocols.push(...Object.values(module).flatMap(findProtocol));
     } catch (error) {
-      findings.push({ check: `definition ${path}`, wrong: `its import fails: ${String(error)}` });
+      findings.push({ check: `definition ${path}`, problem: `its import fails: ${String(error)}` });
     }
   }
   findings.push(
-    finding(
+    createFinding(
       "exports: a plugin",
       plugins.length + protocols.length > 0,
       "no export is a plugin: the default export of one is made by defineProvider and its like",
@@ -106,11 +109,11 @@ const isDefinition = (value: unknown): value is Definition =>
   typeof value === "object" && value !== null && "~tollgate" in value;
 
 /** A function without arguments that makes a protocol. */
-function protocolIn(value: unknown): Protocol[] {
+function findProtocol(value: unknown): Protocol[] {
   if (typeof value !== "function" || value.length > 0) return [];
   try {
     const made: unknown = (value as () => unknown)();
-    return typeof made === "object" && made !== null && "work" in made && "id" in made
+    return typeof made === "object" && made !== null && "operationSpec" in made && "id" in made
       ? [made as Protocol]
       : [];
   } catch {
@@ -119,16 +122,16 @@ function protocolIn(value: unknown): Protocol[] {
 }
 
 /** Whether the package's name leads to what it exports. */
-export function nameFindings(
+export function checkNames(
   { name = "" }: PluginManifest,
-  { plugins }: Imported,
+  { plugins }: ImportedPackage,
 ): PackageFinding[] {
   const bare = name.split("/").at(-1) ?? "";
   return plugins
     .filter(({ path }) => path === ".")
     .map(({ definition }) => {
       const meant = `tollgate-${definition["~tollgate"]}-${definition.name}`;
-      return finding(
+      return createFinding(
         "manifest: named for its plugin",
         bare === meant,
         `the package is "${name}" and brings the ${definition["~tollgate"]} "${definition.name}": call it ${meant}`,

@@ -1,14 +1,25 @@
-import { type CompletedCommand, flags, last, paths, UNNAMED, unnamed, valued } from "./words.ts";
+import {
+  type CompletedCommand,
+  optionFlags,
+  lastWord,
+  pathFlags,
+  DEFAULT_COMMAND,
+  defaultCommandOptions,
+  flagsWithValue,
+} from "./words.ts";
 
-const listed = (words: readonly string[]): string => `' ${words.join(" ")} '`;
+const quoteWords = (words: readonly string[]): string => `' ${words.join(" ")} '`;
 
-export function bash(commands: readonly CompletedCommand[]): string {
+export function bashScript(commands: readonly CompletedCommand[]): string {
   const values = commands.map(
-    (each) => `    ${each.name}) valued=${listed(valued(each))} paths=${listed(paths(each))} ;;`,
+    (each) =>
+      `    ${each.name}) valued=${quoteWords(flagsWithValue(each))} paths=${quoteWords(pathFlags(each))} ;;`,
   );
-  const cases = commands.flatMap(({ name, options, parts }) => [
-    ...parts.map((part) => `    '${part.name}') words=${listed(flags(part.options))} ;;`),
-    `    '${name} '*) words=${listed([...parts.map(last), ...flags(options)])} ;;`,
+  const cases = commands.flatMap(({ name, options, subcommands }) => [
+    ...subcommands.map(
+      (part) => `    '${part.name}') words=${quoteWords(optionFlags(part.options))} ;;`,
+    ),
+    `    '${name} '*) words=${quoteWords([...subcommands.map(lastWord), ...optionFlags(options)])} ;;`,
   ]);
   return `# tollgate completion bash
 _tollgate() {
@@ -22,11 +33,11 @@ _tollgate() {
   local name=\${COMP_WORDS[1]} i=2 part= valued= paths= words=
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    words=${listed([...commands.map(last), ...flags(unnamed(commands))])}
+    words=${quoteWords([...commands.map(lastWord), ...optionFlags(defaultCommandOptions(commands))])}
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     return
   fi
-  [[ $name == -* ]] && name=${UNNAMED} i=1
+  [[ $name == -* ]] && name=${DEFAULT_COMMAND} i=1
   case $name in
 ${values.join("\n")}
   esac

@@ -1,20 +1,28 @@
 import type { Options } from "../command.ts";
-import { type CompletedCommand, isPath, last, oneLine, UNNAMED, unnamed, valued } from "./words.ts";
+import {
+  type CompletedCommand,
+  takesPath,
+  lastWord,
+  oneLine,
+  DEFAULT_COMMAND,
+  defaultCommandOptions,
+  flagsWithValue,
+} from "./words.ts";
 
 /** `__tollgate_at keys create`: the words before the cursor name that one. `__tollgate_at keys`: and no part of it. */
-const functions = (commands: readonly CompletedCommand[]): string => `# tollgate completion fish
+const fishFunctions = (commands: readonly CompletedCommand[]): string => `# tollgate completion fish
 function __tollgate_said
   set -l typed (commandline -opc)
   set -e typed[1]
   set -q typed[1]; or return
-  set -l name ${UNNAMED}
+  set -l name ${DEFAULT_COMMAND}
   if not string match -q -- '-*' $typed[1]
     set name $typed[1]
     set -e typed[1]
   end
   set -l valued
   switch $name
-${commands.map((each) => `    case ${each.name}\n      set valued ${valued(each).join(" ")}`).join("\n")}
+${commands.map((each) => `    case ${each.name}\n      set valued ${flagsWithValue(each).join(" ")}`).join("\n")}
   end
   echo $name
   set -l value no
@@ -31,7 +39,7 @@ ${commands.map((each) => `    case ${each.name}\n      set valued ${valued(each)
 end
 function __tollgate_at
   set -l first (commandline -opc)[2]
-  string match -q -- '-*' $first; and set first ${UNNAMED}
+  string match -q -- '-*' $first; and set first ${DEFAULT_COMMAND}
   test "$first" = $argv[1]; or return
   set -l said (__tollgate_said)
   set -q argv[2]; and test "$said[2]" = "$argv[2]"; and return
@@ -40,38 +48,43 @@ end
 function __tollgate_parts
   switch "$argv"
 ${commands
-  .filter(({ parts }) => parts.length > 0)
+  .filter(({ subcommands }) => subcommands.length > 0)
   .map(
-    ({ name, parts }) => `    case ${name}\n      string split ' ' '${parts.map(last).join(" ")}'`,
+    ({ name, subcommands }) =>
+      `    case ${name}\n      string split ' ' '${subcommands.map(lastWord).join(" ")}'`,
   )
   .join("\n")}
   end
 end
 complete -c tollgate -f`;
 
-export function fish(commands: readonly CompletedCommand[]): string {
+export function fishScript(commands: readonly CompletedCommand[]): string {
   const first = "test -z (__tollgate_said | string collect -a)";
   return [
-    functions(commands),
-    ...named(commands, first),
-    ...optionsOf(unnamed(commands), first),
-    ...commands.flatMap(({ name, options, parts }) => [
-      ...named(parts, `__tollgate_at ${name}`),
-      ...optionsOf(options, `__tollgate_at ${name}`),
-      ...parts.flatMap((part) => optionsOf(part.options, `__tollgate_at ${part.name}`)),
+    fishFunctions(commands),
+    ...completeCommands(commands, first),
+    ...completeOptions(defaultCommandOptions(commands), first),
+    ...commands.flatMap(({ name, options, subcommands }) => [
+      ...completeCommands(subcommands, `__tollgate_at ${name}`),
+      ...completeOptions(options, `__tollgate_at ${name}`),
+      ...subcommands.flatMap((part) => completeOptions(part.options, `__tollgate_at ${part.name}`)),
     ]),
     "",
   ].join("\n");
 }
 
-const named = (commands: readonly CompletedCommand[], where: string): readonly string[] =>
+const completeCommands = (
+  commands: readonly CompletedCommand[],
+  where: string,
+): readonly string[] =>
   commands.map(
-    (each) => `complete -c tollgate -n '${where}' -a ${last(each)} -d '${oneLine(each.summary)}'`,
+    (each) =>
+      `complete -c tollgate -n '${where}' -a ${lastWord(each)} -d '${oneLine(each.summary)}'`,
   );
 
-const optionsOf = (options: Options, where: string): readonly string[] =>
+const completeOptions = (options: Options, where: string): readonly string[] =>
   Object.entries(options).map(([name, option]) => {
     const short = option.short === undefined ? "" : ` -s ${option.short}`;
-    const value = option.value === undefined ? "" : isPath(option) ? " -r -F" : " -x";
-    return `complete -c tollgate -n '${where}' -l ${name}${short}${value} -d '${oneLine(option.about)}'`;
+    const value = option.placeholder === undefined ? "" : takesPath(option) ? " -r -F" : " -x";
+    return `complete -c tollgate -n '${where}' -l ${name}${short}${value} -d '${oneLine(option.description)}'`;
   });

@@ -7,51 +7,57 @@ export interface CompletedCommand {
   readonly name: string;
   readonly summary: string;
   readonly options: Options;
-  readonly parts: readonly CompletedCommand[];
+  readonly subcommands: readonly CompletedCommand[];
 }
 
 /** Each command, and after it those of two words. */
-export const flat = (commands: readonly CompletedCommand[]): readonly CompletedCommand[] =>
-  commands.flatMap((command) => [command, ...command.parts]);
+export const flattenCommands = (
+  commands: readonly CompletedCommand[],
+): readonly CompletedCommand[] => commands.flatMap((command) => [command, ...command.subcommands]);
 
 /** "--config", "-c" */
-export const flags = (options: Options): readonly string[] =>
+export const optionFlags = (options: Options): readonly string[] =>
   Object.entries(options).flatMap(([name, { short }]) => [
     `--${name}`,
     ...(short === undefined ? [] : [`-${short}`]),
   ]);
 
 /** Flags that take a value, of a command and its parts: which part is meant is not known before them. */
-export const valued = (command: CompletedCommand): readonly string[] =>
-  those(command, ({ value }) => value !== undefined);
+export const flagsWithValue = (command: CompletedCommand): readonly string[] =>
+  flagsMatching(command, ({ placeholder }) => placeholder !== undefined);
 
-export const isPath = ({ value }: Option): boolean => value === "file" || value === "folder";
+export const takesPath = ({ placeholder }: Option): boolean =>
+  placeholder === "file" || placeholder === "folder";
 
 /** Those that take a path. */
-export const paths = (command: CompletedCommand): readonly string[] => those(command, isPath);
+export const pathFlags = (command: CompletedCommand): readonly string[] =>
+  flagsMatching(command, takesPath);
 
-const those = (command: CompletedCommand, are: (option: Option) => boolean): readonly string[] => [
+const flagsMatching = (
+  command: CompletedCommand,
+  are: (option: Option) => boolean,
+): readonly string[] => [
   ...new Set(
-    flat([command]).flatMap(({ options }) =>
+    flattenCommands([command]).flatMap(({ options }) =>
       Object.entries(options).flatMap(([name, option]) =>
-        are(option) ? flags({ [name]: option }) : [],
+        are(option) ? optionFlags({ [name]: option }) : [],
       ),
     ),
   ),
 ];
 
 /** Options before any command are those of `serve`. */
-export const UNNAMED = "serve";
+export const DEFAULT_COMMAND = "serve";
 /** At the first word alone. */
-export const VERSION: Options = { version: { about: "print the version" } };
+export const VERSION_OPTION: Options = { version: { description: "print the version" } };
 
-export const unnamed = (commands: readonly CompletedCommand[]): Options => ({
-  ...commands.find(({ name }) => name === UNNAMED)!.options,
-  ...VERSION,
+export const defaultCommandOptions = (commands: readonly CompletedCommand[]): Options => ({
+  ...commands.find(({ name }) => name === DEFAULT_COMMAND)!.options,
+  ...VERSION_OPTION,
 });
 
 /** The last word of a name. */
-export const last = ({ name }: CompletedCommand): string => name.split(" ").at(-1)!;
+export const lastWord = ({ name }: CompletedCommand): string => name.split(" ").at(-1)!;
 
 /** A sentence on one line, as a single-quoted word of a shell can hold it. */
 export const oneLine = (text: string): string =>

@@ -1,48 +1,58 @@
 import type { Options } from "../command.ts";
-import { type CompletedCommand, isPath, last, oneLine, UNNAMED, unnamed, valued } from "./words.ts";
+import {
+  type CompletedCommand,
+  takesPath,
+  lastWord,
+  oneLine,
+  DEFAULT_COMMAND,
+  defaultCommandOptions,
+  flagsWithValue,
+} from "./words.ts";
 
 /** Brackets and colons part the fields of a specification. */
-const said = (text: string): string => oneLine(text).replace(/[[\]:\\]/g, "\\$&");
+const escapeZsh = (text: string): string => oneLine(text).replace(/[[\]:\\]/g, "\\$&");
 
-const specification = (options: Options): string =>
+const optionSpecs = (options: Options): string =>
   Object.entries(options)
     .flatMap(([name, option]) => {
       const value =
-        option.value === undefined
+        option.placeholder === undefined
           ? ""
-          : `:${said(option.value)}:${isPath(option) ? "_files" : " "}`;
-      const star = option.many ? "*" : "";
+          : `:${escapeZsh(option.placeholder)}:${takesPath(option) ? "_files" : " "}`;
+      const star = option.isRepeatable ? "*" : "";
       return [...(option.short === undefined ? [] : [`-${option.short}`]), `--${name}`].map(
-        (flag) => `      '${star}${flag}[${said(option.about)}]${value}'`,
+        (flag) => `      '${star}${flag}[${escapeZsh(option.description)}]${value}'`,
       );
     })
     .join(" \\\n");
 
-const described = (commands: readonly CompletedCommand[]): string =>
-  commands.map((each) => `'${last(each)}:${said(each.summary)}'`).join(" ");
+const commandDescriptions = (commands: readonly CompletedCommand[]): string =>
+  commands.map((each) => `'${lastWord(each)}:${escapeZsh(each.summary)}'`).join(" ");
 
 /** Options, and what other words may be. */
-const asked = (options: Options, words: string): string =>
-  `      _arguments \\\n${specification(options)} \\\n      '*: :${words}'`;
+const zshArguments = (options: Options, words: string): string =>
+  `      _arguments \\\n${optionSpecs(options)} \\\n      '*: :${words}'`;
 
-export function zsh(commands: readonly CompletedCommand[]): string {
-  const values = commands.map((each) => `    ${each.name}) valued=(${valued(each).join(" ")}) ;;`);
-  const cases = commands.flatMap(({ name, options, parts }) => [
-    ...parts.map((part) => `    '${part.name}')\n${asked(part.options, "_files")} ;;`),
-    parts.length > 0
-      ? `    '${name} '*)\n      parts=(${described(parts)})\n${asked(options, "{ _describe command parts }")} ;;`
-      : `    '${name} '*)\n${asked(options, "_files")} ;;`,
+export function zshScript(commands: readonly CompletedCommand[]): string {
+  const values = commands.map(
+    (each) => `    ${each.name}) valued=(${flagsWithValue(each).join(" ")}) ;;`,
+  );
+  const cases = commands.flatMap(({ name, options, subcommands }) => [
+    ...subcommands.map((part) => `    '${part.name}')\n${zshArguments(part.options, "_files")} ;;`),
+    subcommands.length > 0
+      ? `    '${name} '*)\n      parts=(${commandDescriptions(subcommands)})\n${zshArguments(options, "{ _describe command parts }")} ;;`
+      : `    '${name} '*)\n${zshArguments(options, "_files")} ;;`,
   ]);
   return `#compdef tollgate
 _tollgate() {
   local name=$words[2] part='' i=3
   local -a valued parts
   if (( CURRENT == 2 )); then
-    parts=(${described(commands)})
-${asked(unnamed(commands), "{ _describe command parts }")}
+    parts=(${commandDescriptions(commands)})
+${zshArguments(defaultCommandOptions(commands), "{ _describe command parts }")}
     return
   fi
-  [[ $name == -* ]] && name=${UNNAMED} i=2
+  [[ $name == -* ]] && name=${DEFAULT_COMMAND} i=2
   case $name in
 ${values.join("\n")}
   esac

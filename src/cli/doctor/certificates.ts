@@ -4,17 +4,17 @@ import { isIP } from "node:net";
 import { connect as secure } from "node:tls";
 import type { ListenTls } from "../../config/lines.ts";
 import type { GatewayConfig } from "../../config/types.ts";
-import { contextOf } from "../../gateway/http/tls.ts";
-import { certificatesIn } from "../../gateway/readings/certificates.ts";
+import { loadTlsContext } from "../../gateway/http/tls.ts";
+import { readCertificates } from "../../gateway/readings/certificates.ts";
 import { isLoopback } from "../../lib/egress.ts";
 import { plural } from "../../lib/text.ts";
-import { sayable } from "../../model/error.ts";
-import { near } from "../report.ts";
-import { error, fine, warning, type DoctorFinding } from "./finding.ts";
-import { CERTIFICATE_DAYS, daysLeft, ending } from "./thresholds.ts";
+import { publicErrorText } from "../../model/error.ts";
+import { shortPath } from "../report.ts";
+import { errorFinding, okFinding, warningFinding, type DoctorFinding } from "./finding.ts";
+import { CERTIFICATE_DAYS, daysLeft, expiryState } from "./thresholds.ts";
 
 /** One listener with TLS. */
-interface Shown {
+interface TlsListener {
   /** What names its files in gateway.yaml: "listen.tls", "admin.tls". */
   readonly key: string;
   readonly tls: ListenTls;
@@ -24,93 +24,115 @@ interface Shown {
   readonly at: { readonly host: string; readonly port: number } | undefined;
 }
 
-const ANY = new Set(["0.0.0.0", "::"]);
-const named = (host: string, hosts: readonly string[]): readonly string[] => [
-  ...(ANY.has(host) || isLoopback(host) ? [] : [host]),
+const WILDCARD_HOSTS = new Set(["0.0.0.0", "::"]);
+const clientNames = (host: string, hosts: readonly string[]): readonly string[] => [
+  ...(WILDCARD_HOSTS.has(host) || isLoopback(host) ? [] : [host]),
   ...hosts,
 ];
 
-function listeners({ listen, admin }: GatewayConfig): readonly Shown[] {
-  const shown: Shown[] = listen.flatMap(({ host, port, hosts, tls }) =>
-    tls ? [{ key: "listen.tls", tls, names: named(host, hosts), at: { host, port } }] : [],
+function tlsListeners({ listen, admin }: GatewayConfig): readonly TlsListener[] {
+  const shown: TlsListener[] = listen.flatMap(({ host, port, hosts, tls }) =>
+    tls ? [{ key: "listen.tls", tls, names: clientNames(host, hosts), at: { host, port } }] : [],
   );
   if (!admin?.tls) return shown;
-  const tls: ListenTls = { ...admin.tls, minVersion: "TLSv1.2", clients: undefined };
-  const at = "socket" in admin.at ? undefined : admin.at;
-  return [...shown, { key: "admin.tls", tls, names: named(at?.host ?? "::1", admin.hosts), at }];
+  const tls: ListenTls = { ...admin.tls, minVersion: "TLSv1.2", clientCertificates: undefined };
+  const at = "socket" in admin.address ? undefined : admin.address;
+  return [
+    ...shown,
+    { key: "admin.tls", tls, names: clientNames(at?.host ?? "::1", admin.hosts), at },
+  ];
 }
 
 /** `serves`: a gateway runs, and may be asked what it shows. */
-export async function certificates(
+export async function checkCertificates(
   config: GatewayConfig,
   serves: boolean,
 ): Promise<readonly DoctorFinding[]> {
-  const all = await Promise.all(listeners(config).map((each) => judged(each, serves)));
+  const all = await Promise.all(tlsListeners(config).map((each) => checkListener(each, serves)));
   return all.flat();
 }
 
-async function judged(of: Shown, serves: boolean): Promise<readonly DoctorFinding[]> {
+async function checkListener(of: TlsListener, serves: boolean): Promise<readonly DoctorFinding[]> {
   const { key, tls } = of;
-  const file = near(tls.cert);
+  const file = shortPath(tls.cert);
   let chain: readonly X509Certificate[];
   let signers: readonly X509Certificate[] = [];
   try {
     // As the listener itself does: both files are read, and the key is tried on the certificate.
-    await contextOf(tls, key);
-    chain = await certificatesIn(tls.cert);
-    if (tls.clients) signers = await certificatesIn(tls.clients.ca);
+    await loadTlsContext(tls, key);
+    chain = await readCertificates(tls.cert);
+    if (tls.clientCertificates) signers = await readCertificates(tls.clientCertificates.ca);
   } catch (cause) {
-    return [error(`${key}/files`, sayable(cause), "mend the files that gateway.yaml names there")];
+    return [
+      errorFinding(
+        `${key}/files`,
+        publicErrorText(cause),
+        "mend the files that gateway.yaml names there",
+      ),
+    ];
   }
   const [own, ...above] = chain as [X509Certificate, ...X509Certificate[]];
   const found: DoctorFinding[] = [
-    ...times(own, `${key}/ends`, `the certificate in ${file}`),
-    ...above.flatMap((one) => times(one, `${key}/ends`, calledIn(one, file))),
-    ...order(chain, key, file),
-    ...names(own, of, file),
-    ...signers.flatMap((one) => times(one, `${key}/clients`, calledIn(one, near(tls.clients!.ca)))),
+    ...checkExpiry(own, `${key}/ends`, `the certificate in ${file}`),
+    ...above.flatMap((one) => checkExpiry(one, `${key}/ends`, describeCertificate(one, file))),
+    ...checkChainOrder(chain, key, file),
+    ...checkNames(own, of, file),
+    ...signers.flatMap((one) =>
+      checkExpiry(
+        one,
+        `${key}/clients`,
+        describeCertificate(one, shortPath(tls.clientCertificates!.ca)),
+      ),
+    ),
   ];
-  if (serves && of.at) found.push(...(await served(own, of.at, key, file)));
+  if (serves && of.at) found.push(...(await checkServed(own, of.at, key, file)));
   if (found.length > 0) return found;
   const days = plural(Math.floor(daysLeft(own.validTo)), "day");
-  return [fine(`${key}/certificate`, `${file} is for ${namesOf(own)}, and good for ${days}`)];
+  return [
+    okFinding(`${key}/certificate`, `${file} is for ${subjectNames(own)}, and good for ${days}`),
+  ];
 }
 
-const calledIn = (one: X509Certificate, file: string) => `"${commonName(one)}" in ${file}`;
+const describeCertificate = (one: X509Certificate, file: string) =>
+  `"${commonName(one)}" in ${file}`;
 
-const namesOf = ({ subjectAltName }: X509Certificate): string =>
+const subjectNames = ({ subjectAltName }: X509Certificate): string =>
   subjectAltName?.replaceAll(/(DNS|IP Address):/g, "") ?? "no name";
 
 const commonName = ({ subject }: X509Certificate): string =>
   /^CN=(.*)$/m.exec(subject)?.[1] ?? subject.replaceAll("\n", ", ");
 
-const RENEW =
+const RENEW_TEXT =
   "renew it and write it to the same files: they are watched, and nothing is started again";
 
-function times(one: X509Certificate, id: string, what: string): readonly DoctorFinding[] {
+function checkExpiry(one: X509Certificate, id: string, what: string): readonly DoctorFinding[] {
   if (daysLeft(one.validFrom) > 0)
     return [
-      error(
+      errorFinding(
         id,
         `${what} is not valid before ${one.validFrom}`,
         "look at the clock; else wait, or use the one before",
       ),
     ];
   const days = Math.floor(daysLeft(one.validTo));
-  switch (ending(one.validTo, CERTIFICATE_DAYS)) {
+  switch (expiryState(one.validTo, CERTIFICATE_DAYS)) {
     case "over":
-      return [error(id, `${what} ended on ${one.validTo}`, RENEW)];
+      return [errorFinding(id, `${what} ended on ${one.validTo}`, RENEW_TEXT)];
     case "soon":
-      return [warning(id, `${what} ends in ${plural(days, "day")}, on ${one.validTo}`, RENEW)];
+      return [
+        warningFinding(id, `${what} ends in ${plural(days, "day")}, on ${one.validTo}`, RENEW_TEXT),
+      ];
     case "unreadable":
-      return [warning(id, `${what} does not say when it ends: "${one.validTo}"`, RENEW)];
+      return [
+        warningFinding(id, `${what} does not say when it ends: "${one.validTo}"`, RENEW_TEXT),
+      ];
     case "later":
       return [];
   }
 }
 
 /** Clients follow the file from one certificate to the next. */
-function order(
+function checkChainOrder(
   chain: readonly X509Certificate[],
   key: string,
   file: string,
@@ -118,7 +140,7 @@ function order(
   const at = chain.findIndex((one, i) => i > 0 && !chain[i - 1]!.checkIssued(one));
   if (at < 0) return [];
   return [
-    warning(
+    warningFinding(
       `${key}/chain`,
       `in ${file}, "${commonName(chain[at]!)}" is not who issued the certificate before it`,
       "write the gateway's own first, and after each the one that issued it",
@@ -127,9 +149,9 @@ function order(
 }
 
 /** Without a name in gateway.yaml nothing says what clients use. */
-function names(
+function checkNames(
   own: X509Certificate,
-  { key, names: wanted }: Shown,
+  { key, names: wanted }: TlsListener,
   file: string,
 ): readonly DoctorFinding[] {
   const not = wanted.filter((name) => {
@@ -140,9 +162,9 @@ function names(
   });
   if (not.length === 0) return [];
   return [
-    warning(
+    warningFinding(
       `${key}/names`,
-      `${file} is not for ${not.join(", ")}; it is for ${namesOf(own)}`,
+      `${file} is not for ${not.join(", ")}; it is for ${subjectNames(own)}`,
       `let its authority put that name into it, or take the name out of ${key.split(".")[0]}`,
     ),
   ];
@@ -151,7 +173,7 @@ function names(
 const WAIT_MS = 5_000;
 
 /** What is shown is what is in the file, or the gateway has not taken it. */
-async function served(
+async function checkServed(
   own: X509Certificate,
   { host, port }: { readonly host: string; readonly port: number },
   key: string,
@@ -173,7 +195,7 @@ async function served(
   });
   if (shown === undefined)
     return [
-      warning(
+      warningFinding(
         `${key}/served`,
         `${host}:${port} does not speak TLS now`,
         "tollgate status, and its log",
@@ -181,7 +203,7 @@ async function served(
     ];
   if (shown.raw.equals(own.raw)) return [];
   return [
-    warning(
+    warningFinding(
       `${key}/served`,
       `${host}:${port} shows another certificate than ${file} has: it ends on ${shown.validTo}`,
       "its log says why the new one was not taken; a change of paths needs a restart",

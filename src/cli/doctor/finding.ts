@@ -5,27 +5,31 @@ export interface DoctorFinding {
   readonly id: string;
   readonly level: "fine" | "note" | "warning" | "error";
   /** What was found, in a sentence. */
-  readonly found: string;
+  readonly message: string;
   /** What to do. Warnings and errors always say it. */
-  readonly todo?: string;
+  readonly action?: string;
 }
 
-export const fine = (id: string, found: string): DoctorFinding => ({ id, level: "fine", found });
-export const note = (id: string, found: string, todo?: string): DoctorFinding => ({
+export const okFinding = (id: string, found: string): DoctorFinding => ({
+  id,
+  level: "fine",
+  message: found,
+});
+export const noteFinding = (id: string, found: string, todo?: string): DoctorFinding => ({
   id,
   level: "note",
-  found,
-  ...(todo !== undefined && { todo }),
+  message: found,
+  ...(todo !== undefined && { action: todo }),
 });
-export const warning = (id: string, found: string, todo: string): DoctorFinding => ({
+export const warningFinding = (id: string, found: string, todo: string): DoctorFinding => ({
   id,
   level: "warning",
-  found,
-  todo,
+  message: found,
+  action: todo,
 });
-export const error = (id: string, found: string, todo: string): DoctorFinding => ({
+export const errorFinding = (id: string, found: string, todo: string): DoctorFinding => ({
   id,
   level: "error",
-  found,
-  todo,
+  message: found,
+  action: todo,
 });

@@ -1,58 +1,64 @@
 // The gateway itself: what its file says, whether it runs, and whether providers take its credentials.
-import { askControl } from "../../gateway/control/asking.ts";
-import type { Tested } from "../../gateway/control/test-call.ts";
-import type { Rehearsal } from "../../gateway/rehearse.ts";
-import type { Status } from "../../gateway/types.ts";
-import type { GatewayConfig, Located } from "../../config/types.ts";
+import { callControl } from "../../gateway/control/asking.ts";
+import type { TestCallResult } from "../../gateway/control/test-call.ts";
+import type { DryRun } from "../../gateway/rehearse.ts";
+import type { GatewayStatus } from "../../gateway/types.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/types.ts";
 import { plural } from "../../lib/text.ts";
-import { faultOf, sayable } from "../../model/error.ts";
+import { getFault, publicErrorText } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { near } from "../report.ts";
-import { error, fine, note, warning, type DoctorFinding } from "./finding.ts";
-import { ending, POLICY_DAYS } from "./thresholds.ts";
+import { shortPath } from "../report.ts";
+import {
+  errorFinding,
+  okFinding,
+  noteFinding,
+  warningFinding,
+  type DoctorFinding,
+} from "./finding.ts";
+import { expiryState, POLICY_DAYS } from "./thresholds.ts";
 
-const ASK_MS = 20_000;
-const NAMED = 5;
+const TEST_TIMEOUT_MS = 20_000;
+const MAX_NAMED = 5;
 
 /** What `tollgate check` finds. */
-export function config(
-  problems: readonly Located[],
+export function checkConfig(
+  problems: readonly LocatedProblem[],
   file: string | undefined,
 ): readonly DoctorFinding[] {
-  const name = file === undefined ? "the default config" : near(file);
+  const name = file === undefined ? "the default config" : shortPath(file);
   if (problems.every(({ severity }) => severity === "note"))
-    return [fine("config", `${name} is fine`)];
+    return [okFinding("config", `${name} is fine`)];
   return problems
     .filter(({ severity }) => severity !== "note")
     .map(({ severity, file, line, path, message, hint }) =>
-      (severity === "error" ? error : warning)(
+      (severity === "error" ? errorFinding : warningFinding)(
         "config/problem",
-        `${near(file)}${line > 0 ? `:${line}` : ""}: ${path === "" ? "" : `${path}: `}${message}`,
+        `${shortPath(file)}${line > 0 ? `:${line}` : ""}: ${path === "" ? "" : `${path}: `}${message}`,
         hint ?? "tollgate check shows the place",
       ),
     );
 }
 
 /** Undefined: none runs. */
-export async function running(
+export async function checkRunning(
   stateDir: string,
   version: string,
-): Promise<{ status: Status | undefined; found: readonly DoctorFinding[] }> {
+): Promise<{ status: GatewayStatus | undefined; found: readonly DoctorFinding[] }> {
   try {
-    const status = (await askControl(stateDir, "status")) as unknown as Status;
-    return { status, found: stateOf(status, version) };
+    const status = (await callControl(stateDir, "status")) as unknown as GatewayStatus;
+    return { status, found: checkState(status, version) };
   } catch (cause) {
-    if (faultOf(cause)?.code === "not_running")
+    if (getFault(cause)?.code === "not_running")
       return {
         status: undefined,
-        found: [note("gateway", "no gateway runs here", "tollgate serve")],
+        found: [noteFinding("gateway", "no gateway runs here", "tollgate serve")],
       };
     return {
       status: undefined,
       found: [
-        error(
+        errorFinding(
           "gateway",
-          `the gateway does not answer: ${sayable(cause)}`,
+          `the gateway does not answer: ${publicErrorText(cause)}`,
           "look at its log; then start it again",
         ),
       ],
@@ -60,11 +66,13 @@ export async function running(
   }
 }
 
-function stateOf(status: Status, version: string): readonly DoctorFinding[] {
-  const found: DoctorFinding[] = [fine("gateway", `a gateway is ${status.state} at ${status.url}`)];
+function checkState(status: GatewayStatus, version: string): readonly DoctorFinding[] {
+  const found: DoctorFinding[] = [
+    okFinding("gateway", `a gateway is ${status.state} at ${status.url}`),
+  ];
   if (status.version !== version)
     found.push(
-      warning(
+      warningFinding(
         "gateway/version",
         `it is ${status.version}, and this is ${version}`,
         "start the gateway again",
@@ -72,24 +80,24 @@ function stateOf(status: Status, version: string): readonly DoctorFinding[] {
     );
   if (status.lastReload?.ok === false)
     found.push(
-      error(
+      errorFinding(
         "gateway/reload",
         "its last reload was refused, and the config before goes on",
         "tollgate status shows why",
       ),
     );
-  for (const { what, why } of status.resting)
+  for (const { target, reason } of status.cooldowns)
     found.push(
-      warning(
+      warningFinding(
         "gateway/resting",
-        `${what} is cooling down: ${String(why)}`,
+        `${target} is cooling down: ${String(reason)}`,
         "tollgate status says until when",
       ),
     );
-  for (const { provider, credential, lastError } of status.lists)
+  for (const { provider, credential, lastError } of status.modelLists)
     if (lastError)
       found.push(
-        warning(
+        warningFinding(
           `providers.${provider}/list`,
           `${provider} (${credential}) does not say what it has: ${lastError.message}`,
           `tollgate providers test ${provider}`,
@@ -99,80 +107,85 @@ function stateOf(status: Status, version: string): readonly DoctorFinding[] {
 }
 
 /** One small call with each, by the gateway that runs; where none does, its provider is asked what it has. */
-export async function credentials(
+export async function checkCredentials(
   config: GatewayConfig,
-  made: Rehearsal,
+  made: DryRun,
   live: boolean,
 ): Promise<readonly DoctorFinding[]> {
   const asked = [...config.providers.values()].map(async (provider) =>
     live
-      ? tested(config.stateDir, provider.name)
-      : Promise.all(provider.credentials.map(({ name }) => listed(made, provider.name, name))),
+      ? testProvider(config.stateDir, provider.name)
+      : Promise.all(
+          provider.credentials.map(({ name }) => checkModelList(made, provider.name, name)),
+        ),
   );
   return (await Promise.all(asked)).flat();
 }
 
-const AGAIN = "look at the key: a new one, its rights, its account's balance";
+const CREDENTIAL_HINT = "look at the key: a new one, its rights, its account's balance";
 
-async function tested(stateDir: string, provider: string): Promise<readonly DoctorFinding[]> {
+async function testProvider(stateDir: string, provider: string): Promise<readonly DoctorFinding[]> {
   const id = `providers.${provider}`;
   const input: JsonObject = { provider };
-  const answer = await askControl(stateDir, "providers.test", input).catch(
+  const answer = await callControl(stateDir, "providers.test", input).catch(
     (cause: unknown) => cause,
   );
   if (answer instanceof Error)
-    return [error(`${id}/call`, `${provider}: ${sayable(answer)}`, AGAIN)];
-  return (answer as { tests: readonly Tested[] }).tests.map((one) => {
+    return [errorFinding(`${id}/call`, `${provider}: ${publicErrorText(answer)}`, CREDENTIAL_HINT)];
+  return (answer as { tests: readonly TestCallResult[] }).tests.map((one) => {
     if (one.model === null)
-      return note(`${id}/call`, `${provider} (${one.credential}) was not asked: ${one.why}`);
-    if (!one.ok)
-      return error(
+      return noteFinding(
         `${id}/call`,
-        `${provider} (${one.credential}) fails: ${one.why ?? one.status}`,
-        AGAIN,
+        `${provider} (${one.credential}) was not asked: ${one.reason}`,
       );
-    return fine(
+    if (!one.ok)
+      return errorFinding(
+        `${id}/call`,
+        `${provider} (${one.credential}) fails: ${one.reason ?? one.status}`,
+        CREDENTIAL_HINT,
+      );
+    return okFinding(
       `${id}/call`,
       `${provider} (${one.credential}) answered with ${one.model} in ${one.ms} ms${one.usd === null ? "" : ` for $${one.usd}`}`,
     );
   });
 }
 
-async function listed(
-  made: Rehearsal,
+async function checkModelList(
+  made: DryRun,
   provider: string,
   credential: string,
 ): Promise<DoctorFinding> {
   const id = `providers.${provider}/call`;
-  const one = made.lists.find(
+  const one = made.listSources.find(
     (each) => each.provider === provider && each.credential === credential,
   );
   if (!one)
-    return note(
+    return noteFinding(
       id,
       `${provider} (${credential}) has no list to ask for`,
       `with a gateway that runs: tollgate providers test ${provider}`,
     );
   try {
-    const models = await one.models(AbortSignal.timeout(ASK_MS));
-    return fine(
+    const models = await one.fetchModels(AbortSignal.timeout(TEST_TIMEOUT_MS));
+    return okFinding(
       id,
       `${provider} (${credential}) says that it has ${plural(Array.isArray(models) ? models.length : 0, "model")}`,
     );
   } catch (cause) {
-    const reached = faultOf(cause)?.code !== "connect_failed";
-    return error(
+    const reached = getFault(cause)?.code !== "connect_failed";
+    return errorFinding(
       id,
-      `${provider} (${credential}) does not say what it has: ${sayable(cause)}`,
-      reached ? AGAIN : "it has to be reached first",
+      `${provider} (${credential}) does not say what it has: ${publicErrorText(cause)}`,
+      reached ? CREDENTIAL_HINT : "it has to be reached first",
     );
   }
 }
 
 /** Names that clients ask for, and that nothing could be charged for. */
-export async function prices(
+export async function checkPrices(
   config: GatewayConfig,
-  made: Rehearsal,
+  made: DryRun,
 ): Promise<readonly DoctorFinding[]> {
   const { models } = (await made.commands["models.list"]({})) as unknown as {
     models: readonly { id: string; price?: unknown }[];
@@ -184,17 +197,19 @@ export async function prices(
   const found: DoctorFinding[] = [];
   if (without.length > 0)
     found.push(
-      warning(
+      warningFinding(
         "prices/names",
-        `${plural(without.length, "model")} under models: without a price: ${without.slice(0, NAMED).join(", ")}`,
+        `${plural(without.length, "model")} under models: without a price: ${without.slice(0, MAX_NAMED).join(", ")}`,
         "budgets do not count what has no price: say it under providers.<name>.models, and tollgate models explain shows what is known",
       ),
     );
   else if (wanted.some((id) => known.has(id)))
-    found.push(fine("prices/names", "every model that a name under models: leads to has a price"));
+    found.push(
+      okFinding("prices/names", "every model that a name under models: leads to has a price"),
+    );
   if (rest > 0)
     found.push(
-      note(
+      noteFinding(
         "prices/listed",
         `${rest} of ${plural(models.length, "model")} that providers list ${rest === 1 ? "has" : "have"} no price: a request that names one by its provider is unpriced`,
       ),
@@ -203,22 +218,22 @@ export async function prices(
 }
 
 /** What is known of data policies, and what the operator has declared, has an end. */
-export function policies(config: GatewayConfig, made: Rehearsal): readonly DoctorFinding[] {
+export function checkPolicies(config: GatewayConfig, made: DryRun): readonly DoctorFinding[] {
   const found: DoctorFinding[] = [];
   const look = (what: string, date: string | undefined, todo: string, end = date) => {
     if (date === undefined) return;
-    const when = ending(end, POLICY_DAYS);
+    const when = expiryState(end, POLICY_DAYS);
     if (when === "later") return;
     const said =
       when === "unreadable"
         ? `has an end that cannot be read, and counts as ended: "${date}"`
         : `${when === "over" ? "ended" : "ends"} on ${date}`;
-    found.push(warning("policy/expires", `${what} ${said}`, todo));
+    found.push(warningFinding("policy/expires", `${what} ${said}`, todo));
   };
-  for (const { name, data } of made.providers.values())
+  for (const { name, dataPolicy } of made.providers.values())
     look(
       `what is known of ${name}'s data policy`,
-      data?.expires,
+      dataPolicy?.expires,
       "upgrade: each release reads the policies again",
     );
   for (const { name, credentials } of config.providers.values())
@@ -232,5 +247,5 @@ export function policies(config: GatewayConfig, made: Rehearsal): readonly Docto
       );
   return found.length > 0
     ? found
-    : [fine("policy/expires", `no data policy ends within ${POLICY_DAYS} days`)];
+    : [okFinding("policy/expires", `no data policy ends within ${POLICY_DAYS} days`)];
 }

@@ -6,12 +6,18 @@ import { connect as secure } from "node:tls";
 import type { GatewayConfig } from "../../config/types.ts";
 import { isLoopback } from "../../lib/egress.ts";
 import { plural } from "../../lib/text.ts";
-import { error, fine, note, warning, type DoctorFinding } from "./finding.ts";
-import { CERTIFICATE_DAYS, daysLeft, ending, LOOKUP_MS } from "./thresholds.ts";
+import {
+  errorFinding,
+  okFinding,
+  noteFinding,
+  warningFinding,
+  type DoctorFinding,
+} from "./finding.ts";
+import { CERTIFICATE_DAYS, daysLeft, expiryState, LOOKUP_MS } from "./thresholds.ts";
 
 const WAIT_MS = 5_000;
 
-const VARIABLES = [
+const PROXY_VARIABLES = [
   "HTTPS_PROXY",
   "https_proxy",
   "HTTP_PROXY",
@@ -20,16 +26,16 @@ const VARIABLES = [
   "all_proxy",
 ];
 
-export async function proxies(
+export async function checkProxies(
   { proxy }: Pick<GatewayConfig, "proxy">,
   env: NodeJS.ProcessEnv,
 ): Promise<readonly DoctorFinding[]> {
-  const named = VARIABLES.filter((name) => env[name]);
+  const named = PROXY_VARIABLES.filter((name) => env[name]);
   if (!proxy)
     return named.length === 0
-      ? [fine("proxy", "no proxy: calls go straight")]
+      ? [okFinding("proxy", "no proxy: calls go straight")]
       : [
-          warning(
+          warningFinding(
             "proxy/unused",
             `${named.join(", ")} ${named.length === 1 ? "is" : "are"} set, and the gateway does not read variables of this kind`,
             `if calls have to go through it: proxy: { url: "\${env:${named[0]}}" }`,
@@ -37,11 +43,11 @@ export async function proxies(
         ];
   const { hostname, port, protocol } = new URL(proxy.url);
   const at = { host: hostname, port: Number(port) || (protocol === "https:" ? 443 : 80) };
-  const trouble = await reach(at.host, at.port);
+  const trouble = await tryConnect(at.host, at.port);
   return [
     trouble === undefined
-      ? fine("proxy", `calls go through ${at.host}:${at.port}, which takes connections`)
-      : error(
+      ? okFinding("proxy", `calls go through ${at.host}:${at.port}, which takes connections`)
+      : errorFinding(
           "proxy/unreachable",
           `the proxy ${at.host}:${at.port} takes no connection: ${trouble}`,
           "mend proxy.url, or what stands between",
@@ -50,7 +56,7 @@ export async function proxies(
 }
 
 /** Undefined: it can be connected to. */
-export const reach = (host: string, port: number): Promise<string | undefined> =>
+export const tryConnect = (host: string, port: number): Promise<string | undefined> =>
   new Promise((resolve) => {
     const socket = dial({ host: host.replace(/^\[|\]$/g, ""), port, timeout: WAIT_MS });
     const over = (why: string | undefined) => (socket.destroy(), resolve(why));
@@ -60,58 +66,61 @@ export const reach = (host: string, port: number): Promise<string | undefined> =
   });
 
 /** Where a provider is asked. `proxied`: the proxy finds it. */
-export async function origin(
+export async function checkOrigin(
   provider: string,
   base: URL,
   proxied: boolean,
 ): Promise<readonly DoctorFinding[]> {
   const host = base.hostname.replace(/^\[|\]$/g, "");
   const id = `providers.${provider}`;
-  if (proxied) return [note(`${id}/dns`, `${provider}: ${host} is looked up by the proxy`)];
+  if (proxied) return [noteFinding(`${id}/dns`, `${provider}: ${host} is looked up by the proxy`)];
   const began = performance.now();
   const found = await lookup(host, { all: true }).catch((cause: NodeJS.ErrnoException) => cause);
   const ms = Math.round(performance.now() - began);
   if (!Array.isArray(found))
     return [
-      error(
+      errorFinding(
         `${id}/dns`,
         `${provider}: ${host} has no address (${found.code})`,
         "look at base_url and /etc/resolv.conf; behind a proxy say proxy: { url: … }",
       ),
     ];
   return [
-    lookedUp(provider, host, { address: found[0]!.address, ms }),
+    checkLookup(provider, host, { address: found[0]!.address, ms }),
     base.protocol === "https:"
-      ? await handshake(id, provider, base)
-      : await plain(id, provider, base),
+      ? await checkTls(id, provider, base)
+      : await checkPlainHttp(id, provider, base),
   ];
 }
 
-export const lookedUp = (
+export const checkLookup = (
   provider: string,
   host: string,
   { address, ms }: { readonly address: string; readonly ms: number },
 ): DoctorFinding =>
   ms > LOOKUP_MS
-    ? warning(
+    ? warningFinding(
         `providers.${provider}/dns`,
         `${provider}: looking ${host} up took ${ms} ms`,
         "run a caching resolver on this machine",
       )
-    : fine(`providers.${provider}/dns`, `${provider}: ${host} is ${address}, found in ${ms} ms`);
+    : okFinding(
+        `providers.${provider}/dns`,
+        `${provider}: ${host} is ${address}, found in ${ms} ms`,
+      );
 
-async function plain(id: string, provider: string, base: URL): Promise<DoctorFinding> {
-  const trouble = await reach(base.hostname, Number(base.port) || 80);
+async function checkPlainHttp(id: string, provider: string, base: URL): Promise<DoctorFinding> {
+  const trouble = await tryConnect(base.hostname, Number(base.port) || 80);
   return trouble === undefined
-    ? fine(`${id}/connect`, `${provider}: ${base.host} takes connections`)
-    : error(
+    ? okFinding(`${id}/connect`, `${provider}: ${base.host} takes connections`)
+    : errorFinding(
         `${id}/connect`,
         `${provider}: ${base.host} takes no connection (${trouble})`,
         "start it, or mend base_url",
       );
 }
 
-const handshake = (id: string, provider: string, base: URL): Promise<DoctorFinding> =>
+const checkTls = (id: string, provider: string, base: URL): Promise<DoctorFinding> =>
   new Promise((resolve) => {
     const host = base.hostname.replace(/^\[|\]$/g, "");
     const began = performance.now();
@@ -125,11 +134,11 @@ const handshake = (id: string, provider: string, base: URL): Promise<DoctorFindi
     socket.once("secureConnect", () => {
       const ms = Math.round(performance.now() - began);
       const said = `${provider}: ${socket.getProtocol()} with ${host} in ${ms} ms`;
-      over(shown(`${id}/tls`, said, socket.getPeerCertificate().valid_to));
+      over(checkServedCertificate(`${id}/tls`, said, socket.getPeerCertificate().valid_to));
     });
     const failed = (why: string) =>
       over(
-        error(
+        errorFinding(
           `${id}/tls`,
           `${provider}: no TLS with ${base.host} (${why})`,
           "a proxy that reads TLS wants its own authority: NODE_EXTRA_CA_CERTS=/path/ca.pem; else look at base_url and the clock",
@@ -140,18 +149,22 @@ const handshake = (id: string, provider: string, base: URL): Promise<DoctorFindi
   });
 
 /** `until`: as the certificate says it. */
-export function shown(id: string, said: string, until: string | undefined): DoctorFinding {
-  const when = ending(until, CERTIFICATE_DAYS);
-  if (when === "later") return fine(id, said);
+export function checkServedCertificate(
+  id: string,
+  said: string,
+  until: string | undefined,
+): DoctorFinding {
+  const when = expiryState(until, CERTIFICATE_DAYS);
+  if (when === "later") return okFinding(id, said);
   const ends =
     when === "unreadable"
       ? `does not say when it ends: "${until ?? ""}"`
       : `ends in ${plural(Math.floor(daysLeft(until)), "day")}`;
-  return warning(id, `${said}; its certificate ${ends}`, "tell who runs it");
+  return warningFinding(id, `${said}; its certificate ${ends}`, "tell who runs it");
 }
 
 /** Whether other machines reach the port, as far as this one can tell. `serves`: a gateway runs. */
-export async function outside(
+export async function checkReachable(
   { listen }: Pick<GatewayConfig, "listen">,
   serves: boolean,
 ): Promise<readonly DoctorFinding[]> {
@@ -161,14 +174,14 @@ export async function outside(
   const found: DoctorFinding[] = [];
   for (const { host, port, socket, tls } of listen) {
     if (socket !== undefined) {
-      found.push(fine("listen/socket", `${socket}: this machine alone`));
+      found.push(okFinding("listen/socket", `${socket}: this machine alone`));
       continue;
     }
     const open = !isLoopback(host);
-    if (!open) found.push(fine("listen/loopback", `${host}:${port}: this machine alone`));
+    if (!open) found.push(okFinding("listen/loopback", `${host}:${port}: this machine alone`));
     else if (!tls)
       found.push(
-        warning(
+        warningFinding(
           "listen/plain",
           `${host}:${port} is for other machines too, and keys travel in the clear there`,
           "give it tls: { cert, key }, or let something in front of it speak TLS",
@@ -176,19 +189,20 @@ export async function outside(
       );
     if (!serves || port === 0) continue;
     for (const { address } of others.slice(0, 4)) {
-      const trouble = await reach(address, port);
+      const trouble = await tryConnect(address, port);
       if (open && trouble !== undefined)
         found.push(
-          warning(
+          warningFinding(
             "listen/unreached",
             `${address}:${port} takes no connection (${trouble})`,
             "look at the firewall of this machine",
           ),
         );
-      else if (open) found.push(fine("listen/reached", `${address}:${port} takes connections`));
+      else if (open)
+        found.push(okFinding("listen/reached", `${address}:${port} takes connections`));
       else if (trouble === undefined)
         found.push(
-          warning(
+          warningFinding(
             "listen/shadowed",
             `${address}:${port} takes connections, and the gateway does not listen there`,
             "find what does: ss -ltnp",

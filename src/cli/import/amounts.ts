@@ -1,9 +1,9 @@
 // Amounts, durations and limits of other gateways, in our words. Money never passes through a float.
-import { type Limit, limitText, parseLimit } from "../../plugin/limit.ts";
-import type { Said } from "./said.ts";
+import { type Limit, formatLimit, parseLimit } from "../../plugin/limit.ts";
+import type { SourceValue } from "./said.ts";
 
 /** A decimal text times ten to a power: "3e-7" by 6 is "0.3". Undefined: it is no plain number. */
-export function shifted(text: string, places: number): string | undefined {
+export function shiftDecimal(text: string, places: number): string | undefined {
   const [, whole = "", fraction = "", exponent = "0"] =
     /^(\d*)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(text.trim()) ?? [];
   if (whole === "" && fraction === "") return undefined;
@@ -17,7 +17,7 @@ export function shifted(text: string, places: number): string | undefined {
 }
 
 /** Theirs are dollars a token, ours dollars a million. */
-const RATES: Readonly<Record<string, readonly [unit: string, places: number]>> = {
+const PRICE_FIELDS: Readonly<Record<string, readonly [unit: string, places: number]>> = {
   input_cost_per_token: ["input", 6],
   output_cost_per_token: ["output", 6],
   cache_read_input_token_cost: ["cache_read", 6],
@@ -25,12 +25,14 @@ const RATES: Readonly<Record<string, readonly [unit: string, places: number]>> =
 };
 
 /** Undefined: none is said. */
-export function priceIn(...places: readonly Said[]): Record<string, string> | "free" | undefined {
+export function readPrice(
+  ...places: readonly SourceValue[]
+): Record<string, string> | "free" | undefined {
   const price: Record<string, string> = {};
-  for (const [name, [unit, digits]] of Object.entries(RATES))
+  for (const [name, [unit, digits]] of Object.entries(PRICE_FIELDS))
     for (const place of places) {
-      const text = place.get(name).text();
-      const said = text === undefined ? undefined : shifted(text, digits);
+      const text = place.get(name).readText();
+      const said = text === undefined ? undefined : shiftDecimal(text, digits);
       if (said !== undefined) price[unit] ??= said;
     }
   const amounts = Object.values(price);
@@ -38,7 +40,7 @@ export function priceIn(...places: readonly Said[]): Record<string, string> | "f
   return amounts.every((amount) => amount === "0") ? "free" : price;
 }
 
-const SPANS: readonly (readonly [RegExp, per: Limit["per"], exact: boolean])[] = [
+const WINDOW_PATTERNS: readonly (readonly [RegExp, per: Limit["per"], exact: boolean])[] = [
   [/^(1h|60m)$/, "hour", true],
   [/^(1d|24h|daily)$/i, "day", true],
   [/^(7d|1w|weekly)$/i, "week", true],
@@ -47,44 +49,45 @@ const SPANS: readonly (readonly [RegExp, per: Limit["per"], exact: boolean])[] =
 ];
 
 /** A budget in dollars, by the calendar; what is only nearly the same is said. */
-export function budgetOf(max: Said, span: Said): string | undefined {
-  const nano = nanoOf(max.text() ?? "");
+export function readBudget(max: SourceValue, span: SourceValue): string | undefined {
+  const nano = parseNano(max.readText() ?? "");
   if (nano === undefined) return undefined;
-  const said = span.text();
+  const said = span.readText();
   const [, per, exact] =
     said === undefined
       ? ([undefined, "total", true] as const)
-      : (SPANS.find(([pattern]) => pattern.test(said)) ?? ([undefined, "month", false] as const));
+      : (WINDOW_PATTERNS.find(([pattern]) => pattern.test(said)) ??
+        ([undefined, "month", false] as const));
   if (!exact)
-    span.find("approximate", `a budget of ${said} is counted here by the calendar ${per}`);
-  const limit = limitText({ unit: "nano_usd", max: nano, per });
+    span.report("approximate", `a budget of ${said} is counted here by the calendar ${per}`);
+  const limit = formatLimit({ unit: "nano_usd", max: nano, per });
   if (parseLimit(limit)) return limit;
-  max.find("unsupported", "a budget of 1,000,000,000 dollars or more is not a limit here");
+  max.report("unsupported", "a budget of 1,000,000,000 dollars or more is not a limit here");
   return undefined;
 }
 
 /** Decimal dollars as nano-dollars, rounded. Undefined: it is no plain number. */
-export function nanoOf(usd: string): bigint | undefined {
-  const [whole, fraction = ""] = shifted(usd, 9)?.split(".") ?? [];
+export function parseNano(usd: string): bigint | undefined {
+  const [whole, fraction = ""] = shiftDecimal(usd, 9)?.split(".") ?? [];
   return whole === undefined ? undefined : BigInt(whole) + (fraction >= "5" ? 1n : 0n);
 }
 
 /** Requests and tokens a minute, and so many at once. */
-export function ratesOf(
-  of: Said,
+export function readRateLimits(
+  of: SourceValue,
   names: Readonly<Record<"requests" | "tokens" | "concurrent", string>>,
 ) {
   const limits: string[] = [];
   for (const unit of ["requests", "tokens", "concurrent"] as const) {
-    const max = of.get(names[unit]).number();
+    const max = of.get(names[unit]).readNumber();
     if (max === undefined || max < 1) continue;
-    const limit = limitText({ unit, max: Math.floor(max), per: "minute" });
+    const limit = formatLimit({ unit, max: Math.floor(max), per: "minute" });
     if (parseLimit(limit)) limits.push(limit);
-    else of.get(names[unit]).find("unsupported", "it is too large to be a limit here");
+    else of.get(names[unit]).report("unsupported", "it is too large to be a limit here");
   }
   return limits;
 }
 
 /** Seconds, as a duration of gateway.yaml. */
-export const seconds = (of: number): string =>
+export const formatSeconds = (of: number): string =>
   Number.isInteger(of) ? `${of}s` : `${Math.round(of * 1_000)}ms`;

@@ -1,15 +1,21 @@
 // A provider of Bifrost. Each of its keys may have an address of its own, which here makes a provider of its own.
-import { seconds } from "./amounts.ts";
-import { aws, azure, findSteps, vertex, type CloudProvider } from "./clouds.ts";
-import type { Draft, DraftProvider } from "./draft.ts";
-import { isOwnServer, knownProvider, needsBase } from "./known-providers.ts";
-import type { Said } from "./said.ts";
+import { formatSeconds } from "./amounts.ts";
+import {
+  awsProvider,
+  azureProvider,
+  reportManualSteps,
+  vertexProvider,
+  type CloudProvider,
+} from "./clouds.ts";
+import type { ConfigDraft, DraftProvider } from "./draft.ts";
+import { isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
+import type { SourceValue } from "./said.ts";
 
 /** `env.NAME`, or undefined for text that stands for itself. */
-export const variable = (text: string): string | undefined => /^env\.(\w+)$/.exec(text)?.[1];
+export const parseVariable = (text: string): string | undefined => /^env\.(\w+)$/.exec(text)?.[1];
 
 /** A provider that one or more keys share, with what clients may ask of it. */
-interface Shared {
+interface SharedProvider {
   readonly provider: DraftProvider;
   weight: number;
   /** Undefined: any model. */
@@ -18,55 +24,55 @@ interface Shared {
   readonly aliases: Map<string, string>;
 }
 
-export function bifrostProvider(name: string, said: Said, draft: Draft): void {
+export function importBifrostProvider(name: string, said: SourceValue, draft: ConfigDraft): void {
   const custom = said.get("custom_provider_config");
-  const known = knownProvider(custom.get("base_provider_type").text() ?? name);
-  custom.take();
+  const known = findProvider(custom.get("base_provider_type").readText() ?? name);
+  custom.readValue();
   const network = said.get("network_config");
-  const base = network.get("base_url").text();
+  const base = network.get("base_url").readText();
   if (known === undefined) {
-    said.find("unsupported", `"${name}" is no provider that comes with the gateway`);
-    said.take();
+    said.report("unsupported", `"${name}" is no provider that comes with the gateway`);
+    said.readValue();
     return;
   }
-  const shared = new Map<DraftProvider, Shared>();
-  const keys = said.get("keys").list();
-  const places = keys.map((key) => placeOf(key, { use: known, base, draft }));
+  const shared = new Map<DraftProvider, SharedProvider>();
+  const keys = said.get("keys").readList();
+  const places = keys.map((key) => toCloudProvider(key, { use: known, base, draft }));
   const many =
     new Set(places.map((place) => place && JSON.stringify([place.use, place.options]))).size > 1;
   for (const [i, key] of keys.entries())
-    credential(key, places[i], { name: many ? `${name}-1` : undefined, draft, shared });
-  if (keys.length === 0) withoutKeys(said, { use: known, base, draft, shared });
-  settings(said, [...shared.keys()]);
-  routes(name, said, [...shared.values()], draft);
+    importCredential(key, places[i], { name: many ? `${name}-1` : undefined, draft, shared });
+  if (keys.length === 0) importWithoutKeys(said, { use: known, base, draft, shared });
+  importSettings(said, [...shared.keys()]);
+  importRoutes(name, said, [...shared.values()], draft);
 }
 
-interface Placed {
+interface ProviderPlacement {
   readonly use: string;
   readonly base: string | undefined;
-  readonly draft: Draft;
+  readonly draft: ConfigDraft;
 }
 
 /** Bifrost adds the version to an address. */
-function versioned(base: string, use: string): string {
+function withVersion(base: string, use: string): string {
   const bare = base.replace(/\/+$/, "");
   const own = ["anthropic", "google", "deepseek", "perplexity"].includes(use);
   return own || /\/v\d+(beta)?$/.test(bare) ? bare : `${bare}/v1`;
 }
 
-const read = (said: Said, key: string): string | undefined => {
-  const text = said.get(key).text();
-  const name = text === undefined ? undefined : variable(text);
+const readField = (said: SourceValue, key: string): string | undefined => {
+  const text = said.get(key).readText();
+  const name = text === undefined ? undefined : parseVariable(text);
   return name === undefined ? text : `\${env:${name}}`;
 };
 
 /** A key as gateway.yaml has it: a variable, or a file that gets what stood in the config. */
-function secret(place: Said, name: string, draft: Draft): string | undefined {
-  const text = place.text();
+function importSecret(place: SourceValue, name: string, draft: ConfigDraft): string | undefined {
+  const text = place.readText();
   if (text === undefined || text === "") return undefined;
-  const named = variable(text);
+  const named = parseVariable(text);
   if (named !== undefined) return `\${env:${named}}`;
-  place.find(
+  place.report(
     "manual",
     "a key stood in the file; it is in a file of its own now (0600), and should be replaced",
   );
@@ -74,86 +80,89 @@ function secret(place: Said, name: string, draft: Draft): string | undefined {
 }
 
 /** Where a key is used, and its fields. Undefined: an address is missing, which is reported. */
-function placeOf(key: Said, { use, base, draft }: Placed): CloudProvider | undefined {
-  const value = secret(key.get("value"), `${use}-key`, draft);
+function toCloudProvider(
+  key: SourceValue,
+  { use, base, draft }: ProviderPlacement,
+): CloudProvider | undefined {
+  const value = importSecret(key.get("value"), `${use}-key`, draft);
   if (use === "aws") {
     const of = key.get("bedrock_key_config");
-    of.get("arn").take();
-    return aws({
-      region: read(of, "region"),
+    of.get("arn").readValue();
+    return awsProvider({
+      region: readField(of, "region"),
       runtimeUrl: base,
       apiKey: value,
-      accessKeyId: read(of, "access_key"),
-      secretAccessKey: secret(of.get("secret_key"), "aws-secret", draft),
-      sessionToken: secret(of.get("session_token"), "aws-session", draft),
+      accessKeyId: readField(of, "access_key"),
+      secretAccessKey: importSecret(of.get("secret_key"), "aws-secret", draft),
+      sessionToken: importSecret(of.get("session_token"), "aws-session", draft),
     });
   }
   if (use === "vertex") {
     const of = key.get("vertex_key_config");
-    of.get("project_number").take();
-    return vertex({
-      project: read(of, "project_id"),
-      location: read(of, "region"),
+    of.get("project_number").readValue();
+    return vertexProvider({
+      project: readField(of, "project_id"),
+      location: readField(of, "region"),
       baseUrl: base,
-      serviceAccount: secret(of.get("auth_credentials"), "vertex-account", draft),
+      serviceAccount: importSecret(of.get("auth_credentials"), "vertex-account", draft),
       apiKey: value,
     });
   }
   if (use === "azure" || use === "azure-foundry") {
     const of = key.get("azure_key_config");
-    of.get("api_version").take();
-    const endpoint = read(of, "endpoint") ?? base;
+    of.get("api_version").readValue();
+    const endpoint = readField(of, "endpoint") ?? base;
     if (endpoint === undefined) {
-      key.find(
+      key.report(
         "unsupported",
         "azure needs the address of its resource (azure_key_config.endpoint)",
       );
       return undefined;
     }
-    return azure({
+    return azureProvider({
       endpoint,
       apiKey: value,
-      tenantId: read(of, "tenant_id"),
-      clientId: read(of, "client_id"),
-      clientSecret: secret(of.get("client_secret"), "azure-client", draft),
+      tenantId: readField(of, "tenant_id"),
+      clientId: readField(of, "client_id"),
+      clientSecret: importSecret(of.get("client_secret"), "azure-client", draft),
     });
   }
   const own = use === "openai" && base !== undefined ? "openai-compatible" : use;
-  if (needsBase(own) && base === undefined) {
-    key.find("unsupported", `${own} needs its address (network_config.base_url)`);
+  if (needsBaseUrl(own) && base === undefined) {
+    key.report("unsupported", `${own} needs its address (network_config.base_url)`);
     return undefined;
   }
   return {
     use: own,
-    options: base === undefined ? {} : { base_url: versioned(base, own) },
+    options: base === undefined ? {} : { base_url: withVersion(base, own) },
     fields: value === undefined ? undefined : { api_key: value },
   };
 }
 
-function credential(
-  key: Said,
+function importCredential(
+  key: SourceValue,
   place: CloudProvider | undefined,
   of: {
     readonly name: string | undefined;
-    readonly draft: Draft;
-    readonly shared: Map<DraftProvider, Shared>;
+    readonly draft: ConfigDraft;
+    readonly shared: Map<DraftProvider, SharedProvider>;
   },
 ): void {
-  for (const rest of ["id", "name", "use_for_batch_api"]) key.get(rest).take();
-  if (key.get("enabled").take() === false) return;
-  const weight = Math.round((key.get("weight").number() ?? 1) * 100);
-  const models = key.get("models").texts();
-  const names = aliasesOf(key);
-  if (key.get("blacklisted_models").texts().length > 0)
+  for (const rest of ["id", "name", "use_for_batch_api"]) key.get(rest).readValue();
+  if (key.get("enabled").readValue() === false) return;
+  const weight = Math.round((key.get("weight").readNumber() ?? 1) * 100);
+  const models = key.get("models").readTexts();
+  const names = readAliases(key);
+  if (key.get("blacklisted_models").readTexts().length > 0)
     key
       .get("blacklisted_models")
-      .find(
+      .report(
         "unsupported",
         "a credential has a list of models that it may use, and none that it may not",
       );
   if (!place) return;
   const provider = of.draft.provider(place.use, place.options, of.name);
-  if (provider.credentials.length === 0) findSteps(key, place);
+  if (provider.credentials.length === 0) reportManualSteps(key, place);
   const one = of.draft.credential(provider, place.fields);
   one.weight = weight;
   const any = models.length === 0 || models.includes("*");
@@ -172,7 +181,7 @@ function credential(
 }
 
 /** `deployments` of a cloud's key, and `aliases`: what clients ask for → what is asked. */
-function aliasesOf(key: Said): Map<string, string> {
+function readAliases(key: SourceValue): Map<string, string> {
   const found = new Map<string, string>();
   for (const place of [
     key.get("aliases"),
@@ -181,50 +190,60 @@ function aliasesOf(key: Said): Map<string, string> {
     key.get("vertex_key_config").get("deployments"),
   ])
     for (const name of place.keys) {
-      const model = place.get(name).text();
+      const model = place.get(name).readText();
       if (model !== undefined) found.set(name, model);
     }
   return found;
 }
 
-function withoutKeys(
-  said: Said,
-  { use, base, draft, shared }: Placed & { readonly shared: Map<DraftProvider, Shared> },
+function importWithoutKeys(
+  said: SourceValue,
+  {
+    use,
+    base,
+    draft,
+    shared,
+  }: ProviderPlacement & { readonly shared: Map<DraftProvider, SharedProvider> },
 ): void {
   const own = use === "openai" && base !== undefined ? "openai-compatible" : use;
-  if (needsBase(own) && base === undefined)
-    return said.find("unsupported", `${own} needs its address, which is not said here`);
+  if (needsBaseUrl(own) && base === undefined)
+    return said.report("unsupported", `${own} needs its address, which is not said here`);
   const provider = draft.provider(
     own,
-    base === undefined ? {} : { base_url: versioned(base, own) },
+    base === undefined ? {} : { base_url: withVersion(base, own) },
   );
-  if (!isOwnServer(own) && own !== "aws" && own !== "vertex")
+  if (!isSelfHosted(own) && own !== "aws" && own !== "vertex")
     draft.credential(provider, `\${env:${own.toUpperCase().replaceAll("-", "_")}_API_KEY}`);
   shared.set(provider, { provider, weight: 100, models: undefined, aliases: new Map() });
 }
 
-function settings(said: Said, providers: readonly DraftProvider[]): void {
+function importSettings(said: SourceValue, providers: readonly DraftProvider[]): void {
   const network = said.get("network_config");
-  const timeout = network.get("default_request_timeout_in_seconds").number();
+  const timeout = network.get("default_request_timeout_in_seconds").readNumber();
   if (timeout !== undefined)
-    for (const made of providers) made.timeouts = { total: seconds(timeout) };
+    for (const made of providers) made.timeouts = { total: formatSeconds(timeout) };
   for (const key of ["max_retries", "retry_backoff_initial", "retry_backoff_max"])
-    if (network.get(key).isThere)
-      network.get(key).find("approximate", "`attempts` says how often one request is tried");
-  if (said.get("concurrency_and_buffer_size").isThere)
+    if (network.get(key).exists)
+      network.get(key).report("approximate", "`attempts` says how often one request is tried");
+  if (said.get("concurrency_and_buffer_size").exists)
     said
       .get("concurrency_and_buffer_size")
-      .find("exact", "not needed: overload: { concurrent } is of the whole process");
-  if (said.get("proxy_config").isThere)
-    said.get("proxy_config").find("manual", "proxy: { url: … } is of the whole gateway");
+      .report("exact", "not needed: overload: { concurrent } is of the whole process");
+  if (said.get("proxy_config").exists)
+    said.get("proxy_config").report("manual", "proxy: { url: … } is of the whole gateway");
 }
 
 /** Clients ask for `<provider of Bifrost>/<model>`. */
-function routes(name: string, said: Said, shared: readonly Shared[], draft: Draft): void {
+function importRoutes(
+  name: string,
+  said: SourceValue,
+  shared: readonly SharedProvider[],
+  draft: ConfigDraft,
+): void {
   const [only] = shared;
   if (only === undefined) return;
   if (only.provider.name !== name)
-    said.find(
+    said.report(
       "approximate",
       `clients that ask for ${name}/<model> find it as ${shared.map(({ provider }) => `${provider.name}/<model>`).join(", ")}`,
     );

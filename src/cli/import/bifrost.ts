@@ -1,15 +1,15 @@
 // Bifrost's config.json: providers with their keys, and what governance says of customers, teams and virtual keys.
-import { digest } from "../../lib/key.ts";
-import { budgetOf, ratesOf } from "./amounts.ts";
-import { bifrostProvider, variable } from "./bifrost-provider.ts";
-import { slug, type Draft } from "./draft.ts";
+import { digestKey } from "../../lib/key.ts";
+import { readBudget, readRateLimits } from "./amounts.ts";
+import { importBifrostProvider, parseVariable } from "./bifrost-provider.ts";
+import { slug, type ConfigDraft } from "./draft.ts";
 import type { ImportedKey } from "./grantees.ts";
-import type { Said } from "./said.ts";
+import type { SourceValue } from "./said.ts";
 
-export function bifrost(said: Said, draft: Draft): readonly ImportedKey[] {
+export function importBifrost(said: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
   const providers = said.get("providers");
-  for (const name of providers.keys) bifrostProvider(name, providers.get(name), draft);
-  const keys = governance(said.get("governance"), draft);
+  for (const name of providers.keys) importBifrostProvider(name, providers.get(name), draft);
+  const keys = importGovernance(said.get("governance"), draft);
   const rules = [
     ["config_store", "exact", "files are the truth here"],
     ["logs_store", "exact", "the ledger is in the state folder; prompts are not kept"],
@@ -27,36 +27,36 @@ export function bifrost(said: Said, draft: Draft): readonly ImportedKey[] {
     ["local_cache", "unsupported", "answers are not kept"],
   ] as const;
   for (const [key, kind, message] of rules)
-    if (said.get(key).isThere) said.get(key).find(kind, message);
-  said.get("$schema").take();
+    if (said.get(key).exists) said.get(key).report(kind, message);
+  said.get("$schema").readValue();
   return keys;
 }
 
-function governance(said: Said, draft: Draft): readonly ImportedKey[] {
+function importGovernance(said: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
   const budgets = new Map(
     said
       .get("budgets")
-      .list()
-      .map((each) => [each.get("id").text(), each]),
+      .readList()
+      .map((each) => [each.get("id").readText(), each]),
   );
   const rates = new Map(
     said
       .get("rate_limits")
-      .list()
-      .map((each) => [each.get("id").text(), each]),
+      .readList()
+      .map((each) => [each.get("id").readText(), each]),
   );
-  const limitsOf = (of: Said): readonly string[] => {
-    const budget = budgets.get(of.get("budget_id").text());
-    const rate = rates.get(of.get("rate_limit_id").text());
-    const money = budget && budgetOf(budget.get("max_limit"), budget.get("reset_duration"));
-    if (money && budget!.get("current_usage").number())
+  const limitsOf = (of: SourceValue): readonly string[] => {
+    const budget = budgets.get(of.get("budget_id").readText());
+    const rate = rates.get(of.get("rate_limit_id").readText());
+    const money = budget && readBudget(budget.get("max_limit"), budget.get("reset_duration"));
+    if (money && budget!.get("current_usage").readNumber())
       budget!
         .get("current_usage")
-        .find("approximate", "what was spent so far is not carried over: the budget begins anew");
+        .report("approximate", "what was spent so far is not carried over: the budget begins anew");
     return [
       ...(money ? [money] : []),
       ...(rate
-        ? ratesOf(rate, {
+        ? readRateLimits(rate, {
             requests: "request_max_limit",
             tokens: "token_max_limit",
             concurrent: "-",
@@ -66,34 +66,38 @@ function governance(said: Said, draft: Draft): readonly ImportedKey[] {
   };
   for (const each of rates.values())
     for (const key of ["request_reset_duration", "token_reset_duration"]) {
-      const span = each.get(key).text();
+      const span = each.get(key).readText();
       if (span !== undefined && span !== "1m")
-        each.get(key).find("approximate", "rates are by the minute here");
+        each.get(key).report("approximate", "rates are by the minute here");
     }
-  const accountOf = accounts(said, draft, limitsOf);
-  if (said.get("routing_rules").isThere)
+  const accountOf = importAccounts(said, draft, limitsOf);
+  if (said.get("routing_rules").exists)
     said
       .get("routing_rules")
-      .find(
+      .report(
         "unsupported",
         "which target is asked goes by the name of a model, a key or an account here",
       );
   return said
     .get("virtual_keys")
-    .list()
-    .flatMap((key) => virtualKey(key, accountOf, limitsOf));
+    .readList()
+    .flatMap((key) => importVirtualKey(key, accountOf, limitsOf));
 }
 
-function accounts(said: Said, draft: Draft, limitsOf: (of: Said) => readonly string[]) {
+function importAccounts(
+  said: SourceValue,
+  draft: ConfigDraft,
+  limitsOf: (of: SourceValue) => readonly string[],
+) {
   const ids = new Map<string, string>();
   for (const [list, above] of [
     ["customers", undefined],
     ["teams", "customer_id"],
   ] as const)
-    for (const each of said.get(list).list()) {
-      const id = each.get("id").text() ?? each.at;
-      const name = each.get("name").text();
-      const parent = above && ids.get(each.get(above).text() ?? "");
+    for (const each of said.get(list).readList()) {
+      const id = each.get("id").readText() ?? each.path;
+      const name = each.get("name").readText();
+      const parent = above && ids.get(each.get(above).readText() ?? "");
       const limits = limitsOf(each);
       const account = slug(name ?? id);
       ids.set(id, account);
@@ -103,26 +107,26 @@ function accounts(said: Said, draft: Draft, limitsOf: (of: Said) => readonly str
         ...(limits.length > 0 && { limits }),
       });
     }
-  return (of: Said) =>
-    ids.get(of.get("team_id").text() ?? "") ?? ids.get(of.get("customer_id").text() ?? "");
+  return (of: SourceValue) =>
+    ids.get(of.get("team_id").readText() ?? "") ?? ids.get(of.get("customer_id").readText() ?? "");
 }
 
-function virtualKey(
-  key: Said,
-  accountOf: (of: Said) => string | undefined,
-  limitsOf: (of: Said) => readonly string[],
+function importVirtualKey(
+  key: SourceValue,
+  accountOf: (of: SourceValue) => string | undefined,
+  limitsOf: (of: SourceValue) => readonly string[],
 ): readonly ImportedKey[] {
-  const value = key.get("value").text();
-  const name = key.get("name").text() ?? key.get("id").text();
-  key.get("id").take();
-  key.get("description").take();
+  const value = key.get("value").readText();
+  const name = key.get("name").readText() ?? key.get("id").readText();
+  key.get("id").readValue();
+  key.get("description").readValue();
   if (value === undefined) {
-    key.find("manual", "its value is not here: tollgate keys create makes another");
+    key.report("manual", "its value is not here: tollgate keys create makes another");
     return [];
   }
-  const outside = variable(value);
+  const outside = parseVariable(value);
   if (outside !== undefined) {
-    key.find(
+    key.report(
       "manual",
       `its value is in ${outside}, which is not read here: write it in its place and import again, or make another key (tollgate keys create)`,
     );
@@ -130,30 +134,30 @@ function virtualKey(
   }
   const account = accountOf(key);
   const limits = limitsOf(key);
-  const off = key.any("is_active").take() === false;
-  const configs = key.get("provider_configs").list();
+  const off = key.firstOf("is_active").readValue() === false;
+  const configs = key.get("provider_configs").readList();
   const models = configs.flatMap((each) => {
-    const provider = each.get("provider").text() ?? "*";
-    const allowed = each.get("allowed_models").texts();
-    each.get("weight").take();
-    each.get("id").take();
-    const ids = each.get("key_ids").texts();
+    const provider = each.get("provider").readText() ?? "*";
+    const allowed = each.get("allowed_models").readTexts();
+    each.get("weight").readValue();
+    each.get("id").readValue();
+    const ids = each.get("key_ids").readTexts();
     if (ids.some((id) => id !== "*"))
       each
         .get("key_ids")
-        .find("unsupported", "a client's key does not choose among the keys of a provider");
+        .report("unsupported", "a client's key does not choose among the keys of a provider");
     return (allowed.length > 0 ? allowed : ["*"]).map((model) => `${provider}/${model}`);
   });
   if (configs.length > 1)
     key
       .get("provider_configs")
-      .find(
+      .report(
         "approximate",
         "clients name the provider, as <provider>/<model>; weights are not read",
       );
   return [
     {
-      digest: digest(value),
+      digest: digestKey(value),
       ...(name !== undefined && { name }),
       ...(account !== undefined && { account }),
       ...(models.length > 0 && { models }),

@@ -1,7 +1,7 @@
 // Providers of the clouds: an account, a region, and credentials with several fields. Each of the other gateways spells these
 // in its own way and calls this file with values that are already spelled as gateway.yaml has them.
 import { packageOf } from "./known-providers.ts";
-import type { Said } from "./said.ts";
+import type { SourceValue } from "./said.ts";
 
 /** A provider with its options, and the credential that it is called with. */
 export interface CloudProvider {
@@ -14,15 +14,15 @@ export interface CloudProvider {
 type Texts = Readonly<Record<string, string | undefined>>;
 
 /** Drops entries without a value. */
-const there = (texts: Texts): Readonly<Record<string, string>> =>
+const withoutUndefined = (texts: Texts): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(texts).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
 
-const orNone = (fields: Readonly<Record<string, string>>) =>
+const orUndefined = (fields: Readonly<Record<string, string>>) =>
   Object.keys(fields).length > 0 ? fields : undefined;
 
-interface AwsSaid {
+interface AwsSource {
   readonly region?: string | undefined;
   readonly runtimeUrl?: string | undefined;
   readonly apiKey?: string | undefined;
@@ -32,13 +32,13 @@ interface AwsSaid {
   readonly profile?: string | undefined;
 }
 
-export function aws(said: AwsSaid): CloudProvider {
-  const keys = there({
+export function awsProvider(said: AwsSource): CloudProvider {
+  const keys = withoutUndefined({
     access_key_id: said.accessKeyId,
     secret_access_key: said.secretAccessKey,
     session_token: said.sessionToken,
   });
-  const profile = there({ profile: said.profile });
+  const profile = withoutUndefined({ profile: said.profile });
   const fields =
     said.apiKey !== undefined
       ? { api_key: said.apiKey }
@@ -47,12 +47,12 @@ export function aws(said: AwsSaid): CloudProvider {
         : keys;
   return {
     use: "aws",
-    options: there({ region: said.region, runtime_url: said.runtimeUrl }),
-    fields: orNone(fields),
+    options: withoutUndefined({ region: said.region, runtime_url: said.runtimeUrl }),
+    fields: orUndefined(fields),
   };
 }
 
-interface VertexSaid {
+interface VertexSource {
   readonly project?: string | undefined;
   readonly location?: string | undefined;
   readonly baseUrl?: string | undefined;
@@ -60,9 +60,13 @@ interface VertexSaid {
   readonly apiKey?: string | undefined;
 }
 
-export const vertex = (said: VertexSaid): CloudProvider => ({
+export const vertexProvider = (said: VertexSource): CloudProvider => ({
   use: "vertex",
-  options: there({ project: said.project, location: said.location, base_url: said.baseUrl }),
+  options: withoutUndefined({
+    project: said.project,
+    location: said.location,
+    base_url: said.baseUrl,
+  }),
   fields:
     said.serviceAccount !== undefined
       ? { service_account: said.serviceAccount }
@@ -71,7 +75,7 @@ export const vertex = (said: VertexSaid): CloudProvider => ({
         : { from: "adc" },
 });
 
-interface AzureSaid {
+interface AzureSource {
   /** The address of the resource, with or without `/openai`. */
   readonly endpoint: string;
   readonly apiKey?: string | undefined;
@@ -81,9 +85,9 @@ interface AzureSaid {
 }
 
 /** A key is enough for the built-in row. Entra ID and Foundry need the package. */
-export function azure(said: AzureSaid, foundry = false): CloudProvider {
+export function azureProvider(said: AzureSource, foundry = false): CloudProvider {
   const root = said.endpoint.replace(/\/+$/, "").replace(/\/(openai|models|anthropic)(\/.*)?$/, "");
-  const entra = there({
+  const entra = withoutUndefined({
     tenant_id: said.tenantId,
     client_id: said.clientId,
     client_secret: said.clientSecret,
@@ -92,29 +96,33 @@ export function azure(said: AzureSaid, foundry = false): CloudProvider {
     return {
       use: "azure",
       options: { base_url: `${root}/openai/v1` },
-      fields: orNone(there({ api_key: said.apiKey })),
+      fields: orUndefined(withoutUndefined({ api_key: said.apiKey })),
     };
   return {
     use: "azure-foundry",
     options: { base_url: root },
-    fields: said.clientId === undefined ? orNone(there({ api_key: said.apiKey })) : entra,
+    fields:
+      said.clientId === undefined ? orUndefined(withoutUndefined({ api_key: said.apiKey })) : entra,
   };
 }
 
 /** Reports what is left to do before a provider of a cloud can be called. Once per provider. */
-export function findSteps(place: Said, { use, fields }: CloudProvider): void {
+export function reportManualSteps(place: SourceValue, { use, fields }: CloudProvider): void {
   const name = packageOf(use);
   if (name !== undefined)
-    place.find("manual", `npm install ${name} beside gateway.yaml: this provider is a package`);
+    place.report("manual", `npm install ${name} beside gateway.yaml: this provider is a package`);
   if (use === "aws" && fields === undefined)
-    place.find(
+    place.report(
       "manual",
       "the keys are read from AWS_* variables; for profiles and roles write from: chain, and npm install @aws-sdk/credential-provider-node",
     );
   if (use === "aws" && fields?.["from"] === "chain")
-    place.find("manual", "npm install @aws-sdk/credential-provider-node: profiles are read by it");
+    place.report(
+      "manual",
+      "npm install @aws-sdk/credential-provider-node: profiles are read by it",
+    );
   if (use === "vertex" && fields?.["from"] === "adc")
-    place.find(
+    place.report(
       "manual",
       "application default credentials are read by google-auth-library: npm install it, or write service_account",
     );

@@ -39,7 +39,7 @@ export interface DraftSecret {
   readonly text: string;
 }
 
-export class Draft {
+export class ConfigDraft {
   readonly providers = new Map<string, DraftProvider>();
   readonly routes = new Map<string, DraftRoute>();
   readonly accounts = new Map<string, DraftAccount>();
@@ -61,13 +61,13 @@ export class Draft {
     );
     if (same) return same;
     const usual = use === "openai-compatible" ? hostName(options["base_url"]) : use;
-    const name = this.#free(wanted ?? usual);
+    const name = this.#freeName(wanted ?? usual);
     const made = { name, use, options, credentials: [], facts: new Map(), timeouts: undefined };
     this.providers.set(name, made);
     return made;
   }
 
-  #free(wanted: string): string {
+  #freeName(wanted: string): string {
     for (let i = 1; ; i++) {
       const name = i === 1 ? wanted : `${wanted}-${i}`;
       if (!this.providers.has(name)) return name;
@@ -100,8 +100,8 @@ export class Draft {
     return `\${file:./${file}}`;
   }
 
-  text(from: string): string {
-    const document = new Document(this.#tree());
+  toYaml(from: string): string {
+    const document = new Document(this.#buildTree());
     document.commentBefore = ` yaml-language-server: $schema=./schemas/gateway.schema.json\n Made of ${from}; what has no equal stands in the report of the import.`;
     for (const [name, { comment }] of this.routes) {
       const node = document.getIn(["models", name], true);
@@ -109,14 +109,15 @@ export class Draft {
     }
     visit(document, {
       Collection(_, node) {
-        const small = node.items.length <= 4 && !node.items.some((item) => isDeep(item));
+        const small =
+          node.items.length <= 4 && !node.items.some((item) => isNestedCollection(item));
         if (small && node.items.length > 0) node.flow = true;
       },
     });
     return document.toString({ lineWidth: 120 });
   }
 
-  #tree(): Record<string, unknown> {
+  #buildTree(): Record<string, unknown> {
     return {
       listen: { host: "127.0.0.1", port: 8787 },
       admin: { host: "127.0.0.1", port: 9787 },
@@ -127,30 +128,30 @@ export class Draft {
       observers: [...this.observers],
       ...(this.accounts.size > 0 && { accounts: Object.fromEntries(this.accounts) }),
       providers: Object.fromEntries(
-        [...this.providers.values()].map((p) => [p.name, providerOf(p)]),
+        [...this.providers.values()].map((p) => [p.name, toProviderConfig(p)]),
       ),
       ...(this.routes.size > 0 && {
-        models: Object.fromEntries([...this.routes].map(([name, of]) => [name, routeOf(of)])),
+        models: Object.fromEntries([...this.routes].map(([name, of]) => [name, toRouteConfig(of)])),
       }),
     };
   }
 }
 
-const isDeep = (item: unknown): boolean =>
+const isNestedCollection = (item: unknown): boolean =>
   isCollection(item) || isCollection((item as { value?: unknown } | null)?.value);
 
-function providerOf({ use, name, options, credentials, facts, timeouts }: DraftProvider) {
+function toProviderConfig({ use, name, options, credentials, facts, timeouts }: DraftProvider) {
   const keyed = credentials.filter(({ fields }) => fields !== undefined);
   const alone = keyed.length === 1 ? keyed[0] : undefined;
   const settings = { ...options, ...alone?.fields };
-  const variable = (alone && variableIn(alone.fields)) ?? variableIn(options);
+  const variable = (alone && firstVariable(alone.fields)) ?? firstVariable(options);
   return {
     use,
     ...(variable && { when: `\${env:${variable}:-}` }),
     ...(Object.keys(settings).length > 0 && { with: settings }),
     ...(keyed.length > 1 && {
       credentials: keyed.map((each, i) => ({
-        name: slug(variableIn(each.fields) ?? `${name}-${i + 1}`),
+        name: slug(firstVariable(each.fields) ?? `${name}-${i + 1}`),
         with: each.fields,
         ...(each.weight !== undefined && { weight: each.weight }),
         ...(each.models.size > 0 && { models: [...each.models] }),
@@ -162,12 +163,12 @@ function providerOf({ use, name, options, credentials, facts, timeouts }: DraftP
 }
 
 /** The first environment variable without which a provider cannot be called. */
-const variableIn = (fields: Readonly<Record<string, unknown>> | undefined): string | undefined =>
+const firstVariable = (fields: Readonly<Record<string, unknown>> | undefined): string | undefined =>
   Object.values(fields ?? {})
     .map((value) => /^\$\{env:(\w+)\}/.exec(String(value))?.[1])
     .find((name) => name !== undefined);
 
-const routeOf = ({ candidates, pick, on }: DraftRoute): unknown => {
+const toRouteConfig = ({ candidates, pick, on }: DraftRoute): unknown => {
   const said = candidates.map(({ model, weight }) =>
     weight === undefined || pick !== "weighted" ? model : { model, weight },
   );

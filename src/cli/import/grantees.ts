@@ -1,40 +1,44 @@
 // Keys and teams of another gateway, out of exports of its tables: teams become accounts, keys keep their hashes and stand in them.
 import { readFile } from "node:fs/promises";
 import type { JsonObject } from "../../model/values.ts";
-import { importedKeys } from "../imported-keys.ts";
-import { budgetOf, ratesOf } from "./amounts.ts";
-import { slug, type Draft } from "./draft.ts";
-import { Said } from "./said.ts";
+import { readImportedKeys } from "../imported-keys.ts";
+import { readBudget, readRateLimits } from "./amounts.ts";
+import { slug, type ConfigDraft } from "./draft.ts";
+import { SourceValue } from "./said.ts";
 
 /** As `tollgate keys import` reads it. */
 export type ImportedKey = JsonObject;
 
-const RATES = { requests: "rpm_limit", tokens: "tpm_limit", concurrent: "max_parallel_requests" };
+const RATE_FIELDS = {
+  requests: "rpm_limit",
+  tokens: "tpm_limit",
+  concurrent: "max_parallel_requests",
+};
 
 /** The accounts that teams became, by their ids. */
-export async function teamsOf(
+export async function importTeams(
   file: string,
-  draft: Draft,
-): Promise<{ accounts: ReadonlyMap<string, string>; said: Said }> {
+  draft: ConfigDraft,
+): Promise<{ accounts: ReadonlyMap<string, string>; said: SourceValue }> {
   const text = await readFile(file, "utf8");
-  const said = Said.of(/^\s*\[/.test(text) ? `{"teams": ${text}}` : text, file);
+  const said = SourceValue.parse(/^\s*\[/.test(text) ? `{"teams": ${text}}` : text, file);
   const accounts = new Map<string, string>();
   for (const kind of ["organizations", "teams"] as const)
-    for (const each of said.get(kind).list()) {
-      const id = each.any("team_id", "organization_id", "id").text();
+    for (const each of said.get(kind).readList()) {
+      const id = each.firstOf("team_id", "organization_id", "id").readText();
       if (id === undefined) {
-        each.find("unsupported", "it has no id");
+        each.report("unsupported", "it has no id");
         continue;
       }
-      const name = each.any("team_alias", "organization_alias", "name").text();
-      const account = free(slug(name ?? id), draft);
+      const name = each.firstOf("team_alias", "organization_alias", "name").readText();
+      const account = freeName(slug(name ?? id), draft);
       accounts.set(id, account);
-      const parent = accounts.get(each.get("organization_id").text() ?? "");
-      const budget = budgetOf(each.get("max_budget"), each.get("budget_duration"));
-      const limits = [...(budget ? [budget] : []), ...ratesOf(each, RATES)];
+      const parent = accounts.get(each.get("organization_id").readText() ?? "");
+      const budget = readBudget(each.get("max_budget"), each.get("budget_duration"));
+      const limits = [...(budget ? [budget] : []), ...readRateLimits(each, RATE_FIELDS)];
       const models = each
         .get("models")
-        .texts()
+        .readTexts()
         .filter((model) => !/^(all-|\*$)/.test(model));
       draft.accounts.set(account, {
         ...(kind === "teams" && parent !== undefined && { parent }),
@@ -42,22 +46,22 @@ export async function teamsOf(
         ...(limits.length > 0 && { limits }),
         ...(models.length > 0 && { models }),
       });
-      spent(each);
+      reportSpent(each);
     }
   return { accounts, said };
 }
 
-function free(wanted: string, draft: Draft): string {
+function freeName(wanted: string, draft: ConfigDraft): string {
   for (let i = 1; ; i++) {
     const name = i === 1 ? wanted : `${wanted}-${i}`;
     if (!draft.accounts.has(name)) return name;
   }
 }
 
-function spent(of: Said): void {
+function reportSpent(of: SourceValue): void {
   const spend = of.get("spend");
-  if ((spend.number() ?? 0) > 0)
-    spend.find(
+  if ((spend.readNumber() ?? 0) > 0)
+    spend.report(
       "approximate",
       "what its keys have spent is carried over with them (--keys); this sum is not read by itself",
     );
@@ -71,17 +75,17 @@ function spent(of: Said): void {
     "blocked",
     "budget_reset_at",
   ])
-    of.get(key).take();
+    of.get(key).readValue();
 }
 
 /** Keys with the accounts that their teams became. */
-export async function keysOf(
+export async function importKeys(
   file: string,
   accounts: ReadonlyMap<string, string>,
 ): Promise<{ keys: readonly ImportedKey[]; remarks: readonly string[] }> {
-  const { keys, remarks, records } = await importedKeys(file, undefined);
+  const { keys, warnings, records } = await readImportedKeys(file, undefined);
   return {
-    remarks: remarks.map((remark) => remark.replace(/\bteam_id, /g, "")),
+    remarks: warnings.map((remark) => remark.replace(/\bteam_id, /g, "")),
     keys: keys.map((key, i) => {
       const account = accounts.get(String(records[i]?.["team_id"] ?? ""));
       const models = (key["models"] as readonly string[] | undefined)?.filter(

@@ -1,8 +1,8 @@
 // Maps provider names of other gateways to plugins of ours.
-import { builtins } from "../loading.ts";
+import { builtinPlugins } from "../loading.ts";
 
 /** Names that differ here. A name that is the same here is not in this table. */
-const OTHERS: Readonly<Record<string, string>> = {
+const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   azure_ai: "azure-foundry",
   "azure-ai": "azure-foundry",
   "azure-openai": "azure",
@@ -39,21 +39,23 @@ const OTHERS: Readonly<Record<string, string>> = {
 };
 
 /** Providers that are npm packages of their own. */
-const PACKAGES = ["aws", "azure-foundry", "vertex"];
+const PACKAGED_PROVIDERS = ["aws", "azure-foundry", "vertex"];
 
 /** The npm package of a provider that is not built in. */
 export const packageOf = (use: string): string | undefined =>
-  PACKAGES.includes(use) ? `tollgate-provider-${use}` : undefined;
+  PACKAGED_PROVIDERS.includes(use) ? `tollgate-provider-${use}` : undefined;
 
 /** Returns undefined if no provider here corresponds to the name. */
-export function knownProvider(word: string): string | undefined {
+export function findProvider(word: string): string | undefined {
   const name = word.toLowerCase();
-  if (Object.hasOwn(OTHERS, name)) return OTHERS[name] || undefined;
-  return PACKAGES.includes(name) || Object.hasOwn(builtins.provider, name) ? name : undefined;
+  if (Object.hasOwn(PROVIDER_NAMES, name)) return PROVIDER_NAMES[name] || undefined;
+  return PACKAGED_PROVIDERS.includes(name) || Object.hasOwn(builtinPlugins.provider, name)
+    ? name
+    : undefined;
 }
 
 /** By a model's own name, where no provider is said. */
-export function guessedProvider(model: string): string | undefined {
+export function guessProvider(model: string): string | undefined {
   if (/^(gpt-|o\d|chatgpt-|text-embedding-|dall-e|whisper-|tts-|gpt$)/.test(model)) return "openai";
   if (model.startsWith("claude")) return "anthropic";
   if (model.startsWith("gemini")) return "google";
@@ -61,11 +63,11 @@ export function guessedProvider(model: string): string | undefined {
 }
 
 /** Servers of one's own ask for no key, and stand at an address that the operator says. */
-export const isOwnServer = (use: string): boolean =>
+export const isSelfHosted = (use: string): boolean =>
   ["ollama", "vllm", "sglang", "llama-cpp", "lm-studio", "openai-compatible"].includes(use);
 
 /** Their address depends on the account, and must be said. */
-export const needsBase = (use: string): boolean =>
+export const needsBaseUrl = (use: string): boolean =>
   ["azure", "azure-foundry", "databricks", "baseten", "openai-compatible", "cloudflare"].includes(
     use,
   );

@@ -1,11 +1,11 @@
 // What a LiteLLM deployment states about its model: price, kind, limits, abilities, and how long a call may take.
-import { priceIn, seconds } from "./amounts.ts";
-import type { Draft, DraftProvider } from "./draft.ts";
+import { readPrice, formatSeconds } from "./amounts.ts";
+import type { ConfigDraft, DraftProvider } from "./draft.ts";
 import { packageOf } from "./known-providers.ts";
-import type { Said } from "./said.ts";
+import type { SourceValue } from "./said.ts";
 
 /** `mode` of LiteLLM, and the kind of model here. */
-const KINDS: Readonly<Record<string, string>> = {
+const OPERATIONS: Readonly<Record<string, string>> = {
   chat: "chat",
   responses: "chat",
   completion: "completion",
@@ -29,7 +29,7 @@ const ABILITIES: Readonly<Record<string, string>> = {
   supports_system_messages: "system",
 };
 
-const NAMED: readonly (readonly [pattern: RegExp, kind: string])[] = [
+const OPERATION_PATTERNS: readonly (readonly [pattern: RegExp, kind: string])[] = [
   [/embed|(^|\/)(bge|e5|gte)-/i, "embedding"],
   [/rerank/i, "rerank"],
   [/whisper|transcribe/i, "transcript"],
@@ -39,55 +39,58 @@ const NAMED: readonly (readonly [pattern: RegExp, kind: string])[] = [
 ];
 
 /** The kind of a model: as `mode` states it, or else by its name. */
-export function kindOf(model: string, info: Said): string {
+export function operationOf(model: string, info: SourceValue): string {
   const mode = info.get("mode");
-  const said = mode.text();
-  if (said !== undefined && Object.hasOwn(KINDS, said)) return KINDS[said]!;
-  if (said !== undefined) mode.find("unsupported", `no kind of model here is "${said}"`);
-  return kindByName(model);
+  const said = mode.readText();
+  if (said !== undefined && Object.hasOwn(OPERATIONS, said)) return OPERATIONS[said]!;
+  if (said !== undefined) mode.report("unsupported", `no kind of model here is "${said}"`);
+  return operationByName(model);
 }
 
-export const kindByName = (model: string): string =>
-  NAMED.find(([pattern]) => pattern.test(model))?.[1] ?? "chat";
+export const operationByName = (model: string): string =>
+  OPERATION_PATTERNS.find(([pattern]) => pattern.test(model))?.[1] ?? "chat";
 
 /** A deployment whose model is another one's, by `model_info.base_model`. */
 export interface BaseModel {
-  readonly place: Said;
+  readonly place: SourceValue;
   readonly provider: DraftProvider;
   readonly model: string;
   readonly base: string;
 }
 
 /** Writes down what is stated about the model, and returns the model that it is based on. */
-export function facts(
+export function importMetadata(
   provider: DraftProvider,
   model: string,
-  { params, info, kind }: { readonly params: Said; readonly info: Said; readonly kind: string },
+  {
+    params,
+    info,
+    kind,
+  }: { readonly params: SourceValue; readonly info: SourceValue; readonly kind: string },
 ): BaseModel | undefined {
   const said: Record<string, unknown> = {};
   // A kind that the name states is known to the catalog of a provider that we ship facts of.
-  if (kind !== "chat" && (info.get("mode").isThere || isUnlisted(provider.use)))
-    said["kind"] = kind;
-  const price = priceIn(params, info);
+  if (kind !== "chat" && (info.get("mode").exists || isUnlisted(provider.use))) said["kind"] = kind;
+  const price = readPrice(params, info);
   if (price !== undefined) said["price"] = price;
-  const input = info.get("max_input_tokens").number();
-  const output = info.any("max_output_tokens", "max_tokens").number();
-  info.get("max_tokens").take();
+  const input = info.get("max_input_tokens").readNumber();
+  const output = info.firstOf("max_output_tokens", "max_tokens").readNumber();
+  info.get("max_tokens").readValue();
   const limits = {
     ...(input !== undefined && input >= 1 && { input }),
     ...(output !== undefined && output >= 1 && kind === "chat" && { output }),
   };
   if (Object.keys(limits).length > 0) said["limits"] = limits;
   const can = Object.entries(ABILITIES).flatMap(([key, ability]) => {
-    const has = info.get(key).take();
+    const has = info.get(key).readValue();
     return typeof has === "boolean" ? [[ability, has] as const] : [];
   });
   if (can.length > 0) said["can"] = Object.fromEntries(can);
   if (Object.keys(said).length > 0 && !model.includes("*"))
     provider.facts.set(model, { ...provider.facts.get(model), ...said });
-  times(provider, params);
+  importTimeouts(provider, params);
   const place = info.get("base_model");
-  const base = place.text()?.replace(/^.*\//, "");
+  const base = place.readText()?.replace(/^.*\//, "");
   return base === undefined || base === model || price !== undefined
     ? undefined
     : { place, provider, model, base };
@@ -100,28 +103,28 @@ const isUnlisted = (use: string): boolean =>
   ) || packageOf(use) !== undefined;
 
 /** Vendors whose prices come with the gateway, by the names of their models. */
-const VENDORS: readonly (readonly [pattern: RegExp, use: string])[] = [
+const VENDOR_PATTERNS: readonly (readonly [pattern: RegExp, use: string])[] = [
   [/^(gpt-|o\d|chatgpt-|text-embedding-|dall-e|whisper-|tts-)/, "openai"],
   [/^claude/, "anthropic"],
   [/^gemini/, "google"],
 ];
 
 /** Lends the price of the vendor's own model, where that vendor is mounted. */
-export function lendPrices(bases: readonly BaseModel[], draft: Draft): void {
+export function referencePrices(bases: readonly BaseModel[], draft: ConfigDraft): void {
   for (const { place, provider, model, base } of bases) {
-    const use = VENDORS.find(([pattern]) => pattern.test(base))?.[1];
+    const use = VENDOR_PATTERNS.find(([pattern]) => pattern.test(base))?.[1];
     const vendor = [...draft.providers.values()].find((each) => each.use === use);
     if (vendor && !model.includes("*")) {
       provider.facts.set(model, {
         ...provider.facts.get(model),
         priced_as: `${vendor.name}/${base}`,
       });
-      place.find(
+      place.report(
         "approximate",
         `priced as ${vendor.name}/${base}; other facts of ${base} are not carried over to ${model}`,
       );
     } else
-      place.find(
+      place.report(
         "manual",
         `write the price of ${base}: providers.${provider.name}.models."${model}".price`,
       );
@@ -132,28 +135,31 @@ export function lendPrices(bases: readonly BaseModel[], draft: Draft): void {
  * LiteLLM's `timeout` ends a call whose connection is silent for so long: before the headers, and between two pieces of the
  * body. It does not end a stream that is still sending.
  */
-export function timesOf(
+export function toTimeouts(
   timeout: number | undefined,
   stream: number | undefined,
 ): Record<string, unknown> | undefined {
   if (timeout === undefined && stream === undefined) return undefined;
   const quick = stream ?? timeout!;
   return {
-    ...(timeout !== undefined && { first_byte: seconds(timeout), idle: seconds(timeout) }),
-    classes: { quick: { first_byte: seconds(quick) } },
+    ...(timeout !== undefined && {
+      first_byte: formatSeconds(timeout),
+      idle: formatSeconds(timeout),
+    }),
+    classes: { quick: { first_byte: formatSeconds(quick) } },
   };
 }
 
-function times(provider: DraftProvider, params: Said): void {
+function importTimeouts(provider: DraftProvider, params: SourceValue): void {
   const stream = params.get("stream_timeout");
-  const made = timesOf(params.get("timeout").number(), stream.number());
+  const made = toTimeouts(params.get("timeout").readNumber(), stream.readNumber());
   if (made !== undefined) provider.timeouts ??= made;
-  findStreamTimeout(stream);
+  reportStreamTimeout(stream);
 }
 
-export function findStreamTimeout(stream: Said): void {
-  if (stream.isThere)
-    stream.find(
+export function reportStreamTimeout(stream: SourceValue): void {
+  if (stream.exists)
+    stream.report(
       "approximate",
       "timeouts.classes.quick: it holds for streams of models that do not reason",
     );

@@ -1,11 +1,11 @@
 // Which provider of ours a deployment of LiteLLM asks, and where.
-import { aws, azure, vertex, type CloudProvider } from "./clouds.ts";
-import { guessedProvider, isOwnServer, knownProvider, needsBase } from "./known-providers.ts";
-import type { Said } from "./said.ts";
+import { awsProvider, azureProvider, vertexProvider, type CloudProvider } from "./clouds.ts";
+import { guessProvider, isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
+import type { SourceValue } from "./said.ts";
 
 const BASES = ["api_base", "base_url"] as const;
 
-interface Where {
+interface ProviderPlacement {
   readonly use: string;
   readonly model: string;
   readonly options: Readonly<Record<string, unknown>>;
@@ -18,29 +18,29 @@ interface Where {
  * @param at Where credentials are: the parameters, or the credential that they name.
  * @param secret Turns a key that stands in the file into a reference to a file of its own.
  */
-export function providerOf(
+export function importLitellmProvider(
   asked: string,
-  params: Said,
-  at: Said,
-  secret: (place: Said, name: string) => string | undefined,
-): Where | string {
-  const custom = params.get("custom_llm_provider").text();
+  params: SourceValue,
+  at: SourceValue,
+  secret: (place: SourceValue, name: string) => string | undefined,
+): ProviderPlacement | string {
+  const custom = params.get("custom_llm_provider").readText();
   const slash = asked.indexOf("/");
-  const known = slash < 0 ? undefined : knownProvider(asked.slice(0, slash));
-  const word = custom ?? (slash < 0 ? guessedProvider(asked) : asked.slice(0, slash));
+  const known = slash < 0 ? undefined : findProvider(asked.slice(0, slash));
+  const word = custom ?? (slash < 0 ? guessProvider(asked) : asked.slice(0, slash));
   const model = slash < 0 || (custom !== undefined && !known) ? asked : asked.slice(slash + 1);
   const base = [...BASES]
-    .map((key) => variable((at.get(key).isThere ? at : params).get(key).text()))
+    .map((key) => toVariable((at.get(key).exists ? at : params).get(key).readText()))
     .find(Boolean);
-  const use = word === undefined ? undefined : knownProvider(word);
+  const use = word === undefined ? undefined : findProvider(word);
   const of = { model, base, params, at, secret };
-  if (use === "azure" || use === "azure-foundry") return onAzure(use, of);
-  if (use === "aws") return onAws(of);
-  if (use === "vertex") return onVertex(of);
+  if (use === "azure" || use === "azure-foundry") return azurePlacement(use, of);
+  if (use === "aws") return awsPlacement(of);
+  if (use === "vertex") return vertexPlacement(of);
   // An address of one's own behind a vendor's word is a server that speaks like that vendor.
-  if (base !== undefined && (use === "openai" || use === undefined || isOwnServer(use)))
+  if (base !== undefined && (use === "openai" || use === undefined || isSelfHosted(use)))
     return {
-      use: use && isOwnServer(use) ? use : "openai-compatible",
+      use: use && isSelfHosted(use) ? use : "openai-compatible",
       model,
       options: { base_url: use === "ollama" ? ollamaBase(base) : base },
     };
@@ -48,7 +48,7 @@ export function providerOf(
     return word === undefined
       ? `which provider has "${asked}" is not said`
       : `"${word}" is no provider that comes with the gateway; if it speaks chat completions, openai-compatible with its base_url reaches it`;
-  if (needsBase(use) && base === undefined)
+  if (needsBaseUrl(use) && base === undefined)
     return `${use} needs its address (api_base), which is not said here`;
   return { use, model, options: base === undefined ? {} : { base_url: base } };
 }
@@ -59,28 +59,31 @@ const ollamaBase = (base: string): string => {
   return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
 };
 
-interface Of {
+interface DeploymentSource {
   readonly model: string;
   readonly base: string | undefined;
-  readonly params: Said;
-  readonly at: Said;
-  readonly secret: (place: Said, name: string) => string | undefined;
+  readonly params: SourceValue;
+  readonly at: SourceValue;
+  readonly secret: (place: SourceValue, name: string) => string | undefined;
 }
 
 /** Reads fields from the named credential, or else from the parameters. */
-const reader = ({ at, params }: Of) => ({
-  place: (key: string): Said => (at.get(key).isThere ? at : params).get(key),
+const createFieldReader = ({ at, params }: DeploymentSource) => ({
+  place: (key: string): SourceValue => (at.get(key).exists ? at : params).get(key),
   text(key: string): string | undefined {
-    return variable(this.place(key).text());
+    return toVariable(this.place(key).readText());
   },
 });
 
-function onAzure(use: "azure" | "azure-foundry", of: Of): Where | string {
+function azurePlacement(
+  use: "azure" | "azure-foundry",
+  of: DeploymentSource,
+): ProviderPlacement | string {
   if (of.base === undefined) return `${use} needs the address of its resource (api_base)`;
-  const read = reader(of);
-  if (of.params.get("api_version").isThere)
-    of.params.get("api_version").find("exact", "not needed: the gateway asks Azure's v1 API");
-  const cloud = azure(
+  const read = createFieldReader(of);
+  if (of.params.get("api_version").exists)
+    of.params.get("api_version").report("exact", "not needed: the gateway asks Azure's v1 API");
+  const cloud = azureProvider(
     {
       endpoint: of.base,
       apiKey: of.secret(read.place("api_key"), "azure-key"),
@@ -99,19 +102,19 @@ function onAzure(use: "azure" | "azure-foundry", of: Of): Where | string {
   };
 }
 
-function onAws(of: Of): Where {
-  const read = reader(of);
+function awsPlacement(of: DeploymentSource): ProviderPlacement {
+  const read = createFieldReader(of);
   const [, placed, bare = of.model] =
     /^(?:converse\/|invoke\/)?(?:([a-z]{2}(?:-[a-z]+)+-\d)\/)?(.+)$/.exec(of.model) ?? [];
   for (const key of ["aws_role_name", "aws_session_name", "aws_web_identity_token"])
-    if (of.params.get(key).isThere)
+    if (of.params.get(key).exists)
       of.params
         .get(key)
-        .find(
+        .report(
           "manual",
           "roles are taken by AWS's own chain: name the role in a profile of ~/.aws/config, and write from: chain with that profile",
         );
-  const cloud = aws({
+  const cloud = awsProvider({
     region: read.text("aws_region_name") ?? read.text("region_name") ?? placed,
     runtimeUrl: of.base ?? read.text("aws_bedrock_runtime_endpoint"),
     apiKey: of.secret(read.place("api_key"), "aws-key"),
@@ -123,29 +126,29 @@ function onAws(of: Of): Where {
   return { use: cloud.use, model: bare, options: cloud.options, cloud };
 }
 
-function onVertex(of: Of): Where {
-  const read = reader(of);
-  const place = read.place("vertex_credentials").isThere
+function vertexPlacement(of: DeploymentSource): ProviderPlacement {
+  const read = createFieldReader(of);
+  const place = read.place("vertex_credentials").exists
     ? read.place("vertex_credentials")
     : read.place("vertex_ai_credentials");
-  const cloud = vertex({
+  const cloud = vertexProvider({
     project: read.text("vertex_project") ?? read.text("vertex_ai_project"),
     location: read.text("vertex_location") ?? read.text("vertex_ai_location"),
     baseUrl: of.base,
-    serviceAccount: serviceAccount(place, of),
+    serviceAccount: readServiceAccount(place, of),
     apiKey: of.secret(read.place("api_key"), "vertex-key"),
   });
   return { use: cloud.use, model: of.model, options: cloud.options, cloud };
 }
 
 /** LiteLLM takes the JSON of a key, the path of the file that has it, or a variable with either. */
-function serviceAccount(place: Said, { secret }: Of): string | undefined {
-  const text = place.text();
+function readServiceAccount(place: SourceValue, { secret }: DeploymentSource): string | undefined {
+  const text = place.readText();
   if (text !== undefined && /^[^{}]+\.json$/.test(text) && !text.includes("os.environ"))
     return `\${file:${/^[./]/.test(text) ? text : `./${text}`}}`;
   return secret(place, "vertex-account");
 }
 
 /** `os.environ/NAME` as we write it; what is written out stays. */
-export const variable = (text: string | undefined): string | undefined =>
+export const toVariable = (text: string | undefined): string | undefined =>
   text?.replace(/^os\.environ\/(\w+)$/, (_, name: string) => `\${env:${name}}`);

@@ -1,10 +1,10 @@
 // LiteLLM's router: what is asked after what has failed, and by which rule one is chosen.
-import type { Draft } from "./draft.ts";
-import { findStreamTimeout, timesOf } from "./litellm-facts.ts";
-import type { Said } from "./said.ts";
+import type { ConfigDraft } from "./draft.ts";
+import { reportStreamTimeout, toTimeouts } from "./litellm-facts.ts";
+import type { SourceValue } from "./said.ts";
 
 /** Failures that are not said in `on` unless a route names them. */
-const USUAL = [
+const DEFAULT_FAILURES = [
   "unsupported",
   "rate_limited",
   "overloaded",
@@ -24,33 +24,37 @@ const STRATEGIES: Readonly<Record<string, readonly [pick: string, exact: boolean
 };
 
 /** What each name stands for by itself: two names may fall over to each other, and no line may lead back to itself. */
-type OwnCandidates = ReadonlyMap<string, readonly string[]>;
+type CandidatesByName = ReadonlyMap<string, readonly string[]>;
 
-type KindOf = (name: string) => string;
+type OperationOf = (name: string) => string;
 
 /** `kindOf`: the kind of model behind a name. One name leads to models of one kind. */
-export function routerSettings(root: Said, draft: Draft, kindOf: KindOf): void {
+export function importRouterSettings(
+  root: SourceValue,
+  draft: ConfigDraft,
+  kindOf: OperationOf,
+): void {
   const router = root.get("router_settings");
-  strategy(router.get("routing_strategy"), draft);
-  const own: OwnCandidates = new Map(
+  importStrategy(router.get("routing_strategy"), draft);
+  const own: CandidatesByName = new Map(
     [...draft.routes].map(([name, { candidates }]) => [name, candidates.map(({ model }) => model)]),
   );
   for (const settings of [router, root.get("litellm_settings")]) {
-    fallbacks(settings.get("fallbacks"), draft, { own, kindOf, more: [] });
-    fallbacks(settings.get("context_window_fallbacks"), draft, {
+    importFallbacks(settings.get("fallbacks"), draft, { own, kindOf, more: [] });
+    importFallbacks(settings.get("context_window_fallbacks"), draft, {
       own,
       kindOf,
       more: ["context_length"],
     });
-    fallbacks(settings.get("content_policy_fallbacks"), draft, {
+    importFallbacks(settings.get("content_policy_fallbacks"), draft, {
       own,
       kindOf,
       more: ["content_policy"],
     });
-    usualFallbacks(settings.get("default_fallbacks"), draft, { own, kindOf });
+    importDefaultFallbacks(settings.get("default_fallbacks"), draft, { own, kindOf });
   }
-  aliases(router.get("model_group_alias"), draft);
-  times(router, draft);
+  importAliases(router.get("model_group_alias"), draft);
+  importTimeouts(router, draft);
   for (const key of [
     "allowed_fails",
     "cooldown_time",
@@ -58,10 +62,10 @@ export function routerSettings(root: Said, draft: Draft, kindOf: KindOf): void {
     "allowed_fails_policy",
     "retry_after",
   ])
-    if (router.get(key).isThere)
+    if (router.get(key).exists)
       router
         .get(key)
-        .find(
+        .report(
           "approximate",
           "what fails rests by the gateway's own rules (docs/operators.md, When a provider fails)",
         );
@@ -73,19 +77,19 @@ export function routerSettings(root: Said, draft: Draft, kindOf: KindOf): void {
     "cache_responses",
     "enable_pre_call_checks",
   ])
-    if (router.get(key).isThere)
+    if (router.get(key).exists)
       router
         .get(key)
-        .find("exact", "not needed: limits and budgets are exact over all processes without it");
+        .report("exact", "not needed: limits and budgets are exact over all processes without it");
 }
 
-function strategy(said: Said, draft: Draft): void {
-  const name = said.text();
+function importStrategy(said: SourceValue, draft: ConfigDraft): void {
+  const name = said.readText();
   if (name === undefined) return;
   const known = STRATEGIES[name];
-  if (!known) return said.find("unsupported", `no pick is "${name}"; weighted stays`);
+  if (!known) return said.report("unsupported", `no pick is "${name}"; weighted stays`);
   const [pick, exact] = known;
-  if (!exact) said.find("approximate", `pick: ${pick} comes nearest`);
+  if (!exact) said.report("approximate", `pick: ${pick} comes nearest`);
   for (const route of draft.routes.values())
     if (route.pick === "weighted") {
       route.pick = pick;
@@ -94,32 +98,40 @@ function strategy(said: Said, draft: Draft): void {
 }
 
 /** A list of maps: what failed, and what is asked then. */
-function fallbacks(said: Said, draft: Draft, of: Pick<Fallbacks, "own" | "kindOf" | "more">): void {
-  for (const each of said.list())
+function importFallbacks(
+  said: SourceValue,
+  draft: ConfigDraft,
+  of: Pick<FallbackSource, "own" | "kindOf" | "more">,
+): void {
+  for (const each of said.readList())
     for (const name of each.keys) {
-      const names = each.get(name).texts();
-      add(each.get(name), draft, { name, names, ...of });
+      const names = each.get(name).readTexts();
+      addFallback(each.get(name), draft, { name, names, ...of });
     }
 }
 
-interface Fallbacks {
+interface FallbackSource {
   readonly name: string;
   readonly names: readonly string[];
   /** Failures that `on` names beside the usual ones. */
   readonly more: readonly string[];
-  readonly own: OwnCandidates;
-  readonly kindOf: KindOf;
+  readonly own: CandidatesByName;
+  readonly kindOf: OperationOf;
 }
 
-function add(said: Said, draft: Draft, { name, names, more, own, kindOf }: Fallbacks): void {
+function addFallback(
+  said: SourceValue,
+  draft: ConfigDraft,
+  { name, names, more, own, kindOf }: FallbackSource,
+): void {
   const route = draft.routes.get(name);
-  if (!route) return said.find("unsupported", `there is no model "${name}" to fall over from`);
+  if (!route) return said.report("unsupported", `there is no model "${name}" to fall over from`);
   const missing = names.filter((each) => !isKnown(each, draft));
   if (missing.length > 0)
-    said.find("unsupported", `there is no model ${missing.join(", ")} to fall over to`);
+    said.report("unsupported", `there is no model ${missing.join(", ")} to fall over to`);
   const strange = names.filter((each) => !missing.includes(each) && kindOf(each) !== kindOf(name));
   if (strange.length > 0)
-    said.find(
+    said.report(
       "unsupported",
       `"${name}" (${kindOf(name)}) cannot fall over to ${strange.map((each) => `"${each}" (${kindOf(each)})`).join(", ")}`,
     );
@@ -133,14 +145,14 @@ function add(said: Said, draft: Draft, { name, names, more, own, kindOf }: Fallb
   // Those of one kind of failure share one list here.
   if (more.length > 0) {
     const first = before === undefined && route.comment !== "fallbacks";
-    route.on = [...new Set([...(before ?? (first ? [] : USUAL)), ...more])];
+    route.on = [...new Set([...(before ?? (first ? [] : DEFAULT_FAILURES)), ...more])];
     if (!first || before !== undefined)
-      said.find(
+      said.report(
         "approximate",
         "here one list of candidates holds for all failures that `on` names",
       );
   } else {
-    if (before !== undefined) route.on = [...new Set([...USUAL, ...before])];
+    if (before !== undefined) route.on = [...new Set([...DEFAULT_FAILURES, ...before])];
     route.comment = "fallbacks";
   }
   // What comes after a failure is no part of the shares.
@@ -148,17 +160,17 @@ function add(said: Said, draft: Draft, { name, names, more, own, kindOf }: Fallb
     for (const one of route.candidates) if (others.includes(one.model)) one.weight = 0;
 }
 
-const isKnown = (name: string, draft: Draft): boolean =>
+const isKnown = (name: string, draft: ConfigDraft): boolean =>
   draft.routes.has(name) || draft.providers.has(name.slice(0, Math.max(0, name.indexOf("/"))));
 
-function usualFallbacks(
-  said: Said,
-  draft: Draft,
-  { own, kindOf }: Pick<Fallbacks, "own" | "kindOf">,
+function importDefaultFallbacks(
+  said: SourceValue,
+  draft: ConfigDraft,
+  { own, kindOf }: Pick<FallbackSource, "own" | "kindOf">,
 ): void {
-  const names = said.texts();
+  const names = said.readTexts();
   if (names.length === 0) return;
-  said.find(
+  said.report(
     "approximate",
     "added to every name of the same kind of model that has no fallbacks of its own",
   );
@@ -166,30 +178,30 @@ function usualFallbacks(
     const fitting = names.filter((each) => kindOf(each) === kindOf(name));
     if (fitting.length === 0 || route.comment === "fallbacks") continue;
     if (!names.includes(name) && !name.includes("*"))
-      add(said, draft, { name, names: fitting, more: [], own, kindOf });
+      addFallback(said, draft, { name, names: fitting, more: [], own, kindOf });
   }
 }
 
-function aliases(said: Said, draft: Draft): void {
+function importAliases(said: SourceValue, draft: ConfigDraft): void {
   for (const alias of said.keys) {
     const to = said.get(alias);
-    const name = to.text() ?? to.get("model").text();
-    to.get("hidden").take();
+    const name = to.readText() ?? to.get("model").readText();
+    to.get("hidden").readValue();
     if (name === undefined || !isKnown(name, draft))
-      to.find("unsupported", `there is no model "${name}"`);
+      to.report("unsupported", `there is no model "${name}"`);
     else draft.routes.set(alias, { candidates: [{ model: name }] });
   }
 }
 
-function times(router: Said, draft: Draft): void {
+function importTimeouts(router: SourceValue, draft: ConfigDraft): void {
   const stream = router.get("stream_timeout");
-  const made = timesOf(router.get("timeout").number(), stream.number());
+  const made = toTimeouts(router.get("timeout").readNumber(), stream.readNumber());
   if (made !== undefined) draft.settings["timeouts"] = made;
-  findStreamTimeout(stream);
+  reportStreamTimeout(stream);
   const retries = router.get("num_retries");
-  const count = retries.number();
+  const count = retries.readNumber();
   if (count === undefined) return;
-  retries.find(
+  retries.report(
     "approximate",
     "as many calls of one request; which failures are tried again is the gateway's to say",
   );

@@ -1,11 +1,11 @@
 // LiteLLM's settings of the whole: what is an observer here, what is not needed, and what has no equal.
-import type { Draft } from "./draft.ts";
-import { timesOf } from "./litellm-facts.ts";
-import type { FindingKind, Said } from "./said.ts";
+import type { ConfigDraft } from "./draft.ts";
+import { toTimeouts } from "./litellm-facts.ts";
+import type { FindingKind, SourceValue } from "./said.ts";
 
-type Rules = Readonly<Record<string, readonly [FindingKind, string]>>;
+type SettingRules = Readonly<Record<string, readonly [FindingKind, string]>>;
 
-const LITELLM: Rules = {
+const LITELLM_SETTINGS: SettingRules = {
   drop_params: [
     "exact",
     "what a model does not know is left out and named in a header; `strict: true` refuses it",
@@ -38,7 +38,7 @@ const LITELLM: Rules = {
   num_retries: ["approximate", "`attempts` says how often one request is tried"],
 };
 
-const GENERAL: Rules = {
+const GENERAL_SETTINGS: SettingRules = {
   master_key: [
     "manual",
     "make an admin (tollgate admins create ann --role owner), and a key for models (tollgate keys create)",
@@ -83,7 +83,7 @@ const GENERAL: Rules = {
 };
 
 /** Observers by their callbacks. */
-const CALLBACKS: Readonly<
+const CALLBACK_OBSERVERS: Readonly<
   Record<string, readonly [observer: string | undefined, FindingKind, string]>
 > = {
   prometheus: [
@@ -106,27 +106,28 @@ const CALLBACKS: Readonly<
   datadog: [undefined, "manual", "the observer otlp sends spans, metrics and lines to its agent"],
 };
 
-export function litellmSettings(said: Said, draft: Draft): void {
-  apply(said, LITELLM);
+export function importLitellmSettings(said: SourceValue, draft: ConfigDraft): void {
+  applyRules(said, LITELLM_SETTINGS);
   for (const key of ["callbacks", "success_callback", "failure_callback", "service_callback"]) {
     const place = said.get(key);
-    for (const name of place.texts()) {
-      const [observer, kind, message] = CALLBACKS[name] ?? [
+    for (const name of place.readTexts()) {
+      const [observer, kind, message] = CALLBACK_OBSERVERS[name] ?? [
         undefined,
         "unsupported" as const,
         `nothing here is "${name}"; an observer may be (docs/plugins/observer.md)`,
       ];
       if (observer !== undefined) draft.observers.add(observer);
-      place.find(kind, `${name}: ${message}`);
+      place.report(kind, `${name}: ${message}`);
     }
   }
-  const timeout = said.get("request_timeout").number();
-  if (timeout !== undefined) draft.settings["timeouts"] ??= timesOf(timeout, undefined);
+  const timeout = said.get("request_timeout").readNumber();
+  if (timeout !== undefined) draft.settings["timeouts"] ??= toTimeouts(timeout, undefined);
 }
 
-export const generalSettings = (said: Said): void => apply(said, GENERAL);
+export const importGeneralSettings = (said: SourceValue): void =>
+  applyRules(said, GENERAL_SETTINGS);
 
-function apply(said: Said, rules: Rules): void {
+function applyRules(said: SourceValue, rules: SettingRules): void {
   for (const [key, [kind, message]] of Object.entries(rules))
-    if (said.get(key).isThere) said.get(key).find(kind, message);
+    if (said.get(key).exists) said.get(key).report(kind, message);
 }

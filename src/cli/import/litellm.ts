@@ -1,12 +1,18 @@
 // LiteLLM's config.yaml.
-import { findSteps } from "./clouds.ts";
-import type { Draft, DraftRoute } from "./draft.ts";
-import { isOwnServer } from "./known-providers.ts";
-import { facts, kindByName, kindOf, lendPrices, type BaseModel } from "./litellm-facts.ts";
-import { providerOf, variable } from "./litellm-provider.ts";
-import { generalSettings, litellmSettings } from "./litellm-settings.ts";
-import { routerSettings } from "./litellm-router.ts";
-import type { Said } from "./said.ts";
+import { reportManualSteps } from "./clouds.ts";
+import type { ConfigDraft, DraftRoute } from "./draft.ts";
+import { isSelfHosted } from "./known-providers.ts";
+import {
+  importMetadata,
+  operationByName,
+  operationOf,
+  referencePrices,
+  type BaseModel,
+} from "./litellm-facts.ts";
+import { importLitellmProvider, toVariable } from "./litellm-provider.ts";
+import { importGeneralSettings, importLitellmSettings } from "./litellm-settings.ts";
+import { importRouterSettings } from "./litellm-router.ts";
+import type { SourceValue } from "./said.ts";
 
 interface Deployment {
   readonly model: string;
@@ -15,127 +21,133 @@ interface Deployment {
   readonly kind: string;
 }
 
-export function litellm(said: Said, draft: Draft): void {
+export function importLitellm(said: SourceValue, draft: ConfigDraft): void {
   const named = new Map<string, Deployment[]>();
   const bases: BaseModel[] = [];
-  for (const each of said.get("model_list").list()) {
-    const made = deployment(each, said, { draft, bases });
+  for (const each of said.get("model_list").readList()) {
+    const made = importDeployment(each, said, { draft, bases });
     if (made) named.set(made.name, [...(named.get(made.name) ?? []), made]);
   }
   for (const [name, deployments] of named) addRoute(name, deployments, said, draft);
   const kinds = new Map([...named].map(([name, [first]]) => [name, first!.kind]));
-  routerSettings(said, draft, (name) => kinds.get(name) ?? kindByName(name));
-  lendPrices(bases, draft);
-  litellmSettings(said.get("litellm_settings"), draft);
-  generalSettings(said.get("general_settings"));
+  importRouterSettings(said, draft, (name) => kinds.get(name) ?? operationByName(name));
+  referencePrices(bases, draft);
+  importLitellmSettings(said.get("litellm_settings"), draft);
+  importGeneralSettings(said.get("general_settings"));
   const variables = said.get("environment_variables");
-  if (variables.isThere)
-    variables.find(
+  if (variables.exists)
+    variables.report(
       "manual",
       "set these variables where the gateway runs: a config is no place for them",
     );
-  if (said.get("include").isThere)
+  if (said.get("include").exists)
     said
       .get("include")
-      .find("manual", "import the files that it names too, and join what comes of them");
-  if (said.get("guardrails").isThere)
+      .report("manual", "import the files that it names too, and join what comes of them");
+  if (said.get("guardrails").exists)
     said
       .get("guardrails")
-      .find(
+      .report(
         "unsupported",
         "no guardrails come with the gateway; a middleware may be one (docs/plugins/middleware.md)",
       );
-  evenCredentials(draft);
+  mergeEqualCredentials(draft);
 }
 
-function deployment(
-  each: Said,
-  root: Said,
-  { draft, bases }: { readonly draft: Draft; readonly bases: BaseModel[] },
+function importDeployment(
+  each: SourceValue,
+  root: SourceValue,
+  { draft, bases }: { readonly draft: ConfigDraft; readonly bases: BaseModel[] },
 ): (Deployment & { readonly name: string }) | undefined {
   const params = each.get("litellm_params");
   const info = each.get("model_info");
-  const name = each.get("model_name").text();
-  const asked = params.get("model").text();
+  const name = each.get("model_name").readText();
+  const asked = params.get("model").readText();
   if (name === undefined || asked === undefined) {
-    each.find("unsupported", "it has no model_name, or no litellm_params.model");
+    each.report("unsupported", "it has no model_name, or no litellm_params.model");
     return undefined;
   }
-  const at = credentialOf(params, root);
-  const where = providerOf(asked, params, at, (place, file) => secretAt(place, file, draft));
+  const at = credentialSource(params, root);
+  const where = importLitellmProvider(asked, params, at, (place, file) =>
+    importSecret(place, file, draft),
+  );
   if (typeof where === "string") {
-    params.get("model").find("unsupported", where);
-    each.take();
+    params.get("model").report("unsupported", where);
+    each.readValue();
     return undefined;
   }
   const provider = draft.provider(where.use, where.options);
-  if (where.cloud && provider.credentials.length === 0) findSteps(params.get("model"), where.cloud);
-  const fields = where.cloud ? where.cloud.fields : keyOf(at, where.use, draft);
+  if (where.cloud && provider.credentials.length === 0)
+    reportManualSteps(params.get("model"), where.cloud);
+  const fields = where.cloud ? where.cloud.fields : importKey(at, where.use, draft);
   const credential = draft.credential(provider, fields);
   credential.models.add(where.model);
-  const weight = weightOf(params);
+  const weight = readWeight(params);
   if (weight !== undefined) credential.weight ??= weight;
-  const kind = kindOf(where.model, info);
-  const base = facts(provider, where.model, { params, info, kind });
+  const kind = operationOf(where.model, info);
+  const base = importMetadata(provider, where.model, { params, info, kind });
   if (base) bases.push(base);
-  leftOver(params);
-  for (const key of ["id", "description", "team_id", "tags", "access_groups"]) info.get(key).take();
+  reportUnread(params);
+  for (const key of ["id", "description", "team_id", "tags", "access_groups"])
+    info.get(key).readValue();
   return {
     name,
     weight,
     kind,
-    order: params.get("order").number() ?? 0,
+    order: params.get("order").readNumber() ?? 0,
     model: `${provider.name}/${where.model}`,
   };
 }
 
 /** The parameters themselves, or the credential that they name. */
-function credentialOf(params: Said, root: Said): Said {
-  const name = params.get("litellm_credential_name").text();
+function credentialSource(params: SourceValue, root: SourceValue): SourceValue {
+  const name = params.get("litellm_credential_name").readText();
   const found = root
     .get("credential_list")
-    .list()
-    .find((each) => each.get("credential_name").text() === name);
+    .readList()
+    .find((each) => each.get("credential_name").readText() === name);
   if (name === undefined || !found) return params;
-  found.get("credential_info").take();
+  found.get("credential_info").readValue();
   return found.get("credential_values");
 }
 
 /** A key as gateway.yaml has it: a variable, or a file that gets what stood in the config. */
-function secretAt(place: Said, name: string, draft: Draft): string | undefined {
-  const text = place.text();
-  const said = variable(text);
+function importSecret(place: SourceValue, name: string, draft: ConfigDraft): string | undefined {
+  const text = place.readText();
+  const said = toVariable(text);
   if (text === undefined || said !== text) return said;
-  place.find(
+  place.report(
     "manual",
     "a key stood in the file; it is in a file of its own now (0600), and should be replaced",
   );
   return draft.secret(text, name);
 }
 
-function keyOf(at: Said, use: string, draft: Draft): string | undefined {
+function importKey(at: SourceValue, use: string, draft: ConfigDraft): string | undefined {
   const place = at.get("api_key");
-  const text = place.text();
+  const text = place.readText();
   if (text === undefined)
-    return isOwnServer(use)
+    return isSelfHosted(use)
       ? undefined
       : `\${env:${use.toUpperCase().replaceAll("-", "_")}_API_KEY}`;
   // Servers of one's own are given some word in place of a key.
-  return isOwnServer(use) && text.length < 8 ? undefined : secretAt(place, `${use}-key`, draft);
+  return isSelfHosted(use) && text.length < 8
+    ? undefined
+    : importSecret(place, `${use}-key`, draft);
 }
 
-function weightOf(params: Said): number | undefined {
-  const weight = params.get("weight").number();
+function readWeight(params: SourceValue): number | undefined {
+  const weight = params.get("weight").readNumber();
   const rates = ["rpm", "tpm"].map((key) => params.get(key));
-  const there = rates.filter(({ isThere }) => isThere);
+  const there = rates.filter(({ exists }) => exists);
   for (const each of there)
-    each.find(
+    each.report(
       weight === undefined ? "approximate" : "unsupported",
       weight === undefined
         ? "taken as its share; a provider's own limit is heard from its answers, and nothing is counted on the way up"
         : "a provider's own limit is heard from its answers, and nothing is counted on the way up",
     );
-  const share = weight ?? there.map((each) => each.number()).find((n) => n !== undefined);
+  const share = weight ?? there.map((each) => each.readNumber()).find((n) => n !== undefined);
   return share === undefined
     ? undefined
     : Math.min(
@@ -148,22 +160,22 @@ function weightOf(params: Said): number | undefined {
 }
 
 /** What is left of the parameters is the gateway's to do, or a default of the request. */
-function leftOver(params: Said): void {
-  if (params.get("max_retries").isThere)
+function reportUnread(params: SourceValue): void {
+  if (params.get("max_retries").exists)
     params
       .get("max_retries")
-      .find("approximate", "the gateway tries again by its own rules: `attempts`");
-  if (params.get("drop_params").isThere)
+      .report("approximate", "the gateway tries again by its own rules: `attempts`");
+  if (params.get("drop_params").exists)
     params
       .get("drop_params")
-      .find(
+      .report(
         "exact",
         "what a model does not know is left out and named in a header; `strict: true` refuses it",
       );
-  if (params.get("organization").isThere)
+  if (params.get("organization").exists)
     params
       .get("organization")
-      .find("manual", "a key of a project says its organisation; the header is not sent");
+      .report("manual", "a key of a project says its organisation; the header is not sent");
   const defaults = [
     "temperature",
     "top_p",
@@ -177,10 +189,10 @@ function leftOver(params: Said): void {
     "reasoning_effort",
   ];
   for (const key of defaults)
-    if (params.get(key).isThere)
+    if (params.get(key).exists)
       params
         .get(key)
-        .find(
+        .report(
           "manual",
           "a default of the request: a middleware with `prepare` sets it (docs/plugins/middleware.md), or the client says it",
         );
@@ -189,15 +201,15 @@ function leftOver(params: Said): void {
 function addRoute(
   name: string,
   deployments: readonly Deployment[],
-  said: Said,
-  draft: Draft,
+  said: SourceValue,
+  draft: ConfigDraft,
 ): void {
   const place = said.get("model_list");
   if (name.split("*").length > 2 || deployments.some(({ model }) => model.split("*").length > 2)) {
     place
-      .list()
+      .readList()
       .find((each) => each.get("model_name").value === name)!
-      .find("manual", "a name has one star at most here");
+      .report("manual", "a name has one star at most here");
     return;
   }
   const ordered = [...deployments].sort((a, b) => a.order - b.order);
@@ -211,7 +223,7 @@ function addRoute(
   if (candidates.length === 1 && candidates[0]!.model === name) return;
   const others = candidates.filter(({ model }) => model !== name);
   if (others.length < candidates.length)
-    place.find(
+    place.report(
       "approximate",
       `"${name}" is a provider's own name here, so clients that ask for it reach that one alone`,
     );
@@ -231,7 +243,7 @@ function addRoute(
 }
 
 /** Credentials that may all do the same say nothing of models. */
-function evenCredentials(draft: Draft): void {
+function mergeEqualCredentials(draft: ConfigDraft): void {
   for (const { credentials } of draft.providers.values()) {
     const sets = credentials.map(({ models }) => [...models].sort().join("\n"));
     if (new Set(sets).size <= 1) for (const { models } of credentials) models.clear();

@@ -1,70 +1,70 @@
 // Portkey's configs: a tree of targets, each with a strategy. A leaf is a provider, and an inner node a name of its own.
-import type { Draft, DraftRoute } from "./draft.ts";
-import { leaf } from "./portkey-target.ts";
-import type { Said } from "./said.ts";
+import type { ConfigDraft, DraftRoute } from "./draft.ts";
+import { importTarget } from "./portkey-target.ts";
+import type { SourceValue } from "./said.ts";
 
 /** `name`: what clients ask for. */
-export function portkey(said: Said, draft: Draft, name: string): void {
-  const leaves = node(said, draft, { name, models: undefined });
+export function importPortkey(said: SourceValue, draft: ConfigDraft, name: string): void {
+  const leaves = importNode(said, draft, { name, models: undefined });
   if (leaves.length > 0 && !draft.routes.has(name))
     draft.routes.set(name, { candidates: leaves.map((model) => ({ model })) });
 }
 
-interface At {
+interface NodeContext {
   readonly name: string;
   /** What a node above says: "gpt-5". */
   readonly models: string | undefined;
 }
 
 /** The candidates that it stands for; an inner node is a line of its own, and one candidate. */
-function node(said: Said, draft: Draft, at: At): readonly string[] {
-  const override = said.any("override_params", "overrideParams");
-  const model = override.get("model").text() ?? at.models;
+function importNode(said: SourceValue, draft: ConfigDraft, at: NodeContext): readonly string[] {
+  const override = said.firstOf("override_params", "overrideParams");
+  const model = override.get("model").readText() ?? at.models;
   for (const key of override.keys)
     if (key !== "model")
       override
         .get(key)
-        .find(
+        .report(
           "manual",
           "a default of the request: a middleware with `prepare` sets it, or the client says it",
         );
-  noEquals(said);
-  const targets = said.get("targets").list();
-  if (targets.length === 0) return leaf(said, draft, model);
+  reportUnsupported(said);
+  const targets = said.get("targets").readList();
+  if (targets.length === 0) return importTarget(said, draft, model);
   const strategy = said.get("strategy");
-  const mode = strategy.get("mode").text() ?? "single";
-  if (mode === "conditional") return conditional(said, draft, { at, model });
+  const mode = strategy.get("mode").readText() ?? "single";
+  if (mode === "conditional") return importConditional(said, draft, { at, model });
   const candidates = targets.flatMap((each, i) => {
-    const weight = mode === "loadbalance" ? share(each.get("weight").number()) : undefined;
-    const found = node(each, draft, { name: `${at.name}.${i + 1}`, models: model });
-    return found.flatMap((one) => unfolded(each, draft, { model: one, weight }));
+    const weight = mode === "loadbalance" ? toWeight(each.get("weight").readNumber()) : undefined;
+    const found = importNode(each, draft, { name: `${at.name}.${i + 1}`, models: model });
+    return found.flatMap((one) => flattenNode(each, draft, { model: one, weight }));
   });
   if (candidates.length === 0) return [];
   const route: DraftRoute = {
-    candidates: mode === "single" ? candidates.slice(0, 1) : merged(candidates),
+    candidates: mode === "single" ? candidates.slice(0, 1) : mergeCandidates(candidates),
     ...(mode === "loadbalance" && candidates.length > 1 && { pick: "weighted" }),
-    ...onOf(strategy.any("on_status_codes", "onStatusCodes")),
+    ...readFallbackStatuses(strategy.firstOf("on_status_codes", "onStatusCodes")),
   };
   draft.routes.set(at.name, route);
   return [at.name];
 }
 
 /** Conditions have no equal. The default target is what the name leads to, and every target has a name of its own. */
-function conditional(
-  said: Said,
-  draft: Draft,
-  { at, model }: { readonly at: At; readonly model: string | undefined },
+function importConditional(
+  said: SourceValue,
+  draft: ConfigDraft,
+  { at, model }: { readonly at: NodeContext; readonly model: string | undefined },
 ): readonly string[] {
   const strategy = said.get("strategy");
-  const usual = strategy.get("default").text();
-  strategy.find(
+  const usual = strategy.get("default").readText();
+  strategy.report(
     "unsupported",
     `conditions on metadata are not evaluated: "${at.name}" leads to the default target, and ${at.name}.<name> to each target`,
   );
   let chosen: readonly string[] = [];
-  for (const [i, each] of said.get("targets").list().entries()) {
-    const name = each.get("name").text() ?? String(i + 1);
-    const found = node(each, draft, { name: `${at.name}.${name}`, models: model });
+  for (const [i, each] of said.get("targets").readList().entries()) {
+    const name = each.get("name").readText() ?? String(i + 1);
+    const found = importNode(each, draft, { name: `${at.name}.${name}`, models: model });
     if (found.length > 0 && !draft.routes.has(`${at.name}.${name}`))
       draft.routes.set(`${at.name}.${name}`, { candidates: found.map((one) => ({ model: one })) });
     if (found.length > 0 && name === usual) chosen = [`${at.name}.${name}`];
@@ -73,9 +73,9 @@ function conditional(
 }
 
 /** A node below is no candidate with a way of its own here: what stands in it stands beside the others. */
-function unfolded(
-  said: Said,
-  draft: Draft,
+function flattenNode(
+  said: SourceValue,
+  draft: ConfigDraft,
   { model, weight }: { model: string; weight: number | undefined },
 ): DraftRoute["candidates"] {
   const inner = draft.routes.get(model);
@@ -83,7 +83,7 @@ function unfolded(
   draft.routes.delete(model);
   const place = said.get("strategy").get("mode");
   if (inner.candidates.length > 1)
-    place.find(
+    place.report(
       "approximate",
       weight === undefined
         ? "these are tried as they are written, not by their shares"
@@ -97,9 +97,9 @@ function unfolded(
   }));
 }
 
-const share = (weight: number | undefined): number => Math.round((weight ?? 1) * 100);
+const toWeight = (weight: number | undefined): number => Math.round((weight ?? 1) * 100);
 
-function merged(candidates: DraftRoute["candidates"]): DraftRoute["candidates"] {
+function mergeCandidates(candidates: DraftRoute["candidates"]): DraftRoute["candidates"] {
   const all = new Map<string, { model: string; weight?: number | undefined }>();
   for (const { model, weight } of candidates) {
     const same = all.get(model);
@@ -109,7 +109,7 @@ function merged(candidates: DraftRoute["candidates"]): DraftRoute["candidates"] 
   return [...all.values()];
 }
 
-const KINDS: readonly (readonly [(status: number) => boolean, string])[] = [
+const FAILURE_KINDS: readonly (readonly [(status: number) => boolean, string])[] = [
   [(status) => status === 429, "rate_limited"],
   [(status) => status === 401 || status === 403, "upstream_auth"],
   [(status) => status === 402, "upstream_quota"],
@@ -118,21 +118,21 @@ const KINDS: readonly (readonly [(status: number) => boolean, string])[] = [
   [(status) => status >= 500, "upstream"],
 ];
 
-function onOf(said: Said): { on?: readonly string[] } {
-  if (!said.isThere) return {};
-  const kinds = said.texts().map((text) => {
+function readFallbackStatuses(said: SourceValue): { on?: readonly string[] } {
+  if (!said.exists) return {};
+  const kinds = said.readTexts().map((text) => {
     const status = Number(text);
-    return KINDS.find(([fits]) => fits(status))?.[1];
+    return FAILURE_KINDS.find(([fits]) => fits(status))?.[1];
   });
   if (kinds.includes(undefined))
-    said.find(
+    said.report(
       "approximate",
       "some of these are a client's own mistakes, which no other target mends",
     );
   return { on: [...new Set(kinds.filter((kind) => kind !== undefined))] };
 }
 
-function noEquals(said: Said): void {
+function reportUnsupported(said: SourceValue): void {
   const rules = [
     ["cache", "answers are not kept; a middleware may be a cache (docs/plugins/middleware.md)"],
     ["input_guardrails", "no guardrails come with the gateway"],
@@ -142,10 +142,10 @@ function noEquals(said: Said): void {
     ["forward_headers", "clients' headers do not pass; a middleware may set some"],
   ] as const;
   for (const [key, message] of rules)
-    if (said.get(key).isThere) said.get(key).find("unsupported", message);
+    if (said.get(key).exists) said.get(key).report("unsupported", message);
   const retry = said.get("retry");
-  if (retry.isThere)
-    retry.find(
+  if (retry.exists)
+    retry.report(
       "approximate",
       "`attempts` says how often one request is tried; which failures are is the gateway's to say",
     );

@@ -14,29 +14,34 @@ export interface ImportFinding {
   readonly message: string;
 }
 
-export const KINDS: readonly FindingKind[] = ["exact", "approximate", "manual", "unsupported"];
+export const FINDING_KINDS: readonly FindingKind[] = [
+  "exact",
+  "approximate",
+  "manual",
+  "unsupported",
+];
 
-interface Book {
+interface ReadLog {
   readonly lines: ReadonlyMap<string, number>;
   readonly read: Set<string>;
   readonly findings: ImportFinding[];
 }
 
-const MOST_DEPTH = 64;
+const MAX_DEPTH = 64;
 
-export class Said {
+export class SourceValue {
   readonly value: unknown;
-  readonly at: string;
-  readonly #book: Book;
+  readonly path: string;
+  readonly #readLog: ReadLog;
 
-  private constructor(value: unknown, at: string, book: Book) {
+  private constructor(value: unknown, at: string, book: ReadLog) {
     this.value = value;
-    this.at = at;
-    this.#book = book;
+    this.path = at;
+    this.#readLog = book;
   }
 
   /** JSON is YAML. */
-  static of(text: string, file: string): Said {
+  static parse(text: string, file: string): SourceValue {
     const counter = new LineCounter();
     const document = parseDocument(text, {
       lineCounter: counter,
@@ -49,58 +54,58 @@ export class Said {
         code: "usage",
       });
     const lines = new Map<string, number>();
-    place(document.contents, "", { counter, lines });
+    recordLines(document.contents, "", { counter, lines });
     const value: unknown = document.toJS({ maxAliasCount: 100 });
     if (typeof value !== "object" || value === null || Array.isArray(value))
       fail("invalid", `${file} is no config: it has no keys.`, { code: "usage" });
-    return new Said(value, "", { lines, read: new Set(), findings: [] });
+    return new SourceValue(value, "", { lines, read: new Set(), findings: [] });
   }
 
   get line(): number {
-    let at = this.at;
-    while (at !== "" && !this.#book.lines.has(at)) at = at.replace(/(\.[^.[]*|\[\d+\])$/, "");
-    return this.#book.lines.get(at) ?? 1;
+    let at = this.path;
+    while (at !== "" && !this.#readLog.lines.has(at)) at = at.replace(/(\.[^.[]*|\[\d+\])$/, "");
+    return this.#readLog.lines.get(at) ?? 1;
   }
 
   get findings(): readonly ImportFinding[] {
-    return this.#book.findings;
+    return this.#readLog.findings;
   }
 
   /** Said of this place. It counts as read. */
-  find(kind: FindingKind, message: string): void {
-    this.#book.read.add(this.at);
-    this.#book.findings.push({ kind, at: this.at, line: this.line, message });
+  report(kind: FindingKind, message: string): void {
+    this.#readLog.read.add(this.path);
+    this.#readLog.findings.push({ kind, at: this.path, line: this.line, message });
   }
 
-  get(key: string): Said {
+  get(key: string): SourceValue {
     const mapping = isMapping(this.value) ? this.value : {};
     const value = Object.hasOwn(mapping, key) ? mapping[key] : undefined;
-    return new Said(value, this.at === "" ? key : `${this.at}.${key}`, this.#book);
+    return new SourceValue(value, this.path === "" ? key : `${this.path}.${key}`, this.#readLog);
   }
 
   /** The first of several spellings that is there. */
-  any(...keys: readonly string[]): Said {
-    return keys.map((key) => this.get(key)).find(({ isThere }) => isThere) ?? this.get(keys[0]!);
+  firstOf(...keys: readonly string[]): SourceValue {
+    return keys.map((key) => this.get(key)).find(({ exists }) => exists) ?? this.get(keys[0]!);
   }
 
-  get isThere(): boolean {
+  get exists(): boolean {
     return this.value !== undefined && this.value !== null;
   }
 
   /** The value, which counts as read. */
-  take(): unknown {
-    if (this.isThere) this.#book.read.add(this.at);
+  readValue(): unknown {
+    if (this.exists) this.#readLog.read.add(this.path);
     return this.value ?? undefined;
   }
 
-  text(): string | undefined {
-    const value = this.take();
+  readText(): string | undefined {
+    const value = this.readValue();
     return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
   }
 
   /** A number, or text that is one. */
-  number(): number | undefined {
-    const value = this.take();
+  readNumber(): number | undefined {
+    const value = this.readValue();
     const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
     return typeof number === "number" && Number.isFinite(number) ? number : undefined;
   }
@@ -109,33 +114,35 @@ export class Said {
     return isMapping(this.value) ? Object.keys(this.value) : [];
   }
 
-  list(): readonly Said[] {
+  readList(): readonly SourceValue[] {
     if (!Array.isArray(this.value)) return [];
-    return this.value.map((value, i) => new Said(value, `${this.at}[${i}]`, this.#book));
+    return this.value.map(
+      (value, i) => new SourceValue(value, `${this.path}[${i}]`, this.#readLog),
+    );
   }
 
   /** Words, from a list or from one. */
-  texts(): readonly string[] {
-    const value = this.take();
+  readTexts(): readonly string[] {
+    const value = this.readValue();
     return [value ?? []].flat().map(String);
   }
 
   /** What no rule has looked at: the outermost place each. */
-  unread(): readonly Said[] {
-    const { read } = this.#book;
-    if (read.has(this.at)) return [];
-    const inner = [...this.keys.map((key) => this.get(key)), ...this.list()];
-    const touched = inner.some((each) => each.#isTouched());
+  unreadValues(): readonly SourceValue[] {
+    const { read } = this.#readLog;
+    if (read.has(this.path)) return [];
+    const inner = [...this.keys.map((key) => this.get(key)), ...this.readList()];
+    const touched = inner.some((each) => each.#isRead());
     // An empty list or map says nothing.
     if (inner.length === 0 && typeof this.value === "object") return [];
-    if (inner.length === 0 || (!touched && this.at !== "")) return this.isThere ? [this] : [];
-    return inner.flatMap((each) => each.unread());
+    if (inner.length === 0 || (!touched && this.path !== "")) return this.exists ? [this] : [];
+    return inner.flatMap((each) => each.unreadValues());
   }
 
-  #isTouched(): boolean {
-    if (this.#book.read.has(this.at)) return true;
-    return [...this.keys.map((key) => this.get(key)), ...this.list()].some((each) =>
-      each.#isTouched(),
+  #isRead(): boolean {
+    if (this.#readLog.read.has(this.path)) return true;
+    return [...this.keys.map((key) => this.get(key)), ...this.readList()].some((each) =>
+      each.#isRead(),
     );
   }
 }
@@ -143,7 +150,7 @@ export class Said {
 const isMapping = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-function place(
+function recordLines(
   node: unknown,
   at: string,
   of: { counter: LineCounter; lines: Map<string, number> },
@@ -151,15 +158,15 @@ function place(
 ): void {
   const range = (node as Node | null)?.range;
   if (range && !of.lines.has(at)) of.lines.set(at, of.counter.linePos(range[0]).line);
-  if (depth > MOST_DEPTH) return;
+  if (depth > MAX_DEPTH) return;
   if (isMap(node))
     for (const { key, value } of node.items) {
       const name = String(isScalar(key) ? key.value : key);
       const inner = at === "" ? name : `${at}.${name}`;
       const start = (key as Node | null)?.range?.[0];
       if (start !== undefined) of.lines.set(inner, of.counter.linePos(start).line);
-      place(value, inner, of, depth + 1);
+      recordLines(value, inner, of, depth + 1);
     }
   else if (isSeq(node))
-    for (const [i, item] of node.items.entries()) place(item, `${at}[${i}]`, of, depth + 1);
+    for (const [i, item] of node.items.entries()) recordLines(item, `${at}[${i}]`, of, depth + 1);
 }

@@ -1,33 +1,33 @@
 // What `tollgate init` asks at a terminal. Each question has an answer that Enter gives.
 import { parseDuration } from "../../lib/duration.ts";
 import { nearest } from "../../lib/text.ts";
-import type { Starting } from "./starter.ts";
+import type { StarterOptions } from "./starter.ts";
 
 export interface InterviewOptions {
   /** Providers that come with Tollgate. */
-  readonly known: readonly string[];
+  readonly builtInProviders: readonly string[];
   /** Those whose variables are set. */
-  readonly found: readonly string[];
+  readonly detectedProviders: readonly string[];
   ask(question: string): Promise<string>;
-  say(text: string): void;
+  print(text: string): void;
 }
 
-export async function interview(of: InterviewOptions): Promise<Starting> {
-  const { found, say } = of;
-  say(
-    found.length === 0
+export async function askStarterOptions(of: InterviewOptions): Promise<StarterOptions> {
+  const { detectedProviders, print } = of;
+  print(
+    detectedProviders.length === 0
       ? "No variable with a provider's key is set; the file will say which one each needs."
-      : `Variables with keys are set for: ${found.join(", ")}.`,
+      : `Variables with keys are set for: ${detectedProviders.join(", ")}.`,
   );
-  const usual = found.length > 0 ? found : ["demo"];
-  const names = await until(of, `Which providers? [${usual.join(", ")}] `, (text) => {
+  const usual = detectedProviders.length > 0 ? detectedProviders : ["demo"];
+  const names = await askUntilValid(of, `Which providers? [${usual.join(", ")}] `, (text) => {
     const words = text.split(/[\s,]+/).filter(Boolean);
-    const strange = words.find((word) => !of.known.includes(word));
+    const strange = words.find((word) => !of.builtInProviders.includes(word));
     if (strange === undefined) return { value: words.length > 0 ? words : usual };
-    const near = nearest(strange, of.known);
+    const near = nearest(strange, of.builtInProviders);
     return `There is no "${strange}".${near === undefined ? "" : ` Did you mean "${near}"?`} tollgate list provider has all.`;
   });
-  const server = await until(
+  const server = await askUntilValid(
     of,
     "The address of a server of your own that speaks chat completions? [none] ",
     (text) =>
@@ -35,7 +35,7 @@ export async function interview(of: InterviewOptions): Promise<Starting> {
         ? { value: text || undefined }
         : "It is an address such as http://127.0.0.1:11434/v1.",
   );
-  const budget = await until(
+  const budget = await askUntilValid(
     of,
     "How many dollars a month may a new key cost? [no limit] ",
     (text) =>
@@ -43,26 +43,26 @@ export async function interview(of: InterviewOptions): Promise<Starting> {
         ? { value: text || undefined }
         : "It is an amount such as 50 or 12.50.",
   );
-  const keep = await until(of, "How long are rows of the ledger kept? [400d] ", (text) =>
+  const keep = await askUntilValid(of, "How long are rows of the ledger kept? [400d] ", (text) =>
     text === "" || parseDuration(text) !== undefined || text === "forever"
       ? { value: text === "forever" ? undefined : text || "400d" }
       : "It is a time such as 90d, or forever.",
   );
-  return { names, server, budget, keep };
+  return { names, server, budget, retention: keep };
 }
 
 /** A person is asked again until the answer is one; not for ever, for the terminal may be none. */
-const MOST = 10;
+const MAX_TRIES = 10;
 
-async function until<T>(
-  { ask, say }: InterviewOptions,
+async function askUntilValid<T>(
+  { ask, print }: InterviewOptions,
   question: string,
   read: (text: string) => { readonly value: T } | string,
 ): Promise<T> {
-  for (let tries = 0; tries < MOST; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     const answer = read((await ask(question)).trim());
     if (typeof answer !== "string") return answer.value;
-    say(answer);
+    print(answer);
   }
   throw new Error("No answer that could be used.");
 }

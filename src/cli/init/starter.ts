@@ -1,12 +1,12 @@
 // The gateway.yaml that an operator starts from: what ships, down to its providers, and then the providers that were asked for.
 import { resolve } from "node:path";
 import { stringify } from "yaml";
-import { defaultText } from "../../config/default.ts";
+import { readDefaultConfig } from "../../config/default.ts";
 import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
-import { builtins, createLoad } from "../loading.ts";
+import { builtinPlugins, createPluginLoader } from "../loading.ts";
 
-export interface Starting {
+export interface StarterOptions {
   /** Providers, as `use:` names them. */
   readonly names: readonly string[];
   /** Of a server of one's own. */
@@ -14,7 +14,7 @@ export interface Starting {
   /** Dollars a month, of each new key. */
   readonly budget?: string | undefined;
   /** How long rows of the ledger are kept. */
-  readonly keep?: string | undefined;
+  readonly retention?: string | undefined;
 }
 
 interface Property {
@@ -34,19 +34,19 @@ interface Provider {
 }
 
 /** The file that ships, down to its providers, and then the providers that were asked for. */
-export async function starter(of: Starting): Promise<string> {
-  const { names, budget, keep } = of;
-  const known = Object.keys(builtins.provider);
-  const [modeline, ...rest] = defaultText().split("\n");
+export async function buildStarterConfig(of: StarterOptions): Promise<string> {
+  const { names, budget, retention } = of;
+  const known = Object.keys(builtinPlugins.provider);
+  const [modeline, ...rest] = readDefaultConfig().split("\n");
   const settings = rest.slice(
     rest.findIndex((line) => line.startsWith("listen:")),
     rest.findIndex((line) => line.startsWith("providers:")),
   );
-  const load = createLoad();
+  const load = createPluginLoader();
   const blocks = await Promise.all(
     [...new Set(names)].map(async (use) => {
       const found = await load(use, "provider", resolve("gateway.yaml"));
-      if ("definition" in found) return provider(use, found.definition as Provider);
+      if ("definition" in found) return providerYaml(use, found.definition as Provider);
       const { id, message, hint } = found.problem;
       if (id !== "plugin/not-found")
         return fail("invalid", `${message}.${hint === undefined ? "" : ` ${hint}.`}`);
@@ -59,49 +59,49 @@ export async function starter(of: Starting): Promise<string> {
     }),
   );
   const more = [
-    ...(keep === undefined
+    ...(retention === undefined
       ? []
-      : [`ledger: { keep: ${keep} }                            # then sums stand for rows`]),
+      : [`ledger: { keep: ${retention} }                            # then sums stand for rows`]),
     ...(budget === undefined
       ? []
       : [`defaults: { limits: [usd=${budget}/month] }  # of each new key`]),
   ];
-  const own = of.server === undefined ? [] : [serverOf(of.server)];
+  const own = of.server === undefined ? [] : [ownServerYaml(of.server)];
   return [modeline, "", ...settings, ...more, "providers:", [...blocks, ...own].join("\n")].join(
     "\n",
   );
 }
 
 /** A server of the operator's own that speaks chat completions. */
-const serverOf = (address: string): string =>
+const ownServerYaml = (address: string): string =>
   `  local:\n    use: openai-compatible\n    with: { base_url: ${JSON.stringify(address)} }\n`;
 
 /** By name, the variables that hold what a provider must be given. */
-export async function variablesOf(
+export async function requiredVariables(
   uses: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
-  const load = createLoad();
+  const load = createPluginLoader();
   const found = await Promise.all(
     uses.map(async (use) => {
       const loaded = await load(use, "provider", resolve("gateway.yaml"));
       if (!("definition" in loaded)) return [use, [] as string[]] as const;
       const { credential = {}, options = {} } = loaded.definition as Provider;
       const needed = [credential, options].flatMap(({ required = [] }) => required);
-      return [use, needed.map((key) => variableOf(use, key))] as const;
+      return [use, needed.map((key) => variableName(use, key))] as const;
     }),
   );
   return new Map(found);
 }
 
-const variableOf = (name: string, key: string): string =>
+const variableName = (name: string, key: string): string =>
   `${name}_${key}`.toUpperCase().replace(/[^A-Z0-9]/g, "_");
 
 /** Options that must be given are read from a variable; the others stand beside them as comments. */
-function provider(use: string, of: Provider): string {
+function providerYaml(use: string, of: Provider): string {
   const { summary, credential = {}, options = {} } = of;
   // A package's address or a path is no key: clients write the key before the first / of a model.
   const name = /^[a-z][a-z0-9-]*$/.test(use) ? use : of.name;
-  const variable = (key: string) => variableOf(name, key);
+  const variable = (key: string) => variableName(name, key);
   const needed: string[] = [];
   const fields = [credential, options].flatMap((schema) =>
     Object.entries(schema.properties ?? {}).map(([key, property]) => {

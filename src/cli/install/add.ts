@@ -1,64 +1,65 @@
 import { createInterface } from "node:readline/promises";
 import { plural } from "../../lib/text.ts";
-import { API } from "../../loader/definition.ts";
-import { isTollgate } from "../../loader/locked.ts";
-import { treeOf } from "../../loader/tree.ts";
+import { API_VERSION } from "../../loader/definition.ts";
+import { isTollgateModule } from "../../loader/locked.ts";
+import { readPackageTree } from "../../loader/tree.ts";
 import { fail } from "../../model/error.ts";
-import { type CliCommand, CONFIG, EXIT } from "../command.ts";
-import { paintRemark, remark, say, sayJson } from "../terminal.ts";
-import { described, type DescribedPlugin } from "./described.ts";
-import { installedAt, lockPlace } from "./lock-file.ts";
-import { npm, provenance, published } from "./npm.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../command.ts";
+import { paintRemark, printRemark, print, printJson } from "../terminal.ts";
+import { describePackage, type DescribedPlugin } from "./described.ts";
+import { findInstalled, openLockFile } from "./lock-file.ts";
+import { runNpm, describeProvenance, viewPackage } from "./npm.ts";
 
 export const add: CliCommand = {
   usage: "plugin add <package> [options]",
-  about:
+  description:
     "Installs a plugin's package beside gateway.yaml without running any of its scripts, shows what it is and what it needs, asks once, and " +
     "writes down in plugins.lock.yaml what it is, byte for byte, with everything that it depends on.",
   options: {
-    ...CONFIG,
-    yes: { short: "y", about: "accept it without being asked" },
-    "no-install": { about: "lock what is installed already" },
+    ...CONFIG_OPTIONS,
+    yes: { short: "y", description: "accept it without being asked" },
+    "no-install": { description: "lock what is installed already" },
   },
-  words: { least: 2, most: 2 },
+  positionals: { least: 2, most: 2 },
   examples: ["tollgate plugin add tollgate-provider-acme", "tollgate plugin add ./acme.tgz --yes"],
   async run(given) {
-    const spec = given.words[1]!;
-    const place = lockPlace(given);
+    const spec = given.positionals[1]!;
+    const place = openLockFile(given);
     const { folder, lock } = place;
     const there = given.has("no-install");
     const meant = there
       ? { name: spec, integrity: lock.get(spec)?.integrity }
-      : await published(folder, spec);
+      : await viewPackage(folder, spec);
     if (!there) {
-      const { ok, err } = await npm(folder, "install", "--save-exact", spec);
+      const { ok, err } = await runNpm(folder, "install", "--save-exact", spec);
       if (!ok) fail("upstream", `npm could not install ${spec}: ${err.trim().slice(0, 600)}`);
     }
     const root =
-      installedAt(folder, meant.name) ??
+      findInstalled(folder, meant.name) ??
       fail("not_found", `${meant.name} is not installed beside ${folder}.`);
-    const { plugins, files } = await described(root, folder);
-    const tree = treeOf(root);
-    const stray = files.find((file) => !tree.files.has(file) && !isTollgate(file));
+    const { plugins, files } = await describePackage(root, folder);
+    const tree = readPackageTree(root);
+    const stray = files.find((file) => !tree.files.has(file) && !isTollgateModule(file));
     if (stray !== undefined)
       fail(
         "invalid",
         `It loads ${stray}, which belongs to no package that it declares, so no lock can cover it. Its author must add that package to dependencies.`,
         { code: "undeclared_dependency" },
       );
-    const origin = there ? "it was here already" : await provenance(folder, meant.name);
+    const origin = there ? "it was here already" : await describeProvenance(folder, meant.name);
     const entries = Object.entries(plugins);
     if (entries.length === 0) fail("invalid", `${meant.name} brings no plugin.`);
-    const other = entries.find(([, { api }]) => api !== API);
-    if (other) fail("invalid", `It speaks api ${other[1].api}, this gateway speaks api ${API}.`);
+    const other = entries.find(([, { api }]) => api !== API_VERSION);
+    if (other)
+      fail("invalid", `It speaks api ${other[1].api}, this gateway speaks api ${API_VERSION}.`);
     if (!given.json)
-      remark(
+      printRemark(
         [
-          ...entries.map(([path, one]) => told(meant.name, path, one)),
+          ...entries.map(([path, one]) => describePlugin(meant.name, path, one)),
           `  ${meant.name}@${tree.version}: ${plural(tree.packages.size, "package")}, ${Math.ceil(tree.bytes / 1024)} KiB; ${origin}`,
         ].join("\n"),
       );
-    await accepted(given.has("yes"), given.json);
+    await confirmInstall(given.has("yes"), given.json);
     lock.set(meant.name, {
       version: tree.version,
       ...(meant.integrity !== undefined && { integrity: meant.integrity }),
@@ -68,14 +69,14 @@ export const add: CliCommand = {
       ),
       packages: Object.fromEntries(tree.packages),
     });
-    place.keep();
-    if (given.json) sayJson({ package: meant.name, ...lock.get(meant.name), provenance: origin });
-    else say(`${meant.name}@${tree.version} is locked in ${place.file}.`);
-    return EXIT.fine;
+    place.save();
+    if (given.json) printJson({ package: meant.name, ...lock.get(meant.name), provenance: origin });
+    else print(`${meant.name}@${tree.version} is locked in ${place.file}.`);
+    return EXIT_CODES.ok;
   },
 };
 
-const told = (name: string, path: string, one: DescribedPlugin): string =>
+const describePlugin = (name: string, path: string, one: DescribedPlugin): string =>
   [
     `${paintRemark("bold", path === "." ? name : name + path.slice(1))}  ${one.kind}, api ${one.api}: ${one.summary}`,
     `  needs ${one.needs.join(", ") || "nothing beyond the public internet"}`,
@@ -87,7 +88,7 @@ const told = (name: string, path: string, one: DescribedPlugin): string =>
   ].join("\n");
 
 /** Without a person and without --yes nothing is accepted. */
-async function accepted(yes: boolean, json: boolean): Promise<void> {
+async function confirmInstall(yes: boolean, json: boolean): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY || json)
     fail("invalid", "Nothing is locked: say --yes to accept it.", { code: "usage" });

@@ -5,15 +5,15 @@ import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { NO_DEBUGGER } from "../../lib/debugger.ts";
-import { packageRoot } from "../../config/default.ts";
+import { findPackageRoot } from "../../config/default.ts";
 import type { LockedDefinition } from "../../config/plugin-lock.ts";
-import { statedIn, type StatedDefinition } from "../../loader/stated.ts";
+import { toLockedDefinition, type DeclaredDefinition } from "../../loader/stated.ts";
 import { fail } from "../../model/error.ts";
-import { exportsOf } from "../check-plugin/plugins.ts";
-import { manifestIn } from "../check-plugin/manifest.ts";
+import { listExports } from "../check-plugin/plugins.ts";
+import { readManifest } from "../check-plugin/manifest.ts";
 
 /** Reads the definitions, and which files were loaded for them, and prints both as JSON; a protocol's path has no definition. */
-const SCRIPT = `
+const DESCRIBE_SCRIPT = `
   const { registerHooks } = await import("node:module");
   const said = {}, files = [];
   registerHooks({ load(url, context, next) { files.push(url); return next(url, context); } });
@@ -37,12 +37,12 @@ export interface DescribedPackage {
 }
 
 /** `folder`: where it is installed; `within`: what it may read beside itself. */
-export async function described(folder: string, within: string): Promise<DescribedPackage> {
-  const paths = exportsOf(manifestIn(folder)).map(({ path, file }): [string, string] => [
+export async function describePackage(folder: string, within: string): Promise<DescribedPackage> {
+  const paths = listExports(readManifest(folder)).map(({ path, file }): [string, string] => [
     path,
     pathToFileURL(join(realpathSync(folder), file)).href,
   ]);
-  const readable = [folder, realpathSync(folder), join(within, "node_modules"), packageRoot()];
+  const readable = [folder, realpathSync(folder), join(within, "node_modules"), findPackageRoot()];
   const flags = [
     "--permission",
     NO_DEBUGGER,
@@ -55,7 +55,13 @@ export async function described(folder: string, within: string): Promise<Describ
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   execFile(
     process.execPath,
-    [...flags, "--input-type=module", "--eval", SCRIPT, JSON.stringify(Object.fromEntries(paths))],
+    [
+      ...flags,
+      "--input-type=module",
+      "--eval",
+      DESCRIBE_SCRIPT,
+      JSON.stringify(Object.fromEntries(paths)),
+    ],
     { cwd: within, env: {}, timeout: 30_000 },
     (error, out, err) => (error ? reject(new Error(err)) : resolve(out)),
   );
@@ -66,13 +72,13 @@ export async function described(folder: string, within: string): Promise<Describ
     });
   });
   const { said, files } = JSON.parse(text) as {
-    said: Record<string, StatedDefinition & { summary: string }>;
+    said: Record<string, DeclaredDefinition & { summary: string }>;
     files: readonly string[];
   };
   const plugins = Object.fromEntries(
     Object.entries(said).map(([path, { summary, ...one }]) => [
       path,
-      { ...statedIn(one), summary },
+      { ...toLockedDefinition(one), summary },
     ]),
   );
   const ofDisk = files.filter((url) => url.startsWith("file:"));

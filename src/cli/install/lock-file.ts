@@ -2,8 +2,8 @@
 import { existsSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
-  lockFileOf,
-  lockText,
+  lockFilePath,
+  formatPluginLock,
   readPluginLock,
   type LockedPlugin,
 } from "../../config/plugin-lock.ts";
@@ -11,17 +11,17 @@ import { fail } from "../../model/error.ts";
 import type { CliInput } from "../command.ts";
 import { configFile } from "../loading.ts";
 
-export interface LockPlace {
+export interface LockFile {
   /** Where gateway.yaml is, or would be; packages are installed there. */
   readonly folder: string;
   readonly file: string;
   readonly lock: Map<string, LockedPlugin>;
-  keep(): void;
+  save(): void;
 }
 
-export function lockPlace(given: CliInput): LockPlace {
+export function openLockFile(given: CliInput): LockFile {
   const config = configFile(given) ?? resolve("gateway.yaml");
-  const file = lockFileOf(config);
+  const file = lockFilePath(config);
   let lock: Map<string, LockedPlugin>;
   try {
     lock = new Map(readPluginLock(config));
@@ -33,15 +33,15 @@ export function lockPlace(given: CliInput): LockPlace {
     file,
     lock,
     // All of it or nothing: a gateway may start meanwhile.
-    keep() {
-      writeFileSync(`${file}.new`, lockText(lock));
+    save() {
+      writeFileSync(`${file}.new`, formatPluginLock(lock));
       renameSync(`${file}.new`, file);
     },
   };
 }
 
 /** Where npm has put a package. */
-export function installedAt(folder: string, name: string): string | undefined {
+export function findInstalled(folder: string, name: string): string | undefined {
   for (let at = folder; ; at = dirname(at)) {
     const place = join(at, "node_modules", name);
     if (existsSync(join(place, "package.json"))) return place;

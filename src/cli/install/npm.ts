@@ -4,19 +4,19 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fail } from "../../model/error.ts";
 
-const ALWAYS = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+const NPM_FLAGS = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
 
-export interface NpmAnswer {
+export interface NpmResult {
   readonly ok: boolean;
   readonly out: string;
   readonly err: string;
 }
 
-export const npm = (folder: string, ...words: readonly string[]): Promise<NpmAnswer> =>
+export const runNpm = (folder: string, ...words: readonly string[]): Promise<NpmResult> =>
   new Promise((resolve) =>
     execFile(
       "npm",
-      [...words, ...ALWAYS],
+      [...words, ...NPM_FLAGS],
       { cwd: folder, maxBuffer: 1 << 26, shell: process.platform === "win32" },
       (error, out, err) =>
         resolve({ ok: !error, out, err: `${err}${error && !err ? String(error) : ""}` }),
@@ -31,8 +31,8 @@ export interface PublishedPackage {
 }
 
 /** What a name, a version or a tarball would bring. */
-export async function published(folder: string, spec: string): Promise<PublishedPackage> {
-  const { ok, out, err } = await npm(folder, "pack", "--dry-run", "--json", spec);
+export async function viewPackage(folder: string, spec: string): Promise<PublishedPackage> {
+  const { ok, out, err } = await runNpm(folder, "pack", "--dry-run", "--json", spec);
   if (!ok) return fail("not_found", `npm has no ${spec}: ${err.trim().slice(0, 400)}`);
   const said = JSON.parse(out) as readonly PublishedPackage[] | Record<string, PublishedPackage>;
   const [first] = Object.values(said) as PublishedPackage[];
@@ -40,23 +40,23 @@ export async function published(folder: string, spec: string): Promise<Published
 }
 
 /** npm waits a minute for a server that is not there, and asks it thrice. */
-const IMPATIENT = ["--fetch-retries=0", "--fetch-timeout=20000"];
+const FAST_FAIL_FLAGS = ["--fetch-retries=0", "--fetch-timeout=20000"];
 const NPM_HOST = "registry.npmjs.org";
 
-interface Named {
+interface NamedPackage {
   readonly name: string;
 }
 
 /** Whether the registry has signed what is installed, and whether its build is attested, in words. Nothing is said that npm has not. */
-export async function provenance(folder: string, name: string): Promise<string> {
-  const from = registryOf(folder, name);
+export async function describeProvenance(folder: string, name: string): Promise<string> {
+  const from = registryHost(folder, name);
   if (from === undefined) return "no registry says where it comes from";
-  const words = ["audit", "signatures", "--json", "--include-attestations", ...IMPATIENT];
-  const { out } = await npm(folder, ...words);
-  const { invalid, missing, verified = [] } = auditedIn(out);
+  const words = ["audit", "signatures", "--json", "--include-attestations", ...FAST_FAIL_FLAGS];
+  const { out } = await runNpm(folder, ...words);
+  const { invalid, missing, verified = [] } = parseAudit(out);
   if (!Array.isArray(invalid) || !Array.isArray(missing))
     return "npm could not find out whether the registry has signed it";
-  const among = (list: readonly Named[]) => list.some((one) => one.name === name);
+  const among = (list: readonly NamedPackage[]) => list.some((one) => one.name === name);
   if (among(invalid)) return "its signature is not valid";
   if (among(missing)) return "the registry has not signed it";
   if (among(verified)) return "the registry has signed it, and its build is attested";
@@ -67,10 +67,10 @@ export async function provenance(folder: string, name: string): Promise<string> 
 }
 
 /** What npm's audit says, or an error of its own. */
-function auditedIn(text: string): {
-  readonly invalid?: readonly Named[];
-  readonly missing?: readonly Named[];
-  readonly verified?: readonly Named[];
+function parseAudit(text: string): {
+  readonly invalid?: readonly NamedPackage[];
+  readonly missing?: readonly NamedPackage[];
+  readonly verified?: readonly NamedPackage[];
 } {
   try {
     return JSON.parse(text) as object;
@@ -80,9 +80,9 @@ function auditedIn(text: string): {
 }
 
 /** The host that it was installed from by its version; undefined where it is a file, an address or a repository. */
-function registryOf(folder: string, name: string): string | undefined {
+function registryHost(folder: string, name: string): string | undefined {
   try {
-    const home = homeOf(folder);
+    const home = npmRoot(folder);
     const read = (file: string) => JSON.parse(readFileSync(join(home, file), "utf8"));
     const wanted: unknown = read("package.json").dependencies?.[name];
     if (typeof wanted !== "string" || !/^[\^~]?\d/.test(wanted)) return undefined;
@@ -94,7 +94,7 @@ function registryOf(folder: string, name: string): string | undefined {
 }
 
 /** Where npm installs what is asked for in this folder. */
-function homeOf(folder: string): string {
+function npmRoot(folder: string): string {
   const above = dirname(folder);
-  return above === folder || existsSync(join(folder, "package.json")) ? folder : homeOf(above);
+  return above === folder || existsSync(join(folder, "package.json")) ? folder : npmRoot(above);
 }

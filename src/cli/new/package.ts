@@ -1,12 +1,18 @@
 // The files of a new plugin: a template's own, those that all have, and a package.json that says how it is built and tried.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { packageRoot } from "../../config/default.ts";
-import { packageOf, renamed, templateOf, kindOf, type Sort } from "./names.ts";
+import { findPackageRoot } from "../../config/default.ts";
+import {
+  packageName,
+  renameInSource,
+  templateFolder,
+  pluginKindOf,
+  type TemplateKind,
+} from "./names.ts";
 
 export interface NewPackage {
-  readonly sort: Sort;
-  readonly like: string | undefined;
+  readonly kind: TemplateKind;
+  readonly variant: string | undefined;
   readonly name: string;
 }
 
@@ -14,25 +20,28 @@ export interface NewPackage {
 export type NewFiles = ReadonlyMap<string, string>;
 
 /** What npm would not pack under its own name. */
-const DOTTED = "gitignore";
+const UNPACKED_DOTFILE = "gitignore";
 
-export function filesOf(of: NewPackage): NewFiles {
-  const templates = join(packageRoot(), "templates");
-  const own = join(templates, templateOf(of.sort, of.like));
+export function packageFiles(of: NewPackage): NewFiles {
+  const templates = join(findPackageRoot(), "templates");
+  const own = join(templates, templateFolder(of.kind, of.variant));
   const files = new Map<string, string>();
   for (const folder of [join(templates, "common"), own])
-    for (const path of within(folder)) {
+    for (const path of listFiles(folder)) {
       const text = readFileSync(join(folder, path), "utf8");
-      files.set(path === DOTTED ? `.${DOTTED}` : path, renamed(path, text, of.name));
+      files.set(
+        path === UNPACKED_DOTFILE ? `.${UNPACKED_DOTFILE}` : path,
+        renameInSource(path, text, of.name),
+      );
     }
-  const special = JSON.parse(files.get("package.json") ?? "{}") as Special;
-  files.set("package.json", `${JSON.stringify(manifestOf(of, special), undefined, 2)}\n`);
+  const special = JSON.parse(files.get("package.json") ?? "{}") as ManifestParts;
+  files.set("package.json", `${JSON.stringify(buildManifest(of, special), undefined, 2)}\n`);
   return files;
 }
 
 /** The sources alone, as they lie beside a gateway.yaml. */
-export function sourcesOf(of: NewPackage): NewFiles {
-  const sources = [...filesOf(of)].flatMap(([path, text]): [string, string][] => {
+export function sourceFiles(of: NewPackage): NewFiles {
+  const sources = [...packageFiles(of)].flatMap(([path, text]): [string, string][] => {
     const file = /^src\/(.+)$/.exec(path)?.[1];
     return file === undefined ? [] : [[file === "index.ts" ? `${of.name}.ts` : file, text]];
   });
@@ -42,13 +51,13 @@ export function sourcesOf(of: NewPackage): NewFiles {
   );
 }
 
-const within = (folder: string): string[] =>
+const listFiles = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
     .sort();
 
-interface Special {
+interface ManifestParts {
   readonly name: string;
   readonly description: string;
   readonly exports?: object;
@@ -56,20 +65,20 @@ interface Special {
 }
 
 /** The versions that Tollgate itself is tried with. */
-const ours = (): { version: string; devDependencies?: Readonly<Record<string, string>> } =>
-  JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8"));
+const ownManifest = (): { version: string; devDependencies?: Readonly<Record<string, string>> } =>
+  JSON.parse(readFileSync(join(findPackageRoot(), "package.json"), "utf8"));
 
 const NODE = 24;
 
 /** Compiler, test runner, and kit each fail on an older Node in words of their own. */
 const CHECK_NODE = `node -e "if(parseInt(process.versions.node)<${NODE}){console.error('This package needs Node ${NODE} or newer to build and test. This is Node '+process.versions.node+'.');process.exit(1)}"`;
 
-function manifestOf({ sort, name }: NewPackage, special: Special): object {
-  const { version, devDependencies = {} } = ours();
+function buildManifest({ kind: sort, name }: NewPackage, special: ManifestParts): object {
+  const { version, devDependencies = {} } = ownManifest();
   const [major = "0", minor = "0"] = version.split(".");
-  const kind = kindOf(sort);
+  const kind = pluginKindOf(sort);
   return {
-    name: packageOf(sort, name),
+    name: packageName(sort, name),
     version: "0.1.0",
     description: special.description,
     keywords: ["tollgate", "tollgate-plugin", `tollgate-${kind}`],

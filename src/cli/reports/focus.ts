@@ -1,5 +1,5 @@
 // Costs as finance takes them in: a line for each day, key, model and bill, in the columns of FOCUS 1.2.
-import type { Sum } from "../../gateway/control/ledger-commands.ts";
+import type { UsageSum } from "../../gateway/control/ledger-commands.ts";
 import { nanoToDecimal } from "../../money/format.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { TotalsBy } from "../../plugin/store.ts";
@@ -7,7 +7,7 @@ import { zoneClock } from "../../lib/zone.ts";
 import { textCell } from "./csv.ts";
 
 /** What a charge is told apart by. */
-export const FOCUS_BY = [
+export const FOCUS_DIMENSIONS = [
   "day",
   "key",
   "accounts",
@@ -19,79 +19,81 @@ export const FOCUS_BY = [
   "state",
 ] as const satisfies readonly TotalsBy[];
 
-interface Charge {
-  readonly sum: Sum;
+interface FocusCharge {
+  readonly total: UsageSum;
   readonly key: string;
   /** The day, and the month that it is in, in Unix milliseconds; ends are no part of them. */
   readonly day: readonly [number, number];
   readonly month: readonly [number, number];
   readonly cost: string;
-  readonly pieces: readonly [quantity: string, unit: string];
+  readonly quantity: readonly [quantity: string, unit: string];
 }
 
-type Column = (of: Charge) => string;
-const time = (at: number): string => new Date(at).toISOString().replace(".000Z", "Z");
-const by =
+type Column = (of: FocusCharge) => string;
+const formatTime = (at: number): string => new Date(at).toISOString().replace(".000Z", "Z");
+const dimensionColumn =
   (dimension: TotalsBy): Column =>
-  ({ sum }) =>
-    textCell(sum.by[dimension] ?? "");
-const cost: Column = (of) => of.cost;
-const adjusts = ({ sum }: Charge): boolean => sum.by["state"] === "adjusted";
+  ({ total }) =>
+    textCell(total.by[dimension] ?? "");
+const costColumn: Column = (of) => of.cost;
+const isAdjustment = ({ total }: FocusCharge): boolean => total.by["state"] === "adjusted";
 /** The model as its provider calls it. */
-const model: Column = ({ sum }) =>
-  textCell((sum.by["model"] ?? "").slice((sum.by["provider"] ?? "").length + 1));
+const modelColumn: Column = ({ total }) =>
+  textCell((total.by["model"] ?? "").slice((total.by["provider"] ?? "").length + 1));
 
 /** In the order of the specification; what is ours begins with `x_`. */
 const COLUMNS: { readonly [name: string]: Column } = {
-  BilledCost: cost,
-  BillingAccountId: by("credential"),
-  BillingAccountName: by("credential"),
+  BilledCost: costColumn,
+  BillingAccountId: dimensionColumn("credential"),
+  BillingAccountName: dimensionColumn("credential"),
   BillingCurrency: () => "USD",
-  BillingPeriodEnd: ({ month }) => time(month[1]),
-  BillingPeriodStart: ({ month }) => time(month[0]),
-  ChargeCategory: (of) => (adjusts(of) ? "Adjustment" : "Usage"),
-  ChargeClass: (of) => (adjusts(of) ? "Correction" : ""),
-  ChargeDescription: ({ sum }) =>
-    textCell(`${sum.by["state"] === "adjusted" ? "Correction of" : "Calls of"} ${sum.by["model"]}`),
+  BillingPeriodEnd: ({ month }) => formatTime(month[1]),
+  BillingPeriodStart: ({ month }) => formatTime(month[0]),
+  ChargeCategory: (of) => (isAdjustment(of) ? "Adjustment" : "Usage"),
+  ChargeClass: (of) => (isAdjustment(of) ? "Correction" : ""),
+  ChargeDescription: ({ total }) =>
+    textCell(
+      `${total.by["state"] === "adjusted" ? "Correction of" : "Calls of"} ${total.by["model"]}`,
+    ),
   ChargeFrequency: () => "Usage-Based",
-  ChargePeriodEnd: ({ day }) => time(day[1]),
-  ChargePeriodStart: ({ day }) => time(day[0]),
-  ConsumedQuantity: (of) => (adjusts(of) ? "" : of.pieces[0]),
-  ConsumedUnit: (of) => (adjusts(of) ? "" : of.pieces[1]),
-  ContractedCost: cost,
-  EffectiveCost: cost,
-  InvoiceIssuerName: by("provider"),
-  ListCost: cost,
-  PricingCategory: (of) => (adjusts(of) ? "" : "Standard"),
-  PricingQuantity: (of) => (adjusts(of) ? "" : of.pieces[0]),
-  PricingUnit: (of) => (adjusts(of) ? "" : of.pieces[1]),
-  ProviderName: by("provider"),
-  PublisherName: by("provider"),
-  ResourceId: by("model"),
-  ResourceName: model,
+  ChargePeriodEnd: ({ day }) => formatTime(day[1]),
+  ChargePeriodStart: ({ day }) => formatTime(day[0]),
+  ConsumedQuantity: (of) => (isAdjustment(of) ? "" : of.quantity[0]),
+  ConsumedUnit: (of) => (isAdjustment(of) ? "" : of.quantity[1]),
+  ContractedCost: costColumn,
+  EffectiveCost: costColumn,
+  InvoiceIssuerName: dimensionColumn("provider"),
+  ListCost: costColumn,
+  PricingCategory: (of) => (isAdjustment(of) ? "" : "Standard"),
+  PricingQuantity: (of) => (isAdjustment(of) ? "" : of.quantity[0]),
+  PricingUnit: (of) => (isAdjustment(of) ? "" : of.quantity[1]),
+  ProviderName: dimensionColumn("provider"),
+  PublisherName: dimensionColumn("provider"),
+  ResourceId: dimensionColumn("model"),
+  ResourceName: modelColumn,
   ResourceType: () => "Model",
   ServiceCategory: () => "AI and Machine Learning",
-  ServiceName: model,
+  ServiceName: modelColumn,
   ServiceSubcategory: () => "Generative AI",
-  SkuId: by("price"),
-  SkuPriceId: by("price"),
-  SubAccountId: by("accounts"),
-  SubAccountName: by("accounts"),
-  Tags: ({ sum }) => sum.by["labels"] ?? "{}",
-  x_state: by("state"),
-  x_calls: ({ sum }) => String(sum.calls),
-  x_unpriced_calls: ({ sum }) => String(sum.unpriced),
-  x_key_id: by("key"),
+  SkuId: dimensionColumn("price"),
+  SkuPriceId: dimensionColumn("price"),
+  SubAccountId: dimensionColumn("accounts"),
+  SubAccountName: dimensionColumn("accounts"),
+  Tags: ({ total }) => total.by["labels"] ?? "{}",
+  x_state: dimensionColumn("state"),
+  x_calls: ({ total }) => String(total.calls),
+  x_unpriced_calls: ({ total }) => String(total.unpriced),
+  x_key_id: dimensionColumn("key"),
   x_key_name: ({ key }) => textCell(key),
-  x_input_tokens: ({ sum }) => String(inputTokens(sum.usage)),
-  x_output_tokens: ({ sum }) => String(outputTokens(sum.usage)),
+  x_input_tokens: ({ total }) => String(inputTokens(total.usage)),
+  x_output_tokens: ({ total }) => String(outputTokens(total.usage)),
 };
 
 export const FOCUS_COLUMNS: readonly string[] = Object.keys(COLUMNS);
 
 /** One line's cells. `zone`: whose days they are. */
 export function focusLine(
-  sum: Sum,
+  sum: UsageSum,
   names: Readonly<Record<string, string>>,
   zone: string | undefined,
 ): string[] {
@@ -100,20 +102,21 @@ export function focusLine(
   const noon = Date.parse(`${day}T12:00Z`);
   const next = new Date(noon + 86_400_000).toISOString().slice(0, 10);
   const [year, month] = [new Date(noon).getUTCFullYear(), new Date(noon).getUTCMonth()];
-  const first = (m: number) => clock.moment(new Date(Date.UTC(year, m)).toISOString().slice(0, 10));
-  const charge: Charge = {
-    sum,
+  const first = (m: number) =>
+    clock.parseLocalTime(new Date(Date.UTC(year, m)).toISOString().slice(0, 10));
+  const charge: FocusCharge = {
+    total: sum,
     key: names[sum.by["key"] ?? ""] ?? "",
-    day: [clock.moment(day), clock.moment(next)],
+    day: [clock.parseLocalTime(day), clock.parseLocalTime(next)],
     month: [first(month), first(month + 1)],
     cost: nanoToDecimal(BigInt(sum.costNano)),
-    pieces: piecesOf(sum),
+    quantity: consumedQuantity(sum),
   };
   return Object.values(COLUMNS).map((column) => column(charge));
 }
 
 /** Tokens, unless it is pictures that were made. */
-function piecesOf({ usage }: Sum): readonly [string, string] {
+function consumedQuantity({ usage }: UsageSum): readonly [string, string] {
   const tokens = inputTokens(usage) + outputTokens(usage);
   return tokens === 0 && usage.images !== undefined
     ? [String(usage.images), "Images"]

@@ -3,43 +3,55 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Schema } from "../../config/dialect.ts";
 import type { Log } from "../../lib/log.ts";
-import { nextId } from "../../lib/id.ts";
-import { queryTextOf } from "../../lib/query-secrets.ts";
-import { retryAfterOf, retryHeaders, withRetry } from "../../model/client-retry.ts";
-import { ERRORS, fail, type Fault, faultOf } from "../../model/error.ts";
+import { nextRequestId } from "../../lib/id.ts";
+import { originalQueryTextOf } from "../../lib/query-secrets.ts";
+import { retryAfterMsFor, retryHeaders, withRetryHint } from "../../model/client-retry.ts";
+import { ERRORS, fail, type Fault, getFault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { plain as errorBody } from "../../walk/stations/refuse.ts";
-import { plain } from "../control/asking.ts";
-import type { Auditing } from "../control/auditing.ts";
-import { etagOf } from "../control/etag.ts";
-import type { CommandGate, GivenWith, KnownCommand } from "../control/gate.ts";
-import { mustBeRole, principalId, type Giver, type Principal } from "../control/giver.ts";
-import { jsonOf, queryInput } from "./asked.ts";
-import { cookieOf, mustBeOurPage, sessionWord } from "./cookie.ts";
-import type { Holders } from "./holders.ts";
-import { Made } from "./made.ts";
-import { openApi } from "./openapi.ts";
-import { CALLBACK, cookieOf as oidcCookie, type Oidc } from "./oidc.ts";
-import { API, methodsOf, nameIn, OIDC, OPENAPI, pathOf } from "./paths.ts";
+import { createPlainError as errorBody } from "../../walk/stations/refuse.ts";
+import { jsonReplacer } from "../control/asking.ts";
+import type { CommandAudit } from "../control/auditing.ts";
+import { createEtag } from "../control/etag.ts";
+import type { CommandDispatcher, DispatchOptions, RegisteredCommand } from "../control/gate.ts";
+import {
+  assertRole,
+  principalId,
+  type CommandPrincipal,
+  type Principal,
+} from "../control/giver.ts";
+import { readJsonBody, parseQueryInput } from "./asked.ts";
+import { formatSessionCookie, assertSameOrigin, readSessionToken } from "./cookie.ts";
+import type { AdminPrincipals } from "./holders.ts";
+import { IdempotencyCache } from "./made.ts";
+import { createOpenApi } from "./openapi.ts";
+import { CALLBACK, formatFlowCookie as oidcCookie, type OidcSignIn } from "./oidc.ts";
+import {
+  API_PATH,
+  commandMethodsOf,
+  commandNameIn,
+  OIDC_PATH,
+  OPENAPI_PATH,
+  commandPathOf,
+} from "./paths.ts";
 
-const SESSION = `${API}/session`;
+const SESSION_PATH = `${API_PATH}/session`;
 
-interface ApiAnswer {
+interface ApiResponse {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-export interface AdminApiOf {
-  readonly gate: CommandGate;
-  readonly holders: Holders;
-  readonly oidc: Oidc;
-  readonly auditing: Pick<Auditing, "noted">;
+export interface AdminApiOptions {
+  readonly dispatcher: CommandDispatcher;
+  readonly adminPrincipals: AdminPrincipals;
+  readonly oidc: OidcSignIn;
+  readonly auditing: Pick<CommandAudit, "recordSignIn">;
   readonly log: Pick<Log, "error">;
 }
 
 /** Nothing of it is kept by a browser, shown in another page's frame, or taken for anything but JSON. */
-const HEADERS = {
+const RESPONSE_HEADERS = {
   "content-type": "application/json",
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
@@ -48,196 +60,219 @@ const HEADERS = {
 } as const;
 
 export class AdminApi {
-  readonly #of: AdminApiOf;
-  readonly #made = new Made();
+  readonly #options: AdminApiOptions;
+  readonly #idempotency = new IdempotencyCache();
 
-  constructor(of: AdminApiOf) {
-    this.#of = of;
+  constructor(options: AdminApiOptions) {
+    this.#options = options;
   }
 
   /** Answers it, whatever goes wrong. */
   async serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const id = nextId();
+    const id = nextRequestId();
     try {
-      const { status, body, headers } = await this.#answer(req);
-      write(res, id, status, body, headers);
+      const { status, body, headers } = await this.#respond(req);
+      writeResponse(res, id, status, body, headers);
     } catch (error) {
-      const fault = faultOf(error) ?? this.#unexpected(id, error);
-      const told = errorBody(withRetry(fault), id);
-      write(res, id, statusOf(fault), told, retryHeaders(retryAfterOf(fault)));
+      const fault = getFault(error) ?? this.#unexpected(id, error);
+      const responseBody = errorBody(withRetryHint(fault), id);
+      writeResponse(res, id, statusOf(fault), responseBody, retryHeaders(retryAfterMsFor(fault)));
     }
   }
 
   #unexpected(request: string, err: unknown): Fault {
-    this.#of.log.error({ request, err }, "a command failed");
+    this.#options.log.error({ request, err }, "a command failed");
     return {
       kind: "internal",
       message: `Something went wrong here. The log has it under ${request}.`,
     };
   }
 
-  async #answer(req: IncomingMessage): Promise<ApiAnswer> {
+  async #respond(req: IncomingMessage): Promise<ApiResponse> {
     const [path = ""] = (req.url ?? "/").split("?", 1);
-    if (path === SESSION) return this.#session(req);
-    if (path === OIDC || path === CALLBACK)
-      return only("GET", req, () =>
-        inBrowser(req, path === OIDC ? this.#leave(req) : this.#comeBack(req)),
+    if (path === SESSION_PATH) return this.#session(req);
+    if (path === OIDC_PATH || path === CALLBACK)
+      return allowMethod("GET", req, () =>
+        redirectErrors(
+          req,
+          path === OIDC_PATH ? this.#redirectToProvider(req) : this.#finishSignIn(req),
+        ),
       );
-    const giver = await this.#of.holders.giver(req);
-    if (path === API) return only("GET", req, () => ok({ commands: this.#listed(giver) }));
-    if (path === OPENAPI) return only("GET", req, () => ok(openApi(this.#of.gate.list())));
-    return this.#command(req, nameIn(path), giver);
+    const giver = await this.#options.adminPrincipals.identify(req);
+    if (path === API_PATH)
+      return allowMethod("GET", req, () => ok({ commands: this.#describeCommands(giver) }));
+    if (path === OPENAPI_PATH)
+      return allowMethod("GET", req, () => ok(createOpenApi(this.#options.dispatcher.list())));
+    return this.#command(req, commandNameIn(path), giver);
   }
 
-  async #command(req: IncomingMessage, name: string, giver: Giver): Promise<ApiAnswer> {
-    const { gate } = this.#of;
+  async #command(
+    req: IncomingMessage,
+    name: string,
+    giver: CommandPrincipal,
+  ): Promise<ApiResponse> {
+    const { dispatcher } = this.#options;
     const command =
-      gate.known(name) ??
+      dispatcher.find(name) ??
       fail("not_found", `This gateway does not know the command "${name}".`, {
         code: "unknown_command",
       });
-    mustBeRole(giver, command.facts.role);
-    const methods = methodsOf(command);
+    assertRole(giver, command.spec.role);
+    const methods = commandMethodsOf(command);
     if (!methods.includes(req.method ?? "")) return notAllowed(methods);
     if (req.method === "GET") {
-      const said = queryInput(command.facts.input as Schema, queryTextOf(req));
-      const answer = await gate.give(name, said, giver);
-      return ok(answer, { etag: etagOf(answer) });
+      const said = parseQueryInput(command.spec.input as Schema, originalQueryTextOf(req));
+      const answer = await dispatcher.dispatch(name, said, giver);
+      return ok(answer, { etag: createEtag(answer) });
     }
-    const input = await jsonOf(req);
+    const input = await readJsonBody(req);
     const ifMatch = req.headers["if-match"];
     const key = [req.headers["idempotency-key"]].flat()[0];
-    if (key === undefined || !command.facts.writes)
-      return ok(await gate.give(name, input, giver, { ifMatch }));
+    if (key === undefined || !command.spec.writes)
+      return ok(await dispatcher.dispatch(name, input, giver, { ifMatch }));
     const principal = principalId(giver);
-    const once: GivenWith["once"] = (said, work) =>
-      this.#made.once({ principal, key }, [name, said, ifMatch], work);
-    return ok(await gate.give(name, input, giver, { ifMatch, once }));
+    const once: DispatchOptions["runOnce"] = (said, work) =>
+      this.#idempotency.getOrRun({ principal, key }, [name, said, ifMatch], work);
+    return ok(await dispatcher.dispatch(name, input, giver, { ifMatch, runOnce: once }));
   }
 
   /** The commands that it may give. */
-  #listed(giver: Giver): readonly JsonObject[] {
-    return this.#allowed(giver).map((command) => {
-      const { summary, input, output, role, writes } = command.facts;
-      const path = pathOf(command.name);
-      const methods = methodsOf(command);
+  #describeCommands(principal: CommandPrincipal): readonly JsonObject[] {
+    return this.#allowedCommands(principal).map((command) => {
+      const { summary, input, output, role, writes } = command.spec;
+      const path = commandPathOf(command.name);
+      const methods = commandMethodsOf(command);
       return { name: command.name, path, methods, summary, role, writes, input, output };
     }) as never;
   }
 
-  #allowed(giver: Giver): readonly KnownCommand[] {
-    const { gate } = this.#of;
-    return gate.list().filter(({ facts }) => gate.may(giver, facts));
+  #allowedCommands(principal: CommandPrincipal): readonly RegisteredCommand[] {
+    const { dispatcher } = this.#options;
+    return dispatcher.list().filter(({ spec }) => dispatcher.isAllowed(principal, spec));
   }
 
   /** A session, or a token, as its holder may see it: a page offers what `commands` lists, and nothing that would be refused. */
-  #shown(giver: Giver, until?: number) {
-    const { name, role, within, door } = giver;
-    const commands = this.#allowed(giver).map((command) => command.name);
-    return { name, role, account: within ?? null, door, until, commands };
+  #toShownPrincipal(principal: CommandPrincipal, until?: number) {
+    const { name, role, account, channel } = principal;
+    const commands = this.#allowedCommands(principal).map((command) => command.name);
+    return { name, role, account: account ?? null, door: channel, until, commands };
   }
 
   /** To the identity provider. */
-  async #leave(req: IncomingMessage): Promise<ApiAnswer> {
-    const secure = this.#of.holders.isSecure(req);
-    const { location, cookie } = await this.#of.oidc.begin(req, secure);
-    return moved(location, cookie === undefined ? [] : [cookie]);
+  async #redirectToProvider(req: IncomingMessage): Promise<ApiResponse> {
+    const secure = this.#options.adminPrincipals.isSecure(req);
+    const { location, cookie } = await this.#options.oidc.start(req, secure);
+    return redirect(location, cookie === undefined ? [] : [cookie]);
   }
 
   /** And from there, to the first page. */
-  async #comeBack(req: IncomingMessage): Promise<ApiAnswer> {
-    const { holders, oidc } = this.#of;
-    const secure = holders.isSecure(req);
-    const holder = await holders.vouched(req, queryTextOf(req), () => oidc.finish(req, secure));
-    const there = sessionWord(req, secure);
-    const before = there === undefined ? undefined : holders.sessions.find(there);
-    if (before) holders.sessions.end(({ id }) => id === before.id);
-    const { word, session } = await this.#begin(req, holder);
-    const cookie = cookieOf(word, secure, session.until - session.began);
-    return moved("/", [cookie, oidcCookie(undefined, secure)]);
+  async #finishSignIn(req: IncomingMessage): Promise<ApiResponse> {
+    const { adminPrincipals, oidc } = this.#options;
+    const secure = adminPrincipals.isSecure(req);
+    const principal = await adminPrincipals.identifyByProvider(req, originalQueryTextOf(req), () =>
+      oidc.finish(req, secure),
+    );
+    const there = readSessionToken(req, secure);
+    const before = there === undefined ? undefined : adminPrincipals.sessions.find(there);
+    if (before) adminPrincipals.sessions.end(({ id }) => id === before.id);
+    const { token, session } = await this.#startSession(req, principal);
+    const cookie = formatSessionCookie(token, secure, session.expiresAt - session.startedAt);
+    return redirect("/", [cookie, oidcCookie(undefined, secure)]);
   }
 
-  async #begin(req: IncomingMessage, holder: Principal) {
-    await this.#noted("sign-in", req, holder);
-    const { sessions } = this.#of.holders;
-    return sessions.begin(holder, this.#of.holders.address(req));
+  async #startSession(req: IncomingMessage, principal: Principal) {
+    await this.#recordAudit("sign-in", req, principal);
+    const { sessions } = this.#options.adminPrincipals;
+    return sessions.start(principal, this.#options.adminPrincipals.clientAddressOf(req));
   }
 
-  #noted(what: string, req: IncomingMessage, holder: Principal): Promise<void> {
-    const address = this.#of.holders.address(req);
-    return this.#of.auditing.noted(what, { ...holder, door: "session", address });
+  #recordAudit(what: string, req: IncomingMessage, principal: Principal): Promise<void> {
+    const address = this.#options.adminPrincipals.clientAddressOf(req);
+    return this.#options.auditing.recordSignIn(what, { ...principal, channel: "session", address });
   }
 
-  get #offer(): { readonly sign_in?: string } {
-    return this.#of.oidc.offered ? { sign_in: OIDC } : {};
+  get #signInOption(): { readonly sign_in?: string } {
+    return this.#options.oidc.isConfigured ? { sign_in: OIDC_PATH } : {};
   }
 
   /** A browser that is not signed in is told where people are. */
-  async #self(req: IncomingMessage): Promise<ApiAnswer> {
+  async #whoAmI(req: IncomingMessage): Promise<ApiResponse> {
     try {
-      return ok({ ...this.#shown(await this.#of.holders.giver(req)), ...this.#offer });
+      return ok({
+        ...this.#toShownPrincipal(await this.#options.adminPrincipals.identify(req)),
+        ...this.#signInOption,
+      });
     } catch (error) {
-      const fault = faultOf(error);
-      if (fault?.kind !== "unauthenticated" || !this.#of.oidc.offered) throw error;
-      return { status: statusOf(fault), body: { ...errorBody(fault, nextId()), ...this.#offer } };
+      const fault = getFault(error);
+      if (fault?.kind !== "unauthenticated" || !this.#options.oidc.isConfigured) throw error;
+      return {
+        status: statusOf(fault),
+        body: { ...errorBody(fault, nextRequestId()), ...this.#signInOption },
+      };
     }
   }
 
-  async #session(req: IncomingMessage): Promise<ApiAnswer> {
-    const { holders } = this.#of;
-    if (req.method === "GET") return this.#self(req);
+  async #session(req: IncomingMessage): Promise<ApiResponse> {
+    const { adminPrincipals } = this.#options;
+    if (req.method === "GET") return this.#whoAmI(req);
     if (req.method !== "POST" && req.method !== "DELETE")
       return notAllowed(["GET", "POST", "DELETE"]);
-    const secure = holders.isSecure(req);
-    mustBeOurPage(req, secure);
-    const there = sessionWord(req, secure);
-    const before = there === undefined ? undefined : holders.sessions.find(there);
-    const end = () => before && holders.sessions.end(({ id }) => id === before.id);
+    const secure = adminPrincipals.isSecure(req);
+    assertSameOrigin(req, secure);
+    const there = readSessionToken(req, secure);
+    const before = there === undefined ? undefined : adminPrincipals.sessions.find(there);
+    const end = () => before && adminPrincipals.sessions.end(({ id }) => id === before.id);
     if (req.method === "DELETE") {
-      if (before) await this.#noted("sign-out", req, before);
+      if (before) await this.#recordAudit("sign-out", req, before);
       end();
-      return ok({ ended: before !== undefined }, { "set-cookie": cookieOf(undefined, secure, 0) });
+      return ok(
+        { ended: before !== undefined },
+        { "set-cookie": formatSessionCookie(undefined, secure, 0) },
+      );
     }
-    const holder = await holders.login(req, loginOf(await jsonOf(req)));
+    const principal = await adminPrincipals.login(req, parseLogin(await readJsonBody(req)));
     // A word that was there before is never the one of what was begun now.
     end();
-    const { word, session } = await this.#begin(req, holder);
-    const cookie = cookieOf(word, secure, session.until - session.began);
-    const self = this.#shown({ ...holder, door: "session" }, session.until);
+    const { token, session } = await this.#startSession(req, principal);
+    const cookie = formatSessionCookie(token, secure, session.expiresAt - session.startedAt);
+    const self = this.#toShownPrincipal({ ...principal, channel: "session" }, session.expiresAt);
     return ok(self, { "set-cookie": cookie });
   }
 }
 
 /** A browser that is sent here gets the sign-in page with the code of what went wrong; programs get the error itself. */
-async function inBrowser(req: IncomingMessage, work: Promise<ApiAnswer>): Promise<ApiAnswer> {
+async function redirectErrors(
+  req: IncomingMessage,
+  work: Promise<ApiResponse>,
+): Promise<ApiResponse> {
   try {
     return await work;
   } catch (error) {
-    const fault = faultOf(error);
+    const fault = getFault(error);
     if (!fault || !req.headers.accept?.includes("text/html")) throw error;
-    return moved(`/#problem=${encodeURIComponent(fault.code ?? fault.kind)}`, []);
+    return redirect(`/#problem=${encodeURIComponent(fault.code ?? fault.kind)}`, []);
   }
 }
 
-const ok = (body: unknown, headers?: ApiAnswer["headers"]): ApiAnswer => ({
+const ok = (body: unknown, headers?: ApiResponse["headers"]): ApiResponse => ({
   status: 200,
   body,
   ...(headers && { headers }),
 });
 
-const moved = (location: string, cookies: readonly string[]): ApiAnswer => ({
+const redirect = (location: string, cookies: readonly string[]): ApiResponse => ({
   status: 302,
   body: { location },
   headers: { location, "set-cookie": cookies },
 });
 
-const only = <A extends ApiAnswer | Promise<ApiAnswer>>(
+const allowMethod = <A extends ApiResponse | Promise<ApiResponse>>(
   method: string,
   req: IncomingMessage,
   answer: () => A,
-): A | ApiAnswer => (req.method === method ? answer() : notAllowed([method]));
+): A | ApiResponse => (req.method === method ? answer() : notAllowed([method]));
 
-function notAllowed(methods: readonly string[]): ApiAnswer {
+function notAllowed(methods: readonly string[]): ApiResponse {
   const fault: Fault = {
     kind: "invalid",
     code: "method_not_allowed",
@@ -246,26 +281,26 @@ function notAllowed(methods: readonly string[]): ApiAnswer {
   return { status: 405, body: errorBody(fault, ""), headers: { allow: methods.join(", ") } };
 }
 
-function loginOf({ word, token, ...more }: JsonObject): { word?: string; token?: string } {
-  if (Object.keys(more).length > 0 || typeof (word ?? token) !== "string" || (word && token))
+function parseLogin({ word: code, token, ...more }: JsonObject): { word?: string; token?: string } {
+  if (Object.keys(more).length > 0 || typeof (code ?? token) !== "string" || (code && token))
     fail("invalid", 'Send { "word": "…" } or { "token": "…" }.', { code: "bad_input" });
-  return word === undefined ? { token: token as string } : { word: word as string };
+  return code === undefined ? { token: token as string } : { word: code as string };
 }
 
-const STATUS: Readonly<Record<string, number>> = { changed_since: 412, media_type: 415 };
-const statusOf = ({ kind, code }: Fault): number => STATUS[code ?? ""] ?? ERRORS[kind][0];
+const STATUS_OF_CODE: Readonly<Record<string, number>> = { changed_since: 412, media_type: 415 };
+const statusOf = ({ kind, code }: Fault): number => STATUS_OF_CODE[code ?? ""] ?? ERRORS[kind][0];
 
-function write(
+function writeResponse(
   res: ServerResponse,
   id: string,
   status: number,
   body: unknown,
-  headers: ApiAnswer["headers"],
+  headers: ApiResponse["headers"],
 ): void {
   if (res.headersSent || res.destroyed) return;
-  const text = JSON.stringify(body ?? null, plain);
+  const text = JSON.stringify(body ?? null, jsonReplacer);
   res.writeHead(status, {
-    ...HEADERS,
+    ...RESPONSE_HEADERS,
     "x-request-id": id,
     "content-length": Buffer.byteLength(text),
     ...headers,

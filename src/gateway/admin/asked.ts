@@ -1,16 +1,16 @@
 // What a request of the admin API asks for: its body as JSON, or the words of its address, as the command's schema types them.
 import type { IncomingMessage } from "node:http";
 import type { Schema } from "../../config/dialect.ts";
-import { saidOf } from "../../config/diagnose.ts";
+import { toSentence } from "../../config/diagnose.ts";
 import { fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import { checkInput } from "../control/input.ts";
 
-const MOST_BYTES = 1 << 20;
+const MAX_BODY_BYTES = 1 << 20;
 /** Words of an address. */
-const MOST_WORDS = 200;
+const MAX_QUERY_PARAMS = 200;
 
-export async function jsonOf(req: IncomingMessage): Promise<JsonObject> {
+export async function readJsonBody(req: IncomingMessage): Promise<JsonObject> {
   const [type = ""] = (req.headers["content-type"] ?? "").split(";", 1);
   if (type.trim().toLowerCase() !== "application/json")
     fail("invalid", "Send the input as JSON, with content-type: application/json.", {
@@ -20,17 +20,17 @@ export async function jsonOf(req: IncomingMessage): Promise<JsonObject> {
   let bytes = 0;
   for await (const chunk of req) {
     bytes += (chunk as Buffer).length;
-    if (bytes > MOST_BYTES)
+    if (bytes > MAX_BODY_BYTES)
       fail("too_large", "The input of a command is at most 1 MiB.", { code: "body_too_large" });
     chunks.push(chunk as Buffer);
   }
-  const input = parsed(Buffer.concat(chunks).toString());
+  const input = parseJson(Buffer.concat(chunks).toString());
   if (typeof input === "object" && input !== null && !Array.isArray(input))
     return input as JsonObject;
   return fail("invalid", "The input of a command is a JSON object.", { code: "bad_input" });
 }
 
-function parsed(text: string): Json {
+function parseJson(text: string): Json {
   try {
     return JSON.parse(text || "{}") as Json;
   } catch {
@@ -39,23 +39,23 @@ function parsed(text: string): Json {
 }
 
 /** A list may be said word by word or with commas between; what is neither a word nor a list is JSON. */
-export function queryInput(schema: Schema, query: string): JsonObject {
+export function parseQueryInput(schema: Schema, query: string): JsonObject {
   const properties = (schema["properties"] ?? {}) as Readonly<Record<string, Schema>>;
-  const said = [...new URLSearchParams(query)];
-  if (said.length > MOST_WORDS)
-    fail("invalid", `An address has at most ${MOST_WORDS} words.`, { code: "bad_input" });
+  const params = [...new URLSearchParams(query)];
+  if (params.length > MAX_QUERY_PARAMS)
+    fail("invalid", `An address has at most ${MAX_QUERY_PARAMS} words.`, { code: "bad_input" });
   const input: Record<string, Json> = {};
-  for (const [name, text] of said) {
+  for (const [name, text] of params) {
     const type = Object.hasOwn(properties, name) ? properties[name]!["type"] : undefined;
     if (type === "array") input[name] = [...((input[name] ?? []) as Json[]), ...text.split(",")];
     else if (name in input)
       fail("invalid", `/${name}: it is said twice.`, { code: "bad_input", param: `/${name}` });
-    else input[name] = type === "object" ? parsed(text) : text;
+    else input[name] = type === "object" ? parseJson(text) : text;
   }
-  const { value, complaints } = checkInput(schema, input, () => true);
-  const [first] = complaints;
+  const { value, errors } = checkInput(schema, input, () => true);
+  const [first] = errors;
   return first
-    ? fail("invalid", complaints.map(saidOf).join("; "), {
+    ? fail("invalid", errors.map(toSentence).join("; "), {
         code: "bad_input",
         param: first.pointer,
       })

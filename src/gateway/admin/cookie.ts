@@ -6,24 +6,24 @@ import { fail } from "../../model/error.ts";
 /** What a page of the console adds to whatever it asks for with a session. */
 export const PAGE_HEADER = "x-tollgate-console";
 
-const nameOf = (secure: boolean): string => (secure ? "__Host-tollgate" : "tollgate");
-const WORD = /^[\w-]{43}$/;
+const cookieNameOf = (secure: boolean): string => (secure ? "__Host-tollgate" : "tollgate");
+const TOKEN_PATTERN = /^[\w-]{43}$/;
 
-export function sessionWord(req: IncomingMessage, secure: boolean): string | undefined {
-  const name = `${nameOf(secure)}=`;
+export function readSessionToken(req: IncomingMessage, secure: boolean): string | undefined {
+  const name = `${cookieNameOf(secure)}=`;
   const found = (req.headers.cookie ?? "")
     .split(";", 50)
     .map((each) => each.trim())
     .filter((each) => each.startsWith(name));
   // Of two, one may be another site's.
-  const word = found.length === 1 ? found[0]!.slice(name.length) : "";
-  return WORD.test(word) ? word : undefined;
+  const token = found.length === 1 ? found[0]!.slice(name.length) : "";
+  return TOKEN_PATTERN.test(token) ? token : undefined;
 }
 
 /** Without a word it ends the one that is there. */
-export function cookieOf(word: string | undefined, secure: boolean, ms: number): string {
+export function formatSessionCookie(word: string | undefined, secure: boolean, ms: number): string {
   const parts = [
-    `${nameOf(secure)}=${word ?? ""}`,
+    `${cookieNameOf(secure)}=${word ?? ""}`,
     "Path=/",
     "HttpOnly",
     "SameSite=Strict",
@@ -33,16 +33,16 @@ export function cookieOf(word: string | undefined, secure: boolean, ms: number):
 }
 
 /** What changes something, and signs in or out, has to come from a page of ours. */
-export function mustBeOurPage(req: IncomingMessage, secure: boolean): void {
+export function assertSameOrigin(req: IncomingMessage, secure: boolean): void {
   const site = req.headers["sec-fetch-site"];
-  if (site !== undefined && site !== "same-origin" && site !== "none") foreign();
+  if (site !== undefined && site !== "same-origin" && site !== "none") rejectCrossOrigin();
   if (req.method === "GET" || req.method === "HEAD") return;
   const { origin, host } = req.headers;
   const own = `${secure ? "https" : "http"}://${host}`;
-  if (origin === undefined || origin.toLowerCase() !== own.toLowerCase()) foreign();
+  if (origin === undefined || origin.toLowerCase() !== own.toLowerCase()) rejectCrossOrigin();
   if (req.headers[PAGE_HEADER] !== "1")
     fail("forbidden", `With a session, send ${PAGE_HEADER}: 1 too.`, { code: "page_header" });
 }
 
-const foreign = (): never =>
+const rejectCrossOrigin = (): never =>
   fail("forbidden", "Calls from other web pages are refused.", { code: "origin_refused" });

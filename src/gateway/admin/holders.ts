@@ -2,183 +2,202 @@
 // nothing here.
 import type { IncomingMessage } from "node:http";
 import type { AdminConfig, AdminToken } from "../../config/types.ts";
-import { digest, equal, parse } from "../../lib/key.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { digestKey, equalDigests, parseKey } from "../../lib/key.ts";
+import { fail, getFault } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
-import type { Giver, Principal } from "../control/giver.ts";
-import { bearer } from "../http/bearer.ts";
-import { within } from "../services/queued-command.ts";
-import { mustBeOurPage, sessionWord } from "./cookie.ts";
+import type { CommandPrincipal, Principal } from "../control/giver.ts";
+import { readBearerToken } from "../http/bearer.ts";
+import { withTimeout } from "../services/queued-command.ts";
+import { assertSameOrigin, readSessionToken } from "./cookie.ts";
 import { Sessions } from "./sessions.ts";
-import { Tries } from "./tries.ts";
+import { LoginThrottle } from "./tries.ts";
 
 /** Longer than any token that is taken. */
-const LONGEST = 1_024;
-const PATIENCE_MS = 5_000;
+const MAX_TOKEN_LENGTH = 1_024;
+const TIMEOUT_MS = 5_000;
 
-export interface HoldersOf {
+export interface AdminPrincipalsOptions {
   /** Of the current gateway.yaml. */
-  readonly admin: () => AdminConfig | undefined;
+  readonly adminConfig: () => AdminConfig | undefined;
   /** From the store, by its digest. */
-  readonly record: (digest: string) => Promise<KeyRecord | undefined>;
+  readonly findRecord: (digest: string) => Promise<KeyRecord | undefined>;
   readonly now: () => number;
 }
 
-export class Holders {
+export class AdminPrincipals {
   readonly sessions: Sessions;
-  readonly #of: HoldersOf;
-  readonly #tries: Tries;
+  readonly #options: AdminPrincipalsOptions;
+  readonly #throttle: LoginThrottle;
   /** What was looked up of a request; the listener's routes ask once more. */
-  readonly #known = new WeakMap<IncomingMessage, Promise<Giver>>();
+  readonly #byRequest = new WeakMap<IncomingMessage, Promise<CommandPrincipal>>();
 
-  constructor(of: HoldersOf) {
-    this.#of = of;
-    this.sessions = new Sessions(of.now);
-    this.#tries = new Tries(of.now);
+  constructor(options: AdminPrincipalsOptions) {
+    this.#options = options;
+    this.sessions = new Sessions(options.now);
+    this.#throttle = new LoginThrottle(options.now);
   }
 
   /** Fails with what its client is to be told. */
-  giver(req: IncomingMessage): Promise<Giver> {
-    const known = this.#known.get(req);
+  identify(req: IncomingMessage): Promise<CommandPrincipal> {
+    const known = this.#byRequest.get(req);
     if (known) return known;
-    const asked = this.#giver(req);
-    this.#known.set(req, asked);
-    return asked;
+    const lookup = this.#identify(req);
+    this.#byRequest.set(req, lookup);
+    return lookup;
   }
 
   /** At the control socket, with an Authorization header. */
-  async presented(authorization: string): Promise<Giver> {
-    return { ...(await this.#token(bearer({ authorization }) ?? "", "")), door: "socket" };
+  async identifyToken(authorization: string): Promise<CommandPrincipal> {
+    return {
+      ...(await this.#identifyToken(readBearerToken({ authorization }) ?? "", "")),
+      channel: "socket",
+    };
   }
 
   /** By what a login brings: a word of `tollgate console`, or a token. */
   async login(
     req: IncomingMessage,
-    said: { readonly word?: string; readonly token?: string },
+    credentials: { readonly word?: string; readonly token?: string },
   ): Promise<Principal> {
-    const { word, token } = said;
-    if (token !== undefined) return this.#token(token, this.address(req));
-    this.#tries.check(this.address(req));
-    const holder = this.sessions.redeem(word ?? "");
-    if (holder) return holder;
-    this.#tries.wrong(this.address(req), word ?? "");
+    const { word, token } = credentials;
+    if (token !== undefined) return this.#identifyToken(token, this.clientAddressOf(req));
+    this.#throttle.assertAllowed(this.clientAddressOf(req));
+    const principal = this.sessions.redeem(word ?? "");
+    if (principal) return principal;
+    this.#throttle.recordFailure(this.clientAddressOf(req), word ?? "");
     return fail("unauthenticated", "This link was used already, or its minute is over.", {
       code: "invalid_word",
     });
   }
 
   /** A login that another one vouches for: what is wrong counts as a wrong word does. */
-  async vouched(
+  async identifyByProvider(
     req: IncomingMessage,
-    said: string,
+    secret: string,
     login: () => Promise<Principal>,
   ): Promise<Principal> {
-    this.#tries.check(this.address(req));
+    this.#throttle.assertAllowed(this.clientAddressOf(req));
     try {
       return await login();
     } catch (error) {
-      if (faultOf(error)?.kind === "unauthenticated") this.#tries.wrong(this.address(req), said);
+      if (getFault(error)?.kind === "unauthenticated")
+        this.#throttle.recordFailure(this.clientAddressOf(req), secret);
       throw error;
     }
   }
 
   /** Behind a proxy, what the proxy says of its client. */
-  address(req: IncomingMessage): string {
-    const forwarded = this.#of.admin()?.behindProxy ? req.headers["x-forwarded-for"] : undefined;
+  clientAddressOf(req: IncomingMessage): string {
+    const forwarded = this.#options.adminConfig()?.behindProxy
+      ? req.headers["x-forwarded-for"]
+      : undefined;
     const last = [forwarded].flat().join().split(",").at(-1)?.trim();
     return last || (req.socket.remoteAddress ?? "");
   }
 
   isSecure(req: IncomingMessage): boolean {
     if ("encrypted" in req.socket) return true;
-    if (!this.#of.admin()?.behindProxy) return false;
+    if (!this.#options.adminConfig()?.behindProxy) return false;
     return (req.headers["x-forwarded-proto"] ?? "https") === "https";
   }
 
-  async #giver(req: IncomingMessage): Promise<Giver> {
-    const address = this.address(req);
-    const secret = bearer(req.headers);
+  async #identify(req: IncomingMessage): Promise<CommandPrincipal> {
+    const address = this.clientAddressOf(req);
+    const secret = readBearerToken(req.headers);
     if (secret !== undefined) {
-      return { ...(await this.#token(secret, address)), door: "token", address };
+      return { ...(await this.#identifyToken(secret, address)), channel: "token", address };
     }
     const secure = this.isSecure(req);
-    const word = sessionWord(req, secure);
-    const session = word === undefined ? undefined : this.sessions.find(word);
-    if (!session || !this.#stands(session))
+    const token = readSessionToken(req, secure);
+    const session = token === undefined ? undefined : this.sessions.find(token);
+    if (!session || !this.#isStillGranted(session))
       return fail(
         "unauthenticated",
-        word === undefined
+        token === undefined
           ? "Send an admin token as Authorization: Bearer <token>."
           : "This session is over. Sign in again.",
-        { code: word === undefined ? "invalid_admin_token" : "session_over" },
+        { code: token === undefined ? "invalid_admin_token" : "session_over" },
       );
-    mustBeOurPage(req, secure);
-    const { name, role, within, by, group, until } = session;
-    return { name, role, within, by, group, until, door: "session", address };
+    assertSameOrigin(req, secure);
+    const { name, role, account, credentialId, group, expiresAt } = session;
+    return { name, role, account, credentialId, group, expiresAt, channel: "session", address };
   }
 
-  async #token(secret: string, address: string): Promise<Principal> {
-    this.#tries.check(address);
-    const found = secret.length > LONGEST ? undefined : await this.#holder(secret);
+  async #identifyToken(secret: string, address: string): Promise<Principal> {
+    this.#throttle.assertAllowed(address);
+    const found = secret.length > MAX_TOKEN_LENGTH ? undefined : await this.#findByToken(secret);
     if (found) return found;
-    this.#tries.wrong(address, secret);
+    this.#throttle.recordFailure(address, secret);
     return fail("unauthenticated", "This is no admin token, or it has ended.", {
       code: "invalid_admin_token",
     });
   }
 
-  async #holder(secret: string): Promise<Principal | undefined> {
-    const presented = digest(secret);
+  async #findByToken(secret: string): Promise<Principal | undefined> {
+    const presented = digestKey(secret);
     // Every token is compared, so that the time tells nothing.
-    const [inFile] = this.#inFile().filter(({ token }) => equal(digest(token), presented));
-    if (inFile) return { name: `admin:${inFile.name}`, role: inFile.role, by: byFile(inFile) };
-    if (!parse(secret, "ta")) return undefined;
-    const record = await withinPatience(this.#of.record(presented));
-    return record && equal(record.digest, presented) ? holderOf(record, this.#of.now()) : undefined;
+    const [inFile] = this.#fileTokens().filter(({ token }) =>
+      equalDigests(digestKey(token), presented),
+    );
+    if (inFile)
+      return {
+        name: `admin:${inFile.name}`,
+        role: inFile.role,
+        credentialId: fileCredentialId(inFile),
+      };
+    if (!parseKey(secret, "ta")) return undefined;
+    const record = await withStoreTimeout(this.#options.findRecord(presented));
+    return record && equalDigests(record.digest, presented)
+      ? toPrincipal(record, this.#options.now())
+      : undefined;
   }
 
   /**
    * Whether gateway.yaml still grants what the session was opened with: the token with the same value and role, or the identity
    * provider's group with the same role and account.
    */
-  #stands({ by, role, group, within }: Principal): boolean {
-    if (by.startsWith("oidc:")) {
-      const oidc = this.#of.admin()?.oidc;
+  #isStillGranted({ credentialId, role, group, account }: Principal): boolean {
+    if (credentialId.startsWith("oidc:")) {
+      const oidc = this.#options.adminConfig()?.oidc;
       return (
         oidc !== undefined &&
-        by.startsWith(byIssuer(oidc.issuer, "")) &&
+        credentialId.startsWith(oidcCredentialId(oidc.issuer, "")) &&
         oidc.roles.some(
-          (each) => each.group === group && each.role === role && each.account === within,
+          (each) => each.group === group && each.role === role && each.account === account,
         )
       );
     }
-    if (!by.startsWith("file:")) return true;
-    return this.#inFile().some((each) => byFile(each) === by && each.role === role);
+    if (!credentialId.startsWith("file:")) return true;
+    return this.#fileTokens().some(
+      (each) => fileCredentialId(each) === credentialId && each.role === role,
+    );
   }
 
-  #inFile() {
-    return this.#of.admin()?.tokens ?? [];
+  #fileTokens() {
+    return this.#options.adminConfig()?.tokens ?? [];
   }
 }
 
-const withinPatience = <T>(work: Promise<T>): Promise<T> => within(PATIENCE_MS, work);
+const withStoreTimeout = <T>(work: Promise<T>): Promise<T> => withTimeout(TIMEOUT_MS, work);
 
 /** A token whose value was replaced is another credential, even under its old name. */
-const byFile = ({ name, token }: AdminToken): string => `file:${name}#${digest(token).slice(0, 8)}`;
+const fileCredentialId = ({ name, token }: AdminToken): string =>
+  `file:${name}#${digestKey(token).slice(0, 8)}`;
 /** Neither an issuer nor a subject contains a space. */
-export const byIssuer = (issuer: string, subject: string): string => `oidc:${issuer} ${subject}`;
-export const byToken = (id: string): string => `token:${id}`;
+export const oidcCredentialId = (issuer: string, subject: string): string =>
+  `oidc:${issuer} ${subject}`;
+export const tokenCredentialId = (id: string): string => `token:${id}`;
 
 /** Undefined: it is a key, or has ended. */
-function holderOf(record: KeyRecord, now: number): Principal | undefined {
+function toPrincipal(record: KeyRecord, now: number): Principal | undefined {
   const { id, name, admin, account, expires, revoked } = record;
-  const over = (at: number | undefined) => at !== undefined && at <= now;
-  if (admin === undefined || over(expires) || over(revoked)) return undefined;
+  const hasPassed = (at: number | undefined) => at !== undefined && at <= now;
+  if (admin === undefined || hasPassed(expires) || hasPassed(revoked)) return undefined;
   return {
     name: `admin:${name ?? id}`,
     role: admin,
-    within: account,
-    by: byToken(id),
-    until: expires,
+    account: account,
+    credentialId: tokenCredentialId(id),
+    expiresAt: expires,
   };
 }

@@ -3,60 +3,61 @@
 // checks role and account again before it hands one out.
 import { hash } from "node:crypto";
 import { BoundedMap } from "../../lib/bounded-map.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, getFault } from "../../model/error.ts";
 
-const KEPT_MS = 10 * 60_000;
+const TTL_MS = 10 * 60_000;
 /** Results of one principal. */
-const MOST = 100;
-const MOST_PRINCIPALS = 1_000;
-const FORM = /^[!-~]{1,255}$/;
+const MAX_PER_PRINCIPAL = 100;
+const MAX_PRINCIPALS = 1_000;
+const KEY_PATTERN = /^[!-~]{1,255}$/;
 
-interface MadeOnce {
-  readonly asked: string;
-  readonly answer: Promise<unknown>;
-  readonly until: number;
+interface CachedResult {
+  readonly requestHash: string;
+  readonly result: Promise<unknown>;
+  readonly expiresAt: number;
 }
 
-export class Made {
+export class IdempotencyCache {
   /** By principal: no principal takes the place of another one's results. */
-  readonly #made = new BoundedMap<string, BoundedMap<string, MadeOnce>>(MOST_PRINCIPALS);
+  readonly #results = new BoundedMap<string, BoundedMap<string, CachedResult>>(MAX_PRINCIPALS);
 
   /** `principal`: from `principalId`. `asked`: the command and everything its result depends on. */
-  once(
+  getOrRun(
     { principal, key }: { readonly principal: string; readonly key: string },
-    asked: readonly unknown[],
-    make: () => Promise<unknown>,
+    request: readonly unknown[],
+    run: () => Promise<unknown>,
   ): Promise<unknown> {
-    if (!FORM.test(key))
+    if (!KEY_PATTERN.test(key))
       fail("invalid", "An Idempotency-Key is 1 to 255 printable characters.", {
         code: "bad_idempotency_key",
       });
-    this.#forget();
-    const own = this.#made.get(principal) ?? new BoundedMap<string, MadeOnce>(MOST);
-    const sum = hash("sha256", JSON.stringify(asked));
+    this.#evictExpired();
+    const own =
+      this.#results.get(principal) ?? new BoundedMap<string, CachedResult>(MAX_PER_PRINCIPAL);
+    const sum = hash("sha256", JSON.stringify(request));
     const found = own.get(key);
     if (found)
-      return found.asked === sum
-        ? found.answer
+      return found.requestHash === sum
+        ? found.result
         : fail("mismatch", "This Idempotency-Key was used for something else.", {
             code: "idempotency_mismatch",
           });
-    const answer = make();
-    own.set(key, { asked: sum, answer, until: performance.now() + KEPT_MS });
-    this.#made.set(principal, own);
+    const answer = run();
+    own.set(key, { requestHash: sum, result: answer, expiresAt: performance.now() + TTL_MS });
+    this.#results.set(principal, own);
     // What went wrong on our side is worth another try; what is refused stays refused.
     answer.catch((error: unknown) => {
-      if (!faultOf(error)) own.delete(key);
+      if (!getFault(error)) own.delete(key);
     });
     return answer;
   }
 
   /** A result may contain a secret: it is held no longer than for its time. */
-  #forget(): void {
+  #evictExpired(): void {
     const now = performance.now();
-    for (const [principal, own] of this.#made.entries()) {
-      for (const [key, { until }] of own.entries()) if (until <= now) own.delete(key);
-      if (own.size === 0) this.#made.delete(principal);
+    for (const [principal, own] of this.#results.entries()) {
+      for (const [key, { expiresAt }] of own.entries()) if (expiresAt <= now) own.delete(key);
+      if (own.size === 0) this.#results.delete(principal);
     }
   }
 }

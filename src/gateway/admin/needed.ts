@@ -4,15 +4,15 @@ import { isLoopback } from "../../lib/egress.ts";
 import { fail } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Store } from "../../plugin/store.ts";
-import { keysIn } from "../control/world.ts";
+import { listAllKeys } from "../control/world.ts";
 
-export async function mustHaveAdmin(
-  { at, behindProxy, tokens, oidc }: AdminConfig,
-  store: Pick<Store, "keys">,
+export async function assertAdminExists(
+  { address, behindProxy, tokens, oidc }: AdminConfig,
+  store: Pick<Store, "listKeys">,
 ): Promise<void> {
   // On this machine alone, the user who may open the control socket is its owner.
-  if (!behindProxy && ("socket" in at || isLoopback(at.host))) return;
-  if (oidc || tokens.length > 0 || (await keysIn(store)()).some(isAdmin)) return;
+  if (!behindProxy && ("socket" in address || isLoopback(address.host))) return;
+  if (oidc || tokens.length > 0 || (await listAllKeys(store)()).some(isAdmin)) return;
   fail(
     "conflict",
     "Other machines reach the admin listener, and it has no admin. Make one with `tollgate admins create <name> --role owner`, or name one under admin.tokens.",

@@ -3,15 +3,15 @@
 import type { JWTPayload } from "jose";
 import type { OidcConfig } from "../../config/types.ts";
 import { fail } from "../../model/error.ts";
-import type { ProviderAccess } from "../../plugin/call.ts";
+import type { ProviderClient } from "../../plugin/call.ts";
 
-const PATIENCE_MS = 5_000;
-const MOST_BYTES = 256 * 1024;
+const TIMEOUT_MS = 5_000;
+const MAX_RESPONSE_BYTES = 256 * 1024;
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
-const SKEW_S = 60;
-const KNOWN_MS = 600_000;
+const CLOCK_SKEW_S = 60;
+const DISCOVERY_TTL_MS = 600_000;
 
-interface Discovered {
+interface DiscoveryDocument {
   readonly authorization_endpoint: string;
   readonly token_endpoint: string;
   readonly jwks_uri: string;
@@ -19,50 +19,52 @@ interface Discovered {
 
 export class OidcProvider {
   readonly config: OidcConfig;
-  readonly #fetch: ProviderAccess["fetch"];
-  #known: { readonly at: number; readonly found: Promise<Discovered> } | undefined;
+  readonly #fetch: ProviderClient["fetch"];
+  #discovery: { readonly at: number; readonly found: Promise<DiscoveryDocument> } | undefined;
 
-  constructor(config: OidcConfig, fetch: ProviderAccess["fetch"]) {
+  constructor(config: OidcConfig, fetch: ProviderClient["fetch"]) {
     this.config = config;
     this.#fetch = fetch;
   }
 
-  async authorization(): Promise<string> {
-    return (await this.#discovered()).authorization_endpoint;
+  async authorizationUrl(): Promise<string> {
+    return (await this.#discoverCached()).authorization_endpoint;
   }
 
   /** The claims of whose code it is. Fails with what a person may be told; the log has the rest. */
-  async claims(code: string, verifier: string, nonce: string): Promise<JWTPayload> {
-    const { token_endpoint, jwks_uri } = await this.#discovered();
-    const { clientId, clientSecret, callback } = this.config;
+  async exchangeCode(code: string, verifier: string, nonce: string): Promise<JWTPayload> {
+    const { token_endpoint, jwks_uri } = await this.#discoverCached();
+    const { clientId, clientSecret, callbackUrl } = this.config;
     const form = new URLSearchParams({
       grant_type: "authorization_code",
       code,
-      redirect_uri: callback,
+      redirect_uri: callbackUrl,
       code_verifier: verifier,
       ...(clientSecret === undefined && { client_id: clientId }),
     });
-    const answer = (await this.#json(token_endpoint, {
+    const answer = (await this.#fetchJson(token_endpoint, {
       method: "POST",
       headers: {
         "content-type": "application/x-www-form-urlencoded",
-        ...(clientSecret !== undefined && { authorization: basic(clientId, clientSecret) }),
+        ...(clientSecret !== undefined && {
+          authorization: basicAuthorization(clientId, clientSecret),
+        }),
       },
       body: form.toString(),
     })) as { id_token?: unknown };
     if (typeof answer.id_token !== "string") throw new Error("Its answer has no ID token.");
-    return this.#verified(answer.id_token, jwks_uri, nonce);
+    return this.#verifyIdToken(answer.id_token, jwks_uri, nonce);
   }
 
-  async #verified(token: string, keysAt: string, nonce: string): Promise<JWTPayload> {
+  async #verifyIdToken(token: string, keysAt: string, nonce: string): Promise<JWTPayload> {
     const { createLocalJWKSet, jwtVerify } = await import("jose");
     const { issuer, clientId } = this.config;
-    const keys = createLocalJWKSet((await this.#json(keysAt)) as never);
+    const keys = createLocalJWKSet((await this.#fetchJson(keysAt)) as never);
     const { payload } = await jwtVerify(token, keys, {
       issuer,
       audience: clientId,
       algorithms: ALGORITHMS,
-      clockTolerance: SKEW_S,
+      clockTolerance: CLOCK_SKEW_S,
       requiredClaims: ["exp", "iat", "sub"],
     });
     if (payload["nonce"] !== nonce) throw new Error("Its nonce is another one.");
@@ -72,44 +74,51 @@ export class OidcProvider {
     return payload;
   }
 
-  #discovered(): Promise<Discovered> {
+  #discoverCached(): Promise<DiscoveryDocument> {
     const now = performance.now();
-    if (this.#known && now - this.#known.at < KNOWN_MS) return this.#known.found;
+    if (this.#discovery && now - this.#discovery.at < DISCOVERY_TTL_MS)
+      return this.#discovery.found;
     const found = this.#discover();
-    this.#known = { at: now, found };
+    this.#discovery = { at: now, found };
     // What failed is asked for again.
-    found.catch(() => (this.#known = undefined));
+    found.catch(() => (this.#discovery = undefined));
     return found;
   }
 
-  async #discover(): Promise<Discovered> {
+  async #discover(): Promise<DiscoveryDocument> {
     const { issuer } = this.config;
     const at = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-    const said = (await this.#json(at)) as unknown as Discovered & { issuer: unknown };
-    if (said.issuer !== issuer) throw new Error(`It calls itself ${String(said.issuer)}.`);
+    const document = (await this.#fetchJson(at)) as unknown as DiscoveryDocument & {
+      issuer: unknown;
+    };
+    if (document.issuer !== issuer) throw new Error(`It calls itself ${String(document.issuer)}.`);
     for (const name of ["authorization_endpoint", "token_endpoint", "jwks_uri"] as const)
-      if (typeof said[name] !== "string" || !/^https?:\/\//.test(said[name]))
+      if (typeof document[name] !== "string" || !/^https?:\/\//.test(document[name]))
         throw new Error(`It says no ${name}.`);
-    return said;
+    return document;
   }
 
-  async #json(url: string, init: Parameters<ProviderAccess["fetch"]>[1] = {}): Promise<object> {
-    const answer = await this.#fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
+  async #fetchJson(
+    url: string,
+    init: Parameters<ProviderClient["fetch"]>[1] = {},
+  ): Promise<object> {
+    const answer = await this.#fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
     const parts: Uint8Array[] = [];
     let length = 0;
     for await (const part of answer.body ?? []) {
       length += part.length;
-      if (length > MOST_BYTES) throw new Error(`Its answer is larger than ${MOST_BYTES} bytes.`);
+      if (length > MAX_RESPONSE_BYTES)
+        throw new Error(`Its answer is larger than ${MAX_RESPONSE_BYTES} bytes.`);
       parts.push(part);
     }
     if (!answer.ok) throw new Error(`${new URL(url).pathname} answers ${answer.status}.`);
-    const said: unknown = JSON.parse(Buffer.concat(parts).toString("utf8"));
-    return typeof said === "object" && said !== null
-      ? said
+    const parsed: unknown = JSON.parse(Buffer.concat(parts).toString("utf8"));
+    return typeof parsed === "object" && parsed !== null
+      ? parsed
       : fail("upstream", "Its answer is no object.");
   }
 }
 
 /** RFC 6749, 2.3.1: both are encoded as in a form before. */
-const basic = (id: string, secret: string): string =>
+const basicAuthorization = (id: string, secret: string): string =>
   `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString("base64")}`;

@@ -1,9 +1,9 @@
 // The API's description, made of the same schemas that commands are checked against: OpenAPI 3.1, whose schemas are JSON Schema.
 import type { Schema } from "../../config/dialect.ts";
-import type { KnownCommand } from "../control/gate.ts";
-import { API, methodsOf, pathOf } from "./paths.ts";
+import type { RegisteredCommand } from "../control/gate.ts";
+import { API_PATH, commandMethodsOf, commandPathOf } from "./paths.ts";
 
-const ERROR = {
+const ERROR_SCHEMA = {
   type: "object",
   required: ["error"],
   properties: {
@@ -21,23 +21,26 @@ const ERROR = {
   },
 } as const;
 
-const json = (schema: unknown) => ({ "application/json": { schema } });
+const jsonContent = (schema: unknown) => ({ "application/json": { schema } });
 
 const RESPONSES = {
   "401": { description: "No token or session, or one that has ended" },
   "403": { description: "The role is too low, or the account is another one" },
   default: {
     description: "What went wrong, in words",
-    content: json({ $ref: "#/components/schemas/Error" }),
+    content: jsonContent({ $ref: "#/components/schemas/Error" }),
   },
 } as const;
 
-export function openApi(commands: readonly KnownCommand[]) {
+export function createOpenApi(commands: readonly RegisteredCommand[]) {
   const paths = Object.fromEntries(
     commands.map((command) => [
-      pathOf(command.name),
+      commandPathOf(command.name),
       Object.fromEntries(
-        methodsOf(command).map((method) => [method.toLowerCase(), operation(command, method)]),
+        commandMethodsOf(command).map((method) => [
+          method.toLowerCase(),
+          operation(command, method),
+        ]),
       ),
     ]),
   );
@@ -46,9 +49,9 @@ export function openApi(commands: readonly KnownCommand[]) {
     info: { title: "Tollgate admin API", version: "v1" },
     servers: [{ url: "/" }],
     security: [{ token: [] }, { session: [] }],
-    paths: { [API]: { get: LIST }, ...paths },
+    paths: { [API_PATH]: { get: LIST_OPERATION }, ...paths },
     components: {
-      schemas: { Error: ERROR },
+      schemas: { Error: ERROR_SCHEMA },
       securitySchemes: {
         token: { type: "http", scheme: "bearer" },
         session: { type: "apiKey", in: "cookie", name: "tollgate" },
@@ -57,13 +60,13 @@ export function openApi(commands: readonly KnownCommand[]) {
   };
 }
 
-const LIST = {
+const LIST_OPERATION = {
   operationId: "commands",
   summary: "list the commands that may be given",
   responses: {
     "200": {
       description: "They, with their schemas",
-      content: json({
+      content: jsonContent({
         type: "object",
         required: ["commands"],
         properties: { commands: { type: "array", items: { type: "object" } } },
@@ -73,8 +76,8 @@ const LIST = {
   },
 };
 
-function operation({ name, facts }: KnownCommand, method: string) {
-  const { summary, input, output, role } = facts;
+function operation({ name, spec }: RegisteredCommand, method: string) {
+  const { summary, input, output, role } = spec;
   const reads = method === "GET";
   return {
     operationId: `${name}${reads ? "" : ".post"}`,
@@ -82,19 +85,19 @@ function operation({ name, facts }: KnownCommand, method: string) {
     description: `For the role ${role} and those above it.`,
     tags: [name.split(/[./]/, 1)[0]!],
     ...(reads
-      ? { parameters: inQuery(input as Schema) }
+      ? { parameters: queryParametersOf(input as Schema) }
       : {
-          parameters: facts.writes ? WRITING : [],
-          requestBody: { required: true, content: json(input) },
+          parameters: spec.writes ? WRITE_PARAMETERS : [],
+          requestBody: { required: true, content: jsonContent(input) },
         }),
     responses: {
-      "200": { description: "What it answers", content: json(output) },
+      "200": { description: "What it answers", content: jsonContent(output) },
       ...RESPONSES,
     },
   };
 }
 
-const WRITING = [
+const WRITE_PARAMETERS = [
   {
     name: "If-Match",
     in: "header",
@@ -109,7 +112,7 @@ const WRITING = [
   },
 ];
 
-function inQuery(input: Schema) {
+function queryParametersOf(input: Schema) {
   const required = (input["required"] ?? []) as readonly string[];
   const properties = Object.entries((input["properties"] ?? {}) as Record<string, Schema>);
   return properties.map(([name, schema]) => ({

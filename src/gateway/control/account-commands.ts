@@ -1,26 +1,26 @@
 // Accounts, as an operator handles them: made, listed, changed, moved, ended. Those of gateway.yaml are listed beside those of the store,
 // and are changed in the file alone. The same commands in a running gateway and on the store itself.
-import { MOST_LEVELS } from "../../config/accounts.ts";
+import { MAX_ACCOUNT_DEPTH } from "../../config/accounts.ts";
 import { wallClock } from "../../lib/wall-clock.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, getFault } from "../../model/error.ts";
 import type { AccountRecord } from "../../plugin/account.ts";
 import { AccountTree, type TreeAccount } from "./account-tree.ts";
 import {
-  type Around,
-  changed,
-  labelsOf,
-  limitsOf,
-  parsed,
-  mustBeAt,
-  mustStand,
-  said,
-  type ShownCount,
-  shownCount,
+  type GrantTargets,
+  mergeConverted,
+  toLabels,
+  toScopedLimits,
+  parseLimits,
+  assertVersion,
+  assertAccountExists,
+  mergeValue,
+  type ShownLimitUsage,
+  toLimitUsage,
   shownLimits,
-  warnings,
+  unknownGrantWarnings,
 } from "./grants.ts";
-import { answering } from "./input.ts";
-import type { Shelf } from "./shelf.ts";
+import { withInputChecks } from "./input.ts";
+import type { KeyRepository } from "./shelf.ts";
 import type { InputOf } from "./table.ts";
 
 /** An account as it is shown. Times are Unix milliseconds. */
@@ -33,55 +33,55 @@ export interface ShownAccount extends Omit<TreeAccount, "limits" | "defaults"> {
   /** broken: what it stands in is not there, so its keys may use nothing. */
   readonly state: "valid" | "ended" | "broken";
   /** "gateway.yaml:12", of one that stands there; absent: the store has it. */
-  readonly from?: string;
+  readonly definedAt?: string;
   /** How many keys draw on it directly. */
-  readonly keys: number;
+  readonly keyCount: number;
   /** What its own limits have counted; absent where it has none, or the store cannot tell. */
-  readonly counted?: readonly ShownCount[];
+  readonly limitUsage?: readonly ShownLimitUsage[];
 }
 
-type Wanted = InputOf<"accounts.create"> | InputOf<"accounts.update">;
+type AccountInput = InputOf<"accounts.create"> | InputOf<"accounts.update">;
 
 export const accountCommands = (
-  shelf: Shelf,
-  around: () => Around,
+  repository: KeyRepository,
+  targets: () => GrantTargets,
   now: () => number = wallClock,
-) => new AccountDesk(shelf, around, now).commands();
+) => new AccountCommands(repository, targets, now).commands();
 
-class AccountDesk {
-  readonly #shelf: Shelf;
-  readonly #around: () => Around;
+class AccountCommands {
+  readonly #repository: KeyRepository;
+  readonly #grantTargets: () => GrantTargets;
   readonly #now: () => number;
 
-  constructor(shelf: Shelf, around: () => Around, now: () => number) {
-    this.#shelf = shelf;
-    this.#around = around;
+  constructor(repository: KeyRepository, targets: () => GrantTargets, now: () => number) {
+    this.#repository = repository;
+    this.#grantTargets = targets;
     this.#now = now;
   }
 
   commands() {
-    return answering({
+    return withInputChecks({
       "accounts.list": (input) => this.#list(input),
       "accounts.show": (input) => this.#show(input),
       "accounts.create": (input) => this.#create(input),
       "accounts.update": (input) => this.#update(input),
-      "accounts.end": (input) => this.#end(input),
+      "accounts.end": (input) => this.#close(input),
     });
   }
 
   async #list({ ended = false }: InputOf<"accounts.list">) {
-    const tree = await this.#tree();
-    const shown = await this.#shown(tree, tree.all());
-    return { accounts: ended ? shown : shown.filter((each) => each.ended === undefined) };
+    const tree = await this.#readTree();
+    const shown = await this.#toShown(tree, tree.all());
+    return { accounts: ended ? shown : shown.filter((each) => each.closedAt === undefined) };
   }
 
   async #show({ id }: InputOf<"accounts.show">) {
-    const tree = await this.#tree();
-    const account = this.#found(tree, id);
-    const above = tree.chain(id).slice(0, -1);
-    const within = tree.within(id);
-    const [own, ...rest] = await this.#shown(tree, [account, ...above, ...within]);
-    const keys = (await this.#shelf.keys()).filter((key) => key.account === id);
+    const tree = await this.#readTree();
+    const account = this.#getAccount(tree, id);
+    const above = tree.ancestry(id).slice(0, -1);
+    const within = tree.children(id);
+    const [own, ...rest] = await this.#toShown(tree, [account, ...above, ...within]);
+    const keys = (await this.#repository.listKeys()).filter((key) => key.account === id);
     return {
       account: own!,
       above: rest.slice(0, above.length),
@@ -92,20 +92,20 @@ class AccountDesk {
 
   async #create(input: InputOf<"accounts.create">) {
     const { id } = input;
-    const tree = await this.#tree(true);
-    if (this.#around().accounts.has(id)) this.#inFile(id);
+    const tree = await this.#readTree(true);
+    if (this.#grantTargets().fileAccounts.has(id)) this.#failDefinedInFile(id);
     const there = tree.get(id);
     if (there)
       fail(
         "conflict",
-        there.ended === undefined
+        there.closedAt === undefined
           ? `There is an account ${id} already.`
           : `There was an account ${id}, and rows of the ledger name it: take another id.`,
         { code: "account_exists", param: "/id" },
       );
     const record: AccountRecord = {
       id,
-      ...this.#grants(input, { id, version: 0 }),
+      ...this.#mergeGrants(input, { id, version: 0 }),
       created: this.#now(),
       version: 1,
     };
@@ -114,42 +114,44 @@ class AccountDesk {
 
   async #update(input: InputOf<"accounts.update">) {
     const { id, version } = input;
-    const tree = await this.#tree(true);
-    const before = await this.#changeable(tree, id, version);
+    const tree = await this.#readTree(true);
+    const before = await this.#assertChangeable(tree, id, version);
     const record: AccountRecord = {
       ...before,
-      ...this.#grants(input, before),
+      ...this.#mergeGrants(input, before),
       version: before.version + 1,
     };
     const moves = input.parent !== undefined && record.parent !== before.parent;
     return this.#write(record, tree, moves ? "moved" : "updated");
   }
 
-  async #end({ id, version }: InputOf<"accounts.end">) {
-    const tree = await this.#tree(true);
-    const before = await this.#changeable(tree, id, version);
-    if (before.ended !== undefined)
-      return { account: (await this.#shown(tree, [tree.get(id)!]))[0]! };
-    const record = { ...before, ended: this.#now(), version: before.version + 1 };
+  async #close({ id, version }: InputOf<"accounts.end">) {
+    const tree = await this.#readTree(true);
+    const before = await this.#assertChangeable(tree, id, version);
+    if (before.closedAt !== undefined)
+      return { account: (await this.#toShown(tree, [tree.get(id)!]))[0]! };
+    const record = { ...before, closedAt: this.#now(), version: before.version + 1 };
     const { account } = await this.#write(record, tree, "ended");
     return { account };
   }
 
   /** What is said takes the place of what was. */
-  #grants(input: Wanted, before: TreeAccount): Omit<TreeAccount, "id" | "version"> {
+  #mergeGrants(input: AccountInput, before: TreeAccount): Omit<TreeAccount, "id" | "version"> {
     const scope = `account:${input.id}`;
     return {
-      parent: said(input.parent, before.parent),
-      name: said(input.name, before.name),
-      limits: changed(input.limits, before.limits, (limits) => limitsOf(parsed(limits), scope)),
-      defaults: changed(input.defaults, before.defaults, ({ limits }) => ({
-        limits: parsed(limits),
+      parent: mergeValue(input.parent, before.parent),
+      name: mergeValue(input.name, before.name),
+      limits: mergeConverted(input.limits, before.limits, (limits) =>
+        toScopedLimits(parseLimits(limits), scope),
+      ),
+      defaults: mergeConverted(input.defaults, before.defaults, ({ limits }) => ({
+        limits: parseLimits(limits),
       })),
-      models: said(input.models, before.models),
-      frontends: said(input.frontends, before.frontends),
-      privacy: said(input.privacy, before.privacy),
-      labels: changed(input.labels, before.labels, labelsOf),
-      tells: said(input.tells, before.tells),
+      models: mergeValue(input.models, before.models),
+      frontends: mergeValue(input.frontends, before.frontends),
+      privacy: mergeValue(input.privacy, before.privacy),
+      labels: mergeConverted(input.labels, before.labels, toLabels),
+      discloseLimits: mergeValue(input.tells, before.discloseLimits),
     };
   }
 
@@ -160,48 +162,48 @@ class AccountDesk {
   ) {
     const { id, parent } = record;
     if (change === "made" || change === "moved") {
-      mustStand(parent, tree, "/parent");
-      mustFit(record, tree);
+      assertAccountExists(parent, tree, "/parent");
+      assertFits(record, tree);
     }
-    await this.#shelf.writeAccount(record).catch((error: unknown) => {
-      const { code, message } = faultOf(error) ?? {};
+    await this.#repository.writeAccount(record).catch((error: unknown) => {
+      const { code, message } = getFault(error) ?? {};
       if (code === "changed_since") fail("conflict", message!, { code });
       throw error;
     });
-    this.#shelf.changed?.({ type: "account", change }, id);
-    const after = await this.#tree();
-    const [account] = await this.#shown(after, [after.get(id)!]);
-    return { account: account!, warnings: warnings(record, this.#around()) };
+    this.#repository.onChanged?.({ type: "account", change }, id);
+    const after = await this.#readTree();
+    const [account] = await this.#toShown(after, [after.get(id)!]);
+    return { account: account!, warnings: unknownGrantWarnings(record, this.#grantTargets()) };
   }
 
-  async #changeable(tree: AccountTree, id: string, version: number | undefined) {
-    if (this.#around().accounts.has(id)) this.#inFile(id);
-    const before = this.#found(tree, id) as AccountRecord;
-    mustBeAt(version, `account ${id}`, before.version);
+  async #assertChangeable(tree: AccountTree, id: string, version: number | undefined) {
+    if (this.#grantTargets().fileAccounts.has(id)) this.#failDefinedInFile(id);
+    const before = this.#getAccount(tree, id) as AccountRecord;
+    assertVersion(version, `account ${id}`, before.version);
     return before;
   }
 
-  #found(tree: AccountTree, id: string): TreeAccount {
+  #getAccount(tree: AccountTree, id: string): TreeAccount {
     if (!tree.get(id))
       try {
-        mustStand(id, tree, "/id");
+        assertAccountExists(id, tree, "/id");
       } catch (error) {
-        fail("not_found", faultOf(error)!.message, { code: "no_such_account", param: "/id" });
+        fail("not_found", getFault(error)!.message, { code: "no_such_account", param: "/id" });
       }
     return tree.get(id)!;
   }
 
-  #inFile(id: string): never {
+  #failDefinedInFile(id: string): never {
     return fail(
       "conflict",
-      `The account ${id} stands in ${this.#around().stands(id)}: change it there.`,
+      `The account ${id} stands in ${this.#grantTargets().locationOf(id)}: change it there.`,
       { code: "account_in_file", param: "/id" },
     );
   }
 
   /** `writing`: fails where the store keeps none. */
-  async #tree(writing = false): Promise<AccountTree> {
-    const stored = await this.#shelf.accounts();
+  async #readTree(writing = false): Promise<AccountTree> {
+    const stored = await this.#repository.listAccounts();
     if (!stored && writing)
       fail(
         "unsupported",
@@ -210,16 +212,18 @@ class AccountDesk {
           code: "no_accounts",
         },
       );
-    return new AccountTree(this.#around().accounts, stored ?? []);
+    return new AccountTree(this.#grantTargets().fileAccounts, stored ?? []);
   }
 
-  async #shown(tree: AccountTree, accounts: readonly TreeAccount[]): Promise<ShownAccount[]> {
-    const keys = await this.#shelf.keys();
+  async #toShown(tree: AccountTree, accounts: readonly TreeAccount[]): Promise<ShownAccount[]> {
+    const keys = await this.#repository.listKeys();
     const held = new Map<string, Set<string>>();
     for (const { id, account } of keys)
       if (account !== undefined) held.set(account, (held.get(account) ?? new Set()).add(id));
-    const counted = await this.#shelf.counted(accounts.flatMap(({ limits }) => limits ?? []));
-    const { accounts: file, stands } = this.#around();
+    const counted = await this.#repository.readLimits(
+      accounts.flatMap(({ limits }) => limits ?? []),
+    );
+    const { fileAccounts: file, locationOf } = this.#grantTargets();
     let at = 0;
     return accounts.map(({ limits, defaults, ...account }) => {
       const own = counted.slice(at, (at += limits?.length ?? 0));
@@ -227,19 +231,19 @@ class AccountDesk {
         ...account,
         ...shownLimits({ limits, defaults }),
         path: tree.path(account.id),
-        state: tree.closed(account.id) ?? "valid",
-        ...(file.has(account.id) && { from: stands(account.id) }),
-        keys: held.get(account.id)?.size ?? 0,
-        ...(own.length > 0 && { counted: own.map(shownCount) }),
+        state: tree.closedReason(account.id) ?? "valid",
+        ...(file.has(account.id) && { definedAt: locationOf(account.id) }),
+        keyCount: held.get(account.id)?.size ?? 0,
+        ...(own.length > 0 && { limitUsage: own.map(toLimitUsage) }),
       };
     });
   }
 }
 
 /** No account stands in itself, and none is deeper than the levels that there are. */
-function mustFit({ id, parent }: AccountRecord, tree: AccountTree): void {
+function assertFits({ id, parent }: AccountRecord, tree: AccountTree): void {
   if (parent === undefined) return;
-  const above = tree.chain(parent);
+  const above = tree.ancestry(parent);
   if (parent === id || above.some((each) => each.id === id)) {
     const path = [
       ...above.slice(above.findIndex((each) => each.id === id)).map((each) => each.id),
@@ -251,10 +255,10 @@ function mustFit({ id, parent }: AccountRecord, tree: AccountTree): void {
     });
   }
   const levels = above.length + (tree.get(id) ? tree.height(id) : 1);
-  if (levels > MOST_LEVELS)
+  if (levels > MAX_ACCOUNT_DEPTH)
     fail(
       "invalid",
-      `${id} in ${tree.path(parent)} would make ${levels} levels; there are ${MOST_LEVELS} at most.`,
+      `${id} in ${tree.path(parent)} would make ${levels} levels; there are ${MAX_ACCOUNT_DEPTH} at most.`,
       {
         code: "account_too_deep",
         param: "/parent",

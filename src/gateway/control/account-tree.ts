@@ -10,29 +10,31 @@ export interface TreeAccount extends Omit<AccountRecord, "created" | "version"> 
 }
 
 /** As it is now. */
-export const treeOf = async (
-  shelf: { accounts(): Promise<readonly AccountRecord[] | undefined> },
+export const readAccountTree = async (
+  shelf: { listAccounts(): Promise<readonly AccountRecord[] | undefined> },
   file: ReadonlyMap<string, AccountConfig>,
-): Promise<AccountTree> => new AccountTree(file, (await shelf.accounts()) ?? []);
+): Promise<AccountTree> => new AccountTree(file, (await shelf.listAccounts()) ?? []);
 
 export class AccountTree {
-  readonly #all = new Map<string, TreeAccount>();
+  readonly #accounts = new Map<string, TreeAccount>();
 
   constructor(file: ReadonlyMap<string, AccountConfig>, stored: Iterable<AccountRecord>) {
-    for (const record of stored) this.#all.set(record.id, record);
-    for (const [id, account] of file) this.#all.set(id, { ...account, version: 0 });
+    for (const record of stored) this.#accounts.set(record.id, record);
+    for (const [id, account] of file) this.#accounts.set(id, { ...account, version: 0 });
   }
 
   get(id: string): TreeAccount | undefined {
-    return this.#all.get(id);
+    return this.#accounts.get(id);
   }
 
   all(): TreeAccount[] {
-    return [...this.#all.values()].sort((a, b) => (this.path(a.id) < this.path(b.id) ? -1 : 1));
+    return [...this.#accounts.values()].sort((a, b) =>
+      this.path(a.id) < this.path(b.id) ? -1 : 1,
+    );
   }
 
   /** From the outermost on, as far as there are any: one that stands in itself ends where it would begin again. */
-  chain(id: string): readonly TreeAccount[] {
+  ancestry(id: string): readonly TreeAccount[] {
     const chain: TreeAccount[] = [];
     for (let at = this.get(id); at !== undefined && !chain.includes(at);) {
       chain.unshift(at);
@@ -42,39 +44,40 @@ export class AccountTree {
   }
 
   path(id: string): string {
-    return this.chain(id)
+    return this.ancestry(id)
       .map((each) => each.id)
       .join("/");
   }
 
   /** Directly in it. */
-  within(id: string): TreeAccount[] {
+  children(id: string): TreeAccount[] {
     return this.all().filter(({ parent }) => parent === id);
   }
 
   /** Levels of it and what stands in it: 1 of one in which none stands. */
   height(id: string): number {
     const at = this.get(id)!;
-    let most = 1;
-    for (const { id: other } of this.#all.values()) {
-      const place = this.chain(other).indexOf(at);
-      if (place >= 0) most = Math.max(most, this.chain(other).length - place);
+    let maxHeight = 1;
+    for (const { id: other } of this.#accounts.values()) {
+      const place = this.ancestry(other).indexOf(at);
+      if (place >= 0) maxHeight = Math.max(maxHeight, this.ancestry(other).length - place);
     }
-    return most;
+    return maxHeight;
   }
 
   /** Why its keys may use nothing; undefined: they may. */
-  closed(id: string): "ended" | "broken" | undefined {
-    const chain = this.chain(id);
-    if (chain.some(({ ended }) => ended !== undefined)) return "ended";
+  closedReason(id: string): "ended" | "broken" | undefined {
+    const chain = this.ancestry(id);
+    if (chain.some(({ closedAt }) => closedAt !== undefined)) return "ended";
     return chain[0]?.parent === undefined ? undefined : "broken";
   }
 
   /** What a new key of it gets: of each unit what the nearest says, and after all of them what holds everywhere. */
-  defaults(id: string | undefined, everywhere: KeyDefaults | undefined): readonly KeyLimit[] {
-    const said = id === undefined ? [] : this.chain(id).map(({ defaults }) => defaults);
+  defaultLimits(id: string | undefined, everywhere: KeyDefaults | undefined): readonly KeyLimit[] {
+    const defaultsInChain =
+      id === undefined ? [] : this.ancestry(id).map(({ defaults }) => defaults);
     const limits: KeyLimit[] = [];
-    for (const each of [...said.reverse(), everywhere]) {
+    for (const each of [...defaultsInChain.reverse(), everywhere]) {
       const units = limits.map(({ unit }) => unit);
       limits.push(...(each?.limits ?? []).filter(({ unit }) => !units.includes(unit)));
     }

@@ -2,29 +2,29 @@
 // token's own text is ever shown, once.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { AdminConfig, OidcConfig } from "../../config/types.ts";
-import { mint } from "../../lib/key.ts";
+import { mintKey } from "../../lib/key.ts";
 import { fail } from "../../model/error.ts";
 import type { Role } from "../../plugin/role.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Store } from "../../plugin/store.ts";
-import { byToken } from "../admin/holders.ts";
+import { tokenCredentialId } from "../admin/holders.ts";
 import type { AuditedCommand } from "../../plugin/audit.ts";
 import type { Sessions } from "../admin/sessions.ts";
 import type { InputOf } from "./table.ts";
 import type { AccountTree } from "./account-tree.ts";
-import { mustStand } from "./grants.ts";
-import type { Looks } from "./looks.ts";
-import { SHELL } from "./giver.ts";
-import { answering } from "./input.ts";
+import { assertAccountExists } from "./grants.ts";
+import type { AccessCounter } from "./looks.ts";
+import { SHELL_PRINCIPAL } from "./giver.ts";
+import { withInputChecks } from "./input.ts";
 
-export interface AdminShelf {
+export interface AdminRepository {
   list(): Promise<readonly KeyRecord[]>;
   /** Durable when it resolves. */
   write(record: KeyRecord): Promise<unknown>;
   /** `admin:` of gateway.yaml. */
-  file(): Pick<AdminConfig, "tokens" | "oidc"> | undefined;
+  fileConfig(): Pick<AdminConfig, "tokens" | "oidc"> | undefined;
   /** An admin is held to one that is there. */
-  tree(): Promise<AccountTree>;
+  readTree(): Promise<AccountTree>;
   /** Of the gateway that runs. */
   sessions?(): Pick<Sessions, "end">;
 }
@@ -40,25 +40,33 @@ export interface ShownAdmin {
   readonly state: "valid" | "expired" | "ended";
 }
 
-export function adminCommands(shelf: AdminShelf, now: () => number = wallClock) {
+export function createAdminCommands(repository: AdminRepository, now: () => number = wallClock) {
   const over = (at: number | undefined) => at !== undefined && at <= now();
   const shown = (of: KeyRecord): ShownAdmin => {
     const { id, name, admin, account, created, expires, revoked } = of;
     const state = over(revoked) ? "ended" : over(expires) ? "expired" : "valid";
     return { id, name, role: admin!, account, created, expires, state };
   };
-  const all = async () => (await shelf.list()).filter(({ admin }) => admin !== undefined);
+  const all = async () => (await repository.list()).filter(({ admin }) => admin !== undefined);
 
-  return answering({
+  return withInputChecks({
     "admins.create": async ({ name, role, account, expires }) => {
-      mustBeFree(name, await all(), shelf.file()?.tokens.map((each) => each.name) ?? []);
-      if (account !== undefined) mustStand(account, await shelf.tree(), "/account");
-      const { id, secret, digest } = mint(undefined, "ta");
+      assertNameIsFree(
+        name,
+        await all(),
+        repository.fileConfig()?.tokens.map((each) => each.name) ?? [],
+      );
+      if (account !== undefined)
+        assertAccountExists(account, await repository.readTree(), "/account");
+      const { id, secret, digest } = mintKey(undefined, "ta");
       const record: KeyRecord = { id, name, digest, created: now(), expires, account, admin: role };
-      await shelf.write(record);
+      await repository.write(record);
       return { secret, admin: shown(record) };
     },
-    "admins.list": async () => ({ admins: (await all()).map(shown), ...ofFile(shelf.file()) }),
+    "admins.list": async () => ({
+      admins: (await all()).map(shown),
+      ...adminsInFile(repository.fileConfig()),
+    }),
     "admins.end": async ({ id: said }) => {
       const meant = (await all()).filter(({ id, name }) => id === said || name === said);
       // Of one name only one is valid.
@@ -66,15 +74,17 @@ export function adminCommands(shelf: AdminShelf, now: () => number = wallClock) 
       if (!record)
         return fail("not_found", `There is no admin "${said}".`, { code: "no_such_admin" });
       const ended = { ...record, revoked: record.revoked ?? now() };
-      await shelf.write(ended);
-      shelf.sessions?.().end(({ by }) => by === byToken(record.id));
+      await repository.write(ended);
+      repository
+        .sessions?.()
+        .end(({ credentialId }) => credentialId === tokenCredentialId(record.id));
       return { admins: [shown(ended)] };
     },
   });
 }
 
 /** Admins of gateway.yaml: its tokens by name, and what the groups of the identity provider may do. No secret is in it. */
-function ofFile(file: ReturnType<AdminShelf["file"]>): {
+function adminsInFile(file: ReturnType<AdminRepository["fileConfig"]>): {
   readonly tokens: readonly { readonly name: string; readonly role: Role }[];
   readonly oidc: Pick<OidcConfig, "issuer" | "roles"> | null;
 } {
@@ -86,48 +96,50 @@ function ofFile(file: ReturnType<AdminShelf["file"]>): {
 }
 
 /** Prefix of the names that people from the identity provider have in the audit log. */
-const RESERVED = /^(oidc|file|token):/;
+const RESERVED_PREFIX = /^(oidc|file|token):/;
 
 /** Names that differ only in case or in the form of their characters look alike in the audit log. */
-const folded = (name: string): string => name.normalize("NFKC").toLowerCase();
+const foldName = (name: string): string => name.normalize("NFKC").toLowerCase();
 
 /** The audit log is kept forever, so a name is given to one token only, even after that token has ended. */
-function mustBeFree(
+function assertNameIsFree(
   name: string,
   admins: readonly Pick<KeyRecord, "id" | "name">[],
   inFile: readonly string[],
 ): void {
-  const taken = (why: string): never =>
+  const failTaken = (why: string): never =>
     fail("conflict", `The admin name "${name}" is not available: ${why}. Choose another name.`, {
       code: "admin_exists",
     });
-  if (RESERVED.test(folded(name))) taken("oidc:, file: and token: are reserved prefixes");
-  if (inFile.some((each) => folded(each) === folded(name)))
-    taken("a token under admin.tokens in gateway.yaml has it");
+  if (RESERVED_PREFIX.test(foldName(name)))
+    failTaken("oidc:, file: and token: are reserved prefixes");
+  if (inFile.some((each) => foldName(each) === foldName(name)))
+    failTaken("a token under admin.tokens in gateway.yaml has it");
   const same = admins.find(
-    (each) => each.id === name || (each.name !== undefined && folded(each.name) === folded(name)),
+    (each) =>
+      each.id === name || (each.name !== undefined && foldName(each.name) === foldName(name)),
   );
-  if (same) taken(`the admin token ${same.id} has it or had it before it ended`);
+  if (same) failTaken(`the admin token ${same.id} has it or had it before it ended`);
 }
 
 /** Pages of the log that are read for one answer at most; where they are not enough, `next` goes on. */
-const MOST_PAGES = 20;
+const MAX_PAGES = 20;
 
 /** Entries of a time, newest first. Those that are too new are read past; the first that is too old ends the list. */
-async function between(
+async function listAuditRange(
   log: NonNullable<Store["audit"]>,
-  of: { [M in keyof InputOf<"audit.list">]: InputOf<"audit.list">[M] | undefined } & {
+  options: { [M in keyof InputOf<"audit.list">]: InputOf<"audit.list">[M] | undefined } & {
     readonly limit: number;
   },
 ): Promise<{ items: AuditedCommand[]; next?: string }> {
-  const { limit, from = 0, to = Infinity } = of;
+  const { limit, from = 0, to = Infinity } = options;
   const items: AuditedCommand[] = [];
-  let { after } = of;
-  for (let pages = 0; pages < MOST_PAGES; pages++) {
+  let { after } = options;
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
     const page = await log.list({ after, limit: limit - items.length });
     items.push(...page.items.filter(({ at }) => at >= from && at < to));
-    const over = page.items.some(({ at }) => at < from);
-    if (page.next === undefined || over) return { items };
+    const reachedStart = page.items.some(({ at }) => at < from);
+    if (page.next === undefined || reachedStart) return { items };
     if (items.length >= limit) return { items, next: page.next };
     after = page.next;
   }
@@ -135,18 +147,21 @@ async function between(
 }
 
 /** `log`: of the store that is open. `looks`: of the gateway that runs. */
-export const auditCommands = (log: Store["audit"], looks?: Pick<Looks, "list">) =>
-  answering({
+export const createAuditCommands = (
+  log: Store["audit"],
+  accessCounter?: Pick<AccessCounter, "list">,
+) =>
+  withInputChecks({
     "audit.list": async ({ after, limit = 100, from, to }) => {
       if (!log)
         return fail("unsupported", "This store keeps no audit log.", { code: "no_audit_log" });
-      const page = await between(log, { after, limit, from, to });
-      return { ...page, looks: looks?.list() ?? [] };
+      const page = await listAuditRange(log, { after, limit, from, to });
+      return { ...page, looks: accessCounter?.list() ?? [] };
     },
   });
 
-export const sessionCommands = (sessions: Sessions, url: () => string | undefined) =>
-  answering({
+export const createSessionCommands = (sessions: Sessions, url: () => string | undefined) =>
+  withInputChecks({
     "sessions.list": async () => ({ sessions: sessions.list() }),
     "sessions.end": async ({ id }) => {
       const ended = sessions.end((session) => id === undefined || session.id === id);
@@ -154,15 +169,22 @@ export const sessionCommands = (sessions: Sessions, url: () => string | undefine
         fail("not_found", `There is no session "${id}".`, { code: "no_such_session" });
       return { ended };
     },
-    console: async (_, giver = SHELL) => {
+    console: async (_, giver = SHELL_PRINCIPAL) => {
       const at =
         url() ??
         fail("conflict", "There is no admin listener: gateway.yaml has no `admin:`.", {
           code: "no_admin_listener",
         });
-      const { name, role, within, by, group, until: ends } = giver;
-      const { word, until } = sessions.invite({ name, role, within, by, group, until: ends });
+      const { name, role, account, credentialId, group, expiresAt: ends } = giver;
+      const { code, expiresAt } = sessions.invite({
+        name,
+        role,
+        account,
+        credentialId,
+        group,
+        expiresAt: ends,
+      });
       // What stands behind # is sent to no server, so it is in no log.
-      return { url: `${at}/#${word}`, word, until };
+      return { url: `${at}/#${code}`, word: code, until: expiresAt };
     },
   });

@@ -1,9 +1,16 @@
 // Commands about admins: their tokens and their sessions.
-import type { CommandFacts } from "./command-facts.ts";
+import type { CommandSpec } from "./command-facts.ts";
 import { ROLES } from "../../config/admin.ts";
-import { answer, atMost, NONE, printed, text, whole } from "./fields.ts";
+import {
+  outputSchema,
+  integerUpTo,
+  NO_INPUT,
+  printed,
+  text,
+  nonNegativeInteger,
+} from "./fields.ts";
 
-export const ADMIN_COMMANDS = {
+export const ADMIN_COMMAND_SPECS = {
   "admins.create": {
     summary: "make an admin token, and print it once",
     input: {
@@ -14,24 +21,24 @@ export const ADMIN_COMMANDS = {
         name: printed("The holder's name, as the audit log shows it"),
         role: { enum: ROLES, description: "What its holder may do" },
         account: text("It sees and changes what is of this account and below it, and nothing else"),
-        expires: whole("When it ends, in Unix milliseconds"),
+        expires: nonNegativeInteger("When it ends, in Unix milliseconds"),
       },
     },
-    output: answer("secret", "admin"),
+    output: outputSchema("secret", "admin"),
     role: "owner",
     writes: true,
     cli: "admins create",
-    changes: { target: "name" },
-    onFiles: true,
+    changedRecord: { idMember: "name" },
+    worksOffline: true,
   },
   "admins.list": {
     summary: "list admin tokens, ended ones too, and the admins of gateway.yaml",
-    input: NONE,
-    output: answer("admins", "tokens", "oidc"),
+    input: NO_INPUT,
+    output: outputSchema("admins", "tokens", "oidc"),
     role: "viewer",
     writes: false,
     cli: "admins list",
-    onFiles: true,
+    worksOffline: true,
   },
   "admins.end": {
     summary: "end an admin token and its sessions at once",
@@ -41,12 +48,12 @@ export const ADMIN_COMMANDS = {
       required: ["id"],
       properties: { id: text("Its id, or its name") },
     },
-    output: answer("admins"),
+    output: outputSchema("admins"),
     role: "owner",
     writes: true,
     cli: "admins end",
-    onFiles: true,
-    changes: { target: "id" },
+    worksOffline: true,
+    changedRecord: { idMember: "id" },
   },
   "audit.list": {
     summary: "list what was changed, and by whose command, newest first",
@@ -54,26 +61,26 @@ export const ADMIN_COMMANDS = {
       type: "object",
       additionalProperties: false,
       properties: {
-        from: whole("From this moment on, in Unix milliseconds"),
-        to: whole("Up to this moment, in Unix milliseconds"),
+        from: nonNegativeInteger("From this moment on, in Unix milliseconds"),
+        to: nonNegativeInteger("Up to this moment, in Unix milliseconds"),
         after: text("Behind this one: `next` of the page before"),
-        limit: atMost(1_000, "How many at most; 100 by default"),
+        limit: integerUpTo(1_000, "How many at most; 100 by default"),
       },
     },
-    output: answer("items"),
+    output: outputSchema("items"),
     role: "viewer",
     writes: false,
     cli: "audit",
-    onFiles: true,
+    worksOffline: true,
   },
   "sessions.list": {
     summary: "list who is signed in",
-    input: NONE,
-    output: answer("sessions"),
+    input: NO_INPUT,
+    output: outputSchema("sessions"),
     role: "owner",
     writes: false,
     cli: "sessions list",
-    onFiles: false,
+    worksOffline: false,
   },
   "sessions.end": {
     summary: "sign one session out, or all",
@@ -84,20 +91,20 @@ export const ADMIN_COMMANDS = {
         id: text("The session, as `tollgate sessions list` shows it; all when absent"),
       },
     },
-    output: answer("ended"),
+    output: outputSchema("ended"),
     role: "owner",
     writes: true,
     cli: "sessions end",
-    onFiles: false,
-    changes: { target: "id" },
+    worksOffline: false,
+    changedRecord: { idMember: "id" },
   },
   console: {
     summary: "make a link that opens the console, once, within a minute",
-    input: NONE,
-    output: answer("url", "word", "until"),
+    input: NO_INPUT,
+    output: outputSchema("url", "word", "until"),
     role: "owner",
     writes: true,
     cli: "console",
-    onFiles: false,
+    worksOffline: false,
   },
-} as const satisfies Readonly<Record<string, CommandFacts>>;
+} as const satisfies Readonly<Record<string, CommandSpec>>;

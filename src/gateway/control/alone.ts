@@ -1,17 +1,17 @@
 // One gateway for a state folder: asked before anything of it is opened. Asking takes HTTP, which is long to load, and where
 // no socket stands no gateway runs.
 import { lstat } from "node:fs/promises";
-import { placeOf } from "./socket-path.ts";
+import { findControlSocket } from "./socket-path.ts";
 
 /** Fails when a gateway runs on this state folder. Worth asking before anything of the folder is opened. */
-export async function refuseSecond(stateDir: string): Promise<void> {
-  if (await absent(await placeOf(stateDir))) return;
-  const { refuseAnswering } = await import("./asking.ts");
-  await refuseAnswering(stateDir);
+export async function assertNotRunning(stateDir: string): Promise<void> {
+  if (await isSocketAbsent(await findControlSocket(stateDir))) return;
+  const { assertNoneAnswers } = await import("./asking.ts");
+  await assertNoneAnswers(stateDir);
 }
 
 /** Pipes of Windows are in no folder. */
-const absent = async (socket: string): Promise<boolean> =>
+const isSocketAbsent = async (socket: string): Promise<boolean> =>
   process.platform !== "win32" &&
   lstat(socket).then(
     () => false,

@@ -3,31 +3,32 @@ import { request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorKind, fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
-import { isBetween } from "./between.ts";
-import { placeOf } from "./socket-path.ts";
+import { isHandoffInProgress } from "./between.ts";
+import { findControlSocket } from "./socket-path.ts";
 
 /** What both ends make of amounts, which JSON has no words for. */
-export const plain = (_: string, value: unknown) =>
+export const jsonReplacer = (_: string, value: unknown) =>
   typeof value === "bigint" ? `${value}` : value;
 
 /** `path`: the state folder. Fails with the code "not_running" when no gateway answers there. */
-export async function askControl(
+export async function callControl(
   path: string,
   command: string,
   input: JsonObject = {},
 ): Promise<Json> {
-  const socketPath = await placeOf(path);
-  const post = () => posted(socketPath, command, JSON.stringify(input, plain));
-  const { status, text } = await patient(post, path).catch((error: NodeJS.ErrnoException) =>
-    notRunning(error)
-      ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
-      : error.code === "ECONNRESET"
-        ? fail("unavailable", `The gateway on ${path} ended before it answered.`, {
-            code: "gateway_ended",
-          })
-        : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
-            cause: error,
-          }),
+  const socketPath = await findControlSocket(path);
+  const post = () => postCommand(socketPath, command, JSON.stringify(input, jsonReplacer));
+  const { status, text } = await retryDuringHandoff(post, path).catch(
+    (error: NodeJS.ErrnoException) =>
+      isNotRunningError(error)
+        ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
+        : error.code === "ECONNRESET"
+          ? fail("unavailable", `The gateway on ${path} ended before it answered.`, {
+              code: "gateway_ended",
+            })
+          : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
+              cause: error,
+            }),
   );
   const body = JSON.parse(text) as { value: Json; error: { kind: ErrorKind; message: string } };
   if (status === 200) return body.value;
@@ -36,30 +37,30 @@ export async function askControl(
 }
 
 /** So long may one process take to answer in the place of another. */
-const BETWEEN_MS = 30_000;
-const AGAIN_MS = 20;
+const HANDOFF_TIMEOUT_MS = 30_000;
+const RETRY_DELAY_MS = 20;
 
 /** Once more also when none is between any more: it answers by now, or none runs. */
-async function patient<T>(ask: () => Promise<T>, stateDir: string): Promise<T> {
-  const late = performance.now() + BETWEEN_MS;
-  for (let last = false; ; await sleep(AGAIN_MS)) {
+async function retryDuringHandoff<T>(ask: () => Promise<T>, stateDir: string): Promise<T> {
+  const deadline = performance.now() + HANDOFF_TIMEOUT_MS;
+  for (let last = false; ; await sleep(RETRY_DELAY_MS)) {
     try {
       return await ask();
     } catch (error) {
-      if (last || !notRunning(error as NodeJS.ErrnoException)) throw error;
-      last = performance.now() > late || !(await isBetween(stateDir));
+      if (last || !isNotRunningError(error as NodeJS.ErrnoException)) throw error;
+      last = performance.now() > deadline || !(await isHandoffInProgress(stateDir));
     }
   }
 }
 
-const notRunning = ({ code = "" }: NodeJS.ErrnoException) =>
+const isNotRunningError = ({ code = "" }: NodeJS.ErrnoException) =>
   ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code);
 
 /** Fails when a gateway answers on this state folder. */
-export async function refuseAnswering(stateDir: string): Promise<void> {
-  const alive = await posted(await placeOf(stateDir), "status", "{}").then(
+export async function assertNoneAnswers(stateDir: string): Promise<void> {
+  const alive = await postCommand(await findControlSocket(stateDir), "status", "{}").then(
     ({ text }) => text,
-    (error: NodeJS.ErrnoException) => (notRunning(error) ? undefined : "{}"),
+    (error: NodeJS.ErrnoException) => (isNotRunningError(error) ? undefined : "{}"),
   );
   if (alive !== undefined)
     fail(
@@ -78,7 +79,7 @@ function pidIn(text: string): string {
   }
 }
 
-const posted = (socketPath: string, command: string, body: string) =>
+const postCommand = (socketPath: string, command: string, body: string) =>
   new Promise<{ status: number; text: string }>((resolve, reject) => {
     const path = `/${encodeURIComponent(command)}`;
     const req = request({ socketPath, path, method: "POST", agent: false }, (res) => {

@@ -3,19 +3,19 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const note = (stateDir: string) => join(stateDir, "control.between");
+const markerPathOf = (stateDir: string) => join(stateDir, "control.between");
 
 /** By the process that lets go, before it does. */
-export const noteBetween = (stateDir: string): Promise<void> =>
-  writeFile(note(stateDir), `${process.pid}\n`, { mode: 0o600 });
+export const writeHandoffMarker = (stateDir: string): Promise<void> =>
+  writeFile(markerPathOf(stateDir), `${process.pid}\n`, { mode: 0o600 });
 
 /** By the one that answers, once it does. A note that stays is no reason not to serve. */
-export const overBetween = (stateDir: string): Promise<void> =>
-  rm(note(stateDir), { force: true }).catch(() => {});
+export const removeHandoffMarker = (stateDir: string): Promise<void> =>
+  rm(markerPathOf(stateDir), { force: true }).catch(() => {});
 
 /** A note of a process that was killed says nothing. */
-export async function isBetween(stateDir: string): Promise<boolean> {
-  const pid = Number(await readFile(note(stateDir), "utf8").catch(() => ""));
+export async function isHandoffInProgress(stateDir: string): Promise<boolean> {
+  const pid = Number(await readFile(markerPathOf(stateDir), "utf8").catch(() => ""));
   if (!(pid > 0)) return false;
   try {
     return process.kill(pid, 0);

@@ -1,162 +1,194 @@
 // What a running gateway does for each command of the table.
 import { wallClock } from "../../lib/wall-clock.ts";
-import type { Refresh } from "../../catalogue/refresh.ts";
-import type { Changes } from "../changes.ts";
-import { aroundOf, namesAround } from "../around.ts";
-import { attentionCommand, type AttentionOf } from "./attention.ts";
-import { adminCommands, auditCommands, sessionCommands } from "./admin-commands.ts";
-import { answering } from "./input.ts";
-import { auditingOf } from "./auditing.ts";
-import { CommandGate } from "./gate.ts";
-import { treeOf } from "./account-tree.ts";
-import { Looks } from "./looks.ts";
-import { keysIn, worldOf } from "./world.ts";
-import type { ControlCommand } from "./socket.ts";
+import type { ListRefresher } from "../../catalogue/refresh.ts";
+import type { ChangeBroadcast } from "../changes.ts";
+import { createGrantTargets, knownLedgerNames } from "../around.ts";
+import { createAttentionCommand, type AttentionOptions } from "./attention.ts";
+import {
+  createAdminCommands,
+  createAuditCommands,
+  createSessionCommands,
+} from "./admin-commands.ts";
+import { withInputChecks } from "./input.ts";
+import { createCommandAudit } from "./auditing.ts";
+import { CommandDispatcher } from "./gate.ts";
+import { readAccountTree } from "./account-tree.ts";
+import { AccessCounter } from "./looks.ts";
+import { listAllKeys, createScopeDirectory } from "./world.ts";
+import type { CommandHandler } from "./socket.ts";
 import type { CommandName } from "./table.ts";
 import type { Services } from "../services/services.ts";
-import { keepingCommands } from "./keeping-commands.ts";
+import { createMaintenanceCommands } from "./keeping-commands.ts";
 import { accountCommands } from "./account-commands.ts";
-import { identityOf, keyCommands } from "./key-commands.ts";
-import { readsOf, type Shelf } from "./shelf.ts";
-import { ledgerCommands } from "./ledger-commands.ts";
-import { modelCommands, mounted } from "./model-commands.ts";
-import { type Mounts, mountedCommands, pluginCommands } from "./plugin-commands.ts";
-import { policyCommands } from "./policy-commands.ts";
-import { configCommands } from "./config-commands.ts";
-import { providerCommands } from "./provider-commands.ts";
-import { allUnderWay } from "../requests/under-way.ts";
+import { identityOfKey, createKeyCommands } from "./key-commands.ts";
+import { createRepositoryReads, type KeyRepository } from "./shelf.ts";
+import { createLedgerCommands } from "./ledger-commands.ts";
+import { createModelCommands, assertMounted } from "./model-commands.ts";
+import { type MountedState, pluginCommandSource, createPluginsCommand } from "./plugin-commands.ts";
+import { createPolicyCommands } from "./policy-commands.ts";
+import { createConfigCommands } from "./config-commands.ts";
+import { createProviderCommands } from "./provider-commands.ts";
+import { readAllLiveRequests } from "../requests/under-way.ts";
 import type { LiveGeneration } from "../generation/slot.ts";
 import type { GatewayOptions } from "../options.ts";
-import { requestCommands } from "./request-commands.ts";
+import { createRequestCommands } from "./request-commands.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import type { Gateway } from "../types.ts";
 import type { WorkerPool } from "../workers/pool.ts";
 
-interface CommandsOf {
+interface GatewayCommandsOptions {
   gateway: Gateway;
   services: Services;
   /** How all processes hear of keys and accounts. */
-  changes: Changes;
+  changeBroadcast: ChangeBroadcast;
   /** The other processes. */
-  workers: () => Pick<WorkerPool, "tell" | "sources"> | undefined;
-  refresh: Refresh;
+  workerPool: () => Pick<WorkerPool, "call" | "statsSources"> | undefined;
+  listRefresher: ListRefresher;
   /** What it was started with. */
-  options: Pick<GatewayOptions, "file" | "overrides" | "load" | "isBuiltin" | "version">;
-  current: () => Pick<LiveGeneration, "built" | "config" | "loaded" | "at">;
+  options: Pick<
+    GatewayOptions,
+    "configFile" | "overrides" | "loadPlugin" | "isBuiltin" | "version"
+  >;
+  currentGeneration: () => Pick<LiveGeneration, "built" | "config" | "loaded" | "loadedAt">;
 }
 
 /** All of them, behind the one gate. */
-export const commandsOf = (of: CommandsOf): CommandGate => {
-  const { gateway, services, changes, refresh, current } = of;
-  const remembered = services.remembered!;
-  const holders = services.holders!;
-  const built = () => current().built;
+export const createGatewayDispatcher = (options: GatewayCommandsOptions): CommandDispatcher => {
+  const { gateway, services, changeBroadcast, listRefresher, currentGeneration } = options;
+  const remembered = services.requestHistory!;
+  const holders = services.adminPrincipals!;
+  const built = () => currentGeneration().built;
   const listed = () =>
     built()
       .gen.catalogue.list()
       .map(({ id }) => id);
-  const mounts = (): Mounts => ({ ...current(), ...services });
-  const around = () => aroundOf(current().config, current().loaded, listed());
-  const shelf = shelfOf(services, changes);
-  const looks = new Looks(wallClock);
-  const commands: Record<CommandName, ControlCommand> = {
-    ...answering({
+  const mounts = (): MountedState => ({ ...currentGeneration(), ...services });
+  const grantTargets = () =>
+    createGrantTargets(currentGeneration().config, currentGeneration().loaded, listed());
+  const repository = createKeyRepository(services, changeBroadcast);
+  const accessCounter = new AccessCounter(wallClock);
+  const commands: Record<CommandName, CommandHandler> = {
+    ...withInputChecks({
       status: async () => gateway.status(),
       fleet: () => gateway.fleet(),
-      readings: async () => services.readings(),
+      readings: async () => services.stats(),
       reload: async () => gateway.reload("command"),
       explain: async ({ model, frontend, key, privacy }) => {
-        const identity = key === undefined ? undefined : await identityOf(shelf, key, wallClock());
+        const identity =
+          key === undefined ? undefined : await identityOfKey(repository, key, wallClock());
         return gateway.explain(model, frontend, { identity, privacy });
       },
       /** Asks for lists of models now, every provider's or one's; answers when all have said something. */
       "models.refresh": async ({ provider }) => {
-        await refresh.now(provider && mounted(built().providers, provider));
+        await listRefresher.refreshNow(provider && assertMounted(built().providers, provider));
         return gateway.status();
       },
     }),
-    ...attentionCommand(attending(of, shelf, () => treeOf(shelf, around().accounts))),
-    ...modelCommands(built, () => current().config.models),
-    ...policyCommands(built),
-    ...pluginCommands(mounts),
-    ...ledgerCommands(
-      services.store,
-      (command) => services.ledger.adjust(command),
-      () => namesAround(current().config, services.accounts, listed()),
+    ...createAttentionCommand(
+      attentionOptions(options, repository, () =>
+        readAccountTree(repository, grantTargets().fileAccounts),
+      ),
     ),
-    ...keepingCommands(
+    ...createModelCommands(built, () => currentGeneration().config.models),
+    ...createPolicyCommands(built),
+    ...createPluginsCommand(mounts),
+    ...createLedgerCommands(
+      services.store,
+      (command) => services.ledgerQueue.adjust(command),
+      () => knownLedgerNames(currentGeneration().config, services.accountCache, listed()),
+    ),
+    ...createMaintenanceCommands(
       {
         store: services.store,
-        use: current().config.store.use,
+        use: currentGeneration().config.store.use,
         stateDir: services.stateDir,
-        version: of.options.version,
+        version: options.options.version,
       },
       () => {
-        remembered.ring.forgetWords();
-        return Promise.all([changes.forget(), changes.accounts()]).then(() => {});
+        remembered.recentRequests.redactTexts();
+        return Promise.all([
+          changeBroadcast.invalidateKeys(),
+          changeBroadcast.reloadAccounts(),
+        ]).then(() => {});
       },
     ),
-    ...configCommands({ ...of.options, env: services.env, mask: services.mask, current }),
-    ...providerCommands({ built, services, gateway, workers: of.workers }),
-    ...requestCommands({
+    ...createConfigCommands({
+      ...options.options,
+      env: services.env,
+      mask: services.mask,
+      current: currentGeneration,
+    }),
+    ...createProviderCommands({
+      current: built,
+      services,
+      gateway,
+      workerPool: options.workerPool,
+    }),
+    ...createRequestCommands({
       store: services.store,
-      live: {
-        remembered,
-        readings: services.readings,
-        underWay: () => allUnderWay(services.underWay, of.workers()?.sources() ?? []),
+      running: {
+        history: remembered,
+        stats: services.stats,
+        inFlightRequests: () =>
+          readAllLiveRequests(
+            services.inFlightRequests,
+            options.workerPool()?.statsSources() ?? [],
+          ),
       },
     }),
-    ...adminCommands({
-      list: keysIn(services.store),
-      write: shelf.write,
-      file: () => current().config.admin,
-      tree: () => treeOf(shelf, around().accounts),
+    ...createAdminCommands({
+      list: listAllKeys(services.store),
+      write: repository.writeKey,
+      fileConfig: () => currentGeneration().config.admin,
+      readTree: () => readAccountTree(repository, grantTargets().fileAccounts),
       sessions: () => holders.sessions,
     }),
-    ...auditCommands(services.store.audit, looks),
-    ...sessionCommands(holders.sessions, () => gateway.adminUrl),
-    ...keyCommands(shelf, around),
-    ...accountCommands(shelf, around),
+    ...createAuditCommands(services.store.audit, accessCounter),
+    ...createSessionCommands(holders.sessions, () => gateway.adminUrl),
+    ...createKeyCommands(repository, grantTargets),
+    ...accountCommands(repository, grantTargets),
   };
-  return new CommandGate({
+  return new CommandDispatcher({
     commands,
-    own: mountedCommands(mounts),
-    world: worldOf(services.store, current),
-    auditing: auditingOf(services),
-    looks,
+    pluginCommands: pluginCommandSource(mounts),
+    scopes: createScopeDirectory(services.store, currentGeneration),
+    audit: createCommandAudit(services),
+    accessCounter,
   });
 };
 
 /** What the list of what needs attention is made from. */
-const attending = (
-  { gateway, services, current }: CommandsOf,
-  shelf: Shelf,
-  tree: AttentionOf["tree"],
-): AttentionOf => ({
+const attentionOptions = (
+  { gateway, services, currentGeneration }: GatewayCommandsOptions,
+  repository: KeyRepository,
+  tree: AttentionOptions["readTree"],
+): AttentionOptions => ({
   status: () => gateway.status(),
-  readings: () => services.readings(),
-  stats: services.remembered!.stats,
-  built: () => current().built,
-  names: () => aliases(current().config),
-  shelf,
-  tree,
+  stats: () => services.stats(),
+  requestStats: services.requestHistory!.requestStats,
+  current: () => currentGeneration().built,
+  modelNames: () => aliasesOf(currentGeneration().config),
+  repository,
+  readTree: tree,
 });
 
-const aliases = ({ models }: GatewayConfig): ReadonlyMap<string, readonly string[]> =>
+const aliasesOf = ({ models }: GatewayConfig): ReadonlyMap<string, readonly string[]> =>
   new Map([...models].map(([name, { candidates }]) => [name, candidates]));
 
 /** Durable first, and then known in every process. */
-const shelfOf = (
-  { store, ledger, observing }: Pick<Services, "store" | "ledger" | "observing">,
-  changes: Changes,
-): Shelf => ({
-  ...readsOf(store, wallClock),
-  write: (record) => ledger.key(record).then(() => changes.forget()),
-  writeAccount: (record) => ledger.account(record).then(() => changes.account(record)),
-  writeOpening: ([reserve, settle]) => ledger.reserve(reserve).then(() => ledger.settle(settle)),
-  changed: (what, id) => {
+const createKeyRepository = (
+  { store, ledgerQueue, observerSink }: Pick<Services, "store" | "ledgerQueue" | "observerSink">,
+  changes: ChangeBroadcast,
+): KeyRepository => ({
+  ...createRepositoryReads(store, wallClock),
+  writeKey: (record) => ledgerQueue.writeKey(record).then(() => changes.invalidateKeys()),
+  writeAccount: (record) =>
+    ledgerQueue.writeAccount(record).then(() => changes.accountChanged(record)),
+  writeOpening: ([reserve, settle]) =>
+    ledgerQueue.reserve(reserve).then(() => ledgerQueue.settle(settle)),
+  onChanged: (what, id) => {
     const at = wallClock();
-    if (what.type === "key") observing.told({ ...what, at, key: id });
-    else observing.told({ ...what, at, account: id });
+    if (what.type === "key") observerSink.reportEvent({ ...what, at, key: id });
+    else observerSink.reportEvent({ ...what, at, account: id });
   },
 });

@@ -4,12 +4,12 @@
 import { resolve } from "node:path";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
 import type { ShownValue } from "../../config/provenance.ts";
-import type { GatewayConfig, LoadPlugin, Located, MountConfig } from "../../config/types.ts";
-import type { Mask } from "../../lib/mask.ts";
+import type { GatewayConfig, LoadPlugin, LocatedProblem, MountConfig } from "../../config/types.ts";
+import type { SecretMask } from "../../lib/mask.ts";
 import type { PluginKind } from "../../plugin/define.ts";
 import type { LiveGeneration } from "../generation/slot.ts";
 import type { GatewayOptions } from "../options.ts";
-import { answering } from "./input.ts";
+import { withInputChecks } from "./input.ts";
 
 /** The answer of `config.show`. */
 export interface ShownConfig {
@@ -17,7 +17,7 @@ export interface ShownConfig {
   readonly file: string | null;
   readonly generation: number;
   readonly loadedAt: number;
-  readonly values: readonly ShownValue[];
+  readonly shownValues: readonly ShownValue[];
   /** As YAML that means the same, secrets apart. */
   readonly text: string;
 }
@@ -25,71 +25,73 @@ export interface ShownConfig {
 /** The answer of `config.check`. */
 export interface CheckedConfig {
   readonly ok: boolean;
-  readonly problems: readonly Located[];
+  readonly problems: readonly LocatedProblem[];
   /** Against what runs; secrets are not compared. None where there are errors. */
   readonly changes: readonly ConfigChange[];
   /** Changes beyond those. */
-  readonly more: number;
+  readonly omittedChanges: number;
   /** Top-level keys that a reload would refuse: they need a restart. */
-  readonly restart: readonly string[];
+  readonly restartKeys: readonly string[];
   /** Variables that are set, and were not looked at. */
-  readonly assumed: readonly string[];
+  readonly assumedVariables: readonly string[];
 }
 
 export interface ConfigChange {
   readonly path: string;
   /** Absent: it was not there. */
-  readonly was?: ShownValue["value"];
+  readonly before?: ShownValue["value"];
   /** Absent: it goes. */
-  readonly becomes?: ShownValue["value"];
+  readonly after?: ShownValue["value"];
 }
 
-const CHANGES = 2_000;
+const MAX_CHANGES = 2_000;
 /** What `staticKeys` compares, as paths say it. */
-const RESTART = /^(listen|workers|state_dir|store|admin(?!\.tokens))\b/;
-const VARIABLES = /\$\{env:([A-Za-z_]\w*)/g;
+const RESTART_KEYS = /^(listen|workers|state_dir|store|admin(?!\.tokens))\b/;
+const VARIABLE_REFERENCE = /\$\{env:([A-Za-z_]\w*)/g;
 /** What leaves a provider out stays what it is. */
-const OFF = new Set(["", "false", "0"]);
+const OFF_VALUES = new Set(["", "false", "0"]);
 
-export interface ConfigCommandsOf extends Pick<
+export interface ConfigCommandsOptions extends Pick<
   GatewayOptions,
-  "file" | "overrides" | "load" | "isBuiltin"
+  "configFile" | "overrides" | "loadPlugin" | "isBuiltin"
 > {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly mask: Pick<Mask, "value">;
-  readonly current: () => Pick<LiveGeneration, "built" | "config" | "loaded" | "at">;
+  readonly mask: Pick<SecretMask, "maskValue">;
+  readonly current: () => Pick<LiveGeneration, "built" | "config" | "loaded" | "loadedAt">;
 }
 
-export function configCommands(of: ConfigCommandsOf) {
-  return answering({
+export function createConfigCommands(options: ConfigCommandsOptions) {
+  return withInputChecks({
     "config.show": async (): Promise<ShownConfig> => {
-      const { built, loaded, at } = of.current();
+      const { built, loaded, loadedAt } = options.current();
       return {
-        file: of.file ?? null,
+        file: options.configFile ?? null,
         generation: built.gen.number,
-        loadedAt: at,
-        values: loaded.values(),
+        loadedAt: loadedAt,
+        shownValues: loaded.shownValues(),
         text: loaded.print(),
       };
     },
     "config.check": async ({ text }): Promise<CheckedConfig> => {
-      const { config, loaded } = of.current();
+      const { config, loaded } = options.current();
       const assumed: string[] = [];
-      const found = await loadConfig(resolve(of.file ?? "gateway.yaml"), {
-        text,
-        env: variables(text, loaded, of.env, assumed),
-        texts: textsOf(loaded),
-        standIn: STAND_IN,
-        load: mountedOnly(config, of),
-        ...(of.overrides && { overrides: of.overrides }),
+      const found = await loadConfig(resolve(options.configFile ?? "gateway.yaml"), {
+        textOverride: text,
+        env: substituteVariables(text, loaded, options.env, assumed),
+        recordedTexts: textsOf(loaded),
+        placeholder: PLACEHOLDER,
+        loadPlugin: createMountedOnlyLoader(config, options),
+        ...(options.overrides && { overrides: options.overrides }),
       });
-      const changes = found.config ? differences(loaded.values(), found.values()) : [];
-      return of.mask.value({
+      const changes = found.config ? diffValues(loaded.shownValues(), found.shownValues()) : [];
+      return options.mask.maskValue({
         ok: found.config !== undefined,
-        problems: found.problems.map(told),
-        changes: changes.slice(0, CHANGES),
-        more: Math.max(0, changes.length - CHANGES),
-        restart: [...new Set(changes.flatMap(({ path }) => RESTART.exec(path)?.slice(1, 2) ?? []))],
+        problems: found.problems.map(hideFilePath),
+        changes: changes.slice(0, MAX_CHANGES),
+        more: Math.max(0, changes.length - MAX_CHANGES),
+        restart: [
+          ...new Set(changes.flatMap(({ path }) => RESTART_KEYS.exec(path)?.slice(1, 2) ?? [])),
+        ],
         assumed,
       }) as CheckedConfig;
     },
@@ -97,38 +99,39 @@ export function configCommands(of: ConfigCommandsOf) {
 }
 
 /** At the end of each value in whose place something else is. */
-const STAND_IN = "which-is-not-looked-at";
+const PLACEHOLDER = "which-is-not-looked-at";
 
 /** Those that the text names: as they are where the running config shows them too, and something in their place elsewhere. */
-function variables(
+function substituteVariables(
   text: string,
-  { named }: LoadedConfig,
-  env: ConfigCommandsOf["env"],
+  { namedSources }: LoadedConfig,
+  env: ConfigCommandsOptions["env"],
   assumed: string[],
 ): Record<string, string> {
-  const seen: Record<string, string> = {};
-  for (const name of new Set([...text.matchAll(VARIABLES)].map(([, each]) => each!))) {
+  const substituted: Record<string, string> = {};
+  for (const name of new Set([...text.matchAll(VARIABLE_REFERENCE)].map(([, each]) => each!))) {
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
     if (value === undefined) continue;
-    const shown = named.open.has(name) || OFF.has(value.trim().toLowerCase());
+    const shown =
+      namedSources.publicVariables.has(name) || OFF_VALUES.has(value.trim().toLowerCase());
     if (!shown) assumed.push(name);
-    seen[name] = shown ? value : `the-value-of-${name}-${STAND_IN}`;
+    substituted[name] = shown ? value : `the-value-of-${name}-${PLACEHOLDER}`;
   }
-  return seen;
+  return substituted;
 }
 
-const textsOf = ({ texts, named }: LoadedConfig): ReadonlyMap<string, string> =>
+const textsOf = ({ texts, namedSources }: LoadedConfig): ReadonlyMap<string, string> =>
   new Map(
     [...texts].map(([file, text]) => [
       file,
-      named.files.has(file) ? `the-text-of-${file}-${STAND_IN}` : text,
+      namedSources.files.has(file) ? `the-text-of-${file}-${PLACEHOLDER}` : text,
     ]),
   );
 
 /** Code that runs already, or comes with the program. */
-function mountedOnly(
+function createMountedOnlyLoader(
   config: GatewayConfig,
-  { load, isBuiltin = () => false }: ConfigCommandsOf,
+  { loadPlugin, isBuiltin = () => false }: ConfigCommandsOptions,
 ): LoadPlugin {
   const mounted = new Map<string, MountConfig<unknown>>();
   const add = (kind: PluginKind, one: MountConfig<unknown>) =>
@@ -139,9 +142,9 @@ function mountedOnly(
   for (const one of config.observers) add("observer", one);
   for (const one of config.providers.values()) add("provider", one);
   return async (use, kind, fromFile) => {
-    if (isBuiltin(use, kind)) return load(use, kind, fromFile);
+    if (isBuiltin(use, kind)) return loadPlugin(use, kind, fromFile);
     const one = mounted.get(`${kind} ${use}`);
-    if (one) return { definition: one.definition, from: one.from };
+    if (one) return { definition: one.definition, from: one.loadedFrom };
     return {
       problem: {
         id: "plugin/not-loaded",
@@ -152,12 +155,12 @@ function mountedOnly(
   };
 }
 
-const told = (problem: Located): Located =>
+const hideFilePath = (problem: LocatedProblem): LocatedProblem =>
   problem.id === "config/file-missing"
     ? { ...problem, hint: "a check reads only the files that the running config reads" }
     : problem;
 
-function differences(
+function diffValues(
   before: readonly ShownValue[],
   after: readonly ShownValue[],
 ): readonly ConfigChange[] {
@@ -165,10 +168,10 @@ function differences(
   const changes: ConfigChange[] = [];
   for (const { path, value } of after) {
     const was = were.get(path);
-    if (!were.has(path)) changes.push({ path, becomes: value });
-    else if (was !== value) changes.push({ path, was: was!, becomes: value });
+    if (!were.has(path)) changes.push({ path, after: value });
+    else if (was !== value) changes.push({ path, before: was!, after: value });
     were.delete(path);
   }
-  for (const [path, was] of were) changes.push({ path, was });
+  for (const [path, was] of were) changes.push({ path, before: was });
   return changes;
 }

@@ -1,16 +1,16 @@
 // The commands about the config, as the table has them. None of them writes a file.
-import type { CommandFacts } from "./command-facts.ts";
-import { answer, NONE } from "./fields.ts";
+import type { CommandSpec } from "./command-facts.ts";
+import { outputSchema, NO_INPUT } from "./fields.ts";
 
-export const CONFIG_COMMANDS = {
+export const CONFIG_COMMAND_SPECS = {
   "config.show": {
     summary: "the config that runs, each value with where it comes from",
-    input: NONE,
-    output: answer("file", "generation", "loadedAt", "values", "text"),
+    input: NO_INPUT,
+    output: outputSchema("file", "generation", "loadedAt", "values", "text"),
     role: "viewer",
     writes: false,
     cli: "config show",
-    onFiles: false,
+    worksOffline: false,
   },
   "config.check": {
     summary: "what would be wrong with another text, and what it would change",
@@ -27,10 +27,10 @@ export const CONFIG_COMMANDS = {
         },
       },
     },
-    output: answer("ok", "problems", "changes", "restart", "assumed"),
+    output: outputSchema("ok", "problems", "changes", "restart", "assumed"),
     role: "operator",
     writes: false,
     cli: "config check",
-    onFiles: false,
+    worksOffline: false,
   },
-} as const satisfies Readonly<Record<string, CommandFacts>>;
+} as const satisfies Readonly<Record<string, CommandSpec>>;

@@ -1,31 +1,36 @@
 // What a request for a model would meet in a generation, in words for people and as data for programs.
 import type { GatewayConfig, Timeouts } from "../../config/types.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, getFault } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
 import {
-  explain,
+  explainRoute,
   type RouteExplanation,
-  type SupposedClient,
+  type HypotheticalClient,
 } from "../../walk/candidates/explain.ts";
-import { classOf } from "../../walk/upstream/times.ts";
+import { timeoutClassOf } from "../../walk/upstream/times.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 import type { HostCandidate } from "../../walk/mounted.ts";
-import type { ExplainedCandidate, Explanation, RestingStatus, Status } from "../types.ts";
-import { inTurn } from "./turns.ts";
+import type {
+  ExplainedCandidate,
+  RequestExplanation,
+  CooldownStatus,
+  GatewayStatus,
+} from "../types.ts";
+import { orderCandidates } from "./turns.ts";
 
-export async function explainIn(
+export async function explainRequest(
   built: BuiltGeneration,
   config: GatewayConfig,
   model: string,
-  of: { name?: string | undefined; client?: SupposedClient } & Partial<
-    Pick<Status, "resting" | "quarantined" | "speeds">
+  of: { name?: string | undefined; client?: HypotheticalClient } & Partial<
+    Pick<GatewayStatus, "cooldowns" | "quarantinedHooks" | "speeds">
   > = {},
-): Promise<Explanation> {
-  const { name, client, resting = [], quarantined = [], speeds = [] } = of;
+): Promise<RequestExplanation> {
+  const { name, client, cooldowns = [], quarantinedHooks = [], speeds = [] } = of;
   const speaking = built.frontends.filter((f) => f.server);
   const frontend =
     name === undefined
-      ? speaker(built, model)
+      ? findFrontendFor(built, model)
       : speaking.find((f) => f.name === name || f.protocol?.id === name);
   if (!frontend)
     return fail(
@@ -33,10 +38,10 @@ export async function explainIn(
       `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
     );
   const reckoned = (candidate: HostCandidate) => speedOf(candidate, speeds);
-  const explained = await explain(built.gen, frontend, model, reckoned, client).catch(
+  const explained = await explainRoute(built.gen, frontend, model, reckoned, client).catch(
     (error: unknown) => {
-      const absent = built.gen.resolver.absent(model);
-      const fault = faultOf(error);
+      const absent = built.gen.resolver.explainUnmounted(model);
+      const fault = getFault(error);
       if (!fault || absent.length === 0) throw error;
       return fail(fault.kind, `${fault.message} Left out: ${absent.join("; ")}.`, {
         code: fault.code,
@@ -45,42 +50,53 @@ export async function explainIn(
     },
   );
   const first = explained.candidates[0]?.candidate ?? explained.excluded[0]?.candidate;
-  const turns = inTurn(explained.candidates, ({ candidate }) => resting.filter(isOf(candidate)), {
-    key: client?.identity?.id,
-  });
+  const turns = orderCandidates(
+    explained.candidates,
+    ({ candidate }) => cooldowns.filter(isAboutCandidate(candidate)),
+    {
+      key: client?.identity?.id,
+    },
+  );
   const hooks = Object.fromEntries(
-    Object.entries(frontend.chain)
+    Object.entries(frontend.hookChain)
       .filter(([hook]) => hook !== "senders")
       .map(([hook, list]) => [hook, (list as readonly { id: string }[]).map((h) => h.id)]),
   );
   return {
     model,
     frontend: frontend.name,
-    pick: explained.pick,
+    pick: explained.strategy,
     candidates: [
-      ...turns.map(({ of: { candidate, closedBy, place }, rest, turn, cooling }) => ({
-        id: candidate.id,
-        credential: candidate.credential,
-        protocol: candidate.protocol,
-        lane: candidate.lane,
-        turn,
-        cooling,
-        closedBy,
-        place,
-        resting: rest && shownRest(rest),
-      })),
+      ...turns.map(
+        ({
+          candidate: { candidate, translatedBecause, orderReason },
+          cooldown,
+          callOrder,
+          isCoolingDown,
+        }) => ({
+          id: candidate.id,
+          credential: candidate.credential,
+          protocol: candidate.protocol,
+          mode: candidate.mode,
+          callOrder,
+          isCoolingDown,
+          translationReason: translatedBecause,
+          orderReason,
+          cooldown: cooldown && toShownCooldown(cooldown),
+        }),
+      ),
       ...explained.excluded.map(({ candidate, by, code, message }) => ({
         id: candidate.id,
         credential: candidate.credential,
         protocol: candidate.protocol,
-        lane: candidate.lane,
+        mode: candidate.mode,
         excluded: { by, code, message },
       })),
     ],
     hooks,
-    quarantined: quarantined.filter(({ plugin, hook }) => hooks[hook]?.includes(plugin)),
-    hedge: hedgesOf(explained),
-    timeouts: timesOf(
+    quarantinedHooks: quarantinedHooks.filter(({ plugin, hook }) => hooks[hook]?.includes(plugin)),
+    hedgeDelays: hedgeDelaysOf(explained),
+    timeouts: timeoutsOf(
       built.providers.get(first?.provider ?? "")?.timeouts ?? config.timeouts,
       first?.info,
     ),
@@ -89,26 +105,30 @@ export async function explainIn(
 }
 
 /** Whether an entry of `status` is about this candidate: about its model, or about everything that its credential leads to. */
-const isOf =
+const isAboutCandidate =
   ({ provider, credential, model }: HostCandidate) =>
-  ({ what }: RestingStatus): boolean =>
-    what === `${provider} ${credential}` || what === `${provider} ${credential} ${model}`;
+  ({ target }: CooldownStatus): boolean =>
+    target === `${provider} ${credential}` || target === `${provider} ${credential} ${model}`;
 
-const shownRest = ({ what: _, ...rest }: RestingStatus): ExplainedCandidate["resting"] => rest;
+const toShownCooldown = ({ target: _, ...rest }: CooldownStatus): ExplainedCandidate["cooldown"] =>
+  rest;
 
 /** Of a stream, as far as that is known. */
-function speedOf({ provider, credential, model }: HostCandidate, speeds: Status["speeds"]): number {
-  const its = speeds.filter(({ what }) => what === `${provider} ${credential} ${model}`);
-  return (its.find(({ stream }) => stream) ?? its[0])?.reckonedMs ?? 0;
+function speedOf(
+  { provider, credential, model }: HostCandidate,
+  speeds: GatewayStatus["speeds"],
+): number {
+  const its = speeds.filter(({ target }) => target === `${provider} ${credential} ${model}`);
+  return (its.find(({ stream }) => stream) ?? its[0])?.estimateMs ?? 0;
 }
 
 /** By class of its candidates, streamed and whole; undefined: the route does not hedge, or has no second candidate. */
-function hedgesOf({ hedge, candidates }: RouteExplanation): Explanation["hedge"] {
+function hedgeDelaysOf({ hedge, candidates }: RouteExplanation): RequestExplanation["hedgeDelays"] {
   if (!hedge || candidates.length < 2) return undefined;
   const found = new Map<string, number>();
   for (const { candidate } of candidates)
     for (const stream of [true, false]) {
-      const its = classOf({ info: candidate.info, stream });
+      const its = timeoutClassOf({ info: candidate.info, stream });
       const afterMs = hedge.classes.get(its) ?? hedge.allMs;
       if (afterMs !== undefined) found.set(its, afterMs);
     }
@@ -116,7 +136,7 @@ function hedgesOf({ hedge, candidates }: RouteExplanation): Explanation["hedge"]
 }
 
 /** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
-function speaker(
+function findFrontendFor(
   { frontends, gen }: BuiltGeneration,
   model: string,
 ): BuiltGeneration["frontends"][number] | undefined {
@@ -124,7 +144,7 @@ function speaker(
     if (!frontend.server) return [];
     try {
       const [candidate] = gen.resolver.resolve(frontend, model, false).candidates;
-      return candidate ? [{ frontend, lane: candidate.lane }] : [];
+      return candidate ? [{ frontend, lane: candidate.mode }] : [];
     } catch {
       return [];
     }
@@ -137,10 +157,10 @@ function speaker(
 }
 
 /** As they are for a stream. */
-function timesOf(
+function timeoutsOf(
   { connectMs, classes, ...plain }: Timeouts,
   info: ModelInfo | undefined,
-): Explanation["timeouts"] {
-  const its = info && classes.get(classOf({ info, stream: true }));
+): RequestExplanation["timeouts"] {
+  const its = info && classes.get(timeoutClassOf({ info, stream: true }));
   return { connectMs, ...plain, ...its };
 }

@@ -1,146 +1,151 @@
 // The one way to every command, whichever door it came in by: the command is known, its giver's role is high enough, what it says has
 // the right form and is of its account; and what changes anything is written down first.
 import type { Schema } from "../../config/dialect.ts";
-import { oneByOne } from "../../lib/one-by-one.ts";
+import { createSerialQueue } from "../../lib/one-by-one.ts";
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import type { Auditing } from "./auditing.ts";
-import type { Looks } from "./looks.ts";
-import { etagOf } from "./etag.ts";
-import { type Giver, isRole, mustBeRole } from "./giver.ts";
-import { acceptedInput, present } from "./input.ts";
-import { kept, mustBeScoped, narrowed, type ScopeWorld } from "./scoping.ts";
-import type { ControlCommand, ControlCommandsOf } from "./socket.ts";
-import type { CommandFacts } from "./command-facts.ts";
-import { COMMANDS } from "./table.ts";
+import type { CommandAudit } from "./auditing.ts";
+import type { AccessCounter } from "./looks.ts";
+import { createEtag } from "./etag.ts";
+import { type CommandPrincipal, hasRole, assertRole } from "./giver.ts";
+import { validateInput, omitUndefined } from "./input.ts";
+import { filterOutput, assertScopable, narrowInput, type ScopeDirectory } from "./scoping.ts";
+import type { CommandHandler, CommandHandlerMap } from "./socket.ts";
+import type { CommandSpec } from "./command-facts.ts";
+import { COMMAND_SPECS } from "./table.ts";
 
 /** A command of the table or of a plugin, and what it does. */
-export interface KnownCommand {
+export interface RegisteredCommand {
   readonly name: string;
-  readonly facts: Omit<CommandFacts, "cli" | "onFiles">;
-  readonly run: ControlCommand;
+  readonly spec: Omit<CommandSpec, "cli" | "worksOffline">;
+  readonly run: CommandHandler;
 }
 
-export interface GateOf {
-  readonly commands: ControlCommandsOf;
+export interface DispatcherOptions {
+  readonly commands: CommandHandlerMap;
   /** Those that plugins bring, as they are mounted now. */
-  readonly own: {
+  readonly pluginCommands: {
     /** Undefined: it is no name of a plugin's command. */
-    find(name: string): KnownCommand | undefined;
-    all(): readonly KnownCommand[];
+    find(name: string): RegisteredCommand | undefined;
+    all(): readonly RegisteredCommand[];
   };
-  readonly world: ScopeWorld;
-  readonly auditing: Auditing;
+  readonly scopes: ScopeDirectory;
+  readonly audit: CommandAudit;
   /** Where no gateway runs there is none. */
-  readonly looks?: Pick<Looks, "count">;
+  readonly accessCounter?: Pick<AccessCounter, "count">;
 }
 
 /** What is asked for beside the input. */
-export interface GivenWith {
+export interface DispatchOptions {
   /** It is changed only if it is as this says, as `etagOf` made it of the reading. */
   readonly ifMatch?: string | undefined;
   /**
    * Executes a command that is repeated once only. Called after role, input, and account have been checked, so a replayed result
    * passes the same checks as the first one; `said` is the input that the principal was narrowed to.
    */
-  readonly once?:
+  readonly runOnce?:
     | ((said: JsonObject, work: () => Promise<unknown>) => Promise<unknown>)
     | undefined;
 }
 
-const FACTS: Readonly<Record<string, CommandFacts>> = COMMANDS;
+const SPECS: Readonly<Record<string, CommandSpec>> = COMMAND_SPECS;
 
-export class CommandGate {
-  readonly #of: GateOf;
-  readonly #inTurn = oneByOne();
+export class CommandDispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #runSerially = createSerialQueue();
 
-  constructor(of: GateOf) {
-    this.#of = of;
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
   }
 
   /** Fails in words for a plugin's command that there is not. */
-  known(name: string): KnownCommand | undefined {
-    const { commands, own } = this.#of;
-    if (Object.hasOwn(commands, name)) return { name, facts: FACTS[name]!, run: commands[name]! };
-    return own.find(name);
+  find(name: string): RegisteredCommand | undefined {
+    const { commands, pluginCommands } = this.#options;
+    if (Object.hasOwn(commands, name)) return { name, spec: SPECS[name]!, run: commands[name]! };
+    return pluginCommands.find(name);
   }
 
   /** Whether such a giver may give it at all. */
-  may({ role, within }: Giver, facts: KnownCommand["facts"]): boolean {
-    return isRole(role, facts.role) && (within === undefined || facts.within !== undefined);
+  isAllowed({ role, account }: CommandPrincipal, facts: RegisteredCommand["spec"]): boolean {
+    return hasRole(role, facts.role) && (account === undefined || facts.accountScope !== undefined);
   }
 
   /** All of them, the gateway's own first. */
-  list(): readonly KnownCommand[] {
-    const { commands, own } = this.#of;
-    return [...Object.keys(commands).map((name) => this.known(name)!), ...own.all()];
+  list(): readonly RegisteredCommand[] {
+    const { commands, pluginCommands } = this.#options;
+    return [...Object.keys(commands).map((name) => this.find(name)!), ...pluginCommands.all()];
   }
 
-  async give(
+  async dispatch(
     name: string,
     input: JsonObject,
-    giver: Giver,
-    given: GivenWith = {},
+    principal: CommandPrincipal,
+    given: DispatchOptions = {},
   ): Promise<unknown> {
-    const command = this.known(name) ?? unknown(name);
-    const { facts } = command;
-    mustBeRole(giver, facts.role);
-    mustBeScoped(facts, giver);
-    const accepted = acceptedInput(facts.input as Schema, present(input));
-    const said = await narrowed(facts, accepted, giver, this.#of.world);
-    if (facts.counted) this.#of.looks?.count(name, giver);
-    const run = () => this.#run(command, said, giver, given);
-    const work = () => (facts.inTurn ? this.#inTurn(run) : run());
-    const answer = await (given.once ? given.once(said, work) : work());
-    return kept(facts, answer, giver, this.#of.world);
+    const command = this.find(name) ?? failUnknownCommand(name);
+    const { spec } = command;
+    assertRole(principal, spec.role);
+    assertScopable(spec, principal);
+    const accepted = validateInput(spec.input as Schema, omitUndefined(input));
+    const scopedInput = await narrowInput(spec, accepted, principal, this.#options.scopes);
+    if (spec.countsAccess) this.#options.accessCounter?.count(name, principal);
+    const run = () => this.#run(command, scopedInput, principal, given);
+    const work = () => (spec.isSerialized ? this.#runSerially(run) : run());
+    const answer = await (given.runOnce ? given.runOnce(scopedInput, work) : work());
+    return filterOutput(spec, answer, principal, this.#options.scopes);
   }
 
   async #run(
-    { name, run, facts }: KnownCommand,
-    said: JsonObject,
-    giver: Giver,
-    { ifMatch }: GivenWith,
+    { name, run, spec }: RegisteredCommand,
+    raw: JsonObject,
+    principal: CommandPrincipal,
+    { ifMatch }: DispatchOptions,
   ): Promise<unknown> {
-    const before = await this.#before(facts, said, giver);
-    if (ifMatch !== undefined) mustMatch(before, ifMatch);
-    if (!facts.writes) return run(said, giver);
-    const { unsaid = [], changes } = facts;
-    const id = facts.creates?.();
-    const target = id ?? (changes && said[changes.target]);
-    const after = { ...said };
-    for (const member of unsaid) delete after[member];
-    for (const [member, schema] of Object.entries((facts.input as Schema)["properties"] ?? {}))
+    const before = await this.#readBefore(spec, raw, principal);
+    if (ifMatch !== undefined) assertIfMatch(before, ifMatch);
+    if (!spec.writes) return run(raw, principal);
+    const { redactedInput = [], changedRecord } = spec;
+    const id = spec.createId?.();
+    const target = id ?? (changedRecord && raw[changedRecord.idMember]);
+    const after = { ...raw };
+    for (const member of redactedInput) delete after[member];
+    for (const [member, schema] of Object.entries((spec.input as Schema)["properties"] ?? {}))
       if ((schema as Schema)["x-secret"]) delete after[member];
-    return this.#of.auditing.through(
+    return this.#options.audit.run(
       { command: name, target: typeof target === "string" ? target : undefined, before, after },
-      giver,
-      () => run(said, giver, id),
+      principal,
+      () => run(raw, principal, id),
     );
   }
 
   /** What it is about, as it is now; undefined: no command reads it. */
-  async #before(
-    { changes }: KnownCommand["facts"],
-    said: JsonObject,
-    giver: Giver,
+  async #readBefore(
+    { changedRecord }: RegisteredCommand["spec"],
+    raw: JsonObject,
+    principal: CommandPrincipal,
   ): Promise<unknown> {
-    const read = changes?.read === undefined ? undefined : this.#of.commands[changes.read];
+    const read =
+      changedRecord?.readCommand === undefined
+        ? undefined
+        : this.#options.commands[changedRecord.readCommand];
     // One that is not there is the command's own to tell.
-    return read?.({ [changes!.target]: said[changes!.target]! }, giver).catch(() => undefined);
+    return read?.({ [changedRecord!.idMember]: raw[changedRecord!.idMember]! }, principal).catch(
+      () => undefined,
+    );
   }
 }
 
-const unknown = (name: string): never =>
+const failUnknownCommand = (name: string): never =>
   fail("not_found", `This gateway does not know the command "${name}".`, {
     code: "unknown_command",
   });
 
-function mustMatch(before: unknown, ifMatch: string): void {
+function assertIfMatch(before: unknown, ifMatch: string): void {
   if (before === undefined)
     fail("invalid", "If-Match goes with commands that change what can be read alone.", {
       code: "no_etag",
     });
-  const now = etagOf(before);
+  const now = createEtag(before);
   if (ifMatch.trim() === "*" || ifMatch.split(",", 100).some((each) => each.trim() === now)) return;
   fail("conflict", "It was changed since you read it. Read it again, and decide then.", {
     code: "changed_since",

@@ -4,7 +4,7 @@ import { fail } from "../../model/error.ts";
 import type { Role } from "../../plugin/role.ts";
 
 /** Where a command came in. `files`: the command line, while no gateway runs. */
-export type CommandDoor = "socket" | "files" | "token" | "session";
+export type CommandChannel = "socket" | "files" | "token" | "session";
 
 /** The holder of an admin credential. */
 export interface Principal {
@@ -12,43 +12,48 @@ export interface Principal {
   readonly name: string;
   readonly role: Role;
   /** It sees and changes what is of this account and below it, and nothing else. Undefined: all of it. */
-  readonly within?: string | undefined;
+  readonly account?: string | undefined;
   /**
    * Issuer and subject of the credential: "shell", "token:<id>", "file:<name>#<digest>", "oidc:<issuer> <sub>". Unique to one
    * credential, and not reused by a later one.
    */
-  readonly by: string;
+  readonly credentialId: string;
   /** For people from the identity provider: the group that grants the role. */
   readonly group?: string | undefined;
   /** When the credential expires, in Unix milliseconds. */
-  readonly until?: number | undefined;
+  readonly expiresAt?: number | undefined;
 }
 
 /**
  * Identifies a principal: two are the same only if issuer, subject, role, and account are the same. Everything that is cached or
  * counted for a principal is keyed by this. Roles and encoded accounts contain no colon, so the parts cannot run into one another.
  */
-export const principalId = ({ by, role, within }: Principal): string =>
-  `admin:${role}:${within === undefined ? "" : `=${encodeURIComponent(within)}`}:${by}`;
+export const principalId = ({ credentialId, role, account }: Principal): string =>
+  `admin:${role}:${account === undefined ? "" : `=${encodeURIComponent(account)}`}:${credentialId}`;
 
-export interface Giver extends Principal {
-  readonly door: CommandDoor;
+export interface CommandPrincipal extends Principal {
+  readonly channel: CommandChannel;
   readonly address?: string | undefined;
 }
 
 /** A user who may open the state folder may do all. */
-export const SHELL: Giver = { name: "shell", role: "owner", by: "shell", door: "socket" };
+export const SHELL_PRINCIPAL: CommandPrincipal = {
+  name: "shell",
+  role: "owner",
+  credentialId: "shell",
+  channel: "socket",
+};
 
 /** While no gateway runs. */
-export const ON_FILES: Giver = { ...SHELL, door: "files" };
+export const OFFLINE_PRINCIPAL: CommandPrincipal = { ...SHELL_PRINCIPAL, channel: "files" };
 
 /** Each role may what those before it may. */
-const rank = (role: Role): number => ROLES.indexOf(role);
+const rankOf = (role: Role): number => ROLES.indexOf(role);
 
-export const isRole = (role: Role, least: Role): boolean => rank(role) >= rank(least);
+export const hasRole = (role: Role, least: Role): boolean => rankOf(role) >= rankOf(least);
 
-export function mustBeRole({ name, role }: Giver, least: Role): void {
-  if (!isRole(role, least))
+export function assertRole({ name, role }: CommandPrincipal, least: Role): void {
+  if (!hasRole(role, least))
     fail("forbidden", `This needs the role ${least}, and ${name} is ${role}.`, {
       code: "role_too_low",
     });

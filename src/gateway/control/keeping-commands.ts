@@ -5,50 +5,52 @@ import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { fail } from "../../model/error.ts";
-import type { ArchiveFacts, Erasure, PrunePlan, Pruned } from "../../plugin/keeping.ts";
+import type { ArchiveInfo, ErasureRequest, PrunePlan, PruneResult } from "../../plugin/keeping.ts";
 import type { Store } from "../../plugin/store.ts";
-import { type BackupRequest, makeBackup } from "../keeping/backup.ts";
-import { cannot } from "../keeping/cannot.ts";
-import { answering } from "./input.ts";
+import { type BackupRequest, createBackup } from "../keeping/backup.ts";
+import { failUnsupported } from "../keeping/cannot.ts";
+import { withInputChecks } from "./input.ts";
 import type { InputOf } from "./table.ts";
 
-export interface ArchiveMade extends ArchiveFacts {
+export interface ArchiveResult extends ArchiveInfo {
   readonly file: string;
   readonly bytes: number;
   readonly ms: number;
 }
 
 /** What a prune was, or would be. */
-export interface PruneAnswer {
+export interface PruneCommandResult {
   readonly plan: PrunePlan;
-  readonly done:
-    | (Pruned & { readonly ms: number; readonly archive: ArchiveMade | undefined })
+  readonly result:
+    | (PruneResult & { readonly ms: number; readonly archive: ArchiveResult | undefined })
     | null;
 }
 
 /** `forget`: resolves when no process remembers anything of a key any more. */
-export function keepingCommands(of: BackupRequest, forget: () => Promise<void>) {
+export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () => Promise<void>) {
   const { store, use } = of;
-  return answering({
-    backup: ({ file }) => makeBackup(of, absolute(file)),
+  return withInputChecks({
+    backup: ({ file }) => createBackup(of, assertAbsolute(file)),
     "ledger.archive": ({ file, before, labels }) =>
-      archived(of, absolute(file), before ?? Number.MAX_SAFE_INTEGER, labels ?? true),
+      archiveRows(of, assertAbsolute(file), before ?? Number.MAX_SAFE_INTEGER, labels ?? true),
     "ledger.state": async () => {
-      const state = store.keeping?.state ?? cannot(use, "tells its size");
+      const state = store.maintenance?.readState ?? failUnsupported(use, "tells its size");
       return state();
     },
-    "ledger.prune": (input) => pruned(of, input),
+    "ledger.prune": (input) => pruneRows(of, input),
     erase: async (input) => {
-      const erase = store.keeping?.erase ?? cannot(use, "erases", store.keeping?.instead?.erase);
-      const { values } = await erase(erasureOf(input));
-      await forget();
-      return { texts: values.length, values };
+      const erase =
+        store.maintenance?.erase ??
+        failUnsupported(use, "erases", store.maintenance?.alternatives?.erase);
+      const { hashes } = await erase(toErasure(input));
+      await invalidateKeys();
+      return { texts: hashes.length, values: hashes };
     },
   });
 }
 
 /** The gateway's folder is not the one in which the command was given. */
-function absolute(file: string): string {
+function assertAbsolute(file: string): string {
   return isAbsolute(file)
     ? file
     : fail("invalid", `/file: expected an absolute path, not "${file}".`, {
@@ -57,13 +59,13 @@ function absolute(file: string): string {
       });
 }
 
-async function archived(
+async function archiveRows(
   { store, use }: BackupRequest,
   file: string,
   before: number,
   labels: boolean,
-): Promise<ArchiveMade> {
-  const archive = store.keeping?.archive ?? cannot(use, "archives its rows");
+): Promise<ArchiveResult> {
+  const archive = store.maintenance?.archive ?? failUnsupported(use, "archives its rows");
   if (existsSync(file)) fail("conflict", `${file} is there already.`, { code: "file_exists" });
   const began = performance.now();
   await open(file, "wx", 0o600).then(
@@ -82,32 +84,35 @@ async function archived(
 }
 
 /** Rows that were written today may be settled yet, and corrected. */
-const YOUNGEST_MS = 86_400_000;
+const MIN_AGE_MS = 86_400_000;
 
-async function pruned(
+async function pruneRows(
   of: BackupRequest,
   { before, dryRun, archive }: InputOf<"ledger.prune">,
-): Promise<PruneAnswer> {
-  const { plan, prune }: Partial<NonNullable<Store["keeping"]>> = of.store.keeping ?? {};
-  if (!plan || !prune) return cannot(of.use, "prunes its rows");
-  if (before > wallClock() - YOUNGEST_MS)
+): Promise<PruneCommandResult> {
+  const { planPrune, prune }: Partial<NonNullable<Store["maintenance"]>> =
+    of.store.maintenance ?? {};
+  if (!planPrune || !prune) return failUnsupported(of.use, "prunes its rows");
+  if (before > wallClock() - MIN_AGE_MS)
     fail("invalid", "/before: expected a moment of at least a day ago.", {
       code: "bad_input",
       param: "/before",
     });
-  const found = await plan(before);
-  if (dryRun === true) return { plan: found, done: null };
+  const found = await planPrune(before);
+  if (dryRun === true) return { plan: found, result: null };
   const began = performance.now();
-  const kept =
-    archive === undefined ? undefined : await archived(of, absolute(archive), before, true);
+  const archiveResult =
+    archive === undefined
+      ? undefined
+      : await archiveRows(of, assertAbsolute(archive), before, true);
   const done = await prune(before);
   return {
     plan: found,
-    done: { ...done, ms: Math.round(performance.now() - began), archive: kept },
+    result: { ...done, ms: Math.round(performance.now() - began), archive: archiveResult },
   };
 }
 
-function erasureOf({ label, key }: InputOf<"erase">): Erasure {
+function toErasure({ label, key }: InputOf<"erase">): ErasureRequest {
   if ((label === undefined) === (key === undefined))
     return fail("invalid", "/label: expected a label or a key, and not both.", {
       code: "bad_input",

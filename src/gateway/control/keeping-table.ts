@@ -1,16 +1,16 @@
 // Commands of a ledger that grows old, as the table has them.
-import type { CommandFacts } from "./command-facts.ts";
-import { answer, NONE, path, text, whole } from "./fields.ts";
+import type { CommandSpec } from "./command-facts.ts";
+import { outputSchema, NO_INPUT, path, text, nonNegativeInteger } from "./fields.ts";
 
-export const KEEPING_COMMANDS = {
+export const MAINTENANCE_COMMAND_SPECS = {
   "ledger.state": {
     summary: "how large the ledger is, and how far back it goes",
-    input: NONE,
-    output: answer("bytes", "prunedRows"),
+    input: NO_INPUT,
+    output: outputSchema("bytes", "prunedRows"),
     role: "metrics",
     writes: false,
     cli: "ledger state",
-    onFiles: true,
+    worksOffline: true,
   },
   "ledger.archive": {
     summary: "write rows into a file that proves itself",
@@ -20,16 +20,16 @@ export const KEEPING_COMMANDS = {
       required: ["file"],
       properties: {
         file: path("The file to write, which is not there yet: an absolute path"),
-        before: whole("Only commits from before this moment, in Unix milliseconds"),
+        before: nonNegativeInteger("Only commits from before this moment, in Unix milliseconds"),
         labels: { type: "boolean", description: "Whether it has what labels say; yes by default" },
       },
     },
-    output: answer("file", "bytes", "rows", "head", "total"),
+    output: outputSchema("file", "bytes", "rows", "head", "total"),
     role: "owner",
     writes: true,
     cli: "ledger archive",
-    changes: { target: "file" },
-    onFiles: true,
+    changedRecord: { idMember: "file" },
+    worksOffline: true,
   },
   "ledger.prune": {
     summary: "put sums in the place of old rows",
@@ -38,16 +38,18 @@ export const KEEPING_COMMANDS = {
       additionalProperties: false,
       required: ["before"],
       properties: {
-        before: whole("Rows from before this moment, in Unix milliseconds; at least a day ago"),
+        before: nonNegativeInteger(
+          "Rows from before this moment, in Unix milliseconds; at least a day ago",
+        ),
         dryRun: { type: "boolean", description: "Only say what would be done" },
         archive: path("Write the rows into this file first: an absolute path"),
       },
     },
-    output: answer("plan", "done"),
+    output: outputSchema("plan", "done"),
     role: "owner",
     writes: true,
     cli: "ledger prune",
-    onFiles: true,
+    worksOffline: true,
   },
   erase: {
     summary: "take a person out of the ledger, for good",
@@ -59,12 +61,12 @@ export const KEEPING_COMMANDS = {
         key: text("The id of a key: its name, its labels, and those of all its rows"),
       },
     },
-    output: answer("texts", "values"),
+    output: outputSchema("texts", "values"),
     role: "owner",
     writes: true,
     cli: "erase",
-    unsaid: ["label"],
-    onFiles: true,
+    redactedInput: ["label"],
+    worksOffline: true,
   },
   backup: {
     summary: "copy everything that the gateway keeps into one file",
@@ -74,11 +76,11 @@ export const KEEPING_COMMANDS = {
       required: ["file"],
       properties: { file: path("The file to write, which is not there yet: an absolute path") },
     },
-    output: answer("file", "bytes", "ms", "manifest"),
+    output: outputSchema("file", "bytes", "ms", "manifest"),
     role: "owner",
     writes: true,
     cli: "backup",
-    changes: { target: "file" },
-    onFiles: true,
+    changedRecord: { idMember: "file" },
+    worksOffline: true,
   },
-} as const satisfies Readonly<Record<string, CommandFacts>>;
+} as const satisfies Readonly<Record<string, CommandSpec>>;

@@ -6,90 +6,96 @@ import type { Commands } from "../../plugin/plugin.ts";
 import type { LedgerState } from "../../plugin/keeping.ts";
 import type { Problem } from "../../plugin/problem.ts";
 import type {
-  Entry,
+  LedgerEntry,
   LedgerQuery,
   ResultPage,
   Store,
   StoreCommand,
-  Total,
+  LedgerTotal,
 } from "../../plugin/store.ts";
-import { answering } from "./input.ts";
-import { type KnownNames, keyOf, mustBe, namesOf, zoneOf } from "./ledger-names.ts";
+import { withInputChecks } from "./input.ts";
+import {
+  type KnownNames,
+  resolveKeyId,
+  assertKnownNames,
+  keyNamesOf,
+  parseTimeZone,
+} from "./ledger-names.ts";
 import type { InputOf } from "./table.ts";
 import type { DIMENSIONS } from "./usage-table.ts";
-import { stepsOf, type UsageSeries, usageSeries } from "./usage-series.ts";
+import { listSteps, type UsageSeries, usageSeries } from "./usage-series.ts";
 
 export type Dimension = (typeof DIMENSIONS)[number];
 
 /** A sum, with how many of its calls are only estimates. */
-export interface Sum extends Total {
+export interface UsageSum extends LedgerTotal {
   readonly estimated: number;
 }
 
-export interface Sums {
-  readonly rows: readonly Sum[];
+export interface UsageSums {
+  readonly rows: readonly UsageSum[];
   /** Of all of it: a call with two labels is in two rows, and here once. */
-  readonly total: Sum;
+  readonly total: UsageSum;
   /** What people call the keys of `rows`, by their ids. */
-  readonly names: Readonly<Record<string, string>>;
+  readonly keyNames: Readonly<Record<string, string>>;
 }
 
 export interface VerifyResult {
   readonly problems: readonly Problem[];
   /** Whether the store keeps a chain of hashes at all. */
-  readonly verifiable: boolean;
+  readonly isVerifiable: boolean;
   /** The newest hash: an operator who notes it down can tell later whether the ledger was shortened. */
   readonly head: { readonly seq: number; readonly hash: string } | undefined;
   /** Whether the hash that was asked about is still in it. */
-  readonly holds: boolean | undefined;
+  readonly containsHash: boolean | undefined;
   /** How far back rows go, and for how many older ones sums stand; null: the store does not say. */
-  readonly kept: LedgerState | null;
+  readonly ledgerState: LedgerState | null;
 }
 
 /** Rows of one page. */
-const MOST = 1_000;
+const MAX_ROWS = 1_000;
 
 type Adjust = Extract<StoreCommand, { do: "adjust" }>;
 
 /** `adjust`: durable when it resolves. */
 /** `around`: names that there are, though nothing may have been used of them. */
-export function ledgerCommands(
+export function createLedgerCommands(
   store: Store & Commands,
   adjust: (command: Adjust) => Promise<unknown>,
-  around: () => KnownNames = () => ({}),
+  targets: () => KnownNames = () => ({}),
 ) {
-  return answering({
+  return withInputChecks({
     "usage.series": async ({
       by = "model",
       step = "day",
       most,
       ...input
     }): Promise<UsageSeries> => {
-      const zone = zoneOf(input.tz);
-      const steps = stepsOf({ from: input.from, to: input.to, step, zone });
+      const zone = parseTimeZone(input.tz);
+      const steps = listSteps({ from: input.from, to: input.to, step, zone });
       const from = Math.min(...steps.values());
-      const query = { ...(await queryOf(input, store)), from: input.from ?? from };
-      const rows = await sumsOf(store, { ...query, by: [by, step], zone });
-      const names = by === "key" ? await namesOf(rows, store) : {};
+      const query = { ...(await toLedgerQuery(input, store)), from: input.from ?? from };
+      const rows = await readSums(store, { ...query, by: [by, step], zone });
+      const names = by === "key" ? await keyNamesOf(rows, store) : {};
       return usageSeries({ rows, names }, by, step, steps, most ?? 10);
     },
-    "ledger.totals": async (input, giver): Promise<Sums> => {
-      const zone = zoneOf(input.tz);
-      const query = await queryOf(input, store);
+    "ledger.totals": async (input, giver): Promise<UsageSums> => {
+      const zone = parseTimeZone(input.tz);
+      const query = await toLedgerQuery(input, store);
       const { by = ["key"] } = input;
       const once = !by.includes("label") && !by.includes("account");
       const [rows, [total]] = await Promise.all([
-        sumsOf(store, { ...query, by, zone }),
-        once ? [] : sumsOf(store, { ...query, by: [] }),
+        readSums(store, { ...query, by, zone }),
+        once ? [] : readSums(store, { ...query, by: [] }),
       ]);
-      if (rows.length === 0) await mustBe(query, store, around(), giver?.within);
-      const names = by.includes("key") ? await namesOf(rows, store) : {};
-      return { rows, total: total ?? allOf(rows), names };
+      if (rows.length === 0) await assertKnownNames(query, store, targets(), giver?.account);
+      const names = by.includes("key") ? await keyNamesOf(rows, store) : {};
+      return { rows, total: total ?? sumRows(rows), keyNames: names };
     },
-    "ledger.entries": async (input): Promise<ResultPage<Entry>> =>
-      store.entries(await queryOf(input, store), {
+    "ledger.entries": async (input): Promise<ResultPage<LedgerEntry>> =>
+      store.listEntries(await toLedgerQuery(input, store), {
         after: input.after,
-        limit: Math.min(input.limit ?? 100, MOST),
+        limit: Math.min(input.limit ?? 100, MAX_ROWS),
       }),
     /** Its budgets count it too, in the windows that the call began in. */
     "ledger.adjust": async ({ attempt, usd, reason }) => {
@@ -101,21 +107,21 @@ export function ledgerCommands(
       const { head, holds } = store.commands ?? {};
       return {
         problems: (await store.verify?.()) ?? [],
-        verifiable: store.verify !== undefined,
+        isVerifiable: store.verify !== undefined,
         head: (await head?.run({})) as VerifyResult["head"],
-        holds: hash === undefined ? undefined : ((await holds?.run({ hash })) as boolean),
-        kept: (await store.keeping?.state?.()) ?? null,
+        containsHash: hash === undefined ? undefined : ((await holds?.run({ hash })) as boolean),
+        ledgerState: (await store.maintenance?.readState?.()) ?? null,
       };
     },
   });
 }
 
-const NOTHING: Sum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };
+const NO_SUM: UsageSum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };
 
 /** Of rows in which each call is once. What lies behind the point are millionths at most. */
-function allOf(rows: readonly Sum[]): Sum {
+function sumRows(rows: readonly UsageSum[]): UsageSum {
   const usage: Record<string, number> = {};
-  const all = { ...NOTHING, usage };
+  const all = { ...NO_SUM, usage };
   for (const row of rows) {
     all.calls += row.calls;
     all.costNano += row.costNano;
@@ -130,21 +136,27 @@ function allOf(rows: readonly Sum[]): Sum {
 }
 
 /** A store that does not count estimates is asked for them alone. */
-async function sumsOf(store: Store, query: Parameters<Store["totals"]>[0]): Promise<Sum[]> {
-  const all = await store.totals(query);
-  if (all.every(({ estimated }) => estimated !== undefined)) return all as Sum[];
-  const guessed = await store.totals({ ...query, state: "estimated" });
-  const name = (total: Total) => JSON.stringify(query.by.map((each) => total.by[each]));
+async function readSums(
+  store: Store,
+  query: Parameters<Store["sumEntries"]>[0],
+): Promise<UsageSum[]> {
+  const all = await store.sumEntries(query);
+  if (all.every(({ estimated }) => estimated !== undefined)) return all as UsageSum[];
+  const guessed = await store.sumEntries({ ...query, state: "estimated" });
+  const name = (total: LedgerTotal) => JSON.stringify(query.by.map((each) => total.by[each]));
   const estimated = new Map(guessed.map((total) => [name(total), total.calls]));
   return all.map((total) => ({ ...total, estimated: estimated.get(name(total)) ?? 0 }));
 }
 
-type Rows = Omit<InputOf<"ledger.entries">, "after" | "limit">;
+type EntriesInput = Omit<InputOf<"ledger.entries">, "after" | "limit">;
 
-const queryOf = async ({ key, ...rest }: Rows, store: Store): Promise<LedgerQuery> => {
+const toLedgerQuery = async (
+  { key, ...rest }: EntriesInput,
+  store: Store,
+): Promise<LedgerQuery> => {
   const { account, attempt, upstreamId, from, to, state } = rest;
   const { provider, model, label, credential, frontend, outcome } = rest;
   const where = { provider, model, label, credential, frontend, outcome };
-  const id = await keyOf(key, store);
+  const id = await resolveKeyId(key, store);
   return { key: id, account, attempt, upstreamId, from, to, state, ...where };
 };

@@ -1,27 +1,27 @@
 // Models, as an operator asks for them: what there is, and what is known of one, from which source, at what cost, until when. The
 // same on the control socket of a running gateway and on a rehearsal of its file.
 import { wallClock } from "../../lib/wall-clock.ts";
-import { chatWork } from "../../model/chat-work.ts";
-import type { Work } from "../../model/work.ts";
-import { hedgeView } from "../../config/hedge.ts";
+import { chatOperation } from "../../model/chat-work.ts";
+import type { OperationSpec } from "../../model/work.ts";
+import { formatHedge } from "../../config/hedge.ts";
 import type { GatewayConfig } from "../../config/types.ts";
-import type { PickName } from "../../model/pick.ts";
-import type { Catalogue, CatalogueEntry } from "../../catalogue/catalogue.ts";
+import type { RoutingStrategy } from "../../model/pick.ts";
+import type { Catalog, CatalogEntry } from "../../catalogue/catalogue.ts";
 import type { Listing } from "../../catalogue/listing.ts";
 import type { FactSource } from "../../catalogue/merge.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, getFault } from "../../model/error.ts";
 import type { EffectivePolicy } from "../../model/facts.ts";
-import type { Kind } from "../../model/request.ts";
+import type { Operation } from "../../model/request.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { Unit, Usage } from "../../model/usage.ts";
-import { example } from "../../money/example.ts";
+import { createPricedExample } from "../../money/example.ts";
 import { nanoToDecimal } from "../../money/format.ts";
-import { answering } from "./input.ts";
+import { withInputChecks } from "./input.ts";
 import type { InputOf } from "./table.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 
 /** One fact, and its source. */
-export interface Fact {
+export interface ExplainedFact {
   /** "limits.context" */
   readonly field: string;
   readonly value: Json;
@@ -31,12 +31,12 @@ export interface Fact {
 export interface ExplainedModel {
   readonly id: string;
   readonly provider: string;
-  readonly kind: Kind;
+  readonly operation: Operation;
   /** It is refused until a list has it. */
-  readonly awaitsList: boolean;
+  readonly requiresListing: boolean;
   /** A source says that it exists. A chat model that none lists is forwarded all the same, an image model is refused. */
   readonly listed: boolean;
-  readonly facts: readonly Fact[];
+  readonly facts: readonly ExplainedFact[];
   readonly policy: EffectivePolicy | undefined;
   /** What a plain request costs, in dollars; null: not known. */
   readonly example: {
@@ -50,7 +50,7 @@ export interface ExplainedModel {
     }[];
   };
   /** Days from now; below zero: it should be gone. */
-  readonly retires: { readonly on: string; readonly days: number } | undefined;
+  readonly retirement: { readonly on: string; readonly days: number } | undefined;
 }
 
 /** The answer of `models.explain`. */
@@ -59,7 +59,7 @@ export interface ExplainedName {
   /** One, or those that an alias stands for, in the order in which they are tried. */
   readonly models: readonly ExplainedModel[];
   /** For a name that no source lists: the nearest that one does. */
-  readonly near: readonly string[];
+  readonly suggestions: readonly string[];
 }
 
 const DAY_MS = 86_400_000;
@@ -69,7 +69,7 @@ export interface ModelAlias {
   /** As gateway.yaml has it; a pattern has stars. */
   readonly name: string;
   /** How a candidate is chosen. */
-  readonly pick: PickName;
+  readonly pick: RoutingStrategy;
   /** When the next candidate is called as well, as gateway.yaml has it: a duration, or durations by class of call. */
   readonly hedge: string | { readonly [of: string]: string } | undefined;
   /** In the order in which gateway.yaml has them. */
@@ -81,17 +81,18 @@ export interface ModelAlias {
   }[];
 }
 
-export function modelCommands(
+export function createModelCommands(
   built: () => BuiltGeneration,
   routes: () => GatewayConfig["models"],
   now: () => number = wallClock,
 ) {
-  return answering({
+  return withInputChecks({
     "models.list": async (input) => ({
-      models: list(built(), input),
+      models: listModels(built(), input),
       aliases: aliasesOf(routes(), built().providers),
     }),
-    "models.explain": async ({ model }): Promise<ExplainedName> => explained(built(), model, now()),
+    "models.explain": async ({ model }): Promise<ExplainedName> =>
+      explainName(built(), model, now()),
   });
 }
 
@@ -102,7 +103,7 @@ const aliasesOf = (
   [...routes].map(([name, { pick, hedge, candidates, weights }]) => ({
     name,
     pick,
-    hedge: hedge && hedgeView(hedge),
+    hedge: hedge && formatHedge(hedge),
     targets: candidates.map((model) => ({
       model,
       weight: weights.get(model),
@@ -110,22 +111,22 @@ const aliasesOf = (
     })),
   }));
 
-function list(
+function listModels(
   { gen, providers }: BuiltGeneration,
   { kind, provider, privacy = "off" }: InputOf<"models.list">,
 ): readonly Listing[] {
-  const kinds = [...gen.catalogue.works.keys()];
+  const kinds = [...gen.catalogue.operations.keys()];
   if (kind !== undefined && !kinds.includes(kind))
     fail("invalid", `A kind is one of: ${kinds.join(", ")}.`, {
       param: "/kind",
       code: "bad_input",
     });
-  if (provider !== undefined) mounted(providers, provider);
-  return gen.catalogue.list({ kind: kind as Kind | undefined, provider, privacy });
+  if (provider !== undefined) assertMounted(providers, provider);
+  return gen.catalogue.list({ operation: kind as Operation | undefined, provider, privacy });
 }
 
 /** Fails unless gateway.yaml mounts a provider of this name. */
-export function mounted(providers: BuiltGeneration["providers"], name: string): string {
+export function assertMounted(providers: BuiltGeneration["providers"], name: string): string {
   return providers.has(name)
     ? name
     : fail(
@@ -135,15 +136,22 @@ export function mounted(providers: BuiltGeneration["providers"], name: string): 
       );
 }
 
-function explained(built: BuiltGeneration, name: string, now: number): ExplainedName {
+function explainName(built: BuiltGeneration, name: string, now: number): ExplainedName {
   const { catalogue } = built.gen;
-  const models = behind(built, name).map((id) => about(catalogue, id, now));
+  const models = resolveModels(built, name).map((id) => explainModel(catalogue, id, now));
   const strange = models.every(({ listed }) => !listed);
-  return { name, models, near: strange ? catalogue.near(name, models[0]?.kind) : [] };
+  return {
+    name,
+    models,
+    suggestions: strange ? catalogue.suggest(name, models[0]?.operation) : [],
+  };
 }
 
 /** The models that a name leads to: those that a request for it would meet, whichever frontend it comes to. */
-function behind({ gen, frontends, providers }: BuiltGeneration, name: string): readonly string[] {
+function resolveModels(
+  { gen, frontends, providers }: BuiltGeneration,
+  name: string,
+): readonly string[] {
   let refused: unknown;
   for (const frontend of frontends) {
     if (!frontend.server) continue;
@@ -151,7 +159,7 @@ function behind({ gen, frontends, providers }: BuiltGeneration, name: string): r
       const { candidates } = gen.resolver.resolve(frontend, name, false);
       return [...new Set(candidates.map(({ id }) => id))];
     } catch (problem) {
-      if (!faultOf(problem)) throw problem;
+      if (!getFault(problem)) throw problem;
       refused ??= problem;
     }
   }
@@ -159,43 +167,47 @@ function behind({ gen, frontends, providers }: BuiltGeneration, name: string): r
   throw refused ?? fail("not_found", "No frontend is mounted that speaks to models.");
 }
 
-function about(catalogue: Catalogue, id: string, now: number): ExplainedModel {
+function explainModel(catalog: Catalog, id: string, now: number): ExplainedModel {
   const slash = id.indexOf("/");
   const provider = id.slice(0, slash);
-  const found = catalogue.find(provider, id.slice(slash + 1));
+  const found = catalog.find(provider, id.slice(slash + 1));
   const { info, listed } = found;
-  const work = catalogue.works.get(info.kind);
+  const work = catalog.operations.get(info.operation);
   return {
     id,
     provider,
-    kind: info.kind,
+    operation: info.operation,
     listed,
-    awaitsList: work?.listed ?? true,
-    facts: facts(found),
-    policy: catalogue.listing(id)?.policy,
-    example: priced(work, info, now),
-    retires:
+    requiresListing: work?.requiresCatalogEntry ?? true,
+    facts: listFacts(found),
+    policy: catalog.listing(id)?.policy,
+    example: priceExample(work, info, now),
+    retirement:
       info.retires === undefined
         ? undefined
         : { on: info.retires, days: Math.ceil((Date.parse(info.retires) - now) / DAY_MS) },
   };
 }
 
-function priced(
-  work: Work | undefined,
-  { price }: CatalogueEntry["info"],
+function priceExample(
+  operation: OperationSpec | undefined,
+  { price }: CatalogEntry["info"],
   now: number,
 ): ExplainedModel["example"] {
-  const { about, usage, nano, lines } = example(work ?? chatWork, work && price, now);
+  const { description, usage, nano, lines } = createPricedExample(
+    operation ?? chatOperation,
+    operation && price,
+    now,
+  );
   return {
-    about,
+    about: description,
     usage,
     usd: nano === null ? null : nanoToDecimal(nano),
     lines: lines.map(({ unit, count, nano }) => ({ unit, count, usd: nanoToDecimal(nano) })),
   };
 }
 
-function facts({ info, sources }: CatalogueEntry): readonly Fact[] {
+function listFacts({ info, sources }: CatalogEntry): readonly ExplainedFact[] {
   return Object.entries(sources).map(([field, source]) => {
     // A set and one fact of it, whose own name may have a dot: "can.state.store".
     const [, set = field, fact] = /^(\w+)\.(.+)$/.exec(field) ?? [];

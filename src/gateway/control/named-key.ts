@@ -3,7 +3,10 @@ import { fail } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
 
 /** Finds a key by its ID, or by its name if only one key has it. The newest comes first: a rotated key has two records for a while. */
-export function meantBy(keys: readonly KeyRecord[], id: string): [KeyRecord, ...KeyRecord[]] {
+export function findKeyVersions(
+  keys: readonly KeyRecord[],
+  id: string,
+): [KeyRecord, ...KeyRecord[]] {
   const named = keys.filter((key) => key.name === id);
   const same = keys.filter((key) => key.id === id);
   const meant = same.length > 0 ? same : named;

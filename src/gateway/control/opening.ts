@@ -5,14 +5,19 @@ import type { KeyRecord } from "../../plugin/key.ts";
 import type { Reserve, Settle } from "../../plugin/store.ts";
 
 /** What stands where a provider stands in other rows. */
-const TARGET = { provider: "opening", model: "balance", protocol: null, credential: "" } as const;
+const OPENING_TARGET = {
+  provider: "opening",
+  model: "balance",
+  protocol: null,
+  credential: "",
+} as const;
 /** Of its digest: enough to be its own. */
-const DIGITS = 24;
+const ID_LENGTH = 24;
 
 type Stamped<C> = C & { readonly at: number };
 
 /** `limits`: the key's own, and those of the accounts that it stands in. `account`: their path. */
-export function openingOf(of: {
+export function createOpeningRows(of: {
   readonly key: Pick<KeyRecord, "id" | "digest" | "labels">;
   readonly limits: readonly Limit[];
   readonly account: string | undefined;
@@ -20,7 +25,7 @@ export function openingOf(of: {
   readonly at: number;
 }): readonly [Stamped<Reserve>, Stamped<Settle>] {
   const { key, limits, account, spentNano, at } = of;
-  const attempt = `opening-${key.digest.slice(0, DIGITS)}`;
+  const attempt = `opening-${key.digest.slice(0, ID_LENGTH)}`;
   const budgets = limits.filter(({ unit }) => unit === "nano_usd");
   return [
     {
@@ -28,9 +33,9 @@ export function openingOf(of: {
       at,
       attempt,
       request: attempt,
-      n: 1,
+      number: 1,
       key: key.id,
-      target: TARGET,
+      target: OPENING_TARGET,
       privacy: "off",
       labels: key.labels ?? {},
       account,

@@ -1,21 +1,21 @@
 // The commands that plugins bring with them: listed, and run by "<plugin id>/<command>". The same on the control socket of a
 // running gateway and on its files. With workers they run in the primary, which has the store and builds every generation;
 // what each process knows by itself a plugin asks of its peers.
-import { NOTHING, type Schema } from "../../config/dialect.ts";
-import { type DeclaredNeeds, needsOf, type NeedsPlace } from "../../config/needs.ts";
+import { EMPTY_SCHEMA, type Schema } from "../../config/dialect.ts";
+import { type DeclaredNeeds, resolveNeeds, type NeedsContext } from "../../config/needs.ts";
 import type { GatewayConfig } from "../../config/types.ts";
-import type { Mask } from "../../lib/mask.ts";
+import type { SecretMask } from "../../lib/mask.ts";
 import { nearest } from "../../lib/text.ts";
-import { fail, faultOf, sayable } from "../../model/error.ts";
+import { fail, getFault, publicErrorText } from "../../model/error.ts";
 import type { Commands, PluginCommand } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store.ts";
-import { acceptedInput, answering } from "./input.ts";
-import type { GateOf, KnownCommand } from "./gate.ts";
+import { validateInput, withInputChecks } from "./input.ts";
+import type { DispatcherOptions, RegisteredCommand } from "./gate.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 
 /** A plugin's command, with what its author left out filled in. */
 export interface ShownCommand extends Required<
-  Omit<PluginCommand, "run" | "input" | "output" | "unopened">
+  Omit<PluginCommand, "run" | "input" | "output" | "runsBeforeOpen">
 > {
   readonly name: string;
   readonly input: Schema;
@@ -34,58 +34,71 @@ export interface ShownPlugin {
 }
 
 /** As declared, with the operator's options put in. */
-export interface ShownNeeds extends Pick<DeclaredNeeds, "metadata" | "env" | "files"> {
+export interface ShownNeeds extends Pick<DeclaredNeeds, "usesMetadataService" | "env" | "files"> {
   readonly origins: readonly string[];
 }
 
 /** What is mounted now. */
-export interface Mounts {
+export interface MountedState {
   readonly config: GatewayConfig;
   readonly built: BuiltGeneration;
   readonly store: Store & Commands;
-  readonly mask: Mask;
-  readonly env: NeedsPlace["env"];
+  readonly mask: SecretMask;
+  readonly env: NeedsContext["env"];
 }
 
-export const pluginCommands = (mounts: () => Mounts) =>
-  answering({ "plugins.list": async () => ({ plugins: shown(mounts()) }) });
+export const createPluginsCommand = (current: () => MountedState) =>
+  withInputChecks({ "plugins.list": async () => ({ plugins: listPlugins(current()) }) });
 
 /** Plugins' own commands, "<plugin id>/<command>": they come and go with what is mounted. */
-export const mountedCommands = (mounts: () => Mounts): GateOf["own"] => ({
+export const pluginCommandSource = (
+  mounts: () => MountedState,
+): DispatcherOptions["pluginCommands"] => ({
   find(name) {
     const slash = name.indexOf("/");
     if (slash < 0) return undefined;
     const now = mounts();
-    const { plugin, command } = find(shown(now), name.slice(0, slash), name.slice(slash + 1));
-    return knownOf(now, plugin, command);
+    const { plugin, command } = findCommand(
+      listPlugins(now),
+      name.slice(0, slash),
+      name.slice(slash + 1),
+    );
+    return toRegisteredCommand(now, plugin, command);
   },
   all() {
     const now = mounts();
-    return shown(now).flatMap((plugin) =>
-      plugin.commands.map((command) => knownOf(now, plugin, command)),
+    return listPlugins(now).flatMap((plugin) =>
+      plugin.commands.map((command) => toRegisteredCommand(now, plugin, command)),
     );
   },
 });
 
-const knownOf = (now: Mounts, { id }: ShownPlugin, command: ShownCommand): KnownCommand => {
+const toRegisteredCommand = (
+  now: MountedState,
+  { id }: ShownPlugin,
+  command: ShownCommand,
+): RegisteredCommand => {
   const { name, ...facts } = command;
   return {
     name: `${id}/${name}`,
-    facts: facts as KnownCommand["facts"],
+    spec: facts as RegisteredCommand["spec"],
     run: async (input) => {
-      const accepted = acceptedInput(command.input, input);
+      const accepted = validateInput(command.input, input);
       try {
         return await commandsOf(now, id)[name]!.run(accepted);
       } catch (error) {
-        if (faultOf(error)) throw error;
-        return fail("internal", `${id} ${name} failed: ${now.mask.text(sayable(error))}`);
+        if (getFault(error)) throw error;
+        return fail(
+          "internal",
+          `${id} ${name} failed: ${now.mask.maskText(publicErrorText(error))}`,
+        );
       }
     },
   };
 };
 
 /** By exact names; the nearest ones are for the sentence. */
-export function find(plugins: readonly ShownPlugin[], id: string, name: string) {
+export function findCommand(plugins: readonly ShownPlugin[], id: string, name: string) {
   const plugin = findPlugin(plugins, id);
   const names = plugin.commands.map((each) => each.name);
   const command =
@@ -94,7 +107,7 @@ export function find(plugins: readonly ShownPlugin[], id: string, name: string) 
       "not_found",
       names.length === 0
         ? `${id} has no commands. tollgate plugin lists which plugins have.`
-        : `${id} has no command "${name}".${meant(name, names)} It has ${names.join(", ")}.`,
+        : `${id} has no command "${name}".${suggestionFor(name, names)} It has ${names.join(", ")}.`,
       { code: "unknown_command" },
     );
   return { plugin, command };
@@ -114,34 +127,37 @@ export function findPlugin(plugins: readonly ShownPlugin[], id: string): ShownPl
   );
 }
 
-const meant = (word: string, known: readonly string[]): string => {
+const suggestionFor = (word: string, known: readonly string[]): string => {
   const near = nearest(word, known);
   return near === undefined ? "" : ` Did you mean "${near}"?`;
 };
 
-const commandsOf = ({ built, store }: Mounts, id: string): NonNullable<Commands["commands"]> =>
+const commandsOf = (
+  { built, store }: MountedState,
+  id: string,
+): NonNullable<Commands["commands"]> =>
   (id === "store" ? store.commands : built.commands.get(id)) ?? {};
 
-const shownNeeds = ({ origins, metadata, env, files }: DeclaredNeeds): ShownNeeds => ({
+const shownNeeds = ({ origins, usesMetadataService, env, files }: DeclaredNeeds): ShownNeeds => ({
   origins: [...origins],
-  metadata,
+  usesMetadataService,
   env,
   files,
 });
 
-function shown(now: Mounts): ShownPlugin[] {
-  const place = { file: now.config.file, env: now.env };
+function listPlugins(now: MountedState): ShownPlugin[] {
+  const place = { configFile: now.config.file, env: now.env };
   const { store, frontends, middleware, observers, providers } = now.config;
   return [store, ...frontends, ...middleware, ...observers, ...providers.values()].map(
     (mounted) => ({
       id: mounted.id,
       use: mounted.use,
       summary: mounted.definition.summary,
-      needs: shownNeeds(needsOf(mounted.definition, mounted.options, place)),
+      needs: shownNeeds(resolveNeeds(mounted.definition, mounted.options, place)),
       commands: Object.entries(commandsOf(now, mounted.id)).map(([name, command]) => ({
         name,
         summary: command.summary,
-        input: (command.input as Schema | undefined) ?? NOTHING,
+        input: (command.input as Schema | undefined) ?? EMPTY_SCHEMA,
         output: (command.output as Schema | undefined) ?? {},
         role: command.role ?? "owner",
         writes: command.writes ?? true,

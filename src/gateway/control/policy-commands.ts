@@ -2,79 +2,84 @@
 // or would not. The same on the control socket of a running gateway and on a rehearsal of its file.
 import { wallClock } from "../../lib/wall-clock.ts";
 import { effectivePolicy, satisfies } from "../../catalogue/policy.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, getFault } from "../../model/error.ts";
 import type { DataPolicy, EffectivePolicy, Privacy } from "../../model/facts.ts";
 import type { HostCandidate } from "../../walk/mounted.ts";
-import { policyOf, sayingsOf } from "../../walk/candidates/policy.ts";
-import { answering } from "./input.ts";
+import { effectivePolicyOf, policyLevels } from "../../walk/candidates/policy.ts";
+import { withInputChecks } from "./input.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 
 /** What one level has to say: "provider", "model claude-fable-5*". */
-export interface Saying {
+export interface PolicyStatement {
   readonly level: string;
   readonly data: Partial<DataPolicy>;
 }
 
-export interface ExplainedWay {
+export interface ExplainedRoute {
   readonly id: string;
   readonly credential: string;
   readonly protocol: string | null;
   /** Whether what this provider says of itself is believed. */
-  readonly trusted: boolean;
-  readonly declared:
+  readonly isTrusted: boolean;
+  readonly credentialDeclaration:
     | { readonly declared: boolean; readonly note?: string; readonly until?: string }
     | undefined;
-  readonly sayings: readonly Saying[];
+  readonly statements: readonly PolicyStatement[];
   readonly policy: EffectivePolicy;
-  readonly would: { readonly required: boolean; readonly strict: boolean };
+  readonly satisfies: { readonly required: boolean; readonly strict: boolean };
 }
 
 /** The answer of `policy.explain`. */
 export interface ExplainedPolicy {
   readonly model: string;
-  readonly wanted: Privacy;
-  readonly ways: readonly ExplainedWay[];
+  readonly requestedPrivacy: Privacy;
+  readonly routes: readonly ExplainedRoute[];
   /** Middleware that sends content elsewhere, and so closes every way. */
-  readonly closed: readonly string[];
+  readonly blockedBy: readonly string[];
 }
 
-export function policyCommands(built: () => BuiltGeneration, now: () => number = wallClock) {
-  return answering({
+export function createPolicyCommands(built: () => BuiltGeneration, now: () => number = wallClock) {
+  return withInputChecks({
     "policy.explain": async ({ model, privacy = "off" }): Promise<ExplainedPolicy> =>
-      explained(built(), model, privacy, now()),
+      explainPolicy(built(), model, privacy, now()),
   });
 }
 
-function explained(
+function explainPolicy(
   built: BuiltGeneration,
   model: string,
   wanted: Privacy,
   now: number,
 ): ExplainedPolicy {
-  const ways = new Map<string, ExplainedWay>();
+  const ways = new Map<string, ExplainedRoute>();
   for (const candidate of candidatesFor(built, model)) {
     const { provider, credential } = candidate["~"];
-    const policy = policyOf(candidate["~"], candidate.info, now);
+    const policy = effectivePolicyOf(candidate["~"], candidate.info, now);
     ways.set(`${candidate.id}\n${candidate.credential}\n${candidate.protocol}`, {
       id: candidate.id,
       credential: candidate.credential,
       protocol: candidate.protocol,
-      trusted: provider.trusted,
-      declared: credential.zdr,
-      sayings: sayingsOf(candidate["~"], candidate.info),
+      isTrusted: provider.isPolicyTrusted,
+      credentialDeclaration: credential.zdr,
+      statements: policyLevels(candidate["~"], candidate.info),
       policy,
-      would: { required: satisfies("required", policy), strict: satisfies("strict", policy) },
+      satisfies: { required: satisfies("required", policy), strict: satisfies("strict", policy) },
     });
   }
   const closed = built.middleware.filter(
-    ({ sends, trusted }) =>
+    ({ sends, isPolicyTrusted }) =>
       sends !== "nowhere" &&
       !satisfies(
         wanted === "off" ? "required" : wanted,
-        effectivePolicy({ provider: sends, protocol: null, trusted, now }),
+        effectivePolicy({ provider: sends, protocol: null, trusted: isPolicyTrusted, now }),
       ),
   );
-  return { model, wanted, ways: [...ways.values()], closed: closed.map(({ id }) => id) };
+  return {
+    model,
+    requestedPrivacy: wanted,
+    routes: [...ways.values()],
+    blockedBy: closed.map(({ id }) => id),
+  };
 }
 
 /** Every way that a request for this name could take, whichever frontend it comes to. */
@@ -88,7 +93,7 @@ function candidatesFor(
     try {
       return gen.resolver.resolve(frontend, model, false).candidates;
     } catch (problem) {
-      if (!faultOf(problem)) throw problem;
+      if (!getFault(problem)) throw problem;
       refused ??= problem;
       return [];
     }

@@ -2,26 +2,26 @@
 // Numbers of calls are those that are kept anyway, so that asking costs a provider nothing.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { ListStatus } from "../../catalogue/refresh.ts";
-import { example } from "../../money/example.ts";
-import { chatWork } from "../../model/chat-work.ts";
+import { createPricedExample } from "../../money/example.ts";
+import { chatOperation } from "../../model/chat-work.ts";
 import { fail } from "../../model/error.ts";
 import type { RequestRecordFault } from "../../plugin/observer.ts";
-import type { PoolReading, RestingReading } from "../../plugin/readings.ts";
-import { matches } from "../../walk/candidates/pattern.ts";
+import type { PoolStats, CooldownState } from "../../plugin/readings.ts";
+import { matchesPattern } from "../../walk/candidates/pattern.ts";
 import type { Credential, MountedProvider } from "../../walk/mounted.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 import type { Outage } from "../requests/outages.ts";
-import { reachedFrontend, type RequestRing } from "../requests/ring.ts";
+import { isRoutedRequest, type RequestRing } from "../requests/ring.ts";
 import type { StatsRow } from "../requests/stats.ts";
 import type { Services } from "../services/services.ts";
-import type { Gateway, Status } from "../types.ts";
+import type { Gateway, GatewayStatus } from "../types.ts";
 import type { WorkerPool } from "../workers/pool.ts";
-import { answering } from "./input.ts";
-import { mounted } from "./model-commands.ts";
-import { type Tested, TestCalls } from "./test-call.ts";
+import { withInputChecks } from "./input.ts";
+import { assertMounted } from "./model-commands.ts";
+import { type TestCallResult, TestCalls } from "./test-call.ts";
 
 /** A call that failed, without its words. */
-export interface LastFault extends RequestRecordFault {
+export interface RecentFault extends RequestRecordFault {
   readonly at: number;
   /** The id of its request. */
   readonly request: string;
@@ -33,9 +33,9 @@ export interface CredentialHealth {
   readonly name: string;
   readonly weight: number;
   /** What is known against it: of all its models, or of single ones. */
-  readonly resting: readonly RestingReading[];
+  readonly cooldowns: readonly CooldownState[];
   /** The list of models that it was told; undefined: its provider has none to ask for. */
-  readonly list: ListStatus | undefined;
+  readonly modelList: ListStatus | undefined;
 }
 
 export interface ProviderHealth {
@@ -43,76 +43,78 @@ export interface ProviderHealth {
   /** What its endpoints speak; "native" where it is the plugin's own. */
   readonly protocols: readonly string[];
   /** How many models of it are known. */
-  readonly models: number;
+  readonly modelCount: number;
   readonly credentials: readonly CredentialHealth[];
   /** Its calls of the last hour; undefined: there were none. */
-  readonly hour: StatsRow | undefined;
+  readonly lastHour: StatsRow | undefined;
   /** The newest first. */
-  readonly faults: readonly LastFault[];
+  readonly recentFaults: readonly RecentFault[];
   /** Its cooldowns, the newest first, 20 at most. */
   readonly outages: readonly Outage[];
   /** Connections to its origins, of all processes. */
-  readonly pools: readonly PoolReading[];
+  readonly pools: readonly PoolStats[];
 }
 
 /** The answer of `providers.list`. */
 export interface ProvidersHealth {
   readonly providers: readonly ProviderHealth[];
   /** Declared, and left out by `when:`. */
-  readonly leftOut: Status["leftOut"];
+  readonly unmountedProviders: GatewayStatus["unmountedProviders"];
   /** From when on calls are counted. */
-  readonly since: number;
+  readonly countedSince: number;
 }
 
 const HOUR_MS = 3_600_000;
 /** Of one provider. */
-const FAULTS = 5;
+const MAX_FAULTS = 5;
 /** Requests that failed, of those that are remembered, of which faults are taken. */
-const FAILED = 500;
+const MAX_FAILED_REQUESTS = 500;
 
-export interface ProviderCommandsOf {
-  readonly built: () => BuiltGeneration;
-  readonly services: Pick<Services, "remembered" | "readings" | "rests">;
+export interface ProviderCommandsOptions {
+  readonly current: () => BuiltGeneration;
+  readonly services: Pick<Services, "requestHistory" | "stats" | "targetHealth">;
   readonly gateway: Pick<Gateway, "status">;
   /** The other processes. */
-  readonly workers: () => Pick<WorkerPool, "tell"> | undefined;
+  readonly workerPool: () => Pick<WorkerPool, "call"> | undefined;
 }
 
-export function providerCommands(of: ProviderCommandsOf) {
+export function createProviderCommands(options: ProviderCommandsOptions) {
   const tests = new TestCalls();
-  return answering({
-    "providers.list": (): Promise<ProvidersHealth> => health(of),
+  return withInputChecks({
+    "providers.list": (): Promise<ProvidersHealth> => readProvidersHealth(options),
     "providers.test": async ({ provider, credential, model }) => {
-      const built = of.built();
-      const tested: Tested[] = [];
-      for (const one of meant(built, provider, credential)) {
-        const asked = model ?? cheapest(built, provider, one);
+      const built = options.current();
+      const tested: TestCallResult[] = [];
+      for (const one of resolveCredentials(built, provider, credential)) {
+        const testModel = model ?? findCheapestModel(built, provider, one);
         tested.push(
-          asked === undefined
-            ? { credential: one.name, ok: false, model: null, why: NO_MODEL }
-            : await tests.make(built.gen, { provider, credential: one.name, model: asked }),
+          testModel === undefined
+            ? { credential: one.name, ok: false, model: null, reason: NO_MODEL_MESSAGE }
+            : await tests.run(built.gen, { provider, credential: one.name, model: testModel }),
         );
       }
       return { tests: tested };
     },
     "providers.wake": async ({ provider, credential }) => {
-      const woken = meant(of.built(), provider, credential).map(({ name }) => name);
-      of.services.rests.wake(provider, credential);
-      await of.workers()?.tell("wake", provider, credential);
+      const woken = resolveCredentials(options.current(), provider, credential).map(
+        ({ name }) => name,
+      );
+      options.services.targetHealth.reset(provider, credential);
+      await options.workerPool()?.call("resetCooldowns", provider, credential);
       return { woken };
     },
   });
 }
 
-const NO_MODEL = "No chat model of it is known. Name one: other calls are not cheap.";
+const NO_MODEL_MESSAGE = "No chat model of it is known. Name one: other calls are not cheap.";
 
 /** One credential of a provider, or all. */
-function meant(
+function resolveCredentials(
   { providers }: BuiltGeneration,
   provider: string,
   credential: string | undefined,
 ): readonly Credential[] {
-  const { credentials } = providers.get(mounted(providers, provider))!;
+  const { credentials } = providers.get(assertMounted(providers, provider))!;
   const found = credentials.filter(({ name }) => credential === undefined || name === credential);
   return found.length > 0
     ? found
@@ -124,32 +126,34 @@ function meant(
 }
 
 /** What costs least of what this credential may call; what has no price comes last. */
-function cheapest(
+function findCheapestModel(
   { gen }: BuiltGeneration,
   provider: string,
   { models }: Credential,
 ): string | undefined {
   const now = wallClock();
   let best: { model: string; nano: bigint | null } | undefined;
-  for (const { id, price, retires } of gen.catalogue.list({ kind: "chat", provider })) {
+  for (const { id, price, retires } of gen.catalogue.list({ operation: "chat", provider })) {
     if (!id.startsWith(`${provider}/`)) continue;
     const model = id.slice(provider.length + 1);
     if (retires !== undefined && Date.parse(retires) < now) continue;
-    if (!(models?.some((pattern) => matches(pattern, model)) ?? true)) continue;
-    const { nano } = example(chatWork, price, now);
+    if (!(models?.some((pattern) => matchesPattern(pattern, model)) ?? true)) continue;
+    const { nano } = createPricedExample(chatOperation, price, now);
     if (!best || (nano !== null && (best.nano === null || nano < best.nano)))
       best = { model, nano };
   }
   return best?.model;
 }
 
-async function health(of: ProviderCommandsOf): Promise<ProvidersHealth> {
-  const { providers, gen } = of.built();
-  const { readings, remembered } = of.services;
-  const [status, { resting, pools }] = await Promise.all([of.gateway.status(), readings()]);
-  const { stats, ring, outages } = remembered!;
-  const hours = new Map(stats.recent("provider", HOUR_MS).map((row) => [row.name, row] as const));
-  const faults = lastFaults(ring);
+async function readProvidersHealth(options: ProviderCommandsOptions): Promise<ProvidersHealth> {
+  const { providers, gen } = options.current();
+  const { stats: readings, requestHistory } = options.services;
+  const [status, { cooldowns, pools }] = await Promise.all([options.gateway.status(), readings()]);
+  const { requestStats, recentRequests, outages } = requestHistory!;
+  const hours = new Map(
+    requestStats.recentRows("provider", HOUR_MS).map((row) => [row.name, row] as const),
+  );
+  const faults = recentFaultsByProvider(recentRequests);
   const models = new Map<string, number>();
   for (const { id, provider } of gen.catalogue.list())
     if (id.startsWith(`${provider}/`)) models.set(provider, (models.get(provider) ?? 0) + 1);
@@ -157,44 +161,48 @@ async function health(of: ProviderCommandsOf): Promise<ProvidersHealth> {
     providers: [...providers.values()].map((one) => ({
       name: one.name,
       protocols: [...new Set(one.endpoints.map(({ protocol }) => protocol?.id ?? "native"))],
-      models: models.get(one.name) ?? 0,
+      modelCount: models.get(one.name) ?? 0,
       credentials: one.credentials.map(({ name, weight }) => ({
         name,
         weight,
-        resting: resting.filter((rest) => rest.provider === one.name && rest.credential === name),
-        list: status.lists.find((list) => list.provider === one.name && list.credential === name),
+        cooldowns: cooldowns.filter(
+          (rest) => rest.provider === one.name && rest.credential === name,
+        ),
+        modelList: status.modelLists.find(
+          (list) => list.provider === one.name && list.credential === name,
+        ),
       })),
-      hour: hours.get(one.name),
-      faults: faults.get(one.name) ?? [],
-      outages: outages.of(one.name),
+      lastHour: hours.get(one.name),
+      recentFaults: faults.get(one.name) ?? [],
+      outages: outages.listOf(one.name),
       pools: poolsOf(one, pools),
     })),
-    leftOut: status.leftOut,
-    since: stats.since,
+    unmountedProviders: status.unmountedProviders,
+    countedSince: requestStats.countedSince,
   };
 }
 
-function lastFaults(ring: RequestRing): ReadonlyMap<string, LastFault[]> {
-  const found = new Map<string, LastFault[]>();
+function recentFaultsByProvider(ring: RequestRing): ReadonlyMap<string, RecentFault[]> {
+  const found = new Map<string, RecentFault[]>();
   const failed = ring.find(
-    (over) => reachedFrontend(over) && over.calls.some(({ fault }) => fault !== undefined),
-    FAILED,
+    (over) => isRoutedRequest(over) && over.calls.some(({ fault }) => fault !== undefined),
+    MAX_FAILED_REQUESTS,
   );
   for (const over of failed)
-    if (reachedFrontend(over))
+    if (isRoutedRequest(over))
       for (const { fault, provider, model, credential } of over.calls) {
-        const mine = found.get(provider) ?? [];
-        if (!fault || mine.length >= FAULTS) continue;
-        mine.push({ ...fault, at: over.at, request: over.id, model, credential });
-        found.set(provider, mine);
+        const faults = found.get(provider) ?? [];
+        if (!fault || faults.length >= MAX_FAULTS) continue;
+        faults.push({ ...fault, at: over.at, request: over.id, model, credential });
+        found.set(provider, faults);
       }
   return found;
 }
 
-function poolsOf({ endpoints }: MountedProvider, all: readonly PoolReading[]): PoolReading[] {
+function poolsOf({ endpoints }: MountedProvider, all: readonly PoolStats[]): PoolStats[] {
   const origins = new Set(
-    endpoints.flatMap(({ wire, endpoint }) => {
-      const origin = wire?.origin ?? URL.parse(endpoint.base ?? "")?.origin;
+    endpoints.flatMap(({ transport, definition }) => {
+      const origin = transport?.origin ?? URL.parse(definition.base ?? "")?.origin;
       return origin === undefined ? [] : [origin];
     }),
   );

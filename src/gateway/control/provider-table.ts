@@ -1,18 +1,18 @@
 // The commands about providers, as the table has them.
-import type { CommandFacts } from "./command-facts.ts";
-import { answer, NONE, text } from "./fields.ts";
+import type { CommandSpec } from "./command-facts.ts";
+import { outputSchema, NO_INPUT, text } from "./fields.ts";
 
-const PROVIDER = text("The provider, as gateway.yaml names it");
+const PROVIDER_FIELD = text("The provider, as gateway.yaml names it");
 
-export const PROVIDER_COMMANDS = {
+export const PROVIDER_COMMAND_SPECS = {
   "providers.list": {
     summary: "how providers are: what rests, what failed last, how fast they answer",
-    input: NONE,
-    output: answer("providers", "leftOut", "since"),
+    input: NO_INPUT,
+    output: outputSchema("providers", "leftOut", "since"),
     role: "viewer",
     writes: false,
     cli: "providers list",
-    onFiles: false,
+    worksOffline: false,
   },
   "providers.test": {
     summary: "make one small call with each credential of a provider",
@@ -21,17 +21,17 @@ export const PROVIDER_COMMANDS = {
       additionalProperties: false,
       required: ["provider"],
       properties: {
-        provider: PROVIDER,
+        provider: PROVIDER_FIELD,
         credential: text("Only with this credential"),
         model: text("This model, as the provider calls it; its cheapest chat model by default"),
       },
     },
-    output: answer("tests"),
+    output: outputSchema("tests"),
     role: "operator",
     writes: true,
-    changes: { target: "provider" },
+    changedRecord: { idMember: "provider" },
     cli: "providers test",
-    onFiles: false,
+    worksOffline: false,
   },
   "providers.wake": {
     summary: "ask a provider again at once, whatever was known against it",
@@ -39,13 +39,13 @@ export const PROVIDER_COMMANDS = {
       type: "object",
       additionalProperties: false,
       required: ["provider"],
-      properties: { provider: PROVIDER, credential: text("Only this credential") },
+      properties: { provider: PROVIDER_FIELD, credential: text("Only this credential") },
     },
-    output: answer("woken"),
+    output: outputSchema("woken"),
     role: "operator",
     writes: true,
-    changes: { target: "provider" },
+    changedRecord: { idMember: "provider" },
     cli: "providers wake",
-    onFiles: false,
+    worksOffline: false,
   },
-} as const satisfies Readonly<Record<string, CommandFacts>>;
+} as const satisfies Readonly<Record<string, CommandSpec>>;

@@ -1,13 +1,13 @@
 // Which of the remembered requests a list is about.
 import type { RequestRecord } from "../../plugin/observer.ts";
-import { matches } from "../../walk/candidates/pattern.ts";
-import { type Over, reachedFrontend } from "../requests/ring.ts";
-import { standsIn } from "../requests/series-choice.ts";
+import { matchesPattern } from "../../walk/candidates/pattern.ts";
+import { type FinishedRequest, isRoutedRequest } from "../requests/ring.ts";
+import { isWithinAccount } from "../requests/series-choice.ts";
 import type { InputOf } from "./table.ts";
 
 export type RequestStatus = "ok" | "refused" | "failed" | "canceled";
 
-const STATUSES = {
+const STATUS_OF_OUTCOME = {
   ok: "ok",
   client_error: "refused",
   refused: "refused",
@@ -17,20 +17,20 @@ const STATUSES = {
 } as const satisfies Record<RequestRecord["outcome"], RequestStatus>;
 
 /** Requests that were turned away before a frontend saw them were refused. */
-export const statusOf = (over: Over): RequestStatus =>
-  reachedFrontend(over) ? STATUSES[over.outcome] : "refused";
+export const statusOf = (over: FinishedRequest): RequestStatus =>
+  isRoutedRequest(over) ? STATUS_OF_OUTCOME[over.outcome] : "refused";
 
-export const keyOf = (over: Over): string | undefined =>
-  reachedFrontend(over) ? over.key : undefined;
+export const keyOf = (over: FinishedRequest): string | undefined =>
+  isRoutedRequest(over) ? over.key : undefined;
 
 /** `account`: only of this account and the accounts below it. What was turned away before a frontend saw it belongs to none. */
-export const isOfAccount = (over: Over, account: string | undefined): boolean =>
-  account === undefined || (reachedFrontend(over) && standsIn(over.account, account));
+export const isOfAccount = (over: FinishedRequest, account: string | undefined): boolean =>
+  account === undefined || (isRoutedRequest(over) && isWithinAccount(over.account, account));
 
-export async function filterOf(
+export async function createRequestFilter(
   { key, model, failed, from, account, status }: InputOf<"requests.list">,
   idOf: (said: string) => Promise<string>,
-): Promise<(over: Over) => boolean> {
+): Promise<(over: FinishedRequest) => boolean> {
   const id = key === undefined ? undefined : await idOf(key);
   return (over) =>
     (from === undefined || over.at >= from) &&
@@ -38,12 +38,12 @@ export async function filterOf(
     (status === undefined || statusOf(over) === status) &&
     (failed !== true ||
       over.status >= 400 ||
-      (reachedFrontend(over) && over.fault !== undefined)) &&
+      (isRoutedRequest(over) && over.fault !== undefined)) &&
     (id === undefined || keyOf(over) === id) &&
-    (model === undefined || (reachedFrontend(over) && isOf(over, model)));
+    (model === undefined || (isRoutedRequest(over) && usesModel(over, model)));
 }
 
 /** As it was requested, or as it was served. */
-const isOf = ({ model, calls }: RequestRecord, pattern: string): boolean =>
-  matches(pattern, model) ||
-  calls.some((call) => matches(pattern, `${call.provider}/${call.model}`));
+const usesModel = ({ model, calls }: RequestRecord, pattern: string): boolean =>
+  matchesPattern(pattern, model) ||
+  calls.some((call) => matchesPattern(pattern, `${call.provider}/${call.model}`));

@@ -1,18 +1,25 @@
 // The commands about requests that are over, and about counts of them.
-import type { CommandFacts } from "./command-facts.ts";
-import { answer, atMost, flag, ROWS, text, whole } from "./fields.ts";
+import type { CommandSpec } from "./command-facts.ts";
+import {
+  outputSchema,
+  integerUpTo,
+  booleanField,
+  LEDGER_FILTER,
+  text,
+  nonNegativeInteger,
+} from "./fields.ts";
 
 /** What counts of requests are kept by. */
 const STATS_BY = ["all", "frontend", "model", "provider", "key", "account"] as const;
 
-const ACCOUNT = text("Only of this account and the accounts below it");
-const STATUS = {
+const ACCOUNT_FIELD = text("Only of this account and the accounts below it");
+const STATUS_FIELD = {
   enum: ["ok", "refused", "failed", "canceled"],
   description:
     "How it ended. refused: the request was at fault or a limit was reached. failed: the provider or the gateway failed. canceled: the client went away",
 } as const;
 
-export const REQUEST_COMMANDS = {
+export const REQUEST_COMMAND_SPECS = {
   "requests.show": {
     summary: "say all that is known of one request",
     input: {
@@ -21,16 +28,16 @@ export const REQUEST_COMMANDS = {
       required: ["id"],
       properties: {
         id: text("Its `x-request-id`, the client's own one, or the id of one of its attempts"),
-        account: ACCOUNT,
+        account: ACCOUNT_FIELD,
       },
     },
-    output: answer("requests"),
+    output: outputSchema("requests"),
     role: "viewer",
     writes: false,
-    within: { account: "account", fills: true },
-    counted: true,
+    accountScope: { accountMember: "account", defaultsToOwn: true },
+    countsAccess: true,
     cli: "request",
-    onFiles: true,
+    worksOffline: true,
   },
   "requests.live": {
     summary: "list requests that are not over, the oldest first",
@@ -39,15 +46,15 @@ export const REQUEST_COMMANDS = {
       additionalProperties: false,
       properties: {
         account: text("Of one account and of all that stands below it"),
-        limit: atMost(500, "How many at most; 100 by default"),
+        limit: integerUpTo(500, "How many at most; 100 by default"),
       },
     },
-    output: answer("items", "all"),
+    output: outputSchema("items", "all"),
     role: "viewer",
     writes: false,
     cli: undefined,
-    within: { account: "account", fills: true },
-    onFiles: false,
+    accountScope: { accountMember: "account", defaultsToOwn: true },
+    worksOffline: false,
   },
   "requests.list": {
     summary: "show requests as they end, refused ones too",
@@ -55,26 +62,26 @@ export const REQUEST_COMMANDS = {
       type: "object",
       additionalProperties: false,
       properties: {
-        after: whole("Behind this place: `next` of the answer before"),
-        last: whole(
+        after: nonNegativeInteger("Behind this place: `next` of the answer before"),
+        last: nonNegativeInteger(
           "Without `after`: so many of those that are over, before filters; 500 by default",
         ),
-        limit: whole("How many at most; 100 by default, 500 at most"),
-        waitMs: atMost(30_000, "How long to wait where there is nothing new, in milliseconds"),
+        limit: nonNegativeInteger("How many at most; 100 by default, 500 at most"),
+        waitMs: integerUpTo(30_000, "How long to wait where there is nothing new, in milliseconds"),
         key: text("Of one key: its id or its name"),
         model: text("Of one model, as requested or served. Each * stands for any text"),
-        account: ACCOUNT,
-        status: STATUS,
-        failed: flag("Only those that were refused, failed or broke off"),
-        from: whole("From this moment on, in Unix milliseconds"),
+        account: ACCOUNT_FIELD,
+        status: STATUS_FIELD,
+        failed: booleanField("Only those that were refused, failed or broke off"),
+        from: nonNegativeInteger("From this moment on, in Unix milliseconds"),
       },
     },
-    output: answer("items", "next", "missed", "since"),
+    output: outputSchema("items", "next", "missed", "since"),
     role: "viewer",
     writes: false,
     cli: "tail",
-    within: { account: "account", fills: true, key: "key" },
-    onFiles: false,
+    accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
+    worksOffline: false,
   },
   "requests.search": {
     summary: "search the whole ledger for requests, the newest first",
@@ -82,31 +89,31 @@ export const REQUEST_COMMANDS = {
       type: "object",
       additionalProperties: false,
       properties: {
-        from: ROWS.from,
-        to: ROWS.to,
-        key: ROWS.key,
-        account: ACCOUNT,
-        provider: ROWS.provider,
+        from: LEDGER_FILTER.from,
+        to: LEDGER_FILTER.to,
+        key: LEDGER_FILTER.key,
+        account: ACCOUNT_FIELD,
+        provider: LEDGER_FILTER.provider,
         model: text(
           "Of one model. A name with its provider (openai/gpt-5) is that of the model that served the call. Other names, and patterns in which each * stands for any text, match the requested model too",
         ),
-        label: ROWS.label,
-        frontend: ROWS.frontend,
-        credential: ROWS.credential,
-        status: STATUS,
+        label: LEDGER_FILTER.label,
+        frontend: LEDGER_FILTER.frontend,
+        credential: LEDGER_FILTER.credential,
+        status: STATUS_FIELD,
         outcome: text(
           "How a call ended: ok, an error kind such as rate_limited, or presumed. The ledger has no HTTP status",
         ),
         after: text("The `next` of the page before"),
-        limit: atMost(200, "Number of requests after which a page ends. Default: 50"),
+        limit: integerUpTo(200, "Number of requests after which a page ends. Default: 50"),
       },
     },
-    output: answer("items", "reached"),
+    output: outputSchema("items", "reached"),
     role: "viewer",
     writes: false,
     cli: undefined,
-    within: { account: "account", fills: true, key: "key" },
-    onFiles: false,
+    accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
+    worksOffline: false,
   },
   "stats.recent": {
     summary: "watch spend, rate, times and errors",
@@ -114,14 +121,23 @@ export const REQUEST_COMMANDS = {
       type: "object",
       additionalProperties: false,
       properties: {
-        windowMs: atMost(3_600_000, "Over the last so many milliseconds; 60000 by default"),
+        windowMs: integerUpTo(3_600_000, "Over the last so many milliseconds; 60000 by default"),
       },
     },
-    output: answer("at", "windowMs", "since", "inFlight", "resting", "models", "keys", "frontends"),
+    output: outputSchema(
+      "at",
+      "windowMs",
+      "since",
+      "inFlight",
+      "resting",
+      "models",
+      "keys",
+      "frontends",
+    ),
     role: "viewer",
     writes: false,
     cli: "top",
-    onFiles: false,
+    worksOffline: false,
   },
   "stats.series": {
     summary: "counts and times of requests, minute by minute or hour by hour",
@@ -129,8 +145,8 @@ export const REQUEST_COMMANDS = {
       type: "object",
       additionalProperties: false,
       properties: {
-        from: whole("From this moment on, in Unix milliseconds"),
-        to: whole("Up to this moment, in Unix milliseconds"),
+        from: nonNegativeInteger("From this moment on, in Unix milliseconds"),
+        to: nonNegativeInteger("Up to this moment, in Unix milliseconds"),
         step: { enum: ["minute", "hour"], description: "How long each is: minute or hour" },
         by: {
           enum: STATS_BY,
@@ -139,14 +155,17 @@ export const REQUEST_COMMANDS = {
         },
         account: text("Only of this account and the accounts below it, by all or account"),
         provider: text("Only calls of this provider, by all or model"),
-        most: atMost(100, "So many of them, the largest, and the others as one; 10 by default"),
+        most: integerUpTo(
+          100,
+          "So many of them, the largest, and the others as one; 10 by default",
+        ),
       },
     },
-    output: answer("since", "rows", "totals"),
+    output: outputSchema("since", "rows", "totals"),
     role: "viewer",
     writes: false,
     cli: undefined,
-    within: { account: "account", fills: true },
-    onFiles: false,
+    accountScope: { accountMember: "account", defaultsToOwn: true },
+    worksOffline: false,
   },
-} as const satisfies Readonly<Record<string, CommandFacts>>;
+} as const satisfies Readonly<Record<string, CommandSpec>>;

@@ -3,99 +3,108 @@
 import { fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
-import { plain } from "./asking.ts";
-import type { Giver } from "./giver.ts";
-import type { CommandFacts, Within } from "./command-facts.ts";
+import { jsonReplacer } from "./asking.ts";
+import type { CommandPrincipal } from "./giver.ts";
+import type { CommandSpec, AccountScopeRule } from "./command-facts.ts";
 
 /** What accounts and keys there are. */
-export interface ScopeWorld {
+export interface ScopeDirectory {
   /** From the outermost account to this one; just itself where it is not known. */
-  path(account: string): readonly string[];
-  keys(): Promise<readonly Pick<KeyRecord, "id" | "name" | "account" | "admin">[]>;
+  accountPath(account: string): readonly string[];
+  listKeys(): Promise<readonly Pick<KeyRecord, "id" | "name" | "account" | "admin">[]>;
 }
 
 /** Fails if the giver is limited to an account and the command is about the whole gateway. */
-export function mustBeScoped(
-  { within: rule }: Pick<CommandFacts, "within">,
-  { name, within }: Giver,
+export function assertScopable(
+  { accountScope: rule }: Pick<CommandSpec, "accountScope">,
+  { name, account }: CommandPrincipal,
 ): void {
-  if (within !== undefined && !rule)
+  if (account !== undefined && !rule)
     fail(
       "forbidden",
-      `${name} is limited to the account ${within}, and this command is about the whole gateway.`,
+      `${name} is limited to the account ${account}, and this command is about the whole gateway.`,
       { code: "account_only" },
     );
 }
 
 /** Fails for what is of another account. Called after `mustBeScoped`. */
-export async function narrowed(
-  { within: rule }: Pick<CommandFacts, "within">,
+export async function narrowInput(
+  { accountScope: rule }: Pick<CommandSpec, "accountScope">,
   input: JsonObject,
-  { within }: Giver,
-  world: ScopeWorld,
+  { account: within }: CommandPrincipal,
+  scopes: ScopeDirectory,
 ): Promise<JsonObject> {
   if (within === undefined || !rule) return input;
-  const said = { ...input };
-  const account = rule.account === undefined ? undefined : accountIn(said, rule, within, world);
-  if (account !== undefined) said[rule.account!] = account;
-  if (rule.key !== undefined && said[rule.key] !== undefined)
-    said[rule.key] = await keyIn(said[rule.key] as string, within, world);
-  return said;
+  const scoped = { ...input };
+  const account =
+    rule.accountMember === undefined ? undefined : narrowAccount(scoped, rule, within, scopes);
+  if (account !== undefined) scoped[rule.accountMember!] = account;
+  if (rule.keyMember !== undefined && scoped[rule.keyMember] !== undefined)
+    scoped[rule.keyMember] = await resolveScopedKey(
+      scoped[rule.keyMember] as string,
+      within,
+      scopes,
+    );
+  return scoped;
 }
 
 /** The answer, as such a giver may have it. */
-export function kept(
-  { within: rule }: Pick<CommandFacts, "within">,
+export function filterOutput(
+  { accountScope: rule }: Pick<CommandSpec, "accountScope">,
   answer: unknown,
-  { within }: Giver,
-  world: ScopeWorld,
+  { account }: CommandPrincipal,
+  scopes: ScopeDirectory,
 ): unknown {
-  if (within === undefined || !rule) return answer;
+  if (account === undefined || !rule) return answer;
   const members = Object.entries(answer as JsonObject);
-  const { shows } = rule;
+  const { shownMembers } = rule;
   const shown: Record<string, JsonObject[string]> = Object.fromEntries(
-    shows ? members.filter(([name]) => shows.includes(name)) : members,
+    shownMembers ? members.filter(([name]) => shownMembers.includes(name)) : members,
   );
-  if (rule.keeps) {
-    const [list, by] = rule.keeps;
+  if (rule.filteredList) {
+    const [list, by] = rule.filteredList;
     shown[list] = (shown[list] as readonly JsonObject[]).filter((each) =>
-      isIn(each[by], within, world),
+      isInScope(each[by], account, scopes),
     );
   }
-  for (const list of rule.empties ?? []) shown[list] = [];
-  return counted(shown, within, world);
+  for (const list of rule.emptiedLists ?? []) shown[list] = [];
+  return hideOuterLimits(shown, account, scopes);
 }
 
 /** What limits of accounts outside have counted is others' use too. */
-function counted(answer: JsonObject, within: string, world: ScopeWorld): unknown {
-  return JSON.parse(JSON.stringify(answer, plain), (name, value: unknown) =>
+function hideOuterLimits(answer: JsonObject, within: string, scopes: ScopeDirectory): unknown {
+  return JSON.parse(JSON.stringify(answer, jsonReplacer), (name, value: unknown) =>
     name === "counted" && Array.isArray(value)
       ? value.filter(({ scope }: { scope: string }) => {
           const [, account] = /^account:(.*)$/.exec(scope) ?? [];
-          return account === undefined || isIn(account, within, world);
+          return account === undefined || isInScope(account, within, scopes);
         })
       : value,
   );
 }
 
-function accountIn(
+function narrowAccount(
   input: JsonObject,
-  { account, fills }: Within,
+  { accountMember, defaultsToOwn }: AccountScopeRule,
   within: string,
-  world: ScopeWorld,
+  scopes: ScopeDirectory,
 ): Json | undefined {
-  const said = input[account!];
-  if (said === undefined) return fills && within;
-  if (isIn(said, within, world)) return said;
-  return fail("not_found", `There is no account "${String(said)}" in ${within}.`, {
+  const requested = input[accountMember!];
+  if (requested === undefined) return defaultsToOwn && within;
+  if (isInScope(requested, within, scopes)) return requested;
+  return fail("not_found", `There is no account "${String(requested)}" in ${within}.`, {
     code: "no_such_account",
   });
 }
 
 /** By its id; all keys are looked through, whosever they are, so that the time tells nothing. */
-async function keyIn(said: string, within: string, world: ScopeWorld): Promise<string> {
-  const own = (await world.keys()).filter(
-    ({ account, admin }) => admin === undefined && isIn(account, within, world),
+async function resolveScopedKey(
+  said: string,
+  within: string,
+  scopes: ScopeDirectory,
+): Promise<string> {
+  const own = (await scopes.listKeys()).filter(
+    ({ account, admin }) => admin === undefined && isInScope(account, within, scopes),
   );
   const ids = new Set(own.filter(({ id }) => id === said).map(({ id }) => id));
   if (ids.size === 0) for (const { id, name } of own) if (name === said) ids.add(id);
@@ -106,7 +115,7 @@ async function keyIn(said: string, within: string, world: ScopeWorld): Promise<s
 }
 
 /** An account by its name, or as rows say it: "acme/research". */
-function isIn(said: Json | undefined, within: string, world: ScopeWorld): boolean {
-  if (typeof said !== "string") return false;
-  return (said.includes("/") ? said.split("/") : world.path(said)).includes(within);
+function isInScope(value: Json | undefined, account: string, scopes: ScopeDirectory): boolean {
+  if (typeof value !== "string") return false;
+  return (value.includes("/") ? value.split("/") : scopes.accountPath(value)).includes(account);
 }

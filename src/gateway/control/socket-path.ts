@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { fail } from "../../model/error.ts";
 
 /** The kernel's own limit is 104 on some systems and 108 on others, its last byte included. */
-const LONGEST = 100;
+const MAX_PATH_BYTES = 100;
 
 export interface ControlSocketPath {
   readonly socket: string;
@@ -15,46 +15,53 @@ export interface ControlSocketPath {
   remove(): Promise<void>;
 }
 
-const near = (stateDir: string) => join(stateDir, "control.sock");
-const note = (stateDir: string) => join(stateDir, "control.path");
+const defaultPathOf = (stateDir: string) => join(stateDir, "control.sock");
+const pointerFileOf = (stateDir: string) => join(stateDir, "control.path");
 
 /** Where to look for a running gateway. */
-export async function placeOf(stateDir: string): Promise<string> {
-  if (process.platform === "win32") return pipe(stateDir);
-  if (fits(near(stateDir))) return near(stateDir);
-  return (await readFile(note(stateDir), "utf8").catch(() => far(stateDir))).trim();
+export async function findControlSocket(stateDir: string): Promise<string> {
+  if (process.platform === "win32") return namedPipeOf(stateDir);
+  if (isShortEnough(defaultPathOf(stateDir))) return defaultPathOf(stateDir);
+  return (
+    await readFile(pointerFileOf(stateDir), "utf8").catch(() => temporaryPathOf(stateDir))
+  ).trim();
 }
 
 /** The state folder, private, and a path in it or elsewhere that a socket may have. */
-export async function makePlace(stateDir: string): Promise<ControlSocketPath> {
+export async function createControlSocketPath(stateDir: string): Promise<ControlSocketPath> {
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
-  if (process.platform === "win32") return { socket: pipe(stateDir), remove: async () => {} };
+  if (process.platform === "win32")
+    return { socket: namedPipeOf(stateDir), remove: async () => {} };
   await chmod(stateDir, 0o700);
-  if (fits(near(stateDir)))
-    return { socket: near(stateDir), remove: () => rm(near(stateDir), { force: true }) };
-  const socket = far(stateDir);
-  await privateFolder(dirname(socket));
-  await writeFile(note(stateDir), `${socket}\n`, { mode: 0o600 });
+  if (isShortEnough(defaultPathOf(stateDir)))
+    return {
+      socket: defaultPathOf(stateDir),
+      remove: () => rm(defaultPathOf(stateDir), { force: true }),
+    };
+  const socket = temporaryPathOf(stateDir);
+  await ensurePrivateFolder(dirname(socket));
+  await writeFile(pointerFileOf(stateDir), `${socket}\n`, { mode: 0o600 });
   return {
     socket,
     async remove() {
       await rm(dirname(socket), { recursive: true, force: true });
-      await rm(note(stateDir), { force: true });
+      await rm(pointerFileOf(stateDir), { force: true });
     },
   };
 }
 
-const fits = (path: string) => Buffer.byteLength(path) <= LONGEST;
-const hash = (stateDir: string) => createHash("sha256").update(stateDir).digest("hex").slice(0, 16);
-const pipe = (stateDir: string) => String.raw`\\.\pipe\tollgate-${hash(stateDir)}`;
+const isShortEnough = (path: string) => Buffer.byteLength(path) <= MAX_PATH_BYTES;
+const hashOf = (stateDir: string) =>
+  createHash("sha256").update(stateDir).digest("hex").slice(0, 16);
+const namedPipeOf = (stateDir: string) => String.raw`\\.\pipe\tollgate-${hashOf(stateDir)}`;
 
-function far(stateDir: string): string {
-  const name = join(`tollgate-${process.getuid?.() ?? 0}-${hash(stateDir)}`, "control.sock");
-  return [tmpdir(), "/tmp"].map((folder) => join(folder, name)).find(fits)!;
+function temporaryPathOf(stateDir: string): string {
+  const name = join(`tollgate-${process.getuid?.() ?? 0}-${hashOf(stateDir)}`, "control.sock");
+  return [tmpdir(), "/tmp"].map((folder) => join(folder, name)).find(isShortEnough)!;
 }
 
 /** Every user may write beside it, so it may be another user's by now. */
-async function privateFolder(folder: string): Promise<void> {
+async function ensurePrivateFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const found = await lstat(folder);
   if (!found.isDirectory() || found.uid !== process.getuid!() || (found.mode & 0o077) !== 0)

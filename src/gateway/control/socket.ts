@@ -2,24 +2,28 @@
 //   curl --unix-socket .tollgate/control.sock http://localhost/status -d '{}'
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { chmod, rm } from "node:fs/promises";
-import { fail, faultOf, sayable } from "../../model/error.ts";
+import { fail, getFault, publicErrorText } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { refuseSecond } from "./alone.ts";
-import { plain } from "./asking.ts";
-import type { Giver } from "./giver.ts";
-import { makePlace } from "./socket-path.ts";
+import { assertNotRunning } from "./alone.ts";
+import { jsonReplacer } from "./asking.ts";
+import type { CommandPrincipal } from "./giver.ts";
+import { createControlSocketPath } from "./socket-path.ts";
 
 /**
  * What it answers must survive JSON; amounts become decimal strings. `giver`: whose command it is, where that is known. `id`: of
  * what it creates, where the table has `creates`.
  */
-export type ControlCommand = (input: JsonObject, giver?: Giver, id?: string) => Promise<unknown>;
-export type ControlCommandsOf = Readonly<Record<string, ControlCommand>>;
+export type CommandHandler = (
+  input: JsonObject,
+  giver?: CommandPrincipal,
+  id?: string,
+) => Promise<unknown>;
+export type CommandHandlerMap = Readonly<Record<string, CommandHandler>>;
 
 /** Where commands are given, whichever door they came in by. */
-export interface ControlGate {
+export interface ControlDispatcher {
   /** `presented`: the Authorization header of what asks, if it says to be less than the owner of the state folder. */
-  give(name: string, input: JsonObject, presented: string | undefined): Promise<unknown>;
+  dispatch(name: string, input: JsonObject, presented: string | undefined): Promise<unknown>;
 }
 
 export interface ControlSocket extends AsyncDisposable {
@@ -27,24 +31,24 @@ export interface ControlSocket extends AsyncDisposable {
   readonly path: string;
 }
 
-const MOST_BYTES = 1 << 20;
+const MAX_BODY_BYTES = 1 << 20;
 
 /** `path`: the state folder. */
 export async function serveControl(of: {
   readonly path: string;
-  readonly gate: ControlGate;
+  readonly gate: ControlDispatcher;
 }): Promise<ControlSocket> {
-  const place = await makePlace(of.path);
-  await refuseSecond(of.path);
+  const place = await createControlSocketPath(of.path);
+  await assertNotRunning(of.path);
   // What a dead one left behind.
   await rm(place.socket, { force: true });
   const server = createServer((req, res) => {
-    void answer(req, of).then(({ status, text }) => {
+    void respond(req, of).then(({ status, text }) => {
       res.writeHead(status, { "content-type": "application/json", connection: "close" });
       res.end(`${text}\n`);
     });
   });
-  await listening(server, place.socket);
+  await listenOnPath(server, place.socket);
   if (process.platform !== "win32") await chmod(place.socket, 0o600);
   return {
     path: place.socket,
@@ -57,22 +61,22 @@ export async function serveControl(of: {
   };
 }
 
-async function answer(
+async function respond(
   req: IncomingMessage,
   { gate }: Pick<Parameters<typeof serveControl>[0], "gate">,
 ): Promise<{ status: number; text: string }> {
   try {
-    const name = said(() => decodeURIComponent((req.url ?? "/").slice(1)));
-    const text = await read(req);
-    const input: unknown = said(() => JSON.parse(text || "{}"));
-    if (typeof input !== "object" || input === null || Array.isArray(input)) return malformed();
+    const name = withReadErrors(() => decodeURIComponent((req.url ?? "/").slice(1)));
+    const text = await readBody(req);
+    const input: unknown = withReadErrors(() => JSON.parse(text || "{}"));
+    if (typeof input !== "object" || input === null || Array.isArray(input)) return failMalformed();
     const { authorization } = req.headers;
-    const value = (await gate.give(name, input as JsonObject, authorization)) ?? null;
-    return { status: 200, text: JSON.stringify({ value }, plain) };
+    const value = (await gate.dispatch(name, input as JsonObject, authorization)) ?? null;
+    return { status: 200, text: JSON.stringify({ value }, jsonReplacer) };
   } catch (error) {
-    const { kind, message, code, param, details } = faultOf(error) ?? {
+    const { kind, message, code, param, details } = getFault(error) ?? {
       kind: "internal",
-      message: sayable(error),
+      message: publicErrorText(error),
     };
     return {
       status: 400,
@@ -81,30 +85,30 @@ async function answer(
   }
 }
 
-const malformed = (): never =>
+const failMalformed = (): never =>
   fail("invalid", "A command is a name in the path, and its input a JSON object.");
 
 /** What was sent, read; its mistakes are told in our words. */
-function said<T>(reading: () => T): T {
+function withReadErrors<T>(reading: () => T): T {
   try {
     return reading();
   } catch {
-    return malformed();
+    return failMalformed();
   }
 }
 
-async function read(req: IncomingMessage): Promise<string> {
+async function readBody(req: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of req) {
     bytes += (chunk as Buffer).length;
-    if (bytes > MOST_BYTES) fail("too_large", "The input of a command is at most 1 MiB.");
+    if (bytes > MAX_BODY_BYTES) fail("too_large", "The input of a command is at most 1 MiB.");
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks).toString();
 }
 
-const listening = (server: Server, path: string) =>
+const listenOnPath = (server: Server, path: string) =>
   new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(path, () => {

@@ -1,36 +1,46 @@
 // Every command of a gateway: what it is for, what it takes and answers, which role may give it, and whether it changes
 // anything. The control socket and the command line read this one table, so none of them can know a command otherwise.
-import { ACCOUNT_COMMANDS } from "./account-table.ts";
-import { ADMIN_COMMANDS } from "./admin-table.ts";
-import type { CommandFacts } from "./command-facts.ts";
-import { answer, MODEL, NONE, privacy, ROWS, text, whole } from "./fields.ts";
-import { KEY_COMMANDS } from "./key-table.ts";
-import { KEEPING_COMMANDS } from "./keeping-table.ts";
-import { CONFIG_COMMANDS } from "./config-table.ts";
-import { PROVIDER_COMMANDS } from "./provider-table.ts";
-import { REQUEST_COMMANDS } from "./request-table.ts";
-import { DIMENSIONS, USAGE_COMMANDS } from "./usage-table.ts";
+import { ACCOUNT_COMMAND_SPECS } from "./account-table.ts";
+import { ADMIN_COMMAND_SPECS } from "./admin-table.ts";
+import type { CommandSpec } from "./command-facts.ts";
+import {
+  outputSchema,
+  MODEL_INPUT,
+  NO_INPUT,
+  privacy,
+  LEDGER_FILTER,
+  text,
+  nonNegativeInteger,
+} from "./fields.ts";
+import { KEY_COMMAND_SPECS } from "./key-table.ts";
+import { MAINTENANCE_COMMAND_SPECS } from "./keeping-table.ts";
+import { CONFIG_COMMAND_SPECS } from "./config-table.ts";
+import { PROVIDER_COMMAND_SPECS } from "./provider-table.ts";
+import { REQUEST_COMMAND_SPECS } from "./request-table.ts";
+import { DIMENSIONS, USAGE_COMMAND_SPECS } from "./usage-table.ts";
 import type { Infer } from "../../plugin/schema.ts";
 
-export const COMMANDS = {
+export const COMMAND_SPECS = {
   status: {
     summary: "show the state of the running gateway",
-    input: NONE,
-    output: answer("version", "url", "state", "startedAt", "generation", "frontends"),
+    input: NO_INPUT,
+    output: outputSchema("version", "url", "state", "startedAt", "generation", "frontends"),
     role: "viewer",
     writes: false,
     cli: "status",
-    within: { shows: ["version", "url", "state", "startedAt", "generation", "frontends"] },
-    onFiles: false,
+    accountScope: {
+      shownMembers: ["version", "url", "state", "startedAt", "generation", "frontends"],
+    },
+    worksOffline: false,
   },
   fleet: {
     summary: "list the gateways that share the store",
-    input: NONE,
-    output: answer("nodes", "remarks"),
+    input: NO_INPUT,
+    output: outputSchema("nodes", "remarks"),
     role: "viewer",
     writes: false,
     cli: "fleet",
-    onFiles: false,
+    worksOffline: false,
   },
   attention: {
     summary: "list what needs attention: budgets, models that retire, certificates, providers",
@@ -39,48 +49,48 @@ export const COMMANDS = {
       additionalProperties: false,
       properties: { account: text("Only of this account and the accounts below it") },
     },
-    output: answer("items", "omitted"),
+    output: outputSchema("items", "omitted"),
     role: "viewer",
     writes: false,
     cli: undefined,
-    within: { account: "account", fills: true },
-    onFiles: false,
+    accountScope: { accountMember: "account", defaultsToOwn: true },
+    worksOffline: false,
   },
   readings: {
     summary: "show what happens in all processes",
-    input: NONE,
-    output: answer("processes", "inFlight", "ledger", "memory", "refusals", "dropped"),
+    input: NO_INPUT,
+    output: outputSchema("processes", "inFlight", "ledger", "memory", "refusals", "dropped"),
     role: "metrics",
     writes: false,
     cli: "readings",
-    onFiles: false,
+    worksOffline: false,
   },
   reload: {
     summary: "read gateway.yaml again",
-    input: NONE,
-    output: answer("ok", "generation", "problems"),
+    input: NO_INPUT,
+    output: outputSchema("ok", "generation", "problems"),
     role: "operator",
     writes: true,
     cli: "reload",
-    onFiles: false,
+    worksOffline: false,
   },
   explain: {
     summary: "say what a request for a model would meet",
     input: {
-      ...MODEL,
+      ...MODEL_INPUT,
       properties: {
-        ...MODEL.properties,
+        ...MODEL_INPUT.properties,
         frontend: text("As if it were asked there"),
         key: text("As if this key asked: its id or its name"),
         privacy,
       },
     },
-    output: answer("model", "frontend", "candidates", "hooks", "timeouts"),
+    output: outputSchema("model", "frontend", "candidates", "hooks", "timeouts"),
     role: "viewer",
     writes: false,
     cli: "explain",
-    within: { key: "key" },
-    onFiles: true,
+    accountScope: { keyMember: "key" },
+    worksOffline: true,
   },
   "models.list": {
     summary: "list those that exist, with their prices",
@@ -89,22 +99,22 @@ export const COMMANDS = {
       additionalProperties: false,
       properties: { kind: text("Of one kind"), provider: text("Of one provider"), privacy },
     },
-    output: answer("models"),
+    output: outputSchema("models"),
     role: "viewer",
     writes: false,
     cli: "models list",
-    within: {},
-    onFiles: true,
+    accountScope: {},
+    worksOffline: true,
   },
   "models.explain": {
     summary: "say all that is known of one",
-    input: MODEL,
-    output: answer("name", "models", "near"),
+    input: MODEL_INPUT,
+    output: outputSchema("name", "models", "near"),
     role: "viewer",
     writes: false,
     cli: "models explain",
-    within: {},
-    onFiles: true,
+    accountScope: {},
+    worksOffline: true,
   },
   "models.refresh": {
     summary: "ask providers for their lists now",
@@ -113,42 +123,42 @@ export const COMMANDS = {
       additionalProperties: false,
       properties: { provider: text("Only this provider") },
     },
-    output: answer("lists"),
+    output: outputSchema("lists"),
     role: "operator",
     writes: true,
-    changes: { target: "provider" },
+    changedRecord: { idMember: "provider" },
     cli: "models refresh",
-    onFiles: false,
+    worksOffline: false,
   },
   "policy.explain": {
     summary: "say what becomes of data on every way to a model",
-    input: { ...MODEL, properties: { ...MODEL.properties, privacy } },
-    output: answer("model", "wanted", "ways", "closed"),
+    input: { ...MODEL_INPUT, properties: { ...MODEL_INPUT.properties, privacy } },
+    output: outputSchema("model", "wanted", "ways", "closed"),
     role: "viewer",
     writes: false,
     cli: "policy explain",
-    within: {},
-    onFiles: true,
+    accountScope: {},
+    worksOffline: true,
   },
   "plugins.list": {
     summary: "list the plugins that are mounted, and the commands that they bring",
-    input: NONE,
-    output: answer("plugins"),
+    input: NO_INPUT,
+    output: outputSchema("plugins"),
     role: "viewer",
     writes: false,
     cli: "plugin",
-    onFiles: true,
+    worksOffline: true,
   },
-  ...CONFIG_COMMANDS,
-  ...PROVIDER_COMMANDS,
-  ...REQUEST_COMMANDS,
+  ...CONFIG_COMMAND_SPECS,
+  ...PROVIDER_COMMAND_SPECS,
+  ...REQUEST_COMMAND_SPECS,
   "ledger.totals": {
     summary: "sum up what was used and what it cost",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        ...ROWS,
+        ...LEDGER_FILTER,
         by: {
           type: "array",
           items: { enum: DIMENSIONS },
@@ -157,30 +167,30 @@ export const COMMANDS = {
         tz: text("Whose days and hours they are, as in Europe/Berlin; UTC by default"),
       },
     },
-    output: answer("rows", "total", "names"),
+    output: outputSchema("rows", "total", "names"),
     role: "viewer",
     writes: false,
     cli: "usage",
-    within: { account: "account", fills: true, key: "key" },
-    onFiles: true,
+    accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
+    worksOffline: true,
   },
-  ...USAGE_COMMANDS,
+  ...USAGE_COMMAND_SPECS,
   "ledger.entries": {
     summary: "read the rows of the ledger",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        ...ROWS,
+        ...LEDGER_FILTER,
         after: text("Behind this one: `next` of the page before"),
-        limit: whole("How many at most"),
+        limit: nonNegativeInteger("How many at most"),
       },
     },
-    output: answer("items"),
+    output: outputSchema("items"),
     role: "viewer",
     writes: false,
     cli: "tail",
-    onFiles: true,
+    worksOffline: true,
   },
   "ledger.verify": {
     summary: "whether every row is what was written",
@@ -189,11 +199,11 @@ export const COMMANDS = {
       additionalProperties: false,
       properties: { hash: text("A hash that was noted down, and must still be in it") },
     },
-    output: answer("problems", "verifiable"),
+    output: outputSchema("problems", "verifiable"),
     role: "viewer",
     writes: false,
     cli: "ledger verify",
-    onFiles: true,
+    worksOffline: true,
   },
   "ledger.adjust": {
     summary: "correct what a call has cost, as a row of its own",
@@ -207,18 +217,18 @@ export const COMMANDS = {
         reason: text("Why; it stands in the row"),
       },
     },
-    output: answer("attempt", "costNano"),
+    output: outputSchema("attempt", "costNano"),
     role: "owner",
     writes: true,
     cli: "ledger adjust",
-    changes: { target: "attempt" },
-    onFiles: true,
+    changedRecord: { idMember: "attempt" },
+    worksOffline: true,
   },
-  ...KEEPING_COMMANDS,
-  ...KEY_COMMANDS,
-  ...ACCOUNT_COMMANDS,
-  ...ADMIN_COMMANDS,
-} as const satisfies Readonly<Record<string, CommandFacts>>;
+  ...MAINTENANCE_COMMAND_SPECS,
+  ...KEY_COMMAND_SPECS,
+  ...ACCOUNT_COMMAND_SPECS,
+  ...ADMIN_COMMAND_SPECS,
+} as const satisfies Readonly<Record<string, CommandSpec>>;
 
-export type CommandName = keyof typeof COMMANDS;
-export type InputOf<N extends CommandName> = Infer<(typeof COMMANDS)[N]["input"]>;
+export type CommandName = keyof typeof COMMAND_SPECS;
+export type InputOf<N extends CommandName> = Infer<(typeof COMMAND_SPECS)[N]["input"]>;

@@ -7,14 +7,19 @@ import { fail } from "../../model/error.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import { chatCompletions } from "../../protocols/chat-completions/index.ts";
-import { compile, type Chain } from "../../walk/hooks.ts";
+import { compileHookChain, type HookChain } from "../../walk/hooks.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../walk/mounted.ts";
-import { walk } from "../../walk/walk.ts";
+import { runPipeline } from "../../walk/walk.ts";
 
 /** What became of one. */
-export type Tested =
-  | { readonly credential: string; readonly ok: false; readonly model: null; readonly why: string }
+export type TestCallResult =
+  | {
+      readonly credential: string;
+      readonly ok: false;
+      readonly model: null;
+      readonly reason: string;
+    }
   | {
       readonly credential: string;
       readonly ok: boolean;
@@ -24,60 +29,60 @@ export type Tested =
       readonly status: number;
       readonly ms: number;
       /** Until its first content. */
-      readonly contentMs: number | undefined;
+      readonly firstTokenMs: number | undefined;
       readonly usage: Usage | undefined;
       /** Dollars; null: its price is not known. */
       readonly usd: string | null;
       /** Why it failed. */
-      readonly why: string | undefined;
+      readonly reason: string | undefined;
     };
 
-interface Meant {
+interface TestTarget {
   readonly provider: string;
   readonly credential: string;
   readonly model: string;
 }
 
-interface UnderWay extends Meant {
-  heard: Outcome | undefined;
+interface RunningTest extends TestTarget {
+  outcome: Outcome | undefined;
 }
 
 /** As reports call the frontend and the key of what an operator tests. */
-const FRONTEND = "providers.test";
-const KEY = "operator";
-const TICKET = "x-tollgate-test";
+const TEST_FRONTEND = "providers.test";
+const TEST_KEY = "operator";
+const TICKET_HEADER = "x-tollgate-test";
 /** Of the gateway. */
-const AT_ONCE = 4;
+const MAX_CONCURRENT = 4;
 /** An operator waits for it. */
-const MOST_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 /** Some models refuse to say less. */
-const TOKENS = 16;
+const MAX_TOKENS = 16;
 /** Of what an error says. */
-const WHY_CHARACTERS = 500;
+const MAX_REASON_CHARS = 500;
 
 export class TestCalls {
-  readonly #underWay = new Map<string, UnderWay>();
+  readonly #running = new Map<string, RunningTest>();
   readonly #route: MountedRoute;
-  #tickets = 0;
+  #ticketCount = 0;
 
   constructor() {
-    const frontend = frontendOf((ticket) => this.#underWay.get(ticket));
-    const [route] = frontend.frontend.routes;
-    this.#route = { frontend, route: route!, path: `/${FRONTEND}` };
+    const frontend = createTestFrontend((ticket) => this.#running.get(ticket));
+    const [route] = frontend.plugin.routes;
+    this.#route = { frontend, route: route!, path: `/${TEST_FRONTEND}` };
   }
 
-  async make(gen: Generation, meant: Meant): Promise<Tested> {
-    if (this.#underWay.size >= AT_ONCE)
-      fail("rate_limited", `${AT_ONCE} tests are under way. Wait for one of them.`, {
+  async run(gen: Generation, meant: TestTarget): Promise<TestCallResult> {
+    if (this.#running.size >= MAX_CONCURRENT)
+      fail("rate_limited", `${MAX_CONCURRENT} tests are under way. Wait for one of them.`, {
         code: "too_many_tests",
       });
-    const ticket = String(++this.#tickets);
-    const mine: UnderWay = { ...meant, heard: undefined };
-    this.#underWay.set(ticket, mine);
+    const ticket = String(++this.#ticketCount);
+    const test: RunningTest = { ...meant, outcome: undefined };
+    this.#running.set(ticket, test);
     const began = performance.now();
     try {
-      const { id, status, text } = await this.#sent(gen, ticket, meant);
-      const [call] = (mine.heard?.calls ?? []).toReversed();
+      const { id, status, text } = await this.#send(gen, ticket, meant);
+      const [call] = (test.outcome?.calls ?? []).toReversed();
       const ok = status === 200;
       return {
         credential: meant.credential,
@@ -86,35 +91,35 @@ export class TestCalls {
         request: id,
         status,
         ms: Math.round(performance.now() - began),
-        contentMs: call?.ms.content,
+        firstTokenMs: call?.ms.firstToken,
         usage: call?.usage,
         usd: call?.costNano == null ? null : nanoToDecimal(call.costNano),
-        why: ok ? undefined : messageIn(text),
+        reason: ok ? undefined : errorMessageIn(text),
       };
     } finally {
-      this.#underWay.delete(ticket);
+      this.#running.delete(ticket);
     }
   }
 
   /** Over a connection that is inside this process: the walk is given what it is given by a client. */
-  async #sent(gen: Generation, ticket: string, { provider, model }: Meant) {
+  async #send(gen: Generation, ticket: string, { provider, model }: TestTarget) {
     const [near, far] = duplexPair();
     const route = this.#route;
     const walked = Promise.withResolvers<void>();
     const server = createServer((req, res) =>
-      walk(gen, route, { req, res, params: {} }).then(walked.resolve, (error: unknown) => {
+      runPipeline(gen, route, { req, res, params: {} }).then(walked.resolve, (error: unknown) => {
         res.destroy();
         walked.reject(error as Error);
       }),
     );
     server.emit("connection", far);
     try {
-      const answered = await asked(near, {
+      const answered = await sendRequest(near, {
         ticket,
         body: JSON.stringify({
           model: `${provider}/${model}`,
           messages: [{ role: "user", content: "Say ok." }],
-          max_completion_tokens: TOKENS,
+          max_completion_tokens: MAX_TOKENS,
         }),
       });
       // What its settling tells is part of the answer.
@@ -127,32 +132,32 @@ export class TestCalls {
   }
 }
 
-type Near = ReturnType<typeof duplexPair>[0];
+type DuplexEnd = ReturnType<typeof duplexPair>[0];
 
-function asked(near: Near, { ticket, body }: { ticket: string; body: string }) {
+function sendRequest(near: DuplexEnd, { ticket, body }: { ticket: string; body: string }) {
   return new Promise<{ id: string; status: number; text: string }>((resolve, reject) => {
     const req = request(
       {
         createConnection: () => near as never,
         method: "POST",
-        path: `/${FRONTEND}`,
+        path: `/${TEST_FRONTEND}`,
         headers: {
           host: "localhost",
           "content-type": "application/json",
           "content-length": Buffer.byteLength(body),
-          [TICKET]: ticket,
+          [TICKET_HEADER]: ticket,
         },
       },
       (res) => {
-        texts(res).then((text) => {
+        readText(res).then((text) => {
           clearTimeout(timer);
           resolve({ id: String(res.headers["x-request-id"]), status: res.statusCode ?? 0, text });
         }, reject);
       },
     );
     const timer = setTimeout(
-      () => req.destroy(new Error(`no answer within ${MOST_MS / 1_000} s`)),
-      MOST_MS,
+      () => req.destroy(new Error(`no answer within ${TIMEOUT_MS / 1_000} s`)),
+      TIMEOUT_MS,
     );
     req.on("error", (error) => {
       clearTimeout(timer);
@@ -162,17 +167,17 @@ function asked(near: Near, { ticket, body }: { ticket: string; body: string }) {
   });
 }
 
-async function texts(res: IncomingMessage): Promise<string> {
+async function readText(res: IncomingMessage): Promise<string> {
   let text = "";
   for await (const chunk of res.setEncoding("utf8")) text += chunk as string;
   return text;
 }
 
 /** An error's own words: what is secret in them was taken out on the way. */
-function messageIn(text: string): string {
+function errorMessageIn(text: string): string {
   try {
     const { error } = JSON.parse(text) as { error?: { message?: unknown } };
-    return String(error?.message ?? "It failed.").slice(0, WHY_CHARACTERS);
+    return String(error?.message ?? "It failed.").slice(0, MAX_REASON_CHARS);
   } catch {
     return "It failed, and did not say why.";
   }
@@ -182,15 +187,17 @@ function messageIn(text: string): string {
  * Its hooks are the host's own: an operator's call has no limits of a key, and the middleware of clients says nothing of whether a
  * provider answers. Which credential is meant, the route hook says.
  */
-function frontendOf(underWay: (ticket: string) => UnderWay | undefined): MountedFrontend {
+function createTestFrontend(
+  underWay: (ticket: string) => RunningTest | undefined,
+): MountedFrontend {
   const protocol = chatCompletions();
   const { server } = protocol as { readonly server: NonNullable<MountedFrontend["server"]> };
   const ticketOf = ({ headers }: { headers: Readonly<Record<string, unknown>> }) =>
-    underWay(String(headers[TICKET]));
-  const hook = { id: FRONTEND, applies: () => true };
-  const chain: Chain = {
-    ...compile([], FRONTEND),
-    admit: [{ ...hook, run: (x) => x.identify({ id: KEY }) }],
+    underWay(String(headers[TICKET_HEADER]));
+  const hook = { id: TEST_FRONTEND, appliesTo: () => true };
+  const chain: HookChain = {
+    ...compileHookChain([], TEST_FRONTEND),
+    admit: [{ ...hook, run: (x) => x.identify({ id: TEST_KEY }) }],
     route: [
       {
         ...hook,
@@ -202,25 +209,28 @@ function frontendOf(underWay: (ticket: string) => UnderWay | undefined): Mounted
       {
         ...hook,
         run(x, outcome) {
-          const mine = ticketOf(x);
-          if (mine) mine.heard = outcome;
+          const ownTicket = ticketOf(x);
+          if (ownTicket) ownTicket.outcome = outcome;
         },
       },
     ],
   };
   return {
-    name: FRONTEND,
-    frontend: {
+    name: TEST_FRONTEND,
+    plugin: {
       protocol,
-      routes: [{ method: "POST", path: `/${FRONTEND}`, op: "generate", body: "json" }],
+      routes: [{ method: "POST", path: `/${TEST_FRONTEND}`, actionType: "generate", body: "json" }],
     },
     routes: [],
     protocol,
     // Translated always: each provider's own way to say how much may come is known to its codec alone.
-    server: { ...server, survey: (body) => ({ ...server.survey(body), translate: true }) },
+    server: {
+      ...server,
+      analyze: (body) => ({ ...server.analyze(body), requiresTranslation: true }),
+    },
     validate: () => undefined,
-    secret: () => undefined,
-    chain,
-    spoken: new Map(),
+    extractCredential: () => undefined,
+    hookChain: chain,
+    byProtocol: new Map(),
   };
 }

@@ -3,10 +3,10 @@ import { wallClock } from "../../lib/wall-clock.ts";
 import { zoneClock } from "../../lib/zone.ts";
 import { fail } from "../../model/error.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
-import type { Total } from "../../plugin/store.ts";
+import type { LedgerTotal } from "../../plugin/store.ts";
 
 /** One line of the plot: a value for each step. */
-export interface UsageLine {
+export interface UsageCurve {
   /** "" of what has no name by this; "(others)" of all that are not among the largest. */
   readonly name: string;
   readonly calls: readonly number[];
@@ -18,17 +18,17 @@ export interface UsageSeries {
   /** Where each step begins, in Unix milliseconds. */
   readonly times: readonly number[];
   /** The largest first, by cost and then by calls. */
-  readonly series: readonly UsageLine[];
+  readonly series: readonly UsageCurve[];
   /** What people call keys, by their ids. */
   readonly names: Readonly<Record<string, string>>;
 }
 
 /** In one plot. */
-const STEPS = 1_500;
-const OTHERS = "(others)";
-const HOUR = 3_600_000;
+const MAX_STEPS = 1_500;
+const OTHERS_NAME = "(others)";
+const HOUR_MS = 3_600_000;
 
-export interface Steps {
+export interface StepRange {
   readonly from: number | undefined;
   readonly to: number | undefined;
   readonly step: "hour" | "day";
@@ -36,29 +36,29 @@ export interface Steps {
 }
 
 /** Each step's beginning, by its name as sums have it. Fails where there are too many to draw. */
-export function stepsOf({ from, to, step, zone }: Steps): ReadonlyMap<string, number> {
+export function listSteps({ from, to, step, zone }: StepRange): ReadonlyMap<string, number> {
   const clock = zoneClock(zone);
   const end = to ?? wallClock() + 1;
-  const begin = from ?? end - (step === "day" ? 30 * 24 : 24) * HOUR;
+  const begin = from ?? end - (step === "day" ? 30 * 24 : 24) * HOUR_MS;
   const steps = new Map<string, number>();
   // A quarter of an hour is no longer than any step, and every change of clocks is at one.
-  const least = step === "day" ? HOUR : HOUR / 4;
+  const least = step === "day" ? HOUR_MS : HOUR_MS / 4;
   for (let at = begin; at < end; at += least) {
     const name = clock[step](at);
     if (steps.has(name)) continue;
-    if (steps.size === STEPS)
-      fail("invalid", `That is more than ${STEPS} ${step}s. Ask for a shorter time.`, {
+    if (steps.size === MAX_STEPS)
+      fail("invalid", `That is more than ${MAX_STEPS} ${step}s. Ask for a shorter time.`, {
         code: "bad_input",
         param: "/from",
       });
-    steps.set(name, step === "day" ? clock.moment(name) : clock.hourStart(at));
+    steps.set(name, step === "day" ? clock.parseLocalTime(name) : clock.hourStart(at));
   }
   const last = clock[step](end - 1);
   if (end > begin && !steps.has(last)) steps.set(last, clock.hourStart(end - 1));
   return steps;
 }
 
-interface Line {
+interface MutableCurve {
   readonly name: string;
   readonly calls: number[];
   readonly costNano: bigint[];
@@ -67,11 +67,11 @@ interface Line {
 
 /** `by`: what a line is of; `most`: lines, the others as one. */
 export function usageSeries(
-  { rows, names }: { rows: readonly Total[] } & Pick<UsageSeries, "names">,
+  { rows, names }: { rows: readonly LedgerTotal[] } & Pick<UsageSeries, "names">,
   by: string,
   step: "hour" | "day",
   steps: ReadonlyMap<string, number>,
-  most: number,
+  maxCurves: number,
 ): UsageSeries {
   const times = [...steps.values()];
   const at = new Map([...steps.keys()].map((name, i) => [name, i]));
@@ -86,26 +86,26 @@ export function usageSeries(
   const sorted = [...sizes].sort(([, a], [, b]) =>
     a.cost === b.cost ? b.calls - a.calls : a.cost < b.cost ? 1 : -1,
   );
-  const own = new Set(sorted.slice(0, most).map(([name]) => name));
-  const lines = new Map<string, Line>();
-  const order = sorted.map(([name]) => (own.has(name) ? name : OTHERS));
-  for (const name of order) if (!lines.has(name)) lines.set(name, lineOf(name, times.length));
+  const own = new Set(sorted.slice(0, maxCurves).map(([name]) => name));
+  const lines = new Map<string, MutableCurve>();
+  const order = sorted.map(([name]) => (own.has(name) ? name : OTHERS_NAME));
+  for (const name of order) if (!lines.has(name)) lines.set(name, createCurve(name, times.length));
   for (const row of rows) {
     const i = at.get(row.by[step] ?? "");
     const name = row.by[by] ?? "";
-    if (i !== undefined) add(lines.get(own.has(name) ? name : OTHERS)!, i, row);
+    if (i !== undefined) addTotal(lines.get(own.has(name) ? name : OTHERS_NAME)!, i, row);
   }
   return { times, series: [...lines.values()], names };
 }
 
-const lineOf = (name: string, steps: number): Line => ({
+const createCurve = (name: string, steps: number): MutableCurve => ({
   name,
   calls: Array<number>(steps).fill(0),
   costNano: Array<bigint>(steps).fill(0n),
   tokens: Array<number>(steps).fill(0),
 });
 
-function add(line: Line, i: number, { calls, costNano, usage }: Total): void {
+function addTotal(line: MutableCurve, i: number, { calls, costNano, usage }: LedgerTotal): void {
   line.calls[i]! += calls;
   line.costNano[i]! += costNano;
   line.tokens[i]! += inputTokens(usage) + outputTokens(usage);

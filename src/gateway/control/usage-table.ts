@@ -1,7 +1,7 @@
 // What usage is summed up by, and the command that a plot of it is drawn from.
-import type { CommandFacts } from "./command-facts.ts";
+import type { CommandSpec } from "./command-facts.ts";
 import type { TotalsBy } from "../../plugin/store.ts";
-import { answer, atMost, ROWS, text } from "./fields.ts";
+import { outputSchema, integerUpTo, LEDGER_FILTER, text } from "./fields.ts";
 
 /** What usage can be summed up by. */
 export const DIMENSIONS = [
@@ -22,27 +22,30 @@ export const DIMENSIONS = [
 ] as const satisfies readonly TotalsBy[];
 
 /** What a line may be of: its steps are hours or days. */
-const LINES = DIMENSIONS.filter((each) => each !== "day" && each !== "hour");
+const CURVE_DIMENSIONS = DIMENSIONS.filter((each) => each !== "day" && each !== "hour");
 
-export const USAGE_COMMANDS = {
+export const USAGE_COMMAND_SPECS = {
   "usage.series": {
     summary: "what was used and what it cost, hour by hour or day by day",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        ...ROWS,
-        by: { enum: LINES, description: "What is counted apart; model by default" },
+        ...LEDGER_FILTER,
+        by: { enum: CURVE_DIMENSIONS, description: "What is counted apart; model by default" },
         step: { enum: ["hour", "day"], description: "How long each is: day by default" },
         tz: text("Whose days and hours they are, as in Europe/Berlin; UTC by default"),
-        most: atMost(100, "So many of them, the largest, and the others as one; 10 by default"),
+        most: integerUpTo(
+          100,
+          "So many of them, the largest, and the others as one; 10 by default",
+        ),
       },
     },
-    output: answer("times", "series", "names"),
+    output: outputSchema("times", "series", "names"),
     role: "viewer",
     writes: false,
     cli: undefined,
-    within: { account: "account", fills: true, key: "key" },
-    onFiles: false,
+    accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
+    worksOffline: false,
   },
-} as const satisfies Readonly<Record<string, CommandFacts>>;
+} as const satisfies Readonly<Record<string, CommandSpec>>;

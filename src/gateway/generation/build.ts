@@ -1,9 +1,9 @@
 // Everything built from one version of the config. It is whole before it serves, nothing in it changes afterwards, and
 // it ends when it has been replaced and its last exchange is over.
 import { wallClock } from "../../lib/wall-clock.ts";
-import type { GatewayConfig, Located } from "../../config/types.ts";
-import type { Catalogue } from "../../catalogue/catalogue.ts";
-import { Scope } from "../../lib/scope.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/types.ts";
+import type { Catalog } from "../../catalogue/catalogue.ts";
+import { LifetimeScope } from "../../lib/scope.ts";
 import type { Json } from "../../model/values.ts";
 import type { MountedMiddleware } from "../../walk/hooks.ts";
 import type { HostExchange } from "../../walk/exchange.ts";
@@ -13,25 +13,25 @@ import { Accounts } from "../../walk/accounts.ts";
 import { CandidateResolver } from "../../walk/candidates/resolver.ts";
 import type { Services } from "../services/services.ts";
 import type { MountedObserver } from "../observers/subscriber.ts";
-import { fillCatalogue } from "./catalogue.ts";
+import { createGenerationCatalog } from "./catalogue.ts";
 import { type MountedFrontends, mountFrontends } from "./frontends.ts";
-import { MountedKinds } from "./kinds.ts";
-import { InFlight } from "./in-flight.ts";
+import { MountedOperations } from "./kinds.ts";
+import { InFlightCounter } from "./in-flight.ts";
 import { mountMiddleware, mountObservers } from "./middleware.ts";
 import { type PluginCommands, PluginSetup, type ProblemLocator } from "./plugin-setup.ts";
 import { fetchFor } from "./provider-access.ts";
 import { mountProviders } from "./providers.ts";
-import { ready } from "./ready.ts";
-import { checkSameModels } from "./same-models.ts";
-import { ServedRoutes } from "./served-routes.ts";
+import { checkReadiness } from "./ready.ts";
+import { checkInterchangeableModels } from "./same-models.ts";
+import { PluginRouteTable } from "./served-routes.ts";
 
 export interface BuiltGeneration {
   readonly gen: Generation;
   readonly frontends: readonly MountedFrontend[];
   /** Of the admin listener; a route each. */
-  readonly admin: readonly MountedFrontend[];
+  readonly adminFrontends: readonly MountedFrontend[];
   /** For the log: no errors. */
-  readonly warnings: readonly Located[];
+  readonly warnings: readonly LocatedProblem[];
   readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly middleware: readonly MountedMiddleware[];
   /** In the process that has them. */
@@ -39,160 +39,177 @@ export interface BuiltGeneration {
   readonly commands: ReadonlyMap<string, PluginCommands>;
   readonly inFlight: () => number;
   /** Of them, those of one frontend. */
-  readonly inFlightOf: (frontend: string) => number;
+  readonly inFlightOfFrontend: (frontend: string) => number;
   /** Signals plugins that it leaves. */
-  leave(): void;
+  signalLeave(): void;
   /** Its observers get what is left for them, and end: another process has them. */
-  endObservers(): Promise<void>;
+  closeObservers(): Promise<void>;
   /** Leaves; resolves when its last exchange is over and everything in it has ended. */
   retire(): Promise<void>;
 }
 
-export interface BuildOptions {
+export interface BuildGenerationOptions {
   readonly number: number;
   readonly config: GatewayConfig;
   readonly services: Services;
-  readonly place: ProblemLocator;
+  readonly locate: ProblemLocator;
   /** False: providers are not asked whether they are ready, and no upstream hears of it. */
-  readonly probe?: boolean;
+  readonly probesProviders?: boolean;
   /** False: observers are in another process. */
-  readonly observers?: boolean;
+  readonly ownsObservers?: boolean;
 }
 
-export async function build(
-  of: BuildOptions,
-): Promise<BuiltGeneration | { problems: readonly Located[] }> {
-  const { config, services, probe = true } = of;
-  const scope = new Scope();
-  const setup = new PluginSetup(scope, services, of.place, config.file);
+export async function buildGeneration(
+  options: BuildGenerationOptions,
+): Promise<BuiltGeneration | { problems: readonly LocatedProblem[] }> {
+  const { config, services, probesProviders = true } = options;
+  const scope = new LifetimeScope();
+  const setup = new PluginSetup(scope, services, options.locate, config.file);
   const { problems, commands } = setup;
 
-  const providers = await mountProviders(config, setup, probe);
-  const kinds = new MountedKinds();
-  kinds.ofProviders(providers);
-  const catalogue = scope.own(fillCatalogue(config, providers, services, kinds.works));
-  setup.catalogue = catalogue;
-  const served = new ServedRoutes(setup, services.holders);
+  const providers = await mountProviders(config, setup, probesProviders);
+  const kinds = new MountedOperations();
+  kinds.addProviders(providers);
+  const catalogue = scope.own(
+    createGenerationCatalog(config, providers, services, kinds.operations),
+  );
+  setup.catalog = catalogue;
+  const served = new PluginRouteTable(setup, services.adminPrincipals);
   const { middleware, frontends } = await mountMiddleware(config, setup, served);
-  const watching = scope.own(new Scope());
+  const watching = scope.own(new LifetimeScope());
   const observers =
-    of.observers === false ? [] : await mountObservers(config, setup, served, watching);
+    options.ownsObservers === false ? [] : await mountObservers(config, setup, served, watching);
   const mounted = await mountFrontends(config, setup, middleware, served);
-  served.needListener(config);
-  kinds.ofFrontends(mounted.frontends);
+  served.warnOfMissingListener(config);
+  kinds.addFrontends(mounted.frontends);
   kinds.check(config, setup);
-  checkSameModels(config, catalogue, setup);
-  if (!problems.some((p) => p.severity === "error") && probe)
-    problems.push(...(await ready(config, providers, services, scope, of.place)));
+  checkInterchangeableModels(config, catalogue, setup);
+  if (!problems.some((p) => p.severity === "error") && probesProviders)
+    problems.push(...(await checkReadiness(config, providers, services, scope, options.locate)));
   if (problems.some((p) => p.severity === "error")) {
-    await end(scope, services, "a generation that was not used did not end well");
+    await disposeScope(scope, services, "a generation that was not used did not end well");
     return { problems };
   }
 
-  const inFlight = new InFlight(services.underWay);
+  const inFlight = new InFlightCounter(services.inFlightRequests);
   const leave = () => {
-    scope.leave();
-    watching.leave();
+    scope.beginClose();
+    watching.beginClose();
   };
   return {
-    gen: generation(of, { catalogue, providers, mounted, inFlight }),
+    gen: createGeneration(options, { catalogue, providers, mounted, inFlight }),
     frontends: [...mounted.frontends, ...frontends],
-    admin: served.admin,
+    adminFrontends: served.adminFrontends,
     warnings: problems,
     providers,
     middleware,
     observers,
     commands,
     inFlight: () => inFlight.count,
-    inFlightOf: (frontend) => inFlight.of(frontend),
-    leave,
-    async endObservers() {
-      await services.observing.end(observers);
-      await end(watching, services, "an observer did not end well");
+    inFlightOfFrontend: (frontend) => inFlight.countOf(frontend),
+    signalLeave: leave,
+    async closeObservers() {
+      await services.observerSink.detach(observers);
+      await disposeScope(watching, services, "an observer did not end well");
     },
     async retire() {
       leave();
-      await inFlight.over();
-      await services.observing.end(observers);
-      await end(scope, services, "a generation did not end well", { generation: of.number });
+      await inFlight.whenIdle();
+      await services.observerSink.detach(observers);
+      await disposeScope(scope, services, "a generation did not end well", {
+        generation: options.number,
+      });
     },
   };
 }
 
 /** What the walk asks of a generation. */
-function generation(
-  { number, config, services }: BuildOptions,
+function createGeneration(
+  { number, config, services }: BuildGenerationOptions,
   made: {
-    readonly catalogue: Catalogue;
+    readonly catalogue: Catalog;
     readonly providers: ReadonlyMap<string, MountedProvider>;
     readonly mounted: MountedFrontends;
-    readonly inFlight: InFlight;
+    readonly inFlight: InFlightCounter;
   },
 ): Generation {
   const { catalogue, providers, mounted, inFlight } = made;
-  const { doors } = mounted;
-  const asked = askedAt(mounted.frontends);
-  const { models, unmounted } = config;
+  const { entryPaths } = mounted;
+  const subrequestRoutes = subrequestRoutesOf(mounted.frontends);
+  const { models, unmountedProviders } = config;
   return {
     number,
     log: services.log,
-    repeats: services.repeats,
-    strict: config.strict,
-    answerHeaders: config.answerHeaders.length > 0 ? new Set(config.answerHeaders) : undefined,
+    logThrottle: services.logThrottle,
+    isStrict: config.strict,
+    responseHeaders:
+      config.responseHeaders.length > 0 ? new Set(config.responseHeaders) : undefined,
     maxBodyBytes: config.maxBodyBytes,
-    maxValues: config.bounds.values,
-    maxAnswerBytes: config.bounds.answerBytes,
-    slowMs: config.log.slowMs,
-    writeMs: config.writeMs,
+    maxJsonValues: config.bounds.jsonValues,
+    maxResponseBytes: config.bounds.responseBytes,
+    slowRequestMs: config.log.slowRequestMs,
+    writeTimeoutMs: config.writeTimeoutMs,
     resolver: new CandidateResolver({
       providers,
-      unmounted,
+      unmounted: unmountedProviders,
       models,
       catalogue,
-      doors,
-      targets: services.rests,
+      pathsByOperation: entryPaths,
+      targetHealth: services.targetHealth,
       now: wallClock,
     }),
     catalogue,
-    accounts: new Accounts(config.accounts, services.accounts),
-    ledger: services.ledger,
-    rests: services.rests,
-    attempts: config.attempts,
-    retiring: services.retiring,
-    door: (path) => asked.get(path),
-    watchdog: services.watchdog,
-    seen:
-      config.observers.length > 0 || config.remember > 0
-        ? (record) => services.observing.seen(record)
+    accounts: new Accounts(config.accounts, services.accountCache),
+    ledger: services.ledgerQueue,
+    targetHealth: services.targetHealth,
+    retries: config.retries,
+    retiringModels: services.retiringModels,
+    findRoute: (path) => subrequestRoutes.get(path),
+    timerWheel: services.timerWheel,
+    reportRequest:
+      config.observers.length > 0 || config.requestHistory > 0
+        ? (record) => services.observerSink.reportRequest(record)
         : undefined,
-    claims: services.claims,
-    room: services.room,
-    gate: services.gate,
-    turnstile: services.turnstile,
-    usual: services.usual,
-    pictures: services.pictures,
-    fetchFor,
-    mask: (text) => services.mask.text(text),
-    masked: (value) => services.mask.value(value) as Json,
-    enter(x: HostExchange) {
+    idempotency: services.idempotency,
+    memoryBudget: services.memoryBudget,
+    admissionQueue: services.admissionQueue,
+    concurrencyCounter: services.concurrencyCounter,
+    outputHistory: services.outputHistory,
+    imageFiles: services.imageFiles,
+    createFetch: fetchFor,
+    mask: (text) => services.mask.maskText(text),
+    maskJson: (value) => services.mask.maskValue(value) as Json,
+    retain(x: HostExchange) {
       return inFlight.enter(x);
     },
   };
 }
 
 /** Where a request can be made with a body alone. */
-function askedAt(frontends: readonly MountedFrontend[]): ReadonlyMap<string, MountedRoute> {
+function subrequestRoutesOf(
+  frontends: readonly MountedFrontend[],
+): ReadonlyMap<string, MountedRoute> {
   const found = new Map<string, MountedRoute>();
   for (const frontend of frontends)
     for (const route of frontend.routes)
-      if ("op" in route && route.op === "generate" && route.method === "POST" && !route.protocols)
+      if (
+        "actionType" in route &&
+        route.actionType === "generate" &&
+        route.method === "POST" &&
+        !route.protocols
+      )
         for (const path of [route.path].flat())
           if (!path.includes(":") && !found.has(path)) found.set(path, { frontend, route, path });
   return found;
 }
 
 /** Ends everything that the generation owns. A plugin that fails to end stops no other; the log says which. */
-const end = (scope: Scope, { log }: Services, message: string, more = {}): Promise<void> =>
+const disposeScope = (
+  scope: LifetimeScope,
+  { log }: Services,
+  message: string,
+  more = {},
+): Promise<void> =>
   scope[Symbol.asyncDispose]().catch((error: unknown) =>
     log.error({ ...more, err: error }, message),
   );

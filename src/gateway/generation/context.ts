@@ -2,30 +2,36 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { DeclaredNeeds } from "../../config/needs.ts";
-import type { Scope } from "../../lib/scope.ts";
+import type { LifetimeScope } from "../../lib/scope.ts";
 import { fail } from "../../model/error.ts";
-import { readDeclared } from "./declared-files.ts";
-import type { Catalogue } from "../../catalogue/catalogue.ts";
-import { quote } from "../../money/quote.ts";
+import { readDeclaredFile } from "./declared-files.ts";
+import type { Catalog } from "../../catalogue/catalogue.ts";
+import { quoteCost } from "../../money/quote.ts";
 import type { Context } from "../../plugin/context.ts";
-import { matches } from "../../walk/candidates/pattern.ts";
-import { lent } from "../../walk/hook-failures.ts";
-import { ask } from "../../walk/walk.ts";
+import { matchesPattern } from "../../walk/candidates/pattern.ts";
+import { markAsHookFailure } from "../../walk/hook-failures.ts";
+import { runSubrequest } from "../../walk/walk.ts";
 import type { ContextServices, Services } from "../services/services.ts";
-import type { OwnPort } from "../http/own-port.ts";
+import type { LocalEndpoint } from "../http/own-port.ts";
 
 export interface ContextOptions {
   /** The path in gateway.yaml. */
   id: string;
-  scope: Scope;
+  scope: LifetimeScope;
   /** A store is set up before the rest is there: it gets what does not need a store. */
-  services: ContextServices & Partial<Pick<Services, "keys" | "reports">>;
+  services: ContextServices & Partial<Pick<Services, "keyCache" | "usageQueries">>;
   needs: DeclaredNeeds;
   /** The generation's own; there once its providers are. */
-  catalogue: () => Catalogue;
+  catalog: () => Catalog;
 }
 
-export function createContext({ id, scope, services, needs, catalogue }: ContextOptions): Context {
+export function createPluginContext({
+  id,
+  scope,
+  services,
+  needs,
+  catalog,
+}: ContextOptions): Context {
   const log = services.log.child({ plugin: id });
   return {
     id,
@@ -33,53 +39,53 @@ export function createContext({ id, scope, services, needs, catalogue }: Context
     signal: scope.signal,
     own: (thing) => scope.own(thing),
     onDispose: (undo) => scope.defer(undo),
-    every: (ms, tick) =>
+    runEvery: (ms, tick) =>
       scope.every(ms, tick, (error) => log.error({ err: error }, "a background task failed")),
-    shared: (key, create, end) => services.shared.take(scope, `${id}\n${key}`, create, end),
-    peers<Q, A>(answer: (question: Q) => A | undefined) {
-      services.peers.answers(scope, id, answer);
-      return (question: Q) => services.peers.ask(id, question) as Promise<A | undefined>;
+    shared: (key, create, end) => services.shared.acquire(scope, `${id}\n${key}`, create, end),
+    createPeerQuery<Q, A>(answer: (question: Q) => A | undefined) {
+      services.pluginPeers.register(scope, id, answer);
+      return (question: Q) => services.pluginPeers.ask(id, question) as Promise<A | undefined>;
     },
     // Most plugins never fetch, and the module takes long to load.
     fetch: async (to, init) => {
-      const { createLine } = await import("./provider-access.ts");
+      const { createProviderClient } = await import("./provider-access.ts");
       const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
-      const line = { credential, signal: scope.over };
+      const line = { credential, signal: scope.closed };
       const reached = isPath(to)
-        ? { ...line, ...(await ownReach(services.own())) }
+        ? { ...line, ...(await createLocalAccess(services.localEndpoint())) }
         : {
             ...line,
             reach: undefined,
             dispatcher: undefined,
-            origins: needs.origins,
-            metadata: needs.metadata,
+            allowedOrigins: needs.origins,
+            allowsMetadataService: needs.usesMetadataService,
             proxy: services.proxy,
           };
-      return createLine(reached)
+      return createProviderClient(reached)
         .fetch(to, init)
         .catch((problem: unknown) => {
-          throw lent(problem);
+          throw markAsHookFailure(problem);
         });
     },
-    ask: (request, of) => ask(id, request, of),
-    keys: services.keys!,
-    catalogue: view(catalogue),
-    price: (candidate, usage) => quote(candidate, usage, wallClock()),
+    sendSubrequest: (request, of) => runSubrequest(id, request, of),
+    keys: services.keyCache!,
+    catalog: createCatalogView(catalog),
+    quoteCost: (candidate, usage) => quoteCost(candidate, usage, wallClock()),
     ledger: {
-      entries: (query, page, of) => services.reports!.entries(query, page, of),
-      totals: (query, of) => services.reports!.totals(query, of),
-      ...(services.reports?.counted && {
-        counted: (limits, at) => services.reports!.counted!(limits, at),
+      listEntries: (query, page, of) => services.usageQueries!.listEntries(query, page, of),
+      sumEntries: (query, of) => services.usageQueries!.sumEntries(query, of),
+      ...(services.usageQueries?.readLimits && {
+        readLimits: (limits, at) => services.usageQueries!.readLimits!(limits, at),
       }),
     },
-    readings: () => services.readings(),
+    stats: () => services.stats(),
     env: (name) =>
       needs.env.includes(name)
         ? services.env[name]
         : fail("internal", `This plugin does not declare the variable ${name} in its needs.env.`, {
             code: "not_declared",
           }),
-    readFile: (path) => readDeclared(needs, path),
+    readFile: (path) => readDeclaredFile(needs, path),
     stateDir() {
       const dir = join(services.stateDir, id.replace(/[^\w.-]/g, "_"));
       mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -88,12 +94,12 @@ export function createContext({ id, scope, services, needs, catalogue }: Context
   };
 }
 
-async function ownReach(own: OwnPort) {
-  const { agentTo } = await import("./own-agent.ts");
+async function createLocalAccess(own: LocalEndpoint) {
+  const { localAgentFor } = await import("./own-agent.ts");
   return {
     reach: { base: own.origin },
-    dispatcher: agentTo(own),
-    called: "This gateway's own port",
+    dispatcher: localAgentFor(own),
+    baseLabel: "This gateway's own port",
   };
 }
 
@@ -101,15 +107,16 @@ async function ownReach(own: OwnPort) {
 const isPath = (to: string | URL): boolean => typeof to === "string" && /^\/(?![/\\])/.test(to);
 
 /** What a key may see of the catalogue. */
-function view(catalogue: () => Catalogue): Context["catalogue"] {
+function createCatalogView(catalog: () => Catalog): Context["catalog"] {
   return {
-    list: ({ identity, privacy, kind }) =>
-      catalogue().list({
-        kind,
+    list: ({ identity, privacy, operation }) =>
+      catalog().list({
+        operation,
         privacy,
-        may: identity?.models && ((id) => identity.models!.some((p) => matches(p, id))),
+        isAllowed:
+          identity?.models && ((id) => identity.models!.some((p) => matchesPattern(p, id))),
       }),
-    find: (id) => catalogue().listing(id),
-    works: () => catalogue().works,
+    find: (id) => catalog().listing(id),
+    operations: () => catalog().operations,
   };
 }

@@ -6,21 +6,21 @@ import type { DeclaredNeeds } from "../../config/needs.ts";
 import { fail } from "../../model/error.ts";
 
 /** A certificate, a token, a list: what is larger is no configuration. */
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 /** A declared file may be a link; what is in a declared folder may lead elsewhere in it, and nowhere else. */
-export async function readDeclared(
-  { files, folder }: Pick<DeclaredNeeds, "files" | "folder">,
+export async function readDeclaredFile(
+  { files, baseDir }: Pick<DeclaredNeeds, "files" | "baseDir">,
   path: string,
 ): Promise<Buffer> {
-  const wanted = resolve(folder, path);
-  const declared = files.find((one) => isIn(wanted, one));
+  const wanted = resolve(baseDir, path);
+  const declared = files.find((one) => isInFolder(wanted, one));
   if (declared === undefined)
     return fail("internal", `This plugin does not declare the file ${wanted} in its needs.files.`, {
       code: "not_declared",
     });
   const [real, root] = await Promise.all([realpath(wanted), realpath(declared)]);
-  if (!isIn(real, root))
+  if (!isInFolder(real, root))
     fail("internal", `${wanted} leads to ${real}, which the plugin's needs.files do not name.`, {
       code: "not_declared",
     });
@@ -29,12 +29,12 @@ export async function readDeclared(
   try {
     const stat = await file.stat();
     if (!stat.isFile()) fail("invalid", `${wanted} is no file.`);
-    if (stat.size > MOST_BYTES) fail("too_large", `${wanted} is larger than ${MOST_BYTES} bytes.`);
+    if (stat.size > MAX_BYTES) fail("too_large", `${wanted} is larger than ${MAX_BYTES} bytes.`);
     return await file.readFile();
   } finally {
     await file.close();
   }
 }
 
-const isIn = (path: string, folder: string): boolean =>
+const isInFolder = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);

@@ -1,23 +1,24 @@
 // What providers say of themselves: asked in the background, for as long as a generation follows them.
 import {
-  createRefresh,
-  datedLine,
+  createListRefresher,
+  withIsoDates,
   type ListSource,
-  type Refresh,
+  type ListRefresher,
 } from "../../catalogue/refresh.ts";
-import { revalidating } from "../../catalogue/revalidate.ts";
-import { faultOf } from "../../model/error.ts";
+import { createConditionalFetch } from "../../catalogue/revalidate.ts";
+import { getFault } from "../../model/error.ts";
 import type { BuiltGeneration } from "./build.ts";
-import { listOfOthers, type KnownLists } from "../services/others-lists.ts";
+import { adoptNewestPeerList, type ListsAndPeers } from "../services/others-lists.ts";
 import type { Services } from "../services/services.ts";
-import { lineTo } from "./mounting.ts";
+import { createCredentialClient } from "./mounting.ts";
 
-export const refreshing = ({ lists, log }: Services): Refresh =>
-  createRefresh(lists, {
-    tell: (line, error) => {
-      const { provider, credential, count, lastError } = line;
-      if (!lastError) return log.info({ provider, count }, "a provider's model list is back");
-      const { failures, nextAt, lastError: last } = datedLine(line);
+export const createGatewayListRefresher = ({ modelLists, log }: Services): ListRefresher =>
+  createListRefresher(modelLists, {
+    onStatusChange: (line, error) => {
+      const { provider, credential, modelCount, lastError } = line;
+      if (!lastError)
+        return log.info({ provider, count: modelCount }, "a provider's model list is back");
+      const { failures, nextAt, lastError: last } = withIsoDates(line);
       log.warn(
         {
           provider,
@@ -25,7 +26,7 @@ export const refreshing = ({ lists, log }: Services): Refresh =>
           failures,
           nextAt,
           lastError: last,
-          ...(faultOf(error) || error === undefined ? {} : { err: error }),
+          ...(getFault(error) || error === undefined ? {} : { err: error }),
         },
         `a provider's model list cannot be had; the last good one stays: ${lastError.message}`,
       );
@@ -33,26 +34,26 @@ export const refreshing = ({ lists, log }: Services): Refresh =>
   });
 
 /** One line for each credential of each provider that can be asked; each remembers what it was told. */
-export const linesOf = (
+export const listSourcesOf = (
   { providers }: Pick<BuiltGeneration, "providers">,
-  known?: KnownLists,
+  known?: ListsAndPeers,
 ): ListSource[] =>
   [...providers.values()].flatMap((provider) =>
-    provider.provider.models
+    provider.plugin.listModels
       ? provider.credentials.map(({ name }, i) => {
-          const remembering = revalidating();
+          const remembering = createConditionalFetch();
           const models = async (signal: AbortSignal) => {
-            const line = lineTo(provider, i, signal);
+            const line = createCredentialClient(provider, i, signal);
             try {
-              return await provider.provider.models!({ ...line, fetch: remembering(line.fetch) });
+              return await provider.plugin.listModels!({ ...line, fetch: remembering(line.fetch) });
             } catch (error) {
-              const whose = { provider: provider.name, credential: name };
+              const owner = { provider: provider.name, credential: name };
               // What the provider said is told, whatever others say.
-              if (known) await listOfOthers(known, whose).catch(() => undefined);
+              if (known) await adoptNewestPeerList(known, owner).catch(() => undefined);
               throw error;
             }
           };
-          return { provider: provider.name, credential: name, models };
+          return { provider: provider.name, credential: name, fetchModels: models };
         })
       : [],
   );

@@ -1,54 +1,60 @@
 // What a generation makes of a plugin's parts: endpoints with their pools, bodies' validators, lines.
 import type { ValidateFunction } from "ajv";
-import { compiler, type Rules } from "../../config/compile.ts";
-import { namesMetadata } from "../../lib/metadata.ts";
-import type { Scope } from "../../lib/scope.ts";
+import { createCompiler, type SchemaRules } from "../../config/compile.ts";
+import { isMetadataUrl } from "../../lib/metadata.ts";
+import type { LifetimeScope } from "../../lib/scope.ts";
 import type { Provider } from "../../plugin/provider.ts";
 import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../../walk/mounted.ts";
 import type { Services } from "../services/services.ts";
-import { createLine } from "./provider-access.ts";
+import { createProviderClient } from "./provider-access.ts";
 
 export function mountEndpoint(
   endpoint: Provider["endpoints"][number],
   connectMs: number,
   services: Services,
-  scope: Scope,
+  scope: LifetimeScope,
   metadata: boolean,
 ): MountedEndpoint | { why: string } {
   const base = endpoint.base === undefined ? undefined : URL.parse(endpoint.base);
   if (base === null || (base && !/^https?:$/.test(base.protocol)))
     return { why: `${endpoint.base} is not an http address` };
-  if (base && !metadata && namesMetadata(base))
+  if (base && !metadata && isMetadataUrl(base))
     return { why: `${endpoint.base} is the cloud's metadata service, and its needs do not say so` };
-  const line = base && taken(base.origin, connectMs, services, scope);
+  const line = base && acquirePool(base.origin, connectMs, services, scope);
   const pool = line?.pool;
   if (!("protocol" in endpoint))
-    return { endpoint, kind: endpoint.kind, protocol: null, wire: null, pool };
+    return {
+      definition: endpoint,
+      operation: endpoint.operation,
+      protocol: null,
+      transport: null,
+      nativePool: pool,
+    };
   if (!endpoint.protocol.client)
     return { why: `its endpoint speaks ${endpoint.protocol.id}, which has no client half` };
   return {
-    endpoint,
-    kind: endpoint.protocol.work.kind,
+    definition: endpoint,
+    operation: endpoint.protocol.operationSpec.name,
     protocol: endpoint.protocol,
-    wire: {
+    transport: {
       pool: line!.pool,
-      fresh: line!.fresh,
+      openConnection: line!.openConnection,
       origin: base!.origin,
-      prefix: base!.pathname.replace(/\/+$/, ""),
-      endpoint,
+      pathPrefix: base!.pathname.replace(/\/+$/, ""),
+      definition: endpoint,
     },
-    pool,
+    nativePool: pool,
   };
 }
 
-function taken(origin: string, connectMs: number, services: Services, scope: Scope) {
-  const line = services.pools.take(origin, connectMs);
+function acquirePool(origin: string, connectMs: number, services: Services, scope: LifetimeScope) {
+  const line = services.pools.acquire(origin, connectMs);
   scope.defer(line.release);
   return line;
 }
 
 /** Validates clients' bodies: it stops at the first thing wrong, and changes nothing. */
-export const BODIES: Rules = {
+export const BODY_SCHEMA_RULES: SchemaRules = {
   options: {
     strict: false,
     validateFormats: false,
@@ -59,21 +65,21 @@ export const BODIES: Rules = {
     unicode: false,
   },
 };
-const bodies = compiler(BODIES);
-const compiled = new WeakMap<object, ValidateFunction>();
+const bodyCompiler = createCompiler(BODY_SCHEMA_RULES);
+const compiledBodies = new WeakMap<object, ValidateFunction>();
 
 /** Compiled when the first body comes, so that a start does not wait for protocols that may never be spoken. */
-function checkOf(schema: object): ValidateFunction {
-  let check = compiled.get(schema);
-  if (!check) compiled.set(schema, (check = bodies.compile(schema)));
+function validatorOf(schema: object): ValidateFunction {
+  let check = compiledBodies.get(schema);
+  if (!check) compiledBodies.set(schema, (check = bodyCompiler.compile(schema)));
   return check;
 }
 
-export function validator(schema: unknown): MountedFrontend["validate"] {
+export function createBodyValidator(schema: unknown): MountedFrontend["validate"] {
   if (typeof schema !== "object" || schema === null) return () => undefined;
   let check: ValidateFunction | undefined;
   return (body) => {
-    check ??= checkOf(schema);
+    check ??= validatorOf(schema);
     if (check(body)) return undefined;
     const [first] = check.errors ?? [];
     const missing = first?.keyword === "required" ? `/${first.params["missingProperty"]}` : "";
@@ -89,14 +95,18 @@ export function validator(schema: unknown): MountedFrontend["validate"] {
 }
 
 /** The way to a provider's first endpoint under one of its credentials, to ask what it has and how it is. */
-export function lineTo(provider: MountedProvider, credential: number, signal: AbortSignal) {
+export function createCredentialClient(
+  provider: MountedProvider,
+  credential: number,
+  signal: AbortSignal,
+) {
   const endpoint = provider.endpoints[0];
-  return createLine({
-    reach: endpoint?.endpoint as never,
-    dispatcher: endpoint?.pool,
+  return createProviderClient({
+    reach: endpoint?.definition as never,
+    dispatcher: endpoint?.nativePool,
     credential: provider.credentials[credential]!,
-    origins: provider.origins,
-    metadata: provider.metadata,
+    allowedOrigins: provider.extraOrigins,
+    allowsMetadataService: provider.allowsMetadataService,
     proxy: provider.proxy,
     signal,
     bound: "modelList",

@@ -2,31 +2,31 @@
 // only if it is the listener's own, for any issuer and any name: a client on this machine cannot check either.
 import { readFile } from "node:fs";
 import { Agent, buildConnector } from "undici";
-import type { OwnPort } from "../http/own-port.ts";
+import type { LocalEndpoint } from "../http/own-port.ts";
 
-const CONNECT_MS = 5_000;
-const MOST_AGENTS = 16;
-const agents = new Map<string, Agent>();
+const CONNECT_TIMEOUT_MS = 5_000;
+const MAX_AGENTS = 16;
+const agentsByOrigin = new Map<string, Agent>();
 
 /** Kept between calls; a certificate is read again for each connection, since it may have been renewed. */
-export function agentTo({ origin, socket, cert }: OwnPort): Agent {
-  const key = JSON.stringify([origin, socket, cert]);
-  const known = agents.get(key);
+export function localAgentFor({ origin, socket, certificateFile }: LocalEndpoint): Agent {
+  const key = JSON.stringify([origin, socket, certificateFile]);
+  const known = agentsByOrigin.get(key);
   if (known) return known;
-  const made = new Agent({
+  const agent = new Agent({
     keepAliveTimeout: 1_000,
     connect: (options, callback) => {
       const dial = (ca: Buffer | undefined) =>
         buildConnector({
-          timeout: CONNECT_MS,
+          timeout: CONNECT_TIMEOUT_MS,
           socketPath: socket ?? null,
           ...(ca && { ca, allowPartialTrustChain: true, checkServerIdentity: () => undefined }),
         })(options, callback);
-      if (cert === undefined) dial(undefined);
-      else readFile(cert, (error, ca) => (error ? callback(error, null) : dial(ca)));
+      if (certificateFile === undefined) dial(undefined);
+      else readFile(certificateFile, (error, ca) => (error ? callback(error, null) : dial(ca)));
     },
   });
-  if (agents.size >= MOST_AGENTS) agents.delete(agents.keys().next().value!);
-  agents.set(key, made);
-  return made;
+  if (agentsByOrigin.size >= MAX_AGENTS) agentsByOrigin.delete(agentsByOrigin.keys().next().value!);
+  agentsByOrigin.set(key, agent);
+  return agent;
 }

@@ -1,100 +1,118 @@
 // The setup of one plugin after the other, under a deadline. Every failure is a problem at the plugin's own line.
-import type { Catalogue } from "../../catalogue/catalogue.ts";
-import { needsOf } from "../../config/needs.ts";
+import type { Catalog } from "../../catalogue/catalogue.ts";
+import { resolveNeeds } from "../../config/needs.ts";
 import { problem, type ProblemText } from "../../config/problems.ts";
-import type { Located, MountConfig } from "../../config/types.ts";
-import type { Scope } from "../../lib/scope.ts";
-import { sayable } from "../../model/error.ts";
+import type { LocatedProblem, MountConfig } from "../../config/types.ts";
+import type { LifetimeScope } from "../../lib/scope.ts";
+import { publicErrorText } from "../../model/error.ts";
 import type { PluginKind } from "../../plugin/define.ts";
-import { deprecatedMade } from "../../plugin/deprecated.ts";
-import { strangerMade } from "../../plugin/members.ts";
+import { findDeprecatedInSetupResult } from "../../plugin/deprecated.ts";
+import { findUnknownSetupMember } from "../../plugin/members.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Services } from "../services/services.ts";
-import { createContext } from "./context.ts";
+import { createPluginContext } from "./context.ts";
 
-const SETUP_MS = 10_000;
+const SETUP_TIMEOUT_MS = 10_000;
 /** Of one outside the gateway, whose process is started first. */
-const OUTSIDE_MS = 30_000;
+const OUT_OF_PROCESS_SETUP_TIMEOUT_MS = 30_000;
 
 /** A place in gateway.yaml for something that went wrong with what stands there. `side`: of a pointer. Default: its value. */
-export type ProblemLocator = (id: string, words: ProblemText, side?: "key" | "value") => Located;
+export type ProblemLocator = (
+  id: string,
+  words: ProblemText,
+  side?: "key" | "value",
+) => LocatedProblem;
 
 export type PluginCommands = NonNullable<Commands["commands"]>;
 
 export class PluginSetup {
-  readonly problems: Located[] = [];
+  readonly problems: LocatedProblem[] = [];
   readonly commands = new Map<string, PluginCommands>();
   /** There once the providers are. */
-  catalogue: Catalogue | undefined;
-  readonly scope: Scope;
+  catalog: Catalog | undefined;
+  readonly scope: LifetimeScope;
   readonly services: Services;
-  readonly #place: ProblemLocator;
-  readonly #file: string;
+  readonly #locate: ProblemLocator;
+  readonly #configFile: string;
 
   /** `file`: gateway.yaml. */
-  constructor(scope: Scope, services: Services, place: ProblemLocator, file: string) {
+  constructor(scope: LifetimeScope, services: Services, locate: ProblemLocator, file: string) {
     this.scope = scope;
     this.services = services;
-    this.#place = place;
-    this.#file = file;
+    this.#locate = locate;
+    this.#configFile = file;
   }
 
-  complain(id: string, words: ProblemText, side?: "key" | "value"): void {
-    this.problems.push(this.#place(id, words, side));
+  addProblem(id: string, problem: ProblemText, side?: "key" | "value"): void {
+    this.problems.push(this.#locate(id, problem, side));
   }
 
   /** The definition says something that its place does not allow. */
-  refuse({ id, use }: MountConfig<any>, why: string): void {
-    this.complain(id, problem.badDefinition(use, why));
+  addMountProblem({ id, use }: MountConfig<any>, why: string): void {
+    this.addProblem(id, problem.badDefinition(use, why));
   }
 
   /** Undefined: it failed, and the problem is noted. `scope`: what ends it, when that is not the generation's own. */
-  async run<T extends object>(
+  async setUp<T extends object>(
     mounted: MountConfig<any>,
     scope = this.scope,
   ): Promise<(T & Commands) | undefined> {
-    const { id, use, from } = mounted;
+    const { id, use, loadedFrom } = mounted;
     const kind: PluginKind = mounted.definition["~tollgate"];
     try {
-      const limit = mounted.definition["~outside"] ? OUTSIDE_MS : SETUP_MS;
-      const made = await inTime<T & Commands>(() => this.#made(mounted, scope), limit);
-      if (made === "late") {
-        this.complain(id, problem.setupSlow(use, limit));
+      const limit = mounted.definition["~outside"]
+        ? OUT_OF_PROCESS_SETUP_TIMEOUT_MS
+        : SETUP_TIMEOUT_MS;
+      const plugin = await withTimeout<T & Commands>(() => this.#callSetup(mounted, scope), limit);
+      if (plugin === "late") {
+        this.addProblem(id, problem.setupSlow(use, limit));
         return undefined;
       }
-      const stranger = strangerMade(kind, made);
+      const stranger = findUnknownSetupMember(kind, plugin);
       if (stranger)
-        this.complain(id, problem.unknownMember(use, stranger.part, stranger.name, stranger.near));
-      for (const { member, since, write } of deprecatedMade(kind, made))
-        this.complain(id, problem.deprecatedMember(from, member, since, write));
-      if (made.commands) this.commands.set(id, made.commands);
-      return made;
+        this.addProblem(
+          id,
+          problem.unknownMember(use, stranger.part, stranger.name, stranger.suggestion),
+        );
+      for (const { member, since, replacement } of findDeprecatedInSetupResult(kind, plugin))
+        this.addProblem(id, problem.deprecatedMember(loadedFrom, member, since, replacement));
+      if (plugin.commands) this.commands.set(id, plugin.commands);
+      return plugin;
     } catch (error) {
       this.services.log.error({ plugin: id, err: error }, "the setup of a plugin failed");
-      this.complain(id, problem.setupFailed(use, this.services.mask.text(sayable(error))));
+      this.addProblem(
+        id,
+        problem.setupFailed(use, this.services.mask.maskText(publicErrorText(error))),
+      );
       return undefined;
     }
   }
 
   needsOf({ definition, options }: Pick<MountConfig<any>, "definition" | "options">) {
-    return needsOf(definition, options, { file: this.#file, env: this.services.env });
+    return resolveNeeds(definition, options, {
+      configFile: this.#configFile,
+      env: this.services.env,
+    });
   }
 
-  #made({ id, definition, options }: MountConfig<any>, scope: Scope) {
+  #callSetup({ id, definition, options }: MountConfig<any>, scope: LifetimeScope) {
     const { services } = this;
     const needs = this.needsOf({ definition, options });
-    const catalogue = () => this.catalogue!;
-    return definition.setup(options, createContext({ id, scope, services, needs, catalogue }));
+    const catalogue = () => this.catalog!;
+    return definition.setup(
+      options,
+      createPluginContext({ id, scope, services, needs, catalog: catalogue }),
+    );
   }
 }
 
-async function inTime<T>(work: () => T | Promise<T>, limit: number): Promise<T | "late"> {
+async function withTimeout<T>(work: () => T | Promise<T>, limit: number): Promise<T | "late"> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<"late">((resolve) => {
+  const timedOut = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), limit);
   });
   try {
-    return await Promise.race([Promise.resolve().then(work), late]);
+    return await Promise.race([Promise.resolve().then(work), timedOut]);
   } finally {
     clearTimeout(timer);
   }

@@ -1,106 +1,119 @@
 // A provider's own fetch: relative to its base, with the credential for bound origins only.
 import { Agent, type Dispatcher } from "undici";
 import { BOUNDS } from "../../lib/bounds.ts";
-import { allowed, guard } from "../../lib/egress.ts";
+import { isPublicAddress, createEgressGuard } from "../../lib/egress.ts";
 import type { CallTimes } from "../../config/types.ts";
-import { isMetadata, namesMetadata } from "../../lib/metadata.ts";
-import type { ProxyRoute } from "../../lib/proxy.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { isMetadataAddress, isMetadataUrl } from "../../lib/metadata.ts";
+import type { ProxyConfig } from "../../lib/proxy.ts";
+import { fail, getFault } from "../../model/error.ts";
 import type { Body, HeadersOut } from "../../model/values.ts";
-import type { ProviderAccess } from "../../plugin/call.ts";
-import type { Auth, AuthRefusal, Reach } from "../../plugin/provider.ts";
+import type { ProviderClient } from "../../plugin/call.ts";
+import type { Auth, AuthRejection, EndpointConnection } from "../../plugin/provider.ts";
 import type { Credential } from "../../walk/mounted.ts";
 import type { Generation } from "../../walk/generation.ts";
-import { formBody } from "../../walk/form/body.ts";
-import { boundaryOf, isForm } from "../../walk/form/head.ts";
-import { credentialed, renewed, tokenAge } from "../../walk/upstream/credential.ts";
+import { parseMultipartBody } from "../../walk/form/body.ts";
+import { boundaryOf, isMultipart } from "../../walk/form/head.ts";
+import { createAuthHeaders, renewToken, tokenVersion } from "../../walk/upstream/credential.ts";
 import { OutgoingRequest } from "../../walk/upstream/outgoing-request.ts";
 import { scan } from "../../lib/json.ts";
-import { classTimes } from "../../walk/upstream/times.ts";
-import { lineAnswer } from "./line-answer.ts";
-import { outward } from "../services/pools.ts";
+import { streamTimeoutsFor } from "../../walk/upstream/times.ts";
+import { toProviderResponse } from "./line-answer.ts";
+import { createConnector } from "../services/pools.ts";
 
-const CONNECT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 /** Dials any address: for those that the operator or the plugin's author wrote. */
-const inside = new Agent({ connect: outward(CONNECT_MS, undefined), keepAliveTimeout: 1_000 });
+const trustedAgent = new Agent({
+  connect: createConnector(CONNECT_TIMEOUT_MS, undefined),
+  keepAliveTimeout: 1_000,
+});
 /** The same through the gateway's proxy, which there is one of. */
-const proxied = new WeakMap<ProxyRoute, Agent>();
+const proxyAgents = new WeakMap<ProxyConfig, Agent>();
 
-function agentTo(proxy: ProxyRoute | undefined): Agent {
-  const made = proxy ? proxied.get(proxy) : inside;
-  if (made) return made;
-  const agent = new Agent({ connect: outward(CONNECT_MS, proxy), keepAliveTimeout: 1_000 });
-  proxied.set(proxy!, agent);
+function trustedAgentVia(proxy: ProxyConfig | undefined): Agent {
+  const cachedAgent = proxy ? proxyAgents.get(proxy) : trustedAgent;
+  if (cachedAgent) return cachedAgent;
+  const agent = new Agent({
+    connect: createConnector(CONNECT_TIMEOUT_MS, proxy),
+    keepAliveTimeout: 1_000,
+  });
+  proxyAgents.set(proxy!, agent);
   return agent;
 }
 /** Dials only what is on the public internet: for addresses that a client or an upstream wrote. */
-const outside = new Agent({
-  connect: guard((address) => !isMetadata(address) && allowed(address)).connect,
+const guardedAgent = new Agent({
+  connect: createEgressGuard((address) => !isMetadataAddress(address) && isPublicAddress(address))
+    .connect,
   keepAliveTimeout: 1_000,
 });
 /** Dials a cloud's metadata service alone. */
-const metadata = new Agent({ connect: guard(isMetadata).connect, keepAliveTimeout: 1_000 });
+const metadataAgent = new Agent({
+  connect: createEgressGuard(isMetadataAddress).connect,
+  keepAliveTimeout: 1_000,
+});
 
-export interface LineOptions {
-  reach: Partial<Reach<unknown>> | undefined;
+export interface ProviderClientOptions {
+  reach: Partial<EndpointConnection<unknown>> | undefined;
   dispatcher: Dispatcher | undefined;
   /** How errors name the base. Default: the provider. */
-  called?: string;
+  baseLabel?: string;
   credential: Credential;
   /** Reached as they are. */
-  origins?: ReadonlySet<string>;
+  allowedOrigins?: ReadonlySet<string>;
   /** What `origins` are reached through. */
-  proxy?: ProxyRoute | undefined;
+  proxy?: ProxyConfig | undefined;
   /** Whether the cloud's metadata service is reached at all. */
-  metadata?: boolean;
+  allowsMetadataService?: boolean;
   signal: AbortSignal;
   /** Of one answer. */
-  bound?: "answer" | "modelList";
+  bound?: "response" | "modelList";
   /** Of a call, whose answer is passed on as it comes: how long its head may take, and each pause within its body. */
-  times?: Pick<CallTimes, "firstByteMs" | "idleMs">;
+  timeouts?: Pick<CallTimes, "firstByteMs" | "idleMs">;
   /** The last word on what leaves; of a call, its prepare hooks. */
   prepare?: (out: OutgoingRequest) => void;
   /** What else the base and the origins bound to it are sent, and no other address. */
-  trace?: () => HeadersOut;
+  traceHeaders?: () => HeadersOut;
 }
 
-export function createLine(of: LineOptions): ProviderAccess {
+export function createProviderClient(options: ProviderClientOptions): ProviderClient {
   return {
-    credential: of.credential.name,
-    signal: of.signal,
+    credential: options.credential.name,
+    signal: options.signal,
     async fetch(to, init = {}) {
-      const base = of.reach?.base;
+      const base = options.reach?.base;
       const url =
         base === undefined
           ? new URL(to)
-          : new URL(relative(String(to)), `${base.replace(/\/+$/, "")}/`);
-      const bound = base !== undefined && isBound(url, of.reach!);
-      const prepared = prepare(of, url, init);
-      if (bound) Object.assign(prepared.headers, of.trace?.());
-      const signal = init.signal ? AbortSignal.any([init.signal, of.signal]) : of.signal;
-      const { auth = "none" } = (bound && of.reach) || {};
+          : new URL(toRelative(String(to)), `${base.replace(/\/+$/, "")}/`);
+      const bound = base !== undefined && isBoundOrigin(url, options.reach!);
+      const prepared = prepareRequest(options, url, init);
+      if (bound) Object.assign(prepared.headers, options.traceHeaders?.());
+      const signal = init.signal ? AbortSignal.any([init.signal, options.signal]) : options.signal;
+      const { auth = "none" } = (bound && options.reach) || {};
       const unsigned: UnsignedFetch = { method: init.method ?? "GET", url, ...prepared, signal };
-      const age = tokenAge(auth, of.credential);
-      const answer = await signed(of, auth, unsigned);
-      const refusal = () => refusalOf(answer);
-      return (await renewed(auth, of.credential, age, refusal, answer.status))
-        ? signed(of, auth, unsigned)
+      const age = tokenVersion(auth, options.credential);
+      const answer = await sendSigned(options, auth, unsigned);
+      const refusal = () => toAuthRefusal(answer);
+      return (await renewToken(auth, options.credential, age, refusal, answer.status))
+        ? sendSigned(options, auth, unsigned)
         : answer;
     },
   };
 }
 
 /** The base is reached through the endpoint's own pool, a named origin as it is, and any other address through the guard. */
-function wayTo(url: URL, of: LineOptions): Dispatcher {
-  const { reach, dispatcher, origins } = of;
-  if (namesMetadata(url)) return of.metadata ? metadata : refuseMetadata(url.host);
+function dispatcherFor(url: URL, options: ProviderClientOptions): Dispatcher {
+  const { reach, dispatcher, allowedOrigins } = options;
+  if (isMetadataUrl(url))
+    return options.allowsMetadataService ? metadataAgent : failMetadataAddress(url.host);
   const { base, origins: bound = [] } = reach ?? {};
   if (dispatcher && base !== undefined && url.origin === new URL(base).origin) return dispatcher;
   const named = (origin: string) => !origin.includes("*") && new URL(origin).origin === url.origin;
-  return origins?.has(url.origin) || bound.some(named) ? agentTo(of.proxy) : outside;
+  return allowedOrigins?.has(url.origin) || bound.some(named)
+    ? trustedAgentVia(options.proxy)
+    : guardedAgent;
 }
 
-const refuseMetadata = (host: string): never =>
+const failMetadataAddress = (host: string): never =>
   fail(
     "upstream",
     `${host} is the cloud's metadata service, and the plugin does not declare it: needs.metadata.`,
@@ -110,12 +123,12 @@ const refuseMetadata = (host: string): never =>
   );
 
 /** A path always stands below the base. */
-const relative = (to: string): string => (/^https?:/i.test(to) ? to : to.replace(/^\/+/, ""));
+const toRelative = (to: string): string => (/^https?:/i.test(to) ? to : to.replace(/^\/+/, ""));
 
-function prepare(
-  of: LineOptions,
+function prepareRequest(
+  options: ProviderClientOptions,
   url: URL,
-  init: NonNullable<Parameters<ProviderAccess["fetch"]>[1]>,
+  init: NonNullable<Parameters<ProviderClient["fetch"]>[1]>,
 ): { headers: HeadersOut; body: Buffer | null } {
   const raw = init.body === undefined ? null : bytesOf(init.body);
   const headers: HeadersOut = {
@@ -123,8 +136,8 @@ function prepare(
     ...(raw && { "content-type": "application/json" }),
     ...init.headers,
   };
-  if (!of.prepare || !raw) return { headers, body: raw };
-  const fields = fieldsOf(raw, headers);
+  if (!options.prepare || !raw) return { headers, body: raw };
+  const fields = editableFieldsOf(raw, headers);
   if (!fields) return { headers, body: raw };
   const out = new OutgoingRequest({
     method: init.method ?? "POST",
@@ -133,9 +146,9 @@ function prepare(
     ...fields,
   });
   for (const [name, value] of Object.entries(headers))
-    if (value !== undefined) out.header(name, value);
-  of.prepare(out);
-  const body = out.bytes()?.whole() ?? null;
+    if (value !== undefined) out.setHeader(name, value);
+  options.prepare(out);
+  const body = out.toChunks()?.toBuffer() ?? null;
   return { headers: out.headers, body };
 }
 
@@ -148,11 +161,11 @@ const bytesOf = (body: string | Uint8Array): Buffer =>
 type Fields = Pick<ConstructorParameters<typeof OutgoingRequest>[0], "body" | "spans" | "form">;
 
 /** What hooks can look at and edit: JSON, or a form. */
-function fieldsOf(raw: Buffer, headers: HeadersOut): Fields | undefined {
+function editableFieldsOf(raw: Buffer, headers: HeadersOut): Fields | undefined {
   const type = headers["content-type"] ?? "";
-  if (isForm(type)) {
+  if (isMultipart(type)) {
     const boundary = boundaryOf(type);
-    const seen = boundary === undefined ? undefined : formBody(raw, boundary);
+    const seen = boundary === undefined ? undefined : parseMultipartBody(raw, boundary);
     return seen && !seen.flaw ? { body: seen.body, form: seen.layout } : undefined;
   }
   let body: unknown;
@@ -167,7 +180,7 @@ function fieldsOf(raw: Buffer, headers: HeadersOut): Fields | undefined {
 }
 
 /** Bound: the base's own origin, and what the endpoint names besides; a * there is one or more labels of a host. */
-function isBound(url: URL, reach: Partial<Reach<unknown>>): boolean {
+function isBoundOrigin(url: URL, reach: Partial<EndpointConnection<unknown>>): boolean {
   if (url.origin === new URL(reach.base!).origin) return true;
   return (reach.origins ?? []).some((origin) => {
     if (!origin.includes("*")) return new URL(origin).origin === url.origin;
@@ -185,39 +198,42 @@ interface UnsignedFetch {
   readonly signal: AbortSignal;
 }
 
-async function signed(
-  of: LineOptions,
+async function sendSigned(
+  options: ProviderClientOptions,
   auth: Auth<any>,
   unsigned: UnsignedFetch,
 ): Promise<Response> {
   const { method, url, body, signal } = unsigned;
-  const own = await credentialed(auth, of.credential, () => ({ ...unsigned }));
+  const own = await createAuthHeaders(auth, options.credential, () => ({ ...unsigned }));
   try {
-    const answer = await wayTo(url, of).request({
+    const answer = await dispatcherFor(url, options).request({
       origin: url.origin,
       path: url.pathname + url.search,
       method: method as Dispatcher.HttpMethod,
       headers: { ...unsigned.headers, ...own } as Record<string, string>,
       body,
       signal,
-      ...(of.times && { headersTimeout: of.times.firstByteMs, bodyTimeout: of.times.idleMs }),
+      ...(options.timeouts && {
+        headersTimeout: options.timeouts.firstByteMs,
+        bodyTimeout: options.timeouts.idleMs,
+      }),
     });
-    return await lineAnswer(answer, {
-      bound: of.bound ?? "answer",
-      passes: of.times !== undefined,
-      fails: (problem) => brokenOff(of, unsigned, problem),
+    return await toProviderResponse(answer, {
+      bound: options.bound ?? "response",
+      isStreamed: options.timeouts !== undefined,
+      onBodyError: (problem) => failTruncatedBody(options, unsigned, problem),
     });
   } catch (cause) {
-    return unreachable(of, unsigned, cause);
+    return failUnreachable(options, unsigned, cause);
   }
 }
 
-function unreachable(
-  { reach, called = "The provider" }: LineOptions,
+function failUnreachable(
+  { reach, baseLabel = "The provider" }: ProviderClientOptions,
   { url, signal }: UnsignedFetch,
   cause: unknown,
 ): never {
-  if (faultOf(cause)) throw cause;
+  if (getFault(cause)) throw cause;
   if (signal.aborted) fail("canceled", "The request was given up.", { cause });
   const { code = "", message } = cause as Error & { code?: string };
   if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT")
@@ -230,7 +246,7 @@ function unreachable(
         : `${message} An option that its plugin marks x-origin can name it.`,
       { code, cause },
     );
-  const who = reach ? called : `What ${url.origin} stands for`;
+  const who = reach ? baseLabel : `What ${url.origin} stands for`;
   // Node's words have addresses in them.
   return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
     code: "connect_failed",
@@ -239,32 +255,36 @@ function unreachable(
 }
 
 /** What ended a body before its end. */
-function brokenOff(of: LineOptions, unsigned: UnsignedFetch, cause: unknown): never {
+function failTruncatedBody(
+  options: ProviderClientOptions,
+  unsigned: UnsignedFetch,
+  cause: unknown,
+): never {
   const { code } = cause as { code?: string };
-  if (faultOf(cause) || unsigned.signal.aborted || code === "UND_ERR_BODY_TIMEOUT")
-    return unreachable(of, unsigned, cause);
+  if (getFault(cause) || unsigned.signal.aborted || code === "UND_ERR_BODY_TIMEOUT")
+    return failUnreachable(options, unsigned, cause);
   return fail("upstream", "The provider's answer broke off.", { code: "truncated", cause });
 }
 
 /** What a line's answer says to a scheme; the plugin that asked may read it all the same. */
-async function refusalOf(answer: Response): Promise<Omit<AuthRefusal, "signal">> {
-  const body = Buffer.from(await answer.clone().arrayBuffer()).subarray(0, BOUNDS.refusal.most);
+async function toAuthRefusal(answer: Response): Promise<Omit<AuthRejection, "signal">> {
+  const body = Buffer.from(await answer.clone().arrayBuffer()).subarray(0, BOUNDS.errorBody.max);
   return { status: answer.status, headers: Object.fromEntries(answer.headers), body };
 }
 
 /** As the walk asks for it: the way of one call to a native endpoint. */
-export const fetchFor: Generation["fetchFor"] = (candidate, signal, { prepare, trace }) => {
+export const fetchFor: Generation["createFetch"] = (candidate, signal, { prepare, trace }) => {
   const { endpoint, credential, provider } = candidate["~"];
-  return createLine({
-    origins: provider.origins,
-    metadata: provider.metadata,
+  return createProviderClient({
+    allowedOrigins: provider.extraOrigins,
+    allowsMetadataService: provider.allowsMetadataService,
     proxy: provider.proxy,
-    reach: endpoint.endpoint as Partial<Reach<unknown>>,
-    dispatcher: endpoint.pool,
+    reach: endpoint.definition as Partial<EndpointConnection<unknown>>,
+    dispatcher: endpoint.nativePool,
     credential,
     signal,
     prepare,
-    trace,
-    times: classTimes(candidate),
+    traceHeaders: trace,
+    timeouts: streamTimeoutsFor(candidate),
   }).fetch;
 };

@@ -7,7 +7,7 @@ import { mountEndpoint } from "./mounting.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
 
 /** A claim that ends within this time is worth a warning: an update of the package takes time to reach every operator. */
-const WARN_MS = 30 * 86_400_000;
+const EXPIRY_WARNING_MS = 30 * 86_400_000;
 
 /** `probe`: this generation is about to serve, and its operator should hear of what ends soon. */
 export async function mountProviders(
@@ -17,39 +17,40 @@ export async function mountProviders(
 ): Promise<Map<string, MountedProvider>> {
   const providers = new Map<string, MountedProvider>();
   for (const mounted of config.providers.values()) {
-    const provider = await setup.run<Provider>(mounted);
+    const provider = await setup.setUp<Provider>(mounted);
     if (!provider) continue;
-    if (probe) warnOfEnd(mounted, setup);
-    providers.set(mounted.name, mountedProvider(mounted, provider, setup));
+    if (probe) warnOfExpiry(mounted, setup);
+    providers.set(mounted.name, createMountedProvider(mounted, provider, setup));
   }
   return providers;
 }
 
-function warnOfEnd({ name, definition }: ProviderConfig, { services }: PluginSetup): void {
-  const expires = definition.data?.expires;
-  if (expires !== undefined && Date.parse(expires) < wallClock() + WARN_MS)
+function warnOfExpiry({ name, definition }: ProviderConfig, { services }: PluginSetup): void {
+  const expires = definition.dataPolicy?.expires;
+  if (expires !== undefined && Date.parse(expires) < wallClock() + EXPIRY_WARNING_MS)
     services.log.warn(
       { provider: name, expires },
       "what is known of a provider's data policy ends, and is then unknown: Service-ZDR will refuse it",
     );
 }
 
-function mountedProvider(
+function createMountedProvider(
   mounted: ProviderConfig,
   provider: Provider,
   setup: PluginSetup,
 ): MountedProvider {
   const { definition, timeouts } = mounted;
-  const { origins, metadata } = setup.needsOf(mounted);
+  const { origins, usesMetadataService } = setup.needsOf(mounted);
   return {
     name: mounted.name,
-    provider,
-    data: definition.data,
-    exceptions: definition.exceptions ?? [],
-    trusted: mounted.trustPolicy || (mounted.from === "built-in" && atHome(mounted)),
-    state: mounted.state,
-    zdrFields: mounted.zdrFields,
-    trace: mounted.trace,
+    plugin: provider,
+    dataPolicy: definition.dataPolicy,
+    dataPolicyExceptions: definition.dataPolicyExceptions ?? [],
+    isPolicyTrusted:
+      mounted.trustPolicy || (mounted.loadedFrom === "built-in" && usesDefaultAddress(mounted)),
+    stateMode: mounted.stateMode,
+    zdrFields: mounted.zdrAllowedFields,
+    traceMode: mounted.traceMode,
     onDisconnect: mounted.onDisconnect,
     timeouts,
     endpoints: provider.endpoints.flatMap((endpoint) => {
@@ -58,22 +59,22 @@ function mountedProvider(
         timeouts.connectMs,
         setup.services,
         setup.scope,
-        metadata,
+        usesMetadataService,
       );
-      if ("why" in built) setup.refuse(mounted, built.why);
+      if ("why" in built) setup.addMountProblem(mounted, built.why);
       return "why" in built ? [] : [built];
     }),
     credentials: mounted.credentials,
-    origins,
-    metadata,
+    extraOrigins: origins,
+    allowsMetadataService: usesMetadataService,
     proxy: setup.services.proxy,
   };
 }
 
 /** A provider's known data policy holds for its own address. Behind another address there is another service. */
-function atHome({ definition, options }: ProviderConfig): boolean {
+function usesDefaultAddress({ definition, options }: ProviderConfig): boolean {
   const usual = definition.options?.properties?.["base_url"]?.default;
-  const given = (options as { base_url?: unknown }).base_url;
-  if (typeof usual !== "string" || typeof given !== "string") return true;
-  return URL.parse(given)?.origin === new URL(usual).origin;
+  const baseUrl = (options as { base_url?: unknown }).base_url;
+  if (typeof usual !== "string" || typeof baseUrl !== "string") return true;
+  return URL.parse(baseUrl)?.origin === new URL(usual).origin;
 }

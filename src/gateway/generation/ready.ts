@@ -1,37 +1,40 @@
 // Whether providers are ready for a generation that is about to answer.
 import { problem } from "../../config/problems.ts";
-import type { GatewayConfig, Located } from "../../config/types.ts";
-import { fault, sayable } from "../../model/error.ts";
-import type { Scope } from "../../lib/scope.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/types.ts";
+import { createFault, publicErrorText } from "../../model/error.ts";
+import type { LifetimeScope } from "../../lib/scope.ts";
 import type { MountedProvider } from "../../walk/mounted.ts";
 import type { ProblemLocator } from "./plugin-setup.ts";
 import type { Services } from "../services/services.ts";
-import { lineTo } from "./mounting.ts";
+import { createCredentialClient } from "./mounting.ts";
 
-const READY_MS = 5_000;
-const LATE = "it did not say so within its time";
+const READY_TIMEOUT_MS = 5_000;
+const TIMEOUT_REASON = "it did not say so within its time";
 
 /** Asks each provider that has `ready`, under a deadline. A failure is a warning; with `require_ready` it is a problem. */
-export async function ready(
+export async function checkReadiness(
   config: GatewayConfig,
   providers: ReadonlyMap<string, MountedProvider>,
   services: Services,
-  scope: Scope,
-  place: ProblemLocator,
-  deadlineMs = READY_MS,
-): Promise<Located[]> {
-  const found: Located[] = [];
+  scope: LifetimeScope,
+  locate: ProblemLocator,
+  deadlineMs = READY_TIMEOUT_MS,
+): Promise<LocatedProblem[]> {
+  const found: LocatedProblem[] = [];
   await Promise.all(
     [...config.providers.values()].map(async (mounted) => {
       const provider = providers.get(mounted.name);
-      if (!provider?.provider.ready) return;
+      if (!provider?.plugin.checkReady) return;
       try {
         const signal = AbortSignal.any([scope.signal, AbortSignal.timeout(deadlineMs)]);
-        await Promise.race([provider.provider.ready(lineTo(provider, 0, signal)), late(signal)]);
+        await Promise.race([
+          provider.plugin.checkReady(createCredentialClient(provider, 0, signal)),
+          rejectOnAbort(signal),
+        ]);
       } catch (error) {
-        const why = services.mask.text(sayable(error));
+        const why = services.mask.maskText(publicErrorText(error));
         if (mounted.requireReady)
-          found.push(place(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
+          found.push(locate(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
         else services.log.warn({ plugin: mounted.id, err: error }, "a provider is not ready");
       }
     }),
@@ -40,9 +43,9 @@ export async function ready(
 }
 
 /** The deadline counts for a plugin that does not look at its signal, too. */
-const late = (signal: AbortSignal): Promise<never> =>
+const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
-    if (signal.aborted) return reject(fault("timeout", LATE));
-    const over = () => reject(fault("timeout", LATE));
-    signal.addEventListener("abort", over, { once: true });
+    if (signal.aborted) return reject(createFault("timeout", TIMEOUT_REASON));
+    const onAbort = () => reject(createFault("timeout", TIMEOUT_REASON));
+    signal.addEventListener("abort", onAbort, { once: true });
   });

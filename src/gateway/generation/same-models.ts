@@ -1,29 +1,29 @@
 // Names that lead to models which cannot stand in for each other. What one of them made is stored, and is compared with what
 // another made as soon as that one answers: such a name is an error, not a risk to be run.
-import type { Catalogue } from "../../catalogue/catalogue.ts";
+import type { Catalog } from "../../catalogue/catalogue.ts";
 import { problem } from "../../config/problems.ts";
-import { below } from "../../config/tree.ts";
+import { childPointer } from "../../config/tree.ts";
 import type { GatewayConfig } from "../../config/types.ts";
-import { carried } from "../../walk/candidates/pattern.ts";
+import { wildcardText } from "../../walk/candidates/pattern.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
 
 type Routes = GatewayConfig["models"];
 
-const MOST_DEPTH = 16;
+const MAX_DEPTH = 16;
 
-export function checkSameModels(
+export function checkInterchangeableModels(
   { models, providers }: GatewayConfig,
-  catalogue: Catalogue,
+  catalog: Catalog,
   setup: PluginSetup,
 ): void {
-  const known = [...providers.keys()].flatMap((provider) => knownOf(provider, catalogue));
+  const known = [...providers.keys()].flatMap((provider) => knownModelsOf(provider, catalog));
   for (const [name, { candidates }] of models)
-    for (const meant of namesOf(name, candidates, known)) {
-      const mixed = mixedIn(leadsTo(meant, models, 0), catalogue);
+    for (const meant of expandPattern(name, candidates, known)) {
+      const mixed = findMixedModels(resolveModels(meant, models, 0), catalog);
       if (!mixed) continue;
       const [noun, first, other] = mixed;
-      setup.complain(
-        below("/models", name),
+      setup.addProblem(
+        childPointer("/models", name),
         problem.badValue(
           `${noun} cannot stand in for another: ${meant} leads to ${first} and to ${other}`,
           "give each model a name of its own; if they are one model under two names, say so with priced_as",
@@ -34,13 +34,13 @@ export function checkSameModels(
 }
 
 /** What is known of a provider's models, whether or not its live list has come yet. */
-const knownOf = (provider: string, { shelf, works }: Catalogue): readonly string[] =>
-  [...shelf(provider).values()].flatMap(({ info }) =>
-    works.get(info.kind)?.same ? [`${provider}/${info.model}`] : [],
+const knownModelsOf = (provider: string, { entriesOf, operations }: Catalog): readonly string[] =>
+  [...entriesOf(provider).values()].flatMap(({ info }) =>
+    operations.get(info.operation)?.outputIsModelSpecific ? [`${provider}/${info.model}`] : [],
   );
 
 /** Of a pattern the names that lead to one of these. */
-function namesOf(
+function expandPattern(
   name: string,
   candidates: readonly string[],
   known: readonly string[],
@@ -50,51 +50,58 @@ function namesOf(
   for (const candidate of candidates)
     if (candidate.includes("*"))
       for (const id of known) {
-        const star = carried(candidate, id);
+        const star = wildcardText(candidate, id);
         if (star !== undefined) stars.add(star);
       }
   return Array.from(stars, (star) => name.replace("*", () => star));
 }
 
 /** The models that a name stands for. */
-function leadsTo(name: string, models: Routes, depth: number): readonly string[] {
-  const route = models.get(name) ?? patternFor(name, models);
-  if (!route || depth > MOST_DEPTH) return [name];
-  const star = carried(route.name, name) ?? "";
+function resolveModels(name: string, models: Routes, depth: number): readonly string[] {
+  const route = models.get(name) ?? findModelPattern(name, models);
+  if (!route || depth > MAX_DEPTH) return [name];
+  const star = wildcardText(route.name, name) ?? "";
   return route.candidates.flatMap((candidate) => {
     const id = candidate.replace("*", () => star);
-    return id === name || !models.has(id) ? [id] : leadsTo(id, models, depth + 1);
+    return id === name || !models.has(id) ? [id] : resolveModels(id, models, depth + 1);
   });
 }
 
-const patternFor = (name: string, models: Routes) =>
+const findModelPattern = (name: string, models: Routes) =>
   [...models.values()]
-    .filter((route) => route.name.includes("*") && carried(route.name, name) !== undefined)
+    .filter((route) => route.name.includes("*") && wildcardText(route.name, name) !== undefined)
     .toSorted((a, b) => b.name.length - a.name.length)[0];
 
 /** A model of which nothing is known counts as what the others are: a name for chats and for vectors has no use. */
-function mixedIn(
+function findMixedModels(
   ids: readonly string[],
-  catalogue: Catalogue,
+  catalog: Catalog,
 ): readonly [noun: string, first: string, other: string] | undefined {
   const found = ids.map((id) => {
     const slash = id.indexOf("/");
-    const { info, listed } = catalogue.find(id.slice(0, slash), id.slice(slash + 1));
-    return { id, listed, kind: info.kind, as: lastOf(info.pricedAs ?? id) };
+    const { info, listed } = catalog.find(id.slice(0, slash), id.slice(slash + 1));
+    return {
+      id,
+      listed,
+      operation: info.operation,
+      baseName: modelBaseNameOf(info.pricedAs ?? id),
+    };
   });
-  const first = found.find(({ kind }) => catalogue.works.get(kind)?.same);
-  const other = first && found.find((one) => isOther(one, first));
-  return other && [catalogue.works.get(first.kind)!.noun, first.id, other.id];
+  const first = found.find(
+    ({ operation }) => catalog.operations.get(operation)?.outputIsModelSpecific,
+  );
+  const other = first && found.find((one) => isIncompatible(one, first));
+  return other && [catalog.operations.get(first.operation)!.noun, first.id, other.id];
 }
 
-interface Led {
+interface ResolvedModel {
   listed: boolean;
-  kind: string;
-  as: string;
+  operation: string;
+  baseName: string;
 }
 
-const isOther = (one: Led, first: Led): boolean =>
-  (!one.listed || one.kind === first.kind) && one.as !== first.as;
+const isIncompatible = (one: ResolvedModel, first: ResolvedModel): boolean =>
+  (!one.listed || one.operation === first.operation) && one.baseName !== first.baseName;
 
 /** Routers put the maker before the model. */
-const lastOf = (id: string): string => id.slice(id.lastIndexOf("/") + 1).toLowerCase();
+const modelBaseNameOf = (id: string): string => id.slice(id.lastIndexOf("/") + 1).toLowerCase();

@@ -1,34 +1,34 @@
 // The generation that answers now, and older ones until their last exchange is over. A new one is whole before it is swapped
 // in, and no old one stops before that.
 import { wallClock } from "../../lib/wall-clock.ts";
-import type { Scope } from "../../lib/scope.ts";
+import type { LifetimeScope } from "../../lib/scope.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import { secretsOf } from "../../config/redact.ts";
-import type { GatewayConfig, Located } from "../../config/types.ts";
-import type { HealthName } from "../../plugin/readings.ts";
-import type { TurnedAway } from "../../plugin/observer.ts";
+import { listSecrets } from "../../config/redact.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/types.ts";
+import type { HealthState } from "../../plugin/readings.ts";
+import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { AdminApi } from "../admin/api.ts";
-import { isApi } from "../admin/paths.ts";
-import { mustHaveAdmin } from "../admin/needed.ts";
+import { isApiPath } from "../admin/paths.ts";
+import { assertAdminExists } from "../admin/needed.ts";
 import { listenAdmin } from "../admin/listener.ts";
-import { toHandler } from "../http/adapter.ts";
-import { createApp, stray, type Refused } from "../http/app.ts";
-import { straight } from "../http/straight.ts";
-import { build, type BuiltGeneration } from "./build.ts";
-import { healthName } from "../services/health.ts";
-import { retaining } from "../services/retention.ts";
-import { answered } from "../services/nodes.ts";
+import { createNodeHandler } from "../http/adapter.ts";
+import { createApp, createUnroutedResponder, type OnRejected } from "../http/app.ts";
+import { createExactRouteHandler } from "../http/straight.ts";
+import { buildGeneration, type BuiltGeneration } from "./build.ts";
+import { healthStateOf } from "../services/health.ts";
+import { startRetention } from "../services/retention.ts";
+import { answerPeerRequest } from "../services/nodes.ts";
 import type { Services } from "../services/services.ts";
-import type { Refusal } from "../http/door.ts";
-import { type BoundPlace, placeOf } from "../http/places.ts";
+import type { Rejection } from "../http/door.ts";
+import { type BoundAddress, toListenTarget } from "../http/places.ts";
 import {
   listen,
-  type Listening,
+  type ListenerHandle,
   type ListenOptions,
-  type RefusedClient,
+  type RejectedClient,
 } from "../http/listener.ts";
-import type { Status } from "../types.ts";
+import type { GatewayStatus } from "../types.ts";
 
 /** A generation with the routes that reach it. */
 export interface LiveGeneration {
@@ -37,42 +37,42 @@ export interface LiveGeneration {
   readonly loaded: LoadedConfig;
   readonly handler: ListenOptions["handler"];
   /** Of the admin listener. */
-  readonly admin: ListenOptions["handler"];
-  readonly at: number;
+  readonly adminHandler: ListenOptions["handler"];
+  readonly loadedAt: number;
 }
 
 export class GenerationSlot {
   readonly #services: Services;
   readonly #retired = new Set<BuiltGeneration>();
   #current: LiveGeneration | undefined;
-  #listening: Listening | undefined;
+  #listener: ListenerHandle | undefined;
   #draining = false;
-  #open = false;
-  #asked = false;
+  #isOpen = false;
+  #readyzAsked = false;
 
   constructor(services: Services) {
     this.#services = services;
   }
 
   /** What `/readyz` says, here and in `status`, the console, and metrics. */
-  get state(): HealthName {
-    const { trouble } = this.#services.health;
-    return healthName({ draining: this.#draining, open: this.#open, trouble });
+  get state(): HealthState {
+    const { outage } = this.#services.ledgerAvailability;
+    return healthStateOf({ draining: this.#draining, open: this.#isOpen, trouble: outage });
   }
 
   /** Clients can connect, here or in a worker. */
-  opened(): void {
-    this.#open = true;
+  markOpen(): void {
+    this.#isOpen = true;
   }
 
   /**
    * `/readyz` says that it ends, and all are still served. True: it has been asked before, so a balancer wants to know that
    * before the port closes.
    */
-  announce(): boolean {
+  announceShutdown(): boolean {
     this.#draining = true;
-    this.#listening?.announce();
-    return this.#asked;
+    this.#listener?.announceClose();
+    return this.#readyzAsked;
   }
 
   /**
@@ -81,7 +81,7 @@ export class GenerationSlot {
    */
   drain(told = true): void {
     this.#draining ||= told;
-    this.#current?.built.leave();
+    this.#current?.built.signalLeave();
   }
 
   /** Before the first swap there is none to ask. */
@@ -90,145 +90,160 @@ export class GenerationSlot {
   }
 
   /** Opens the port: a client meets the generation of that moment. `bound`: where, if that is not for the file to say. */
-  async listen(bound: readonly (BoundPlace | undefined)[] = []): Promise<Listening> {
+  async listen(boundAddress: readonly (BoundAddress | undefined)[] = []): Promise<ListenerHandle> {
     const { config } = this.current;
-    this.opened();
+    this.markOpen();
     const [first, ...also] = await Promise.all(
-      config.listen.map((each, i) => placeOf(each, bound[i])),
+      config.listen.map((each, i) => toListenTarget(each, boundAddress[i])),
     );
     const listening = await listen({
       ...first!,
-      also,
-      limits: limitsOf(config),
+      additionalTargets: also,
+      limits: socketLimitsOf(config),
       handler: (req, res) => this.current.handler(req, res),
-      refused: (refusal, who) => this.#cut("clients", refusal, who),
+      onRejected: (refusal, who) => this.#onConnectionRejected("clients", refusal, who),
     });
     for (const [i, { tls }] of config.listen.entries()) {
       if (!tls) continue;
-      const { renewing } = await import("../http/tls.ts");
-      renewing(listening.servers[i]!, tls, { key: "listen.tls", log: this.#services.log });
+      const { watchCertificate } = await import("../http/tls.ts");
+      watchCertificate(listening.servers[i]!, tls, { key: "listen.tls", log: this.#services.log });
     }
-    return (this.#listening = listening);
+    return (this.#listener = listening);
   }
 
   /** Undefined: gateway.yaml asks for none. `fd`: an open descriptor in place of its address. */
-  async listenAdmin(api: Pick<AdminApi, "serve">, fd?: number): Promise<Listening | undefined> {
+  async listenAdmin(
+    api: Pick<AdminApi, "serve">,
+    fd?: number,
+  ): Promise<ListenerHandle | undefined> {
     const { admin } = this.current.config;
-    if (admin) await mustHaveAdmin(admin, this.#services.store);
+    if (admin) await assertAdminExists(admin, this.#services.store);
     return (
       admin &&
       listenAdmin(admin, {
         fd,
         log: this.#services.log,
         handler: (req, res) =>
-          isApi((req.url ?? "/").split("?", 1)[0]!)
+          isApiPath((req.url ?? "/").split("?", 1)[0]!)
             ? void api.serve(req, res)
-            : this.current.admin(req, res),
-        refused: (refusal, who) => this.#cut("admin", refusal, who),
+            : this.current.adminHandler(req, res),
+        onRejected: (refusal, who) => this.#onConnectionRejected("admin", refusal, who),
       })
     );
   }
 
   /** Requests of clients under way in this process. */
   get inFlight(): number {
-    return this.#listening?.inflight() ?? 0;
+    return this.#listener?.inFlight() ?? 0;
   }
 
   /** Of them those that frontends have, of this generation and of those that end. */
-  inFlightOf(): Readonly<Record<string, number>> {
+  inFlightByFrontend(): Readonly<Record<string, number>> {
     const sum: Record<string, number> = {};
-    for (const { frontends, inFlightOf } of [this.current.built, ...this.#retired])
+    for (const { frontends, inFlightOfFrontend } of [this.current.built, ...this.#retired])
       // One that speaks several protocols is there once for each.
       for (const name of new Set(frontends.map((frontend) => frontend.name)))
-        sum[name] = (sum[name] ?? 0) + inFlightOf(name);
+        sum[name] = (sum[name] ?? 0) + inFlightOfFrontend(name);
     return sum;
   }
 
   /** By another gateway on the store: what any process of this one knows. */
-  #answer(question: Buffer): Promise<Buffer | undefined> {
-    const { between, peers } = this.#services;
-    return answered(
-      between,
+  #answerPeer(question: Buffer): Promise<Buffer | undefined> {
+    const { fleetSecret, pluginPeers } = this.#services;
+    return answerPeerRequest(
+      fleetSecret,
       question,
-      async (id, of) => (await peers.asked(id, of)) ?? peers.ask(id, of, true),
+      async (id, of) => (await pluginPeers.handle(id, of)) ?? pluginPeers.ask(id, of, true),
     );
   }
 
   /** By the listener, before a route was looked for. */
-  #cut(listener: TurnedAway["listener"], { code, status }: Refusal, who: RefusedClient): void {
+  #onConnectionRejected(
+    listener: RejectedRequest["listener"],
+    { code, status }: Rejection,
+    who: RejectedClient,
+  ): void {
     const { id, address, method } = who;
-    this.#turnedAway(listener, { id, status, code, method });
+    this.#recordRejection(listener, { id, status, code, method });
     this.#services.log.debug({ code, status, address, listener }, "a request was turned away");
   }
 
-  #turnedAway(listener: TurnedAway["listener"], refusal: Parameters<Refused>[0]): void {
-    this.#services.refusals.count(refusal.code);
-    this.#services.observing.turnedAway({ at: wallClock(), listener, ...refusal });
+  #recordRejection(
+    listener: RejectedRequest["listener"],
+    refusal: Parameters<OnRejected>[0],
+  ): void {
+    this.#services.rejections.count(refusal.code);
+    this.#services.observerSink.reportRejection({ at: wallClock(), listener, ...refusal });
   }
 
   /** Rows of the ledger are kept as long as the current config says. */
-  retain(scope: Scope): void {
-    retaining(this.#services, () => this.current.config.ledger.keepMs, scope);
+  startRetention(scope: LifetimeScope): void {
+    startRetention(this.#services, () => this.current.config.ledger.retentionMs, scope);
   }
 
   async build(of: {
     number: number;
     loaded: LoadedConfig;
     config: GatewayConfig;
-    probe?: boolean;
-    observers?: boolean;
-  }): Promise<LiveGeneration | { problems: readonly Located[] }> {
+    probesProviders?: boolean;
+    ownsObservers?: boolean;
+  }): Promise<LiveGeneration | { problems: readonly LocatedProblem[] }> {
     const { loaded, config } = of;
-    this.#services.log.secrets(secretsOf(config));
-    const built = await build({ ...of, services: this.#services, place: loaded.place });
+    this.#services.log.addSecrets(listSecrets(config));
+    const built = await buildGeneration({ ...of, services: this.#services, locate: loaded.locate });
     if ("problems" in built) return built;
     const app = createApp({
       gen: built.gen,
       frontends: built.frontends,
       ready: () => this.#ready(),
-      refused: (refusal) => this.#turnedAway("clients", refusal),
-      files: this.#services.files,
-      asked: (question) => this.#answer(question),
+      onRejected: (refusal) => this.#recordRejection("clients", refusal),
+      files: this.#services.fileStore,
+      answerPeer: (question) => this.#answerPeer(question),
     });
     return {
       built,
       config,
       loaded,
-      handler: toHandler(
+      handler: createNodeHandler(
         app,
-        stray(built.frontends, (refusal) => this.#turnedAway("clients", refusal)),
-        straight(built.gen, built.frontends),
+        createUnroutedResponder(built.frontends, (refusal) =>
+          this.#recordRejection("clients", refusal),
+        ),
+        createExactRouteHandler(built.gen, built.frontends),
       ),
-      admin: this.#admin(built),
-      at: wallClock(),
+      adminHandler: this.#createAdminHandler(built),
+      loadedAt: wallClock(),
     };
   }
 
   /** What operators' programs ask is no request of a client: observers do not hear of it. */
-  #admin({ gen, admin: frontends }: BuiltGeneration): ListenOptions["handler"] {
-    const quiet: Generation = { ...gen, seen: undefined };
-    const refused: Refused = (refusal) => this.#turnedAway("admin", refusal);
+  #createAdminHandler({
+    gen,
+    adminFrontends: frontends,
+  }: BuiltGeneration): ListenOptions["handler"] {
+    const quiet: Generation = { ...gen, reportRequest: undefined };
+    const refused: OnRejected = (refusal) => this.#recordRejection("admin", refusal);
     const app = createApp({
       gen: quiet,
       frontends,
       ready: () => this.#ready(),
-      refused,
+      onRejected: refused,
       admin: true,
     });
-    return toHandler(app, stray(frontends, refused));
+    return createNodeHandler(app, createUnroutedResponder(frontends, refused));
   }
 
   swap(serving: LiveGeneration): void {
     const old = this.#current?.built;
     this.#current = serving;
-    this.#services.observing.mount(serving.built.observers);
-    this.#services.log.level(serving.config.log.level);
-    this.#services.files.limit(serving.config.files);
-    this.#services.remembered?.ring.limit(serving.config.remember);
-    this.#listening?.limit(limitsOf(serving.config));
-    this.#services.gate.limit(serving.config.overload);
-    this.#services.room.limit(serving.config.bounds.inFlightBytes);
-    if (!old) return void this.#services.crossings?.left();
+    this.#services.observerSink.attach(serving.built.observers);
+    this.#services.log.setLevel(serving.config.log.level);
+    this.#services.fileStore.setLimits(serving.config.files);
+    this.#services.requestHistory?.recentRequests.setCapacity(serving.config.requestHistory);
+    this.#listener?.setLimits(socketLimitsOf(serving.config));
+    this.#services.admissionQueue.setLimits(serving.config.overload);
+    this.#services.memoryBudget.setLimit(serving.config.bounds.inFlightBytes);
+    if (!old) return void this.#services.thresholds?.deliverUndelivered();
     this.#retired.add(old);
     void old.retire().then(() => {
       this.#retired.delete(old);
@@ -237,7 +252,7 @@ export class GenerationSlot {
   }
 
   /** The current one first. */
-  generations(): Status["generations"] {
+  generations(): GatewayStatus["generations"] {
     return [this.current.built, ...this.#retired].map((built) => ({
       generation: built.gen.number,
       inFlight: built.inFlight(),
@@ -245,22 +260,25 @@ export class GenerationSlot {
   }
 
   /** Another process has the observers from now on. */
-  async endObservers(): Promise<void> {
+  async closeObservers(): Promise<void> {
     const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
-    await Promise.all(all.map((built) => built.endObservers()));
+    await Promise.all(all.map((built) => built.closeObservers()));
   }
 
   /** Resolves when the last exchange of all of them is over. */
-  async end(): Promise<void> {
+  async whenDrained(): Promise<void> {
     const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
     await Promise.all(all.map((built) => built.retire()));
   }
 
   #ready(): { ready: boolean; state: string } {
-    this.#asked = true;
+    this.#readyzAsked = true;
     const { state } = this;
     return { ready: state === "ready", state };
   }
 }
 
-const limitsOf = ({ bounds, writeMs }: GatewayConfig) => ({ ...bounds, stuckMs: writeMs });
+const socketLimitsOf = ({ bounds, writeTimeoutMs }: GatewayConfig) => ({
+  ...bounds,
+  stalledWindowMs: writeTimeoutMs,
+});

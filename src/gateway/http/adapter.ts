@@ -3,42 +3,42 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
-import type { Straight } from "./straight.ts";
+import type { ExactRouteHandler } from "./straight.ts";
 
 /**
  * A handler that answers on the node response itself resolves when its answer has begun; its return value is not looked at.
  * `stray` answers what h3 answered by itself: a path that it cannot decode, say. `straight` is asked before h3 is.
  */
-export function toHandler(
+export function createNodeHandler(
   app: H3,
-  stray?: (req: IncomingMessage, res: ServerResponse, status: number) => void,
-  straight?: Straight,
+  respondUnrouted?: (req: IncomingMessage, res: ServerResponse, status: number) => void,
+  exactRoute?: ExactRouteHandler,
 ): RequestListener {
   const searched = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     try {
       const answer = await app.fetch(new NodeRequest({ req, res }));
-      if (begun(res)) return;
-      if (stray) stray(req, res, answer.status);
+      if (hasStarted(res)) return;
+      if (respondUnrouted) respondUnrouted(req, res, answer.status);
       else await sendNodeResponse(res, answer);
     } catch {
-      broken(res);
+      respondInternalError(res);
     }
   };
   return (req, res) => {
     try {
-      const walking = straight?.(req, res);
-      if (walking) walking.catch(() => broken(res));
+      const walking = exactRoute?.(req, res);
+      if (walking) walking.catch(() => respondInternalError(res));
       else void searched(req, res);
     } catch {
-      broken(res);
+      respondInternalError(res);
     }
   };
 }
 
-const begun = (res: ServerResponse) => res.headersSent || res.writableEnded || res.destroyed;
+const hasStarted = (res: ServerResponse) => res.headersSent || res.writableEnded || res.destroyed;
 
 /** h3 answers errors of its own. This is for errors behind that, and tells the client nothing of them. */
-function broken(res: ServerResponse): void {
-  if (begun(res)) res.destroy();
+function respondInternalError(res: ServerResponse): void {
+  if (hasStarted(res)) res.destroy();
   else res.writeHead(500, { connection: "close" }).end();
 }

@@ -1,20 +1,20 @@
 // A generation's routes on h3. Handlers write the node response themselves; h3 routes, and nothing it throws reaches a client.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
-import { nextId } from "../../lib/id.ts";
-import { ERRORS, fail, faultOf, type Fault } from "../../model/error.ts";
-import type { TurnedAway } from "../../plugin/observer.ts";
+import { nextRequestId } from "../../lib/id.ts";
+import { ERRORS, fail, getFault, type Fault } from "../../model/error.ts";
+import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../walk/mounted.ts";
 import { NO_PROVIDER } from "../../walk/candidates/privacy.ts";
-import { plain } from "../../walk/stations/refuse.ts";
-import { walk } from "../../walk/walk.ts";
-import { family, nothingThere } from "./nowhere.ts";
-import type { Files } from "../services/files.ts";
-import { ASKED_AT, MOST_ASKED } from "../services/nodes.ts";
+import { createPlainError } from "../../walk/stations/refuse.ts";
+import { runPipeline } from "../../walk/walk.ts";
+import { findClosestFrontend, createUnknownPathFault } from "./nowhere.ts";
+import type { FileStore } from "../services/files.ts";
+import { PEER_PATH, MAX_REQUEST_BYTES } from "../services/nodes.ts";
 
 /** What h3 takes for "answered already". */
-const HANDLED = Symbol.for("h3.handled");
+const H3_HANDLED = Symbol.for("h3.handled");
 
 export interface AppOptions {
   gen: Generation;
@@ -22,86 +22,86 @@ export interface AppOptions {
   /** For /readyz. */
   ready: () => { ready: boolean; state: string };
   /** Pictures that a client asked for by address. */
-  files?: Pick<Files, "serve">;
+  files?: Pick<FileStore, "serve">;
   /** What another gateway on the store asks; undefined: it is none. */
-  asked?: (question: Buffer) => Promise<Buffer | undefined>;
+  answerPeer?: (question: Buffer) => Promise<Buffer | undefined>;
   /** Hears of each request that no route took. */
-  refused?: Refused;
+  onRejected?: OnRejected;
   /** Of the admin listener: no list of its paths, which is for the holders of tokens, and "/" is a plugin's to serve. */
   admin?: boolean;
 }
 
 /** A request that was answered before a frontend saw it, as its client was told. */
-export type Refused = (refusal: Omit<TurnedAway, "at" | "listener">) => void;
+export type OnRejected = (refusal: Omit<RejectedRequest, "at" | "listener">) => void;
 
-export function createApp(of: AppOptions): H3 {
-  const { gen, frontends, ready, files, asked, admin = false } = of;
+export function createApp(options: AppOptions): H3 {
+  const { gen, frontends, ready, files, answerPeer, admin = false } = options;
   const app = new H3({ silent: true });
   const known = new Map<string, Set<string>>();
-  health(app, ready, admin);
-  if (files) keptFiles(app, files, of.refused);
-  if (asked) askedByOthers(app, asked, of.refused);
+  mountHealthRoutes(app, ready, admin);
+  if (files) mountFileRoute(app, files, options.onRejected);
+  if (answerPeer) mountPeerRoute(app, answerPeer, options.onRejected);
   for (const frontend of frontends)
     for (const route of frontend.routes)
       for (const path of [route.path].flat()) {
         known.set(path, (known.get(path) ?? new Set()).add(route.method));
         const mounted: MountedRoute = { frontend, route, path };
         app.on(route.method as "POST", path, (event) => {
-          const { req, res } = nodeOf(event);
-          const params = decoded(event.context.params);
+          const { req, res } = nodeRequestOf(event);
+          const params = decodeParams(event.context.params);
           if (!params) {
-            refuse(res, frontend, BAD_PATH, of.refused);
-            return HANDLED;
+            sendFault(res, frontend, BAD_PATH_FAULT, options.onRejected);
+            return H3_HANDLED;
           }
-          return walk(gen, mounted, { req, res, params }).then(() => HANDLED);
+          return runPipeline(gen, mounted, { req, res, params }).then(() => H3_HANDLED);
         });
       }
   app.all("/**", (event) => {
-    const { req, res } = nodeOf(event);
+    const { req, res } = nodeRequestOf(event);
     const path = (req.url ?? "/").split("?", 1)[0]!;
     const methods = [...known].find(([known]) => known === path.replace(/\/+$/, ""))?.[1];
-    const told = family(frontends, path);
+    const closest = findClosestFrontend(frontends, path);
     if (methods) res.setHeader("allow", [...methods].join(", "));
-    refuse(
+    sendFault(
       res,
-      told,
+      closest,
       methods
         ? {
             kind: "invalid",
             code: "method_not_allowed",
             message: `${req.method} is not answered at ${path}. Use ${[...methods].join(" or ")}.`,
           }
-        : nothingThere(frontends, { method: req.method ?? "", path, admin }),
-      of.refused,
+        : createUnknownPathFault(frontends, { method: req.method ?? "", path, admin }),
+      options.onRejected,
       methods ? 405 : undefined,
     );
-    return HANDLED;
+    return H3_HANDLED;
   });
   return app;
 }
 
-const BAD_PATH: Fault = {
+const BAD_PATH_FAULT: Fault = {
   kind: "invalid",
   code: "bad_path",
   message: "The path is not well encoded.",
 };
-const BROKEN: Fault = { kind: "internal", message: "Something went wrong here." };
+const INTERNAL_FAULT: Fault = { kind: "internal", message: "Something went wrong here." };
 
 /** What h3 refuses before a route has it: said in the protocol whose paths begin alike. */
-export const stray =
-  (frontends: readonly MountedFrontend[], refused?: Refused) =>
+export const createUnroutedResponder =
+  (frontends: readonly MountedFrontend[], onRejected?: OnRejected) =>
   (req: IncomingMessage, res: ServerResponse, status: number): void => {
-    const told = family(frontends, (req.url ?? "/").split("?", 1)[0]!);
-    refuse(res, told, status < 500 ? BAD_PATH : BROKEN, refused);
+    const closest = findClosestFrontend(frontends, (req.url ?? "/").split("?", 1)[0]!);
+    sendFault(res, closest, status < 500 ? BAD_PATH_FAULT : INTERNAL_FAULT, onRejected);
   };
 
-function health(app: H3, ready: AppOptions["ready"], admin: boolean): void {
+function mountHealthRoutes(app: H3, ready: AppOptions["ready"], admin: boolean): void {
   const say = (event: H3Event, status: number, body: object) => {
-    const { req, res } = nodeOf(event);
+    const { req, res } = nodeRequestOf(event);
     const text = JSON.stringify(body);
     res.writeHead(status, { "content-type": "application/json", "content-length": text.length });
     res.end(req.method === "HEAD" ? undefined : text);
-    return HANDLED;
+    return H3_HANDLED;
   };
   for (const method of ["GET", "HEAD"] as const) {
     for (const path of ["/healthz", "/health"])
@@ -115,31 +115,35 @@ function health(app: H3, ready: AppOptions["ready"], admin: boolean): void {
 }
 
 /** No key is asked for: the signed address itself is the permission, and it ends. */
-function keptFiles(app: H3, files: Pick<Files, "serve">, refused: Refused | undefined): void {
+function mountFileRoute(
+  app: H3,
+  files: Pick<FileStore, "serve">,
+  onRejected: OnRejected | undefined,
+): void {
   for (const method of ["GET", "HEAD"] as const)
     app.on(method, "/files/:name", async (event) => {
-      const { req, res } = nodeOf(event);
+      const { req, res } = nodeRequestOf(event);
       try {
         const query = new URLSearchParams((req.url ?? "").split("?")[1] ?? "");
         const file = await files.serve(event.context.params?.["name"] ?? "", query);
         res.writeHead(file.status, file.headers as Record<string, string>);
         res.end(method === "HEAD" ? undefined : file.body);
       } catch (problem) {
-        refuse(res, undefined, faultOf(problem) ?? BROKEN, refused);
+        sendFault(res, undefined, getFault(problem) ?? INTERNAL_FAULT, onRejected);
       }
-      return HANDLED;
+      return H3_HANDLED;
     });
 }
 
 /** By gateways on the same store. To any other client there is nothing here. */
-function askedByOthers(
+function mountPeerRoute(
   app: H3,
-  asked: NonNullable<AppOptions["asked"]>,
-  refused: Refused | undefined,
+  asked: NonNullable<AppOptions["answerPeer"]>,
+  onRejected: OnRejected | undefined,
 ): void {
-  app.on("POST", ASKED_AT, async (event) => {
-    const { req, res } = nodeOf(event);
-    const question = await read(req, MOST_ASKED);
+  app.on("POST", PEER_PATH, async (event) => {
+    const { req, res } = nodeRequestOf(event);
+    const question = await readBody(req, MAX_REQUEST_BYTES);
     const answer = question && (await asked(question).catch(() => undefined));
     if (answer) {
       res.writeHead(200, {
@@ -147,19 +151,19 @@ function askedByOthers(
         "content-length": answer.length,
       });
       res.end(answer);
-    } else refuse(res, undefined, NOTHING_THERE, refused);
-    return HANDLED;
+    } else sendFault(res, undefined, NO_PEER_ROUTE_FAULT, onRejected);
+    return H3_HANDLED;
   });
 }
 
-const NOTHING_THERE: Fault = {
+const NO_PEER_ROUTE_FAULT: Fault = {
   kind: "not_found",
   code: "unknown_path",
-  message: `There is no route POST ${ASKED_AT}.`,
+  message: `There is no route POST ${PEER_PATH}.`,
 };
 
 /** Undefined: it is longer, or was not sent whole. */
-async function read(req: IncomingMessage, most: number): Promise<Buffer | undefined> {
+async function readBody(req: IncomingMessage, most: number): Promise<Buffer | undefined> {
   const parts: Buffer[] = [];
   let bytes = 0;
   try {
@@ -174,13 +178,15 @@ async function read(req: IncomingMessage, most: number): Promise<Buffer | undefi
   return Buffer.concat(parts);
 }
 
-function nodeOf(event: H3Event): { req: IncomingMessage; res: ServerResponse } {
+function nodeRequestOf(event: H3Event): { req: IncomingMessage; res: ServerResponse } {
   const node = event.runtime?.node ?? fail("internal", "Tollgate runs on Node.");
   return node as { req: IncomingMessage; res: ServerResponse };
 }
 
 /** Parameters once decoded; nothing when they cannot be. */
-function decoded(params: Record<string, string> | undefined): Record<string, string> | undefined {
+function decodeParams(
+  params: Record<string, string> | undefined,
+): Record<string, string> | undefined {
   const clear: Record<string, string> = {};
   try {
     for (const name in params) clear[name] = decodeURIComponent(params[name]!);
@@ -190,18 +196,18 @@ function decoded(params: Record<string, string> | undefined): Record<string, str
   return clear;
 }
 
-function refuse(
+function sendFault(
   res: ServerResponse,
   frontend: MountedFrontend | undefined,
   fault: Fault,
-  refused: Refused | undefined,
+  onRejected: OnRejected | undefined,
   as?: number,
 ): void {
-  const id = nextId();
-  const told = safely(() => frontend?.server?.fault(fault, { id }));
-  const body = JSON.stringify(told?.body ?? plain(fault, id));
-  const status = as ?? told?.status ?? ERRORS[fault.kind][0];
-  refused?.({ id, status, code: fault.code ?? fault.kind, method: res.req.method });
+  const id = nextRequestId();
+  const encoded = tryOrUndefined(() => frontend?.server?.encodeFault(fault, { id }));
+  const body = JSON.stringify(encoded?.body ?? createPlainError(fault, id));
+  const status = as ?? encoded?.status ?? ERRORS[fault.kind][0];
+  onRejected?.({ id, status, code: fault.code ?? fault.kind, method: res.req.method });
   res.writeHead(status, {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
@@ -213,11 +219,11 @@ function refuse(
   res.end(body);
 }
 
-function safely<T>(make: () => T): T | undefined {
+function tryOrUndefined<T>(make: () => T): T | undefined {
   try {
     return make();
   } catch (error) {
-    if (!faultOf(error)) throw error;
+    if (!getFault(error)) throw error;
     return undefined;
   }
 }

@@ -2,16 +2,16 @@ import { fail } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 
 /** The secret of a request whose frontend does not say otherwise. */
-export function bearer(headers: HeadersIn): string | undefined {
-  const said = headers.authorization;
-  if (said === undefined) {
+export function readBearerToken(headers: HeadersIn): string | undefined {
+  const authorization = headers.authorization;
+  if (authorization === undefined) {
     if (headers["x-api-key"] !== undefined)
       fail("unauthenticated", "Send the key as Authorization: Bearer <key>, not as x-api-key.", {
         code: "invalid_api_key",
       });
     return undefined;
   }
-  const [, secret] = /^Bearer +([^\s]+) *$/i.exec(said) ?? [];
+  const [, secret] = /^Bearer +([^\s]+) *$/i.exec(authorization) ?? [];
   return (
     secret ??
     fail("unauthenticated", "The Authorization header must be: Bearer <key>.", {

@@ -3,30 +3,30 @@
 import { channel } from "node:diagnostics_channel";
 import { Server, type RequestListener } from "node:http";
 import { isIP, type AddressInfo } from "node:net";
-import { fail, faultOf } from "../../model/error.ts";
-import { addressOf, probe, unbound } from "./port.ts";
+import { fail, getFault } from "../../model/error.ts";
+import { resolveHost, probePort, toBindError } from "./port.ts";
 
 const listhen = import("listhen");
 
-export async function bind(
+export async function bindWithListhen(
   { host, port }: { readonly host: string; readonly port: number },
   handler: RequestListener,
 ): Promise<Server> {
   // listhen replaces some names, and "any address", by localhost. So it gets an address and is told that this is meant.
-  const address = await addressOf(host);
+  const address = await resolveHost(host);
   for (let tries = port === 0 ? 5 : 1; ; tries--) {
     try {
       // Tried before listhen is called: an error inside of it cannot be caught.
-      return await open(address, await probe(address, port), handler);
+      return await openListhen(address, await probePort(address, port), handler);
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
       if (code !== "EADDRINUSE" || tries <= 1)
-        throw faultOf(error) ? error : unbound(host, port, error);
+        throw getFault(error) ? error : toBindError(host, port, error);
     }
   }
 }
 
-async function open(host: string, port: number, handler: RequestListener): Promise<Server> {
+async function openListhen(host: string, port: number, handler: RequestListener): Promise<Server> {
   const { listen } = await listhen;
   const listening = channel("tracing:net.server.listen:asyncStart");
   let lost!: (error: unknown) => void;
@@ -55,7 +55,7 @@ async function open(host: string, port: number, handler: RequestListener): Promi
     for (const listener of server.listeners("request"))
       if (listener !== handler) server.off("request", listener as RequestListener);
     const bound = server.address() as AddressInfo;
-    if (bound.port !== port || !sameAddress(bound.address, host)) {
+    if (bound.port !== port || !isSameAddress(bound.address, host)) {
       server.close();
       fail("conflict", `${host}:${port} cannot be used here. Choose another host or port.`, {
         code: "listen_refused",
@@ -68,7 +68,7 @@ async function open(host: string, port: number, handler: RequestListener): Promi
 }
 
 /** There are several ways to write one IPv6 address. */
-const sameAddress = (a: string, b: string) => {
+const isSameAddress = (a: string, b: string) => {
   const [x, y] = [a, b].map((address) => (isIP(address) === 6 ? `[${address}]` : address));
   return x === y || (URL.canParse(`http://${y}`) && new URL(`http://${y}`).hostname === x);
 };

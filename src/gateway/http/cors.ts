@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /** Named one by one: a star does not cover `authorization`. */
-const ALLOWED = [
+const ALLOWED_HEADERS = [
   "authorization",
   "content-type",
   "x-api-key",
@@ -22,7 +22,7 @@ const ALLOWED = [
   "tracestate",
 ].join(", ");
 
-const EXPOSED = [
+const EXPOSED_HEADERS = [
   "x-request-id",
   "request-id",
   "retry-after",
@@ -39,11 +39,11 @@ const EXPOSED = [
 ].join(", ");
 
 /** On an answer to a page. */
-export function nameOrigin(req: IncomingMessage, res: ServerResponse): void {
+export function setCorsHeaders(req: IncomingMessage, res: ServerResponse): void {
   const { origin } = req.headers;
   if (origin === undefined) return;
   res.setHeader("access-control-allow-origin", origin);
-  res.setHeader("access-control-expose-headers", EXPOSED);
+  res.setHeader("access-control-expose-headers", EXPOSED_HEADERS);
   res.setHeader("vary", "Origin");
 }
 
@@ -60,10 +60,10 @@ export function answerPreflight(req: IncomingMessage, res: ServerResponse): bool
     .split(",")
     .map((name) => name.trim().toLowerCase())
     .filter((name) => /^x-stainless-[a-z-]{1,40}$/.test(name));
-  nameOrigin(req, res);
+  setCorsHeaders(req, res);
   res.writeHead(204, {
     "access-control-allow-methods": "GET, POST, DELETE",
-    "access-control-allow-headers": [ALLOWED, ...own].join(", "),
+    "access-control-allow-headers": [ALLOWED_HEADERS, ...own].join(", "),
     "access-control-max-age": "7200",
   });
   res.end();

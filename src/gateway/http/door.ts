@@ -2,10 +2,10 @@
 // Two parsers in a row that read one request differently are how requests are smuggled: what could be read two ways is refused.
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { BOUNDS, beyond } from "../../lib/bounds.ts";
+import { BOUNDS, boundMessage } from "../../lib/bounds.ts";
 import { isLoopback } from "../../lib/egress.ts";
 
-export interface Refusal {
+export interface Rejection {
   readonly status: number;
   readonly code: string;
   readonly message: string;
@@ -14,12 +14,12 @@ export interface Refusal {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface Door {
+export interface RequestGuard {
   /** Undefined: come in. May bring the target of a request that named its host twice into its usual form. */
-  refuse(req: IncomingMessage): Refusal | undefined;
+  check(req: IncomingMessage): Rejection | undefined;
 }
 
-export interface DoorOptions {
+export interface RequestGuardOptions {
   /** Where the listener is bound. */
   readonly host: string;
   /** More Host names that count as ours. */
@@ -30,13 +30,13 @@ export interface DoorOptions {
    * Wherever it is bound, only names that are listed are ours, and numeric addresses, which no page can point elsewhere. Of
    * pages, those that it serves itself may call.
    */
-  readonly admin?: boolean;
+  readonly isAdmin?: boolean;
   /** Most header lines. */
-  readonly headers: number;
+  readonly maxHeaders: number;
 }
 
 /** Headers that must stand once: of two, a proxy in front may believe the other one. */
-const ONCE: ReadonlyMap<string, number> = new Map(
+const SINGLE_HEADERS: ReadonlyMap<string, number> = new Map(
   [
     "host",
     "origin",
@@ -50,13 +50,13 @@ const ONCE: ReadonlyMap<string, number> = new Map(
 
 const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+?)\.?(?::\d{1,5})?$/;
 
-export function createDoor(options: DoorOptions): Door {
+export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
   const bare = (host: string) => host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
   // A page of any site may point a name of its own at 127.0.0.1; its requests then carry that name.
   const here = isLoopback(bare(options.host));
-  const section = options.admin ? "admin" : "listen";
+  const section = options.isAdmin ? "admin" : "listen";
   const names =
-    here || options.admin
+    here || options.isAdmin
       ? new Set(["localhost", "127.0.0.1", "::1", options.host, ...(options.hosts ?? [])].map(bare))
       : undefined;
   const origins = new Set((options.origins ?? []).map((origin) => origin.toLowerCase()));
@@ -64,11 +64,12 @@ export function createDoor(options: DoorOptions): Door {
   /** The one that came in last: clients seldom change it. */
   let known: string | undefined;
 
-  function refuseHost(host: string | undefined): Refusal | undefined {
+  function refuseHost(host: string | undefined): Rejection | undefined {
     if (host !== undefined && host === known) return undefined;
     const name = AUTHORITY.exec(host ?? "")?.[1];
-    if (name === undefined) return bad("host_invalid", "A request needs one valid Host header.");
-    const numeric = options.admin && !here && isIP(bare(name)) !== 0;
+    if (name === undefined)
+      return badRequest("host_invalid", "A request needs one valid Host header.");
+    const numeric = options.isAdmin && !here && isIP(bare(name)) !== 0;
     if (names && !numeric && !names.has(bare(name)))
       return {
         status: 421,
@@ -79,11 +80,16 @@ export function createDoor(options: DoorOptions): Door {
     return undefined;
   }
 
-  function refuseOrigin(origin: string | undefined, host: string | undefined): Refusal | undefined {
+  function refuseOrigin(
+    origin: string | undefined,
+    host: string | undefined,
+  ): Rejection | undefined {
     if (origin === undefined || origins.has(origin)) return undefined;
-    if (options.admin) {
+    if (options.isAdmin) {
       const own = host?.toLowerCase();
-      return origin === `http://${own}` || origin === `https://${own}` ? undefined : FOREIGN_PAGE;
+      return origin === `http://${own}` || origin === `https://${own}`
+        ? undefined
+        : ORIGIN_REJECTED;
     }
     return {
       status: 403,
@@ -93,42 +99,42 @@ export function createDoor(options: DoorOptions): Door {
   }
 
   return {
-    refuse(req) {
+    check(req) {
       const { headers, rawHeaders } = req;
       if (req.httpVersion !== "1.1" && req.httpVersion !== "1.0")
         return { status: 505, code: "http_version", message: "Use HTTP/1.1." };
-      if (rawHeaders.length > options.headers * 2)
+      if (rawHeaders.length > options.maxHeaders * 2)
         return {
           status: 431,
           code: BOUNDS.headers.error[1],
-          message: beyond("headers", options.headers),
+          message: boundMessage("headers", options.maxHeaders),
         };
-      const twice = repeated(rawHeaders);
+      const twice = findRepeatedHeader(rawHeaders);
       if (twice !== undefined)
-        return bad("header_repeated", `The header "${twice}" is there twice.`);
+        return badRequest("header_repeated", `The header "${twice}" is there twice.`);
       return (
-        refuseFraming(req) ??
+        checkFraming(req) ??
         refuseHost(headers.host) ??
-        refuseTarget(req) ??
+        checkTarget(req) ??
         refuseOrigin(headers.origin?.toLowerCase(), headers.host)
       );
     },
   };
 }
 
-const FOREIGN_PAGE: Refusal = {
+const ORIGIN_REJECTED: Rejection = {
   status: 403,
   code: "origin_refused",
   message: "Calls from other web pages are refused.",
 };
 
-const bad = (code: string, message: string): Refusal => ({ status: 400, code, message });
+const badRequest = (code: string, message: string): Rejection => ({ status: 400, code, message });
 
-function repeated(rawHeaders: readonly string[]): string | undefined {
+function findRepeatedHeader(rawHeaders: readonly string[]): string | undefined {
   let seen = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase();
-    const mark = ONCE.get(name) ?? 0;
+    const mark = SINGLE_HEADERS.get(name) ?? 0;
     if ((seen & mark) !== 0) return name;
     seen |= mark;
   }
@@ -136,14 +142,14 @@ function repeated(rawHeaders: readonly string[]): string | undefined {
 }
 
 /** There must be one way to tell where a body ends, and no transfer coding but chunks. */
-function refuseFraming(req: IncomingMessage): Refusal | undefined {
+function checkFraming(req: IncomingMessage): Rejection | undefined {
   const { headers } = req;
   const coding = headers["transfer-encoding"];
   if (coding !== undefined) {
     if (coding.toLowerCase() !== "chunked" || req.httpVersion !== "1.1")
-      return bad("transfer_encoding", "The only Transfer-Encoding here is chunked.");
+      return badRequest("transfer_encoding", "The only Transfer-Encoding here is chunked.");
     if (headers["content-length"] !== undefined)
-      return bad("framing_conflict", "Send Content-Length or Transfer-Encoding, not both.");
+      return badRequest("framing_conflict", "Send Content-Length or Transfer-Encoding, not both.");
   }
   if (headers["content-encoding"] !== undefined)
     return {
@@ -156,14 +162,17 @@ function refuseFraming(req: IncomingMessage): Refusal | undefined {
   return undefined;
 }
 
-function refuseTarget(req: IncomingMessage): Refusal | undefined {
+function checkTarget(req: IncomingMessage): Rejection | undefined {
   if (req.method === "TRACE" || req.method === "CONNECT")
     return { status: 405, code: "method", message: `${req.method} is not answered here.` };
   const target = req.url ?? "";
   if (target.startsWith("/") || (target === "*" && req.method === "OPTIONS")) return undefined;
   const [, authority, path] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
   if (authority === undefined || authority.toLowerCase() !== req.headers.host?.toLowerCase())
-    return bad("target", "The request target must be a path, or name the same host as Host does.");
+    return badRequest(
+      "target",
+      "The request target must be a path, or name the same host as Host does.",
+    );
   req.url = path!.startsWith("/") ? path! : `/${path!}`;
   return undefined;
 }

@@ -1,52 +1,52 @@
 // What is known of one open socket.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { Pace } from "./pace.ts";
+import { TransferRate } from "./pace.ts";
 
-export interface Held {
+export interface SocketState {
   readonly socket: Socket;
   /** A socket that is closed does not know it any more. */
   readonly address: string;
   /** When the head that we wait for began; undefined between requests. */
   headSince: number | undefined;
   /** `bytesRead` when the socket fell quiet: more means that a head has begun. */
-  quietAt: number;
+  idleBytesRead: number;
   /** Sweeps since then. */
-  quietFor: number;
+  idleSweeps: number;
   inFlight: number;
-  requests: number;
+  requestCount: number;
   /** The latest request with a body, and when its head was complete. */
   receiving: IncomingMessage | undefined;
   receivingSince: number;
   /** `bytesRead` at its head. */
-  receivingFrom: number;
-  readonly came: Pace;
-  readonly left: Pace;
-  latest: ServerResponse | undefined;
+  receivingStartBytes: number;
+  readonly receiveRate: TransferRate;
+  readonly sendRate: TransferRate;
+  latestResponse: ServerResponse | undefined;
   /** Nothing that still comes in here is answered. */
-  over: boolean;
+  isClosing: boolean;
   /** Something came in that will not be read. */
-  unread: boolean;
+  hasUnreadInput: boolean;
 }
 
-export const heldOf = (socket: Socket, now: number): Held => ({
+export const createSocketState = (socket: Socket, now: number): SocketState => ({
   socket,
   address: socket.remoteAddress ?? "",
   headSince: now,
-  quietAt: 0,
-  quietFor: 0,
+  idleBytesRead: 0,
+  idleSweeps: 0,
   inFlight: 0,
-  requests: 0,
+  requestCount: 0,
   receiving: undefined,
   receivingSince: 0,
-  receivingFrom: 0,
-  came: new Pace(),
-  left: new Pace(),
-  latest: undefined,
-  over: false,
-  unread: false,
+  receivingStartBytes: 0,
+  receiveRate: new TransferRate(),
+  sendRate: new TransferRate(),
+  latestResponse: undefined,
+  isClosing: false,
+  hasUnreadInput: false,
 });
 
 /** No request, nor the beginning of one. */
-export const isSilent = ({ socket, inFlight, receiving, quietAt }: Held): boolean =>
-  inFlight === 0 && (receiving?.complete ?? true) && socket.bytesRead === quietAt;
+export const isIdle = ({ socket, inFlight, receiving, idleBytesRead }: SocketState): boolean =>
+  inFlight === 0 && (receiving?.complete ?? true) && socket.bytesRead === idleBytesRead;

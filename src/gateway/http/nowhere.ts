@@ -1,50 +1,50 @@
 // A path without a route: which frontend words the error, and which route was probably meant.
-import { distance } from "../../lib/text.ts";
+import { editDistance } from "../../lib/text.ts";
 import type { Fault } from "../../model/error.ts";
 import type { Route } from "../../plugin/frontend.ts";
 import type { MountedFrontend } from "../../walk/mounted.ts";
 
 /** A longer path is not compared letter by letter. */
-const LONGEST = 80;
+const MAX_COMPARED_LENGTH = 80;
 
-interface Place {
+interface RoutePath {
   readonly frontend: MountedFrontend;
   readonly route: Route;
   readonly path: string;
 }
 
-const places = (frontends: readonly MountedFrontend[]): Place[] =>
+const listRoutePaths = (frontends: readonly MountedFrontend[]): RoutePath[] =>
   frontends.flatMap((frontend) =>
     frontend.routes.flatMap((route) =>
-      [route.path].flat().map((path): Place => ({ frontend, route, path })),
+      [route.path].flat().map((path): RoutePath => ({ frontend, route, path })),
     ),
   );
 
-const partsOf = (path: string): string[] => path.split("/").filter((part) => part !== "");
+const pathSegments = (path: string): string[] => path.split("/").filter((part) => part !== "");
 
 /**
  * The frontend whose protocol the client of this path speaks: the one that shares most of the path's beginning, at least two
  * parts of it; or the only one whose routes are first of all below a part of this path, such as `v1beta`.
  */
-export function family(
+export function findClosestFrontend(
   frontends: readonly MountedFrontend[],
   path: string,
 ): MountedFrontend | undefined {
-  const asked = partsOf(path);
-  const all = places(frontends);
+  const segments = pathSegments(path);
+  const all = listRoutePaths(frontends);
   let best: MountedFrontend | undefined;
-  let most = 1;
+  let longest = 1;
   for (const place of all) {
-    const own = partsOf(place.path);
-    const differs = own.findIndex((part, i) => part !== asked[i]);
+    const own = pathSegments(place.path);
+    const differs = own.findIndex((part, i) => part !== segments[i]);
     const shared = differs < 0 ? own.length + 1 : differs;
-    if (shared > most) [most, best] = [shared, place.frontend];
+    if (shared > longest) [longest, best] = [shared, place.frontend];
   }
   if (best) return best;
-  for (const part of asked) {
+  for (const part of segments) {
     const having = new Set(
       frontends.filter(({ routes }) =>
-        routes.some((route) => partsOf([route.path].flat()[0]!).includes(part)),
+        routes.some((route) => pathSegments([route.path].flat()[0]!).includes(part)),
       ),
     );
     const [only] = having;
@@ -54,23 +54,23 @@ export function family(
 }
 
 /** "GET /v1/models", or undefined where no route is a slip of the finger apart. */
-export function nearest(
+export function suggestRoute(
   frontends: readonly MountedFrontend[],
   method: string,
   path: string,
 ): string | undefined {
-  if (path.length > LONGEST) return undefined;
-  const asked = path.toLowerCase();
-  let best: Place | undefined;
+  if (path.length > MAX_COMPARED_LENGTH) return undefined;
+  const wanted = path.toLowerCase();
+  let best: RoutePath | undefined;
   let least = Infinity;
-  for (const place of places(frontends)) {
+  for (const place of listRoutePaths(frontends)) {
     const own = place.path.toLowerCase();
-    const most = Math.max(own.length, asked.length);
+    const maxLength = Math.max(own.length, wanted.length);
     // One that ends alike differs in its base address, which is where most mistakes are.
-    const tail = ends(asked, own);
-    if (tail < 2 && Math.abs(own.length - asked.length) > most / 3) continue;
-    const letters = tail < 2 ? distance(asked, own) : -tail;
-    if (letters > most / 3) continue;
+    const tail = countCommonTail(wanted, own);
+    if (tail < 2 && Math.abs(own.length - wanted.length) > maxLength / 3) continue;
+    const letters = tail < 2 ? editDistance(wanted, own) : -tail;
+    if (letters > maxLength / 3) continue;
     const score = letters + (place.route.method === method ? 0 : 0.5);
     if (score < least) [least, best] = [score, place];
   }
@@ -78,19 +78,19 @@ export function nearest(
 }
 
 /** How many parts two paths share at their end, counted from the last. */
-function ends(one: string, other: string): number {
-  const [a, b] = [partsOf(one), partsOf(other)];
+function countCommonTail(one: string, other: string): number {
+  const [a, b] = [pathSegments(one), pathSegments(other)];
   let shared = 0;
   while (shared < Math.min(a.length, b.length) && a.at(-1 - shared) === b.at(-1 - shared)) shared++;
   return shared;
 }
 
 /** What the client is told. An admin listener lists nothing. */
-export function nothingThere(
+export function createUnknownPathFault(
   frontends: readonly MountedFrontend[],
   { method, path, admin }: { method: string; path: string; admin: boolean },
 ): Fault {
-  const near = admin ? undefined : nearest(frontends, method, path);
+  const near = admin ? undefined : suggestRoute(frontends, method, path);
   const hint = near
     ? ` Did you mean ${near}?`
     : admin

@@ -3,22 +3,22 @@ import type { ListenConfig } from "../../config/lines.ts";
 import { fail } from "../../model/error.ts";
 
 /** One of the addresses of clients. */
-export interface OwnPort {
+export interface LocalEndpoint {
   /** "https://127.0.0.1:8787" */
   readonly origin: string;
   /** The path of a unix socket, in place of host and port. */
   readonly socket: string | undefined;
   /** The file of its certificate; undefined: no TLS. */
-  readonly cert: string | undefined;
+  readonly certificateFile: string | undefined;
 }
 
 /** The first listener that a client without a certificate can use. `urls`: of the listeners, in their order. */
-export function ownPort(
+export function findLocalEndpoint(
   urls: readonly string[],
   listen: readonly Pick<ListenConfig, "socket" | "tls">[],
-): OwnPort {
+): LocalEndpoint {
   if (urls.length === 0) fail("unavailable", "The gateway does not serve yet.");
-  const at = urls.findIndex((_, i) => !listen[i]?.tls?.clients?.required);
+  const at = urls.findIndex((_, i) => !listen[i]?.tls?.clientCertificates?.required);
   if (at < 0)
     fail(
       "unsupported",
@@ -30,6 +30,6 @@ export function ownPort(
   return {
     origin: unix ? "http://localhost" : new URL(url).origin,
     socket: unix ? (socket ?? url.slice("unix:".length)) : undefined,
-    cert: tls?.cert,
+    certificateFile: tls?.cert,
   };
 }

@@ -2,32 +2,37 @@
 // open before we came.
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { ListenConfig, ListenTls } from "../../config/lines.ts";
-import type { ListenPlace } from "./listener.ts";
-import { choose, inherit, share } from "./port.ts";
-import { clearSocket, openSocket } from "./unix-socket.ts";
+import type { ListenTarget } from "./listener.ts";
+import { chooseAddress, listenInherited, listenShared } from "./port.ts";
+import { removeStaleSocket, listenOnSocket } from "./unix-socket.ts";
 
 /** Where a listener really is: an address and a free port, a path, or the number of a descriptor that is open already. */
-export type BoundPlace =
+export type BoundAddress =
   | { readonly host: string; readonly port: number }
   | { readonly socket: string }
   | { readonly fd: number };
 
 /** `bound`: chosen before, for several processes, or handed over. */
-export async function placeOf(listen: ListenConfig, bound?: BoundPlace): Promise<ListenPlace> {
+export async function toListenTarget(
+  listen: ListenConfig,
+  boundAddress?: BoundAddress,
+): Promise<ListenTarget> {
   const { hosts, origins, tls, socket, mode } = listen;
-  const make = tls ? await securely(tls) : (handler: RequestListener) => createServer(handler);
+  const make = tls
+    ? await createTlsServerFactory(tls)
+    : (handler: RequestListener) => createServer(handler);
   const guarded = {
     hosts,
     origins,
-    secure: tls !== undefined,
+    isTls: tls !== undefined,
     ...(socket !== undefined && { socket }),
   };
-  if (bound && "fd" in bound)
+  if (boundAddress && "fd" in boundAddress)
     return {
       ...guarded,
       host: listen.host,
       port: 0,
-      open: (_at, handler) => inherit(make(handler), bound.fd),
+      open: (_at, handler) => listenInherited(make(handler), boundAddress.fd),
     };
   if (socket !== undefined) {
     const at = { path: socket, mode: mode!, key: "listen.socket" };
@@ -37,33 +42,35 @@ export async function placeOf(listen: ListenConfig, bound?: BoundPlace): Promise
       host: "",
       port: 0,
       async open(_at, handler) {
-        if (!bound) await clearSocket(socket, at.key);
-        return openSocket(make(handler), at);
+        if (!boundAddress) await removeStaleSocket(socket, at.key);
+        return listenOnSocket(make(handler), at);
       },
     };
   }
   const place = { ...guarded, host: listen.host, port: listen.port };
   // listhen cannot take another certificate while it serves, nor be one of several processes.
-  if (!bound && !tls) return place;
-  const at = bound && "port" in bound ? bound : listen;
-  return { ...place, open: (_at, handler) => share(at, handler, "--port", make) };
+  if (!boundAddress && !tls) return place;
+  const at = boundAddress && "port" in boundAddress ? boundAddress : listen;
+  return { ...place, open: (_at, handler) => listenShared(at, handler, "--port", make) };
 }
 
 /** Most gateways have no certificate, and the module takes time to load. */
-async function securely(tls: ListenTls): Promise<(handler: RequestListener) => Server> {
-  const { contextOf, secured } = await import("./tls.ts");
-  const context = await contextOf(tls, "listen.tls");
-  return (handler) => secured(context, tls.clients, handler);
+async function createTlsServerFactory(
+  tls: ListenTls,
+): Promise<(handler: RequestListener) => Server> {
+  const { loadTlsContext, createTlsServer } = await import("./tls.ts");
+  const context = await loadTlsContext(tls, "listen.tls");
+  return (handler) => createTlsServer(context, tls.clientCertificates, handler);
 }
 
 /** What this process settles for all: an address and a free number, a path that nothing stands in the way of, or a descriptor of ours. */
-export async function chosenPlace(
+export async function reserveAddress(
   listen: ListenConfig,
   fd: number | undefined,
-): Promise<BoundPlace> {
+): Promise<BoundAddress> {
   if (fd !== undefined) return { fd };
   const { socket, host, port } = listen;
-  if (socket === undefined) return choose(host, port);
-  await clearSocket(socket, "listen.socket");
+  if (socket === undefined) return chooseAddress(host, port);
+  await removeStaleSocket(socket, "listen.socket");
   return { socket };
 }

@@ -5,12 +5,15 @@ import { createServer, isIP, type AddressInfo } from "node:net";
 import { fail } from "../../model/error.ts";
 
 /** An address and a port that can be had, for others to open. */
-export async function choose(host: string, port: number): Promise<{ host: string; port: number }> {
-  const address = await addressOf(host);
-  return probe(address, port).then(
+export async function chooseAddress(
+  host: string,
+  port: number,
+): Promise<{ host: string; port: number }> {
+  const address = await resolveHost(host);
+  return probePort(address, port).then(
     (free) => ({ host: address, port: free }),
     (error: unknown) => {
-      throw unbound(host, port, error);
+      throw toBindError(host, port, error);
     },
   );
 }
@@ -19,7 +22,7 @@ export async function choose(host: string, port: number): Promise<{ host: string
  * One of several processes on one port. Without listhen, and without a question before: both would open the port for a
  * moment to see whether it is free, and be handed connections that are never answered.
  */
-export const share = (
+export const listenShared = (
   { host, port }: { readonly host: string; readonly port: number },
   handler: RequestListener,
   key?: string,
@@ -27,7 +30,7 @@ export const share = (
 ): Promise<Server> =>
   new Promise((resolve, reject) => {
     const server = make(handler);
-    server.once("error", (error) => reject(unbound(host, port, error, key)));
+    server.once("error", (error) => reject(toBindError(host, port, error, key)));
     server.listen({ host, port }, () => {
       server.removeAllListeners("error");
       resolve(server);
@@ -35,7 +38,7 @@ export const share = (
   });
 
 /** What was open before this process began: a service manager holds it, and hands it over. */
-export const inherit = (server: Server, fd: number): Promise<Server> =>
+export const listenInherited = (server: Server, fd: number): Promise<Server> =>
   new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       try {
@@ -53,18 +56,18 @@ export const inherit = (server: Server, fd: number): Promise<Server> =>
     });
   });
 
-export const addressOf = async (host: string): Promise<string> =>
+export const resolveHost = async (host: string): Promise<string> =>
   isIP(host)
     ? host
     : lookup(host).then(
         ({ address }) => address,
         (error: unknown) => {
-          throw unbound(host, 0, error);
+          throw toBindError(host, 0, error);
         },
       );
 
 /** Whether it can be had; 0 becomes one that can. */
-export const probe = (host: string, port: number): Promise<number> =>
+export const probePort = (host: string, port: number): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);
@@ -75,7 +78,7 @@ export const probe = (host: string, port: number): Promise<number> =>
   });
 
 /** `key`: what says the port. */
-export function unbound(host: string, port: number, error: unknown, key = "--port"): Error {
+export function toBindError(host: string, port: number, error: unknown, key = "--port"): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   const why: Readonly<Record<string, string>> = {
     EADDRINUSE: `Port ${port} on ${host} is taken. Stop what listens there, or choose another with ${key}.`,

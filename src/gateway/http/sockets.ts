@@ -3,158 +3,161 @@
 // Node checks its own deadlines twice a minute, and listhen has no option for it; so one sweep a second of our own.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
-import { nextId } from "../../lib/id.ts";
+import { nextRequestId } from "../../lib/id.ts";
 import { isSmallBody } from "../../lib/small-body.ts";
-import { Crowd, type CrowdLimits } from "./connections.ts";
-import type { Refusal } from "./door.ts";
-import { heldOf, isSilent, type Held } from "./held.ts";
-import { gone, slow, stuck } from "./pace.ts";
-import { afterLook, awaitWord } from "./last-look.ts";
-import { LATE_BODY, LATE_HEAD, SLOW_BODY } from "./late.ts";
-import { rawRefusal } from "./refusal.ts";
+import { ConnectionCounter, type ConnectionLimits } from "./connections.ts";
+import type { Rejection } from "./door.ts";
+import { createSocketState, isIdle, type SocketState } from "./held.ts";
+import { bytesSentBy, isTooSlow, isStalled } from "./pace.ts";
+import { afterPendingReads, closeUnlessActive } from "./last-look.ts";
+import { BODY_TIMEOUT, HEAD_TIMEOUT, BODY_TOO_SLOW } from "./late.ts";
+import { sendRawRejection } from "./refusal.ts";
 import type { SocketLimits } from "./socket-limits.ts";
 
 /** Hears of each connection that is cut, or not let in. `id`: what the client is told to ask about, if there are words. */
-type SocketListener = (refusal: Refusal, address: string, id: string) => void;
+type OnConnectionRejected = (refusal: Rejection, address: string, id: string) => void;
 
-export class Sockets {
+export class SocketGuard {
   #limits: SocketLimits;
-  readonly #told: SocketListener;
-  readonly crowd: Crowd;
-  readonly #held = new Map<Socket, Held>();
+  readonly #onRejected: OnConnectionRejected;
+  readonly connections: ConnectionCounter;
+  readonly #sockets = new Map<Socket, SocketState>();
   readonly #sweep: NodeJS.Timeout;
-  readonly #every: number;
+  readonly #sweepMs: number;
   /** Coarse on purpose: a clock read for each request would cost more than a second is worth here. */
   #now = performance.now();
   #announced = false;
   #draining = false;
   #inFlight = 0;
 
-  constructor(limits: SocketLimits, told: SocketListener = () => {}) {
+  constructor(limits: SocketLimits, told: OnConnectionRejected = () => {}) {
     this.#limits = limits;
-    this.#told = told;
-    this.crowd = new Crowd(limits);
-    const { headMs, receiptMs, slowMs, stuckMs } = limits;
-    this.#every = Math.min(1_000, ...[headMs, receiptMs, slowMs, stuckMs].map((ms) => ms / 4));
-    this.#sweep = setInterval(() => this.#look(), this.#every).unref();
+    this.#onRejected = told;
+    this.connections = new ConnectionCounter(limits);
+    const { headTimeoutMs, requestTimeoutMs, minRateWindowMs, stalledWindowMs } = limits;
+    this.#sweepMs = Math.min(
+      1_000,
+      ...[headTimeoutMs, requestTimeoutMs, minRateWindowMs, stalledWindowMs].map((ms) => ms / 4),
+    );
+    this.#sweep = setInterval(() => this.#checkSockets(), this.#sweepMs).unref();
   }
 
   /** From now on; connections that are open stay. */
-  limit(limits: CrowdLimits & Partial<Pick<SocketLimits, "stuckMs">>): void {
+  setLimits(limits: ConnectionLimits & Partial<Pick<SocketLimits, "stalledWindowMs">>): void {
     this.#limits = { ...this.#limits, ...limits };
-    this.crowd.limit(limits);
+    this.connections.setLimits(limits);
   }
 
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  opened(socket: Socket): Held {
-    const held = heldOf(socket, this.#now);
-    this.#held.set(socket, held);
+  track(socket: Socket): SocketState {
+    const held = createSocketState(socket, this.#now);
+    this.#sockets.set(socket, held);
     // Node ends a connection whose body it has not read by throwing the unread bytes back, answer included.
-    socket.destroySoon = () => this.#leave(held);
+    socket.destroySoon = () => this.#linger(held);
     // An upgrade takes Node's own listener away.
     socket.on("error", () => socket.destroy());
-    socket.once("close", () => this.#forget(held));
-    const refusal = this.crowd.enter(held.address);
+    socket.once("close", () => this.#untrack(held));
+    const refusal = this.connections.add(held.address);
     if (refusal) {
-      held.over = held.unread = true;
-      const id = nextId();
-      this.#told(refusal, held.address, id);
-      rawRefusal(socket, refusal, id);
-      this.#leave(held);
-    } else if (this.#draining) this.#part(held);
+      held.isClosing = held.hasUnreadInput = true;
+      const id = nextRequestId();
+      this.#onRejected(refusal, held.address, id);
+      sendRawRejection(socket, refusal, id);
+      this.#linger(held);
+    } else if (this.#draining) this.#closeWhenIdle(held);
     return held;
   }
 
-  #forget(held: Held): void {
-    if (this.#held.delete(held.socket)) this.crowd.leave(held.address);
-    this.#inFlight -= held.inFlight;
-    held.inFlight = 0;
-    held.over = true;
+  #untrack(state: SocketState): void {
+    if (this.#sockets.delete(state.socket)) this.connections.remove(state.address);
+    this.#inFlight -= state.inFlight;
+    state.inFlight = 0;
+    state.isClosing = true;
   }
 
   /** False: this request gets no answer of its own. "full": it is one too many, and the last one here. */
   enter(req: IncomingMessage, res: ServerResponse): boolean | "full" {
-    const held = this.#held.get(req.socket) ?? this.opened(req.socket);
-    if (held.over) {
-      held.unread = true;
+    const held = this.#sockets.get(req.socket) ?? this.track(req.socket);
+    if (held.isClosing) {
+      held.hasUnreadInput = true;
       return false;
     }
     held.headSince = undefined;
-    held.latest = res;
+    held.latestResponse = res;
     held.inFlight++;
     this.#inFlight++;
-    res.on("close", () => this.#answered(held));
+    res.on("close", () => this.#onResponse(held));
     // Only what came before "Connection: close" is answered.
-    held.over = this.#announced || ++held.requests >= this.#limits.requestsPerSocket;
-    if (held.over) res.shouldKeepAlive = false;
+    held.isClosing = this.#announced || ++held.requestCount >= this.#limits.requestsPerSocket;
+    if (held.isClosing) res.shouldKeepAlive = false;
     const { headers } = req;
     const body =
       headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
     held.receiving = body ? req : undefined;
     if (body) {
       held.receivingSince = this.#now;
-      held.receivingFrom = held.socket.bytesRead;
-      held.came.rest();
+      held.receivingStartBytes = held.socket.bytesRead;
+      held.receiveRate.reset();
       const keep = res.shouldKeepAlive;
       // An answer before a large body is in ends the connection: "Connection: close" goes out by itself.
       if (!isSmallBody(headers)) res.shouldKeepAlive = false;
       req.on("end", () => {
-        if (!held.over) res.shouldKeepAlive = keep;
+        if (!held.isClosing) res.shouldKeepAlive = keep;
         if (held.inFlight > 0) return;
-        this.#quiet(held);
-        if (this.#draining) this.#part(held);
+        this.#markIdle(held);
+        if (this.#draining) this.#closeWhenIdle(held);
       });
     }
     if (held.inFlight <= this.#limits.inFlightPerSocket) return true;
-    held.over = held.unread = true;
+    held.isClosing = held.hasUnreadInput = true;
     held.socket.pause();
     return "full";
   }
 
   /** What still comes in here is not answered. */
-  last(socket: Socket): void {
-    const held = this.#held.get(socket);
-    if (held) held.over = true;
+  closeAfterResponse(socket: Socket): void {
+    const held = this.#sockets.get(socket);
+    if (held) held.isClosing = true;
   }
 
-  #answered(held: Held): void {
-    if (held.inFlight === 0) return;
-    held.inFlight--;
+  #onResponse(state: SocketState): void {
+    if (state.inFlight === 0) return;
+    state.inFlight--;
     this.#inFlight--;
-    if (held.inFlight > 0) return;
-    const mayAsk = held.latest?.shouldKeepAlive === true;
+    if (state.inFlight > 0) return;
+    const mayAsk = state.latestResponse?.shouldKeepAlive === true;
     // A socket may stay for minutes; what its last request brought does not.
-    held.latest = undefined;
-    this.#quiet(held);
+    state.latestResponse = undefined;
+    this.#markIdle(state);
     if (!this.#draining) return;
-    if (mayAsk) this.#part(held);
-    else held.socket.destroySoon();
+    if (mayAsk) this.#closeWhenIdle(state);
+    else state.socket.destroySoon();
   }
 
   /** What is not silent when the moment is over comes here once more when it is, or is cut off by a deadline. */
-  #part(held: Held): void {
-    if (held.receiving && !held.receiving.complete) return held.socket.destroySoon();
-    awaitWord(held.socket, this.#limits.lastMs, () => isSilent(held));
+  #closeWhenIdle(state: SocketState): void {
+    if (state.receiving && !state.receiving.complete) return state.socket.destroySoon();
+    closeUnlessActive(state.socket, this.#limits.closeGraceMs, () => isIdle(state));
   }
 
   /** What has come so far is no part of a next request. */
-  #quiet(held: Held): void {
-    if (held.receiving?.complete) held.receiving = undefined;
-    held.quietAt = held.socket.bytesRead;
-    held.quietFor = 0;
-    held.headSince = undefined;
+  #markIdle(state: SocketState): void {
+    if (state.receiving?.complete) state.receiving = undefined;
+    state.idleBytesRead = state.socket.bytesRead;
+    state.idleSweeps = 0;
+    state.headSince = undefined;
   }
 
   /** From now on every answer says that it is the last one on its socket. What has said otherwise keeps its word. */
-  announce(): void {
+  announceClose(): void {
     this.#announced = true;
-    for (const held of this.#held.values())
-      if (held.latest && !held.latest.headersSent) {
-        held.latest.shouldKeepAlive = false;
-        held.over = true;
+    for (const held of this.#sockets.values())
+      if (held.latestResponse && !held.latestResponse.headersSent) {
+        held.latestResponse.shouldKeepAlive = false;
+        held.isClosing = true;
       }
   }
 
@@ -163,105 +166,112 @@ export class Sockets {
    * just come, or has just been told that it may ask again, has a moment for its request: it may be under way.
    */
   drain(): void {
-    this.announce();
+    this.announceClose();
     this.#draining = true;
-    afterLook(() => {
-      for (const held of this.#held.values())
+    afterPendingReads(() => {
+      for (const held of this.#sockets.values())
         // Between two sweeps lies a whole one of its times.
-        if (isSilent(held) && held.socket.bytesRead > 0 && held.quietFor > 1) held.socket.destroy();
-        else if (held.inFlight === 0) this.#part(held);
+        if (isIdle(held) && held.socket.bytesRead > 0 && held.idleSweeps > 1) held.socket.destroy();
+        else if (held.inFlight === 0) this.#closeWhenIdle(held);
     });
   }
 
-  kill(): void {
-    for (const held of this.#held.values()) {
-      this.#forget(held);
+  destroyAll(): void {
+    for (const held of this.#sockets.values()) {
+      this.#untrack(held);
       held.socket.destroy();
     }
   }
 
-  end(): void {
+  stop(): void {
     clearInterval(this.#sweep);
   }
 
-  #look(): void {
+  #checkSockets(): void {
     this.#now = performance.now();
-    for (const held of this.#held.values()) {
-      held.quietFor++;
+    for (const held of this.#sockets.values()) {
+      held.idleSweeps++;
       if (held.receiving?.complete) held.receiving = undefined;
-      if (held.receiving && this.#now - held.receivingSince > this.#limits.receiptMs)
-        this.#cut(held, LATE_BODY);
-      else if (this.#isSlow(held)) this.#cut(held, SLOW_BODY);
-      else if (this.#isStuck(held)) held.socket.destroy();
+      if (held.receiving && this.#now - held.receivingSince > this.#limits.requestTimeoutMs)
+        this.#rejectAndClose(held, BODY_TIMEOUT);
+      else if (this.#isSlow(held)) this.#rejectAndClose(held, BODY_TOO_SLOW);
+      else if (this.#isStalled(held)) held.socket.destroy();
       else if (held.inFlight > 0) continue;
       else if (held.headSince === undefined) {
-        if (held.socket.bytesRead > held.quietAt) held.headSince = this.#now;
-      } else if (this.#now - held.headSince > this.#limits.headMs) this.#cut(held, LATE_HEAD);
+        if (held.socket.bytesRead > held.idleBytesRead) held.headSince = this.#now;
+      } else if (this.#now - held.headSince > this.#limits.headTimeoutMs)
+        this.#rejectAndClose(held, HEAD_TIMEOUT);
     }
   }
 
   /** What waits for us, before its body is read, is not slow. */
-  #isSlow({ receiving, receivingFrom, socket, came }: Held): boolean {
+  #isSlow({ receiving, receivingStartBytes, socket, receiveRate }: SocketState): boolean {
     if (!receiving || receiving.readableFlowing === null) {
-      came.rest();
+      receiveRate.reset();
       return false;
     }
-    const { slowMs, receiptMs } = this.#limits;
-    const moved = came.look(socket.bytesRead, slowMs / this.#every);
-    return moved !== undefined && slow(moved, socket.bytesRead - receivingFrom, receiptMs / slowMs);
+    const { minRateWindowMs, requestTimeoutMs } = this.#limits;
+    const moved = receiveRate.sample(socket.bytesRead, minRateWindowMs / this.#sweepMs);
+    return (
+      moved !== undefined &&
+      isTooSlow(moved, socket.bytesRead - receivingStartBytes, requestTimeoutMs / minRateWindowMs)
+    );
   }
 
   /** What it asked for is ready, and hardly any of it leaves. */
-  #isStuck({ socket, left }: Held): boolean {
+  #isStalled({ socket, sendRate }: SocketState): boolean {
     const waiting = socket.writableLength;
     if (waiting === 0) {
-      left.rest();
+      sendRate.reset();
       return false;
     }
-    const moved = left.look(gone(socket), this.#limits.stuckMs / this.#every);
-    return moved !== undefined && stuck(moved, waiting);
+    const moved = sendRate.sample(
+      bytesSentBy(socket),
+      this.#limits.stalledWindowMs / this.#sweepMs,
+    );
+    return moved !== undefined && isStalled(moved, waiting);
   }
 
-  #cut(held: Held, refusal: Refusal): void {
+  #rejectAndClose(state: SocketState, rejection: Rejection): void {
     // A connection that never said a byte was no request.
-    const id = nextId();
-    if (held.socket.bytesRead > 0) this.#told(refusal, held.address, id);
-    this.#say(held, refusal, id);
-    held.socket.destroy();
+    const id = nextRequestId();
+    if (state.socket.bytesRead > 0) this.#onRejected(rejection, state.address, id);
+    this.#writeRejection(state, rejection, id);
+    state.socket.destroy();
   }
 
   /** Refuses what is no request, or not one that can be answered in the usual way. False: it is too late for words. */
-  refuse(socket: Socket, refusal: Refusal, id: string): boolean {
-    const held = this.#held.get(socket);
-    if (!held || held.over) return false;
-    const said = this.#say(held, refusal, id);
-    if (said) this.#leave(held);
+  reject(socket: Socket, rejection: Rejection, id: string): boolean {
+    const held = this.#sockets.get(socket);
+    if (!held || held.isClosing) return false;
+    const wasWritten = this.#writeRejection(held, rejection, id);
+    if (wasWritten) this.#linger(held);
     else socket.destroy();
-    return said;
+    return wasWritten;
   }
 
   /** Into an answer that has begun, or behind one, no other is written; a client that never sent a byte gets none. */
-  #say(held: Held, refusal: Refusal, id: string): boolean {
-    held.over = held.unread = true;
+  #writeRejection(state: SocketState, rejection: Rejection, id: string): boolean {
+    state.isClosing = state.hasUnreadInput = true;
     const untouched =
-      (held.inFlight === 0 && !held.receiving) ||
-      (held.inFlight === 1 && !held.latest?.headersSent);
-    const said = untouched && held.socket.bytesRead > 0 && held.socket.writable;
-    if (said) rawRefusal(held.socket, refusal, id);
-    return said;
+      (state.inFlight === 0 && !state.receiving) ||
+      (state.inFlight === 1 && !state.latestResponse?.headersSent);
+    const canWrite = untouched && state.socket.bytesRead > 0 && state.socket.writable;
+    if (canWrite) sendRawRejection(state.socket, rejection, id);
+    return canWrite;
   }
 
   /** Says goodbye and listens a little longer, so that the client can read why. */
-  #leave(held: Held): void {
-    const { socket } = held;
-    const waits = held.receiving !== undefined && !held.receiving.complete;
-    if (!waits && !held.unread) return Socket.prototype.destroySoon.call(socket);
-    held.over = true;
-    let left = this.#limits.lingerBytes;
+  #linger(state: SocketState): void {
+    const { socket } = state;
+    const waits = state.receiving !== undefined && !state.receiving.complete;
+    if (!waits && !state.hasUnreadInput) return Socket.prototype.destroySoon.call(socket);
+    state.isClosing = true;
+    let remainingBytes = this.#limits.lingerBytes;
     socket.end();
     socket.on("data", (chunk: Buffer) => {
-      left -= chunk.length;
-      if (left < 0) socket.destroy();
+      remainingBytes -= chunk.length;
+      if (remainingBytes < 0) socket.destroy();
     });
     socket.resume();
     const timer = setTimeout(() => socket.destroy(), this.#limits.lingerMs);

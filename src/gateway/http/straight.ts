@@ -3,34 +3,40 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Generation } from "../../walk/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../walk/mounted.ts";
-import { walk } from "../../walk/walk.ts";
+import { runPipeline } from "../../walk/walk.ts";
 
 /** Undefined: it has to be looked for. */
-export type Straight = (req: IncomingMessage, res: ServerResponse) => Promise<void> | undefined;
+export type ExactRouteHandler = (
+  req: IncomingMessage,
+  res: ServerResponse,
+) => Promise<void> | undefined;
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 /** A name of a part, or anything at all. */
-const PATTERN = /[:*]/;
+const ROUTE_PATTERN = /[:*]/;
 
-export function straight(gen: Generation, frontends: readonly MountedFrontend[]): Straight {
-  const find = finding(frontends);
+export function createExactRouteHandler(
+  gen: Generation,
+  frontends: readonly MountedFrontend[],
+): ExactRouteHandler {
+  const find = createExactRouteLookup(frontends);
   return (req, res) => {
     const found = find(req.method ?? "GET", req.url ?? "/");
-    return found && walk(gen, found, { req, res, params: NO_PARAMS });
+    return found && runPipeline(gen, found, { req, res, params: NO_PARAMS });
   };
 }
 
 type Routes = readonly Pick<MountedFrontend, "routes">[];
 
 /** The one route whose path this is, as it stands. */
-export function finding(
+export function createExactRouteLookup(
   frontends: Routes,
 ): (method: string, url: string) => MountedRoute | undefined {
   const methods = new Map<string, Map<string, MountedRoute | undefined>>();
   for (const frontend of frontends as readonly MountedFrontend[])
     for (const route of frontend.routes)
       for (const path of [route.path].flat()) {
-        if (PATTERN.test(path)) continue;
+        if (ROUTE_PATTERN.test(path)) continue;
         const paths = methods.get(route.method) ?? new Map<string, MountedRoute | undefined>();
         methods.set(route.method, paths);
         // Which of two is meant is h3's to say.

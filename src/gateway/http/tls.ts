@@ -7,8 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { ListenTls } from "../../config/lines.ts";
 import type { Log } from "../../lib/log.ts";
-import { hashOf } from "../../lib/contents.ts";
-import { fail, sayable } from "../../model/error.ts";
+import { hashContent } from "../../lib/contents.ts";
+import { fail, publicErrorText } from "../../model/error.ts";
 import { watchFiles } from "../reload/watch.ts";
 
 /** Forward secrecy, and no cipher without authentication of its own. TLS 1.3 knows no others. */
@@ -22,17 +22,20 @@ const CIPHERS = [
 ].join(":");
 
 /** A handshake that is not over by then is cut: as long as a head may take. */
-const HANDSHAKE_MS = 10_000;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** Certificate and key are two files, and may be written a moment after each other. */
-const TRIES = 5;
-const AGAIN_MS = 200;
+const MAX_READ_ATTEMPTS = 5;
+const RETRY_DELAY_MS = 200;
 
 /** `key`: what names the files in gateway.yaml. */
-export async function contextOf(tls: ListenTls, key: string): Promise<SecureContextOptions> {
+export async function loadTlsContext(
+  tls: ListenTls,
+  configKey: string,
+): Promise<SecureContextOptions> {
   const read = (path: string) =>
     readFile(path).catch((error: NodeJS.ErrnoException) =>
-      fail("conflict", `${path} cannot be read: ${error.code}. It stands under ${key}.`, {
+      fail("conflict", `${path} cannot be read: ${error.code}. It stands under ${configKey}.`, {
         code: "tls_unreadable",
       }),
     );
@@ -41,81 +44,85 @@ export async function contextOf(tls: ListenTls, key: string): Promise<SecureCont
     key: await read(tls.key),
     minVersion: tls.minVersion,
     ciphers: CIPHERS,
-    ...(tls.clients && { ca: await read(tls.clients.ca) }),
+    ...(tls.clientCertificates && { ca: await read(tls.clientCertificates.ca) }),
   };
   try {
     createSecureContext(options);
     return options;
   } catch (error) {
-    return fail("conflict", `${key} cannot be used: ${(error as Error).message}`, {
+    return fail("conflict", `${configKey} cannot be used: ${(error as Error).message}`, {
       code: "tls_unusable",
     });
   }
 }
 
 /** What each server began with. */
-const began = new WeakMap<Server, SecureContextOptions>();
+const initialContexts = new WeakMap<Server, SecureContextOptions>();
 
 /** A server that is not open yet. */
-export function secured(
+export function createTlsServer(
   context: SecureContextOptions,
-  clients: ListenTls["clients"],
+  clients: ListenTls["clientCertificates"],
   handler: RequestListener,
 ): Server {
   const server = createServer(
     {
       ...context,
-      handshakeTimeout: HANDSHAKE_MS,
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       ALPNProtocols: ["http/1.1"],
       requestCert: clients !== undefined,
       rejectUnauthorized: clients?.required ?? false,
     },
     handler,
   ) as unknown as Server;
-  began.set(server, context);
+  initialContexts.set(server, context);
   return server;
 }
 
 /** Until the server is closed. */
-export function renewing(server: Server, tls: ListenTls, { key, log }: { key: string; log: Log }) {
-  const { cert, key: secret, ca } = began.get(server)!;
+export function watchCertificate(
+  server: Server,
+  tls: ListenTls,
+  { key, log }: { key: string; log: Log },
+) {
+  const { cert, key: secret, ca } = initialContexts.get(server)!;
   const read = new Map([
     [tls.cert, cert],
     [tls.key, secret],
-    ...(tls.clients ? [[tls.clients.ca, ca] as const] : []),
+    ...(tls.clientCertificates ? [[tls.clientCertificates.ca, ca] as const] : []),
   ]);
   const files = [...read.keys()];
-  const over = new AbortController();
+  const closed = new AbortController();
   const changed = async () => {
-    for (let tries = TRIES; ; tries--) {
+    for (let tries = MAX_READ_ATTEMPTS; ; tries--) {
       try {
-        const context = await contextOf(tls, key);
+        const context = await loadTlsContext(tls, key);
         (
           server as unknown as { setSecureContext(of: SecureContextOptions): void }
         ).setSecureContext(context);
         log.info({ files }, "another certificate is used from now on");
         return;
       } catch (error) {
-        if (over.signal.aborted) return;
+        if (closed.signal.aborted) return;
         if (tries <= 1) {
           log.error(
-            { error: sayable(error) },
+            { error: publicErrorText(error) },
             "a certificate was not taken; the one before goes on",
           );
           return;
         }
-        await sleep(AGAIN_MS, undefined, { ref: false });
+        await sleep(RETRY_DELAY_MS, undefined, { ref: false });
       }
     }
   };
   const watched = watchFiles({
-    files: () => files,
-    read: (file) => hashOf(read.get(file) as Buffer),
-    changed,
-    failed: (err) => log.error({ err }, "the files of a certificate cannot be watched"),
+    listFiles: () => files,
+    hashOf: (file) => hashContent(read.get(file) as Buffer),
+    onChange: changed,
+    onError: (err) => log.error({ err }, "the files of a certificate cannot be watched"),
   });
   server.once("close", () => {
-    over.abort();
+    closed.abort();
     void watched[Symbol.asyncDispose]();
   });
 }

@@ -6,21 +6,21 @@ import type { Server } from "node:http";
 import { fail } from "../../model/error.ts";
 
 /** Before it is opened, by the process that opens it for all. `key`: what says it in gateway.yaml. */
-export async function clearSocket(path: string, key: string): Promise<void> {
+export async function removeStaleSocket(path: string, key: string): Promise<void> {
   const there = await lstat(path).catch(() => undefined);
-  if (there && (!there.isSocket() || (await answers(path))))
+  if (there && (!there.isSocket() || (await isAnswering(path))))
     fail("conflict", `${path} is in use. Stop what listens there, or choose another ${key}.`, {
       code: "port_taken",
     });
-  await rm(besides(path), { force: true });
+  await rm(temporaryPathOf(path), { force: true });
   if (there) await rm(path, { force: true });
 }
 
 /** What it is called until it has its rights. */
-export const besides = (path: string): string => `${path}~`;
+export const temporaryPathOf = (path: string): string => `${path}~`;
 
 /** `mode`: in octal digits. */
-export async function openSocket(
+export async function listenOnSocket(
   server: Server,
   { path, mode, key }: { readonly path: string; readonly mode: string; readonly key: string },
 ): Promise<Server> {
@@ -32,15 +32,15 @@ export async function openSocket(
     );
     const before = process.umask(0o177);
     try {
-      server.listen(besides(path), () => resolve());
+      server.listen(temporaryPathOf(path), () => resolve());
     } finally {
       process.umask(before);
     }
   });
   server.removeAllListeners("error");
   try {
-    await chmod(besides(path), Number.parseInt(mode, 8));
-    await rename(besides(path), path);
+    await chmod(temporaryPathOf(path), Number.parseInt(mode, 8));
+    await rename(temporaryPathOf(path), path);
   } catch (error) {
     // Another process of this gateway has done it already: it is the same socket.
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
@@ -53,7 +53,7 @@ export async function removeSockets(paths: readonly string[]): Promise<void> {
   for (const path of paths) await rm(path, { force: true });
 }
 
-const answers = (path: string): Promise<boolean> =>
+const isAnswering = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(path);
     socket.once("connect", () => (socket.destroy(), resolve(true)));

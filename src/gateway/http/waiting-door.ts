@@ -2,20 +2,23 @@
 // balancer passes it by, an orchestrator sees a process that lives, and a client is told to come again.
 import type { RequestListener } from "node:http";
 import type { ListenConfig } from "../../config/lines.ts";
-import { retryHeaders, retryWords } from "../../model/client-retry.ts";
-import type { Listening } from "./listener.ts";
+import { retryHeaders, appendRetryHint } from "../../model/client-retry.ts";
+import type { ListenerHandle } from "./listener.ts";
 
 /** A store that opens sooner than this needs none. */
-const PATIENCE_MS = 1_000;
+const OPEN_AFTER_MS = 1_000;
 
-export interface WaitingDoor {
+export interface StartupListener {
   /** The port is free for the one that serves. */
   close(): Promise<void>;
 }
 
 /** Opens after a moment, and does not while `ready` is sooner. A port that cannot be had is the next one's to tell of. */
-export function waitingDoor(places: readonly ListenConfig[], ready: Promise<unknown>): WaitingDoor {
-  const opened = opening(places, ready).catch(() => undefined);
+export function createStartupListener(
+  places: readonly ListenConfig[],
+  ready: Promise<unknown>,
+): StartupListener {
+  const opened = openWhenLate(places, ready).catch(() => undefined);
   return {
     async close() {
       const listening = await opened;
@@ -24,43 +27,43 @@ export function waitingDoor(places: readonly ListenConfig[], ready: Promise<unkn
   };
 }
 
-async function opening(
+async function openWhenLate(
   all: readonly ListenConfig[],
   ready: Promise<unknown>,
-): Promise<Listening | undefined> {
+): Promise<ListenerHandle | undefined> {
   // Any free port would be another one than the one that serves.
   const fixed = all.filter(({ port, socket }) => port !== 0 || socket !== undefined);
-  if (fixed.length === 0 || (await soon(ready))) return undefined;
+  if (fixed.length === 0 || (await isReadySoon(ready))) return undefined;
   // A start that needs none does not load it before its own work.
-  const [{ listen }, { placeOf }] = await Promise.all([
+  const [{ listen }, { toListenTarget }] = await Promise.all([
     import("./listener.ts"),
     import("./places.ts"),
   ]);
-  const [first, ...also] = await Promise.all(fixed.map((each) => placeOf(each)));
-  return listen({ ...first!, also, handler: notReady });
+  const [first, ...also] = await Promise.all(fixed.map((each) => toListenTarget(each)));
+  return listen({ ...first!, additionalTargets: also, handler: respondNotReady });
 }
 
 /** Whether it is there, or has failed, within the moment. */
-async function soon(ready: Promise<unknown>): Promise<boolean> {
-  const over = ready.then(
+async function isReadySoon(ready: Promise<unknown>): Promise<boolean> {
+  const settled = ready.then(
     () => true,
     () => true,
   );
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), PATIENCE_MS);
+  const timer = setTimeout(() => resolve(false), OPEN_AFTER_MS);
   try {
-    return await Promise.race([over, promise]);
+    return await Promise.race([settled, promise]);
   } finally {
     clearTimeout(timer);
   }
 }
 
-const AGAIN_MS = 1_000;
-const LIVES = ["/healthz", "/health"];
+const RETRY_DELAY_MS = 1_000;
+const LIVENESS_PATHS = ["/healthz", "/health"];
 
-const notReady: RequestListener = (req, res) => {
+const respondNotReady: RequestListener = (req, res) => {
   const path = (req.url ?? "/").split("?", 1)[0]!;
-  const lives = LIVES.includes(path);
+  const lives = LIVENESS_PATHS.includes(path);
   const body = lives
     ? { status: "ok" }
     : path === "/readyz"
@@ -70,7 +73,7 @@ const notReady: RequestListener = (req, res) => {
           error: {
             type: "server_error",
             code: "starting",
-            message: retryWords("The gateway waits for its store.", AGAIN_MS),
+            message: appendRetryHint("The gateway waits for its store.", RETRY_DELAY_MS),
             param: null,
           },
         };
@@ -78,7 +81,7 @@ const notReady: RequestListener = (req, res) => {
   res.writeHead(lives ? 200 : 503, {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(text),
-    ...(!lives && retryHeaders(AGAIN_MS)),
+    ...(!lives && retryHeaders(RETRY_DELAY_MS)),
     connection: "close",
   });
   res.end(req.method === "HEAD" ? undefined : text);

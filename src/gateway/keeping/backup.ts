@@ -4,28 +4,28 @@ import { createReadStream, existsSync } from "node:fs";
 import { open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { wallClock } from "../../lib/wall-clock.ts";
-import { TAR_END, tarHead, tarPad } from "../../lib/tar.ts";
+import { TAR_END, createTarHeader, tarPadding } from "../../lib/tar.ts";
 import { fail } from "../../model/error.ts";
 import type { Store } from "../../plugin/store.ts";
-import { cannot } from "./cannot.ts";
+import { failUnsupported } from "./cannot.ts";
 import {
   type BackupFile,
   type BackupManifest,
-  LEDGER,
-  MANIFEST,
-  OTHERS,
-  sumsOf,
+  LEDGER_NAME,
+  MANIFEST_NAME,
+  OTHER_FILES,
+  toManifestSums,
 } from "./manifest.ts";
 
 export interface BackupRequest {
-  readonly store: Pick<Store, "keeping">;
+  readonly store: Pick<Store, "maintenance">;
   /** As gateway.yaml names it. */
   readonly use: string;
   readonly stateDir: string;
   readonly version: string;
 }
 
-export interface BackupMade {
+export interface BackupResult {
   readonly file: string;
   readonly bytes: number;
   readonly ms: number;
@@ -33,20 +33,23 @@ export interface BackupMade {
 }
 
 /** `file`: absolute, and not there yet. */
-export async function makeBackup(of: BackupRequest, file: string): Promise<BackupMade> {
+export async function createBackup(of: BackupRequest, file: string): Promise<BackupResult> {
   const began = performance.now();
-  const { keeping } = of.store;
-  const copied = keeping?.backup ?? cannot(of.use, "copies itself", keeping?.instead?.backup);
+  const { maintenance } = of.store;
+  const copied =
+    maintenance?.backup ??
+    failUnsupported(of.use, "copies itself", maintenance?.alternatives?.backup);
   if (existsSync(file)) fail("conflict", `${file} is there already.`, { code: "file_exists" });
   const copy = join(of.stateDir, `backup-${randomBytes(6).toString("hex")}.tmp`);
   const half = `${file}.half`;
   try {
-    await made(copy).then((handle) => handle.close());
-    const { head = null, total, erased } = await copied(copy);
-    const tar = new TarWriter(await made(half));
+    await createNewFile(copy).then((handle) => handle.close());
+    const { head = null, total, erasedHashes } = await copied(copy);
+    const tar = new TarWriter(await createNewFile(half));
     try {
-      await tar.add(LEDGER, copy);
-      for (const name of await others(of.stateDir)) await tar.add(name, join(of.stateDir, name));
+      await tar.add(LEDGER_NAME, copy);
+      for (const name of await listOtherFiles(of.stateDir))
+        await tar.add(name, join(of.stateDir, name));
       const manifest: BackupManifest = {
         kind: "tollgate backup",
         version: 1,
@@ -54,8 +57,8 @@ export async function makeBackup(of: BackupRequest, file: string): Promise<Backu
         at: wallClock(),
         store: of.use,
         head,
-        sums: sumsOf(total),
-        erased,
+        sums: toManifestSums(total),
+        erased: erasedHashes,
         files: tar.files,
       };
       const bytes = await tar.end(`${JSON.stringify(manifest, null, 2)}\n`);
@@ -69,7 +72,7 @@ export async function makeBackup(of: BackupRequest, file: string): Promise<Backu
   }
 }
 
-async function made(path: string): Promise<FileHandle> {
+async function createNewFile(path: string): Promise<FileHandle> {
   try {
     return await open(path, "wx", 0o600);
   } catch (error) {
@@ -80,10 +83,10 @@ async function made(path: string): Promise<FileHandle> {
   }
 }
 
-async function others(stateDir: string): Promise<string[]> {
+async function listOtherFiles(stateDir: string): Promise<string[]> {
   const lists = await readdir(join(stateDir, "catalogue")).catch(() => []);
   const names = ["files/key", ...lists.map((name) => `catalogue/${name}`)];
-  return names.filter((name) => OTHERS.test(name) && existsSync(join(stateDir, name)));
+  return names.filter((name) => OTHER_FILES.test(name) && existsSync(join(stateDir, name)));
 }
 
 class TarWriter {
@@ -98,7 +101,7 @@ class TarWriter {
 
   async add(name: string, path: string): Promise<void> {
     const { size, mtimeMs } = await stat(path);
-    await this.#write(tarHead(name, size, mtimeMs));
+    await this.#write(createTarHeader(name, size, mtimeMs));
     const digest = createHash("sha256");
     let bytes = 0;
     // No more than its head says, should it grow meanwhile.
@@ -109,16 +112,16 @@ class TarWriter {
       await this.#write(some);
     }
     if (bytes !== size) throw new Error(`${path} was changed while it was copied.`);
-    await this.#write(tarPad(size));
+    await this.#write(tarPadding(size));
     this.files.push({ name, bytes, sha256: digest.digest("hex") });
   }
 
   /** Durable when it resolves; how many bytes it is in all. */
   async end(manifest: string): Promise<number> {
     const text = Buffer.from(manifest);
-    await this.#write(tarHead(MANIFEST, text.length, wallClock()));
+    await this.#write(createTarHeader(MANIFEST_NAME, text.length, wallClock()));
     await this.#write(text);
-    await this.#write(tarPad(text.length));
+    await this.#write(tarPadding(text.length));
     await this.#write(TAR_END);
     await this.#to.sync();
     await this.close();

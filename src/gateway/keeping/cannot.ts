@@ -1,7 +1,7 @@
 import { fail } from "../../model/error.ts";
 
 /** What a store does without is said by the command that asks for it. */
-export const cannot = (
+export const failUnsupported = (
   use: string,
   what: string,
   instead = "Use what its database has for that.",

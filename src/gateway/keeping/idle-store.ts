@@ -1,25 +1,25 @@
 // A config's store as it is before it is opened: it can take a copy back, and read an archive.
 import type { GatewayConfig } from "../../config/types.ts";
 import type { Log } from "../../lib/log.ts";
-import { Scope, Shared } from "../../lib/scope.ts";
+import { LifetimeScope, SharedResources } from "../../lib/scope.ts";
 import { fail } from "../../model/error.ts";
 import type { Store } from "../../plugin/store.ts";
-import { createPeers } from "../services/peers.ts";
+import { createPluginPeers } from "../services/peers.ts";
 import type { ContextServices } from "../services/services.ts";
 import { setUpStore } from "../services/store.ts";
 
 /** With its scope, which ends it. */
-export async function idleStore(
+export async function createClosedStore(
   config: Pick<GatewayConfig, "store" | "file" | "stateDir">,
   log: Log,
-): Promise<{ store: Store; context: ContextServices; scope: Scope } & AsyncDisposable> {
-  const scope = new Scope();
+): Promise<{ store: Store; context: ContextServices; scope: LifetimeScope } & AsyncDisposable> {
+  const scope = new LifetimeScope();
   const context: ContextServices = {
     log,
-    shared: new Shared(),
-    peers: createPeers(),
-    own: () => fail("unavailable", "No gateway is running."),
-    readings: async () => fail("unavailable", "No gateway is running."),
+    shared: new SharedResources(),
+    pluginPeers: createPluginPeers(),
+    localEndpoint: () => fail("unavailable", "No gateway is running."),
+    stats: async () => fail("unavailable", "No gateway is running."),
     stateDir: config.stateDir,
     env: process.env,
   };

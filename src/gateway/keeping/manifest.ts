@@ -1,5 +1,5 @@
 // What a backup says of itself. It is the last file in it, so that the others need not be read twice.
-import type { LedgerCopy } from "../../plugin/keeping.ts";
+import type { LedgerBackup } from "../../plugin/keeping.ts";
 import { fail } from "../../model/error.ts";
 
 export interface BackupManifest {
@@ -11,8 +11,8 @@ export interface BackupManifest {
   /** The store, as gateway.yaml names it: another kind of store cannot read the copy. */
   readonly store: string;
   /** The newest row. */
-  readonly head: LedgerCopy["head"] | null;
-  readonly sums: Omit<LedgerCopy["total"], "costNano"> & { readonly costNano: string };
+  readonly head: LedgerBackup["head"] | null;
+  readonly sums: Omit<LedgerBackup["total"], "costNano"> & { readonly costNano: string };
   /** What was erased so far: a copy from before that has it still, and `restore --erased-in` takes it out again. */
   readonly erased: readonly string[];
   readonly files: readonly BackupFile[];
@@ -23,22 +23,22 @@ export interface BackupFile {
   readonly sha256: string;
 }
 
-export const MANIFEST = "manifest.json";
-export const LEDGER = "ledger";
+export const MANIFEST_NAME = "manifest.json";
+export const LEDGER_NAME = "ledger";
 /** What else there is to keep of a state folder. */
-export const OTHERS = /^(?:files\/key|catalogue\/[\w.@-]{1,80})$/;
+export const OTHER_FILES = /^(?:files\/key|catalogue\/[\w.@-]{1,80})$/;
 
-export const sumsOf = ({ calls, usage, costNano, unpriced }: LedgerCopy["total"]) => ({
+export const toManifestSums = ({ calls, usage, costNano, unpriced }: LedgerBackup["total"]) => ({
   calls,
   usage,
   costNano: String(costNano),
   unpriced,
 });
 
-export function readManifest(text: string): BackupManifest {
+export function parseManifest(text: string): BackupManifest {
   try {
-    const said = JSON.parse(text) as BackupManifest;
-    if (said.kind === "tollgate backup" && said.version === 1) return said;
+    const parsed = JSON.parse(text) as BackupManifest;
+    if (parsed.kind === "tollgate backup" && parsed.version === 1) return parsed;
   } catch {
     // Said below.
   }

@@ -7,22 +7,22 @@ import type { GatewayConfig } from "../../config/types.ts";
 import type { Log } from "../../lib/log.ts";
 import { readTar } from "../../lib/tar.ts";
 import { fail } from "../../model/error.ts";
-import type { LedgerCopy } from "../../plugin/keeping.ts";
-import { makeStateFolder } from "../services/state-folder.ts";
+import type { LedgerBackup } from "../../plugin/keeping.ts";
+import { createStateDir } from "../services/state-folder.ts";
 import { openStore } from "../services/store.ts";
-import { cannot } from "./cannot.ts";
-import { idleStore } from "./idle-store.ts";
+import { failUnsupported } from "./cannot.ts";
+import { createClosedStore } from "./idle-store.ts";
 import {
   type BackupFile,
   type BackupManifest,
-  LEDGER,
-  MANIFEST,
-  OTHERS,
-  readManifest,
-  sumsOf,
+  LEDGER_NAME,
+  MANIFEST_NAME,
+  OTHER_FILES,
+  parseManifest,
+  toManifestSums,
 } from "./manifest.ts";
 
-export interface Restored {
+export interface RestoreResult {
   readonly stateDir: string;
   readonly manifest: BackupManifest;
   /** Texts that were taken out again. */
@@ -37,17 +37,18 @@ export async function restoreBackup(
     /** What was erased since the backup was made. */
     readonly erased: readonly string[];
   },
-): Promise<Restored> {
+): Promise<RestoreResult> {
   const { stateDir } = config;
-  await mustBeEmpty(stateDir);
-  await makeStateFolder(stateDir);
-  const { store, context, scope } = await idleStore(config, of.log);
+  await assertStateDirEmpty(stateDir);
+  await createStateDir(stateDir);
+  const { store, context, scope } = await createClosedStore(config, of.log);
   try {
     const folder = join(stateDir, `restore-${randomBytes(6).toString("hex")}`);
-    const manifest = await unpacked(of.backup, folder);
-    const { keeping } = store;
+    const manifest = await unpackBackup(of.backup, folder);
+    const { maintenance } = store;
     const restore =
-      keeping?.restore ?? cannot(config.store.use, "takes a copy back", keeping?.instead?.restore);
+      maintenance?.restore ??
+      failUnsupported(config.store.use, "takes a copy back", maintenance?.alternatives?.restore);
     if (manifest.store !== config.store.use)
       fail(
         "conflict",
@@ -56,14 +57,15 @@ export async function restoreBackup(
           code: "other_store",
         },
       );
-    mustAgree(manifest, await restore(join(folder, LEDGER)));
-    for (const { name } of manifest.files) if (name !== LEDGER) await moved(name, folder, stateDir);
+    assertMatchesManifest(manifest, await restore(join(folder, LEDGER_NAME)));
+    for (const { name } of manifest.files)
+      if (name !== LEDGER_NAME) await moveIntoPlace(name, folder, stateDir);
     await rm(folder, { recursive: true, force: true });
     let erased = 0;
     if (of.erased.length > 0) {
-      const { keeping } = await openStore(config, context, scope, { version: "" });
-      const erase = keeping?.erase ?? cannot(config.store.use, "erases");
-      erased = (await erase({ values: of.erased })).values.length;
+      const { maintenance: keeping } = await openStore(config, context, scope, { version: "" });
+      const erase = keeping?.erase ?? failUnsupported(config.store.use, "erases");
+      erased = (await erase({ hashes: of.erased })).hashes.length;
     }
     await scope[Symbol.asyncDispose]();
     return { stateDir, manifest, erased };
@@ -75,7 +77,7 @@ export async function restoreBackup(
   }
 }
 
-async function mustBeEmpty(stateDir: string): Promise<void> {
+async function assertStateDirEmpty(stateDir: string): Promise<void> {
   const there = await readdir(stateDir).catch((error: NodeJS.ErrnoException) =>
     error.code === "ENOENT" ? [] : Promise.reject(error),
   );
@@ -86,16 +88,16 @@ async function mustBeEmpty(stateDir: string): Promise<void> {
 }
 
 /** All files of a backup, each as its manifest says. */
-async function unpacked(
+async function unpackBackup(
   backup: AsyncIterable<Uint8Array>,
   folder: string,
 ): Promise<BackupManifest> {
   const found: BackupFile[] = [];
   try {
     for await (const { name, bytes } of readTar(backup)) {
-      if (name !== LEDGER && name !== MANIFEST && !OTHERS.test(name))
+      if (name !== LEDGER_NAME && name !== MANIFEST_NAME && !OTHER_FILES.test(name))
         fail("invalid", `A backup has no file "${name}".`, { code: "no_backup" });
-      found.push(await kept(name, bytes, folder));
+      found.push(await extractFile(name, bytes, folder));
     }
   } catch (error) {
     fail("invalid", `The backup cannot be read: ${(error as Error).message}`, {
@@ -103,17 +105,17 @@ async function unpacked(
       cause: error,
     });
   }
-  const text = await readFile(join(folder, MANIFEST), "utf8").catch(() => "");
-  const manifest = readManifest(text);
-  const said = JSON.stringify(manifest.files);
-  if (JSON.stringify(found.filter(({ name }) => name !== MANIFEST)) !== said)
+  const text = await readFile(join(folder, MANIFEST_NAME), "utf8").catch(() => "");
+  const manifest = parseManifest(text);
+  const expectedFiles = JSON.stringify(manifest.files);
+  if (JSON.stringify(found.filter(({ name }) => name !== MANIFEST_NAME)) !== expectedFiles)
     fail("invalid", "The backup's files are not what its manifest says.", {
       code: "not_as_written",
     });
   return manifest;
 }
 
-async function kept(
+async function extractFile(
   name: string,
   chunks: AsyncIterable<Buffer>,
   folder: string,
@@ -137,17 +139,17 @@ async function kept(
 }
 
 /** What the store has found in its copy, and what was written down of it. */
-function mustAgree({ head, sums }: BackupManifest, found: LedgerCopy): void {
+function assertMatchesManifest({ head, sums }: BackupManifest, found: LedgerBackup): void {
   const same =
     JSON.stringify(found.head ?? null) === JSON.stringify(head) &&
-    JSON.stringify(sumsOf(found.total)) === JSON.stringify(sums);
+    JSON.stringify(toManifestSums(found.total)) === JSON.stringify(sums);
   if (!same)
     fail("invalid", "The copy of the ledger is not the one that the manifest speaks of.", {
       code: "not_as_written",
     });
 }
 
-async function moved(name: string, from: string, to: string): Promise<void> {
+async function moveIntoPlace(name: string, from: string, to: string): Promise<void> {
   await mkdir(dirname(join(to, name)), { recursive: true, mode: 0o700 });
   await rename(join(from, name), join(to, name));
   await chmod(join(to, name), 0o600);

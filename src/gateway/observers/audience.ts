@@ -3,188 +3,205 @@
 // here: the ledger has its own way.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { networkOf } from "../../lib/network.ts";
-import type { Notice } from "../../plugin/notice.ts";
-import type { LedgerLine, TurnedAway } from "../../plugin/observer.ts";
-import type { StoreCommand, Verdict } from "../../plugin/store.ts";
-import type { HeardRequest } from "../../walk/generation.ts";
-import { NoticeLog } from "./notice-log.ts";
+import { networkPrefixOf } from "../../lib/network.ts";
+import type { GatewayEvent } from "../../plugin/notice.ts";
+import type { ChargeRecord, RejectedRequest } from "../../plugin/observer.ts";
+import type { StoreCommand, CommandResult } from "../../plugin/store.ts";
+import type { ObservedRequest } from "../../walk/generation.ts";
+import { EventLog } from "./notice-log.ts";
 import { ReservedCalls } from "./reserved-calls.ts";
-import { type Clients, type MountedObserver, Subscriber } from "./subscriber.ts";
+import {
+  type ClientAddressDetail,
+  type MountedObserver,
+  ObserverSubscriber,
+} from "./subscriber.ts";
 
 /** Where records and notices go in a process: to its observers, or to the process that has them. */
-export interface Observing {
+export interface ObserverSink {
   /** `worker`: the place of the process that served it, when it is another one. What is handed over is the observers' from then on. */
-  seen(heard: HeardRequest, worker?: number): void;
-  turnedAway(refusal: TurnedAway): void;
+  reportRequest(heard: ObservedRequest, worker?: number): void;
+  reportRejection(refusal: RejectedRequest): void;
   /** `from`: the process that says so, when it is another one. */
-  told(notice: Notice, from?: object): void;
+  reportEvent(notice: GatewayEvent, from?: object): void;
   /** Resolves when all of them have been told: false where one had no room for it. */
-  heard(notice: Notice): Promise<boolean>;
+  deliverEvent(notice: GatewayEvent): Promise<boolean>;
   /** A batch of any process is durable. */
-  landed(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void;
+  reportCommit(batch: readonly StoreCommand[], verdicts: readonly CommandResult[]): void;
   /** That process has ended: what was wrong with it alone is over. */
-  gone(from: object): void;
+  processExited(from: object): void;
   /** Records that observers were too slow for, by observer. */
-  dropped(): Readonly<Record<string, number>>;
+  droppedCounts(): Readonly<Record<string, number>>;
   /** From now on these observers are told. Those before them get what is left for them. */
-  mount(observers: readonly MountedObserver[]): void;
+  attach(observers: readonly MountedObserver[]): void;
   /** Resolves when these have got what is left for them, or have had their time. */
-  end(observers: readonly MountedObserver[]): Promise<void>;
+  detach(observers: readonly MountedObserver[]): Promise<void>;
 }
 
-export const EVERY_MS = 200;
+export const FLUSH_INTERVAL_MS = 200;
 /** They are told as soon as so many wait: a record that outlives a collection is copied by it, and few are kept so short. */
-const SOON = 64;
+const FLUSH_AT = 64;
 
 /** What an observer is told of where a client is. */
-function clientOf(address: string | undefined, clients: Clients): string | undefined {
+function shownClientAddress(
+  address: string | undefined,
+  clients: ClientAddressDetail,
+): string | undefined {
   if (address === undefined || clients === "none") return undefined;
-  return clients === "full" ? address : networkOf(address);
+  return clients === "full" ? address : networkPrefixOf(address);
 }
 
-export class Audience implements Observing {
+export class ObserverHub implements ObserverSink {
   readonly #log: Log;
-  readonly #journal: NoticeLog;
+  readonly #eventLog: EventLog;
   /** The host's own: of all generations. */
-  readonly #own: readonly Subscriber[];
-  #candidates: readonly Subscriber[] = [];
+  readonly #hostSubscribers: readonly ObserverSubscriber[];
+  #subscribers: readonly ObserverSubscriber[] = [];
   /** The same by how much of a client's address they are told. */
-  #apart: ReadonlyMap<Clients, readonly Subscriber[]> = new Map();
+  #subscribersByAddressDetail: ReadonlyMap<ClientAddressDetail, readonly ObserverSubscriber[]> =
+    new Map();
   /** Processes whose ledger takes no rows. */
-  readonly #down = new Set<object>();
+  readonly #processesWithLedgerDown = new Set<object>();
   /** Counts go on over a reload. */
   readonly #dropped = new Map<string, number>();
-  readonly #all = new Map<MountedObserver, Subscriber>();
+  readonly #subscriberOf = new Map<MountedObserver, ObserverSubscriber>();
   /** Another process has the observers now. */
-  #elsewhere: Observing | undefined;
+  #remoteSink: ObserverSink | undefined;
   /** Undefined: none of them asks for bills, so nothing is kept of a call. */
-  #calls: ReservedCalls | undefined;
-  #records: HeardRequest[] = [];
-  #refusals: TurnedAway[] = [];
-  #lines: LedgerLine[] = [];
+  #reservedCalls: ReservedCalls | undefined;
+  #records: ObservedRequest[] = [];
+  #rejections: RejectedRequest[] = [];
+  #charges: ChargeRecord[] = [];
   #timer: NodeJS.Timeout | undefined;
-  #turn: NodeJS.Immediate | undefined;
+  #immediate: NodeJS.Immediate | undefined;
 
   constructor(log: Log, own: readonly MountedObserver[] = []) {
     this.#log = log;
-    this.#journal = new NoticeLog(log);
-    this.#own = own.map((each) => new Subscriber(each, log, new Map()));
-    this.#tellThese(this.#own);
+    this.#eventLog = new EventLog(log);
+    this.#hostSubscribers = own.map((each) => new ObserverSubscriber(each, log, new Map()));
+    this.#setSubscribers(this.#hostSubscribers);
   }
 
-  #tellThese(candidates: readonly Subscriber[]): void {
-    this.#candidates = candidates;
-    this.#apart = Map.groupBy(candidates, ({ clients }) => clients);
+  #setSubscribers(candidates: readonly ObserverSubscriber[]): void {
+    this.#subscribers = candidates;
+    this.#subscribersByAddressDetail = Map.groupBy(
+      candidates,
+      ({ clientAddressDetail }) => clientAddressDetail,
+    );
   }
 
   /** Undefined: they are here again. */
-  sendTo(elsewhere: Observing | undefined): void {
-    this.#elsewhere = elsewhere;
+  redirectTo(elsewhere: ObserverSink | undefined): void {
+    this.#remoteSink = elsewhere;
   }
 
-  turnedAway(refusal: TurnedAway): void {
-    if (this.#elsewhere) return this.#elsewhere.turnedAway(refusal);
-    this.#soon(this.#refusals.push(refusal));
+  reportRejection(refusal: RejectedRequest): void {
+    if (this.#remoteSink) return this.#remoteSink.reportRejection(refusal);
+    this.#scheduleFlush(this.#rejections.push(refusal));
   }
 
-  seen(heard: HeardRequest, worker = 0): void {
-    if (this.#elsewhere) return this.#elsewhere.seen(heard);
+  reportRequest(heard: ObservedRequest, worker = 0): void {
+    if (this.#remoteSink) return this.#remoteSink.reportRequest(heard);
     heard.worker = worker;
-    this.#soon(this.#records.push(heard));
+    this.#scheduleFlush(this.#records.push(heard));
   }
 
-  #soon(waiting: number): void {
+  #scheduleFlush(waiting: number): void {
     // Not in the turn of the request that was over.
-    if (waiting >= SOON) this.#turn ??= setImmediate(() => this.#share());
-    else if (!this.#timer) this.#timer = setTimeout(() => this.#inTime(), EVERY_MS).unref();
+    if (waiting >= FLUSH_AT) this.#immediate ??= setImmediate(() => this.#flush());
+    else if (!this.#timer)
+      this.#timer = setTimeout(() => this.#flushOnTimer(), FLUSH_INTERVAL_MS).unref();
   }
 
   /** A timer is not taken back when they were told sooner: to set one for each telling costs more than it finds now and then. */
-  #inTime(): void {
+  #flushOnTimer(): void {
     this.#timer = undefined;
-    this.#share();
+    this.#flush();
   }
 
   /** Each gets what was gathered. */
-  #share(): void {
-    clearImmediate(this.#turn);
-    this.#turn = undefined;
-    const [all, refusals, lines] = [this.#records, this.#refusals, this.#lines];
+  #flush(): void {
+    clearImmediate(this.#immediate);
+    this.#immediate = undefined;
+    const [all, refusals, lines] = [this.#records, this.#rejections, this.#charges];
     this.#records = [];
-    this.#refusals = [];
-    this.#lines = [];
+    this.#rejections = [];
+    this.#charges = [];
     const addresses = all.map(({ client }) => client);
-    let records: HeardRequest[] | undefined;
-    for (const [clients, candidates] of this.#apart) {
+    let records: ObservedRequest[] | undefined;
+    for (const [clients, candidates] of this.#subscribersByAddressDetail) {
       // One record does for all that are told the same.
       records = records ? records.map((one) => ({ ...one })) : all;
-      for (let i = 0; i < records.length; i++) records[i]!.client = clientOf(addresses[i], clients);
-      for (const candidate of candidates) candidate.hear({ records, refusals, lines });
+      for (let i = 0; i < records.length; i++)
+        records[i]!.client = shownClientAddress(addresses[i], clients);
+      for (const candidate of candidates)
+        candidate.enqueue({ records, rejections: refusals, charges: lines });
     }
   }
 
-  told(notice: Notice, from: object = this): void {
-    if (this.#elsewhere) return this.#elsewhere.told(notice);
-    if (notice.type === "ledger" && !this.#isNews(notice.ok, from)) return;
-    this.#journal.told(notice);
-    for (const candidate of this.#candidates) candidate.told(notice);
+  reportEvent(event: GatewayEvent, from: object = this): void {
+    if (this.#remoteSink) return this.#remoteSink.reportEvent(event);
+    if (event.type === "ledger" && !this.#isLedgerChange(event.ok, from)) return;
+    this.#eventLog.log(event);
+    for (const candidate of this.#subscribers) candidate.enqueueEvent(event);
   }
 
-  async heard(notice: Notice): Promise<boolean> {
+  async deliverEvent(event: GatewayEvent): Promise<boolean> {
     // Verdicts are heard there too, and told by it.
-    if (this.#elsewhere) return false;
-    this.#journal.told(notice);
-    const all = await Promise.all(this.#candidates.map((candidate) => candidate.heard(notice)));
+    if (this.#remoteSink) return false;
+    this.#eventLog.log(event);
+    const all = await Promise.all(
+      this.#subscribers.map((candidate) => candidate.deliverEvent(event)),
+    );
     return !all.includes(false);
   }
 
-  landed(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void {
-    if (!this.#calls || this.#elsewhere) return;
-    this.#calls.add(this.#lines, batch, verdicts);
-    if (this.#lines.length > 0) this.#soon(this.#lines.length);
+  reportCommit(batch: readonly StoreCommand[], results: readonly CommandResult[]): void {
+    if (!this.#reservedCalls || this.#remoteSink) return;
+    this.#reservedCalls.add(this.#charges, batch, results);
+    if (this.#charges.length > 0) this.#scheduleFlush(this.#charges.length);
   }
 
-  gone(from: object): void {
-    if (this.#down.has(from)) this.told({ type: "ledger", at: wallClock(), ok: true }, from);
+  processExited(from: object): void {
+    if (this.#processesWithLedgerDown.has(from))
+      this.reportEvent({ type: "ledger", at: wallClock(), ok: true }, from);
   }
 
   /** Each process finds out by itself whether the ledger takes rows: it does not as soon as one says so, until none does. */
-  #isNews(ok: boolean, from: object): boolean {
-    const before = this.#down.size;
-    if (ok) this.#down.delete(from);
-    else this.#down.add(from);
-    return (before === 0) !== (this.#down.size === 0);
+  #isLedgerChange(ok: boolean, from: object): boolean {
+    const before = this.#processesWithLedgerDown.size;
+    if (ok) this.#processesWithLedgerDown.delete(from);
+    else this.#processesWithLedgerDown.add(from);
+    return (before === 0) !== (this.#processesWithLedgerDown.size === 0);
   }
 
-  dropped(): Readonly<Record<string, number>> {
+  droppedCounts(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#dropped);
   }
 
-  mount(observers: readonly MountedObserver[]): void {
-    this.#share();
-    const asked = observers.some(({ observer }) => observer.billed !== undefined);
-    this.#calls = asked ? (this.#calls ?? new ReservedCalls()) : undefined;
-    const mine = observers.map((mounted) => {
-      const candidate = new Subscriber(mounted, this.#log, this.#dropped);
-      this.#all.set(mounted, candidate);
+  attach(observers: readonly MountedObserver[]): void {
+    this.#flush();
+    const wantsCharges = observers.some(({ observer }) => observer.onCharges !== undefined);
+    this.#reservedCalls = wantsCharges ? (this.#reservedCalls ?? new ReservedCalls()) : undefined;
+    const subscribers = observers.map((mounted) => {
+      const candidate = new ObserverSubscriber(mounted, this.#log, this.#dropped);
+      this.#subscriberOf.set(mounted, candidate);
       return candidate;
     });
-    this.#tellThese([...this.#own, ...mine]);
+    this.#setSubscribers([...this.#hostSubscribers, ...subscribers]);
   }
 
   /** The host's own get what is left. */
   async close(): Promise<void> {
-    this.#share();
-    await Promise.all(this.#own.map((each) => each.end()));
+    this.#flush();
+    await Promise.all(this.#hostSubscribers.map((each) => each.end()));
   }
 
-  async end(observers: readonly MountedObserver[]): Promise<void> {
-    this.#share();
+  async detach(observers: readonly MountedObserver[]): Promise<void> {
+    this.#flush();
     await Promise.all(
       observers.map(async (mounted) => {
-        await this.#all.get(mounted)?.end();
-        this.#all.delete(mounted);
+        await this.#subscriberOf.get(mounted)?.end();
+        this.#subscriberOf.delete(mounted);
       }),
     );
   }

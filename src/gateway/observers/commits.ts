@@ -1,24 +1,24 @@
 // What each commit tells: budgets that have been crossed, as the store's verdicts say, the bills that are durable now, and how long
 // it took. Every batch of every process passes here on its way to the store, so each is told once.
 import type { Store } from "../../plugin/store.ts";
-import type { Durations } from "../readings/durations.ts";
-import type { Observing } from "./audience.ts";
-import type { Crossings } from "./crossings.ts";
+import type { DurationRecorder } from "../readings/durations.ts";
+import type { ObserverSink } from "./audience.ts";
+import type { ThresholdDelivery } from "./crossings.ts";
 
-export const hearingCommits = (
+export const withCommitReports = (
   store: Pick<Store, "apply" | "lease">,
-  observing: Pick<Observing, "landed">,
-  commits: Durations,
-  crossings: Pick<Crossings, "tell">,
+  sink: Pick<ObserverSink, "reportCommit">,
+  commits: DurationRecorder,
+  thresholds: Pick<ThresholdDelivery, "deliver">,
 ): Pick<Store, "apply" | "lease"> => ({
   lease: store.lease,
   async apply(batch) {
     const began = performance.now();
     const verdicts = await store.apply(batch);
-    commits.took(performance.now() - began);
-    observing.landed(batch, verdicts);
+    commits.record(performance.now() - began);
+    sink.reportCommit(batch, verdicts);
     for (const verdict of verdicts)
-      if (verdict.ok && verdict.crossed) crossings.tell(verdict.crossed);
+      if (verdict.ok && verdict.thresholds) thresholds.deliver(verdict.thresholds);
     return verdicts;
   },
 });

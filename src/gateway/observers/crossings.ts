@@ -2,47 +2,51 @@
 // that what a kill comes between is told by the next start.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { LimitCrossing } from "../../plugin/limit.ts";
+import type { ThresholdReached } from "../../plugin/limit.ts";
 import type { Store } from "../../plugin/store.ts";
-import type { Observing } from "./audience.ts";
+import type { ObserverSink } from "./audience.ts";
 
-export class Crossings {
-  readonly #kept: Store["crossings"];
-  readonly #observing: Pick<Observing, "heard">;
+export class ThresholdDelivery {
+  readonly #outbox: Store["thresholds"];
+  readonly #sink: Pick<ObserverSink, "deliverEvent">;
   readonly #log: Log;
 
-  constructor(store: Pick<Store, "crossings">, observing: Pick<Observing, "heard">, log: Log) {
-    this.#kept = store.crossings;
-    this.#observing = observing;
+  constructor(
+    store: Pick<Store, "thresholds">,
+    sink: Pick<ObserverSink, "deliverEvent">,
+    log: Log,
+  ) {
+    this.#outbox = store.thresholds;
+    this.#sink = sink;
     this.#log = log;
   }
 
   /** Nothing waits for it. */
-  tell(crossings: readonly LimitCrossing[]): void {
-    this.#tell(crossings).catch((error: unknown) => this.#failed(error));
+  deliver(thresholds: readonly ThresholdReached[]): void {
+    this.#deliverAndAck(thresholds).catch((error: unknown) => this.#logFailure(error));
   }
 
   /** What the process before did not live to tell. Once, when there are observers and no client yet. */
-  async left(): Promise<void> {
+  async deliverUndelivered(): Promise<void> {
     try {
-      const untold = await this.#kept?.untold();
-      if (untold && untold.length > 0) await this.#tell(untold);
+      const undelivered = await this.#outbox?.listUndelivered();
+      if (undelivered && undelivered.length > 0) await this.#deliverAndAck(undelivered);
     } catch (error) {
-      this.#failed(error);
+      this.#logFailure(error);
     }
   }
 
-  async #tell(crossings: readonly LimitCrossing[]): Promise<void> {
-    const heard = await Promise.all(
-      crossings.map((each) =>
-        this.#observing.heard({ type: "budget_crossed", at: wallClock(), ...each }),
+  async #deliverAndAck(thresholds: readonly ThresholdReached[]): Promise<void> {
+    const delivered = await Promise.all(
+      thresholds.map((each) =>
+        this.#sink.deliverEvent({ type: "budget_crossed", at: wallClock(), ...each }),
       ),
     );
-    if (!this.#kept || heard.includes(false)) return;
-    await this.#kept.told(crossings);
+    if (!this.#outbox || delivered.includes(false)) return;
+    await this.#outbox.markDelivered(thresholds);
   }
 
-  #failed(error: unknown): void {
+  #logFailure(error: unknown): void {
     this.#log.warn(
       { err: error },
       "the store does not know yet that a crossed budget was told; it is told again after the next start",

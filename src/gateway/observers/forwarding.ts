@@ -1,43 +1,43 @@
 // What a worker has to tell observers: they are in the primary, so records go there, many at a time.
-import type { TurnedAway } from "../../plugin/observer.ts";
-import type { HeardRequest } from "../../walk/generation.ts";
-import type { Link } from "../workers/link.ts";
-import { EVERY_MS, type Observing } from "./audience.ts";
-import { BATCH } from "./subscriber.ts";
+import type { RejectedRequest } from "../../plugin/observer.ts";
+import type { ObservedRequest } from "../../walk/generation.ts";
+import type { IpcLink } from "../workers/link.ts";
+import { FLUSH_INTERVAL_MS, type ObserverSink } from "./audience.ts";
+import { MAX_BATCH } from "./subscriber.ts";
 
-export interface Forwarding extends Observing {
+export interface RemoteSink extends ObserverSink {
   /** What is here goes now: this process ends. */
   flush(): void;
 }
 
-export function forwarding(link: () => Pick<Link, "tell">): Forwarding {
-  let records: HeardRequest[] = [];
-  let refusals: TurnedAway[] = [];
+export function createRemoteSink(link: () => Pick<IpcLink, "notify">): RemoteSink {
+  let records: ObservedRequest[] = [];
+  let refusals: RejectedRequest[] = [];
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
-    if (records.length > 0) link().tell("seen", records);
-    if (refusals.length > 0) link().tell("turnedAway", refusals);
+    if (records.length > 0) link().notify("seen", records);
+    if (refusals.length > 0) link().notify("turnedAway", refusals);
     records = [];
     refusals = [];
   };
   const soon = (waiting: number) => {
-    if (waiting >= BATCH) flush();
-    else timer ??= setTimeout(flush, EVERY_MS).unref();
+    if (waiting >= MAX_BATCH) flush();
+    else timer ??= setTimeout(flush, FLUSH_INTERVAL_MS).unref();
   };
   return {
-    seen: (record) => soon(records.push(record)),
-    turnedAway: (refusal) => soon(refusals.push(refusal)),
-    told: (notice) => link().tell("told", notice),
+    reportRequest: (record) => soon(records.push(record)),
+    reportRejection: (refusal) => soon(refusals.push(refusal)),
+    reportEvent: (notice) => link().notify("told", notice),
     // Verdicts are heard in the primary.
-    heard: async () => true,
+    deliverEvent: async () => true,
     // Batches of all processes become durable in the primary.
-    landed() {},
-    gone() {},
-    dropped: () => ({}),
-    mount() {},
-    end: async () => {},
+    reportCommit() {},
+    processExited() {},
+    droppedCounts: () => ({}),
+    attach() {},
+    detach: async () => {},
     flush,
   };
 }

@@ -1,75 +1,77 @@
 // What the gateway tells of itself, for the log: once for all processes, though each finds it out by itself.
 import type { Log } from "../../lib/log.ts";
-import type { Notice } from "../../plugin/notice.ts";
+import type { GatewayEvent } from "../../plugin/notice.ts";
 
 /** A provider has tens of models; a list that is longer is forgotten from its beginning, and then told once more. */
-const MOST = 10_000;
+const MAX_COOLDOWNS = 10_000;
 
-type Rests = Extract<Notice, { type: "rests" }>;
-type Recovered = Extract<Notice, { type: "recovered" }>;
-type Quarantined = Extract<Notice, { type: "quarantined" }>;
-type Released = Extract<Notice, { type: "released" }>;
+type CooldownStarted = Extract<GatewayEvent, { type: "rests" }>;
+type CooldownEnded = Extract<GatewayEvent, { type: "recovered" }>;
+type HookQuarantined = Extract<GatewayEvent, { type: "quarantined" }>;
+type HookReleased = Extract<GatewayEvent, { type: "released" }>;
 
-export class NoticeLog {
-  readonly #log: Log;
+export class EventLog {
+  readonly #logger: Log;
   /** Hooks of plugins that are not asked, since when. */
-  readonly #kept = new Map<string, number>();
+  readonly #quarantinedSince = new Map<string, number>();
   /** What rests, since when. */
-  readonly #resting = new Map<string, number>();
+  readonly #cooldownsSince = new Map<string, number>();
 
   constructor(log: Log) {
-    this.#log = log;
+    this.#logger = log;
   }
 
-  told(notice: Notice): void {
-    if (notice.type === "rests") this.#rests(notice);
-    else if (notice.type === "recovered") this.#recovered(notice);
-    else if (notice.type === "quarantined") this.#quarantined(notice);
-    else if (notice.type === "released") this.#released(notice);
+  log(event: GatewayEvent): void {
+    if (event.type === "rests") this.#cooldownStarted(event);
+    else if (event.type === "recovered") this.#cooldownEnded(event);
+    else if (event.type === "quarantined") this.#hookQuarantined(event);
+    else if (event.type === "released") this.#hookReleased(event);
   }
 
   /** Every failure while it rests makes the rest longer, and is no news. */
-  #rests({ provider, credential, model, kind, until, at }: Rests): void {
+  #cooldownStarted({ provider, credential, model, reason, until, at }: CooldownStarted): void {
     const key = keyOf({ provider, credential, model });
-    if (this.#resting.has(key)) return;
-    if (this.#resting.size >= MOST) this.#resting.delete(this.#resting.keys().next().value!);
-    this.#resting.set(key, at);
-    const fields = { provider, credential, model: model ?? undefined, kind };
-    this.#log.warn(
+    if (this.#cooldownsSince.has(key)) return;
+    if (this.#cooldownsSince.size >= MAX_COOLDOWNS)
+      this.#cooldownsSince.delete(this.#cooldownsSince.keys().next().value!);
+    this.#cooldownsSince.set(key, at);
+    const fields = { provider, credential, model: model ?? undefined, kind: reason };
+    this.#logger.warn(
       { ...fields, until: new Date(until).toISOString() },
       "a provider has failed; until it answers again it is tried last",
     );
   }
 
   /** With several processes each of them finds out by itself. */
-  #quarantined({ plugin, hook, why, until, failures, at }: Quarantined): void {
+  #hookQuarantined({ plugin, hook, reason, until, failures, at }: HookQuarantined): void {
     const key = `${plugin} ${hook}`;
-    if (this.#kept.has(key)) return;
-    if (this.#kept.size >= MOST) this.#kept.delete(this.#kept.keys().next().value!);
-    this.#kept.set(key, at);
-    this.#log.error(
-      { plugin, hook, why, failures, until: new Date(until).toISOString() },
+    if (this.#quarantinedSince.has(key)) return;
+    if (this.#quarantinedSince.size >= MAX_COOLDOWNS)
+      this.#quarantinedSince.delete(this.#quarantinedSince.keys().next().value!);
+    this.#quarantinedSince.set(key, at);
+    this.#logger.error(
+      { plugin, hook, why: reason, failures, until: new Date(until).toISOString() },
       "a plugin has failed again and again; it is not asked for a while",
     );
   }
 
-  #released({ plugin, hook, at }: Released): void {
+  #hookReleased({ plugin, hook, at }: HookReleased): void {
     const key = `${plugin} ${hook}`;
-    const since = this.#kept.get(key);
+    const since = this.#quarantinedSince.get(key);
     if (since === undefined) return;
-    this.#kept.delete(key);
+    this.#quarantinedSince.delete(key);
     const seconds = Math.round((at - since) / 1_000);
-    this.#log.info({ plugin, hook, seconds }, "a plugin does its work again");
+    this.#logger.info({ plugin, hook, seconds }, "a plugin does its work again");
   }
 
-  #recovered({ provider, credential, model, at }: Recovered): void {
+  #cooldownEnded({ provider, credential, model, at }: CooldownEnded): void {
     const key = keyOf({ provider, credential, model });
-    const since = this.#resting.get(key);
+    const since = this.#cooldownsSince.get(key);
     if (since === undefined) return;
-    this.#resting.delete(key);
+    this.#cooldownsSince.delete(key);
     const seconds = Math.round((at - since) / 1_000);
     const fields = { provider, credential, model: model ?? undefined };
-    this.#log.info({ ...fields, seconds }, "a provider answers again");
+    this.#logger.info({ ...fields, seconds }, "a provider answers again");
   }
 }
 
@@ -77,5 +79,5 @@ const keyOf = ({
   provider,
   credential,
   model,
-}: Pick<Recovered, "provider" | "credential" | "model">): string =>
+}: Pick<CooldownEnded, "provider" | "credential" | "model">): string =>
   JSON.stringify([provider, credential, model]);

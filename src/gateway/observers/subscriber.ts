@@ -2,14 +2,14 @@
 // while it is idle goes straight to it, and one that answers at once costs no promise and no timer.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Conduct } from "../../walk/conduct.ts";
-import type { Notice } from "../../plugin/notice.ts";
+import type { HookBreaker } from "../../walk/conduct.ts";
+import type { GatewayEvent } from "../../plugin/notice.ts";
 import type {
-  LedgerLine,
+  ChargeRecord,
   Observer,
   ObserverDef,
   RequestRecord,
-  TurnedAway,
+  RejectedRequest,
 } from "../../plugin/observer.ts";
 
 export interface MountedObserver {
@@ -18,238 +18,239 @@ export interface MountedObserver {
   readonly observer: Observer;
   readonly sends: ObserverDef["sends"];
   /** How each of its hooks behaves. The host's own have none. */
-  readonly conduct?: (hook: ObserverHook) => Conduct;
+  readonly breakerOf?: (hook: ObserverHook) => HookBreaker;
 }
 
 /** What happened since the last time. */
-export interface GatheredNews {
+export interface ObserverBatch {
   readonly records: readonly RequestRecord[];
-  readonly refusals: readonly TurnedAway[];
-  readonly lines: readonly LedgerLine[];
+  readonly rejections: readonly RejectedRequest[];
+  readonly charges: readonly ChargeRecord[];
 }
 
-const TELLS = ["told", "seen", "turnedAway", "billed"] as const;
-type ObserverHook = (typeof TELLS)[number];
+const OBSERVER_HOOKS = ["onEvent", "onRequests", "onRejected", "onCharges"] as const;
+type ObserverHook = (typeof OBSERVER_HOOKS)[number];
 
-export type Clients = NonNullable<Observer["clients"]>;
+export type ClientAddressDetail = NonNullable<Observer["clientAddress"]>;
 
-export const BATCH = 256;
-const MOST = 10_000;
-const END_MS = 5_000;
+export const MAX_BATCH = 256;
+const MAX_QUEUED = 10_000;
+const FLUSH_TIMEOUT_MS = 5_000;
 /** An observer that takes longer over what it was told is not waited for. */
-const TELL_MS = 30_000;
+const HOOK_TIMEOUT_MS = 30_000;
 /** Until it is looked again whether one that is not asked may be told something. */
-const AGAIN_MS = 1_000;
+const RETRY_DELAY_MS = 1_000;
 
-export class Subscriber {
-  readonly #of: MountedObserver;
+export class ObserverSubscriber {
+  readonly #mounted: MountedObserver;
   readonly #log: Log;
-  readonly #counts: Map<string, number>;
+  readonly #droppedCounts: Map<string, number>;
   #records: RequestRecord[] = [];
-  #refusals: TurnedAway[] = [];
-  #lines: LedgerLine[] = [];
-  #notices: { readonly notice: Notice; readonly told?: (() => void) | undefined }[] = [];
+  #rejections: RejectedRequest[] = [];
+  #charges: ChargeRecord[] = [];
+  #events: { readonly notice: GatewayEvent; readonly told?: (() => void) | undefined }[] = [];
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
   /** Resolves when it has answered, or when it is its turn. */
-  #telling: Promise<void> | undefined;
-  readonly #conducts = new Map<ObserverHook, Conduct>();
+  #running: Promise<void> | undefined;
+  readonly #breakers = new Map<ObserverHook, HookBreaker>();
 
   constructor(of: MountedObserver, log: Log, counts: Map<string, number>) {
-    this.#of = of;
+    this.#mounted = of;
     this.#log = log;
-    this.#counts = counts;
-    for (const hook of TELLS)
-      if (of.conduct && of.observer[hook]) this.#conducts.set(hook, of.conduct(hook));
+    this.#droppedCounts = counts;
+    for (const hook of OBSERVER_HOOKS)
+      if (of.breakerOf && of.observer[hook]) this.#breakers.set(hook, of.breakerOf(hook));
     if (!counts.has(of.id)) counts.set(of.id, 0);
   }
 
-  get clients(): Clients {
-    return this.#of.observer.clients ?? "none";
+  get clientAddressDetail(): ClientAddressDetail {
+    return this.#mounted.observer.clientAddress ?? "none";
   }
 
   /** All at once: not in the turn of a request. */
-  hear({ records, refusals, lines }: GatheredNews): void {
-    const { observer, sends } = this.#of;
+  enqueue({ records, rejections, charges }: ObserverBatch): void {
+    const { observer, sends } = this.#mounted;
     const goes = sends !== "nowhere";
-    if (observer.seen)
-      this.#keep(this.#records, records, (one) =>
-        goes && one.privacy !== "off" ? bare(one) : one,
+    if (observer.onRequests)
+      this.#append(this.#records, records, (one) =>
+        goes && one.privacy !== "off" ? withoutPersonalData(one) : one,
       );
-    if (observer.turnedAway) this.#keep(this.#refusals, refusals, (one) => one);
-    if (observer.billed) this.#keep(this.#lines, lines, (one) => (goes ? withoutLabels(one) : one));
-    if (!this.#telling) this.#tell();
+    if (observer.onRejected) this.#append(this.#rejections, rejections, (one) => one);
+    if (observer.onCharges)
+      this.#append(this.#charges, charges, (one) => (goes ? chargeWithoutLabels(one) : one));
+    if (!this.#running) this.#deliverNext();
   }
 
-  #keep<T>(kept: T[], more: readonly T[], as: (one: T) => T): void {
+  #append<T>(kept: T[], more: readonly T[], as: (one: T) => T): void {
     for (const one of more)
-      if (kept.length < MOST) kept.push(as(one));
-      else this.#drop();
+      if (kept.length < MAX_QUEUED) kept.push(as(one));
+      else this.#dropOldest();
   }
 
-  #drop(): void {
+  #dropOldest(): void {
     this.#dropped++;
-    this.#counts.set(this.#of.id, this.#counts.get(this.#of.id)! + 1);
+    this.#droppedCounts.set(this.#mounted.id, this.#droppedCounts.get(this.#mounted.id)! + 1);
   }
 
-  told(notice: Notice, told?: () => void): boolean {
-    if (this.#notices.length >= MOST) return false;
-    if (!this.#of.observer.told) told?.();
+  enqueueEvent(event: GatewayEvent, told?: () => void): boolean {
+    if (this.#events.length >= MAX_QUEUED) return false;
+    if (!this.#mounted.observer.onEvent) told?.();
     else {
-      this.#notices.push({ notice, told });
+      this.#events.push({ notice: event, told });
       // Not in the turn of what it tells of.
-      this.#telling ??= new Promise<void>(setImmediate).then(() => this.#goOn());
+      this.#running ??= new Promise<void>(setImmediate).then(() => this.#resume());
     }
     return true;
   }
 
   /** Resolves when it was told, whatever it made of it; false: there is no room for it. */
-  heard(notice: Notice): Promise<boolean> {
+  deliverEvent(event: GatewayEvent): Promise<boolean> {
     return new Promise((resolve) => {
-      if (!this.told(notice, () => resolve(true))) resolve(false);
+      if (!this.enqueueEvent(event, () => resolve(true))) resolve(false);
     });
   }
 
   async end(): Promise<void> {
-    if (!this.#telling) this.#tell();
+    if (!this.#running) this.#deliverNext();
     let late: NodeJS.Timeout | undefined;
     const over = new Promise<"late">((resolve) => {
-      late = setTimeout(() => resolve("late"), END_MS);
+      late = setTimeout(() => resolve("late"), FLUSH_TIMEOUT_MS);
     });
-    if ((await Promise.race([this.#last(), over])) === "late")
+    if ((await Promise.race([this.#flush(), over])) === "late")
       this.#log.warn(
-        { plugin: this.#of.id, records: this.#records.length },
+        { plugin: this.#mounted.id, records: this.#records.length },
         "an observer does not end; what is left for it is given up",
       );
     clearTimeout(late);
   }
 
-  async #last(): Promise<void> {
+  async #flush(): Promise<void> {
     // What comes while it is told something is told in turn.
-    while (this.#telling) await this.#telling;
+    while (this.#running) await this.#running;
     clearTimeout(this.#timer);
-    await this.#safely("end", () => this.#of.observer.end?.());
+    await this.#callSafely("end", () => this.#mounted.observer.flush?.());
   }
 
-  #goOn(): void {
-    this.#telling = undefined;
-    this.#tell();
+  #resume(): void {
+    this.#running = undefined;
+    this.#deliverNext();
   }
 
   /** One thing at a time, until nothing is left or it takes its time. */
-  #tell(): void {
+  #deliverNext(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (let hook = this.#due(); hook; hook = this.#due()) {
-      const answer = this.#tellNext(hook);
+    for (let hook = this.#nextHook(); hook; hook = this.#nextHook()) {
+      const answer = this.#callHook(hook);
       if (answer) {
-        this.#telling = answer.then(() => this.#goOn());
+        this.#running = answer.then(() => this.#resume());
         return;
       }
     }
-    if (TELLS.some((hook) => this.#waiting(hook) > 0))
-      this.#timer = setTimeout(() => this.#tell(), AGAIN_MS).unref();
+    if (OBSERVER_HOOKS.some((hook) => this.#queuedFor(hook) > 0))
+      this.#timer = setTimeout(() => this.#deliverNext(), RETRY_DELAY_MS).unref();
   }
 
-  #due(): ObserverHook | undefined {
-    return TELLS.find((hook) => this.#may(hook));
+  #nextHook(): ObserverHook | undefined {
+    return OBSERVER_HOOKS.find((hook) => this.#canDeliver(hook));
   }
 
-  #waiting(hook: ObserverHook): number {
-    if (hook === "told") return this.#notices.length;
-    if (hook === "seen") return this.#records.length;
-    return hook === "billed" ? this.#lines.length : this.#refusals.length;
+  #queuedFor(hook: ObserverHook): number {
+    if (hook === "onEvent") return this.#events.length;
+    if (hook === "onRequests") return this.#records.length;
+    return hook === "onCharges" ? this.#charges.length : this.#rejections.length;
   }
 
   /** Whether there is something for it that it may be told now. What fails again and again is kept for it, as far as there is room. */
-  #may(hook: ObserverHook): boolean {
-    if (this.#waiting(hook) === 0) return false;
-    const conduct = this.#conducts.get(hook);
-    return !conduct || conduct.well || conduct.enter();
+  #canDeliver(hook: ObserverHook): boolean {
+    if (this.#queuedFor(hook) === 0) return false;
+    const conduct = this.#breakers.get(hook);
+    return !conduct || conduct.isHealthy || conduct.tryEnter();
   }
 
-  #tellNext(hook: ObserverHook): Promise<void> | undefined {
-    const { observer } = this.#of;
-    if (hook === "told") {
-      const { notice, told } = this.#notices.shift()!;
-      const answer = this.#safely("told", () => observer.told!(notice));
+  #callHook(hook: ObserverHook): Promise<void> | undefined {
+    const { observer } = this.#mounted;
+    if (hook === "onEvent") {
+      const { notice, told } = this.#events.shift()!;
+      const answer = this.#callSafely("onEvent", () => observer.onEvent!(notice));
       if (answer) return answer.then(told);
       told?.();
       return undefined;
     }
     const answer =
-      hook === "seen"
-        ? this.#safely(hook, () => observer.seen!(batchOf(this.#records)))
-        : hook === "billed"
-          ? this.#safely(hook, () => observer.billed!(batchOf(this.#lines)))
-          : this.#safely(hook, () => observer.turnedAway!(batchOf(this.#refusals)));
-    if (answer) return answer.then(() => this.#tellDropped());
-    this.#tellDropped();
+      hook === "onRequests"
+        ? this.#callSafely(hook, () => observer.onRequests!(takeBatch(this.#records)))
+        : hook === "onCharges"
+          ? this.#callSafely(hook, () => observer.onCharges!(takeBatch(this.#charges)))
+          : this.#callSafely(hook, () => observer.onRejected!(takeBatch(this.#rejections)));
+    if (answer) return answer.then(() => this.#reportDropped());
+    this.#reportDropped();
     return undefined;
   }
 
-  #tellDropped(): void {
+  #reportDropped(): void {
     const records = this.#dropped;
     if (records === 0) return;
     this.#dropped = 0;
     this.#log.warn(
-      { plugin: this.#of.id, records },
+      { plugin: this.#mounted.id, records },
       "an observer is too slow: records were not kept for it",
     );
-    if (this.#of.observer.told) {
+    if (this.#mounted.observer.onEvent) {
       const notice = { type: "dropped", records, at: wallClock() } as const;
-      this.#notices.push({ notice });
+      this.#events.push({ notice });
     }
   }
 
   /** Undefined: it is done. Never rejects. */
-  #safely(hook: ObserverHook | "end", tell: () => unknown): Promise<void> | undefined {
-    const conduct = hook === "end" ? undefined : this.#conducts.get(hook);
+  #callSafely(hook: ObserverHook | "end", run: () => unknown): Promise<void> | undefined {
+    const conduct = hook === "end" ? undefined : this.#breakers.get(hook);
     try {
-      const answer = tell();
-      if (answer !== undefined) return this.#inTime(hook, conduct, answer);
-      if (conduct && !conduct.well) conduct.went();
+      const answer = run();
+      if (answer !== undefined) return this.#awaitWithTimeout(hook, conduct, answer);
+      if (conduct && !conduct.isHealthy) conduct.recordSuccess();
     } catch (err) {
-      this.#failed(hook, conduct, err);
+      this.#onFailure(hook, conduct, err);
     }
     return undefined;
   }
 
-  async #inTime(
+  async #awaitWithTimeout(
     hook: ObserverHook | "end",
-    conduct: Conduct | undefined,
+    conduct: HookBreaker | undefined,
     answer: unknown,
   ): Promise<void> {
     let late: NodeJS.Timeout | undefined;
     const over = new Promise<"late">((resolve) => {
-      late = setTimeout(() => resolve("late"), TELL_MS);
+      late = setTimeout(() => resolve("late"), HOOK_TIMEOUT_MS);
     });
     try {
       if ((await Promise.race([answer, over])) === "late") {
-        this.#log.error({ plugin: this.#of.id, hook }, "an observer took too long");
-        conduct?.failed("slow", {});
-      } else if (conduct && !conduct.well) conduct.went();
+        this.#log.error({ plugin: this.#mounted.id, hook }, "an observer took too long");
+        conduct?.recordFailure("slow", {});
+      } else if (conduct && !conduct.isHealthy) conduct.recordSuccess();
     } catch (err) {
-      this.#failed(hook, conduct, err);
+      this.#onFailure(hook, conduct, err);
     } finally {
       clearTimeout(late);
     }
   }
 
-  #failed(hook: ObserverHook | "end", conduct: Conduct | undefined, err: unknown): void {
-    this.#log.error({ plugin: this.#of.id, hook, err }, "an observer failed");
-    conduct?.failed("threw", {});
+  #onFailure(hook: ObserverHook | "end", conduct: HookBreaker | undefined, err: unknown): void {
+    this.#log.error({ plugin: this.#mounted.id, hook, err }, "an observer failed");
+    conduct?.recordFailure("threw", {});
   }
 }
 
 /** What was gathered is one observer's own list. */
-const batchOf = <T>(all: T[]): T[] => all.splice(0, BATCH);
+const takeBatch = <T>(all: T[]): T[] => all.splice(0, MAX_BATCH);
 
 /** For an observer that sends records elsewhere: a label, an address, and what a client wrote of itself, may be a person. */
-function bare(record: RequestRecord): RequestRecord {
+function withoutPersonalData(record: RequestRecord): RequestRecord {
   const { state: _, ...trace } = record.trace;
   return { ...record, labels: {}, client: undefined, clientRequestId: undefined, trace };
 }
 /** A label may be a person, and this observer sends what it is told elsewhere. */
-const withoutLabels = (line: LedgerLine): LedgerLine =>
+const chargeWithoutLabels = (line: ChargeRecord): ChargeRecord =>
   line.call && line.call.privacy !== "off" ? { ...line, call: { ...line.call, labels: {} } } : line;

@@ -4,95 +4,98 @@ import { readFileSync, writeSync } from "node:fs";
 import { Session, type Debugger } from "node:inspector";
 import { workerData } from "node:worker_threads";
 import { wallClock } from "../../lib/wall-clock.ts";
-import { pretty } from "../../lib/pretty.ts";
-import { CELLS, type PulseOptions } from "./pulse.ts";
+import { formatLogLine } from "../../lib/pretty.ts";
+import { SHARED_CELLS, type WatchdogOptions } from "./pulse.ts";
 
-const { cells, standMs, everyMs, ...of } = workerData as PulseOptions & { cells: Int32Array };
+const { cells, maxBlockedMs, intervalMs, ...of } = workerData as WatchdogOptions & {
+  cells: Int32Array;
+};
 
 /** A turn that comes later than this was not missed by the loop alone. */
-const LATE = 2;
+const LATE_FACTOR = 2;
 /** For the loop to say where it is. */
-const ASK_MS = 8_000;
-const FRAMES = 12;
+const STACK_TIMEOUT_MS = 8_000;
+const MAX_FRAMES = 12;
 /** Linux: what the main thread has run, and what it has waited to run, in nanoseconds. */
-const SCHEDULED = `/proc/self/task/${process.pid}/schedstat`;
+const SCHEDSTAT_PATH = `/proc/self/task/${process.pid}/schedstat`;
 
-let beats = -1;
+let lastHeartbeats = -1;
 /** In milliseconds of its own. */
-let stood = 0;
-let starved = starvedMs();
-let turned = performance.now();
-let over = false;
+let blockedMs = 0;
+let lastStarvedMs = readStarvedMs();
+let lastTickAt = performance.now();
+let isEnding = false;
 
 setInterval(() => {
-  if (over) return;
+  if (isEnding) return;
   const now = performance.now();
-  const late = now - turned > LATE * everyMs;
-  turned = now;
-  const left = Atomics.load(cells, CELLS.left);
-  if (left > 0 && Atomics.sub(cells, CELLS.left, 1) === 1)
-    return end("it did not end in the time it had");
-  const beat = Atomics.load(cells, CELLS.beats);
-  const moved = beat !== beats || late || Atomics.load(cells, CELLS.paused) === 1;
-  beats = beat;
-  const waited = starvedMs() - starved;
-  starved += waited;
-  stood = moved ? 0 : Math.max(0, stood + everyMs - waited);
-  if (stood >= standMs) end(`the process stood for ${standMs / 1000} s`);
-}, everyMs);
+  const late = now - lastTickAt > LATE_FACTOR * intervalMs;
+  lastTickAt = now;
+  const left = Atomics.load(cells, SHARED_CELLS.secondsLeft);
+  if (left > 0 && Atomics.sub(cells, SHARED_CELLS.secondsLeft, 1) === 1)
+    return endProcess("it did not end in the time it had");
+  const beat = Atomics.load(cells, SHARED_CELLS.heartbeats);
+  const moved =
+    beat !== lastHeartbeats || late || Atomics.load(cells, SHARED_CELLS.isDebugged) === 1;
+  lastHeartbeats = beat;
+  const waited = readStarvedMs() - lastStarvedMs;
+  lastStarvedMs += waited;
+  blockedMs = moved ? 0 : Math.max(0, blockedMs + intervalMs - waited);
+  if (blockedMs >= maxBlockedMs) endProcess(`the process stood for ${maxBlockedMs / 1000} s`);
+}, intervalMs);
 
-function starvedMs(): number {
+function readStarvedMs(): number {
   try {
-    return Number(readFileSync(SCHEDULED, "utf8").split(" ")[1]) / 1e6 || 0;
+    return Number(readFileSync(SCHEDSTAT_PATH, "utf8").split(" ")[1]) / 1e6 || 0;
   } catch {
     return 0;
   }
 }
 
-function end(why: string): void {
-  over = true;
+function endProcess(why: string): void {
+  isEnding = true;
   const session = new Session();
   const last = (at: readonly string[], requests: readonly string[]) => {
-    say({ at, requests }, `${why}: it is ended, and this is where it was`);
+    writeLogLine({ at, requests }, `${why}: it is ended, and this is where it was`);
     process.kill(process.pid, "SIGKILL");
   };
   // In a call to the system it cannot say anything.
-  setTimeout(() => last([], []), ASK_MS);
+  setTimeout(() => last([], []), STACK_TIMEOUT_MS);
   session.connectToMainThread();
   /** A frame does not always say it of code that was loaded at run time. */
   const files = new Map<string, string>();
   session.on("Debugger.scriptParsed", ({ params }) => void files.set(params.scriptId, params.url));
   session.on("Debugger.paused", ({ params }) => {
-    const frames = params.callFrames.slice(0, FRAMES);
+    const frames = params.callFrames.slice(0, MAX_FRAMES);
     const requests = new Set<string>();
-    let asked = frames.length;
+    let pending = frames.length;
     for (const { callFrameId } of frames)
       session.post(
         "Debugger.evaluateOnCallFrame",
-        { callFrameId, expression: WHOSE, returnByValue: true, silent: true },
+        { callFrameId, expression: REQUEST_ID_EXPRESSION, returnByValue: true, silent: true },
         (_error, told) => {
           const id: unknown = told?.result.value;
           if (typeof id === "string") requests.add(id);
-          if (--asked === 0)
+          if (--pending === 0)
             last(
-              frames.map((frame) => place(frame, files)),
+              frames.map((frame) => formatFrame(frame, files)),
               [...requests],
             );
         },
       );
-    if (asked === 0) last([], []);
+    if (pending === 0) last([], []);
   });
   session.post("Debugger.enable");
   session.post("Debugger.pause");
 }
 
 /** By the names that the walk gives them: an exchange, a call of one. */
-const WHOSE = `(() => {
+const REQUEST_ID_EXPRESSION = `(() => {
   const of = (it) => it?.["~"] ? it.id : it?.exchange?.["~"] ? it.attempt + " " + it.id : undefined;
   return (typeof x === "object" ? of(x) : undefined) ?? (typeof call === "object" ? of(call) : undefined) ?? of(this);
 })()`;
 
-function place(frame: Debugger.CallFrame, files: ReadonlyMap<string, string>): string {
+function formatFrame(frame: Debugger.CallFrame, files: ReadonlyMap<string, string>): string {
   const { functionName, url, location } = frame;
   const file = (url || (files.get(location.scriptId) ?? ""))
     .replace(/^.*\/(?=(?:src|plugins|dist|node_modules)\/)/, "")
@@ -101,7 +104,7 @@ function place(frame: Debugger.CallFrame, files: ReadonlyMap<string, string>): s
 }
 
 /** As the log writes it; its own writer is on the other side. */
-function say(fields: object, msg: string): void {
+function writeLogLine(fields: object, msg: string): void {
   const line = JSON.stringify({
     level: "error",
     time: new Date(wallClock()).toISOString(),
@@ -110,7 +113,7 @@ function say(fields: object, msg: string): void {
     msg,
   });
   try {
-    writeSync(1, `${of.pretty ? pretty(line) : line}\n`);
+    writeSync(1, `${of.isPretty ? formatLogLine(line) : line}\n`);
   } catch {
     // Its reader is gone: it ends all the same.
   }

@@ -5,46 +5,49 @@ import { url as inspected } from "node:inspector";
 import { Worker } from "node:worker_threads";
 
 /** Shared with the thread; all of it counts up but the flags. */
-export const CELLS = {
-  beats: 0,
-  /** A debugger is attached: it stands because it was told to. */ paused: 1,
-  /** Seconds left, once an end was announced. */ left: 2,
+export const SHARED_CELLS = {
+  heartbeats: 0,
+  /** A debugger is attached: it stands because it was told to. */ isDebugged: 1,
+  /** Seconds left, once an end was announced. */ secondsLeft: 2,
 } as const;
 
-export interface PulseOptions {
-  readonly pretty: boolean;
+export interface WatchdogOptions {
+  readonly isPretty: boolean;
   /** How long it may stand. */
-  readonly standMs: number;
-  readonly everyMs: number;
+  readonly maxBlockedMs: number;
+  readonly intervalMs: number;
 }
 
-export interface Pulse extends Disposable {
+export interface EventLoopWatchdog extends Disposable {
   /** From now on there is so much time left, whatever happens. */
-  endWithin(ms: number): void;
+  limitRemainingTime(ms: number): void;
 }
 
-const STAND_MS = 10_000;
-const EVERY_MS = 1_000;
+const MAX_BLOCKED_MS = 10_000;
+const INTERVAL_MS = 1_000;
 
-export function startPulse(of: Partial<PulseOptions> & Pick<PulseOptions, "pretty">): Pulse {
-  const { standMs = STAND_MS, everyMs = EVERY_MS } = of;
+export function startEventLoopWatchdog(
+  options: Partial<WatchdogOptions> & Pick<WatchdogOptions, "isPretty">,
+): EventLoopWatchdog {
+  const { maxBlockedMs = MAX_BLOCKED_MS, intervalMs = INTERVAL_MS } = options;
   const cells = new Int32Array(new SharedArrayBuffer(16));
   const beat = () => {
-    Atomics.add(cells, CELLS.beats, 1);
-    Atomics.store(cells, CELLS.paused, inspected() === undefined ? 0 : 1);
+    Atomics.add(cells, SHARED_CELLS.heartbeats, 1);
+    Atomics.store(cells, SHARED_CELLS.isDebugged, inspected() === undefined ? 0 : 1);
   };
   beat();
-  const timer = setInterval(beat, everyMs).unref();
-  const thread = new Worker(PROGRAM, {
+  const timer = setInterval(beat, intervalMs).unref();
+  const thread = new Worker(THREAD_FILE, {
     name: "pulse",
-    workerData: { cells, pretty: of.pretty, standMs, everyMs },
+    workerData: { cells, pretty: options.isPretty, standMs: maxBlockedMs, everyMs: intervalMs },
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
   });
   // A gateway that cannot be watched still serves.
   thread.on("error", () => {});
   thread.unref();
   return {
-    endWithin: (ms) => void Atomics.store(cells, CELLS.left, Math.max(1, Math.ceil(ms / everyMs))),
+    limitRemainingTime: (ms) =>
+      void Atomics.store(cells, SHARED_CELLS.secondsLeft, Math.max(1, Math.ceil(ms / intervalMs))),
     [Symbol.dispose]() {
       clearInterval(timer);
       void thread.terminate();
@@ -53,7 +56,7 @@ export function startPulse(of: Partial<PulseOptions> & Pick<PulseOptions, "prett
 }
 
 /** From source and from dist alike. */
-const PROGRAM = new URL(
+const THREAD_FILE = new URL(
   `./pulse-thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
   import.meta.url,
 );

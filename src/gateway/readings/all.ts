@@ -1,86 +1,89 @@
 // The readings of all processes, in the primary. It asks once for all that want to know at one time.
 import { wallClock } from "../../lib/wall-clock.ts";
-import type { FleetReading, Readings } from "../../plugin/readings.ts";
+import type { FleetStats, GatewayStats } from "../../plugin/readings.ts";
 import type { StoreSize } from "../../plugin/keeping.ts";
 import {
-  type Counters,
-  counted,
+  type StatsCounters,
+  sumCounters,
   NO_COUNTERS,
-  type OwnReadings,
-  type PrimaryReadings,
-  summed,
+  type LocalStats,
+  type PrimaryStats,
+  sumStats,
 } from "./sum.ts";
 
 /** Another process that may be asked; undefined: it does not answer in time. */
-export interface ReadingSource {
-  ask(): Promise<OwnReadings | undefined>;
+export interface StatsSource {
+  readStats(): Promise<LocalStats | undefined>;
 }
 
 /** What there is once for all processes, and where the store is. */
-export interface PrimarySource {
-  read(): PrimaryReadings;
-  commits(): Readings["ledger"]["commits"];
+export interface PrimaryStatsSource {
+  read(): PrimaryStats;
+  readCommits(): GatewayStats["ledger"]["commits"];
   /** Undefined: the ledger accepts rows. */
-  trouble(): string | undefined;
+  ledgerFailure(): string | undefined;
   /** Undefined: the store does not say it, or not in time. */
-  size(): Promise<StoreSize | undefined>;
-  certificates(): Promise<Readings["certificates"]>;
+  readStoreSize(): Promise<StoreSize | undefined>;
+  readCertificates(): Promise<GatewayStats["certificates"]>;
   /** Undefined: the store belongs to this gateway alone, or does not say it in time. */
-  fleet(): Promise<FleetReading | undefined>;
+  readFleet(): Promise<FleetStats | undefined>;
 }
 
-export class AllReadings {
-  readonly #own: { read(): OwnReadings };
-  readonly #primary: PrimarySource;
-  readonly #sources: () => readonly ReadingSource[];
-  readonly #last = new Map<ReadingSource, OwnReadings>();
-  #ended: Counters = NO_COUNTERS;
-  #asking: Promise<Readings> | undefined;
+export class StatsCollector {
+  readonly #local: { read(): LocalStats };
+  readonly #primary: PrimaryStatsSource;
+  readonly #otherSources: () => readonly StatsSource[];
+  readonly #last = new Map<StatsSource, LocalStats>();
+  #endedCounters: StatsCounters = NO_COUNTERS;
+  #reading: Promise<GatewayStats> | undefined;
 
   constructor(
-    own: { read(): OwnReadings },
-    primary: PrimarySource,
-    sources: () => readonly ReadingSource[] = () => [],
+    own: { read(): LocalStats },
+    primary: PrimaryStatsSource,
+    sources: () => readonly StatsSource[] = () => [],
   ) {
-    this.#own = own;
+    this.#local = own;
     this.#primary = primary;
-    this.#sources = sources;
+    this.#otherSources = sources;
   }
 
-  read(): Promise<Readings> {
-    return (this.#asking ??= this.#read().finally(() => (this.#asking = undefined)));
+  read(): Promise<GatewayStats> {
+    return (this.#reading ??= this.#read().finally(() => (this.#reading = undefined)));
   }
 
   /** It answers no more: what it had counted stays. */
-  ended(source: ReadingSource): void {
+  sourceEnded(source: StatsSource): void {
     const last = this.#last.get(source);
     if (!last) return;
     this.#last.delete(source);
-    this.#ended = counted(this.#ended, last);
+    this.#endedCounters = sumCounters(this.#endedCounters, last);
   }
 
-  async #read(): Promise<Readings> {
-    const sources = this.#sources();
+  async #read(): Promise<GatewayStats> {
+    const sources = this.#otherSources();
     let answered = 1;
-    const [size, fleet] = [this.#primary.size(), this.#primary.fleet()];
-    const certificates = this.#primary.certificates();
+    const [size, fleet] = [this.#primary.readStoreSize(), this.#primary.readFleet()];
+    const certificates = this.#primary.readCertificates();
     await Promise.all(
       sources.map(async (source) => {
-        const said = await source.ask();
+        const localStats = await source.readStats();
         // One that has ended meanwhile is among the ended, or has said nothing.
-        if (!said || !this.#sources().includes(source)) return;
+        if (!localStats || !this.#otherSources().includes(source)) return;
         answered++;
-        this.#last.set(source, said);
+        this.#last.set(source, localStats);
       }),
     );
-    const there = this.#sources();
+    const there = this.#otherSources();
     const others = there.flatMap((source) => this.#last.get(source) ?? []);
-    const { queue, ...sum } = summed([this.#own.read(), ...others], this.#ended);
+    const { queuedCommands, ...sum } = sumStats(
+      [this.#local.read(), ...others],
+      this.#endedCounters,
+    );
     return {
       at: wallClock(),
       ...this.#primary.read(),
-      processes: { there: there.length + 1, answered },
-      ledger: ledgerOf(this.#primary, queue, await size),
+      processes: { expected: there.length + 1, responded: answered },
+      ledger: ledgerStatsOf(this.#primary, queuedCommands, await size),
       fleet: await fleet,
       certificates: await certificates,
       ...sum,
@@ -88,11 +91,11 @@ export class AllReadings {
   }
 }
 
-function ledgerOf(
-  primary: PrimarySource,
+function ledgerStatsOf(
+  primary: PrimaryStatsSource,
   queue: number,
   size: StoreSize | undefined,
-): Readings["ledger"] {
-  const why = primary.trouble();
-  return { ok: why === undefined, why, queue, commits: primary.commits(), size };
+): GatewayStats["ledger"] {
+  const why = primary.ledgerFailure();
+  return { ok: why === undefined, reason: why, queue, commits: primary.readCommits(), size };
 }

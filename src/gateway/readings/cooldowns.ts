@@ -1,15 +1,16 @@
 // One cooldown that several processes report: which of them is told.
-import type { RestingReading } from "../../plugin/readings.ts";
-import { AWAY } from "../../walk/targets/target-rest.ts";
+import type { CooldownState } from "../../plugin/readings.ts";
+import { COOLDOWN_STATES } from "../../walk/targets/target-rest.ts";
 
-type Told = Pick<RestingReading, "state" | "until" | "keys">;
+type ReportedCooldown = Pick<CooldownState, "state" | "until" | "keys">;
 
 /** A state that changes the order comes before one that does not, all keys before some of them, and a longer one before a shorter one. */
-const rank = ({ state, keys }: Told): number => (AWAY.has(state) ? 2 : 0) + (keys ? 0 : 1);
+const rankOf = ({ state, keys }: ReportedCooldown): number =>
+  (COOLDOWN_STATES.has(state) ? 2 : 0) + (keys ? 0 : 1);
 
-export function worse<T extends Told>(a: T | undefined, b: T): T {
+export function worseCooldown<T extends ReportedCooldown>(a: T | undefined, b: T): T {
   if (!a) return b;
-  const [first, second] = (rank(a) - rank(b) || a.until - b.until) >= 0 ? [a, b] : [b, a];
+  const [first, second] = (rankOf(a) - rankOf(b) || a.until - b.until) >= 0 ? [a, b] : [b, a];
   if (!first.keys || !second.keys) return first;
   return { ...first, keys: [...new Set([...first.keys, ...second.keys])] };
 }

@@ -1,37 +1,37 @@
 // How late the event loop is. Measuring costs a timer that fires a hundred times a second, so it begins with the first question,
 // and ends when nothing has asked for five minutes.
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import type { Readings } from "../../plugin/readings.ts";
+import type { GatewayStats } from "../../plugin/readings.ts";
 
-type Delay = Readings["loopDelayMs"];
+type LoopDelayStats = GatewayStats["loopDelayMs"];
 type Histogram = ReturnType<typeof monitorEventLoopDelay>;
 
-const EVERY_MS = 10;
+const RESOLUTION_MS = 10;
 const WINDOW_MS = 10_000;
-const IDLE_MS = 300_000;
+const IDLE_TIMEOUT_MS = 300_000;
 
-export class LoopDelay {
+export class EventLoopDelay {
   #histogram: Histogram | undefined;
-  #since = 0;
-  #before: Delay = NOTHING;
-  #idle: NodeJS.Timeout | undefined;
+  #windowStartedAt = 0;
+  #previous: LoopDelayStats = NO_DELAY;
+  #idleTimer: NodeJS.Timeout | undefined;
 
   /** The larger of the window that runs and the one before: those that ask seldom and those that ask often hear the same. */
-  read(): Delay {
-    clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => this.#end(), IDLE_MS).unref();
+  read(): LoopDelayStats {
+    clearTimeout(this.#idleTimer);
+    this.#idleTimer = setTimeout(() => this.#end(), IDLE_TIMEOUT_MS).unref();
     const now = performance.now();
     if (!this.#histogram) {
-      this.#histogram = monitorEventLoopDelay({ resolution: EVERY_MS });
+      this.#histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
       this.#histogram.enable();
-      this.#since = now;
-      return NOTHING;
+      this.#windowStartedAt = now;
+      return NO_DELAY;
     }
-    const running = delayOf(this.#histogram);
-    const { mean, p99, max } = this.#before;
-    if (now - this.#since >= WINDOW_MS) {
-      this.#before = running;
-      this.#since = now;
+    const running = toLoopDelay(this.#histogram);
+    const { mean, p99, max } = this.#previous;
+    if (now - this.#windowStartedAt >= WINDOW_MS) {
+      this.#previous = running;
+      this.#windowStartedAt = now;
       this.#histogram.reset();
     }
     return {
@@ -44,19 +44,20 @@ export class LoopDelay {
   #end(): void {
     this.#histogram?.disable();
     this.#histogram = undefined;
-    this.#before = NOTHING;
+    this.#previous = NO_DELAY;
   }
 }
 
-const NOTHING: Delay = { mean: 0, p99: 0, max: 0 };
+const NO_DELAY: LoopDelayStats = { mean: 0, p99: 0, max: 0 };
 
 /** Beyond the timer's own length, from nanoseconds. A window without a beat has none. */
-function delayOf(histogram: Histogram): Delay {
-  if (histogram.count === 0) return NOTHING;
-  const late = (nano: number) => Math.max(0, Math.round(nano / 1e4 - EVERY_MS * 100) / 100);
+function toLoopDelay(histogram: Histogram): LoopDelayStats {
+  if (histogram.count === 0) return NO_DELAY;
+  const toLateness = (nano: number) =>
+    Math.max(0, Math.round(nano / 1e4 - RESOLUTION_MS * 100) / 100);
   return {
-    mean: late(histogram.mean),
-    p99: late(histogram.percentile(99)),
-    max: late(histogram.max),
+    mean: toLateness(histogram.mean),
+    p99: toLateness(histogram.percentile(99)),
+    max: toLateness(histogram.max),
   };
 }

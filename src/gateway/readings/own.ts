@@ -1,31 +1,34 @@
 // What this process says of itself.
 import type { Services } from "../services/services.ts";
-import { LoopDelay } from "./loop-delay.ts";
-import { Collections } from "./collections.ts";
-import { openFiles } from "./open-files.ts";
-import { longestFirst, type OwnReadings } from "./sum.ts";
+import { EventLoopDelay } from "./loop-delay.ts";
+import { GcStats } from "./collections.ts";
+import { countOpenFiles } from "./open-files.ts";
+import { sortByEnd, type LocalStats } from "./sum.ts";
 import type { GenerationSlot } from "../generation/slot.ts";
-import { unreachableIn } from "../status-of.ts";
+import { listUnreachablePlugins } from "../status-of.ts";
 
-type Read = Pick<Services, "rests" | "pools" | "ledger" | "refusals" | "observing">;
-type Slot = Pick<GenerationSlot, "inFlight" | "inFlightOf" | "current">;
+type StatsServices = Pick<
+  Services,
+  "targetHealth" | "pools" | "ledgerQueue" | "rejections" | "observerSink"
+>;
+type Slot = Pick<GenerationSlot, "inFlight" | "inFlightByFrontend" | "current">;
 
-export class OwnReader {
-  readonly #delay = new LoopDelay();
-  readonly #collections = new Collections();
-  readonly #services: Read;
+export class LocalStatsReader {
+  readonly #loopDelay = new EventLoopDelay();
+  readonly #gcStats = new GcStats();
+  readonly #services: StatsServices;
   readonly #slot: Slot;
 
-  constructor(services: Read, slot: Slot) {
+  constructor(services: StatsServices, slot: Slot) {
     this.#services = services;
     this.#slot = slot;
   }
 
-  read(): OwnReadings {
-    const { rests, pools, ledger, refusals, observing } = this.#services;
+  read(): LocalStats {
+    const { targetHealth, pools, ledgerQueue, rejections, observerSink } = this.#services;
     const { rss, heapUsed, heapTotal, external } = process.memoryUsage();
     const { user, system } = process.cpuUsage();
-    const loopDelayMs = this.#delay.read();
+    const loopDelayMs = this.#loopDelay.read();
     return {
       process: {
         pid: process.pid,
@@ -33,24 +36,26 @@ export class OwnReader {
         cpu: { user: user / 1e6, system: system / 1e6 },
         memory: { rss, heapUsed, heapTotal, external },
         loopDelayMs,
-        gc: this.#collections.read(),
-        openFiles: openFiles(),
+        gc: this.#gcStats.read(),
+        openFiles: countOpenFiles(),
       },
       inFlight: this.#slot.inFlight,
-      inFlightOf: this.#slot.inFlightOf(),
-      resting: longestFirst(rests.all()),
-      unreachable: unreachableIn(this.#slot.current.built).map(({ plugin, since, requests }) => ({
-        plugin,
-        since,
-        requests,
-        processes: 1,
-      })),
-      pools: pools.readings(),
-      queue: ledger.waiting,
+      inFlightByFrontend: this.#slot.inFlightByFrontend(),
+      cooldowns: sortByEnd(targetHealth.cooldowns()),
+      unreachable: listUnreachablePlugins(this.#slot.current.built).map(
+        ({ plugin, since, requests }) => ({
+          plugin,
+          since,
+          requests,
+          processes: 1,
+        }),
+      ),
+      pools: pools.stats(),
+      queuedCommands: ledgerQueue.pendingCount,
       loopDelayMs,
       memory: { rss, heapUsed, external },
-      refusals: refusals.counts(),
-      dropped: observing.dropped(),
+      rejections: rejections.counts(),
+      droppedRecords: observerSink.droppedCounts(),
     };
   }
 }

@@ -1,43 +1,55 @@
 // The readings of a whole gateway, in its primary: its own, those of other processes, and what there is one of whatever processes
 // there are.
-import type { Refresh } from "../../catalogue/refresh.ts";
+import type { ListRefresher } from "../../catalogue/refresh.ts";
 import type { GenerationSlot } from "../generation/slot.ts";
 import type { Services } from "../services/services.ts";
-import { fleetReading } from "../services/fleet.ts";
-import { sizeOf } from "../services/store.ts";
-import { AllReadings, type PrimarySource, type ReadingSource } from "./all.ts";
-import { certificateReader } from "./certificates.ts";
-import { OwnReader } from "./own.ts";
+import { readFleetStats } from "../services/fleet.ts";
+import { readStoreSize } from "../services/store.ts";
+import { StatsCollector, type PrimaryStatsSource, type StatsSource } from "./all.ts";
+import { createCertificateReader } from "./certificates.ts";
+import { LocalStatsReader } from "./own.ts";
 
-interface Primary {
+interface PrimaryOptions {
   readonly version: string;
   readonly services: Services;
-  readonly stage: GenerationSlot;
-  readonly refresh: Refresh;
+  readonly generations: GenerationSlot;
+  readonly listRefresher: ListRefresher;
 }
 
-export const readingAll = (of: Primary, sources: () => readonly ReadingSource[]): AllReadings =>
-  new AllReadings(new OwnReader(of.services, of.stage), primary(of), sources);
+export const createStatsCollector = (
+  of: PrimaryOptions,
+  sources: () => readonly StatsSource[],
+): StatsCollector =>
+  new StatsCollector(
+    new LocalStatsReader(of.services, of.generations),
+    createPrimarySource(of),
+    sources,
+  );
 
-const primary = ({ version, services, stage, refresh }: Primary): PrimarySource => ({
+const createPrimarySource = ({
+  version,
+  services,
+  generations,
+  listRefresher,
+}: PrimaryOptions): PrimaryStatsSource => ({
   read() {
-    const { built, at } = stage.current;
-    const lists = refresh.status();
+    const { built, loadedAt } = generations.current;
+    const lists = listRefresher.status();
     return {
       version,
-      state: stage.state,
-      generation: { number: built.gen.number, at },
-      lists: lists.map(({ provider, credential, lastOk, failures }) => ({
+      state: generations.state,
+      generation: { number: built.gen.number, at: loadedAt },
+      modelLists: lists.map(({ provider, credential, lastSuccessAt, failures }) => ({
         provider,
         credential,
-        lastOk,
+        lastSuccessAt,
         failures,
       })),
     };
   },
-  commits: () => services.commits.read(),
-  trouble: () => services.health.trouble?.why,
-  size: () => sizeOf(services.store),
-  fleet: () => fleetReading(services),
-  certificates: certificateReader(() => stage.current.config),
+  readCommits: () => services.commitDurations.read(),
+  ledgerFailure: () => services.ledgerAvailability.outage?.reason,
+  readStoreSize: () => readStoreSize(services.store),
+  readFleet: () => readFleetStats(services),
+  readCertificates: createCertificateReader(() => generations.current.config),
 });

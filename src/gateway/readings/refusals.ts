@@ -1,6 +1,6 @@
 // Requests that are turned away before a frontend has seen them, by code. Codes are the host's own, so there are few.
 
-export class Refusals {
+export class RejectionCounter {
   readonly #counts = new Map<string, number>();
 
   count(code: string): void {

@@ -1,46 +1,48 @@
 // What several processes say of themselves, as one reading.
-import { worse } from "./cooldowns.ts";
+import { worseCooldown } from "./cooldowns.ts";
 import type {
-  PoolReading,
-  ProcessReading,
-  Readings,
-  RestingReading,
-  UnreachableReading,
+  PoolStats,
+  ProcessStats,
+  GatewayStats,
+  CooldownState,
+  UnreachablePluginStats,
 } from "../../plugin/readings.ts";
 
 /** One process, as it says it. */
-export type OwnReadings = Omit<
-  Readings,
-  keyof PrimaryReadings | "at" | "processes" | "each" | "ledger" | "certificates"
+export type LocalStats = Omit<
+  GatewayStats,
+  keyof PrimaryStats | "at" | "processes" | "perProcess" | "ledger" | "certificates"
 > & {
-  readonly process: ProcessReading;
+  readonly process: ProcessStats;
   /** Commands of this process that wait for their batch. */
-  readonly queue: number;
+  readonly queuedCommands: number;
 };
 /** What only the primary knows. */
-export type PrimaryReadings = Pick<Readings, "version" | "state" | "generation" | "lists">;
+export type PrimaryStats = Pick<GatewayStats, "version" | "state" | "generation" | "modelLists">;
 /** What only counts up: it outlives the process that counted it. */
-export type Counters = Pick<OwnReadings, "refusals" | "dropped">;
+export type StatsCounters = Pick<LocalStats, "rejections" | "droppedRecords">;
 
-const MOST_RESTING = 1_000;
+const MAX_COOLDOWNS = 1_000;
 
-export const NO_COUNTERS: Counters = { refusals: {}, dropped: {} };
+export const NO_COUNTERS: StatsCounters = { rejections: {}, droppedRecords: {} };
 
 /** `all`: the primary first. `ended`: what processes that are gone have counted. */
-export function summed(
-  all: readonly OwnReadings[],
-  ended: Counters,
-): Omit<OwnReadings, "process"> & Pick<Readings, "each"> {
-  const total = (of: (one: OwnReadings) => number) => all.reduce((sum, one) => sum + of(one), 0);
-  const worst = (of: (one: OwnReadings) => number) => Math.max(0, ...all.map(of));
+export function sumStats(
+  all: readonly LocalStats[],
+  ended: StatsCounters,
+): Omit<LocalStats, "process"> & Pick<GatewayStats, "perProcess"> {
+  const total = (of: (one: LocalStats) => number) => all.reduce((sum, one) => sum + of(one), 0);
+  const worst = (of: (one: LocalStats) => number) => Math.max(0, ...all.map(of));
   return {
-    each: all.map((one) => one.process),
+    perProcess: all.map((one) => one.process),
     inFlight: total(({ inFlight }) => inFlight),
-    inFlightOf: all.map(({ inFlightOf }) => inFlightOf).reduce(added, {}),
-    resting: restingOf(all),
+    inFlightByFrontend: all
+      .map(({ inFlightByFrontend }) => inFlightByFrontend)
+      .reduce(sumCounts, {}),
+    cooldowns: mergeCooldowns(all),
     unreachable: unreachableOf(all),
-    pools: poolsOf(all),
-    queue: total(({ queue }) => queue),
+    pools: sumPools(all),
+    queuedCommands: total(({ queuedCommands }) => queuedCommands),
     loopDelayMs: {
       mean: worst(({ loopDelayMs }) => loopDelayMs.mean),
       p99: worst(({ loopDelayMs }) => loopDelayMs.p99),
@@ -51,39 +53,39 @@ export function summed(
       heapUsed: total(({ memory }) => memory.heapUsed),
       external: total(({ memory }) => memory.external),
     },
-    ...[ended, ...all].reduce(counted, NO_COUNTERS),
+    ...[ended, ...all].reduce(sumCounters, NO_COUNTERS),
   };
 }
 
-export const counted = (a: Counters, b: Counters): Counters => ({
-  refusals: added(a.refusals, b.refusals),
-  dropped: added(a.dropped, b.dropped),
+export const sumCounters = (a: StatsCounters, b: StatsCounters): StatsCounters => ({
+  rejections: sumCounts(a.rejections, b.rejections),
+  droppedRecords: sumCounts(a.droppedRecords, b.droppedRecords),
 });
 
 type Counts = Readonly<Record<string, number>>;
 
-function added(a: Counts, b: Counts): Counts {
+function sumCounts(a: Counts, b: Counts): Counts {
   const sum: Record<string, number> = { ...a };
   for (const [name, count] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + count;
   return sum;
 }
 
 /** The same thing may rest in several processes: until the last of them says so. */
-function restingOf(all: readonly OwnReadings[]): readonly RestingReading[] {
-  const longest = new Map<string, RestingReading>();
-  for (const rest of all.flatMap(({ resting }) => resting)) {
+function mergeCooldowns(all: readonly LocalStats[]): readonly CooldownState[] {
+  const longest = new Map<string, CooldownState>();
+  for (const rest of all.flatMap(({ cooldowns }) => cooldowns)) {
     const key = JSON.stringify([rest.provider, rest.credential, rest.model]);
-    longest.set(key, worse(longest.get(key), rest));
+    longest.set(key, worseCooldown(longest.get(key), rest));
   }
-  return longestFirst([...longest.values()]);
+  return sortByEnd([...longest.values()]);
 }
 
-export const longestFirst = (resting: readonly RestingReading[]): readonly RestingReading[] =>
-  resting.toSorted((a, b) => b.until - a.until).slice(0, MOST_RESTING);
+export const sortByEnd = (resting: readonly CooldownState[]): readonly CooldownState[] =>
+  resting.toSorted((a, b) => b.until - a.until).slice(0, MAX_COOLDOWNS);
 
 /** With workers, requests pass through the workers only. */
-function unreachableOf(all: readonly OwnReadings[]): readonly UnreachableReading[] {
-  const found = new Map<string, UnreachableReading>();
+function unreachableOf(all: readonly LocalStats[]): readonly UnreachablePluginStats[] {
+  const found = new Map<string, UnreachablePluginStats>();
   for (const one of (all.length > 1 ? all.slice(1) : all).flatMap((own) => own.unreachable)) {
     const { plugin } = one;
     const { since, processes } = found.get(plugin) ?? { since: Infinity, processes: 0 };
@@ -96,11 +98,11 @@ function unreachableOf(all: readonly OwnReadings[]): readonly UnreachableReading
   return [...found.values()];
 }
 
-function poolsOf(all: readonly OwnReadings[]): readonly PoolReading[] {
-  const pools = new Map<string, PoolReading>();
+function sumPools(all: readonly LocalStats[]): readonly PoolStats[] {
+  const pools = new Map<string, PoolStats>();
   for (const pool of all.flatMap((one) => one.pools)) {
     const { origin } = pool;
-    const { connected, free, running, queued } = pools.get(origin) ?? NONE;
+    const { connected, free, running, queued } = pools.get(origin) ?? NO_POOL;
     pools.set(origin, {
       origin,
       connected: connected + pool.connected,
@@ -112,4 +114,4 @@ function poolsOf(all: readonly OwnReadings[]): readonly PoolReading[] {
   return [...pools.values()];
 }
 
-const NONE = { connected: 0, free: 0, running: 0, queued: 0 };
+const NO_POOL = { connected: 0, free: 0, running: 0, queued: 0 };

@@ -1,13 +1,13 @@
 /** One at a time. A caller that asks while one runs gets the one after it: what it looks at may have changed again. */
-export function latest<W, T>(run: (why: W) => Promise<T>): (why: W) => Promise<T> {
+export function coalesceRuns<W, T>(run: (why: W) => Promise<T>): (why: W) => Promise<T> {
   let running: Promise<T> | undefined;
   let next: Promise<T> | undefined;
   const start = (why: W): Promise<T> => {
     next = undefined;
-    const mine = run(why).finally(() => {
+    const currentRun = run(why).finally(() => {
       if (!next) running = undefined;
     });
-    return (running = mine);
+    return (running = currentRun);
   };
   return (why) =>
     running

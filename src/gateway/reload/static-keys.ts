@@ -1,12 +1,12 @@
 import type { GatewayConfig } from "../../config/types.ts";
 
 /** What a live reload refuses, by name. */
-export function staticKeys(a: GatewayConfig, b: GatewayConfig): string[] {
+export function changedStaticKeys(a: GatewayConfig, b: GatewayConfig): string[] {
   const differs = (x: unknown, y: unknown) => JSON.stringify(x) !== JSON.stringify(y);
   const of = (c: GatewayConfig) => [c.store.use, c.store.options];
   // Tokens change with each reload: that is how one is taken back.
   const admin = ({ admin }: GatewayConfig) =>
-    admin && [admin.at, admin.hosts, admin.behindProxy, admin.tls];
+    admin && [admin.address, admin.hosts, admin.behindProxy, admin.tls];
   return [
     ...(differs(a.listen, b.listen) ? ["listen"] : []),
     ...(differs(a.proxy, b.proxy) ? ["proxy"] : []),

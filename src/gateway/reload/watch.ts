@@ -5,56 +5,56 @@ import { watch, type FSWatcher } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { LoadedConfig } from "../../config/load.ts";
-import { contents, hashOf } from "../../lib/contents.ts";
+import { readContentHash, hashContent } from "../../lib/contents.ts";
 import type { Log } from "../../lib/log.ts";
 
 export interface WatchOptions {
   /** Asked again at every look: a reload may have changed the list. */
-  readonly files: () => readonly string[];
+  readonly listFiles: () => readonly string[];
   /** The hash of what was read of a file: what has changed since then has changed, also before the first look at it. */
-  readonly read: (file: string) => string | undefined;
+  readonly hashOf: (file: string) => string | undefined;
   /** Called once for what changed in one go, and not again before it is done. */
-  readonly changed: () => unknown;
+  readonly onChange: () => unknown;
   /** A folder that cannot be watched: told once, and looked at slowly. */
-  readonly failed: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
   /** A change is told when nothing has moved for so long, or twice so long after the first move. */
-  readonly quietMs?: number;
-  readonly lookMs?: number;
+  readonly debounceMs?: number;
+  readonly pollMs?: number;
 }
 
 /** Of the config that is current. */
 export const watchConfig = (
-  current: () => Pick<LoadedConfig, "sources" | "texts" | "code">,
+  current: () => Pick<LoadedConfig, "sources" | "texts" | "codeFiles">,
   changed: () => unknown,
   log: Log,
 ): AsyncDisposable =>
   watchFiles({
-    files: () => current().sources,
-    read(file) {
-      const { texts, code } = current();
+    listFiles: () => current().sources,
+    hashOf(file) {
+      const { texts, codeFiles } = current();
       const text = texts.get(file);
-      return text === undefined ? code.get(file) : hashOf(text);
+      return text === undefined ? codeFiles.get(file) : hashContent(text);
     },
-    changed,
-    failed: (error) => log.error({ err: error }, "the config cannot be watched"),
+    onChange: changed,
+    onError: (error) => log.error({ err: error }, "the config cannot be watched"),
   });
 
-export function watchFiles(of: WatchOptions): AsyncDisposable {
-  const { quietMs = 40, lookMs = 2_000 } = of;
+export function watchFiles(options: WatchOptions): AsyncDisposable {
+  const { debounceMs = 40, pollMs = 2_000 } = options;
   const folders = new Map<string, { inode: number; watcher: FSWatcher | undefined }>();
   let known: ReadonlyMap<string, string> = new Map();
   let quiet: NodeJS.Timeout | undefined;
   let firstMove: number | undefined;
   let running: Promise<void> | undefined;
   let again = false;
-  let over = false;
+  let isClosed = false;
 
   const moved = () => {
-    if (over) return;
+    if (isClosed) return;
     const now = performance.now();
     firstMove ??= now;
     clearTimeout(quiet);
-    quiet = setTimeout(look, Math.max(0, Math.min(quietMs, firstMove + 2 * quietMs - now)));
+    quiet = setTimeout(look, Math.max(0, Math.min(debounceMs, firstMove + 2 * debounceMs - now)));
   };
 
   /** One look at a time; a caller that asks meanwhile gets one more. */
@@ -62,30 +62,30 @@ export function watchFiles(of: WatchOptions): AsyncDisposable {
     firstMove = undefined;
     again = running !== undefined;
     running ??= compare()
-      .catch(of.failed)
+      .catch(options.onError)
       .finally(() => {
         running = undefined;
-        if (again && !over) look();
+        if (again && !isClosed) look();
       });
   };
 
   async function compare(): Promise<void> {
-    const seen = new Map<string, string>();
+    const seenHashes = new Map<string, string>();
     const places = new Map<string, number>();
-    for (const file of of.files()) {
+    for (const file of options.listFiles()) {
       // A link is replaced in one folder, what it points to is edited in another.
       for (const at of [file, await realpath(file).catch(() => file)])
         places.set(dirname(at), (await stat(dirname(at)).catch(() => undefined))?.ino ?? 0);
-      seen.set(file, await contents(file));
+      seenHashes.set(file, await readContentHash(file));
     }
-    if (over) return;
+    if (isClosed) return;
     follow(places);
     const before = known;
-    known = seen;
-    const changed = [...seen].some(
-      ([file, hash]) => (before.get(file) ?? of.read(file) ?? hash) !== hash,
+    known = seenHashes;
+    const changed = [...seenHashes].some(
+      ([file, hash]) => (before.get(file) ?? options.hashOf(file) ?? hash) !== hash,
     );
-    if (changed) await of.changed();
+    if (changed) await options.onChange();
   }
 
   /** A folder that was made anew under its old name is another one. */
@@ -104,19 +104,19 @@ export function watchFiles(of: WatchOptions): AsyncDisposable {
         const watcher = (entry.watcher = watch(folder, { persistent: false }, moved));
         watcher.on("error", (error) => {
           watcher.close();
-          of.failed(error);
+          options.onError(error);
         });
       } catch (error) {
-        of.failed(error);
+        options.onError(error);
       }
     }
   }
 
-  const slow = setInterval(look, lookMs).unref();
+  const slow = setInterval(look, pollMs).unref();
   look();
   return {
     async [Symbol.asyncDispose]() {
-      over = true;
+      isClosed = true;
       clearTimeout(quiet);
       clearInterval(slow);
       for (const { watcher } of folders.values()) watcher?.close();

@@ -1,5 +1,5 @@
 // What is counted of one series in one stretch of time, and how it is written down: a few bytes for what is not zero.
-import { CLASSES } from "./sketch.ts";
+import { DURATION_CLASSES } from "./sketch.ts";
 
 /** In the order in which they are written. Append only: what was written by an earlier version is read by this one. */
 export const COUNTS = [
@@ -20,47 +20,51 @@ export const COUNTS = [
   "private",
 ] as const;
 
-type Count = (typeof COUNTS)[number];
-const AT = Object.fromEntries(COUNTS.map((name, i) => [name, i])) as Record<Count, number>;
+type CountName = (typeof COUNTS)[number];
+const COUNT_INDEX = Object.fromEntries(COUNTS.map((name, i) => [name, i])) as Record<
+  CountName,
+  number
+>;
 
 /** Of a millisecond: what the gateway itself takes is often less than one. */
-export const OWN_UNITS = 100;
+export const OVERHEAD_UNITS_PER_MS = 100;
 
-export class Cell {
+export class StatsCell {
   readonly #counts = new Float64Array(COUNTS.length);
   /** From the first byte of a request to its end. */
-  readonly total = new Uint32Array(CLASSES);
+  readonly total = new Uint32Array(DURATION_CLASSES);
   /** Written as one: an earlier version passes the second half over. */
-  readonly #more = new Uint32Array(2 * CLASSES);
+  readonly #laterHistograms = new Uint32Array(2 * DURATION_CLASSES);
   /** To the first content. */
-  readonly first = this.#more.subarray(0, CLASSES);
+  readonly firstToken = this.#laterHistograms.subarray(0, DURATION_CLASSES);
   /** The gateway's own time, in classes of `OWN_UNITS`. */
-  readonly own = this.#more.subarray(CLASSES);
+  readonly overhead = this.#laterHistograms.subarray(DURATION_CLASSES);
 
-  of(count: Count): number {
-    return this.#counts[AT[count]]!;
+  get(count: CountName): number {
+    return this.#counts[COUNT_INDEX[count]]!;
   }
 
-  count(count: Count, by = 1): void {
-    this.#counts[AT[count]]! += by;
+  increment(count: CountName, by = 1): void {
+    this.#counts[COUNT_INDEX[count]]! += by;
   }
 
-  add(other: Cell): void {
+  add(other: StatsCell): void {
     for (let i = 0; i < COUNTS.length; i++) this.#counts[i]! += other.#counts[i]!;
-    for (let i = 0; i < CLASSES; i++) this.total[i]! += other.total[i]!;
-    for (let i = 0; i < 2 * CLASSES; i++) this.#more[i]! += other.#more[i]!;
+    for (let i = 0; i < DURATION_CLASSES; i++) this.total[i]! += other.total[i]!;
+    for (let i = 0; i < 2 * DURATION_CLASSES; i++)
+      this.#laterHistograms[i]! += other.#laterHistograms[i]!;
   }
 
   write(into: CellWriter): void {
-    into.sparse(this.#counts);
-    into.sparse(this.total);
-    into.sparse(this.#more);
+    into.writeSparse(this.#counts);
+    into.writeSparse(this.total);
+    into.writeSparse(this.#laterHistograms);
   }
 
   read(from: CellReader): this {
-    from.sparse(this.#counts);
-    from.sparse(this.total);
-    from.sparse(this.#more);
+    from.readSparse(this.#counts);
+    from.readSparse(this.total);
+    from.readSparse(this.#laterHistograms);
     return this;
   }
 }
@@ -68,7 +72,7 @@ export class Cell {
 /** Passes over one that was written. */
 export function skipCell(from: CellReader): void {
   for (let sparse = 3; sparse > 0; sparse--)
-    for (let n = from.whole() * 2; n > 0; n--) from.whole();
+    for (let n = from.readInteger() * 2; n > 0; n--) from.readInteger();
 }
 
 /** Whole numbers, seven bits to a byte. Costs may be below nothing: their sign is the lowest bit. */
@@ -76,8 +80,8 @@ export class CellWriter {
   #bytes = Buffer.allocUnsafe(1024);
   #length = 0;
 
-  whole(value: number): void {
-    this.#room(10);
+  writeInteger(value: number): void {
+    this.#ensure(10);
     let rest = value;
     while (rest >= 128) {
       this.#bytes[this.#length++] = (rest % 128) + 128;
@@ -86,32 +90,32 @@ export class CellWriter {
     this.#bytes[this.#length++] = rest;
   }
 
-  text(text: string): void {
+  writeText(text: string): void {
     const bytes = Buffer.from(text);
-    this.whole(bytes.length);
-    this.#room(bytes.length);
+    this.writeInteger(bytes.length);
+    this.#ensure(bytes.length);
     this.#length += bytes.copy(this.#bytes, this.#length);
   }
 
   /** How many are not zero, then each with its distance to the one before. */
-  sparse(values: ArrayLike<number>): void {
+  writeSparse(values: ArrayLike<number>): void {
     const there: number[] = [];
     for (let i = 0; i < values.length; i++) if (values[i] !== 0) there.push(i);
-    this.whole(there.length);
+    this.writeInteger(there.length);
     let before = 0;
     for (const i of there) {
       const value = values[i]!;
-      this.whole(i - before);
-      this.whole(Math.abs(value) * 2 + (value < 0 ? 1 : 0));
+      this.writeInteger(i - before);
+      this.writeInteger(Math.abs(value) * 2 + (value < 0 ? 1 : 0));
       before = i;
     }
   }
 
-  done(): Buffer {
-    return ofItsOwn(this.#bytes.subarray(0, this.#length));
+  toBuffer(): Buffer {
+    return copyToOwnBuffer(this.#bytes.subarray(0, this.#length));
   }
 
-  #room(more: number): void {
+  #ensure(more: number): void {
     if (this.#length + more <= this.#bytes.length) return;
     const wider = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + more));
     this.#bytes.copy(wider);
@@ -120,7 +124,7 @@ export class CellWriter {
 }
 
 /** What is kept for hours has memory of its own: a slice of Node's pool keeps 64 KB for a hundred bytes. */
-export function ofItsOwn(bytes: Uint8Array): Buffer {
+export function copyToOwnBuffer(bytes: Uint8Array): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length);
   own.set(bytes);
   return own;
@@ -135,11 +139,11 @@ export class CellReader {
     this.#bytes = bytes;
   }
 
-  get over(): boolean {
+  get isAtEnd(): boolean {
     return this.#at >= this.#bytes.length;
   }
 
-  whole(): number {
+  readInteger(): number {
     let value = 0;
     for (let factor = 1; ; factor *= 128) {
       const byte = this.#bytes[this.#at++];
@@ -149,21 +153,21 @@ export class CellReader {
     }
   }
 
-  text(): string {
-    return Buffer.from(this.bytes()).toString();
+  readText(): string {
+    return Buffer.from(this.readBytes()).toString();
   }
 
-  bytes(): Uint8Array {
-    const length = this.whole();
+  readBytes(): Uint8Array {
+    const length = this.readInteger();
     if (this.#at + length > this.#bytes.length) throw new RangeError("It is cut off.");
     return this.#bytes.subarray(this.#at, (this.#at += length));
   }
 
-  sparse(into: Float64Array | Uint32Array): void {
+  readSparse(into: Float64Array | Uint32Array): void {
     let at = 0;
-    for (let n = this.whole(); n > 0; n--) {
-      at += this.whole();
-      const value = this.whole();
+    for (let n = this.readInteger(); n > 0; n--) {
+      at += this.readInteger();
+      const value = this.readInteger();
       // What a later version counts besides is passed over.
       if (at < into.length) into[at] = (value % 2 === 1 ? -1 : 1) * Math.floor(value / 2);
     }

@@ -3,30 +3,30 @@ import { open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../lib/log.ts";
 import type { Outages } from "./outages.ts";
-import type { Stats } from "./stats.ts";
+import type { RequestStats } from "./stats.ts";
 
-interface KeptCounts {
-  written(): Buffer;
+interface Persistable {
+  serialize(): Buffer;
   restore(bytes: Buffer): void;
 }
 
 /** More than either file may ever have. */
-const MOST_BYTES = 64 << 20;
+const MAX_FILE_BYTES = 64 << 20;
 
-export const readStats = (stateDir: string, stats: Stats, log: Log): Promise<void> =>
-  read(join(stateDir, "stats"), stats, log);
+export const readStats = (stateDir: string, stats: RequestStats, log: Log): Promise<void> =>
+  readFileInto(join(stateDir, "stats"), stats, log);
 export const readOutages = (stateDir: string, outages: Outages, log: Log): Promise<void> =>
-  read(join(stateDir, "outages"), outages, log);
-export const writeStats = (stateDir: string, stats: Stats): Promise<void> =>
-  write(join(stateDir, "stats"), stats);
+  readFileInto(join(stateDir, "outages"), outages, log);
+export const writeStats = (stateDir: string, stats: RequestStats): Promise<void> =>
+  writeFileOf(join(stateDir, "stats"), stats);
 export const writeOutages = (stateDir: string, outages: Outages): Promise<void> =>
-  write(join(stateDir, "outages"), outages);
+  writeFileOf(join(stateDir, "outages"), outages);
 
 /** A file that is damaged or of another version is left as it is: counting starts from zero. */
-async function read(path: string, into: KeptCounts, log: Log): Promise<void> {
+async function readFileInto(path: string, into: Persistable, log: Log): Promise<void> {
   try {
     const bytes = await readFile(path);
-    if (bytes.length > MOST_BYTES) throw new RangeError("It is too large.");
+    if (bytes.length > MAX_FILE_BYTES) throw new RangeError("It is too large.");
     into.restore(bytes);
   } catch (err) {
     if ((err as NodeJS.ErrnoException).code === "ENOENT") return;
@@ -34,12 +34,12 @@ async function read(path: string, into: KeptCounts, log: Log): Promise<void> {
   }
 }
 
-async function write(path: string, kept: KeptCounts): Promise<void> {
+async function writeFileOf(path: string, kept: Persistable): Promise<void> {
   const half = `${path}.${process.pid}.half`;
   try {
     const file = await open(half, "w", 0o600);
     try {
-      await file.writeFile(kept.written());
+      await file.writeFile(kept.serialize());
     } finally {
       await file.close();
     }

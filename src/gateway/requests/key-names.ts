@@ -3,35 +3,35 @@ import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import type { Store } from "../../plugin/store.ts";
 
-const FRESH_MS = 5_000;
-const PAGE = 500;
+const CACHE_TTL_MS = 5_000;
+const PAGE_SIZE = 500;
 /** Of so many keys the names are known; of others the ids are shown. */
-const MOST = 20_000;
+const MAX_NAMES = 20_000;
 
-type Names = ReadonlyMap<string, string | undefined>;
+type NamesById = ReadonlyMap<string, string | undefined>;
 
 export class KeyNames {
-  readonly #store: Pick<Store, "keys">;
-  #read: { readonly at: number; readonly names: Promise<Names> } | undefined;
+  readonly #store: Pick<Store, "listKeys">;
+  #cached: { readonly at: number; readonly names: Promise<NamesById> } | undefined;
 
-  constructor(store: Pick<Store, "keys">) {
+  constructor(store: Pick<Store, "listKeys">) {
     this.#store = store;
   }
 
   /** By id; undefined for a key without a name. */
-  all(): Promise<Names> {
+  readAll(): Promise<NamesById> {
     const now = performance.now();
-    if (!this.#read || now - this.#read.at > FRESH_MS) {
-      const names = this.#names();
-      this.#read = { at: now, names };
-      names.catch(() => (this.#read = undefined));
+    if (!this.#cached || now - this.#cached.at > CACHE_TTL_MS) {
+      const names = this.#readNames();
+      this.#cached = { at: now, names };
+      names.catch(() => (this.#cached = undefined));
     }
-    return this.#read.names;
+    return this.#cached.names;
   }
 
   /** The id of the key that is meant: by id, or by the name that only one has. `used`: whether one of this id has asked for anything. */
-  async idOf(said: string, used: (id: string) => boolean): Promise<string> {
-    const names = await this.all();
+  async resolveId(said: string, hasRequests: (id: string) => boolean): Promise<string> {
+    const names = await this.readAll();
     if (names.has(said)) return said;
     const named = [...names].filter(([, name]) => name === said).map(([id]) => id);
     if (named.length > 1)
@@ -39,7 +39,7 @@ export class KeyNames {
         param: "key",
       });
     if (named[0] !== undefined) return named[0];
-    if (used(said)) return said;
+    if (hasRequests(said)) return said;
     const near = nearest(
       said,
       [...names].flatMap(([id, name]) => [id, name ?? id]),
@@ -51,16 +51,16 @@ export class KeyNames {
     );
   }
 
-  async #names(): Promise<Names> {
+  async #readNames(): Promise<NamesById> {
     const names = new Map<string, string | undefined>();
     let after: string | undefined;
     let read = 0;
     do {
-      const page = await this.#store.keys({ after, limit: PAGE });
+      const page = await this.#store.listKeys({ after, limit: PAGE_SIZE });
       for (const { id, name } of page.items) names.set(id, name);
       read += page.items.length;
       after = page.next ?? undefined;
-    } while (after !== undefined && read < MOST);
+    } while (after !== undefined && read < MAX_NAMES);
     return names;
   }
 }

@@ -1,6 +1,6 @@
 // When providers were in cooldown: from the first failure to the first response after it, the newest so many. Kept over restarts, since
 // an operator asks for last night in the morning.
-import type { Notice } from "../../plugin/notice.ts";
+import type { GatewayEvent } from "../../plugin/notice.ts";
 import type { ErrorKind } from "../../model/error.ts";
 
 /** One cooldown of a provider's credential. Times are Unix milliseconds. */
@@ -10,21 +10,21 @@ export interface Outage {
   /** null: all its models. */
   readonly model: string | null;
   /** The kind of the first failure. */
-  readonly kind: ErrorKind;
-  readonly from: number;
+  readonly errorKind: ErrorKind;
+  readonly startedAt: number;
   /** When the cooldown ends, or ended. Each failure during it moves it. */
-  readonly until: number;
+  readonly cooldownEndsAt: number;
   /** The first response after it. Absent: there was none yet. */
-  readonly to?: number;
+  readonly recoveredAt?: number;
 }
 
 type Target = Pick<Outage, "provider" | "credential" | "model">;
 
-const MOST = 500;
+const MAX_OUTAGES = 500;
 /** Of one provider in an answer. */
-const SHOWN = 20;
+const MAX_SHOWN = 20;
 
-const isSame = (a: Target, b: Target): boolean =>
+const isSameTarget = (a: Target, b: Target): boolean =>
   a.provider === b.provider && a.credential === b.credential && a.model === b.model;
 
 export class Outages {
@@ -33,32 +33,38 @@ export class Outages {
   #changes = 0;
 
   /** Grows with every change. */
-  get changes(): number {
+  get version(): number {
     return this.#changes;
   }
 
   /** With several workers each of them reports a cooldown and its end: the first report of each counts. */
-  told(notice: Notice): void {
-    if (notice.type === "rests") {
-      const { provider, credential, model, kind, until, at } = notice;
-      const open = this.#open(notice);
-      const outage = { provider, credential, model, kind: open?.kind ?? kind, until };
-      this.#put(open, { ...outage, from: open?.from ?? at });
-    } else if (notice.type === "recovered") {
-      const open = this.#open(notice);
-      if (open) this.#put(open, { ...open, to: notice.at });
+  onEvent(event: GatewayEvent): void {
+    if (event.type === "rests") {
+      const { provider, credential, model, reason, until, at } = event;
+      const open = this.#findOpen(event);
+      const outage = {
+        provider,
+        credential,
+        model,
+        errorKind: open?.errorKind ?? reason,
+        cooldownEndsAt: until,
+      };
+      this.#replace(open, { ...outage, startedAt: open?.startedAt ?? at });
+    } else if (event.type === "recovered") {
+      const open = this.#findOpen(event);
+      if (open) this.#replace(open, { ...open, recoveredAt: event.at });
     }
   }
 
   /** The newest first. */
-  of(provider: string): readonly Outage[] {
+  listOf(provider: string): readonly Outage[] {
     return this.#all
       .filter((each) => each.provider === provider)
       .toReversed()
-      .slice(0, SHOWN);
+      .slice(0, MAX_SHOWN);
   }
 
-  written(): Buffer {
+  serialize(): Buffer {
     return Buffer.from(JSON.stringify(this.#all));
   }
 
@@ -66,26 +72,27 @@ export class Outages {
   restore(bytes: Buffer): void {
     const all = JSON.parse(bytes.toString()) as unknown;
     if (!Array.isArray(all) || !all.every(isOutage)) throw new TypeError("Not a list of outages.");
-    this.#all = all.slice(-MOST);
+    this.#all = all.slice(-MAX_OUTAGES);
   }
 
-  #open(of: Target): Outage | undefined {
-    return this.#all.findLast((each) => isSame(each, of) && each.to === undefined);
+  #findOpen(of: Target): Outage | undefined {
+    return this.#all.findLast((each) => isSameTarget(each, of) && each.recoveredAt === undefined);
   }
 
-  #put(before: Outage | undefined, after: Outage): void {
+  #replace(before: Outage | undefined, after: Outage): void {
     this.#changes++;
     if (before) this.#all[this.#all.indexOf(before)] = after;
     else this.#all.push(after);
-    if (this.#all.length > MOST) this.#all.shift();
+    if (this.#all.length > MAX_OUTAGES) this.#all.shift();
   }
 }
 
 const isOutage = (value: unknown): value is Outage => {
-  const { provider, credential, model, kind, from, until, to } = (value ?? {}) as Outage;
+  const { provider, credential, model, errorKind, startedAt, cooldownEndsAt, recoveredAt } =
+    (value ?? {}) as Outage;
   return (
-    [provider, credential, kind].every((each) => typeof each === "string") &&
+    [provider, credential, errorKind].every((each) => typeof each === "string") &&
     (model === null || typeof model === "string") &&
-    [from, until, to ?? 0].every((each) => Number.isFinite(each))
+    [startedAt, cooldownEndsAt, recoveredAt ?? 0].every((each) => Number.isFinite(each))
   );
 };

@@ -1,36 +1,36 @@
 // What the gateway remembers of requests that are over: the last ones, counts and times of all, and when providers were in cooldown. It
 // receives them as an observer does, in the primary process.
 import type { Log } from "../../lib/log.ts";
-import type { Scope } from "../../lib/scope.ts";
+import type { LifetimeScope } from "../../lib/scope.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
 import type { MountedObserver } from "../observers/subscriber.ts";
 import { readOutages, readStats, writeOutages, writeStats } from "./kept-stats.ts";
 import { Outages } from "./outages.ts";
 import { RequestRing } from "./ring.ts";
-import { Stats } from "./stats.ts";
+import { RequestStats } from "./stats.ts";
 
-const SAVE_MS = 60_000;
+const SAVE_INTERVAL_MS = 60_000;
 
-export interface Remembered {
-  readonly ring: RequestRing;
-  readonly stats: Stats;
+export interface RequestHistory {
+  readonly recentRequests: RequestRing;
+  readonly requestStats: RequestStats;
   readonly outages: Outages;
   /** How it hears of them. */
-  readonly ear: MountedObserver;
+  readonly observer: MountedObserver;
   /** Its counts are another process's from now on: written down once more, and not again unless that comes to nothing. */
-  cede(): Promise<void>;
-  keep(): void;
+  stopPersisting(): Promise<void>;
+  resumePersisting(): void;
 }
 
-export async function remember(of: {
+export async function createRequestHistory(of: {
   readonly most: number;
   readonly stateDir: string;
   readonly log: Log;
-  readonly scope: Scope;
-}): Promise<Remembered> {
+  readonly scope: LifetimeScope;
+}): Promise<RequestHistory> {
   const { stateDir, log, scope } = of;
   const ring = new RequestRing(of.most);
-  const stats = new Stats();
+  const stats = new RequestStats();
   const outages = new Outages();
   await readStats(stateDir, stats, log);
   await readOutages(stateDir, outages, log);
@@ -39,8 +39,8 @@ export async function remember(of: {
   let ceded = false;
   const save = async () => {
     if (ceded) return;
-    if (outages.changes !== savedOutages) {
-      savedOutages = outages.changes;
+    if (outages.version !== savedOutages) {
+      savedOutages = outages.version;
       await writeOutages(stateDir, outages);
     }
     if (ring.count === saved) return;
@@ -49,28 +49,28 @@ export async function remember(of: {
   };
   const failed = (err: unknown) =>
     log.error({ err }, "counts of requests could not be written down");
-  scope.every(SAVE_MS, save, failed);
+  scope.every(SAVE_INTERVAL_MS, save, failed);
   scope.defer(() => save().catch(failed));
   return {
-    ring,
-    stats,
+    recentRequests: ring,
+    requestStats: stats,
     outages,
-    async cede() {
+    async stopPersisting() {
       await save().catch(failed);
       ceded = true;
     },
-    keep: () => void (ceded = false),
-    ear: {
+    resumePersisting: () => void (ceded = false),
+    observer: {
       id: "gateway",
       sends: "nowhere",
       observer: {
-        seen(batch: readonly RequestRecord[]) {
-          if (ring.most === 0) return;
+        onRequests(batch: readonly RequestRecord[]) {
+          if (ring.capacity === 0) return;
           ring.add(batch);
           stats.add(batch);
         },
-        turnedAway: (batch) => ring.add(batch),
-        told: (notice) => outages.told(notice),
+        onRejected: (batch) => ring.add(batch),
+        onEvent: (notice) => outages.onEvent(notice),
       },
     },
   };

@@ -4,10 +4,10 @@ import type { Series } from "./slots.ts";
 /** What is counted separately. `model`: provider and upstream name; there and under `provider`, calls are counted instead of requests. */
 export type StatsBy = "all" | "frontend" | "model" | "provider" | "key" | "account";
 
-export interface SeriesChoice {
-  wants(series: Series): boolean;
+export interface SeriesSelection {
+  includes(series: Series): boolean;
   /** The series that this one is added to. */
-  as(series: Series): Series;
+  mapTo(series: Series): Series;
 }
 
 export interface SeriesQuery {
@@ -18,30 +18,31 @@ export interface SeriesQuery {
   readonly provider?: string | undefined;
 }
 
-const ACCOUNT = "account:";
-const MODEL = "model:";
+const ACCOUNT_PREFIX = "account:";
+const MODEL_PREFIX = "model:";
 
 /** Whether the account at `path` is this account or one below it. */
-export const standsIn = (path: string | undefined, account: string): boolean =>
+export const isWithinAccount = (path: string | undefined, account: string): boolean =>
   path !== undefined && `/${path}/`.includes(`/${account}/`);
 
-export function choiceOf({ by, account, provider }: SeriesQuery): SeriesChoice {
+export function selectSeries({ by, account, provider }: SeriesQuery): SeriesSelection {
   const as = (series: Series) => (by === "all" ? "" : series);
   if (account !== undefined)
     return {
-      wants: (series) =>
-        series.startsWith(ACCOUNT) && standsIn(series.slice(ACCOUNT.length), account),
-      as,
+      includes: (series) =>
+        series.startsWith(ACCOUNT_PREFIX) &&
+        isWithinAccount(series.slice(ACCOUNT_PREFIX.length), account),
+      mapTo: as,
     };
   if (provider !== undefined) {
-    const beginning = `${MODEL}${provider}/`;
-    return { wants: (series) => series.startsWith(beginning), as };
+    const beginning = `${MODEL_PREFIX}${provider}/`;
+    return { includes: (series) => series.startsWith(beginning), mapTo: as };
   }
-  if (by === "all") return { wants: (series) => series === "", as };
+  if (by === "all") return { includes: (series) => series === "", mapTo: as };
   if (by === "provider")
     return {
-      wants: (series) => series.startsWith(MODEL),
-      as: (series) => `provider:${series.slice(MODEL.length).split("/", 1)[0]}`,
+      includes: (series) => series.startsWith(MODEL_PREFIX),
+      mapTo: (series) => `provider:${series.slice(MODEL_PREFIX.length).split("/", 1)[0]}`,
     };
-  return { wants: (series) => series.startsWith(`${by}:`), as };
+  return { includes: (series) => series.startsWith(`${by}:`), mapTo: as };
 }

@@ -3,22 +3,22 @@
 import type { Series } from "./slots.ts";
 
 /** More than a gateway sees in a minute; clients make up names too. */
-const MOST = 4_096;
+const MAX_NAMES = 4_096;
 
-export class SeriesNames {
-  readonly #beginning: string;
-  readonly #made = new Map<string, Series>();
+export class SeriesNameCache {
+  readonly #prefix: string;
+  readonly #names = new Map<string, Series>();
 
   constructor(beginning: string) {
-    this.#beginning = beginning;
+    this.#prefix = beginning;
   }
 
-  of(end: string): Series {
-    const found = this.#made.get(end);
+  get(end: string): Series {
+    const found = this.#names.get(end);
     if (found !== undefined) return found;
-    if (this.#made.size >= MOST) this.#made.clear();
-    const name = this.#beginning + end;
-    this.#made.set(end, name);
+    if (this.#names.size >= MAX_NAMES) this.#names.clear();
+    const name = this.#prefix + end;
+    this.#names.set(end, name);
     return name;
   }
 }

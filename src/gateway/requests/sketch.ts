@@ -1,25 +1,25 @@
 // How long things took, as counts in classes from a millisecond to an hour. Each class is a fifth wider than the one before, so a
 // quantile is off by a tenth at most, and two counts add up to the count of both.
 
-export const CLASSES = 88;
-const LONGEST_MS = 3_600_000;
-const WIDTH = Math.log(LONGEST_MS) / CLASSES;
+export const DURATION_CLASSES = 88;
+const MAX_MS = 3_600_000;
+const CLASS_WIDTH = Math.log(MAX_MS) / DURATION_CLASSES;
 
 export const classOf = (ms: number): number =>
-  ms > 1 ? Math.min(CLASSES - 1, Math.floor(Math.log(ms) / WIDTH)) : 0;
+  ms > 1 ? Math.min(DURATION_CLASSES - 1, Math.floor(Math.log(ms) / CLASS_WIDTH)) : 0;
 
 /** The geometric middle of a class: what its members are taken for. */
-const middleOf = (at: number): number => Math.exp((at + 0.5) * WIDTH);
+const midpointOf = (at: number): number => Math.exp((at + 0.5) * CLASS_WIDTH);
 
 /** Milliseconds; undefined where nothing was counted. */
 export function quantile(counts: ArrayLike<number>, share: number): number | undefined {
   let total = 0;
   for (let i = 0; i < counts.length; i++) total += counts[i]!;
   if (total === 0) return undefined;
-  let left = Math.max(1, Math.ceil(total * share));
+  let remaining = Math.max(1, Math.ceil(total * share));
   for (let i = 0; i < counts.length; i++) {
-    left -= counts[i]!;
-    if (left <= 0) return Math.round(middleOf(i) * 10) / 10;
+    remaining -= counts[i]!;
+    if (remaining <= 0) return Math.round(midpointOf(i) * 10) / 10;
   }
   return undefined;
 }

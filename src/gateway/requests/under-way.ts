@@ -6,11 +6,11 @@ import type { HostExchange } from "../../walk/exchange.ts";
 export interface LiveRequest {
   readonly id: string;
   /** When it came, in Unix milliseconds. */
-  readonly at: number;
+  readonly startedAt: number;
   /** Since it came. */
-  readonly ms: number;
+  readonly elapsedMs: number;
   readonly frontend: string;
-  readonly name: string;
+  readonly action: string;
   /** Undefined: its body is not read yet. */
   readonly model: string | undefined;
   readonly stream: boolean;
@@ -21,87 +21,89 @@ export interface LiveRequest {
   /** What it is at: its body is on its way, it waits for its turn or a hook, a provider is asked, or its answer leaves. */
   readonly phase: "arriving" | "waiting" | "asking" | "answering";
   /** The call that is under way, or was last, and which provider it asks. */
-  readonly call: number | undefined;
+  readonly attempt: number | undefined;
   readonly provider: string | undefined;
 }
 
 /** Another process that may be asked; undefined: it does not answer in time. */
 export interface LiveSource {
-  underWay(): Promise<readonly LiveRequest[] | undefined>;
+  readLiveRequests(): Promise<readonly LiveRequest[] | undefined>;
 }
 
 /** Of this process and of others. */
-export async function allUnderWay(
-  own: UnderWay,
+export async function readAllLiveRequests(
+  own: InFlightRequests,
   others: readonly LiveSource[],
 ): Promise<readonly LiveRequest[]> {
-  const told = await Promise.all(others.map((each) => each.underWay()));
-  return [own.list(), ...told].flatMap((some) => some ?? []);
+  const lists = await Promise.all(others.map((each) => each.readLiveRequests()));
+  return [own.listLongest(), ...lists].flatMap((some) => some ?? []);
 }
 
 /** Where one stands in the list of its process. */
-export interface PlaceUnderWay {
-  x: HostExchange | undefined;
-  at: number;
+export interface InFlightEntry {
+  exchange: HostExchange | undefined;
+  index: number;
 }
 
 /** Of one process, those that wait the longest. */
-const MOST = 500;
+const MAX_LISTED = 500;
 /** Of what a client wrote, the beginning. */
-const CHARACTERS = 256;
+const MAX_TEXT_CHARS = 256;
 
-export class UnderWay {
-  readonly #all: PlaceUnderWay[] = [];
+export class InFlightRequests {
+  readonly #entries: InFlightEntry[] = [];
 
-  enter(x: HostExchange): PlaceUnderWay {
-    const place = { x, at: this.#all.length };
-    this.#all.push(place);
+  add(x: HostExchange): InFlightEntry {
+    const place = { exchange: x, index: this.#entries.length };
+    this.#entries.push(place);
     return place;
   }
 
-  leave(place: PlaceUnderWay): void {
-    const last = this.#all.pop()!;
-    place.x = undefined;
+  remove(place: InFlightEntry): void {
+    const last = this.#entries.pop()!;
+    place.exchange = undefined;
     if (last === place) return;
-    this.#all[place.at] = last;
-    last.at = place.at;
+    this.#entries[place.index] = last;
+    last.index = place.index;
   }
 
   /** What a frontend answers by itself is over at once, and not among them. */
-  list(): LiveRequest[] {
+  listLongest(): LiveRequest[] {
     const now = performance.now();
     const zero = wallClock() - now;
-    return this.#all
-      .flatMap(({ x }) => (x?.["~"].route ? [liveOf(x, now, zero)] : []))
-      .sort((a, b) => a.at - b.at)
-      .slice(0, MOST);
+    return this.#entries
+      .flatMap(({ exchange }) =>
+        exchange?.["~"].route ? [toLiveRequest(exchange, now, zero)] : [],
+      )
+      .sort((a, b) => a.startedAt - b.startedAt)
+      .slice(0, MAX_LISTED);
   }
 }
 
 /** `zero`: the wall clock when the other one began. */
-function liveOf(x: HostExchange, now: number, zero: number): LiveRequest {
+function toLiveRequest(x: HostExchange, now: number, zero: number): LiveRequest {
   const inner = x["~"];
-  const model = inner.received && x.model.slice(0, CHARACTERS);
+  const model = inner.receivedBody && x.model.slice(0, MAX_TEXT_CHARS);
   return {
     id: x.id,
-    at: Math.round(zero + inner.started),
-    ms: Math.round(now - inner.started),
+    startedAt: Math.round(zero + inner.startedAt),
+    elapsedMs: Math.round(now - inner.startedAt),
     frontend: x.frontend,
-    name: x.name,
+    action: x.action,
     model,
     stream: x.stream,
     key: x.identity?.id,
-    account: inner.branch?.path,
+    account: inner.account?.path,
     privacy: x.privacy,
     phase:
       inner.bytesOut > 0
         ? "answering"
-        : inner.last !== undefined
+        : inner.lastCall !== undefined
           ? "asking"
-          : inner.received === undefined
+          : inner.receivedBody === undefined
             ? "arriving"
             : "waiting",
-    call: inner.last?.n,
-    provider: inner.last?.provider,
+    attempt: inner.lastCall?.n,
+    provider: inner.lastCall?.provider,
   };
 }

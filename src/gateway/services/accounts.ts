@@ -5,11 +5,11 @@ import type { Store } from "../../plugin/store.ts";
 import type { StoredAccounts } from "../../walk/accounts.ts";
 
 /** Of one page. */
-const AT_ONCE = 1_000;
+const PAGE_SIZE = 1_000;
 
-export class KnownAccounts implements StoredAccounts {
+export class AccountCache implements StoredAccounts {
   readonly #all = new Map<string, AccountRecord>();
-  changes = 0;
+  version = 0;
 
   get(id: string): AccountRecord | undefined {
     return this.#all.get(id);
@@ -24,14 +24,14 @@ export class KnownAccounts implements StoredAccounts {
     const known = this.#all.get(record.id);
     if (known && known.version > record.version) return;
     this.#all.set(record.id, record);
-    this.changes++;
+    this.version++;
   }
 
   /** All that the store has. Nothing is ever taken out there: what has ended is there still. */
-  async read(store: Pick<Store, "accounts">): Promise<void> {
+  async load(store: Pick<Store, "listAccounts">): Promise<void> {
     let after: string | undefined;
     do {
-      const page = await store.accounts?.({ after, limit: AT_ONCE });
+      const page = await store.listAccounts?.({ after, limit: PAGE_SIZE });
       for (const record of page?.items ?? []) this.put(record);
       after = page?.next;
     } while (after !== undefined);

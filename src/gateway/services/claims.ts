@@ -1,54 +1,59 @@
 // The Idempotency-Keys of the last day, in the process that knows for all. Hashes, numbers and ids alone, in memory: a gateway
 // that starts anew knows none.
-import type { ClaimedRequest, Claimed, ClaimOutcome, Claims } from "../../walk/claims.ts";
+import type {
+  IdempotencyClaim,
+  ClaimResult,
+  IdempotencyOutcome,
+  IdempotencyRegistry,
+} from "../../walk/claims.ts";
 
-const KEPT_MS = 86_400_000;
+const TTL_MS = 86_400_000;
 /** Of one key; beyond it its own oldest goes. */
-const MOST_OF_KEY = 10_000;
-const MOST = 100_000;
+const MAX_PER_KEY = 10_000;
+const MAX_TOTAL = 100_000;
 
-interface Entry {
-  readonly body: string;
+interface ClaimEntry {
+  readonly bodyHash: string;
   readonly request: string;
   /** The process that serves it. */
   readonly owner: object | undefined;
   readonly since: number;
-  outcome: ClaimOutcome | undefined;
+  outcome: IdempotencyOutcome | undefined;
 }
 
 /** Of one key, by name; the oldest first in both. */
-class Names {
-  readonly under = new Map<string, Entry>();
-  readonly over = new Map<string, Entry>();
+class KeyClaims {
+  readonly running = new Map<string, ClaimEntry>();
+  readonly finished = new Map<string, ClaimEntry>();
 
   get size(): number {
-    return this.under.size + this.over.size;
+    return this.running.size + this.finished.size;
   }
 
-  find(name: string): Entry | undefined {
-    return this.under.get(name) ?? this.over.get(name);
+  find(name: string): ClaimEntry | undefined {
+    return this.running.get(name) ?? this.finished.get(name);
   }
 
-  end(name: string, entry: Entry, outcome: ClaimOutcome): void {
+  finish(name: string, entry: ClaimEntry, outcome: IdempotencyOutcome): void {
     entry.outcome = outcome;
-    this.under.delete(name);
-    this.over.set(name, entry);
+    this.running.delete(name);
+    this.finished.set(name, entry);
   }
 
-  forget(name: string): void {
-    if (!this.under.delete(name)) this.over.delete(name);
+  remove(name: string): void {
+    if (!this.running.delete(name)) this.finished.delete(name);
   }
 
   /** What is under way goes last: without its name it would be served, and billed, once more. */
-  forgetOldest(): void {
-    const from = this.over.size > 0 ? this.over : this.under;
+  evictOldest(): void {
+    const from = this.finished.size > 0 ? this.finished : this.running;
     from.delete(from.keys().next().value!);
   }
 }
 
-export class ClaimTable implements Claims {
+export class InMemoryIdempotencyRegistry implements IdempotencyRegistry {
   /** By key; the one that has been silent longest first. */
-  readonly #of = new Map<string, Names>();
+  readonly #byKey = new Map<string, KeyClaims>();
   readonly #now: () => number;
   #size = 0;
 
@@ -60,56 +65,74 @@ export class ClaimTable implements Claims {
     return this.#size;
   }
 
-  begin({ who, name, body, request }: ClaimedRequest, owner?: object): Claimed {
-    const its = this.#of.get(who) ?? new Names();
-    const found = this.#fresh(who, its, name);
+  claim(
+    { keyId, idempotencyKeyHash, bodyHash, requestId }: IdempotencyClaim,
+    owner?: object,
+  ): ClaimResult {
+    const its = this.#byKey.get(keyId) ?? new KeyClaims();
+    const found = this.#findLive(keyId, its, idempotencyKeyHash);
     if (found) {
-      if (found.body !== body) return { state: "other" };
+      if (found.bodyHash !== bodyHash) return { state: "other" };
       return found.outcome ? { state: "over", outcome: found.outcome } : { state: "running" };
     }
-    this.#of.delete(who);
-    this.#of.set(who, its);
-    its.under.set(name, { body, request, owner, since: this.#now(), outcome: undefined });
+    this.#byKey.delete(keyId);
+    this.#byKey.set(keyId, its);
+    its.running.set(idempotencyKeyHash, {
+      bodyHash,
+      request: requestId,
+      owner,
+      since: this.#now(),
+      outcome: undefined,
+    });
     this.#size++;
-    if (its.size > MOST_OF_KEY) this.#lose(who, its, () => its.forgetOldest());
-    if (this.#size > MOST) {
-      const [silent, oldest] = this.#of.entries().next().value!;
-      this.#lose(silent, oldest, () => oldest.forgetOldest());
+    if (its.size > MAX_PER_KEY) this.#evict(keyId, its, () => its.evictOldest());
+    if (this.#size > MAX_TOTAL) {
+      const [silent, oldest] = this.#byKey.entries().next().value!;
+      this.#evict(silent, oldest, () => oldest.evictOldest());
     }
     return { state: "new" };
   }
 
-  end(
-    { who, name, request }: Pick<ClaimedRequest, "who" | "name" | "request">,
-    outcome: ClaimOutcome | undefined,
+  complete(
+    {
+      keyId,
+      idempotencyKeyHash,
+      requestId,
+    }: Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">,
+    outcome: IdempotencyOutcome | undefined,
   ): void {
-    const its = this.#of.get(who);
-    const entry = its?.under.get(name);
+    const its = this.#byKey.get(keyId);
+    const entry = its?.running.get(idempotencyKeyHash);
     // Forgotten meanwhile, its name may be another one's.
-    if (!its || entry?.request !== request) return;
-    if (outcome) its.end(name, entry, outcome);
-    else this.#lose(who, its, () => its.forget(name));
+    if (!its || entry?.request !== requestId) return;
+    if (outcome) its.finish(idempotencyKeyHash, entry, outcome);
+    else this.#evict(keyId, its, () => its.remove(idempotencyKeyHash));
   }
 
-  gone(owner: object): void {
-    for (const its of this.#of.values())
-      for (const [name, entry] of its.under)
+  ownerExited(owner: object): void {
+    for (const its of this.#byKey.values())
+      for (const [name, entry] of its.running)
         if (entry.owner === owner)
-          its.end(name, entry, { request: entry.request, status: 500, usage: {}, costNano: null });
+          its.finish(name, entry, {
+            requestId: entry.request,
+            status: 500,
+            usage: {},
+            costNano: null,
+          });
   }
 
-  #fresh(who: string, its: Names, name: string): Entry | undefined {
+  #findLive(who: string, its: KeyClaims, name: string): ClaimEntry | undefined {
     const entry = its.find(name);
-    if (!entry?.outcome || this.#now() - entry.since < KEPT_MS) return entry;
-    this.#lose(who, its, () => its.forget(name));
+    if (!entry?.outcome || this.#now() - entry.since < TTL_MS) return entry;
+    this.#evict(who, its, () => its.remove(name));
     return undefined;
   }
 
   /** One of its names goes. */
-  #lose(who: string, its: Names, forget: () => void): void {
+  #evict(who: string, its: KeyClaims, forget: () => void): void {
     const before = its.size;
     forget();
     this.#size -= before - its.size;
-    if (its.size === 0 && this.#of.get(who) === its) this.#of.delete(who);
+    if (its.size === 0 && this.#byKey.get(who) === its) this.#byKey.delete(who);
   }
 }

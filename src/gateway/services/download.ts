@@ -1,8 +1,8 @@
 // One file from an address that a client or an upstream wrote: GET, no credentials, few hops, few bytes, little time, and every
 // hop dialled through the egress guard, unless it is at an origin that the operator wrote.
 import { Agent } from "undici";
-import { guard, type Guard } from "../../lib/egress.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { createEgressGuard, type EgressGuard } from "../../lib/egress.ts";
+import { fail, getFault } from "../../model/error.ts";
 
 export interface DownloadLimits {
   maxBytes: number;
@@ -13,45 +13,45 @@ export interface DownloadLimits {
 
 export interface DownloadRequest extends Partial<DownloadLimits> {
   /** An origin that may stand on a private network: the operator wrote it. */
-  own?: string | undefined;
+  trustedOrigin?: string | undefined;
 }
 
-export interface Downloaded {
+export interface DownloadedFile {
   bytes: Buffer;
   /** As the server names it, without parameters. */
-  mime: string;
+  contentType: string;
 }
 
-export interface Downloads extends AsyncDisposable {
-  get(url: string | URL, signal?: AbortSignal, asked?: DownloadRequest): Promise<Downloaded>;
+export interface Downloader extends AsyncDisposable {
+  get(url: string | URL, signal?: AbortSignal, asked?: DownloadRequest): Promise<DownloadedFile>;
 }
 
-const LIMITS: DownloadLimits = { maxBytes: 32 * 1024 * 1024, deadlineMs: 30_000, hops: 3 };
+const DEFAULT_LIMITS: DownloadLimits = { maxBytes: 32 * 1024 * 1024, deadlineMs: 30_000, hops: 3 };
 
-export function downloads(through: Guard = guard()): Downloads {
+export function createDownloader(through: EgressGuard = createEgressGuard()): Downloader {
   const pool = { connections: 16, keepAliveTimeout: 1_000 };
   const abroad = new Agent({ ...pool, connect: through.connect });
   const home = new Agent({ ...pool, connect: { timeout: 5_000 } });
   return {
     async get(url, signal, asked) {
-      const { maxBytes, deadlineMs, hops, own } = { ...LIMITS, ...asked };
+      const { maxBytes, deadlineMs, hops, trustedOrigin } = { ...DEFAULT_LIMITS, ...asked };
       const deadline = AbortSignal.timeout(deadlineMs);
       const until = signal ? AbortSignal.any([signal, deadline]) : deadline;
       try {
-        const way = (to: string | URL): Way => {
+        const way = (to: string | URL): DialTarget => {
           const at = URL.parse(String(to));
-          return at && at.origin === own && !at.username && !at.password
+          return at && at.origin === trustedOrigin && !at.username && !at.password
             ? { url: at, dispatcher: home }
             : { url: through.check(to), dispatcher: abroad };
         };
-        return await fetched(way, url, until, maxBytes, hops);
+        return await fetchFollowing(way, url, until, maxBytes, hops);
       } catch (error) {
         if (signal?.aborted) fail("canceled", "The client went away.", { cause: error });
         if (deadline.aborted)
           fail("timeout", `A file took longer than ${deadlineMs / 1000} s to arrive.`, {
             code: "download_timeout",
           });
-        if (faultOf(error)) throw error;
+        if (getFault(error)) throw error;
         const { code = "", message } = error as Error & { code?: string };
         if (code.startsWith("address_")) return fail("upstream", message, { code, cause: error });
         // The engine's words have addresses in them.
@@ -66,19 +66,19 @@ export function downloads(through: Guard = guard()): Downloads {
 }
 
 /** An address that may be dialled, and the agent that dials it. */
-interface Way {
+interface DialTarget {
   url: URL;
   dispatcher: Agent;
 }
 
-async function fetched(
-  way: (to: string | URL) => Way,
+async function fetchFollowing(
+  resolveTarget: (to: string | URL) => DialTarget,
   from: string | URL,
   signal: AbortSignal,
   maxBytes: number,
   hops: number,
-): Promise<Downloaded> {
-  let to = way(from);
+): Promise<DownloadedFile> {
+  let to = resolveTarget(from);
   for (let hop = 0; ; hop++) {
     const { url, dispatcher } = to;
     const answer = await dispatcher.request({
@@ -94,7 +94,10 @@ async function fetched(
     body.on("error", () => {});
     if (status === 200) {
       const mime = String(headers["content-type"] ?? "").split(";", 1)[0]!;
-      return { bytes: await limited(body, Number(headers["content-length"]), maxBytes), mime };
+      return {
+        bytes: await readLimited(body, Number(headers["content-length"]), maxBytes),
+        contentType: mime,
+      };
     }
     body.destroy();
     const next = headers["location"];
@@ -106,11 +109,11 @@ async function fetched(
       fail("upstream", `${url.origin} redirects more than ${hops} times.`, {
         code: "download_failed",
       });
-    to = way(URL.parse(String(next), url.href) ?? String(next));
+    to = resolveTarget(URL.parse(String(next), url.href) ?? String(next));
   }
 }
 
-async function limited(
+async function readLimited(
   body: AsyncIterable<Buffer> & { destroy(): unknown },
   announced: number,
   maxBytes: number,

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
-import { same, signingKey } from "./signing-key.ts";
+import { isEqualSignature, readOrCreateSigningKey } from "./signing-key.ts";
 
-export interface FileLimits {
+export interface FileStoreLimits {
   ttlMs: number;
   maxFileBytes: number;
   /** Bytes of all files. Beyond it no more are taken, because an address that was given out stays good until it ends. */
@@ -18,15 +18,15 @@ export interface FileLimits {
   maxKeyBytes: number;
 }
 
-const LIMITS: FileLimits = {
+const DEFAULT_LIMITS: FileStoreLimits = {
   ttlMs: 60 * 60_000,
   maxFileBytes: 64 * 1024 * 1024,
   maxBytes: 2 * 1024 * 1024 * 1024,
   maxKeyBytes: 1024 * 1024 * 1024,
 };
-const MOST_TTL_MS = 7 * 24 * 60 * 60_000;
+const MAX_TTL_MS = 7 * 24 * 60 * 60_000;
 
-export interface KeptFile {
+export interface StoredFile {
   /** "/files/<id>.png?e=…&s=…", below the address by which clients reach us. */
   path: string;
   /** Unix milliseconds. */
@@ -44,26 +44,26 @@ export interface ServedFile {
 export interface FileCounts {
   files: number;
   bytes: number;
-  kept: number;
+  stored: number;
   served: number;
-  refused: number;
-  swept: number;
+  rejected: number;
+  expired: number;
 }
 
-export interface Files {
+export interface FileStore {
   /** The longest life is a week; without one, the configured. `who`: the id of the key that asked for it. */
-  keep(bytes: Buffer, mime: string, ttlMs?: number, who?: string): Promise<KeptFile>;
+  store(bytes: Buffer, mime: string, ttlMs?: number, who?: string): Promise<StoredFile>;
   /** `name` is what follows /files/. Refuses what was never given out and what has ended. `near`: no other gateway is asked for it. */
   serve(name: string, query: URLSearchParams, near?: boolean): Promise<ServedFile>;
   /** Removes what has ended, and what a crash left half written. Says how many. */
   sweep(): Promise<number>;
   counts(): FileCounts;
   /** Other limits, from now on. A file that was given out keeps its end. */
-  limit(limits: FileLimits): void;
+  setLimits(limits: FileStoreLimits): void;
 }
 
 /** By magic number the images codec knows these; what is not here is handed out as mere bytes. */
-const TYPES = [
+const IMAGE_TYPES = [
   ["png", "image/png"],
   ["jpg", "image/jpeg"],
   ["webp", "image/webp"],
@@ -74,107 +74,123 @@ const TYPES = [
 ] as const;
 
 /** Expiry in seconds, id (its end says whose it is), extension: a file on disk. */
-const ON_DISK = /^(\d{1,12})\.[\w-]{24}([\w-]{8})\.[a-z]{3,4}$/;
-const ASKED = /^([\w-]{32})\.([a-z]{3,4})$/;
+const DISK_NAME = /^(\d{1,12})\.[\w-]{24}([\w-]{8})\.[a-z]{3,4}$/;
+const PUBLIC_NAME = /^([\w-]{32})\.([a-z]{3,4})$/;
 /** No write takes this long: an older half-written file was left by a crash. */
 const ABANDONED_MS = 10 * 60_000;
 
-interface FilesOf {
+interface FileStoreOptions {
   now?: () => number;
   /** Another gateway on the store may keep it; the address has been found good. */
-  elsewhere?: (name: string, query: string) => Promise<Buffer | undefined>;
+  fetchFromPeers?: (name: string, query: string) => Promise<Buffer | undefined>;
 }
 
-export async function openFiles(
+export async function openFileStore(
   dir: string,
-  options: Partial<FileLimits> & FilesOf = {},
-): Promise<Files> {
+  options: Partial<FileStoreLimits> & FileStoreOptions = {},
+): Promise<FileStore> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  const files = new FileShelf(dir, await signingKey(dir), options);
+  const files = new DiskFileStore(dir, await readOrCreateSigningKey(dir), options);
   await files.sweep();
   return files;
 }
 
-class FileShelf implements Files {
+class DiskFileStore implements FileStore {
   readonly #dir: string;
   readonly #key: Buffer;
-  #limits: FileLimits;
+  #limits: FileStoreLimits;
   readonly #now: () => number;
-  readonly #elsewhere: FilesOf["elsewhere"];
-  readonly #counts: FileCounts = { files: 0, bytes: 0, kept: 0, served: 0, refused: 0, swept: 0 };
+  readonly #fetchFromPeers: FileStoreOptions["fetchFromPeers"];
+  readonly #counts: FileCounts = {
+    files: 0,
+    bytes: 0,
+    stored: 0,
+    served: 0,
+    rejected: 0,
+    expired: 0,
+  };
   /** Bytes on their way to disk: they have their room already, so that many at once cannot overfill the folder. */
-  #writing = 0;
+  #pendingBytes = 0;
   /** Bytes by owner, those on their way among them. */
-  #owned = new Map<string, number>();
-  readonly #owning = new Map<string, number>();
+  #bytesByOwner = new Map<string, number>();
+  readonly #pendingByOwner = new Map<string, number>();
   /** Finished while a sweep was counting, which may have missed them. Counting one twice until the next sweep is harmless. */
-  #late = { files: 0, bytes: 0, owned: new Map<string, number>() };
+  #addedDuringSweep = { files: 0, bytes: 0, owned: new Map<string, number>() };
   #sweeping: Promise<number> | undefined;
 
   constructor(
     dir: string,
     key: Buffer,
-    { now = wallClock, elsewhere, ...limits }: Partial<FileLimits> & FilesOf,
+    { now = wallClock, fetchFromPeers, ...limits }: Partial<FileStoreLimits> & FileStoreOptions,
   ) {
-    this.#elsewhere = elsewhere;
+    this.#fetchFromPeers = fetchFromPeers;
     this.#dir = dir;
     this.#key = key;
-    this.#limits = { ...LIMITS, ...limits };
+    this.#limits = { ...DEFAULT_LIMITS, ...limits };
     this.#now = now;
   }
 
-  async keep(bytes: Buffer, mime: string, ttlMs = this.#limits.ttlMs, who = ""): Promise<KeptFile> {
+  async store(
+    bytes: Buffer,
+    mime: string,
+    ttlMs = this.#limits.ttlMs,
+    who = "",
+  ): Promise<StoredFile> {
     const { maxFileBytes, maxKeyBytes } = this.#limits;
-    const owner = this.#owner(who);
+    const owner = this.#ownerHashOf(who);
     if (bytes.length > maxFileBytes)
       fail("too_large", `An image of ${bytes.length} bytes is larger than ${maxFileBytes}.`, {
         code: "file_too_large",
       });
     const share = () =>
-      (this.#owned.get(owner) ?? 0) + (this.#owning.get(owner) ?? 0) + bytes.length <= maxKeyBytes;
-    if (!this.#room(bytes.length) || !share()) await this.sweep();
+      (this.#bytesByOwner.get(owner) ?? 0) +
+        (this.#pendingByOwner.get(owner) ?? 0) +
+        bytes.length <=
+      maxKeyBytes;
+    if (!this.#hasSpace(bytes.length) || !share()) await this.sweep();
     if (!share())
       fail(
         "rate_limited",
         `This key keeps as many image files as it may (${maxKeyBytes} bytes). Ask with response_format "b64_json".`,
         { code: "files_share_full", retryAfterMs: ttlMs },
       );
-    if (!this.#room(bytes.length))
+    if (!this.#hasSpace(bytes.length))
       fail(
         "unavailable",
         'There is no room for more image files. Ask with response_format "b64_json".',
         { code: "files_full", retryAfterMs: ttlMs },
       );
-    const seconds = Math.ceil((this.#now() + Math.min(ttlMs, MOST_TTL_MS)) / 1000);
+    const seconds = Math.ceil((this.#now() + Math.min(ttlMs, MAX_TTL_MS)) / 1000);
     const id = `${randomBytes(18).toString("base64url")}${owner}`;
-    const ext = TYPES.find(([, type]) => type === mime)?.[0] ?? "bin";
-    this.#writing += bytes.length;
-    more(this.#owning, owner, bytes.length);
+    const ext = IMAGE_TYPES.find(([, type]) => type === mime)?.[0] ?? "bin";
+    this.#pendingBytes += bytes.length;
+    addBytes(this.#pendingByOwner, owner, bytes.length);
     try {
       await this.#write(`${seconds}.${id}.${ext}`, bytes);
     } finally {
-      this.#writing -= bytes.length;
-      more(this.#owning, owner, -bytes.length);
+      this.#pendingBytes -= bytes.length;
+      addBytes(this.#pendingByOwner, owner, -bytes.length);
     }
-    for (const owned of [this.#owned, this.#late.owned]) more(owned, owner, bytes.length);
-    for (const count of [this.#counts, this.#late]) {
+    for (const owned of [this.#bytesByOwner, this.#addedDuringSweep.owned])
+      addBytes(owned, owner, bytes.length);
+    for (const count of [this.#counts, this.#addedDuringSweep]) {
       count.files++;
       count.bytes += bytes.length;
     }
-    this.#counts.kept++;
+    this.#counts.stored++;
     return {
       path: `/files/${id}.${ext}?e=${seconds}&s=${this.#sign(`${id}.${ext}`, seconds)}`,
       expiresAt: seconds * 1000,
     };
   }
 
-  async serve(name: string, query: URLSearchParams, near = false): Promise<ServedFile> {
+  async serve(name: string, query: URLSearchParams, localOnly = false): Promise<ServedFile> {
     try {
-      const served = await this.#find(name, query, near);
+      const served = await this.#find(name, query, localOnly);
       this.#counts.served++;
       return served;
     } catch (error) {
-      this.#counts.refused++;
+      this.#counts.rejected++;
       throw error;
     }
   }
@@ -187,12 +203,12 @@ class FileShelf implements Files {
     return { ...this.#counts };
   }
 
-  limit(limits: FileLimits): void {
+  setLimits(limits: FileStoreLimits): void {
     this.#limits = limits;
   }
 
-  #room(bytes: number): boolean {
-    return this.#counts.bytes + this.#writing + bytes <= this.#limits.maxBytes;
+  #hasSpace(bytes: number): boolean {
+    return this.#counts.bytes + this.#pendingBytes + bytes <= this.#limits.maxBytes;
   }
 
   async #write(name: string, bytes: Buffer): Promise<void> {
@@ -213,17 +229,17 @@ class FileShelf implements Files {
 
   async #find(name: string, query: URLSearchParams, near: boolean): Promise<ServedFile> {
     const [e, s] = [query.get("e") ?? "", query.get("s") ?? ""];
-    const [, id, ext] = ASKED.exec(name) ?? [];
-    const type = TYPES.find(([known]) => known === ext)?.[1];
+    const [, id, ext] = PUBLIC_NAME.exec(name) ?? [];
+    const type = IMAGE_TYPES.find(([known]) => known === ext)?.[1];
     const seconds = /^\d{1,12}$/.test(e) ? Number(e) : 0;
-    if (!id || !type || !same(s, this.#sign(name, seconds))) return unknown();
+    if (!id || !type || !isEqualSignature(s, this.#sign(name, seconds))) return failUnknownFile();
     const leftMs = seconds * 1000 - this.#now();
-    if (leftMs <= 0) return ended();
+    if (leftMs <= 0) return failExpired();
     const body = await readFile(join(this.#dir, `${seconds}.${id}.${ext}`)).catch(
       async (error: NodeJS.ErrnoException) => {
         if (error.code !== "ENOENT") throw error;
-        const there = near ? undefined : await this.#elsewhere?.(name, `e=${e}&s=${s}`);
-        return there ?? unknown();
+        const there = near ? undefined : await this.#fetchFromPeers?.(name, `e=${e}&s=${s}`);
+        return there ?? failUnknownFile();
       },
     );
     return {
@@ -247,13 +263,13 @@ class FileShelf implements Files {
     let bytes = 0;
     let swept = 0;
     const owned = new Map<string, number>();
-    this.#late = { files: 0, bytes: 0, owned: new Map() };
+    this.#addedDuringSweep = { files: 0, bytes: 0, owned: new Map() };
     for (const name of await readdir(this.#dir)) {
       const path = join(this.#dir, name);
       // Another process may sweep at the same time.
       const found = await stat(path).catch(() => undefined);
       if (!found) continue;
-      const [, seconds = Infinity, owner = ""] = ON_DISK.exec(name) ?? [];
+      const [, seconds = Infinity, owner = ""] = DISK_NAME.exec(name) ?? [];
       const ends = Number(seconds) * 1000;
       const abandoned = name.endsWith(".tmp") && found.mtimeMs < wallClock() - ABANDONED_MS;
       if (ends <= this.#now() || abandoned) {
@@ -262,20 +278,20 @@ class FileShelf implements Files {
       } else if (ends !== Infinity) {
         files++;
         bytes += found.size;
-        more(owned, owner, found.size);
+        addBytes(owned, owner, found.size);
       }
     }
     // Other processes keep and sweep files here too, so the files that are there are counted.
-    this.#counts.files = files + this.#late.files;
-    this.#counts.bytes = bytes + this.#late.bytes;
-    for (const [owner, size] of this.#late.owned) more(owned, owner, size);
-    this.#owned = owned;
-    this.#counts.swept += swept;
+    this.#counts.files = files + this.#addedDuringSweep.files;
+    this.#counts.bytes = bytes + this.#addedDuringSweep.bytes;
+    for (const [owner, size] of this.#addedDuringSweep.owned) addBytes(owned, owner, size);
+    this.#bytesByOwner = owned;
+    this.#counts.expired += swept;
     return swept;
   }
 
   /** Of a key: says nothing about it, and is the same in every process and after a restart. */
-  #owner(who: string): string {
+  #ownerHashOf(who: string): string {
     return createHmac("sha256", this.#key).update(`owner\n${who}`).digest("base64url").slice(0, 8);
   }
 
@@ -284,15 +300,15 @@ class FileShelf implements Files {
   }
 }
 
-function more(of: Map<string, number>, owner: string, bytes: number): void {
-  const left = (of.get(owner) ?? 0) + bytes;
-  if (left > 0) of.set(owner, left);
+function addBytes(of: Map<string, number>, owner: string, bytes: number): void {
+  const total = (of.get(owner) ?? 0) + bytes;
+  if (total > 0) of.set(owner, total);
   else of.delete(owner);
 }
 
-const unknown = (): never =>
+const failUnknownFile = (): never =>
   fail("not_found", "There is no such file.", { code: "file_not_found" });
-const ended = (): never =>
+const failExpired = (): never =>
   fail("not_found", "This address has expired: image files are temporary.", {
     code: "file_expired",
   });

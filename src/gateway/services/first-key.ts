@@ -1,14 +1,14 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { GatewayConfig } from "../../config/types.ts";
-import { digest, mint } from "../../lib/key.ts";
-import { faultOf } from "../../model/error.ts";
+import { digestKey, mintKey } from "../../lib/key.ts";
+import { getFault } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Store } from "../../plugin/store.ts";
-import { keysIn } from "../control/world.ts";
+import { listAllKeys } from "../control/world.ts";
 import type { Services } from "./services.ts";
 
 /** A store without keys gets its first one, unless the file has keys of its own or lets every client in. */
-export async function firstKey(
+export async function createFirstKey(
   config: GatewayConfig,
   services: Services,
 ): Promise<string | undefined> {
@@ -16,25 +16,30 @@ export async function firstKey(
     | { anonymous?: boolean; keys?: readonly unknown[] }
     | undefined;
   if (!auth || auth.anonymous || (auth.keys?.length ?? 0) > 0) return undefined;
-  const there = await keysIn(services.store)();
+  const there = await listAllKeys(services.store)();
   if (there.some(({ admin }) => admin === undefined)) return undefined;
-  const key = mint();
-  const record = { id: key.id, name: "first", digest: digest(key.secret), created: wallClock() };
-  const first = await decided(record, services.store);
+  const key = mintKey();
+  const record = { id: key.id, name: "first", digest: digestKey(key.secret), created: wallClock() };
+  const first = await agreeOnFirstKey(record, services.store);
   // Whichever instance made it may have ended since: that its record is there is each one's to see to.
-  await services.ledger.key(first).catch((error: unknown) => {
+  await services.ledgerQueue.writeKey(first).catch((error: unknown) => {
     // It is there, and an operator has changed it meanwhile.
-    if (faultOf(error)?.code !== "changed_since") throw error;
+    if (getFault(error)?.code !== "changed_since") throw error;
   });
-  services.keys.forget();
+  services.keyCache.invalidate();
   if (first.digest !== record.digest) return undefined;
-  services.observing.told({ type: "key", at: wallClock(), change: "made", key: key.id });
+  services.observerSink.reportEvent({ type: "key", at: wallClock(), change: "made", key: key.id });
   return key.secret;
 }
 
 /** Of several gateways that start at once on one store, one makes the key, and it alone can show it. */
-async function decided(record: KeyRecord, store: Pick<Store, "shared">): Promise<KeyRecord> {
-  if (!store.shared) return record;
-  const bytes = await store.shared("first-key", async () => Buffer.from(JSON.stringify(record)));
+async function agreeOnFirstKey(
+  record: KeyRecord,
+  store: Pick<Store, "getOrCreateShared">,
+): Promise<KeyRecord> {
+  if (!store.getOrCreateShared) return record;
+  const bytes = await store.getOrCreateShared("first-key", async () =>
+    Buffer.from(JSON.stringify(record)),
+  );
   return JSON.parse(Buffer.from(bytes).toString()) as KeyRecord;
 }

@@ -1,54 +1,57 @@
 // Whether the gateway can take requests: one state for all processes of a gateway. The process that owns the store decides it and
 // sends every change to the others, so that `/readyz`, `status`, the console, and metrics agree.
-import type { HealthName } from "../../plugin/readings.ts";
+import type { HealthState } from "../../plugin/readings.ts";
 import type { LedgerQueue } from "./ledger.ts";
 
 /** Why the ledger accepts no rows, and since when (Unix milliseconds). */
-export interface LedgerTrouble {
-  readonly why: string;
+export interface LedgerOutage {
+  readonly reason: string;
   readonly since: number;
   /** The store has reported that it cannot be reached. */
-  readonly away: boolean;
+  readonly isUnreachable: boolean;
 }
 
-type Heard = (trouble: LedgerTrouble | undefined) => void;
+type OnLedgerChange = (trouble: LedgerOutage | undefined) => void;
 
-export class Health {
-  readonly #heard = new Set<Heard>();
-  #trouble: LedgerTrouble | undefined;
+export class LedgerAvailability {
+  readonly #listeners = new Set<OnLedgerChange>();
+  #outage: LedgerOutage | undefined;
 
-  get trouble(): LedgerTrouble | undefined {
-    return this.#trouble;
+  get outage(): LedgerOutage | undefined {
+    return this.#outage;
   }
 
   /** Called by the process that owns the store, and by the others with what that one has sent. */
-  set(trouble: LedgerTrouble | undefined): void {
-    this.#trouble = trouble;
-    for (const heard of this.#heard) heard(trouble);
+  set(failure: LedgerOutage | undefined): void {
+    this.#outage = failure;
+    for (const heard of this.#listeners) heard(failure);
   }
 
-  onChange(heard: Heard): void {
-    this.#heard.add(heard);
+  onChange(heard: OnLedgerChange): void {
+    this.#listeners.add(heard);
   }
 }
 
 /** The name of the state. A gateway that drains says so whatever its ledger does: no request should be sent to it. */
-export function healthName(of: {
+export function healthStateOf(of: {
   readonly draining: boolean;
   readonly open: boolean;
-  readonly trouble: LedgerTrouble | undefined;
-}): HealthName {
+  readonly trouble: LedgerOutage | undefined;
+}): HealthState {
   if (of.draining) return "draining";
   if (!of.open) return "starting";
   return of.trouble ? "ledger_down" : "ready";
 }
 
 /** Applies a state that the owner of the store has sent, in a process that only borrows it. */
-export function followHealth(
-  { health, ledger }: { readonly health: Health; readonly ledger: LedgerQueue },
-  trouble: LedgerTrouble | undefined,
+export function followLedgerAvailability(
+  {
+    ledgerAvailability,
+    ledgerQueue,
+  }: { readonly ledgerAvailability: LedgerAvailability; readonly ledgerQueue: LedgerQueue },
+  failure: LedgerOutage | undefined,
 ): void {
-  health.set(trouble);
-  if (trouble?.away) ledger.away(trouble.why);
-  else if (!trouble) ledger.probe();
+  ledgerAvailability.set(failure);
+  if (failure?.isUnreachable) ledgerQueue.markUnreachable(failure.reason);
+  else if (!failure) ledgerQueue.probe();
 }

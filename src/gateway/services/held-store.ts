@@ -1,94 +1,102 @@
 // A store that may change its place while the gateway serves: closed here for a process that takes over, opened again should that fail,
 // or asked from then on in that process. Commands that come meanwhile wait, and none is lost.
-import { READS } from "./store-questions.ts";
-import { Scope } from "../../lib/scope.ts";
+import { STORE_READ_METHODS } from "./store-questions.ts";
+import { LifetimeScope } from "../../lib/scope.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store.ts";
 
 /** What asks the store something, and may wait. */
-const ASKS = ["apply", ...READS, "shared", "size", "instances"] as const;
+const FORWARDED_METHODS = [
+  "apply",
+  ...STORE_READ_METHODS,
+  "getOrCreateShared",
+  "readSize",
+  "listInstances",
+] as const;
 
 /** So long may it be on its way before new calls are refused. */
-const MOVING_MS = 60_000;
+const MAX_TRANSFER_MS = 60_000;
 
-type Asked = (...args: readonly unknown[]) => Promise<unknown>;
+type StoreMethod = (...args: readonly unknown[]) => Promise<unknown>;
 
-export class HeldStore implements AsyncDisposable {
-  readonly #open: (scope: Scope) => Promise<Store & Commands>;
-  readonly #under = new Set<Promise<unknown>>();
-  #scope = new Scope();
-  #now!: Store & Commands;
+export class TransferableStore implements AsyncDisposable {
+  readonly #open: (scope: LifetimeScope) => Promise<Store & Commands>;
+  readonly #pending = new Set<Promise<unknown>>();
+  #scope = new LifetimeScope();
+  #current!: Store & Commands;
   /** While it is on its way. */
-  #moving: Promise<void> | undefined;
-  #moved = () => {};
-  #since = 0;
+  #transfer: Promise<void> | undefined;
+  #finishTransfer = () => {};
+  #transferStartedAt = 0;
 
   /** `open`: opens it, the same instance each time; the scope ends it. */
-  constructor(open: (scope: Scope) => Promise<Store & Commands>) {
+  constructor(open: (scope: LifetimeScope) => Promise<Store & Commands>) {
     this.#open = open;
   }
 
   /** The store as all others have it, wherever it is. */
   async open(): Promise<Store & Commands> {
-    this.#now = await this.#open(this.#scope);
-    return this.#everywhere(this.#now);
+    this.#current = await this.#open(this.#scope);
+    return this.#createProxy(this.#current);
   }
 
   /** It is closed when what was under way is over; what is asked from now on waits. */
   async close(): Promise<void> {
-    this.#moving = new Promise((resolve) => (this.#moved = resolve));
-    this.#since = performance.now();
-    await Promise.allSettled(this.#under);
+    this.#transfer = new Promise((resolve) => (this.#finishTransfer = resolve));
+    this.#transferStartedAt = performance.now();
+    await Promise.allSettled(this.#pending);
     await this.#scope[Symbol.asyncDispose]();
   }
 
   /** No other process has taken it, or the one that had is gone. */
-  async openAgain(): Promise<void> {
-    this.#moving ??= new Promise((resolve) => (this.#moved = resolve));
-    this.#scope = new Scope();
-    this.#now = await this.#open(this.#scope);
-    this.#arrived();
+  async reopen(): Promise<void> {
+    this.#transfer ??= new Promise((resolve) => (this.#finishTransfer = resolve));
+    this.#scope = new LifetimeScope();
+    this.#current = await this.#open(this.#scope);
+    this.#onTransferred();
   }
 
   /** It is asked there from now on. */
-  standsIn(store: Store): void {
-    this.#now = store;
-    this.#arrived();
+  redirectTo(store: Store): void {
+    this.#current = store;
+    this.#onTransferred();
   }
 
   /** What waits for it may go on waiting: it is on its way, and has not been for long. */
-  get isMoving(): boolean {
-    return this.#moving !== undefined && performance.now() - this.#since < MOVING_MS;
+  get isTransferring(): boolean {
+    return (
+      this.#transfer !== undefined && performance.now() - this.#transferStartedAt < MAX_TRANSFER_MS
+    );
   }
 
-  #arrived(): void {
-    this.#moving = undefined;
-    this.#moved();
+  #onTransferred(): void {
+    this.#transfer = undefined;
+    this.#finishTransfer();
   }
 
-  #everywhere(first: Store & Commands): Store & Commands {
-    const asked = ASKS.filter((name) => first[name] !== undefined).map((name) => {
-      const ask: Asked = (...args) =>
-        this.#moving
-          ? this.#moving.then(() => ask(...args))
-          : this.#tracked((this.#now[name] as Asked)(...args));
+  #createProxy(first: Store & Commands): Store & Commands {
+    const forwarded = FORWARDED_METHODS.filter((name) => first[name] !== undefined).map((name) => {
+      const ask: StoreMethod = (...args) =>
+        this.#transfer
+          ? this.#transfer.then(() => ask(...args))
+          : this.#track((this.#current[name] as StoreMethod)(...args));
       return [name, ask] as const;
     });
-    const now = () => this.#now;
+    const now = () => this.#current;
     return {
-      ...(Object.fromEntries(asked) as unknown as Store),
+      ...(Object.fromEntries(forwarded) as unknown as Store),
       lease: first.lease,
-      handsOver: first.handsOver,
-      open: (owner, hear) => this.#now.open(owner, hear),
-      crossings: first.crossings && {
-        untold: async () => (await now().crossings?.untold()) ?? [],
-        told: async (crossings) => now().crossings?.told(crossings),
+      supportsHandoff: first.supportsHandoff,
+      open: (owner, hear) => this.#current.open(owner, hear),
+      thresholds: first.thresholds && {
+        listUndelivered: async () => (await now().thresholds?.listUndelivered()) ?? [],
+        markDelivered: async (crossings) => now().thresholds?.markDelivered(crossings),
       },
       get audit() {
         return now().audit;
       },
-      get keeping() {
-        return now().keeping;
+      get maintenance() {
+        return now().maintenance;
       },
       get commands() {
         return now().commands;
@@ -96,10 +104,10 @@ export class HeldStore implements AsyncDisposable {
     } as Store & Commands;
   }
 
-  #tracked(asked: Promise<unknown>): Promise<unknown> {
-    this.#under.add(asked);
-    const over = () => void this.#under.delete(asked);
-    asked.then(over, over);
+  #track(asked: Promise<unknown>): Promise<unknown> {
+    this.#pending.add(asked);
+    const remove = () => void this.#pending.delete(asked);
+    asked.then(remove, remove);
     return asked;
   }
 

@@ -2,39 +2,39 @@
 // May import: lib, plugin (types). An unknown key takes the same way as a known one.
 import { wallClock } from "../../lib/wall-clock.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
-import { digest, equal, parse } from "../../lib/key.ts";
-import { faultOf } from "../../model/error.ts";
-import { unavailable, within } from "./queued-command.ts";
+import { digestKey, equalDigests, parseKey } from "../../lib/key.ts";
+import { getFault } from "../../model/error.ts";
+import { createUnavailableFault, withTimeout } from "./queued-command.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Store } from "../../plugin/store.ts";
 
-export interface Keys {
+export interface KeyCache {
   /** Undefined: unknown, revoked or expired; a client is not told which. At once where it is remembered. */
   find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
   /** A key was made, changed or revoked: nothing remembered counts any more. */
-  forget(): void;
+  invalidate(): void;
 }
 
 /** Longer than any key that is issued; more is not worth hashing. */
-const LONGEST = 1_024;
+const MAX_SECRET_LENGTH = 1_024;
 /** Unknown digests and known secrets are remembered up to these numbers, the oldest going first. */
-const MOST_KNOWN = 10_000;
-const MOST_UNKNOWN = 10_000;
+const MAX_KNOWN = 10_000;
+const MAX_UNKNOWN = 10_000;
 
 /** A client is refused after that, and may come again. */
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 
-interface KnownKey {
+interface CachedKey {
   record: KeyRecord;
-  until: number;
+  expiresAt: number;
 }
 
-export function createKeys(
-  store: Pick<Store, "key">,
+export function createKeyCache(
+  store: Pick<Store, "findKey">,
   {
     now = wallClock,
     ttlMs = 60_000,
-    patienceMs = PATIENCE_MS,
+    patienceMs = TIMEOUT_MS,
     away = () => false,
   }: {
     now?: () => number;
@@ -43,11 +43,11 @@ export function createKeys(
     /** The store has said that it cannot be reached: it is not asked. */
     away?: () => boolean;
   } = {},
-): Keys {
+): KeyCache {
   /** By the secret itself, so that a known client costs no hash; only secrets that were found get in. */
-  const bySecret = new BoundedMap<string, KnownKey>(MOST_KNOWN);
+  const bySecret = new BoundedMap<string, CachedKey>(MAX_KNOWN);
   /** By digest: a flood of invented secrets can push out its own kind only. */
-  const unknown = new BoundedMap<string, number>(MOST_UNKNOWN);
+  const unknown = new BoundedMap<string, number>(MAX_UNKNOWN);
   const asking = new Map<string, Promise<KeyRecord | undefined>>();
   /** Answers to questions asked before the last forget() are not remembered. */
   let age = 0;
@@ -61,13 +61,15 @@ export function createKeys(
       : record;
 
   async function ask(hash: string): Promise<KeyRecord | undefined> {
-    if (away()) throw unavailable();
-    const record = await within(patienceMs, store.key(hash)).catch((error: unknown) => {
+    if (away()) throw createUnavailableFault();
+    const record = await withTimeout(patienceMs, store.findKey(hash)).catch((error: unknown) => {
       // What the store stands on is no client's matter.
-      throw faultOf(error)?.kind === "unavailable" ? unavailable() : error;
+      throw getFault(error)?.kind === "unavailable" ? createUnavailableFault() : error;
     });
     // An admin token is no key: with it there is nothing to ask a model for.
-    return record && record.admin === undefined && equal(record.digest, hash) ? record : undefined;
+    return record && record.admin === undefined && equalDigests(record.digest, hash)
+      ? record
+      : undefined;
   }
 
   async function look(secret: string, hash: string): Promise<KeyRecord | undefined> {
@@ -81,7 +83,7 @@ export function createKeys(
     }
     const record = await answer;
     if (asked === age) {
-      if (record) bySecret.set(secret, { record, until: now() + ttlMs });
+      if (record) bySecret.set(secret, { record, expiresAt: now() + ttlMs });
       else unknown.set(hash, now() + ttlMs);
     }
     return record && valid(record);
@@ -90,13 +92,14 @@ export function createKeys(
   return {
     find(secret) {
       const known = bySecret.get(secret);
-      if (known && fresh(known.until)) return valid(known.record);
+      if (known && fresh(known.expiresAt)) return valid(known.record);
       if (known) bySecret.delete(secret);
-      if (secret.length > LONGEST || (secret.startsWith("tg_") && !parse(secret))) return undefined;
-      const hash = digest(secret);
+      if (secret.length > MAX_SECRET_LENGTH || (secret.startsWith("tg_") && !parseKey(secret)))
+        return undefined;
+      const hash = digestKey(secret);
       return fresh(unknown.get(hash) ?? 0) ? undefined : look(secret, hash);
     },
-    forget() {
+    invalidate() {
       age++;
       bySecret.clear();
       unknown.clear();

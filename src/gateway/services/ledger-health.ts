@@ -1,57 +1,57 @@
 // Whether the store takes what it is given, since when it does not, and how long to pause before it is asked again.
 
-const PAUSE_MS = { first: 20, last: 1_000 };
+const BACKOFF_MS = { first: 20, last: 1_000 };
 
 /** Why the store accepts no rows; `away`: it has reported that it cannot be reached. */
-export interface Trouble {
-  readonly why: string;
-  readonly away: boolean;
+export interface StoreFailure {
+  readonly reason: string;
+  readonly isUnreachable: boolean;
 }
 
 export class LedgerHealth {
-  pauseMs = 0;
-  #trouble: { message: string; since: number; away: boolean } | undefined;
-  readonly #tell: (trouble: Trouble | undefined) => void;
+  backoffMs = 0;
+  #failure: { message: string; since: number; away: boolean } | undefined;
+  readonly #onChange: (trouble: StoreFailure | undefined) => void;
 
   /** `tell` is called when trouble begins, when the store turns out to be away, and when it is over. */
-  constructor(tell: (trouble: Trouble | undefined) => void) {
-    this.#tell = tell;
+  constructor(onChange: (trouble: StoreFailure | undefined) => void) {
+    this.#onChange = onChange;
   }
 
-  get trouble(): string | undefined {
-    return this.#trouble?.message;
+  get failure(): string | undefined {
+    return this.#failure?.message;
   }
 
   /** The store cannot be reached, as it has said itself. */
-  get isAway(): boolean {
-    return this.#trouble?.away ?? false;
+  get isUnreachable(): boolean {
+    return this.#failure?.away ?? false;
   }
 
   /** How long there has been trouble; 0 when there is none. */
-  lasting(): number {
-    return this.#trouble ? performance.now() - this.#trouble.since : 0;
+  failingForMs(): number {
+    return this.#failure ? performance.now() - this.#failure.since : 0;
   }
 
   /** The last batch landed, and nothing is known to be left undone. */
-  good(): void {
-    this.pauseMs = 0;
-    if (!this.#trouble) return;
-    this.#trouble = undefined;
-    this.#tell(undefined);
+  markHealthy(): void {
+    this.backoffMs = 0;
+    if (!this.#failure) return;
+    this.#failure = undefined;
+    this.#onChange(undefined);
   }
 
   /** `forMs`: how long this trouble has lasted already. */
-  bad(message: string, forMs = 0, away = false): void {
-    this.pauseMs = Math.min(PAUSE_MS.last, this.pauseMs * 2 || PAUSE_MS.first);
-    const before = this.#trouble;
+  markFailing(message: string, forMs = 0, away = false): void {
+    this.backoffMs = Math.min(BACKOFF_MS.last, this.backoffMs * 2 || BACKOFF_MS.first);
+    const before = this.#failure;
     const since = Math.min(before?.since ?? Infinity, performance.now() - forMs);
     const now = { message, since, away: away || (before?.away ?? false) };
-    this.#trouble = now;
-    if (now.away !== before?.away) this.#tell({ why: message, away: now.away });
+    this.#failure = now;
+    if (now.away !== before?.away) this.#onChange({ reason: message, isUnreachable: now.away });
   }
 
   /** `forMs`: so long that nothing waits for it any more. */
-  away(message: string, forMs: number): void {
-    this.bad(message, forMs, true);
+  markUnreachable(message: string, forMs: number): void {
+    this.markFailing(message, forMs, true);
   }
 }

@@ -10,171 +10,185 @@
 // refused is voided: nothing was sent for it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/wall-clock.ts";
-import { Batches, turn } from "../../lib/batches.ts";
-import { fail, sayable } from "../../model/error.ts";
+import { BatchLoop, afterPendingIo } from "../../lib/batches.ts";
+import { fail, publicErrorText } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
 import type { AccountRecord } from "../../plugin/account.ts";
 import { priceHash } from "../../money/price.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
-import type { StoreCommand, Reserve, Settle, Store, Verdict } from "../../plugin/store.ts";
-import { CommandQueue } from "./command-queue.ts";
+import type { StoreCommand, Reserve, Settle, Store, CommandResult } from "../../plugin/store.ts";
+import { LedgerCommandQueue } from "./command-queue.ts";
 import { LedgerHealth } from "./ledger-health.ts";
 import type { Stamped } from "../../walk/money/ledger.ts";
-import type { CommandOf, LedgerOptions, LedgerQueue } from "./ledger.ts";
+import type { CommandOf, LedgerQueueOptions, LedgerQueue } from "./ledger.ts";
 import {
-  abandon,
-  halves,
-  hint,
-  impossible,
-  refusal,
-  tooLate,
-  unavailable,
+  markAbandoned,
+  splitInHalves,
+  createHint,
+  isInvalidCommandError,
+  toCallerError,
+  voidLateReserve,
+  createUnavailableFault,
   type QueuedCommand,
 } from "./queued-command.ts";
 
-const PATIENCE_MS = 5_000;
+const STORE_TIMEOUT_MS = 5_000;
 /** How long a reserve waits for a store that rejects to recover. */
-const HEAL_MS = 500;
+const MAX_RECOVERY_WAIT_MS = 500;
 
 /** Reserves in the queue. */
-const MOST_WAITING = 20_000;
+const MAX_WAITING = 20_000;
 
-export const createLedger = (
+export const createLedgerQueue = (
   store: Pick<Store, "apply" | "lease">,
-  options: LedgerOptions = {},
-): LedgerQueue => new BatchingLedger(store, options);
+  options: LedgerQueueOptions = {},
+): LedgerQueue => new BatchingLedgerQueue(store, options);
 
-class BatchingLedger implements LedgerQueue {
+class BatchingLedgerQueue implements LedgerQueue {
   readonly #store: Pick<Store, "apply">;
   readonly #now: () => number;
-  readonly #patienceMs: number;
-  readonly #healMs: number;
+  readonly #storeTimeoutMs: number;
+  readonly #maxRecoveryWaitMs: number;
   readonly #health: LedgerHealth;
-  readonly #queue = new CommandQueue();
-  readonly #batches = new Batches(
-    () => this.#ended || (this.#queue.isEmpty && this.healthy),
-    () => (this.healthy ? this.#next() : this.#recover()),
+  readonly #queue = new LedgerCommandQueue();
+  readonly #batches = new BatchLoop(
+    () => this.#isEnded || (this.#queue.isEmpty && this.isHealthy),
+    () => (this.isHealthy ? this.#sendNext() : this.#recover()),
   );
-  readonly #pinned = new Set<string>();
-  readonly #beat: NodeJS.Timeout | undefined;
-  readonly #about: LedgerOptions["about"];
-  readonly #isMoving: () => boolean;
+  readonly #writtenPrices = new Set<string>();
+  readonly #heartbeat: NodeJS.Timeout | undefined;
+  readonly #instanceInfo: LedgerQueueOptions["instanceInfo"];
+  readonly #isTransferring: () => boolean;
   /** The batch that the store has now. */
-  #under: readonly QueuedCommand[] = [];
-  #closed = false;
-  #ended = false;
-  #pause = new AbortController();
+  #batchInFlight: readonly QueuedCommand[] = [];
+  #isClosed = false;
+  #isEnded = false;
+  #backoff = new AbortController();
 
   constructor(
     store: Pick<Store, "apply" | "lease">,
-    { now = wallClock, tell = () => {}, patienceMs = PATIENCE_MS, ...more }: LedgerOptions,
+    {
+      now = wallClock,
+      onFailureChange = () => {},
+      storeTimeoutMs = STORE_TIMEOUT_MS,
+      ...more
+    }: LedgerQueueOptions,
   ) {
-    this.#about = more.about;
-    this.#isMoving = more.isMoving ?? (() => false);
+    this.#instanceInfo = more.instanceInfo;
+    this.#isTransferring = more.isTransferring ?? (() => false);
     this.#store = store;
     this.#now = now;
-    this.#patienceMs = patienceMs;
-    this.#healMs = Math.min(HEAL_MS, patienceMs);
-    this.#health = new LedgerHealth(tell);
+    this.#storeTimeoutMs = storeTimeoutMs;
+    this.#maxRecoveryWaitMs = Math.min(MAX_RECOVERY_WAIT_MS, storeTimeoutMs);
+    this.#health = new LedgerHealth(onFailureChange);
     if (store.lease)
-      this.#beat = setInterval(() => this.#push(hint(this.#alive())), store.lease.beatMs).unref();
+      this.#heartbeat = setInterval(
+        () => this.#push(createHint(this.#heartbeatCommand())),
+        store.lease.heartbeatMs,
+      ).unref();
   }
 
-  reserve(command: Stamped<Reserve>, price?: Price): Promise<Verdict> {
-    if (this.#closed || this.#queue.length >= MOST_WAITING || this.#health.lasting() > this.#healMs)
-      return Promise.reject(unavailable());
-    if (price && command.price !== null) this.#pin(command.price, price, command.at);
-    return this.#put(command);
+  reserve(command: Stamped<Reserve>, price?: Price): Promise<CommandResult> {
+    if (
+      this.#isClosed ||
+      this.#queue.length >= MAX_WAITING ||
+      this.#health.failingForMs() > this.#maxRecoveryWaitMs
+    )
+      return Promise.reject(createUnavailableFault());
+    if (price && command.price !== null) this.#writePrice(command.price, price, command.at);
+    return this.#enqueue(command);
   }
 
   settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void> {
-    if (prices) for (const price of prices) this.#pin(priceHash(price), price, command.at);
-    this.#queue.settled(command.attempt);
-    return this.#put<void>(command);
+    if (prices) for (const price of prices) this.#writePrice(priceHash(price), price, command.at);
+    this.#queue.dropProgress(command.attempt);
+    return this.#enqueue<void>(command);
   }
 
   progress(command: CommandOf<"progress">): void {
-    this.#queue.hear(command);
+    this.#queue.recordProgress(command);
     this.#batches.wake();
   }
 
   async adjust(command: CommandOf<"adjust">): Promise<void> {
-    await this.#put(command);
+    await this.#enqueue(command);
   }
 
-  async key(key: KeyRecord): Promise<void> {
-    await this.#put({ do: "key", at: this.#now(), key });
+  async writeKey(key: KeyRecord): Promise<void> {
+    await this.#enqueue({ do: "key", at: this.#now(), key });
   }
 
-  async account(account: AccountRecord): Promise<void> {
-    await this.#put({ do: "account", at: this.#now(), account });
+  async writeAccount(account: AccountRecord): Promise<void> {
+    await this.#enqueue({ do: "account", at: this.#now(), account });
   }
 
   async flush(): Promise<void> {
-    await this.#put(this.#alive());
+    await this.#enqueue(this.#heartbeatCommand());
   }
 
-  away(why: string): void {
-    this.#health.away(why, this.#patienceMs);
-    abandon(this.#under);
-    this.#queue.refuseLate(0);
+  markUnreachable(why: string): void {
+    this.#health.markUnreachable(why, this.#storeTimeoutMs);
+    markAbandoned(this.#batchInFlight);
+    this.#queue.rejectOverdue(0);
     // It asks until the store answers.
     this.#batches.wake();
   }
 
-  doubt(why: string): void {
-    if (this.healthy) this.#health.bad(why);
+  suspectFailure(why: string): void {
+    if (this.isHealthy) this.#health.markFailing(why);
     this.#batches.wake();
   }
 
   probe(): void {
-    this.#pause.abort();
+    this.#backoff.abort();
   }
 
   async close(withinMs = 10_000): Promise<void> {
-    this.#closed = true;
-    clearInterval(this.#beat);
+    this.#isClosed = true;
+    clearInterval(this.#heartbeat);
     const stop = new AbortController();
-    const late = sleep(withinMs, "late", { signal: stop.signal, ref: false }).catch(() => "done");
-    const flushed = this.#put(this.#alive()).then(() => "done");
-    if ((await Promise.race([flushed, late])) === "late") {
-      this.#ended = true;
-      const lost = this.#queue.refuseAll();
+    const timedOut = sleep(withinMs, "late", { signal: stop.signal, ref: false }).catch(
+      () => "done",
+    );
+    const flushed = this.#enqueue(this.#heartbeatCommand()).then(() => "done");
+    if ((await Promise.race([flushed, timedOut])) === "late") {
+      this.#isEnded = true;
+      const lost = this.#queue.rejectAll();
       fail("internal", `The ledger was left with ${lost} commands that it could not write.`);
     }
     stop.abort();
   }
 
-  get healthy(): boolean {
-    return this.#health.trouble === undefined;
+  get isHealthy(): boolean {
+    return this.#health.failure === undefined;
   }
 
-  get waiting(): number {
+  get pendingCount(): number {
     return this.#queue.length;
   }
 
-  get trouble(): string | undefined {
-    return this.#health.trouble;
+  get failure(): string | undefined {
+    return this.#health.failure;
   }
 
-  get isAway(): boolean {
-    return this.#health.isAway;
+  get isUnreachable(): boolean {
+    return this.#health.isUnreachable;
   }
 
-  #alive(): StoreCommand {
-    const about = this.#about?.();
-    return { do: "alive", at: this.#now(), ...(about && { about }) };
+  #heartbeatCommand(): StoreCommand {
+    const about = this.#instanceInfo?.();
+    return { do: "alive", at: this.#now(), ...(about && { info: about }) };
   }
 
   /** A caller that asks for no verdict need not look at it. */
-  #put<T extends Verdict | void = Verdict>(command: StoreCommand): Promise<T> {
+  #enqueue<T extends CommandResult | void = CommandResult>(command: StoreCommand): Promise<T> {
     return new Promise((resolve, reject) =>
       this.#push({
         command,
-        resolve: resolve as (verdict: Verdict) => void,
+        resolve: resolve as (verdict: CommandResult) => void,
         reject,
-        since: performance.now(),
-        again: true,
+        queuedAt: performance.now(),
+        isRetryable: true,
       }),
     );
   }
@@ -185,37 +199,41 @@ class BatchingLedger implements LedgerQueue {
   }
 
   /** The row behind a hash, before the first row that names it. */
-  #pin(hash: string, price: Price, at: number): void {
-    if (this.#pinned.has(hash)) return;
-    this.#pinned.add(hash);
-    void this.#put({ do: "price", at, hash, price }).catch(() => this.#pinned.delete(hash));
+  #writePrice(hash: string, price: Price, at: number): void {
+    if (this.#writtenPrices.has(hash)) return;
+    this.#writtenPrices.add(hash);
+    void this.#enqueue({ do: "price", at, hash, price }).catch(() =>
+      this.#writtenPrices.delete(hash),
+    );
   }
 
-  async #next(): Promise<void> {
-    await turn();
-    await this.#send(this.#queue.take());
+  async #sendNext(): Promise<void> {
+    await afterPendingIo();
+    await this.#send(this.#queue.takeBatch());
   }
 
   /** Settles go before reserves, because a reserve may be refused. Then the store is asked whether it takes new calls. */
   async #recover(): Promise<void> {
-    this.#pause = new AbortController();
-    const { signal } = this.#pause;
-    await sleep(this.#health.pauseMs, undefined, { ref: false, signal }).catch(() => {});
-    this.#queue.refuseLate(this.#healMs);
-    const batch = this.#queue.takeOwed();
+    this.#backoff = new AbortController();
+    const { signal } = this.#backoff;
+    await sleep(this.#health.backoffMs, undefined, { ref: false, signal }).catch(() => {});
+    this.#queue.rejectOverdue(this.#maxRecoveryWaitMs);
+    const batch = this.#queue.takeMandatory();
     if (batch.length > 0) await this.#send(batch);
-    const error = (await this.#attempt([hint(this.#alive())])) ?? (await this.#takeBack());
-    if (error === undefined) this.#health.good();
-    else this.#health.bad(sayable(error));
+    const error =
+      (await this.#attempt([createHint(this.#heartbeatCommand())])) ??
+      (await this.#voidMaybeApplied());
+    if (error === undefined) this.#health.markHealthy();
+    else this.#health.markFailing(publicErrorText(error));
   }
 
   /** One by one: mostly it is not there, and a batch with such a one did not happen. */
-  async #takeBack(): Promise<unknown> {
-    const { doubtful } = this.#queue;
-    for (let name = doubtful.at(-1); name !== undefined; name = doubtful.at(-1)) {
-      const error = await this.#attempt([hint(tooLate(name, this.#now()))]);
-      if (error !== undefined && !impossible(error)) return error;
-      doubtful.pop();
+  async #voidMaybeApplied(): Promise<unknown> {
+    const { maybeApplied } = this.#queue;
+    for (let name = maybeApplied.at(-1); name !== undefined; name = maybeApplied.at(-1)) {
+      const error = await this.#attempt([createHint(voidLateReserve(name, this.#now()))]);
+      if (error !== undefined && !isInvalidCommandError(error)) return error;
+      maybeApplied.pop();
     }
     return undefined;
   }
@@ -223,67 +241,71 @@ class BatchingLedger implements LedgerQueue {
   /** Undefined: it is done. */
   async #attempt(batch: readonly QueuedCommand[]): Promise<unknown> {
     let waiting = true;
-    this.#under = batch;
+    this.#batchInFlight = batch;
     const slow = setInterval(async () => {
       // This process itself may have been starved. Then the answer is there already, and the timer only fired first.
-      await turn();
-      if (waiting && !this.#isMoving()) this.#stalled();
-    }, this.#patienceMs);
+      await afterPendingIo();
+      if (waiting && !this.#isTransferring()) this.#onStall();
+    }, this.#storeTimeoutMs);
     try {
       const verdicts = await this.#store.apply(batch.map(({ command }) => command));
-      for (let i = 0; i < batch.length; i++) this.#landed(batch[i]!, verdicts[i]!);
+      for (let i = 0; i < batch.length; i++) this.#onApplied(batch[i]!, verdicts[i]!);
       return undefined;
     } catch (error) {
       return error ?? new Error("rejected");
     } finally {
       waiting = false;
-      this.#under = [];
+      this.#batchInFlight = [];
       clearInterval(slow);
     }
   }
 
   async #send(batch: readonly QueuedCommand[]): Promise<void> {
-    const recovering = !this.healthy;
+    const recovering = !this.isHealthy;
     const error = await this.#attempt(batch);
     if (error === undefined) {
-      if (!recovering) this.#health.good();
-    } else if (!impossible(error)) this.#rejected(batch, error);
-    else if (batch.length === 1) batch[0]!.reject(refusal(error));
-    else await this.#halved(batch);
+      if (!recovering) this.#health.markHealthy();
+    } else if (!isInvalidCommandError(error)) this.#onRejected(batch, error);
+    else if (batch.length === 1) batch[0]!.reject(toCallerError(error));
+    else await this.#sendInHalves(batch);
   }
 
   /**
    * One of them cannot be obeyed, and the others get what they asked for: half of them with what is left of it, so that finding
    * it costs its neighbours a few commits and not one each.
    */
-  async #halved(batch: readonly QueuedCommand[]): Promise<void> {
-    const waiting = halves(batch);
+  async #sendInHalves(batch: readonly QueuedCommand[]): Promise<void> {
+    const waiting = splitInHalves(batch);
     for (let half = waiting.pop(); half !== undefined; half = waiting.pop()) {
       const error = await this.#attempt(half);
       if (error === undefined) continue;
-      if (!impossible(error)) return this.#rejected([half, ...waiting.toReversed()].flat(), error);
-      if (half.length === 1) half[0]!.reject(refusal(error));
-      else waiting.push(...halves(half));
+      if (!isInvalidCommandError(error))
+        return this.#onRejected([half, ...waiting.toReversed()].flat(), error);
+      if (half.length === 1) half[0]!.reject(toCallerError(error));
+      else waiting.push(...splitInHalves(half));
     }
   }
 
-  #landed({ command, resolve, abandoned }: QueuedCommand, verdict: Verdict): void {
-    resolve(verdict);
-    if (abandoned && verdict.ok && command.do === "reserve")
-      this.#push({ ...hint(tooLate(command.attempt, this.#now())), again: true });
+  #onApplied({ command, resolve, isAbandoned }: QueuedCommand, result: CommandResult): void {
+    resolve(result);
+    if (isAbandoned && result.ok && command.do === "reserve")
+      this.#push({
+        ...createHint(voidLateReserve(command.attempt, this.#now())),
+        isRetryable: true,
+      });
   }
 
-  #rejected(batch: readonly QueuedCommand[], error: unknown): void {
-    this.#health.bad(sayable(error));
+  #onRejected(batch: readonly QueuedCommand[], error: unknown): void {
+    this.#health.markFailing(publicErrorText(error));
     this.#queue.putBack(batch);
-    this.#queue.refuseLate(this.#healMs);
+    this.#queue.rejectOverdue(this.#maxRecoveryWaitMs);
   }
 
   /** The store takes its time. */
-  #stalled(): void {
-    const ms = this.#patienceMs;
-    this.#health.bad(`The store has not answered for ${ms} ms.`, ms);
-    abandon(this.#under);
-    this.#queue.refuseLate(this.#healMs);
+  #onStall(): void {
+    const ms = this.#storeTimeoutMs;
+    this.#health.markFailing(`The store has not answered for ${ms} ms.`, ms);
+    markAbandoned(this.#batchInFlight);
+    this.#queue.rejectOverdue(this.#maxRecoveryWaitMs);
   }
 }

@@ -3,30 +3,30 @@
 // told to stop, and its place is free when the store has let go of it: aborting a reading makes no room for the next one.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { fail } from "../../model/error.ts";
-import { exceed } from "../../model/excess.ts";
+import { failBoundExceeded } from "../../model/excess.ts";
 import type { Store } from "../../plugin/store.ts";
 
-type Read = <T>(
+type RunQuery = <T>(
   key: string | undefined,
   signal: AbortSignal | undefined,
   work: (signal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
 /** Under way at once; they share one thread. */
-const AT_ONCE = 4;
+const MAX_CONCURRENT = 4;
 
-interface Waiting {
+interface WaitingQuery {
   readonly key: string;
   begin(): void;
 }
 
 /** `ms`: how long a client waits for one. */
-export function createDesk(ms: number): Read {
+export function createQueryLimiter(ms: number): RunQuery {
   const busy = new Set<string>();
-  let waiting: Waiting[] = [];
+  let waiting: WaitingQuery[] = [];
 
   function next(): void {
-    while (busy.size < AT_ONCE) {
+    while (busy.size < MAX_CONCURRENT) {
       const at = waiting.findIndex(({ key }) => !busy.has(key));
       if (at < 0) return;
       waiting.splice(at, 1)[0]!.begin();
@@ -34,17 +34,17 @@ export function createDesk(ms: number): Read {
   }
 
   function enter(key: string): void {
-    if (waiting.length >= BOUNDS.readings.most) exceed("readings");
+    if (waiting.length >= BOUNDS.usageQueries.max) failBoundExceeded("usageQueries");
     let mine = 0;
     for (const one of waiting) if (one.key === key) mine++;
-    if (mine >= BOUNDS.readingsPerKey.most) exceed("readingsPerKey");
+    if (mine >= BOUNDS.usageQueriesPerKey.max) failBoundExceeded("usageQueriesPerKey");
   }
 
   return async (key = "", signal, work) => {
     enter(key);
     const over = AbortSignal.any([AbortSignal.timeout(ms), ...(signal ? [signal] : [])]);
     return new Promise((resolve, reject) => {
-      const one: Waiting = {
+      const one: WaitingQuery = {
         key,
         begin() {
           busy.add(key);
@@ -58,7 +58,7 @@ export function createDesk(ms: number): Read {
       };
       const stop = (): void => {
         waiting = waiting.filter((other) => other !== one);
-        reject(gone(signal));
+        reject(abortErrorOf(signal));
       };
       if (over.aborted) return stop();
       over.addEventListener("abort", stop, { once: true });
@@ -68,7 +68,7 @@ export function createDesk(ms: number): Read {
   };
 }
 
-function gone(signal: AbortSignal | undefined): unknown {
+function abortErrorOf(signal: AbortSignal | undefined): unknown {
   try {
     return signal?.aborted
       ? fail("canceled", "The client went away.")
@@ -82,13 +82,14 @@ function gone(signal: AbortSignal | undefined): unknown {
 }
 
 /** The store's readings behind a desk. */
-export const desked = (
-  store: Pick<Store, "entries" | "totals" | "counted">,
-  desk: Read,
-): Pick<Store, "entries" | "totals" | "counted"> => ({
+export const withQueryLimits = (
+  store: Pick<Store, "listEntries" | "sumEntries" | "readLimits">,
+  limiter: RunQuery,
+): Pick<Store, "listEntries" | "sumEntries" | "readLimits"> => ({
   // A look at what is in memory: it costs the store no more than a request does.
-  ...(store.counted && { counted: (limits, at) => store.counted!(limits, at) }),
-  entries: (query, page, of) =>
-    desk(query.key, of?.signal, (signal) => store.entries(query, page, { signal })),
-  totals: (query, of) => desk(query.key, of?.signal, (signal) => store.totals(query, { signal })),
+  ...(store.readLimits && { readLimits: (limits, at) => store.readLimits!(limits, at) }),
+  listEntries: (query, page, of) =>
+    limiter(query.key, of?.signal, (signal) => store.listEntries(query, page, { signal })),
+  sumEntries: (query, of) =>
+    limiter(query.key, of?.signal, (signal) => store.sumEntries(query, { signal })),
 });

@@ -1,51 +1,51 @@
 // The way of all rows to the store, as the rest of the gateway sees it.
 import type { Price } from "../../model/facts.ts";
 import type { AccountRecord } from "../../plugin/account.ts";
-import type { InstanceFacts } from "../../plugin/instance.ts";
+import type { InstanceInfo } from "../../plugin/instance.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
-import type { Reserve, Settle, StoreCommand, Verdict } from "../../plugin/store.ts";
-import type { Trouble } from "./ledger-health.ts";
+import type { Reserve, Settle, StoreCommand, CommandResult } from "../../plugin/store.ts";
+import type { StoreFailure } from "./ledger-health.ts";
 import type { Stamped } from "../../walk/money/ledger.ts";
 
 export type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
 export interface LedgerQueue {
   /** Resolved means durable. The price is the row behind the hash that the command pins. */
-  reserve(command: Stamped<Reserve>, price?: Price): Promise<Verdict>;
+  reserve(command: Stamped<Reserve>, price?: Price): Promise<CommandResult>;
   /** Resolved means durable. It waits as long as it takes; how long a client waits for it is the caller's. */
   settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
   /** Best effort: the last one before each batch. */
   progress(command: CommandOf<"progress">): void;
   adjust(command: CommandOf<"adjust">): Promise<void>;
-  key(record: KeyRecord): Promise<void>;
+  writeKey(record: KeyRecord): Promise<void>;
   /** Rejected as the store says, when it has changed since. */
-  account(record: AccountRecord): Promise<void>;
+  writeAccount(record: AccountRecord): Promise<void>;
   /** Everything that was asked for before is durable. */
   flush(): Promise<void>;
   /** The store cannot be reached, as it says itself: new calls are refused at once, those that wait too, until it answers again. */
-  away(why: string): void;
+  markUnreachable(why: string): void;
   /** Another process got no row through: asks the store until it answers. */
-  doubt(why: string): void;
+  suspectFailure(why: string): void;
   /** Asks the store now instead of after the pause. */
   probe(): void;
   /** Takes nothing new, and gives what is under way this long. */
   close(withinMs?: number): Promise<void>;
   /** False: the store does not take anything now, and new calls are refused. */
-  readonly healthy: boolean;
-  readonly trouble: string | undefined;
-  readonly isAway: boolean;
+  readonly isHealthy: boolean;
+  readonly failure: string | undefined;
+  readonly isUnreachable: boolean;
   /** Commands that wait for their batch. */
-  readonly waiting: number;
+  readonly pendingCount: number;
 }
 
-export interface LedgerOptions {
+export interface LedgerQueueOptions {
   now?: () => number;
   /** Called when trouble begins, when the store turns out to be away, and when it is over. */
-  tell?: (trouble: Trouble | undefined) => void;
+  onFailureChange?: (trouble: StoreFailure | undefined) => void;
   /** How long a store may be silent. */
-  patienceMs?: number;
+  storeTimeoutMs?: number;
   /** Whether its silence has a reason that will be over. */
-  isMoving?: (() => boolean) | undefined;
+  isTransferring?: (() => boolean) | undefined;
   /** What this gateway says of itself with each sign of life. */
-  about?: (() => InstanceFacts | undefined) | undefined;
+  instanceInfo?: (() => InstanceInfo | undefined) | undefined;
 }

@@ -1,36 +1,41 @@
 // A provider's model list, as any gateway on the store was told it last: for one whose provider cannot say.
-import type { LiveList, Lists } from "../../catalogue/lists.ts";
-import type { Scope } from "../../lib/scope.ts";
+import type { ModelList, ModelLists } from "../../catalogue/lists.ts";
+import type { LifetimeScope } from "../../lib/scope.ts";
 import { wallClock } from "../../lib/wall-clock.ts";
-import type { OtherNodes } from "./nodes.ts";
-import type { Peers } from "./peers.ts";
+import type { PeerGateways } from "./nodes.ts";
+import type { PluginPeers } from "./peers.ts";
 
 /** A question of its own among those of plugins. */
-const LISTS = "lists";
+const LISTS_TOPIC = "lists";
 
-type Whose = Readonly<Record<"provider" | "credential", string>>;
+type ListOwner = Readonly<Record<"provider" | "credential", string>>;
 
-export interface KnownLists {
-  readonly lists: Pick<Lists, "of" | "replace">;
-  readonly elsewhere: Pick<OtherNodes, "all">;
+export interface ListsAndPeers {
+  readonly modelLists: Pick<ModelLists, "of" | "update">;
+  readonly peerGateways: Pick<PeerGateways, "askAll">;
 }
 
-const find = ({ lists }: Pick<KnownLists, "lists">, { provider, credential }: Whose) =>
-  lists.of(provider)?.find((list) => list.credential === credential);
+const findList = (
+  { modelLists }: Pick<ListsAndPeers, "modelLists">,
+  { provider, credential }: ListOwner,
+) => modelLists.of(provider)?.find((list) => list.credential === credential);
 
 /** What this gateway was told, for the others. */
-export const answeringLists = (
-  known: Pick<KnownLists, "lists"> & { readonly peers: Pick<Peers, "answers"> },
-  scope: Scope,
-): void => known.peers.answers(scope, LISTS, (whose: Whose) => find(known, whose));
+export const answerListRequests = (
+  known: Pick<ListsAndPeers, "modelLists"> & {
+    readonly pluginPeers: Pick<PluginPeers, "register">;
+  },
+  scope: LifetimeScope,
+): void =>
+  known.pluginPeers.register(scope, LISTS_TOPIC, (whose: ListOwner) => findList(known, whose));
 
 /** The newest that any of them was told, where that is newer than our own: taken as of when it was told. */
-export async function listOfOthers(known: KnownLists, whose: Whose): Promise<void> {
-  let newest = find(known, whose);
-  for (const heard of (await known.elsewhere.all(LISTS, whose)) as readonly LiveList[])
+export async function adoptNewestPeerList(known: ListsAndPeers, whose: ListOwner): Promise<void> {
+  let newest = findList(known, whose);
+  for (const heard of (await known.peerGateways.askAll(LISTS_TOPIC, whose)) as readonly ModelList[])
     if (!newest || heard.at > newest.at) newest = heard;
-  if (!newest || newest === find(known, whose)) return;
+  if (!newest || newest === findList(known, whose)) return;
   // Another gateway's clock may be ahead.
   const at = Math.min(newest.at, wallClock());
-  known.lists.replace(whose.provider, whose.credential, newest.models, at);
+  known.modelLists.update(whose.provider, whose.credential, newest.models, at);
 }

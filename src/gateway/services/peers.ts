@@ -1,23 +1,23 @@
 // The same plugin in the gateway's other processes, and what they ask each other. With one process there are none.
-import type { Scope } from "../../lib/scope.ts";
+import type { LifetimeScope } from "../../lib/scope.ts";
 
-type Answer = (question: never) => unknown;
+type PeerHandler = (question: never) => unknown;
 
-export interface Peers {
+export interface PluginPeers {
   /** From now on this one answers for its id, until its scope ends or a newer one takes over. */
-  answers(scope: Scope, id: string, answer: Answer): void;
+  register(scope: LifetimeScope, id: string, answer: PeerHandler): void;
   /** What another process wants to know. */
-  asked(id: string, question: unknown): unknown;
+  handle(id: string, question: unknown): unknown;
   /** `near`: of this gateway's processes alone, and of no other gateway on its store. */
   ask(id: string, question: unknown, near?: boolean): Promise<unknown>;
 }
 
-export function createPeers(ask: Peers["ask"] = async () => undefined): Peers {
-  const here = new Map<string, Answer>();
+export function createPluginPeers(ask: PluginPeers["ask"] = async () => undefined): PluginPeers {
+  const here = new Map<string, PeerHandler>();
   return {
     ask,
-    asked: (id, question) => here.get(id)?.(question as never),
-    answers(scope, id, answer) {
+    handle: (id, question) => here.get(id)?.(question as never),
+    register(scope, id, answer) {
       here.set(id, answer);
       scope.defer(() => here.get(id) === answer && here.delete(id));
     },

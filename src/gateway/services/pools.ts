@@ -1,50 +1,52 @@
 import { Client, Pool } from "undici";
-import { asideGuard } from "../../lib/egress.ts";
-import { namesMetadata } from "../../lib/metadata.ts";
-import { type ProxyRoute, tunnelling } from "../../lib/proxy.ts";
-import type { PoolReading } from "../../plugin/readings.ts";
+import { createMetadataGuard } from "../../lib/egress.ts";
+import { isMetadataUrl } from "../../lib/metadata.ts";
+import { type ProxyConfig, createTunnelConnector } from "../../lib/proxy.ts";
+import type { PoolStats } from "../../plugin/readings.ts";
 
 /** To an address that the operator or a plugin's author wrote. */
-export function outward(connectMs: number, proxy: ProxyRoute | undefined) {
-  const straight = asideGuard(connectMs).connect;
-  return proxy ? tunnelling(proxy, straight, connectMs) : straight;
+export function createConnector(connectMs: number, proxy: ProxyConfig | undefined) {
+  const straight = createMetadataGuard(connectMs).connect;
+  return proxy ? createTunnelConnector(proxy, straight, connectMs) : straight;
 }
 
 /** Our watchdog keeps the time; as many connections as there are open streams; never two requests on one. */
-const lineOf = (
+const poolOptionsOf = (
   origin: string,
   connectMs: number,
-  proxy: ProxyRoute | undefined,
+  proxy: ProxyConfig | undefined,
 ): Client.Options => ({
   pipelining: 1,
   headersTimeout: 0,
   bodyTimeout: 0,
   // No name may lead to the cloud's metadata service but its own, which a plugin declares.
-  connect: namesMetadata(new URL(origin)) ? { timeout: connectMs } : outward(connectMs, proxy),
+  connect: isMetadataUrl(new URL(origin))
+    ? { timeout: connectMs }
+    : createConnector(connectMs, proxy),
   keepAliveTimeout: 10_000,
   maxHeaderSize: 32_768,
   allowH2: false,
 });
 
 /** One pool per origin, across generations: a reload closes no connection that the next config still uses. */
-export class Pools implements AsyncDisposable {
-  readonly #proxy: ProxyRoute | undefined;
+export class ConnectionPools implements AsyncDisposable {
+  readonly #proxy: ProxyConfig | undefined;
   readonly #pools = new Map<string, { pool: Pool; holders: number }>();
 
-  constructor(proxy?: ProxyRoute) {
+  constructor(proxy?: ProxyConfig) {
     this.#proxy = proxy;
   }
 
   /** The pool for an origin, held until the returned release is called; and one more connection to it, for one request. */
-  take(
+  acquire(
     origin: string,
     connectMs: number,
-  ): { pool: Pool; fresh: () => Client; release: () => Promise<void> } {
+  ): { pool: Pool; openConnection: () => Client; release: () => Promise<void> } {
     const key = `${origin}\n${connectMs}`;
     let entry = this.#pools.get(key);
     if (!entry) {
       const pool = new Pool(origin, {
-        ...lineOf(origin, connectMs, this.#proxy),
+        ...poolOptionsOf(origin, connectMs, this.#proxy),
         connections: null,
       });
       this.#pools.set(key, (entry = { pool, holders: 0 }));
@@ -53,7 +55,7 @@ export class Pools implements AsyncDisposable {
     const held = entry;
     return {
       pool: held.pool,
-      fresh: () => new Client(origin, lineOf(origin, connectMs, this.#proxy)),
+      openConnection: () => new Client(origin, poolOptionsOf(origin, connectMs, this.#proxy)),
       release: async () => {
         if (--held.holders > 0) return;
         this.#pools.delete(key);
@@ -63,7 +65,7 @@ export class Pools implements AsyncDisposable {
   }
 
   /** An origin has a pool for each time that its connections may take. */
-  readings(): PoolReading[] {
+  stats(): PoolStats[] {
     return [...this.#pools].map(([key, { pool }]) => {
       const { connected, free, running, queued } = pool.stats;
       return { origin: key.slice(0, key.indexOf("\n")), connected, free, running, queued };

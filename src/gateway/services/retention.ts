@@ -1,51 +1,51 @@
 // How long rows of the ledger are kept: as long as gateway.yaml says now, looked at every hour.
 import { problem } from "../../config/problems.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import type { GatewayConfig, Located } from "../../config/types.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/types.ts";
 import { wallClock } from "../../lib/wall-clock.ts";
-import type { Scope } from "../../lib/scope.ts";
-import { faultOf } from "../../model/error.ts";
+import type { LifetimeScope } from "../../lib/scope.ts";
+import { getFault } from "../../model/error.ts";
 import type { Logger } from "../../plugin/context.ts";
 import type { Store } from "../../plugin/store.ts";
 
-const EVERY_MS = 3_600_000;
+const INTERVAL_MS = 3_600_000;
 /** A gateway that begins has more to do at first. */
-const FIRST_MS = 2_000;
+const FIRST_RUN_DELAY_MS = 2_000;
 
 /**
  * Returns an error if the config sets `ledger.keep` and the store cannot prune. Call it in the process that owns the store:
  * a worker's borrowed store has no maintenance commands.
  */
-export function unkeepable(
-  { place }: Pick<LoadedConfig, "place">,
+export function findRetentionProblem(
+  { locate }: Pick<LoadedConfig, "locate">,
   { ledger, store }: Pick<GatewayConfig, "ledger" | "store">,
-  { keeping }: Pick<Store, "keeping">,
-): Located | undefined {
-  if (ledger.keepMs === undefined || keeping?.prune) return undefined;
-  return place("ledger", problem.cannotPrune(store.use));
+  { maintenance }: Pick<Store, "maintenance">,
+): LocatedProblem | undefined {
+  if (ledger.retentionMs === undefined || maintenance?.prune) return undefined;
+  return locate("ledger", problem.cannotPrune(store.use));
 }
 
-export function retaining(
-  { store, log }: { readonly store: Pick<Store, "keeping">; readonly log: Logger },
+export function startRetention(
+  { store, log }: { readonly store: Pick<Store, "maintenance">; readonly log: Logger },
   keepMs: () => number | undefined,
-  scope: Scope,
+  scope: LifetimeScope,
 ): void {
   const look = async (): Promise<void> => {
     const keep = keepMs();
     if (keep === undefined) return;
-    const done = await store.keeping?.prune?.(wallClock() - keep);
+    const done = await store.maintenance?.prune?.(wallClock() - keep);
     if (done && done.rows > 0)
       log.info({ rows: done.rows, bytes: done.bytes }, "sums stand for old rows of the ledger now");
   };
   const failed = (error: unknown): void => {
     // An operator prunes by hand.
-    if (faultOf(error)?.code === "prune_under_way" || scope.signal.aborted) return;
+    if (getFault(error)?.code === "prune_under_way" || scope.signal.aborted) return;
     log.error(
       { err: error },
       "old rows of the ledger could not be pruned; they are kept, and it is tried again",
     );
   };
-  const first = setTimeout(() => void look().catch(failed), FIRST_MS).unref();
+  const first = setTimeout(() => void look().catch(failed), FIRST_RUN_DELAY_MS).unref();
   scope.defer(() => clearTimeout(first));
-  scope.every(EVERY_MS, look, failed);
+  scope.every(INTERVAL_MS, look, failed);
 }

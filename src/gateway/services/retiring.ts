@@ -4,12 +4,12 @@ import type { Log } from "../../lib/log.ts";
 
 const DAY_MS = 86_400_000;
 /** A date further away than this is not worth a warning yet. */
-const AHEAD_MS = 90 * DAY_MS;
+const WARN_BEFORE_MS = 90 * DAY_MS;
 
-export class Retiring {
+export class RetiringModels {
   readonly #log: Pick<Log, "warn">;
   readonly #now: () => number;
-  readonly #said = new Map<string, number>();
+  readonly #warnedAt = new Map<string, number>();
 
   constructor(log: Pick<Log, "warn">, now: () => number = wallClock) {
     this.#log = log;
@@ -17,13 +17,14 @@ export class Retiring {
   }
 
   /** A call goes to this model; `retires`: an ISO date. */
-  used(model: string, retires: string): void {
+  recordUse(model: string, retires: string): void {
     const now = this.#now();
-    const left = Date.parse(retires) - now;
+    const remainingMs = Date.parse(retires) - now;
     // A date that cannot be read is no reason for a warning.
-    if (!(left <= AHEAD_MS) || now - (this.#said.get(model) ?? -Infinity) < DAY_MS) return;
-    this.#said.set(model, now);
-    const days = Math.ceil(left / DAY_MS);
+    if (!(remainingMs <= WARN_BEFORE_MS) || now - (this.#warnedAt.get(model) ?? -Infinity) < DAY_MS)
+      return;
+    this.#warnedAt.set(model, now);
+    const days = Math.ceil(remainingMs / DAY_MS);
     this.#log.warn(
       { model, retires, days },
       days > 0 ? "a model in use retires soon" : "a model in use should be gone by now",

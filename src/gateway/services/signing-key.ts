@@ -5,7 +5,7 @@ import { fail } from "../../model/error.ts";
 import type { Store } from "../../plugin/store.ts";
 
 /** A folder's own secret. The first process makes it, whole or not at all; all others, and all later ones, read it. */
-export async function signingKey(dir: string): Promise<Buffer> {
+export async function readOrCreateSigningKey(dir: string): Promise<Buffer> {
   const path = join(dir, "key");
   const half = join(dir, `${randomBytes(9).toString("hex")}.tmp`);
   const file = await open(half, "wx", 0o600);
@@ -30,14 +30,14 @@ export async function signingKey(dir: string): Promise<Buffer> {
  * The one that the store has decided for all gateways on it, kept as the folder's own; where a store is one gateway's alone, the folder's. The
  * first gateway's key becomes that of all.
  */
-export async function commonKey(
+export async function agreeOnSigningKey(
   dir: string,
-  { lease, shared }: Pick<Store, "lease" | "shared">,
+  { lease, getOrCreateShared }: Pick<Store, "lease" | "getOrCreateShared">,
 ): Promise<Buffer> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  const own = await signingKey(dir);
-  if (!lease || !shared) return own;
-  const common = Buffer.from(await shared("signing-key", async () => own));
+  const own = await readOrCreateSigningKey(dir);
+  if (!lease || !getOrCreateShared) return own;
+  const common = Buffer.from(await getOrCreateShared("signing-key", async () => own));
   if (!common.equals(own)) await replaceKey(dir, common);
   return common;
 }
@@ -55,7 +55,7 @@ async function replaceKey(dir: string, key: Buffer): Promise<void> {
 }
 
 /** Two signatures, in a time that says nothing of them. */
-export function same(a: string, b: string): boolean {
+export function isEqualSignature(a: string, b: string): boolean {
   const [x, y] = [Buffer.from(a), Buffer.from(b)];
   return x.length === y.length && timingSafeEqual(x, y);
 }

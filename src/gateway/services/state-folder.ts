@@ -3,13 +3,13 @@ import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { fail } from "../../model/error.ts";
 
-export async function makeStateFolder(path: string): Promise<void> {
+export async function createStateDir(path: string): Promise<void> {
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
     await access(path, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
-    const why = WHY[code] ?? message;
+    const why = ERRNO_TEXTS[code] ?? message;
     fail(
       "conflict",
       `The state folder ${path} cannot be used: ${why}. Mend that, or choose another folder with state_dir.`,
@@ -18,7 +18,7 @@ export async function makeStateFolder(path: string): Promise<void> {
   }
 }
 
-const WHY: Readonly<Record<string, string>> = {
+const ERRNO_TEXTS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there",
   EPERM: "this user may not write there",
   EROFS: "the file system is read-only",

@@ -2,8 +2,8 @@
 // here and shows them to no one: so they are noted as they open.
 import { channel } from "node:diagnostics_channel";
 import { Server } from "node:net";
-import type { BoundPlace } from "../http/places.ts";
-import { besides } from "../http/unix-socket.ts";
+import type { BoundAddress } from "../http/places.ts";
+import { temporaryPathOf } from "../http/unix-socket.ts";
 
 /** Node does not document where a server has its descriptor. Where it is not there nothing can be handed on, and that is said. */
 interface WithHandle {
@@ -19,45 +19,45 @@ export function descriptorOf(server: Server): number | undefined {
   return fd !== undefined && fd >= 0 ? fd : undefined;
 }
 
-const keyOf = (at: ReturnType<Server["address"]>): string =>
+const addressKeyOf = (at: ReturnType<Server["address"]>): string =>
   typeof at === "string" ? at : `${at?.address} ${at?.port}`;
 
 /** Notes what this process opens from now on. */
-export class Descriptors implements Disposable {
-  readonly #noted = new Map<string, number>();
+export class DescriptorRegistry implements Disposable {
+  readonly #byAddress = new Map<string, number>();
   readonly #handles = new Map<number, Handle>();
   readonly #listening = channel("tracing:net.server.listen:asyncStart");
 
   constructor() {
-    this.#listening.subscribe(this.#hear);
+    this.#listening.subscribe(this.#onListen);
   }
 
-  readonly #hear = (message: unknown): void => {
+  readonly #onListen = (message: unknown): void => {
     const { server } = message as { server: unknown };
     if (!(server instanceof Server)) return;
     // The cluster takes the handle away when it hears of the same.
     server.prependOnceListener("listening", () => {
       const fd = descriptorOf(server);
       if (fd === undefined) return;
-      this.#noted.set(keyOf(server.address()), fd);
+      this.#byAddress.set(addressKeyOf(server.address()), fd);
       this.#handles.set(fd, (server as WithHandle)._handle!);
     });
   };
 
-  of(place: BoundPlace): number | undefined {
+  find(place: BoundAddress): number | undefined {
     if ("fd" in place) return place.fd;
-    return this.#noted.get(
-      "socket" in place ? besides(place.socket) : `${place.host} ${place.port}`,
+    return this.#byAddress.get(
+      "socket" in place ? temporaryPathOf(place.socket) : `${place.host} ${place.port}`,
     );
   }
 
   /** Nothing is taken there by this process from now on. The cluster, which closes it at its end, finds it closed. */
-  shut(place: BoundPlace): void {
-    const fd = this.of(place);
+  close(place: BoundAddress): void {
+    const fd = this.find(place);
     if (fd !== undefined) this.#handles.get(fd)?.close();
   }
 
   [Symbol.dispose](): void {
-    this.#listening.unsubscribe(this.#hear);
+    this.#listening.unsubscribe(this.#onListen);
   }
 }

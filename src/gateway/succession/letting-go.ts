@@ -1,44 +1,46 @@
 // What a gateway lets go of for the one that takes its place, and takes back should that come to nothing: what only one may have.
-import { readConfigOf, type GatewayOptions, type HandedOver } from "../options.ts";
+import { readGatewayConfig, type GatewayOptions, type InheritedSockets } from "../options.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import { fail } from "../../model/error.ts";
-import { staticKeys } from "../reload/static-keys.ts";
-import { descriptorOf, type Descriptors } from "./descriptors.ts";
-import type { Listening } from "../http/listener.ts";
-import type { BoundPlace } from "../http/places.ts";
+import { changedStaticKeys } from "../reload/static-keys.ts";
+import { descriptorOf, type DescriptorRegistry } from "./descriptors.ts";
+import type { ListenerHandle } from "../http/listener.ts";
+import type { BoundAddress } from "../http/places.ts";
 import type { Store } from "../../plugin/store.ts";
-import type { HandedSocket } from "./successor.ts";
+import type { InheritedSocket } from "./successor.ts";
 
 /** Fails where this gateway cannot be replaced while it serves, in words. */
-export async function mustBeReplaceable(
+export async function assertReplaceable(
   options: GatewayOptions,
-  { config, store }: { config: GatewayConfig; store: Pick<Store, "lease" | "handsOver"> },
+  { config, store }: { config: GatewayConfig; store: Pick<Store, "lease" | "supportsHandoff"> },
 ): Promise<void> {
   const cannot = (why: string) =>
     fail("invalid", `${why} Stop it, and start it anew.`, { code: "not_replaceable" });
   if (process.platform === "win32") cannot("Windows hands no open port to another process.");
   if (process.pid === 1)
     cannot("This gateway is all that its container runs, which would end with it.");
-  if (!store.lease && !store.handsOver)
+  if (!store.lease && !store.supportsHandoff)
     cannot(`The store ${config.store.use} is this process's alone.`);
-  const loaded = await readConfigOf(options);
+  const loaded = await readGatewayConfig(options);
   if (!loaded.config)
     return fail("invalid", "gateway.yaml has errors; tollgate check says which.", {
       code: "config",
     });
   // How many processes there are is the new one's.
-  const differing = staticKeys(config, loaded.config).filter((key) => key !== "workers");
+  const differing = changedStaticKeys(config, loaded.config).filter((key) => key !== "workers");
   if (differing.length > 0) cannot(`${differing.join(", ")} in gateway.yaml is another one now.`);
 }
 
 /** In the order in which the new gateway takes them: clients' as in `listen`, then the admin listener's. */
-export function openSockets(
-  door: Pick<Listening, "servers"> | { readonly places: readonly BoundPlace[] },
-  admin: Listening | undefined,
-  noted: Descriptors,
-): readonly HandedSocket[] {
+export function listOpenSockets(
+  listener: Pick<ListenerHandle, "servers"> | { readonly addresses: readonly BoundAddress[] },
+  admin: ListenerHandle | undefined,
+  descriptors: DescriptorRegistry,
+): readonly InheritedSocket[] {
   const clients =
-    "places" in door ? door.places.map((at) => noted.of(at)) : door.servers.map(descriptorOf);
+    "addresses" in listener
+      ? listener.addresses.map((at) => descriptors.find(at))
+      : listener.servers.map(descriptorOf);
   const own = admin && descriptorOf(admin.server);
   const all = [
     ...clients.map((fd) => ({ fd, name: "clients" as const })),
@@ -53,10 +55,12 @@ export function openSockets(
 }
 
 /** The paths of those that this gateway opens by itself. `handed`: descriptors in place of the first of them, which are others' to end. */
-export const ownSockets = (
+export const listOwnSocketPaths = (
   { listen, admin }: Pick<GatewayConfig, "listen" | "admin">,
-  handed: HandedOver | undefined,
+  handed: InheritedSockets | undefined,
 ): readonly string[] => [
   ...listen.slice(handed?.clients.length ?? 0).flatMap(({ socket }) => socket ?? []),
-  ...(admin && "socket" in admin.at && handed?.admin === undefined ? [admin.at.socket] : []),
+  ...(admin && "socket" in admin.address && handed?.admin === undefined
+    ? [admin.address.socket]
+    : []),
 ];

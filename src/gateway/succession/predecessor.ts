@@ -2,139 +2,149 @@
 // settles here what it still has open, like a worker.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/wall-clock.ts";
-import type { Notice } from "../../plugin/notice.ts";
-import type { TurnedAway } from "../../plugin/observer.ts";
-import type { HeardRequest } from "../../walk/generation.ts";
-import type { Status } from "../types.ts";
+import type { GatewayEvent } from "../../plugin/notice.ts";
+import type { RejectedRequest } from "../../plugin/observer.ts";
+import type { ObservedRequest } from "../../walk/generation.ts";
+import type { GatewayStatus } from "../types.ts";
 import type { Services } from "../services/services.ts";
-import { carrying } from "../workers/carrier.ts";
-import type { Told } from "../workers/commands.ts";
-import { createHolds } from "../workers/holds.ts";
-import { READS } from "../services/store-questions.ts";
-import { lending } from "../workers/lent-store.ts";
-import { type Answers, type Channel, createLink, type Link } from "../workers/link.ts";
-import { leftOpen } from "./left-open.ts";
-import type { Estate, SuccessorAsks } from "./said.ts";
+import { createBatchForwarder } from "../workers/carrier.ts";
+import type { BroadcastName } from "../workers/commands.ts";
+import { trackReservations } from "../workers/holds.ts";
+import { STORE_READ_METHODS } from "../services/store-questions.ts";
+import { createStoreHandlers } from "../workers/lent-store.ts";
+import { type IpcHandlers, type IpcChannel, createIpcLink, type IpcLink } from "../workers/link.ts";
+import { listOrphanedCalls } from "./left-open.ts";
+import type { HandedOverState, NewProcessCalls } from "./said.ts";
 
-const WORD_MS = 10_000;
-const READING_MS = 1_000;
+const REPLY_TIMEOUT_MS = 10_000;
+const STATUS_TIMEOUT_MS = 1_000;
 
 /** The store's questions. */
-const STORE = ["apply", ...READS] as const;
+const STORE_METHODS = ["apply", ...STORE_READ_METHODS] as const;
 /** What observers are told. */
-const OBSERVED = ["seen", "turnedAway", "told", "over"] as const;
+const OBSERVER_MESSAGES = ["seen", "turnedAway", "told", "over"] as const;
 
-type GuestChannel = Channel & { disconnect?(): void };
-type Host = Pick<Services, "store" | "reports" | "writes" | "ledger" | "observing" | "log">;
+type OldProcessChannel = IpcChannel & { disconnect?(): void };
+type NewProcessServices = Pick<
+  Services,
+  "store" | "usageQueries" | "storeWriter" | "ledgerQueue" | "observerSink" | "log"
+>;
 
-export class Predecessor {
+export class OldProcess {
   /** Its process. */
   readonly pid: number;
-  readonly #channel: GuestChannel;
-  readonly #link: Link;
-  readonly #holding = Promise.withResolvers<Answers>();
-  readonly #over = Promise.withResolvers<void>();
-  #estate: Estate | undefined;
+  readonly #channel: OldProcessChannel;
+  readonly #link: IpcLink;
+  readonly #handlers = Promise.withResolvers<IpcHandlers>();
+  readonly #exited = Promise.withResolvers<void>();
+  #handedOver: HandedOverState | undefined;
   #takenAt = 0;
-  #gone = false;
+  #disconnected = false;
   /** It has said itself that nothing of it is left. */
-  #ended = false;
+  #exitedCleanly = false;
 
-  constructor(channel: GuestChannel, pid: number) {
+  constructor(channel: OldProcessChannel, pid: number) {
     this.pid = pid;
     this.#channel = channel;
     // What is said before it can be answered waits.
     const answer =
       (name: string) =>
       async (...args: never[]) =>
-        (await this.#holding.promise)[name]!(...args);
-    this.#link = createLink(
+        (await this.#handlers.promise)[name]!(...args);
+    this.#link = createIpcLink(
       channel,
-      Object.fromEntries([...STORE, ...OBSERVED].map((name) => [name, answer(name)])),
+      Object.fromEntries(
+        [...STORE_METHODS, ...OBSERVER_MESSAGES].map((name) => [name, answer(name)]),
+      ),
     );
-    channel.once("disconnect", () => (this.#gone = true));
+    channel.once("disconnect", () => (this.#disconnected = true));
   }
 
   /** Everything but the store is in order. */
-  async take(wanted: Parameters<SuccessorAsks["take"]>[0]): Promise<Estate> {
-    this.#estate = await this.#link.ask<Estate>("take", wanted);
+  async takeStore(wanted: Parameters<NewProcessCalls["takeStore"]>[0]): Promise<HandedOverState> {
+    this.#handedOver = await this.#link.call<HandedOverState>("take", wanted);
     this.#takenAt = wallClock();
-    return this.#estate;
+    return this.#handedOver;
   }
 
   /** The store is open here, and observers are there: from now on it is a guest. */
-  async holding(host: Host): Promise<void> {
-    const { store, reports, observing, log } = host;
-    const holds = createHolds(carrying(host.writes));
-    this.#holding.resolve({
-      ...lending(store, reports, holds.apply),
-      seen: (heard: readonly HeardRequest[]) => heard.forEach((each) => observing.seen(each)),
-      turnedAway: (refused: readonly TurnedAway[]) =>
-        refused.forEach((each) => observing.turnedAway(each)),
-      told: (notice: Notice) => observing.told(notice, this),
-      over: () => void (this.#ended = true),
+  async storeOpened(host: NewProcessServices): Promise<void> {
+    const { store, usageQueries, observerSink, log } = host;
+    const reservations = trackReservations(createBatchForwarder(host.storeWriter));
+    this.#handlers.resolve({
+      ...createStoreHandlers(store, usageQueries, reservations.apply),
+      seen: (heard: readonly ObservedRequest[]) =>
+        heard.forEach((each) => observerSink.reportRequest(each)),
+      turnedAway: (refused: readonly RejectedRequest[]) =>
+        refused.forEach((each) => observerSink.reportRejection(each)),
+      told: (notice: GatewayEvent) => observerSink.reportEvent(notice, this),
+      over: () => void (this.#exitedCleanly = true),
     });
-    const left = async () => {
-      observing.gone(this);
-      if (!this.#ended) await this.#settle(host, await holds.left(wallClock()));
+    const onExit = async () => {
+      observerSink.processExited(this);
+      if (!this.#exitedCleanly)
+        await this.#settleOrphans(host, await reservations.settleAll(wallClock()));
       else log.info({ before: this.pid }, "the gateway before has ended");
-      this.#over.resolve();
+      this.#exited.resolve();
     };
-    this.#channel.once("disconnect", () => void left());
-    await this.#link.ask("holding");
-    if (this.#gone) void left();
+    this.#channel.once("disconnect", () => void onExit());
+    await this.#link.call("holding");
+    if (this.#disconnected) void onExit();
   }
 
   /** Clients are served here. */
   async serving(): Promise<void> {
-    await this.#link.ask("serving");
+    await this.#link.call("serving");
   }
 
   /** Resolves when nothing is left of it, and at the latest then. */
-  async over(withinMs: number): Promise<void> {
-    if (this.#estate)
-      await Promise.race([this.#over.promise, sleep(withinMs, undefined, { ref: false })]);
+  async whenExited(withinMs: number): Promise<void> {
+    if (this.#handedOver)
+      await Promise.race([this.#exited.promise, sleep(withinMs, undefined, { ref: false })]);
   }
 
   /** Itself, and what it has under way; undefined: it is gone, or says nothing. */
-  async reading(): Promise<Status["before"]> {
-    if (this.#gone) return undefined;
-    const silent = sleep(READING_MS, undefined, { ref: false });
+  async readStatus(): Promise<GatewayStatus["oldProcess"]> {
+    if (this.#disconnected) return undefined;
+    const silent = sleep(STATUS_TIMEOUT_MS, undefined, { ref: false });
     const inFlight = await Promise.race([
-      this.#link.ask<number>("busy").catch(() => undefined),
+      this.#link.call<number>("busy").catch(() => undefined),
       silent,
     ]);
     return inFlight === undefined ? undefined : { pid: this.pid, inFlight };
   }
 
   /** What all processes must know. One that does not say that it does might go on with what is not so any more: it hears nothing from here. */
-  async tell(name: Told, ...args: readonly unknown[]): Promise<void> {
-    if (this.#gone || !this.#estate) return;
-    const late = sleep(WORD_MS, "late", { ref: false });
-    const told = this.#link.ask(name, ...args).catch(() => "late");
-    if ((await Promise.race([told, late])) === "late" && !this.#gone) this.#channel.disconnect?.();
+  async call(name: BroadcastName, ...args: readonly unknown[]): Promise<void> {
+    if (this.#disconnected || !this.#handedOver) return;
+    const timedOut = sleep(REPLY_TIMEOUT_MS, "late", { ref: false });
+    const called = this.#link.call(name, ...args).catch(() => "late");
+    if ((await Promise.race([called, timedOut])) === "late" && !this.#disconnected)
+      this.#channel.disconnect?.();
   }
 
-  async #settle(
-    { store, ledger, log }: Host,
-    later: Awaited<ReturnType<ReturnType<typeof createHolds>["left"]>>,
+  async #settleOrphans(
+    { store, ledgerQueue, log }: NewProcessServices,
+    later: Awaited<ReturnType<ReturnType<typeof trackReservations>["settleAll"]>>,
   ): Promise<void> {
-    const { instance, since } = this.#estate!;
+    const { instanceId, oldestOpenCallAt } = this.#handedOver!;
     // A store that both have open knows by itself of the dead.
-    if (instance === undefined) return;
-    const open = await leftOpen(store, { since, until: this.#takenAt, now: wallClock() }).catch(
-      (error: unknown) => {
-        log.error({ err: error }, "what the gateway before had open cannot be read");
-        return [];
-      },
-    );
+    if (instanceId === undefined) return;
+    const open = await listOrphanedCalls(store, {
+      since: oldestOpenCallAt,
+      until: this.#takenAt,
+      now: wallClock(),
+    }).catch((error: unknown) => {
+      log.error({ err: error }, "what the gateway before had open cannot be read");
+      return [];
+    });
     const calls = new Map([...open, ...later].map((call) => [call.attempt, call]));
     log.error(
       { before: this.pid, calls: calls.size },
       "the gateway before ended before its requests; what it had open is settled as estimated",
     );
     for (const call of calls.values())
-      ledger.settle(call).catch((error: unknown) => {
+      ledgerQueue.settle(call).catch((error: unknown) => {
         log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
       });
   }

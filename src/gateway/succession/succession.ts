@@ -1,146 +1,158 @@
 // A gateway that is replaced while it serves: the order in which it lets go, lends what it has open, and leaves.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import type { GatewayConfig, Located } from "../../config/types.ts";
-import { fail, sayable } from "../../model/error.ts";
-import { forwarding } from "../observers/forwarding.ts";
-import type { Audience } from "../observers/audience.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/types.ts";
+import { fail, publicErrorText } from "../../model/error.ts";
+import { createRemoteSink } from "../observers/forwarding.ts";
+import type { ObserverHub } from "../observers/audience.ts";
 import type { GenerationSlot, LiveGeneration } from "../generation/slot.ts";
-import type { Listening } from "../http/listener.ts";
-import type { Office } from "../office.ts";
-import type { Status } from "../types.ts";
+import type { ListenerHandle } from "../http/listener.ts";
+import type { ControlPlane } from "../office.ts";
+import type { GatewayStatus } from "../types.ts";
 import type { GatewayOptions } from "../options.ts";
-import { followHealth } from "../services/health.ts";
-import type { HeldStore } from "../services/held-store.ts";
+import { followLedgerAvailability } from "../services/health.ts";
+import type { TransferableStore } from "../services/held-store.ts";
 import type { Services } from "../services/services.ts";
-import { noteBetween, overBetween } from "../control/between.ts";
-import { borrowed } from "../workers/lent-store.ts";
-import type { Link } from "../workers/link.ts";
+import { writeHandoffMarker, removeHandoffMarker } from "../control/between.ts";
+import { createRemoteStore } from "../workers/lent-store.ts";
+import type { IpcLink } from "../workers/link.ts";
 import type { WorkerPool } from "../workers/pool.ts";
-import type { Changes } from "../changes.ts";
-import type { Descriptors } from "./descriptors.ts";
-import { mustBeReplaceable, openSockets } from "./letting-go.ts";
-import type { Estate, SuccessorAsks } from "./said.ts";
-import { startSuccessor, type Successor } from "./successor.ts";
+import type { ChangeBroadcast } from "../changes.ts";
+import type { DescriptorRegistry } from "./descriptors.ts";
+import { assertReplaceable, listOpenSockets } from "./letting-go.ts";
+import type { HandedOverState, NewProcessCalls } from "./said.ts";
+import { startNewProcess, type NewProcess } from "./successor.ts";
 
 /** A gateway that may be replaced. */
-export interface Replaceable {
+export interface HandoffOptions {
   readonly options: GatewayOptions;
   readonly services: Services;
-  readonly stage: GenerationSlot;
-  readonly changes: Changes;
-  readonly held: HeldStore;
-  readonly noted: Descriptors;
-  readonly sockets: readonly string[];
-  readonly door: () => Pick<Listening, "servers" | "inflight"> | WorkerPool;
-  readonly office: Office;
+  readonly generations: GenerationSlot;
+  readonly changeBroadcast: ChangeBroadcast;
+  readonly transferableStore: TransferableStore;
+  readonly descriptors: DescriptorRegistry;
+  readonly ownedSocketPaths: readonly string[];
+  readonly listener: () => Pick<ListenerHandle, "servers" | "inFlight"> | WorkerPool;
+  readonly controlPlane: ControlPlane;
   /** A generation with observers, in place of those that have ended. */
-  renew(
+  rebuildGeneration(
     loaded: LoadedConfig,
     config: GatewayConfig,
-  ): Promise<LiveGeneration | { problems: readonly Located[] }>;
+  ): Promise<LiveGeneration | { problems: readonly LocatedProblem[] }>;
 }
 
-export class Succession {
-  readonly #of: Replaceable;
-  #successor: Successor | undefined;
-  #under: Promise<number> | undefined;
-  #to: Link | undefined;
-  readonly #link: Pick<Link, "tell"> = {
-    tell: (name, ...args) => this.#to?.tell(name, ...args),
+export class Handoff {
+  readonly #options: HandoffOptions;
+  #newProcess: NewProcess | undefined;
+  #running: Promise<number> | undefined;
+  #newProcessLink: IpcLink | undefined;
+  readonly #observerLink: Pick<IpcLink, "notify"> = {
+    notify: (name, ...args) => this.#newProcessLink?.notify(name, ...args),
   };
   /** The last one that came to nothing. */
-  last: Status["lastUpgrade"];
+  lastFailure: GatewayStatus["lastHotRestart"];
 
-  constructor(of: Replaceable) {
-    this.#of = of;
+  constructor(of: HandoffOptions) {
+    this.#options = of;
   }
 
   /** `leave` begins when another process serves; that one's number. One at a time. */
-  upgrade(may: () => boolean, leave: () => void): Promise<number> {
-    return (this.#under ??= this.#upgrade(may, leave));
+  hotRestart(isAllowed: () => boolean, leave: () => void): Promise<number> {
+    return (this.#running ??= this.#hotRestart(isAllowed, leave));
   }
 
-  async #upgrade(may: () => boolean, leave: () => void): Promise<number> {
+  async #hotRestart(may: () => boolean, leave: () => void): Promise<number> {
     try {
       if (!may()) fail("unavailable", "This gateway is about to stop.", { code: "stopping" });
-      const { pid } = await this.#begin();
+      const { pid } = await this.#startNewProcess();
       leave();
       return pid;
     } catch (error) {
-      this.#under = undefined;
-      this.last = { ok: false, at: wallClock(), why: sayable(error) };
+      this.#running = undefined;
+      this.lastFailure = { ok: false, at: wallClock(), why: publicErrorText(error) };
       throw error;
     }
   }
 
   /** Resolves when another process serves, and this one is its guest. */
-  async #begin(): Promise<Successor> {
-    const { options, services, stage, door, office, noted, changes } = this.#of;
-    await mustBeReplaceable(options, { config: stage.current.config, store: services.store });
+  async #startNewProcess(): Promise<NewProcess> {
+    const { options, services, generations, listener, controlPlane, descriptors, changeBroadcast } =
+      this.#options;
+    await assertReplaceable(options, { config: generations.current.config, store: services.store });
     services.log.info({}, "another process takes over: it is started with what is installed now");
-    this.#successor = await startSuccessor({
-      sockets: openSockets(door(), office.admin, noted),
+    this.#newProcess = await startNewProcess({
+      sockets: listOpenSockets(listener(), controlPlane.adminListener, descriptors),
       log: services.log,
-      answers: {
-        busy: () => door().inflight(),
-        forget: () => void changes.forget(),
-        account: (record) => void changes.account(record),
-        accounts: () => changes.accounts(),
-        wake: (provider, credential) => services.rests.wake(provider, credential),
-        health: (trouble) => followHealth(services, trouble),
+      handlers: {
+        inFlight: () => listener().inFlight(),
+        invalidateKeys: () => void changeBroadcast.invalidateKeys(),
+        accountChanged: (record) => void changeBroadcast.accountChanged(record),
+        reloadAccounts: () => changeBroadcast.reloadAccounts(),
+        resetCooldowns: (provider, credential) => services.targetHealth.reset(provider, credential),
+        setLedgerAvailability: (trouble) => followLedgerAvailability(services, trouble),
       },
-      letGo: (wanted) => this.#letGo(wanted),
+      releaseStore: (wanted) => this.#releaseStore(wanted),
       takeBack: () => this.#takeBack(),
-      lend: (link) => this.#lend(link),
+      onStoreTaken: (link) => this.#useNewProcessStore(link),
     });
-    return this.#successor;
+    return this.#newProcess;
   }
 
   /** Nothing is left of this one. */
-  over(): void {
-    this.#successor?.link.tell("over");
+  reportExit(): void {
+    this.#newProcess?.link.notify("over");
   }
 
-  async #letGo({ stateDir }: Parameters<SuccessorAsks["take"]>[0]): Promise<Estate> {
-    const { services, stage, held, sockets, office } = this.#of;
+  async #releaseStore({
+    stateDir,
+  }: Parameters<NewProcessCalls["takeStore"]>[0]): Promise<HandedOverState> {
+    const { services, generations, transferableStore, ownedSocketPaths, controlPlane } =
+      this.#options;
     if (stateDir !== services.stateDir)
       fail(
         "conflict",
         `It would keep its state in ${stateDir}, and this one has ${services.stateDir}.`,
       );
     const shared = services.store.lease !== undefined;
-    await noteBetween(stateDir);
-    await office.close();
-    await stage.endObservers();
-    await services.remembered?.cede();
+    await writeHandoffMarker(stateDir);
+    await controlPlane.close();
+    await generations.closeObservers();
+    await services.requestHistory?.stopPersisting();
     // Until there is a link: what is told goes nowhere, or comes again with a generation of this process.
-    (services.observing as Audience).sendTo(forwarding(() => this.#link));
-    const since = Math.min(wallClock(), ...services.underWay.list().map(({ at }) => at));
-    if (!shared) await held.close();
-    return { instance: shared ? undefined : services.instance, since, sockets };
+    (services.observerSink as ObserverHub).redirectTo(createRemoteSink(() => this.#observerLink));
+    const since = Math.min(
+      wallClock(),
+      ...services.inFlightRequests.listLongest().map(({ startedAt }) => startedAt),
+    );
+    if (!shared) await transferableStore.close();
+    return {
+      instanceId: shared ? undefined : services.instanceId,
+      oldestOpenCallAt: since,
+      ownedSocketPaths,
+    };
   }
 
   async #takeBack(): Promise<void> {
-    const { services, stage, held, office, renew } = this.#of;
+    const { services, generations, transferableStore, controlPlane, rebuildGeneration } =
+      this.#options;
     // It is there already, unless the one that failed has begun to answer; a full disk must not keep this one from going on.
-    await noteBetween(services.stateDir).catch(() => {});
-    if (services.store.lease === undefined) await held.openAgain();
-    (services.observing as Audience).sendTo(undefined);
-    services.remembered?.keep();
-    await office.open();
-    await overBetween(services.stateDir);
-    office.keep();
-    const { loaded, config } = stage.current;
-    const made = await renew(loaded, config);
-    if ("problems" in made)
-      services.log.error({ problems: made.problems }, "observers could not be set up anew");
+    await writeHandoffMarker(services.stateDir).catch(() => {});
+    if (services.store.lease === undefined) await transferableStore.reopen();
+    (services.observerSink as ObserverHub).redirectTo(undefined);
+    services.requestHistory?.resumePersisting();
+    await controlPlane.open();
+    await removeHandoffMarker(services.stateDir);
+    controlPlane.startBackgroundTasks();
+    const { loaded, config } = generations.current;
+    const rebuilt = await rebuildGeneration(loaded, config);
+    if ("problems" in rebuilt)
+      services.log.error({ problems: rebuilt.problems }, "observers could not be set up anew");
     services.log.warn({}, "nothing has taken over; this gateway goes on as before");
   }
 
-  #lend(link: Link): void {
-    this.#to = link;
-    const { services, held } = this.#of;
-    if (services.store.lease === undefined) held.standsIn(borrowed(link));
+  #useNewProcessStore(link: IpcLink): void {
+    this.#newProcessLink = link;
+    const { services, transferableStore } = this.#options;
+    if (services.store.lease === undefined) transferableStore.redirectTo(createRemoteStore(link));
   }
 }

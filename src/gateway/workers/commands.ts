@@ -1,54 +1,54 @@
 // What the primary and its workers say to each other, all of it plain data.
-import type { LiveList } from "../../catalogue/lists.ts";
-import type { Texts } from "../../config/disk.ts";
-import type { Overrides } from "../../config/resolve.ts";
-import type { Located } from "../../config/types.ts";
+import type { ModelList } from "../../catalogue/lists.ts";
+import type { FileTexts } from "../../config/disk.ts";
+import type { ConfigOverrides } from "../../config/resolve.ts";
+import type { LocatedProblem } from "../../config/types.ts";
 import type { AccountRecord } from "../../plugin/account.ts";
-import type { BoundPlace } from "../http/places.ts";
-import type { LedgerTrouble } from "../services/health.ts";
-import type { OwnReadings } from "../readings/sum.ts";
+import type { BoundAddress } from "../http/places.ts";
+import type { LedgerOutage } from "../services/health.ts";
+import type { LocalStats } from "../readings/sum.ts";
 import type { LiveRequest } from "../requests/under-way.ts";
 import type { WorkerStatus } from "../types.ts";
 
 /** A generation to be built: the same texts make the same one everywhere. */
-export interface WorkerConfig {
-  readonly number: number;
+export interface WorkerGeneration {
+  readonly generation: number;
   /** Undefined: what ships with the package. */
   readonly file: string | undefined;
-  readonly texts: Texts;
+  readonly configTexts: FileTexts;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly overrides: Overrides;
+  readonly overrides: ConfigOverrides;
 }
 
 /** What a worker is asked, in the order in which it is asked. */
 export type WorkerCommands = {
   /** Builds it, and changes nothing yet. */
-  prepare(order: WorkerConfig): Promise<readonly Located[]>;
+  prepareGeneration(order: WorkerGeneration): Promise<readonly LocatedProblem[]>;
   /** From now on what was prepared answers; the first time, every port is opened. Their addresses as clients say them. */
-  commit(at: readonly BoundPlace[]): Promise<readonly string[]>;
+  commitGeneration(at: readonly BoundAddress[]): Promise<readonly string[]>;
   /** What was prepared is not wanted after all. */
-  abandon(): Promise<void>;
+  abandonGeneration(): Promise<void>;
   /** A provider's live list is another one. */
-  lists(provider: string, heard: readonly LiveList[] | undefined): void;
+  updateModelLists(provider: string, heard: readonly ModelList[] | undefined): void;
   /** Keys have changed: nothing remembered of them counts any more. */
-  forget(): void;
+  invalidateKeys(): void;
   /** A provider, or one credential of it, is to be asked again. */
-  wake(provider: string, credential: string | undefined): void;
+  resetCooldowns(provider: string, credential: string | undefined): void;
   /** An account of the store is another one. */
-  account(record: AccountRecord): void;
+  accountChanged(record: AccountRecord): void;
   /** Any may be: all of them are asked for anew. */
-  accounts(): Promise<void>;
+  reloadAccounts(): Promise<void>;
   /** Whether the ledger accepts rows: every process says the same of it. */
-  health(trouble: LedgerTrouble | undefined): void;
+  setLedgerAvailability(trouble: LedgerOutage | undefined): void;
   /** What the same plugin in another process wants to know. */
-  peer(id: string, question: unknown): unknown;
-  status(): WorkerStatus;
+  askPlugin(id: string, question: unknown): unknown;
+  readStatus(): WorkerStatus;
   /** How this process is. */
-  readings(): OwnReadings;
+  readStats(): LocalStats;
   /** What it has under way. */
-  underWay(): readonly LiveRequest[];
+  listInFlight(): readonly LiveRequest[];
   /** `/readyz` says that it ends, and all are still served; whether it has been asked before. */
-  announce(): boolean;
+  announceShutdown(): boolean;
   /**
    * Accepts no new client, and ends when the requests in flight are over; how many were cut off. `succeeded`: another gateway serves the
    * same ports already.
@@ -57,4 +57,9 @@ export type WorkerCommands = {
 };
 
 /** What all of them are told while they serve. */
-export type Told = "forget" | "wake" | "account" | "accounts" | "health";
+export type BroadcastName =
+  | "invalidateKeys"
+  | "resetCooldowns"
+  | "accountChanged"
+  | "reloadAccounts"
+  | "setLedgerAvailability";

@@ -1,10 +1,10 @@
 // What several workers have against one config.
-import type { Located } from "../../config/types.ts";
+import type { LocatedProblem } from "../../config/types.ts";
 
 /** The problems of the first that has any: they are the same everywhere. */
-export async function firstOf(
-  told: readonly Promise<readonly Located[]>[],
-): Promise<readonly Located[]> {
+export async function firstProblems(
+  told: readonly Promise<readonly LocatedProblem[]>[],
+): Promise<readonly LocatedProblem[]> {
   // All have answered before one goes on: none is left building what is not wanted.
   await Promise.allSettled(told);
   const all = await Promise.all(told);

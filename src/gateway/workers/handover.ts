@@ -4,48 +4,57 @@
 import type { ChildProcess } from "node:child_process";
 
 /** Marks what the cluster says to its workers. That is no documented part of Node: what looks otherwise passes as it did. */
-const OWN = "NODE_CLUSTER";
+const CLUSTER_COMMAND = "NODE_CLUSTER";
 
-interface OwnMessage {
+interface ClusterMessage {
   readonly cmd?: string;
   readonly act?: string;
   readonly seq?: number;
   readonly ack?: number;
 }
 
-interface Handed {
+interface PendingConnection {
   readonly seq: number;
   readonly connection: { close(): void };
 }
 
 /** `others`: whether another worker takes connections. Where none does, the client hears an end. What comes back: how many are on their way. */
-export function handAgain(child: ChildProcess, others: () => boolean): () => number {
+export function reassignPendingConnections(
+  child: ChildProcess,
+  hasOtherWorkers: () => boolean,
+): () => number {
   /** One at a time for each port. */
-  let handed: readonly Handed[] = [];
-  let told = false;
+  let pending: readonly PendingConnection[] = [];
+  let isDisconnected = false;
   const send = child.send.bind(child) as (...args: unknown[]) => boolean;
-  child.send = ((message: OwnMessage, connection?: Handed["connection"], ...more: unknown[]) => {
+  child.send = ((
+    message: ClusterMessage,
+    connection?: PendingConnection["connection"],
+    ...more: unknown[]
+  ) => {
     const { cmd, act, seq } = message;
-    if (connection && cmd === OWN && act === "newconn" && seq !== undefined)
-      handed = [...handed, { seq, connection }];
+    if (connection && cmd === CLUSTER_COMMAND && act === "newconn" && seq !== undefined)
+      pending = [...pending, { seq, connection }];
     return send(message, connection, ...more);
   }) as ChildProcess["send"];
-  child.on("internalMessage", ({ cmd, ack }: OwnMessage) => {
-    if (cmd === OWN && ack !== undefined) handed = handed.filter(({ seq }) => seq !== ack);
+  child.on("internalMessage", ({ cmd, ack }: ClusterMessage) => {
+    if (cmd === CLUSTER_COMMAND && ack !== undefined)
+      pending = pending.filter(({ seq }) => seq !== ack);
   });
   // After the cluster's own: it hands this worker nothing any more.
   child.once("disconnect", () => {
-    told = true;
-    const left = handed;
-    handed = [];
-    for (const { seq, connection } of left)
+    isDisconnected = true;
+    const orphaned = pending;
+    pending = [];
+    for (const { seq, connection } of orphaned)
       // As a worker says it that is about to end.
-      if (others()) child.emit("internalMessage", { cmd: OWN, ack: seq, accepted: false });
+      if (hasOtherWorkers())
+        child.emit("internalMessage", { cmd: CLUSTER_COMMAND, ack: seq, accepted: false });
       else connection.close();
   });
   // Ended, and all that it had sent has been read.
   child.once("close", () => {
-    if (!told) child.emit("disconnect");
+    if (!isDisconnected) child.emit("disconnect");
   });
-  return () => handed.length;
+  return () => pending.length;
 }

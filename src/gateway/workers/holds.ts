@@ -1,38 +1,38 @@
 // What a worker has reserved and not settled, told by the batches that it sends. When it dies, this is what a restart
 // would find open: settled as recovery does it, from the last progress or from the hold.
-import type { StoreCommand, Settle, Store, Verdict } from "../../plugin/store.ts";
+import type { StoreCommand, Settle, Store, CommandResult } from "../../plugin/store.ts";
 import type { Usage } from "../../model/usage.ts";
 
-interface Open {
+interface OpenReservation {
   readonly at: number;
   readonly holdNano: bigint | null;
   /** False: reserved when its worker was gone already, so no byte of such a call has left. */
-  readonly heard: boolean;
+  readonly wasConfirmed: boolean;
   usage: Usage;
   costNano: bigint | null;
 }
 
-export interface Holds {
+export interface OpenReservations {
   /** To the store, watched. */
   apply: Store["apply"];
   /** The owner is dead: what it left open, once everything that it had sent is durable. */
-  left(now: number): Promise<(Settle & { at: number })[]>;
+  settleAll(now: number): Promise<(Settle & { at: number })[]>;
   /** Calls under way. */
   readonly size: number;
 }
 
-export function createHolds(apply: Store["apply"]): Holds {
-  const open = new Map<string, Open>();
+export function trackReservations(apply: Store["apply"]): OpenReservations {
+  const open = new Map<string, OpenReservation>();
   const under = new Set<Promise<unknown>>();
   let dead = false;
 
-  function landed(command: StoreCommand, verdict: Verdict): void {
+  function landed(command: StoreCommand, verdict: CommandResult): void {
     switch (command.do) {
       case "reserve":
         // A repeat changes nothing.
         if (!verdict.ok || open.has(command.attempt)) return;
         const { at, holdNano } = command;
-        open.set(command.attempt, { at, holdNano, heard: !dead, usage: {}, costNano: null });
+        open.set(command.attempt, { at, holdNano, wasConfirmed: !dead, usage: {}, costNano: null });
         return;
       case "progress":
         const call = open.get(command.attempt);
@@ -46,7 +46,7 @@ export function createHolds(apply: Store["apply"]): Holds {
     }
   }
 
-  async function watched(batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
+  async function watched(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> {
     const verdicts = await apply(batch);
     for (let i = 0; i < batch.length; i++) landed(batch[i]!, verdicts[i]!);
     return verdicts;
@@ -56,17 +56,17 @@ export function createHolds(apply: Store["apply"]): Holds {
     apply(batch) {
       const verdicts = watched(batch);
       under.add(verdicts);
-      const over = () => under.delete(verdicts);
-      verdicts.then(over, over);
+      const forget = () => under.delete(verdicts);
+      verdicts.then(forget, forget);
       return verdicts;
     },
-    async left(now) {
+    async settleAll(now) {
       dead = true;
       await Promise.allSettled(under);
       // One moment for all, not before any of it began: between them no time has passed, whatever the clock says.
       const at = [...open.values()].reduce((latest, call) => Math.max(latest, call.at), now);
       return [...open].map(([attempt, call]) =>
-        call.heard ? presumed(attempt, call, at) : neverSent(attempt, at),
+        call.wasConfirmed ? recoveredSettle(attempt, call, at) : voidSettle(attempt, at),
       );
     },
     get size() {
@@ -76,9 +76,9 @@ export function createHolds(apply: Store["apply"]): Holds {
 }
 
 /** As recovery settles a call of which no more is known. */
-export const presumed = (
+export const recoveredSettle = (
   attempt: string,
-  call: Pick<Open, "holdNano" | "usage" | "costNano">,
+  call: Pick<OpenReservation, "holdNano" | "usage" | "costNano">,
   at: number,
 ): Settle & { at: number } => ({
   do: "settle",
@@ -91,7 +91,7 @@ export const presumed = (
   outcome: "presumed",
 });
 
-const neverSent = (attempt: string, at: number): Settle & { at: number } => ({
+const voidSettle = (attempt: string, at: number): Settle & { at: number } => ({
   do: "settle",
   attempt,
   at,

@@ -1,7 +1,7 @@
 // What the workers of a gateway are given.
 import type { GatewayConfig } from "../../config/types.ts";
-import type { BoundPlace } from "../http/places.ts";
-import type { ReadingSource } from "../readings/all.ts";
+import type { BoundAddress } from "../http/places.ts";
+import type { StatsSource } from "../readings/all.ts";
 import type { Services } from "../services/services.ts";
 
 export interface WorkerPoolOptions {
@@ -11,13 +11,13 @@ export interface WorkerPoolOptions {
   readonly services: Services;
   readonly listen: GatewayConfig["listen"];
   /** Descriptors that were open before we came, for the first of them. */
-  readonly handed: readonly number[];
+  readonly inheritedDescriptors: readonly number[];
   /** Nothing more is taken there by this process. */
-  readonly shut: (place: BoundPlace) => void;
+  readonly stopAccepting: (place: BoundAddress) => void;
   /** What requests in flight have at an end. */
-  readonly drainMs: () => number;
+  readonly shutdownTimeoutMs: () => number;
   /** None stays up. */
-  readonly broken: (error: Error) => void;
+  readonly onFailed: (error: Error) => void;
   /** One answers no more. */
-  readonly ended: (source: ReadingSource) => void;
+  readonly onWorkerExit: (source: StatsSource) => void;
 }

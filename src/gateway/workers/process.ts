@@ -2,200 +2,216 @@
 // the primary, and when the primary is gone it is gone too.
 import { resolve } from "node:path";
 import { wallClock } from "../../lib/wall-clock.ts";
-import { createLists } from "../../catalogue/lists.ts";
-import { defaultText } from "../../config/default.ts";
+import { createInMemoryModelLists } from "../../catalogue/lists.ts";
+import { readDefaultConfig } from "../../config/default.ts";
 import { loadConfig } from "../../config/load.ts";
-import type { GatewayConfig, LoadPlugin, Located } from "../../config/types.ts";
+import type { GatewayConfig, LoadPlugin, LocatedProblem } from "../../config/types.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Mask } from "../../lib/mask.ts";
-import { Scope, Shared } from "../../lib/scope.ts";
-import { KnownAccounts } from "../services/accounts.ts";
-import { followHealth, Health } from "../services/health.ts";
+import type { SecretMask } from "../../lib/mask.ts";
+import { LifetimeScope, SharedResources } from "../../lib/scope.ts";
+import { AccountCache } from "../services/accounts.ts";
+import { followLedgerAvailability, LedgerAvailability } from "../services/health.ts";
 import { openServices, type Services } from "../services/services.ts";
-import type { Listening } from "../http/listener.ts";
-import { forwarding } from "../observers/forwarding.ts";
-import { ownPort } from "../http/own-port.ts";
+import type { ListenerHandle } from "../http/listener.ts";
+import { createRemoteSink } from "../observers/forwarding.ts";
+import { findLocalEndpoint } from "../http/own-port.ts";
 import { GenerationSlot, type LiveGeneration } from "../generation/slot.ts";
-import { OwnReader } from "../readings/own.ts";
-import { createPeers } from "../services/peers.ts";
-import { unreachableIn } from "../status-of.ts";
-import { borrowed } from "./lent-store.ts";
-import { createLink, type Channel, type Link } from "./link.ts";
-import type { WorkerCommands, WorkerConfig } from "./commands.ts";
+import { LocalStatsReader } from "../readings/own.ts";
+import { createPluginPeers } from "../services/peers.ts";
+import { listUnreachablePlugins } from "../status-of.ts";
+import { createRemoteStore } from "./lent-store.ts";
+import { createIpcLink, type IpcChannel, type IpcLink } from "./link.ts";
+import type { WorkerCommands, WorkerGeneration } from "./commands.ts";
 
 export interface WorkerOptions {
   readonly load: LoadPlugin;
   readonly log: Log;
-  readonly mask: Mask;
+  readonly mask: SecretMask;
 }
 
 /** Does what the process at the other end asks for. */
-export const work = (of: WorkerOptions, channel: Channel): WorkerProcess =>
-  new WorkerProcess(of, channel);
+export const startWorker = (options: WorkerOptions, channel: IpcChannel): WorkerProcess =>
+  new WorkerProcess(options, channel);
 
-interface Opened {
+interface OpenedWorker {
   readonly services: Services;
   readonly slot: GenerationSlot;
-  readonly reader: OwnReader;
+  readonly reader: LocalStatsReader;
 }
 
 class WorkerProcess {
-  readonly #of: WorkerOptions;
-  readonly #scope = new Scope();
-  readonly #lists = createLists();
-  readonly #accounts = new KnownAccounts();
-  readonly #health = new Health();
+  readonly #options: WorkerOptions;
+  readonly #scope = new LifetimeScope();
+  readonly #modelLists = createInMemoryModelLists();
+  readonly #accountCache = new AccountCache();
+  readonly #ledgerAvailability = new LedgerAvailability();
   readonly #startedAt = wallClock();
-  readonly #over = Promise.withResolvers<void>();
-  readonly #link: Link;
-  readonly #observing: ReturnType<typeof forwarding>;
-  readonly #peers: ReturnType<typeof createPeers>;
-  #here: Opened | undefined;
-  #next: LiveGeneration | undefined;
+  readonly #exit = Promise.withResolvers<void>();
+  readonly #link: IpcLink;
+  readonly #observerSink: ReturnType<typeof createRemoteSink>;
+  readonly #peers: ReturnType<typeof createPluginPeers>;
+  #opened: OpenedWorker | undefined;
+  #prepared: LiveGeneration | undefined;
   #url = "";
-  #listening: Listening | undefined;
+  #listener: ListenerHandle | undefined;
 
-  constructor(of: WorkerOptions, channel: Channel) {
-    this.#of = of;
-    this.#link = createLink(channel, this.#commands());
-    this.#observing = forwarding(() => this.#link);
-    this.#peers = createPeers((id, question, near) => this.#link.ask("peers", id, question, near));
-    channel.once("disconnect", this.#over.resolve);
+  constructor(options: WorkerOptions, channel: IpcChannel) {
+    this.#options = options;
+    this.#link = createIpcLink(channel, this.#commands());
+    this.#observerSink = createRemoteSink(() => this.#link);
+    this.#peers = createPluginPeers((id, question, near) =>
+      this.#link.call("peers", id, question, near),
+    );
+    channel.once("disconnect", this.#exit.resolve);
   }
 
   /** Resolves when this one is to end. */
-  get over(): Promise<void> {
-    return this.#over.promise;
+  get whenDone(): Promise<void> {
+    return this.#exit.promise;
   }
 
   /** Something is wrong here: another process should take over. */
-  ailing(): void {
-    this.#link.tell("ailing");
+  reportUnhealthy(): void {
+    this.#link.notify("ailing");
   }
 
   #commands(): WorkerCommands {
     return {
-      prepare: (of) => this.#prepare(of),
-      commit: (at) => this.#commit(at),
-      abandon: () => this.#abandon(),
-      lists: (provider, heard) => this.#heard(provider, heard),
-      peer: (id, question) => this.#peers.asked(id, question),
-      forget: () => this.#here?.services.keys.forget(),
-      wake: (provider, credential) => this.#here?.services.rests.wake(provider, credential),
-      account: (record) => this.#accounts.put(record),
-      accounts: () => this.#accounts.read(borrowed(this.#link)),
-      health: (trouble) =>
-        this.#here ? followHealth(this.#here.services, trouble) : this.#health.set(trouble),
-      status: () => this.#status(),
-      readings: () => this.#here!.reader.read(),
-      underWay: () => this.#here?.services.underWay.list() ?? [],
-      announce: () => this.#here!.slot.announce(),
+      prepareGeneration: (of) => this.#prepare(of),
+      commitGeneration: (at) => this.#commit(at),
+      abandonGeneration: () => this.#abandon(),
+      updateModelLists: (provider, heard) => this.#updateModelLists(provider, heard),
+      askPlugin: (id, question) => this.#peers.handle(id, question),
+      invalidateKeys: () => this.#opened?.services.keyCache.invalidate(),
+      resetCooldowns: (provider, credential) =>
+        this.#opened?.services.targetHealth.reset(provider, credential),
+      accountChanged: (record) => this.#accountCache.put(record),
+      reloadAccounts: () => this.#accountCache.load(createRemoteStore(this.#link)),
+      setLedgerAvailability: (trouble) =>
+        this.#opened
+          ? followLedgerAvailability(this.#opened.services, trouble)
+          : this.#ledgerAvailability.set(trouble),
+      readStatus: () => this.#status(),
+      readStats: () => this.#opened!.reader.read(),
+      listInFlight: () => this.#opened?.services.inFlightRequests.listLongest() ?? [],
+      announceShutdown: () => this.#opened!.slot.announceShutdown(),
       stop: (drainMs, succeeded) => this.#stop(drainMs, succeeded),
     };
   }
 
-  async #prepare(of: Parameters<WorkerCommands["prepare"]>[0]): Promise<readonly Located[]> {
-    const { number, file, texts, env, overrides } = of;
+  async #prepare(
+    of: Parameters<WorkerCommands["prepareGeneration"]>[0],
+  ): Promise<readonly LocatedProblem[]> {
+    const { generation, file, configTexts, env, overrides } = of;
     await this.#abandon();
     const loaded = await loadConfig(resolve(file ?? "gateway.yaml"), {
       env,
-      texts,
+      recordedTexts: configTexts,
       overrides,
-      load: this.#of.load,
-      ...(file === undefined && { text: defaultText() }),
+      loadPlugin: this.#options.load,
+      ...(file === undefined && { textOverride: readDefaultConfig() }),
     });
     const { config } = loaded;
     if (!config) return loaded.problems;
-    this.#here ??= await this.#open(config, env);
+    this.#opened ??= await this.#open(config, env);
     // The primary has asked providers whether they are ready, for all workers.
-    const built = { number, loaded, config, probe: false, observers: false };
-    const serving = await this.#here.slot.build(built);
+    const built = {
+      number: generation,
+      loaded,
+      config,
+      probesProviders: false,
+      ownsObservers: false,
+    };
+    const serving = await this.#opened.slot.build(built);
     if ("problems" in serving) return serving.problems;
-    this.#next = serving;
+    this.#prepared = serving;
     return [];
   }
 
-  async #commit(at: Parameters<WorkerCommands["commit"]>[0]): Promise<readonly string[]> {
-    const { slot } = this.#here!;
-    if (this.#next) slot.swap(this.#next);
-    this.#next = undefined;
-    this.#listening ??= await slot.listen(at);
-    this.#url = this.#listening.url;
-    return this.#listening.urls;
+  async #commit(at: Parameters<WorkerCommands["commitGeneration"]>[0]): Promise<readonly string[]> {
+    const { slot } = this.#opened!;
+    if (this.#prepared) slot.swap(this.#prepared);
+    this.#prepared = undefined;
+    this.#listener ??= await slot.listen(at);
+    this.#url = this.#listener.url;
+    return this.#listener.urls;
   }
 
   async #abandon(): Promise<void> {
-    const unwanted = this.#next;
-    this.#next = undefined;
+    const unwanted = this.#prepared;
+    this.#prepared = undefined;
     await unwanted?.built.retire();
   }
 
-  #heard(provider: string, heard: Parameters<WorkerCommands["lists"]>[1] = []): void {
+  #updateModelLists(
+    provider: string,
+    heard: Parameters<WorkerCommands["updateModelLists"]>[1] = [],
+  ): void {
     for (const { credential, models, at } of heard)
-      this.#lists.replace(provider, credential, models, at);
+      this.#modelLists.update(provider, credential, models, at);
     const credentials = heard.map(({ credential }) => credential);
-    this.#lists.keep(provider, credentials);
+    this.#modelLists.retainCredentials(provider, credentials);
   }
 
-  #status(): ReturnType<WorkerCommands["status"]> {
-    const { services, slot } = this.#here!;
+  #status(): ReturnType<WorkerCommands["readStatus"]> {
+    const { services, slot } = this.#opened!;
     return {
       pid: process.pid,
       startedAt: this.#startedAt,
       generations: slot.generations(),
-      resting: services.rests.list(),
-      quarantined: services.conducts.list(),
-      unreachable: unreachableIn(slot.current.built),
-      speeds: services.rests.speeds(),
-      files: services.files.counts(),
+      cooldowns: services.targetHealth.describeCooldowns(),
+      quarantinedHooks: services.hookBreakers.list(),
+      unreachablePlugins: listUnreachablePlugins(slot.current.built),
+      speeds: services.targetHealth.latencies(),
+      files: services.fileStore.counts(),
     };
   }
 
   async #stop(drainMs: number, succeeded: boolean): Promise<number> {
-    const slot = this.#here?.slot;
+    const slot = this.#opened?.slot;
     slot?.drain(!succeeded);
-    const how = succeeded ? "leave" : "close";
-    const cut = (await this.#listening?.[how](drainMs)) ?? 0;
+    const how = succeeded ? "closeForHandoff" : "close";
+    const cut = (await this.#listener?.[how](drainMs)) ?? 0;
     await this.#abandon();
-    await slot?.end();
-    this.#observing.flush();
+    await slot?.whenDrained();
+    this.#observerSink.flush();
     await this.#scope[Symbol.asyncDispose]();
     // The answer goes first.
-    setImmediate(this.#over.resolve);
+    setImmediate(this.#exit.resolve);
     return cut;
   }
 
-  async #open(config: GatewayConfig, env: WorkerConfig["env"]): Promise<Opened> {
-    const { log, mask } = this.#of;
+  async #open(config: GatewayConfig, env: WorkerGeneration["env"]): Promise<OpenedWorker> {
+    const { log, mask } = this.#options;
     const services = await openServices(config, {
       contextServices: {
         log,
         stateDir: config.stateDir,
         proxy: config.proxy,
         env,
-        shared: new Shared(),
-        peers: this.#peers,
-        own: () => ownPort(this.#listening?.urls ?? [], config.listen),
-        readings: () => this.#link.ask("readings"),
+        shared: new SharedResources(),
+        pluginPeers: this.#peers,
+        localEndpoint: () => findLocalEndpoint(this.#listener?.urls ?? [], config.listen),
+        stats: () => this.#link.call("readings"),
       },
       mask,
       scope: this.#scope,
-      publicUrl: () => this.#here!.slot.current.config.publicUrl ?? this.#url,
-      store: borrowed(this.#link),
-      lists: this.#lists,
-      accounts: this.#accounts,
-      observing: this.#observing,
-      borrowed: {
-        health: this.#health,
-        troubled: (why) => this.#link.tell("troubled", why),
+      publicUrl: () => this.#opened!.slot.current.config.publicUrl ?? this.#url,
+      store: createRemoteStore(this.#link),
+      modelLists: this.#modelLists,
+      accountCache: this.#accountCache,
+      observerSink: this.#observerSink,
+      remoteStoreState: {
+        ledgerAvailability: this.#ledgerAvailability,
+        onFailure: (why) => this.#link.notify("troubled", why),
       },
-      claims: {
-        begin: (claim) => this.#link.ask("claim", claim),
-        end: (claim, outcome) => this.#link.ask("claimOver", claim, outcome),
-        gone() {},
+      idempotency: {
+        claim: (claim) => this.#link.call("claim", claim),
+        complete: (claim, outcome) => this.#link.call("claimOver", claim, outcome),
+        ownerExited() {},
       },
     });
     const slot = new GenerationSlot(services);
-    return { services, slot, reader: new OwnReader(services, slot) };
+    return { services, slot, reader: new LocalStatsReader(services, slot) };
   }
 }

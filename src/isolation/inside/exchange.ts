@@ -1,16 +1,16 @@
 // Requests as they are known in the process of a plugin: the same object for the same request, however many hooks are asked of it.
 import { fail } from "../../model/error.ts";
-import { ToldRequests } from "../told-requests.ts";
+import { KnownRequests } from "../told-requests.ts";
 
-type Said = Readonly<Record<string, unknown>>;
-export interface RequestFrame {
-  readonly x: Said & { readonly id: string };
+type Untrusted = Readonly<Record<string, unknown>>;
+export interface ExchangeParams {
+  readonly exchange: Untrusted & { readonly id: string };
   readonly request?: unknown;
 }
 /** What a hook did, in its order. */
-export type HookDeeds = unknown[][];
+export type HookEffects = unknown[][];
 
-const HEAD = [
+const HEAD_FIELDS = [
   "id",
   "frontend",
   "method",
@@ -24,35 +24,35 @@ const HEAD = [
   "limits",
   "privacy",
 ];
-const READ = ["protocol", "kind", "op", "name", "model", "stream", "features", "size"];
+const BODY_FIELDS = ["protocol", "kind", "op", "name", "model", "stream", "features", "size"];
 
 /** One request. What it does is noted, and told with the hook's answer. */
-export class OutsideExchange {
-  #said: Said = {};
+export class ExchangeProxy {
+  #fields: Untrusted = {};
   #request: unknown;
   #body: unknown;
-  #aborter: AbortController | undefined;
-  #over = false;
+  #abortController: AbortController | undefined;
+  #ended = false;
   /** Of the hook that is asked now. */
-  does: HookDeeds = [];
-  read: () => Promise<unknown> = () => fail("internal", "The body is not read here.");
+  effects: HookEffects = [];
+  readBody: () => Promise<unknown> = () => fail("internal", "The body is not read here.");
 
-  take({ x, request }: RequestFrame): this {
-    this.#said = x;
+  update({ exchange, request }: ExchangeParams): this {
+    this.#fields = exchange;
     if (request !== undefined) this.#request = request;
     return this;
   }
   static {
-    for (const member of [...HEAD, ...READ])
+    for (const member of [...HEAD_FIELDS, ...BODY_FIELDS])
       Object.defineProperty(this.prototype, member, {
-        get(this: OutsideExchange) {
-          return this.#said[member];
+        get(this: ExchangeProxy) {
+          return this.#fields[member];
         },
         enumerable: true,
       });
   }
   get query(): URLSearchParams {
-    return new URLSearchParams(this.#said["query"] as string);
+    return new URLSearchParams(this.#fields["query"] as string);
   }
   get request(): unknown {
     return this.#request ?? fail("internal", "x.request is not there before the body is read.");
@@ -67,45 +67,45 @@ export class OutsideExchange {
     this.#body = fields;
   }
   get signal(): AbortSignal {
-    this.#aborter ??= new AbortController();
-    if (this.#over) this.#aborter.abort();
-    return this.#aborter.signal;
+    this.#abortController ??= new AbortController();
+    if (this.#ended) this.#abortController.abort();
+    return this.#abortController.signal;
   }
-  over(): void {
-    this.#over = true;
-    this.#aborter?.abort();
+  end(): void {
+    this.#ended = true;
+    this.#abortController?.abort();
   }
   identify(who: unknown): void {
-    this.does.push(["identify", who]);
-    this.#said = { ...this.#said, identity: who };
+    this.effects.push(["identify", who]);
+    this.#fields = { ...this.#fields, identity: who };
   }
-  tighten(to: string): void {
-    this.does.push(["tighten", to]);
+  requirePrivacy(to: string): void {
+    this.effects.push(["tighten", to]);
   }
-  occupy(scope: string, most: number): void {
-    this.does.push(["occupy", scope, most]);
+  acquireSlot(scope: string, max: number): void {
+    this.effects.push(["occupy", scope, max]);
   }
-  header(name: string, value: string): void {
-    this.does.push(["header", name, value]);
+  setResponseHeader(name: string, value: string): void {
+    this.effects.push(["header", name, value]);
   }
-  label(name: string, value: string): void {
-    this.does.push(["label", name, value]);
+  addLabel(name: string, value: string): void {
+    this.effects.push(["label", name, value]);
   }
 }
 
-export class Exchanges {
-  readonly #known = new ToldRequests<OutsideExchange>();
+export class ExchangeProxies {
+  readonly #byId = new KnownRequests<ExchangeProxy>();
 
-  of(frame: RequestFrame): OutsideExchange {
-    const { id } = frame.x;
-    let x = this.#known.get(id);
-    if (!x) this.#known.put(id, (x = new OutsideExchange()));
-    return x.take(frame);
+  of(frame: ExchangeParams): ExchangeProxy {
+    const { id } = frame.exchange;
+    let x = this.#byId.get(id);
+    if (!x) this.#byId.set(id, (x = new ExchangeProxy()));
+    return x.update(frame);
   }
-  gone(id: string): void {
-    this.#known.get(id)?.over();
+  cancel(id: string): void {
+    this.#byId.get(id)?.end();
   }
-  over(id: string): void {
-    this.#known.take(id)?.over();
+  end(id: string): void {
+    this.#byId.remove(id)?.end();
   }
 }

@@ -1,62 +1,62 @@
 // The other end: a plugin's own process, which is asked for its hooks. It reads frames, runs what they name, and writes answers.
 import type { Duplex } from "node:stream";
-import { fail, faultOf, type Fault } from "../../model/error.ts";
-import { Passing } from "../../lib/passing.ts";
+import { fail, getFault, type Fault } from "../../model/error.ts";
+import { ProbingMap } from "../../lib/passing.ts";
 import { isPromise } from "../../lib/promise.ts";
-import { Scope } from "../../lib/scope.ts";
+import { LifetimeScope } from "../../lib/scope.ts";
 import {
-  frameIn,
+  parseFrame,
   LineReader,
   LineWriter,
-  revived,
-  written,
-  type Answer,
-  type Question,
-  type Telling,
+  frameReviver,
+  serializeFrame,
+  type ReplyFrame,
+  type CallFrame,
+  type NotifyFrame,
 } from "../frames.ts";
 import type { LockedModules } from "../what-crosses.ts";
-import { contextOf, type GatewayEnd, type Given } from "./context.ts";
-import { Exchanges, type RequestFrame, type OutsideExchange } from "./exchange.ts";
+import { createPluginContext, type GatewayConnection, type SetupParams } from "./context.ts";
+import { ExchangeProxies, type ExchangeParams, type ExchangeProxy } from "./exchange.ts";
 
-type Said = Record<string, any>;
+type Untrusted = Record<string, any>;
 type Hook = (...given: any[]) => any;
 
 /** How its definition is come by. */
-export type LoadDefinition = (entry: string, locked?: LockedModules) => Promise<Said>;
+export type LoadDefinition = (entry: string, locked?: LockedModules) => Promise<Untrusted>;
 
-const BATCH_MS = 16;
+const EVENT_BATCH_MS = 16;
 
-export class OutsidePlugin implements GatewayEnd {
-  #out!: LineWriter;
+export class PluginProcess implements GatewayConnection {
+  #writer!: LineWriter;
   readonly #load: LoadDefinition;
   readonly #reader = new LineReader();
-  readonly #waiting = new Map<
+  readonly #pending = new Map<
     number,
     { resolve(value: unknown): void; reject(error: Error): void; readonly lent: boolean }
   >();
   /** What was thrown by something that the gateway lends: let through, it is a failure and no word. */
-  readonly #lent = new WeakSet<object>();
-  readonly #exchanges = new Exchanges();
-  readonly #stages = new Passing<{ hear(event: unknown): void; flush(): void; end(): void }>();
-  readonly #scope = new Scope();
-  #made: Said = {};
+  readonly #hostErrors = new WeakSet<object>();
+  readonly #exchanges = new ExchangeProxies();
+  readonly #streams = new ProbingMap<{ hear(event: unknown): void; flush(): void; end(): void }>();
+  readonly #scope = new LifetimeScope();
+  #plugin: Untrusted = {};
   /** As they are called. */
   readonly #hooks = new Map<string, Hook>();
-  #last = 0;
+  #lastCall = 0;
 
   constructor(load: LoadDefinition) {
     this.#load = load;
   }
 
   /** Answers what is asked there, until there is no gateway any more. */
-  speak(stream: Duplex): void {
-    this.#out = new LineWriter(stream);
+  serve(stream: Duplex): void {
+    this.#writer = new LineWriter(stream);
     stream.on("data", (chunk: Buffer) =>
       this.#reader.push(
         chunk,
         () => Infinity,
         (line) => {
-          this.#hear(line);
+          this.#onLine(line);
           return true;
         },
       ),
@@ -65,35 +65,44 @@ export class OutsidePlugin implements GatewayEnd {
     for (const end of ["close", "end", "error"]) stream.on(end, () => process.exit(0));
   }
 
-  ask(name: string, given: unknown, of?: number): Promise<unknown> {
+  call(name: string, given: unknown, of?: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const ask = ++this.#last;
-      this.#waiting.set(ask, { resolve, reject, lent: of === undefined });
-      this.#out.write(written({ ask, name, with: given, ...(of !== undefined && { of }) }));
+      const ask = ++this.#lastCall;
+      this.#pending.set(ask, { resolve, reject, lent: of === undefined });
+      this.#writer.write(
+        serializeFrame({
+          call: ask,
+          method: name,
+          params: given,
+          ...(of !== undefined && { parent: of }),
+        }),
+      );
     });
   }
 
   /** At once: what it says of itself is there also when it breaks in the next line. */
-  tell(name: string, given: unknown): void {
-    this.#out.along(written({ tell: name, with: given }));
-    this.#out.flush();
+  notify(name: string, given: unknown): void {
+    this.#writer.writeLazily(serializeFrame({ notify: name, params: given }));
+    this.#writer.flush();
   }
 
-  #hear(line: string): void {
+  #onLine(line: string): void {
     // From a letter that is rare: a quotation mark is looked behind wherever it stands.
     const plain = !line.includes('BigInt","data"') && !line.includes('Buffer","data"');
-    const frame = plain ? frameIn(line) : (JSON.parse(line, revived) as ReturnType<typeof frameIn>);
+    const frame = plain
+      ? parseFrame(line)
+      : (JSON.parse(line, frameReviver) as ReturnType<typeof parseFrame>);
     if (!frame) return;
-    if ("ask" in frame) return this.#answer(frame);
-    if ("tell" in frame) return this.#told(frame);
-    const waiting = this.#waiting.get(frame.answer);
-    this.#waiting.delete(frame.answer);
+    if ("call" in frame) return this.#handleCall(frame);
+    if ("notify" in frame) return this.#handleNotify(frame);
+    const waiting = this.#pending.get(frame.reply);
+    this.#pending.delete(frame.reply);
     if ("fault" in frame) {
       const { kind, message, ...more } = frame.fault;
       try {
         fail(kind, message, more);
       } catch (problem) {
-        if (waiting?.lent) this.#lent.add(problem as Error);
+        if (waiting?.lent) this.#hostErrors.add(problem as Error);
         waiting?.reject(problem as Error);
       }
     } else if ("error" in frame) waiting?.reject(new Error(frame.error));
@@ -101,56 +110,59 @@ export class OutsidePlugin implements GatewayEnd {
   }
 
   /** A promise only where there is something to wait for. */
-  #answer({ ask, name, with: given }: Question): void {
-    const failed = (problem: unknown) => this.#say(this.#failure(ask, problem));
+  #handleCall({ call, method, params: given }: CallFrame): void {
+    const failed = (problem: unknown) => this.#send(this.#errorReply(call, problem));
     try {
-      const value: unknown = this.#work(ask, name, given as Said);
+      const value: unknown = this.#dispatch(call, method, given as Untrusted);
       if (isPromise(value))
-        void value.then((later: unknown) => this.#say({ answer: ask, value: later }), failed);
-      else this.#say({ answer: ask, value });
+        void value.then((later: unknown) => this.#send({ reply: call, value: later }), failed);
+      else this.#send({ reply: call, value });
     } catch (problem) {
       failed(problem);
     }
   }
 
-  #failure(ask: number, problem: unknown): Answer {
-    const word = this.#wordOf(problem);
-    return word
-      ? { answer: ask, fault: { ...word, cause: undefined } }
-      : { answer: ask, error: String((problem as Error)?.stack ?? problem).slice(0, 2_000) };
+  #errorReply(ask: number, problem: unknown): ReplyFrame {
+    const fault = this.#faultOf(problem);
+    return fault
+      ? { reply: ask, fault: { ...fault, cause: undefined } }
+      : { reply: ask, error: String((problem as Error)?.stack ?? problem).slice(0, 2_000) };
   }
 
-  #say(said: Answer): void {
+  #send(value: ReplyFrame): void {
     let text: string;
     try {
-      text = written(said);
+      text = serializeFrame(value);
     } catch {
-      text = written({ answer: said.answer, error: "What it gave cannot be written down." });
+      text = serializeFrame({ reply: value.reply, error: "What it gave cannot be written down." });
     }
-    this.#out.write(text);
+    this.#writer.write(text);
   }
 
-  #wordOf(problem: unknown): Fault | undefined {
-    const lent = typeof problem === "object" && problem !== null && this.#lent.has(problem);
-    return lent ? undefined : faultOf(problem);
+  #faultOf(problem: unknown): Fault | undefined {
+    const isHostError =
+      typeof problem === "object" && problem !== null && this.#hostErrors.has(problem);
+    return isHostError ? undefined : getFault(problem);
   }
 
-  #work(ask: number, name: string, given: Said): any {
+  #dispatch(ask: number, name: string, given: Untrusted): any {
     if (name === "describe") return this.#describe(given);
-    if (name === "setup") return this.#setup(given as Given & Said);
-    if (name === "command") return this.#made["commands"][given["name"]].run(given["input"]);
+    if (name === "setup") return this.#setup(given as SetupParams & Untrusted);
+    if (name === "command") return this.#plugin["commands"][given["name"]].run(given["input"]);
     if (name === "end") return this.#scope[Symbol.asyncDispose]();
     const hook = this.#hooks.get(name) ?? fail("internal", `There is no ${name}.`);
-    const x = this.#exchanges.of(given as RequestFrame & Said);
-    x.does = [];
-    x.read = async () => x.take((await this.ask("read", {}, ask)) as RequestFrame);
-    const value = HOOKS[name]!(hook, given, x, (what, of) => this.ask(what, of, ask));
-    const told = (more: Said | undefined) =>
-      x.does.length > 0 ? { ...more, does: x.does } : (more ?? {});
-    return isPromise(value) ? value.then(told as (more: unknown) => Said) : told(value);
+    const x = this.#exchanges.of(given as ExchangeParams & Untrusted);
+    x.effects = [];
+    x.readBody = async () => x.update((await this.call("read", {}, ask)) as ExchangeParams);
+    const value = HOOK_RUNNERS[name]!(hook, given, x, (what, of) => this.call(what, of, ask));
+    const withEffects = (more: Untrusted | undefined) =>
+      x.effects.length > 0 ? { ...more, does: x.effects } : (more ?? {});
+    return isPromise(value)
+      ? value.then(withEffects as (more: unknown) => Untrusted)
+      : withEffects(value);
   }
 
-  async #describe({ entry, locked }: Said): Promise<Said> {
+  async #describe({ entry, locked }: Untrusted): Promise<Untrusted> {
     const {
       setup: _,
       check: __,
@@ -159,7 +171,7 @@ export class OutsidePlugin implements GatewayEnd {
       ...more
     } = await this.#load(entry, locked);
     const plain = Object.fromEntries(
-      Object.entries((needs ?? {}) as Said).map(([need, value]) => [
+      Object.entries((needs ?? {}) as Untrusted).map(([need, value]) => [
         need,
         typeof value === "function" ? "function" : value,
       ]),
@@ -167,84 +179,93 @@ export class OutsidePlugin implements GatewayEnd {
     return { ...more, kind, ...(needs !== undefined && { needs: plain }) };
   }
 
-  async #setup({ entry, locked, options, ...given }: Given & Said): Promise<Said> {
+  async #setup({ entry, locked, options, ...given }: SetupParams & Untrusted): Promise<Untrusted> {
     const definition = await this.#load(entry, locked);
     for (const { severity = "error", message } of definition["check"]?.(options) ?? [])
       if (severity === "error") fail("invalid", message);
-    this.#made = await definition["setup"](options, contextOf(given as Given, this, this.#scope));
-    const commands = Object.entries((this.#made["commands"] ?? {}) as Said).map(
+    this.#plugin = await definition["setup"](
+      options,
+      createPluginContext(given as SetupParams, this, this.#scope),
+    );
+    const commands = Object.entries((this.#plugin["commands"] ?? {}) as Untrusted).map(
       ([name, { run: _, ...more }]) => [name, more],
     );
-    const hooks = Object.keys(this.#made).filter((each) => each !== "commands");
+    const hooks = Object.keys(this.#plugin).filter((each) => each !== "commands");
     for (const name of hooks) {
-      const hook: unknown = this.#made[name];
-      if (typeof hook === "function") this.#hooks.set(name, hook.bind(this.#made) as Hook);
+      const hook: unknown = this.#plugin[name];
+      if (typeof hook === "function") this.#hooks.set(name, hook.bind(this.#plugin) as Hook);
     }
     return { hooks, commands: Object.fromEntries(commands) };
   }
 
-  #told({ tell, with: given }: Telling): void {
-    const said = (given ?? {}) as Said;
-    if (tell === "ping") this.tell("pong", {});
-    else if (tell === "over") this.#over(said["x"]);
-    else if (tell === "gone") this.#exchanges.gone(said["x"]);
-    else if (tell === "leave") this.#scope.leave();
-    else if (tell === "stage") this.#stage(said);
-    else if (tell === "events") {
-      const stage = this.#stages.get(String(said["stage"]));
-      for (const event of said["events"]) stage?.hear(event);
-      stage?.flush();
-    } else if (tell === "passed") {
-      this.#stages.take(String(said["stage"]))?.end();
+  #handleNotify({ notify, params: given }: NotifyFrame): void {
+    const params = (given ?? {}) as Untrusted;
+    if (notify === "ping") this.notify("pong", {});
+    else if (notify === "over") this.#endRequest(params["x"]);
+    else if (notify === "gone") this.#exchanges.cancel(params["x"]);
+    else if (notify === "leave") this.#scope.beginClose();
+    else if (notify === "stage") this.#startStream(params);
+    else if (notify === "events") {
+      const stream = this.#streams.get(String(params["stage"]));
+      for (const event of params["events"]) stream?.hear(event);
+      stream?.flush();
+    } else if (notify === "passed") {
+      this.#streams.remove(String(params["stage"]))?.end();
     }
   }
 
   /** What was asked of it by a look at its end was asked before this is said. */
-  #over(id: string): void {
-    this.#exchanges.over(id);
-    if (this.#made["watch"]) this.#out.write(written({ tell: "over", with: { x: id } }));
+  #endRequest(id: string): void {
+    this.#exchanges.end(id);
+    if (this.#plugin["watch"])
+      this.#writer.write(serializeFrame({ notify: "over", params: { x: id } }));
   }
 
-  #stage({ stage, hook, ...given }: Said): void {
-    const x = this.#exchanges.of(given as unknown as RequestFrame);
+  #startStream({ stage, hook, ...given }: Untrusted): void {
+    const x = this.#exchanges.of(given as unknown as ExchangeParams);
     const call = { ...given["call"], exchange: x, signal: x.signal };
     let out: unknown[] = [];
     let timer: NodeJS.Timeout | undefined;
     const flush = () => {
       clearTimeout(timer);
       timer = undefined;
-      if (out.length > 0) this.tell("events", { stage, events: out });
+      if (out.length > 0) this.notify("events", { stage, events: out });
       out = [];
     };
     const next = (event: unknown) => {
       out.push(event);
-      timer ??= setTimeout(flush, BATCH_MS);
+      timer ??= setTimeout(flush, EVENT_BATCH_MS);
     };
-    let over = false;
+    let ended = false;
     const stop = (fault: unknown) => {
-      if (over) return;
-      over = true;
+      if (ended) return;
+      ended = true;
       flush();
-      this.tell("stop", { stage, fault });
+      this.notify("stop", { stage, fault });
     };
-    const broke = (problem: unknown) =>
+    const onError = (problem: unknown) =>
       stop(
-        this.#wordOf(problem) ?? { kind: "internal", message: String((problem as Error)?.message) },
+        this.#faultOf(problem) ?? {
+          kind: "internal",
+          message: String((problem as Error)?.message),
+        },
       );
     let hear: Hook = () => {};
     try {
       hear =
-        hook === "event" ? this.#made["event"](call, next, stop) : this.#made["watch"](call, stop);
+        hook === "event"
+          ? this.#plugin["event"](call, next, stop)
+          : this.#plugin["watch"](call, stop);
     } catch (problem) {
-      broke(problem);
+      onError(problem);
     }
-    this.#stages.put(String(stage), {
+    this.#streams.set(String(stage), {
       hear(event) {
-        if (over) return;
+        if (ended) return;
         try {
           hear(event);
         } catch (problem) {
-          broke(problem);
+          onError(problem);
         }
       },
       flush,
@@ -253,28 +274,28 @@ export class OutsidePlugin implements GatewayEnd {
   }
 }
 
-type AskGateway = (name: string, given: unknown) => Promise<any>;
-type Run = (hook: Hook, given: Said, x: OutsideExchange, ask: AskGateway) => any;
-const nothing = (value: unknown): any =>
+type CallGateway = (name: string, given: unknown) => Promise<any>;
+type HookRunner = (hook: Hook, given: Untrusted, x: ExchangeProxy, ask: CallGateway) => any;
+const toNothing = (value: unknown): any =>
   isPromise(value) ? value.then(() => undefined) : undefined;
 
-const HOOKS: { readonly [hook: string]: Run } = {
-  admit: (hook, { credential }, x) => nothing(hook(x, credential)),
+const HOOK_RUNNERS: { readonly [hook: string]: HookRunner } = {
+  admit: (hook, { credential }, x) => toNothing(hook(x, credential)),
   async edit(hook, { body }, x) {
     x.body = body;
-    const said = (await hook(x)) as Said | undefined;
+    const said = (await hook(x)) as Untrusted | undefined;
     x.body = undefined;
     // JSON has no word for a field that is taken away.
     const without = Object.keys(said ?? {}).filter((field) => said![field] === undefined);
     return { fields: said, without };
   },
   rewrite: async (hook, { request }, x) => ({ request: await hook(request, x) }),
-  inspect: (hook, { request }, x) => nothing(hook(request, x)),
+  inspect: (hook, { request }, x) => toNothing(hook(request, x)),
   async route(hook, { candidates }, x) {
     const said = await hook(candidates, x);
     const place = (candidate: unknown) => (candidates as unknown[]).indexOf(candidate);
     return {
-      list: said.map((one: Said) => {
+      list: said.map((one: Untrusted) => {
         const { candidate, kind, code, message } = one;
         return candidate && kind ? { i: place(candidate), kind, code, message } : { i: place(one) };
       }),
@@ -296,5 +317,5 @@ const HOOKS: { readonly [hook: string]: Run } = {
     if (got?.answer) return { answer: got.answer };
     return { recorded: { ...got, body: Buffer.from(got.body).toString("base64") } };
   },
-  settle: (hook, { outcome }, x) => nothing(hook(x, outcome)),
+  settle: (hook, { outcome }, x) => toNothing(hook(x, outcome)),
 };

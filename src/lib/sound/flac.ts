@@ -1,10 +1,10 @@
 // The first block states the rate in 20 bits and the samples in 36. Each frame of sound states its own number of samples and has a
 // checksum over its header, so frames can be counted without decoding.
-import type { SoundReading } from "./reading.ts";
+import type { AudioStructure } from "./reading.ts";
 
 const MOST_SAMPLES = 65_536;
 
-export function readFlac(file: Buffer, from: number): SoundReading | undefined {
+export function readFlac(file: Buffer, from: number): AudioStructure | undefined {
   const at = from + 8;
   if (at + 34 > file.length || (file[from + 4]! & 127) !== 0) return undefined;
   const rate = file.readUIntBE(at + 10, 3) >>> 4;
@@ -14,8 +14,8 @@ export function readFlac(file: Buffer, from: number): SoundReading | undefined {
   const samples = (file[at + 13]! & 15) * 2 ** 32 + file.readUInt32BE(at + 14);
   const found = framesIn(file, at) / rate;
   return {
-    said: samples === 0 ? undefined : samples / rate,
-    found: [found, found],
+    statedSeconds: samples === 0 ? undefined : samples / rate,
+    decodedSeconds: [found, found],
     bytes: file.length,
     // Silence takes a few bytes. What cannot be compressed is stored as it is.
     rates: [0, Math.max((rate * channels * bits) / 8, 1)],

@@ -1,6 +1,6 @@
 // MP3 has no header for the whole: each frame states what it is. A count of frames may stand in the first one, but a decoder plays the
 // frames that are there, so they are counted.
-import type { SoundReading } from "./reading.ts";
+import type { AudioStructure } from "./reading.ts";
 
 /** Bytes between frames that are no frame, all together: more than that, and it is not known what a decoder makes of the file. */
 const MOST_JUNK = 4_096;
@@ -13,7 +13,7 @@ interface Frame {
 }
 
 /** `from`: where titles and pictures end, which decoders step over. */
-export function readMp3(file: Buffer, from: number): SoundReading | undefined {
+export function readMp3(file: Buffer, from: number): AudioStructure | undefined {
   let seconds = 0;
   let frames = 0;
   let junk = 0;
@@ -33,7 +33,12 @@ export function readMp3(file: Buffer, from: number): SoundReading | undefined {
     at = next;
   }
   if (frames < 2) return undefined;
-  return { said: seconds, found: [seconds, seconds], bytes: file.length - from, rates: RATES };
+  return {
+    statedSeconds: seconds,
+    decodedSeconds: [seconds, seconds],
+    bytes: file.length - from,
+    rates: RATES,
+  };
 }
 /** In kilobits a second, by layer; the first row is MPEG 1, the second all later ones. */
 const BITRATES: readonly (readonly (readonly number[])[])[] = [

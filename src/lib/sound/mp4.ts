@@ -1,7 +1,7 @@
 // MP4 is boxes in boxes. How long the film is stands in several of them, which may each state anything: the samples of its sound are
 // counted too.
-import type { SoundReading } from "./reading.ts";
-import { isTag } from "./tags.ts";
+import type { AudioStructure } from "./reading.ts";
+import { hasTagAt } from "./tags.ts";
 
 /** In one file. */
 const MOST_BOXES = 200_000;
@@ -22,15 +22,21 @@ const FASTEST = 96_000;
 /** A list of edits may play a part several times: one part, behind some silence, is plain. */
 const MOST_EDITS = 2;
 
-export function readMp4(file: Buffer): SoundReading | undefined {
+export function readMp4(file: Buffer): AudioStructure | undefined {
   const boxes = new Boxes(file);
   boxes.walk();
   const { frames, rate = LEAST_RATE, tracks, plain, bytes } = boxes;
   const found = [(frames * AAC_FRAME[0]) / rate, (frames * AAC_FRAME[1]) / rate] as const;
   if (boxes.lost) return undefined;
   const { said: stated } = boxes;
-  const said = plain && tracks === 1 && boxes.rate !== undefined ? stated : undefined;
-  return { said, stated, found, bytes: bytes || file.length, rates: [0, FASTEST] };
+  const statedSeconds = plain && tracks === 1 && boxes.rate !== undefined ? stated : undefined;
+  return {
+    statedSeconds,
+    maxStatedSeconds: stated,
+    decodedSeconds: found,
+    bytes: bytes || file.length,
+    rates: [0, FASTEST],
+  };
 }
 
 class Boxes {
@@ -83,7 +89,7 @@ class Boxes {
     else if (name === "mdhd") this.#stated(from, to);
     else if (name === "mehd") this.#pieces(from, to);
     else if (name === "elst") this.#edits(from, to);
-    else if (name === "hdlr") this.#isSound = isTag(this.#file, from + 8, "soun");
+    else if (name === "hdlr") this.#isSound = hasTagAt(this.#file, from + 8, "soun");
     else if (name === "stsd" && this.#isSound) this.#format(from, to);
     else if (name === "stsz" && this.#isSound) this.#sizes(from, to);
     else if (name === "trun")
@@ -129,7 +135,7 @@ class Boxes {
   #format(from: number, to: number): void {
     const file = this.#file;
     this.tracks++;
-    if (!isTag(file, from + 12, "mp4a")) return;
+    if (!hasTagAt(file, from + 12, "mp4a")) return;
     const esds = file.subarray(from, to).indexOf("esds");
     if (esds < 0) return;
     for (let at = from + esds + 8; at + 4 < to; at++) {

@@ -1,8 +1,8 @@
 // Each page of an Ogg file states how far the sound is: the last page states how long it is. The packets in the pages are counted, because
 // a page may state anything.
-import { opusSeconds } from "./opus.ts";
-import type { SoundReading } from "./reading.ts";
-import { isTag } from "./tags.ts";
+import { opusPacketSeconds } from "./opus.ts";
+import type { AudioStructure } from "./reading.ts";
+import { hasTagAt } from "./tags.ts";
 
 /** The name of a page, and its version. */
 const PAGE = Buffer.from("OggS\0");
@@ -26,14 +26,20 @@ interface Codec {
   readonly fastest: number;
 }
 
-export function readOgg(file: Buffer): SoundReading | undefined {
+export function readOgg(file: Buffer): AudioStructure | undefined {
   const pages = new Pages(file);
   pages.walk();
   const { codec, samples, single, lost } = pages;
   if (!codec || lost) return undefined;
   const stated = samples > 0 ? (samples - codec.skip) / codec.rate : undefined;
-  const said = single ? stated : undefined;
-  return { said, stated, found: pages.found, bytes: file.length, rates: [0, codec.fastest] };
+  const statedSeconds = single ? stated : undefined;
+  return {
+    statedSeconds,
+    maxStatedSeconds: stated,
+    decodedSeconds: pages.found,
+    bytes: file.length,
+    rates: [0, codec.fastest],
+  };
 }
 
 class Pages {
@@ -114,7 +120,7 @@ class Pages {
     }
     this.#headers = MOST_HEADERS;
     const { packet } = this.codec;
-    const each = packet === "opus" ? opusSeconds(this.#file, at) : undefined;
+    const each = packet === "opus" ? opusPacketSeconds(this.#file, at) : undefined;
     this.found[0] += each ?? (packet[0] as number);
     this.found[1] += each ?? (packet[1] as number);
   }
@@ -130,25 +136,25 @@ const HEADERS = [
   "Speex   ",
 ];
 const isHeader = (file: Buffer, at: number): boolean =>
-  HEADERS.some((name) => isTag(file, at, name));
+  HEADERS.some((name) => hasTagAt(file, at, name));
 
 function codecAt(file: Buffer, at: number): Codec | undefined {
-  if (isTag(file, at, "OpusHead") && at + 12 <= file.length) {
+  if (hasTagAt(file, at, "OpusHead") && at + 12 <= file.length) {
     const skip = Math.min(file.readUInt16LE(at + 10), MOST_SKIPPED * OPUS_RATE);
     return { rate: OPUS_RATE, skip, packet: "opus", fastest: 64_000 };
   }
-  if (isTag(file, at, "\x01vorbis") && at + 30 <= file.length) {
+  if (hasTagAt(file, at, "\x01vorbis") && at + 30 <= file.length) {
     const rate = file.readUInt32LE(at + 12);
     // Two packets overlap by half of a block; a sound has a few short blocks.
     const most = 2 ** (file[at + 28]! >> 4) / 2 / rate;
     return plain(rate, [most * 0.4, most], 64_000);
   }
-  if (isTag(file, at, "\x7fFLAC") && at + 30 <= file.length) {
+  if (hasTagAt(file, at, "\x7fFLAC") && at + 30 <= file.length) {
     const rate = file.readUIntBE(at + 27, 3) >>> 4;
     const most = Math.min(file.readUInt16BE(at + 19), MOST_SAMPLES) / rate;
     return plain(rate, [most * 0.9, most], 4_608_000);
   }
-  if (isTag(file, at, "Speex   ") && at + 68 <= file.length) {
+  if (hasTagAt(file, at, "Speex   ") && at + 68 <= file.length) {
     const rate = file.readUInt32LE(at + 36);
     const each = (file.readUInt32LE(at + 56) * file.readUInt32LE(at + 64)) / rate;
     return plain(rate, [each, each], 8_000);

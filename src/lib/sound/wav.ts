@@ -1,5 +1,5 @@
-import type { SoundReading } from "./reading.ts";
-import { isTag } from "./tags.ts";
+import type { AudioStructure } from "./reading.ts";
+import { hasTagAt } from "./tags.ts";
 
 /** No encoder writes more chunks before the sound. */
 const MOST_CHUNKS = 1_000;
@@ -18,7 +18,7 @@ const MOST_CHANNELS = 32;
  * A header that was written before the sound states no length, or the longest: then the sound is all that follows. Two sounds, two
  * formats, and a format that is no plain one make a file whose length is not known.
  */
-export function readWav(file: Buffer): SoundReading {
+export function readWav(file: Buffer): AudioStructure {
   const rates: (number | undefined)[] = [];
   const sounds: number[] = [];
   let stated = 0;
@@ -27,10 +27,10 @@ export function readWav(file: Buffer): SoundReading {
     const size = file.readUInt32LE(at + 4);
     const from = at + 8;
     const rest = file.length - from;
-    if (isTag(file, at, "fmt ")) {
+    if (hasTagAt(file, at, "fmt ")) {
       rates.push(bytesPerSecond(file, from, size));
       stated = Math.max(stated, rest / slowestOf(file, from));
-    } else if (isTag(file, at, "data")) {
+    } else if (hasTagAt(file, at, "data")) {
       const open = size === 0 || size > rest;
       sounds.push(open ? rest : size);
       if (open) break;
@@ -40,9 +40,15 @@ export function readWav(file: Buffer): SoundReading {
   const known = rates.filter((rate) => rate !== undefined);
   const slowest = known.length > 0 ? Math.min(...known) : 0;
   const one = rates.length === 1 && known.length === 1 && sounds.length === 1;
-  const said = one ? sounds[0]! / slowest : undefined;
+  const statedSeconds = one ? sounds[0]! / slowest : undefined;
   const most = slowest > 0 ? (file.length - 12) / slowest : 0;
-  return { said, stated, found: [said ?? 0, most], bytes: file.length, rates: [slowest, slowest] };
+  return {
+    statedSeconds,
+    maxStatedSeconds: stated,
+    decodedSeconds: [statedSeconds ?? 0, most],
+    bytes: file.length,
+    rates: [slowest, slowest],
+  };
 }
 
 /** Bytes per second, by whichever of its fields makes the sound longest: for a hold, a header is believed in what it makes dearer. */

@@ -1,8 +1,8 @@
 // WebM is elements in elements. A recording that a browser makes states no length: then the last piece of sound states when it is
 // heard. The frames of Opus are counted, because both may state anything.
-import { opusSeconds } from "./opus.ts";
-import type { SoundReading } from "./reading.ts";
-import { isTag } from "./tags.ts";
+import { opusPacketSeconds } from "./opus.ts";
+import type { AudioStructure } from "./reading.ts";
+import { hasTagAt } from "./tags.ts";
 
 const SCALE = 0x2ad7b1;
 const DURATION = 0x4489;
@@ -31,14 +31,20 @@ const MOST_ELEMENTS = 1_000_000;
 /** Opus at its fastest. */
 const FASTEST = 64_000;
 
-export function readWebm(file: Buffer): SoundReading | undefined {
+export function readWebm(file: Buffer): AudioStructure | undefined {
   const all = new Elements(file);
   all.walk();
   if (all.lost) return undefined;
   const stated = (Math.max(all.duration ?? 0, all.last) * all.scale) / 1e9;
   const plain = all.whole && all.codecs === 1 && all.opus;
-  const said = plain ? ((all.duration ?? all.last) * all.scale) / 1e9 : undefined;
-  return { said, stated, found: [all.found, all.found], bytes: file.length, rates: [0, FASTEST] };
+  const statedSeconds = plain ? ((all.duration ?? all.last) * all.scale) / 1e9 : undefined;
+  return {
+    statedSeconds,
+    maxStatedSeconds: stated,
+    decodedSeconds: [all.found, all.found],
+    bytes: file.length,
+    rates: [0, FASTEST],
+  };
 }
 
 class Elements {
@@ -90,7 +96,7 @@ class Elements {
     else if (id === TIME) this.#cluster = natural(file, from, to);
     else if (id === CODEC) {
       this.codecs++;
-      this.opus &&= isTag(file, from, "A_OPUS");
+      this.opus &&= hasTagAt(file, from, "A_OPUS");
     } else if ((id === PIECE || id === PIECE_IN_GROUP) && from + 4 <= to) this.#piece(from);
   }
 
@@ -106,7 +112,7 @@ class Elements {
     // Frames that are laced are of one length, or it is not known.
     if (laced) this.whole = false;
     const each =
-      this.opus && !laced ? opusSeconds(file, time + 3) : this.opus ? 0.12 : MOST_SECONDS;
+      this.opus && !laced ? opusPacketSeconds(file, time + 3) : this.opus ? 0.12 : MOST_SECONDS;
     this.found += frames * each;
   }
 }

@@ -1,7 +1,7 @@
 // What differs between backends that speak this wire. Data, so that a provider can be a row; where the models of one
 // provider differ, `models` says how. Everything absent is what OpenAI itself does.
 import type { JsonObject } from "../../model/values.ts";
-import { fits } from "../../lib/glob.ts";
+import { matchesGlob } from "../../lib/glob.ts";
 
 export interface ChatTraits {
   /** The one name of the output limit that is understood. Absent: whichever the client wrote. */
@@ -9,13 +9,13 @@ export interface ChatTraits {
   /** false: the role is unknown, `system` is said instead. */
   developerRole?: boolean;
   /** Top-level fields that are answered with an error; dropped, and the client is told. */
-  drop?: readonly string[];
+  dropFields?: readonly string[];
   /** Top-level fields that change what the model must do and that it cannot: another candidate is tried. */
-  refuse?: readonly string[];
+  rejectFields?: readonly string[];
   /** Top-level fields by another name: { seed: "random_seed" }. */
-  rename?: { readonly [field: string]: string };
+  renameFields?: { readonly [field: string]: string };
   /** Set where the client did not: always, with tools, with tools in a stream. */
-  set?: { always?: JsonObject; tools?: JsonObject; streamedTools?: JsonObject };
+  setFields?: { always?: JsonObject; tools?: JsonObject; streamedTools?: JsonObject };
   /** false: `strict` on tools is unknown. */
   strictTools?: boolean;
   /** false: no freeform tools; they become functions with one string, `input`. */
@@ -25,11 +25,11 @@ export interface ChatTraits {
   /** alnum9: call ids are nine letters and digits. */
   toolIds?: "alnum9";
   /** false: texts are strings, never lists of parts. */
-  parts?: boolean;
+  contentParts?: boolean;
   /** true: tool results may hold images. */
   toolImages?: boolean;
   /** true: videos and sounds by address are understood. */
-  videos?: boolean;
+  mediaUrls?: boolean;
   /** true: `top_k` is understood. */
   topK?: boolean;
   /** true: `web_search_options` is understood. */
@@ -37,11 +37,11 @@ export interface ChatTraits {
   /** How the end of a reusable prefix is marked. */
   cacheMarks?: "cache_control" | "prompt_cache_breakpoint";
   /** How long what is written to a cache stays there, where the count does not say. */
-  cacheWrite?: "5m" | "30m";
+  cacheWriteTtl?: "5m" | "30m";
   /** Reasoning is not counted in the completion. */
-  reasoningOutside?: boolean;
+  reasoningNotInOutput?: boolean;
   /** none: `stream_options` is answered with an error. */
-  usage?: "include_usage" | "none";
+  streamUsage?: "include_usage" | "none";
   /** Reasoning stands in the text, between tags, before the answer. */
   thinkTags?: boolean;
   reasoning?: ReasoningTraits;
@@ -64,13 +64,13 @@ export interface ReasoningTraits {
   /** Efforts that are known, from low to high; `none` among them switches thinking off. Absent: any. */
   efforts?: readonly string[];
   /** Beside another control, `reasoning_effort` is understood too. */
-  effortToo?: boolean;
+  alsoAcceptsEffort?: boolean;
   /** What "enabled" means where only efforts are known; absent: saying nothing. */
-  on?: string;
+  defaultEffort?: string;
   /** false: it always thinks. */
-  off?: false;
+  canDisable?: false;
   /** The member of `chat_template_kwargs`; absent: `enable_thinking`. */
-  key?: string;
+  templateKwarg?: string;
   /** Where earlier reasoning goes back; `never`: it is taken out of what clients send. */
   echo?: "reasoning_content" | "reasoning" | "reasoning_details" | "thinking_parts" | "never";
   /** Every assistant message that calls tools must have it, were it empty. */
@@ -87,6 +87,6 @@ export function traitsOf(dialect: ChatDialect, model: string): ChatTraits {
   if (!dialect.models) return dialect;
   let traits: ChatTraits = dialect;
   for (const { of, ...more } of dialect.models)
-    if (of.some((pattern) => fits(pattern, model))) traits = { ...traits, ...more };
+    if (of.some((pattern) => matchesGlob(pattern, model))) traits = { ...traits, ...more };
   return traits;
 }

@@ -2,7 +2,7 @@
 import { fail } from "../../model/error.ts";
 import type { Finish, FinishReason } from "../../model/event.ts";
 
-const REASONS: Readonly<Record<string, FinishReason>> = {
+const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
   stop: "stop",
   end: "stop",
   eos: "stop",
@@ -26,7 +26,7 @@ const REASONS: Readonly<Record<string, FinishReason>> = {
 const FAILURES = new Set(["error", "abort", "network_error", "insufficient_system_resource"]);
 
 /** A word that is newer than us keeps itself in `detail`. */
-export function finishOf(word: string): Finish {
+export function parseFinishReason(word: string): Finish {
   const known = word.toLowerCase();
   if (FAILURES.has(known))
     fail(
@@ -34,11 +34,11 @@ export function finishOf(word: string): Finish {
       `The provider gave up in the middle of its answer (${word}).`,
       { code: "upstream_failed" },
     );
-  const reason = Object.hasOwn(REASONS, known) ? REASONS[known] : undefined;
+  const reason = Object.hasOwn(FINISH_REASONS, known) ? FINISH_REASONS[known] : undefined;
   return reason ? { type: "finish", reason } : { type: "finish", reason: "other", detail: word };
 }
 
-const WORDS: Readonly<Record<FinishReason, string>> = {
+const WIRE_REASONS: Readonly<Record<FinishReason, string>> = {
   stop: "stop",
   stop_sequence: "stop",
   length: "length",
@@ -51,13 +51,13 @@ const WORDS: Readonly<Record<FinishReason, string>> = {
 };
 
 /** What a client of this wire is told. Calls that wait for it are `tool_calls`: clients run tools on nothing else. */
-export function wordOf(
+export function formatFinishReason(
   finish: Finish,
-  said: { calls: boolean; refusal: boolean; legacy: boolean },
+  contents: { calls: boolean; refusal: boolean; legacy: boolean },
 ): string {
   const { reason } = finish;
-  if (said.calls && (reason === "stop" || reason === "tool_calls" || reason === "other"))
-    return said.legacy ? "function_call" : "tool_calls";
+  if (contents.calls && (reason === "stop" || reason === "tool_calls" || reason === "other"))
+    return contents.legacy ? "function_call" : "tool_calls";
   // A refusal in the model's own words is an answer; one without words is a filter's.
-  return reason === "refusal" && !said.refusal ? "content_filter" : WORDS[reason];
+  return reason === "refusal" && !contents.refusal ? "content_filter" : WIRE_REASONS[reason];
 }

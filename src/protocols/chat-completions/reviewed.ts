@@ -1,122 +1,122 @@
 // What of a request may leave under Service-ZDR: read in OpenAI's documentation and in that of its imitators, whose knobs
 // steer one answer. What searches, keeps, routes or calls another service is not here.
-import type { Inside, Review, Reviewed } from "../../plugin/index.ts";
-import { free, plain } from "../look/index.ts";
+import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
+import { freeTextFields, valueFields } from "../look/index.ts";
 
-const MARKS: Reviewed = {
-  cache_control: plain("type ttl"),
-  prompt_cache_breakpoint: plain("mode ttl"),
+const MARKS: AllowedFields = {
+  cache_control: valueFields("type ttl"),
+  prompt_cache_breakpoint: valueFields("mode ttl"),
 };
-const ADDRESS = plain("url detail");
+const ADDRESS = valueFields("url detail");
 
-const PART: Inside = [
+const PART: AllowedContent = [
   null,
   {
-    text: { ...MARKS, ...plain("text") },
-    input_text: { ...MARKS, ...plain("text") },
-    output_text: { ...MARKS, ...plain("text") },
-    refusal: { ...MARKS, ...plain("refusal") },
-    thinking: { ...MARKS, ...plain("signature closed"), thinking: plain("type text") },
-    image_url: { ...MARKS, ...plain("detail"), image_url: ADDRESS },
-    input_image: { ...MARKS, ...plain("detail"), image_url: ADDRESS },
-    image: { ...MARKS, source: plain("type data url media_type") },
-    input_audio: { ...MARKS, input_audio: plain("data format") },
-    audio_url: { ...MARKS, audio_url: plain("url") },
-    video_url: { ...MARKS, video_url: plain("url fps"), ...plain("fps") },
-    file: { ...MARKS, file: plain("file_data filename") },
+    text: { ...MARKS, ...valueFields("text") },
+    input_text: { ...MARKS, ...valueFields("text") },
+    output_text: { ...MARKS, ...valueFields("text") },
+    refusal: { ...MARKS, ...valueFields("refusal") },
+    thinking: { ...MARKS, ...valueFields("signature closed"), thinking: valueFields("type text") },
+    image_url: { ...MARKS, ...valueFields("detail"), image_url: ADDRESS },
+    input_image: { ...MARKS, ...valueFields("detail"), image_url: ADDRESS },
+    image: { ...MARKS, source: valueFields("type data url media_type") },
+    input_audio: { ...MARKS, input_audio: valueFields("data format") },
+    audio_url: { ...MARKS, audio_url: valueFields("url") },
+    video_url: { ...MARKS, video_url: valueFields("url fps"), ...valueFields("fps") },
+    file: { ...MARKS, file: valueFields("file_data filename") },
   },
 ];
 
-const CALL: Reviewed = {
-  ...plain("id type index"),
-  ...free("extra_content"),
-  function: plain("name arguments"),
-  custom: plain("name input"),
+const CALL: AllowedFields = {
+  ...valueFields("id type index"),
+  ...freeTextFields("extra_content"),
+  function: valueFields("name arguments"),
+  custom: valueFields("name input"),
 };
 
-const MESSAGE: Reviewed = {
+const MESSAGE: AllowedFields = {
   ...MARKS,
-  ...plain("role name tool_call_id refusal reasoning reasoning_content prefix partial"),
-  ...free("annotations extra_content"),
+  ...valueFields("role name tool_call_id refusal reasoning reasoning_content prefix partial"),
+  ...freeTextFields("annotations extra_content"),
   content: PART,
   tool_calls: CALL,
-  function_call: plain("name arguments"),
-  audio: plain("data transcript expires_at"),
-  images: { ...plain("type index"), image_url: ADDRESS },
-  reasoning_details: plain("type format index id text summary data signature"),
-  thinking_blocks: plain("type thinking signature data"),
+  function_call: valueFields("name arguments"),
+  audio: valueFields("data transcript expires_at"),
+  images: { ...valueFields("type index"), image_url: ADDRESS },
+  reasoning_details: valueFields("type format index id text summary data signature"),
+  thinking_blocks: valueFields("type thinking signature data"),
 };
 
-const GRAMMAR = plain("syntax definition");
-const FUNCTION: Reviewed = { ...plain("name description strict"), parameters: "free" };
-const TOOL: Inside = [
+const GRAMMAR = valueFields("syntax definition");
+const FUNCTION: AllowedFields = { ...valueFields("name description strict"), parameters: "free" };
+const TOOL: AllowedContent = [
   "function",
   {
     function: { ...MARKS, function: FUNCTION },
     custom: {
       ...MARKS,
       custom: {
-        ...plain("name description"),
-        format: { ...plain("type syntax definition"), grammar: GRAMMAR },
+        ...valueFields("name description"),
+        format: { ...valueFields("type syntax definition"), grammar: GRAMMAR },
       },
     },
   },
 ];
-const NAMED: Reviewed = {
-  ...plain("type name"),
-  function: plain("name"),
-  custom: plain("name"),
+const NAMED: AllowedFields = {
+  ...valueFields("type name"),
+  function: valueFields("name"),
+  custom: valueFields("name"),
 };
 
-export const REVIEWED: Review = [
-  ["which model", plain("model")],
+export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
+  ["which model", valueFields("model")],
   ["the conversation itself", { messages: MESSAGE }],
   ["the client's own tools", { tools: TOOL, functions: FUNCTION }],
   [
     "steers one answer and is gone with it",
     {
-      ...plain(
+      ...valueFields(
         "max_tokens max_completion_tokens n stop temperature top_p seed presence_penalty frequency_penalty " +
           "logprobs top_logprobs reasoning_effort verbosity parallel_tool_calls stream modalities",
       ),
-      ...free("logit_bias"),
-      stream_options: plain("include_usage include_obfuscation"),
+      ...freeTextFields("logit_bias"),
+      stream_options: valueFields("include_usage include_obfuscation"),
       response_format: {
-        ...plain("type"),
+        ...valueFields("type"),
         schema: "free",
-        json_schema: { ...plain("name description strict"), schema: "free" },
+        json_schema: { ...valueFields("name description strict"), schema: "free" },
       },
       tool_choice: { ...NAMED, allowed_tools: { mode: "plain", tools: NAMED } },
-      function_call: plain("name"),
-      audio: plain("format voice"),
-      prediction: { ...plain("type"), content: PART },
+      function_call: valueFields("name"),
+      audio: valueFields("format voice"),
+      prediction: { ...valueFields("type"), content: PART },
     },
   ],
-  ["asks that nothing be kept; the opposite is refused by itself", plain("store")],
+  ["asks that nothing be kept; the opposite is refused by itself", valueFields("store")],
   [
     "a prompt cache is memory, which `strict` rules out by itself",
     {
-      ...plain("prompt_cache_key prompt_cache_retention"),
-      prompt_cache_options: plain("mode ttl prewarm"),
+      ...valueFields("prompt_cache_key prompt_cache_retention"),
+      prompt_cache_options: valueFields("mode ttl prewarm"),
     },
   ],
-  ["the user: told hashed", plain("user safety_identifier")],
-  ["labels of what would be kept, and nothing is", free("metadata")],
-  ["how it is ranked, which keeps nothing", plain("service_tier")],
+  ["the user: told hashed", valueFields("user safety_identifier")],
+  ["labels of what would be kept, and nothing is", freeTextFields("metadata")],
+  ["how it is ranked, which keeps nothing", valueFields("service_tier")],
   [
     "imitators: how much to think, and how thoughts are shown",
     {
-      ...plain(
+      ...valueFields(
         "enable_thinking thinking_budget include_reasoning reasoning_format reasoning_split preserve_thinking",
       ),
-      thinking: plain("type budget_tokens clear_thinking keep"),
-      reasoning: plain("effort max_tokens exclude enabled summary"),
+      thinking: valueFields("type budget_tokens clear_thinking keep"),
+      reasoning: valueFields("effort max_tokens exclude enabled summary"),
       chat_template_kwargs: "free",
     },
   ],
   [
     "imitators: sampling",
-    plain(
+    valueFields(
       "top_k top_a min_p repetition_penalty length_penalty best_of min_tokens ignore_eos stop_token_ids " +
         "skip_special_tokens include_stop_str_in_output random_seed",
     ),
@@ -124,23 +124,25 @@ export const REVIEWED: Review = [
   [
     "imitators: the form of the answer",
     {
-      ...plain("guided_regex guided_choice guided_grammar tool_stream safe_prompt prompt_mode"),
-      ...free("guided_json structured_outputs"),
+      ...valueFields(
+        "guided_regex guided_choice guided_grammar tool_stream safe_prompt prompt_mode",
+      ),
+      ...freeTextFields("guided_json structured_outputs"),
     },
   ],
   [
     "routers: which of those behind them, all of whom the same promise binds",
     {
       provider: {
-        ...plain(
+        ...valueFields(
           "order only ignore allow_fallbacks require_parameters sort quantizations data_collection zdr",
         ),
-        max_price: plain("prompt completion request image"),
+        max_price: valueFields("prompt completion request image"),
       },
-      ...plain("route transforms"),
+      ...valueFields("route transforms"),
       // Each that is named there is asked for its own policy.
       models: "plain",
-      usage: plain("include"),
+      usage: valueFields("include"),
     },
   ],
 ];

@@ -1,8 +1,8 @@
 // One look at a body, on both lanes: what the host must know without decoding it.
-import type { Body, Feature, JsonObject, Survey } from "../../plugin/index.ts";
-import { featuresOf, look } from "../look/index.ts";
-import { spending } from "../spending.ts";
-import { list, number, object, text } from "../json.ts";
+import type { Body, Feature, JsonObject, RequestFacts } from "../../plugin/index.ts";
+import { referencedFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../spending.ts";
+import { asList, asNumber, asObject, asText } from "../json.ts";
 
 const PARTS: Readonly<Record<string, Feature>> = {
   image_url: "vision",
@@ -24,29 +24,30 @@ const WORDS: ReadonlySet<string> = new Set([
   "reasoning",
 ]);
 
-export function survey(body: Body): Survey {
+export function analyze(body: Body): RequestFacts {
   const fields = body as JsonObject;
-  const named = look(body);
-  const found = featuresOf(named);
+  const named = findReferences(body);
+  const found = referencedFeatures(named);
   if (fields["stream"] === true) found.add("stream");
   const media = { count: 0, bytes: 0 };
-  for (const message of list(fields["messages"])) needs(object(message), found, media);
-  if (list(fields["tools"]).length > 0 || list(fields["functions"]).length > 0) found.add("tools");
+  for (const message of asList(fields["messages"])) needs(asObject(message), found, media);
+  if (asList(fields["tools"]).length > 0 || asList(fields["functions"]).length > 0)
+    found.add("tools");
   if (fields["parallel_tool_calls"] === true) found.add("parallel_tools");
-  const format = object(fields["response_format"])?.["type"];
+  const format = asObject(fields["response_format"])?.["type"];
   if (format === "json_object") found.add("json");
   if (format === "json_schema") found.add("json_schema");
   if (fields["logprobs"] === true) found.add("logprobs");
-  if (list(fields["modalities"]).includes("audio")) found.add("audio");
-  const effort = text(fields["reasoning_effort"]);
-  if (object(fields["thinking"])?.["type"] === "enabled" || (effort && effort !== "none"))
+  if (asList(fields["modalities"]).includes("audio")) found.add("audio");
+  const effort = asText(fields["reasoning_effort"]);
+  if (asObject(fields["thinking"])?.["type"] === "enabled" || (effort && effort !== "none"))
     found.add("reasoning");
-  const bound = number(fields["max_completion_tokens"]) ?? number(fields["max_tokens"]);
-  if ((number(fields["n"]) ?? 1) > 1) found.add("n");
+  const bound = asNumber(fields["max_completion_tokens"]) ?? asNumber(fields["max_tokens"]);
+  if ((asNumber(fields["n"]) ?? 1) > 1) found.add("n");
   return {
     features: [...found],
-    named,
-    ...spending(fields, named, { output: bound }),
+    references: named,
+    ...analyzeCost(fields, named, { maxOutput: bound }),
     media: media.count > 0 ? media : undefined,
   };
 }
@@ -61,9 +62,9 @@ function needs(
   const content = message?.["content"];
   if (!Array.isArray(content)) return;
   for (const raw of content) {
-    const part = object(raw);
+    const part = asObject(raw);
     if (!part) continue;
-    const type = text(part["type"]) ?? "";
+    const type = asText(part["type"]) ?? "";
     if (WORDS.has(type)) continue;
     // What is newer than us is no text: how much of it there is to read, only upstream knows.
     media.count++;
@@ -79,6 +80,6 @@ const dataIn = (part: unknown): number =>
     ? part.length
     : Math.max(
         ...["url", "data", "file_data"].map(
-          (key) => text(object(part as never)?.[key])?.length ?? 0,
+          (key) => asText(asObject(part as never)?.[key])?.length ?? 0,
         ),
       );

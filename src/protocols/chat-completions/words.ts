@@ -1,15 +1,15 @@
 // The words of this wire: its name, and what its two halves tell each other.
 import { createHash } from "node:crypto";
 import { parseShallow } from "../../lib/json.ts";
-import { memory } from "../memory.ts";
+import { createSourceMemory } from "../memory.ts";
 import type { Json, Opt, Proof } from "../../plugin/index.ts";
 
 export const ID = "chat-completions";
 
-export const { came, cameFrom } = memory();
+export const { remember: rememberSource, sourceOf } = createSourceMemory();
 
 /** What a proof of this wire holds. It may have come in an envelope, and then a client wrote it: anything else than an object or a list is nothing. */
-export function heldIn(proof: Proof): Json | undefined {
+export function proofContent(proof: Proof): Json | undefined {
   try {
     const held = parseShallow(proof.data);
     return typeof held === "object" && held !== null ? (held as Json) : undefined;
@@ -19,7 +19,7 @@ export function heldIn(proof: Proof): Json | undefined {
 }
 
 /** A list of names is easier to read as a sentence. */
-export const names = (...sentences: readonly string[]): ReadonlySet<string> =>
+export const splitNames = (...sentences: readonly string[]): ReadonlySet<string> =>
   new Set(sentences.flatMap((s) => s.split(" ")));
 
 /** Letters and digits that stand for any text, the same ones every time. */
@@ -29,5 +29,5 @@ export function digest(of: string, length: number): string {
 }
 
 /** A call's arguments as the string they are meant to be. */
-export const argsOf = (v: Opt<Json>): string =>
+export const argumentsText = (v: Opt<Json>): string =>
   typeof v === "string" ? v : v === undefined || v === null ? "" : JSON.stringify(v);

@@ -3,43 +3,43 @@
 // neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/cohere-embed.request.json" with { type: "json" };
-import { embeddingWork } from "../../model/embedding-work.ts";
+import { embeddingOperation } from "../../model/embedding-work.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import { inOnePiece, notStreamed } from "../embeddings/index.ts";
-import { failure } from "../failure/failure.ts";
-import { plain } from "../look/index.ts";
-import { head } from "../limits.ts";
+import { parseError } from "../failure/failure.ts";
+import { valueFields } from "../look/index.ts";
+import { encodeRateLimitHeaders } from "../limits.ts";
 import { faultForAll } from "../rerank/index.ts";
-import { request as requestTo, whole } from "./embed.ts";
-import { request, survey, whole as written } from "./server.ts";
-import { ID, knows } from "./words.ts";
+import { encodeRequest as requestTo, decodeResponse } from "./embed.ts";
+import { decodeRequest, analyze, encodeResponse as written } from "./server.ts";
+import { ID, knowsField } from "./words.ts";
 
 /** `POST /v2/embed`. */
 export const cohereEmbeddings = (): Protocol<"embedding"> => ({
   id: ID,
-  work: embeddingWork,
-  reviewed: [
-    ["which model", plain("model")],
-    ["what is to be embedded, and what for", plain("texts input_type")],
-    ["the form of the vectors", plain("embedding_types output_dimension")],
-    ["what becomes of a text that is too long", plain("truncate")],
+  operationSpec: embeddingOperation,
+  zdrAllowedFields: [
+    ["which model", valueFields("model")],
+    ["what is to be embedded, and what for", valueFields("texts input_type")],
+    ["the form of the vectors", valueFields("embedding_types output_dimension")],
+    ["what becomes of a text that is too long", valueFields("truncate")],
   ],
   server: {
     schema: schema as unknown as JSONSchema,
-    survey,
-    request: (body) => request(body),
-    stream: inOnePiece,
-    whole: written,
-    fault: faultForAll,
-    head,
+    analyze,
+    decodeRequest: (body) => decodeRequest(body),
+    createEncoder: inOnePiece,
+    encodeResponse: written,
+    encodeFault: faultForAll,
+    encodeHeaders: encodeRateLimitHeaders,
     ping: "",
   },
   client: {
     paths: { generate: "/embed" },
-    request: requestTo,
-    knows,
-    stream: notStreamed,
-    whole,
-    fault: failure,
+    encodeRequest: requestTo,
+    knowsField,
+    createDecoder: notStreamed,
+    decodeResponse,
+    decodeFault: parseError,
   },
 });

@@ -1,7 +1,7 @@
 // The name of this format, and the fields that it knows.
 export const ID = "cohere-embed";
 
-const KNOWN: ReadonlySet<string> = new Set([
+const KNOWN_TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "texts",
   "images",
@@ -12,4 +12,4 @@ const KNOWN: ReadonlySet<string> = new Set([
   "truncate",
   "max_tokens",
 ]);
-export const knows = (field: string): boolean => KNOWN.has(field);
+export const knowsField = (field: string): boolean => KNOWN_TOP_LEVEL_FIELDS.has(field);

@@ -6,17 +6,17 @@ import {
   type Branded,
   type Endpoint,
   type HeadersOut,
-  type Kind,
+  type Operation,
   type ObjectSchema,
   type ProviderDef,
   type Protocol,
-  type WireEndpoint,
+  type ProtocolEndpoint,
 } from "../../plugin/index.ts";
 import { chatCompletions } from "../chat-completions/index.ts";
 import { cohereEmbeddings } from "../cohere/index.ts";
 import { completions, mistralFim } from "../completions/index.ts";
 import { embeddings } from "../embeddings/index.ts";
-import { images, xaiEdits } from "../images/index.ts";
+import { images, xaiImageEdits } from "../images/index.ts";
 import { messages } from "../messages/index.ts";
 import { moderations } from "../moderations/index.ts";
 import { ollamaCompletions, ollamaEmbeddings } from "../ollama/index.ts";
@@ -24,16 +24,22 @@ import { rerank, voyageRerank } from "../rerank/index.ts";
 import { responses } from "../responses/index.ts";
 import { speech } from "../speech/index.ts";
 import { transcriptions } from "../transcriptions/index.ts";
-import { fits } from "../../lib/glob.ts";
-import { listed } from "./listed.ts";
-import type { Row, EndpointRow } from "./row.ts";
+import { matchesGlob } from "../../lib/glob.ts";
+import { fetchModelList } from "./listed.ts";
+import type { ProviderRow, EndpointRow } from "./row.ts";
 
-export type { Row, EndpointRow } from "./row.ts";
-export { listed, modelsIn, type ListShape } from "./listed.ts";
-export { object as objectIn } from "../json.ts";
-export { countIn, type ListPlace, type Page, page, textIn } from "./listing.ts";
+export type { ProviderRow, EndpointRow } from "./row.ts";
+export { fetchModelList, parseModelList, type ModelListFormat } from "./listed.ts";
+export { asObject as objectIn } from "../json.ts";
+export {
+  asPositiveCount,
+  type ListLocation,
+  type ListPage,
+  fetchListPage,
+  asNonEmptyText,
+} from "./listing.ts";
 
-type Spoken = keyof Row["speaks"];
+type ProtocolName = keyof ProviderRow["protocols"];
 
 const REQUIRED = {
   type: "object",
@@ -59,32 +65,32 @@ export const optionalKey = {
 } as const;
 
 /** Any provider definition: what its options and its credential are, its schemas say. */
-export type Compatible = ProviderDef<any, any> & Branded<"provider">;
+export type CompatibleProvider = ProviderDef<any, any> & Branded<"provider">;
 
-export function fromRow(row: Row): Compatible {
+export function fromRow(row: ProviderRow): CompatibleProvider {
   return defineProvider({
     api: 1,
     name: row.name,
     summary: row.summary,
     stability: row.stability ?? "experimental",
-    ...(row.unchecked && { unchecked: row.unchecked }),
-    credential: row.key === "optional" ? optionalKey : REQUIRED,
+    ...(row.unverified && { unverified: row.unverified }),
+    credential: row.keyRequirement === "optional" ? optionalKey : REQUIRED,
     options: optionsOf(row),
-    ...(row.data && { data: row.data }),
+    ...(row.dataPolicy && { dataPolicy: row.dataPolicy }),
     ...(row.facts && { facts: row.facts }),
     setup: (options) => {
-      const base = based((options as { base_url: string }).base_url, row.base);
+      const base = normalizeBaseUrl((options as { base_url: string }).base_url, row.base);
       return {
         endpoints: endpointsOf(row, base),
         ...(row.models !== false && {
-          models: (line) => listed(line, row.models || {}, kindsOf(row)),
+          listModels: (line) => fetchModelList(line, row.models || {}, operationsOf(row)),
         }),
       };
     },
   });
 }
 
-function optionsOf(row: Row): ObjectSchema {
+function optionsOf(row: ProviderRow): ObjectSchema {
   const description = "Where the API is, up to but without the protocol's own path";
   const base_url = { type: "string", minLength: 1, description } as const;
   const closed = { type: "object", additionalProperties: false } as const;
@@ -94,23 +100,25 @@ function optionsOf(row: Row): ObjectSchema {
 }
 
 /** Every endpoint that is reached from this base. One at an address of its own stays behind when the operator moves the base: no key goes where the operator did not send it. */
-export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string }>[] {
-  return (Object.keys(row.speaks) as Spoken[]).flatMap((id) => {
+export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?: string }>[] {
+  return (Object.keys(row.protocols) as ProtocolName[]).flatMap((id) => {
     const {
       base: own,
       header,
       headers,
-      serves,
-      streams = WRITTEN.has(id) || HEARD.has(id) ? "asked" : "never",
+      servedModels,
+      streams = TOKEN_STREAMED_PROTOCOLS.has(id) || AUDIO_STREAMED_PROTOCOLS.has(id)
+        ? "asked"
+        : "never",
       ...dialect
-    } = row.speaks[id] as EndpointRow & object;
+    } = row.protocols[id] as EndpointRow & object;
     const foreign = own !== undefined && /^https?:/.test(own);
-    if (foreign && base !== based(row.base ?? base, row.base)) return [];
-    const all: HeadersOut = { ...VERSIONED[id], ...row.headers, ...headers };
+    if (foreign && base !== normalizeBaseUrl(row.base ?? base, row.base)) return [];
+    const all: HeadersOut = { ...VERSION_HEADERS[id], ...row.headers, ...headers };
     return [
       {
         protocol: PROTOCOLS[id](dialect, row),
-        base: own === undefined ? base : below(base, own),
+        base: own === undefined ? base : joinBaseUrl(base, own),
         auth:
           header !== undefined
             ? { header, field: "api_key" }
@@ -118,12 +126,14 @@ export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string
               ? { ...row.auth, field: "api_key" }
               : { header: "authorization", prefix: "Bearer ", field: "api_key" },
         ...(Object.keys(all).length > 0 && { headers: all }),
-        ...(serves && {
-          serves: (model: string) => serves.some((pattern) => fits(pattern, model)),
+        ...(servedModels && {
+          servesModel: (model: string) =>
+            servedModels.some((pattern) => matchesGlob(pattern, model)),
         }),
-        ...(streams !== "asked" && { streams }),
-        ...(APART[id] && { paths: APART[id] }),
-        ...(row.affinity && WRITTEN.has(id) && { affinity: row.affinity }),
+        ...(streams !== "asked" && { streaming: streams }),
+        ...(OPERATION_PATHS[id] && { paths: OPERATION_PATHS[id] }),
+        ...(row.sessionAffinity &&
+          TOKEN_STREAMED_PROTOCOLS.has(id) && { sessionAffinity: row.sessionAffinity }),
         ...(row.can && { can: row.can }),
       },
     ];
@@ -131,7 +141,7 @@ export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string
 }
 
 /** What is written word by word. */
-const WRITTEN: ReadonlySet<Spoken> = new Set([
+const TOKEN_STREAMED_PROTOCOLS: ReadonlySet<ProtocolName> = new Set([
   "chat-completions",
   "messages",
   "responses",
@@ -141,18 +151,18 @@ const WRITTEN: ReadonlySet<Spoken> = new Set([
 ]);
 
 /** What is heard as it comes, or written down as it is heard; all else comes in one piece. */
-const HEARD: ReadonlySet<Spoken> = new Set(["speech", "transcriptions"]);
+const AUDIO_STREAMED_PROTOCOLS: ReadonlySet<ProtocolName> = new Set(["speech", "transcriptions"]);
 
 /** A wire for one operation of a protocol that has others: those are asked elsewhere. */
-const APART: { readonly [id in Spoken]?: WireEndpoint["paths"] } = {
+const OPERATION_PATHS: { readonly [id in ProtocolName]?: ProtocolEndpoint["paths"] } = {
   "xai-edits": { generate: undefined, edits: "/images/edits" },
 };
 
 /** What its endpoints can be asked for: a list of models may name more. */
-export const kindsOf = ({ speaks }: Row): ReadonlySet<Kind> =>
-  new Set((Object.keys(speaks) as Spoken[]).map((id) => KINDS[id] ?? "chat"));
+export const operationsOf = ({ protocols }: ProviderRow): ReadonlySet<Operation> =>
+  new Set((Object.keys(protocols) as ProtocolName[]).map((id) => OPERATIONS[id] ?? "chat"));
 
-const KINDS: { readonly [id in Spoken]?: Kind } = {
+const OPERATIONS: { readonly [id in ProtocolName]?: Operation } = {
   images: "image",
   "xai-edits": "image",
   embeddings: "embedding",
@@ -169,16 +179,18 @@ const KINDS: { readonly [id in Spoken]?: Kind } = {
 };
 
 /** Without its version a request of this protocol is refused. */
-const VERSIONED: { readonly [id in Spoken]?: HeadersOut } = {
+const VERSION_HEADERS: { readonly [id in ProtocolName]?: HeadersOut } = {
   messages: { "anthropic-version": "2023-06-01" },
 };
 
-const PROTOCOLS: { readonly [id in Spoken]: (dialect: object, row: Row) => Protocol } = {
+const PROTOCOLS: {
+  readonly [id in ProtocolName]: (dialect: object, row: ProviderRow) => Protocol;
+} = {
   "chat-completions": chatCompletions,
   responses: (dialect, row) =>
-    responses({ alike: row.speaks["chat-completions"] ?? {}, ...dialect }),
+    responses({ chatDialect: row.protocols["chat-completions"] ?? {}, ...dialect }),
   images,
-  "xai-edits": xaiEdits,
+  "xai-edits": xaiImageEdits,
   embeddings,
   "cohere-embed": cohereEmbeddings,
   "ollama-embed": ollamaEmbeddings,
@@ -192,16 +204,22 @@ const PROTOCOLS: { readonly [id in Spoken]: (dialect: object, row: Row) => Proto
   transcriptions,
   // Proofs are its own, and go back to it alone; betas and token counts are Anthropic's unless the row says more.
   messages: (dialect, row) =>
-    messages({ signer: row.name, unsigned: true, betas: false, counts: false, ...dialect }),
+    messages({
+      signer: row.name,
+      acceptsUnsignedThinking: true,
+      betas: false,
+      countsTokens: false,
+      ...dialect,
+    }),
 };
 
 /** As people write it: with a slash at the end, or without the path that the API has everywhere. */
-export function based(given: string, usual: string | undefined): string {
+export function normalizeBaseUrl(given: string, usual: string | undefined): string {
   const url = URL.parse(given);
   const path = usual === undefined ? "/v1" : new URL(usual).pathname;
   const whole = url?.pathname === "/" && !url.search ? url.origin + path : given;
   return whole.replace(/\/+$/, "");
 }
 
-const below = (base: string, own: string): string =>
+const joinBaseUrl = (base: string, own: string): string =>
   new URL(own, `${base}/`).href.replace(/\/+$/, "");

@@ -2,17 +2,24 @@
 import type {
   Json,
   JsonObject,
-  Kind,
-  ProviderAccess,
+  Operation,
+  ProviderClient,
   ModelInfo,
   Opt,
   Price,
 } from "../../plugin/index.ts";
-import { list, object } from "../json.ts";
-import { fits } from "../../lib/glob.ts";
-import { countIn, type ListPlace, type Page, page, pageOf, textIn as text } from "./listing.ts";
+import { asList, asObject } from "../json.ts";
+import { matchesGlob } from "../../lib/glob.ts";
+import {
+  asPositiveCount,
+  type ListLocation,
+  type ListPage,
+  fetchListPage,
+  parseListPage,
+  asNonEmptyText as text,
+} from "./listing.ts";
 
-export interface ListShape {
+export interface ModelListFormat {
   /** Below the base; absent: `models`. */
   path?: string;
   /** How the list says prices: in dollars a token, or a million tokens. Absent: not at all. */
@@ -27,82 +34,94 @@ export interface ListShape {
 }
 
 /** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
-const LISTING: ListPlace = { under: ["data", "models"], bare: true };
+const MODEL_LIST_PLACE: ListLocation = { fields: ["data", "models"], mayBeTopLevel: true };
 
 /** `kinds`: what the backend is asked for here; a model of another kind would be offered, and fail. */
-export async function listed(
-  line: ProviderAccess,
-  shape: ListShape,
-  kinds: ReadonlySet<Kind> = USUAL,
+export async function fetchModelList(
+  line: ProviderClient,
+  shape: ModelListFormat,
+  kinds: ReadonlySet<Operation> = DEFAULT_OPERATIONS,
 ): Promise<readonly ModelInfo[]> {
-  return infosOf(await page(line, shape.path ?? "models", LISTING), shape, kinds);
+  return toModelInfos(
+    await fetchListPage(line, shape.path ?? "models", MODEL_LIST_PLACE),
+    shape,
+    kinds,
+  );
 }
 
-export const modelsIn = (
+export const parseModelList = (
   body: Json,
-  shape: ListShape,
-  kinds: ReadonlySet<Kind> = USUAL,
-): readonly ModelInfo[] => infosOf(pageOf(body, LISTING), shape, kinds);
+  shape: ModelListFormat,
+  kinds: ReadonlySet<Operation> = DEFAULT_OPERATIONS,
+): readonly ModelInfo[] => toModelInfos(parseListPage(body, MODEL_LIST_PLACE), shape, kinds);
 
-const USUAL: ReadonlySet<Kind> = new Set(["chat", "image"]);
+const DEFAULT_OPERATIONS: ReadonlySet<Operation> = new Set(["chat", "image"]);
 
-const infosOf = (
-  { rows }: Page,
-  shape: ListShape,
-  kinds: ReadonlySet<Kind>,
+const toModelInfos = (
+  { rows }: ListPage,
+  shape: ModelListFormat,
+  kinds: ReadonlySet<Operation>,
 ): readonly ModelInfo[] =>
   rows.flatMap((row) => {
     const model = text(row["id"]) ?? text(row["model"]) ?? text(row["name"]);
-    const kind = model === undefined ? undefined : kindOf(model, row, shape, kinds);
+    const kind = model === undefined ? undefined : operationOf(model, row, shape, kinds);
     return model !== undefined && kind ? [infoOf(model, kind, row, shape)] : [];
   });
 
 /** What neither chats nor draws: it would be offered, and fail. */
-const OTHER =
+const UNSUPPORTED_MODEL =
   /embed|whisper|transcri|\btts\b|-tts|speech|realtime|\basr\b|-ocr|guard\b|\bsora\b|\bveo\b/i;
 /** Families of models that are known for their vectors, beside those that say so. */
-const EMBEDS = /embed|\bbge-(?!.*rerank)|\bgte-(?!.*rerank)|\be5-|\bminilm\b/i;
+const EMBEDDING_MODEL = /embed|\bbge-(?!.*rerank)|\bgte-(?!.*rerank)|\be5-|\bminilm\b/i;
 
-function kindOf(
+function operationOf(
   model: string,
   row: JsonObject,
-  { images = [], embeddings = [], speech = [], transcriptions = [] }: ListShape,
-  kinds: ReadonlySet<Kind>,
-): Kind | undefined {
+  { images = [], embeddings = [], speech = [], transcriptions = [] }: ModelListFormat,
+  kinds: ReadonlySet<Operation>,
+): Operation | undefined {
   const type = text(row["type"]) ?? text(row["model_type"]) ?? endpointsIn(row);
-  if (type === "image" || images.some((pattern) => fits(pattern, model))) return "image";
-  const embeds = type === undefined ? EMBEDS.test(model) : /embed/.test(type);
-  if (embeds || embeddings.some((pattern) => fits(pattern, model)))
+  if (type === "image" || images.some((pattern) => matchesGlob(pattern, model))) return "image";
+  const embeds = type === undefined ? EMBEDDING_MODEL.test(model) : /embed/.test(type);
+  if (embeds || embeddings.some((pattern) => matchesGlob(pattern, model)))
     return kinds.has("embedding") ? "embedding" : undefined;
   if (type === undefined ? /rerank/i.test(model) : /rerank/.test(type))
     return kinds.has("rerank") ? "rerank" : undefined;
   if (type === undefined ? /moderation/i.test(model) : /moderation/.test(type))
     return kinds.has("moderation") ? "moderation" : undefined;
-  const sound = soundOf(model, type);
-  if (sound === "transcript" || transcriptions.some((pattern) => fits(pattern, model)))
+  const sound = audioOperationOf(model, type);
+  if (sound === "transcript" || transcriptions.some((pattern) => matchesGlob(pattern, model)))
     return kinds.has("transcript") ? "transcript" : undefined;
-  if (sound === "speech" || speech.some((pattern) => fits(pattern, model)))
+  if (sound === "speech" || speech.some((pattern) => matchesGlob(pattern, model)))
     return kinds.has("speech") ? "speech" : undefined;
   if (type !== undefined && /audio|video/.test(type)) return undefined;
-  return OTHER.test(model) ? undefined : "chat";
+  return UNSUPPORTED_MODEL.test(model) ? undefined : "chat";
 }
 
 /** Where neither is said: live models that hear and speak at once are asked in another way. */
-function soundOf(model: string, type: string | undefined): "transcript" | "speech" | undefined {
-  const said = type ?? model;
+function audioOperationOf(
+  model: string,
+  type: string | undefined,
+): "transcript" | "speech" | undefined {
+  const description = type ?? model;
   if (type === undefined && /realtime|-live\b|\blive-/i.test(model)) return undefined;
-  if (/whisper|transcri|\basr\b|speech-to-text|\bstt\b/i.test(said)) return "transcript";
-  return /\btts\b|speech/i.test(said) ? "speech" : undefined;
+  if (/whisper|transcri|\basr\b|speech-to-text|\bstt\b/i.test(description)) return "transcript";
+  return /\btts\b|speech/i.test(description) ? "speech" : undefined;
 }
 
 /** What it may be asked for, where the list says it by operations. One that also chats is there to chat. */
 function endpointsIn({ endpoints }: JsonObject): string | undefined {
-  const said = list(endpoints).flatMap((one) => text(one) ?? []);
-  return said.length === 0 ? undefined : (said.find((one) => one === "chat") ?? said.join(" "));
+  const names = asList(endpoints).flatMap((one) => text(one) ?? []);
+  return names.length === 0 ? undefined : (names.find((one) => one === "chat") ?? names.join(" "));
 }
 
-function infoOf(model: string, kind: Kind, row: JsonObject, shape: ListShape): ModelInfo {
-  const top = object(row["top_provider"]);
+function infoOf(
+  model: string,
+  kind: Operation,
+  row: JsonObject,
+  shape: ModelListFormat,
+): ModelInfo {
+  const top = asObject(row["top_provider"]);
   const context = first(
     row,
     "context_length",
@@ -113,42 +132,44 @@ function infoOf(model: string, kind: Kind, row: JsonObject, shape: ListShape): M
   const output =
     first(row, "max_output_tokens", "max_completion_tokens", "max_output_length") ??
     first(top ?? {}, "max_completion_tokens");
-  const released = momentOf(row["created"] ?? row["created_at"]);
+  const released = parseDate(row["created"] ?? row["created_at"]);
   const name = text(row["display_name"]) ?? (text(row["id"]) ? text(row["name"]) : undefined);
   return {
     model,
-    kind,
+    operation: kind,
     ...(name !== undefined && { name }),
     ...(released !== undefined && { released }),
     ...((context !== undefined || output !== undefined) && { limits: { context, output } }),
-    ...priced(object(row["pricing"]), shape),
+    ...parsePrice(asObject(row["pricing"]), shape),
   };
 }
 
 /** Seconds, as OpenAI says it, or a date. Servers that do not know say zero. */
-function momentOf(said: unknown): string | undefined {
-  const date = new Date(typeof said === "number" ? said * 1000 : (text(said) ?? Number.NaN));
+function parseDate(value: unknown): string | undefined {
+  const date = new Date(typeof value === "number" ? value * 1000 : (text(value) ?? Number.NaN));
   const at = date.getTime();
   return at > 0 && at < 1e14 ? date.toISOString() : undefined;
 }
 
 function first(row: JsonObject, ...names: readonly string[]): number | undefined {
   for (const name of names) {
-    const value = countIn(row[name]);
+    const value = asPositiveCount(row[name]);
     if (value !== undefined) return value;
   }
   return undefined;
 }
 
 /** A price is only believed whole: what it costs to read and to write, as decimals. */
-function priced(pricing: Opt<JsonObject>, { prices }: ListShape): { price?: Price } {
+function parsePrice(pricing: Opt<JsonObject>, { prices }: ModelListFormat): { price?: Price } {
   if (!pricing || !prices) return {};
   const usd = (...names: readonly string[]): string | undefined => {
     for (const name of names) {
-      const said = pricing[name];
+      const amount = pricing[name];
       const decimal =
-        typeof said === "number" || typeof said === "string" ? plain(String(said)) : undefined;
-      if (decimal !== undefined) return prices === "per_token" ? millionfold(decimal) : decimal;
+        typeof amount === "number" || typeof amount === "string"
+          ? parseDecimalText(String(amount))
+          : undefined;
+      if (decimal !== undefined) return prices === "per_token" ? timesMillion(decimal) : decimal;
     }
     return undefined;
   };
@@ -171,19 +192,19 @@ function priced(pricing: Opt<JsonObject>, { prices }: ListShape): { price?: Pric
 }
 
 /** Digits and a point; small numbers come with an exponent. Negative prices mean "it depends". */
-function plain(said: string): string | undefined {
+function parseDecimalText(textContent: string): string | undefined {
   const [, whole = "", fraction = "", exponent = "0"] =
-    /^(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(said.trim()) ?? [];
-  return whole === "" ? undefined : shifted(whole, fraction, Number(exponent));
+    /^(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(textContent.trim()) ?? [];
+  return whole === "" ? undefined : shiftDecimalPoint(whole, fraction, Number(exponent));
 }
 
-const millionfold = (decimal: string): string => {
+const timesMillion = (decimal: string): string => {
   const [whole = "0", fraction = ""] = decimal.split(".");
-  return shifted(whole, fraction, 6);
+  return shiftDecimalPoint(whole, fraction, 6);
 };
 
 /** The point, moved so many places: money is never a float. */
-function shifted(whole: string, fraction: string, places: number): string {
+function shiftDecimalPoint(whole: string, fraction: string, places: number): string {
   const digits = whole + fraction;
   const point = whole.length + places;
   const padded = point <= 0 ? "0".repeat(1 - point) + digits : digits.padEnd(point, "0");

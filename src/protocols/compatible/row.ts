@@ -1,12 +1,12 @@
 // A provider as data: its name, where it is, what it speaks, and how it differs. No code, so that adding one is a line
 // in a list and reading one is reading a fact.
 import type {
-  Can,
+  FeatureSupport,
   DataPolicy,
   Facts,
   HeadersOut,
   Stability,
-  WireEndpoint,
+  ProtocolEndpoint,
 } from "../../plugin/index.ts";
 import type { ChatDialect } from "../chat-completions/index.ts";
 import type { CompletionDialect } from "../completions/index.ts";
@@ -18,7 +18,7 @@ import type { RerankDialect } from "../rerank/index.ts";
 import type { ResponsesDialect } from "../responses/index.ts";
 import type { SpeechDialect } from "../speech/index.ts";
 import type { TranscriptDialect } from "../transcriptions/index.ts";
-import type { ListShape } from "./listed.ts";
+import type { ModelListFormat } from "./listed.ts";
 
 /** Where one protocol is spoken, when that is not where the row says. */
 export interface EndpointRow {
@@ -29,19 +29,19 @@ export interface EndpointRow {
   /** Sent with every request to this endpoint. */
   headers?: HeadersOut;
   /** Models that are served here; absent: all. One `*` in each stands for anything. */
-  serves?: readonly string[];
+  servedModels?: readonly string[];
   /** Whether it streams. Absent: when asked; images, where hardly any host does, and whatever comes in one piece: never. */
   streams?: "asked" | "always" | "never";
 }
 
-export interface Row {
+export interface ProviderRow {
   /** Lower case, dashes: what `use:` says. */
   name: string;
   summary: string;
   /** Where the API is, up to but without the protocol's own path. Absent: `base_url` must be given. */
   base?: string;
   /** In the order in which they are preferred when a request has to be translated. */
-  speaks: {
+  protocols: {
     "chat-completions"?: ChatDialect & EndpointRow;
     responses?: ResponsesDialect & EndpointRow;
     messages?: MessagesDialect & EndpointRow;
@@ -62,17 +62,17 @@ export interface Row {
   /** The header that carries the key, and what stands before the key. Absent: Authorization: Bearer. */
   auth?: { header: string; prefix?: string };
   /** required: no request is answered without one. optional: the operator's own server may ask for none. Absent: required. */
-  key?: "required" | "optional";
+  keyRequirement?: "required" | "optional";
   headers?: HeadersOut;
   /** Where it is told which requests are of one conversation, on every endpoint that chats. */
-  affinity?: WireEndpoint["affinity"];
+  sessionAffinity?: ProtocolEndpoint["sessionAffinity"];
   /** How it lists its models; false: it does not. Absent: as OpenAI does, at `models`. */
-  models?: ListShape | false;
-  can?: Can;
-  data?: DataPolicy;
+  models?: ModelListFormat | false;
+  can?: FeatureSupport;
+  dataPolicy?: DataPolicy;
   facts?: Facts;
   /** Absent: experimental, which is to say that what stands here was read, not tried. */
   stability?: Stability;
   /** What stands here on second-hand knowledge: "responses", "limits". Absent: all of it was read at the source. */
-  unchecked?: readonly string[];
+  unverified?: readonly string[];
 }

@@ -2,7 +2,7 @@
 
 export interface CompletionDialect {
   /** It knows `stream_options.include_usage`. Absent: it does. */
-  usage?: "include_usage" | "none";
+  streamUsage?: "include_usage" | "none";
   /** Top-level fields that are answered with an error; dropped, and the client is told. */
-  drop?: readonly string[];
+  dropFields?: readonly string[];
 }

@@ -2,16 +2,16 @@
 import type { Usage } from "../../model/usage.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { count, object, present } from "../json.ts";
+import { asCount, asObject, omitUndefined } from "../json.ts";
 
 /** Nothing where nothing was counted. */
-export function usageOf(said: Opt<JsonObject>): Usage {
-  const read = count(said?.["prompt_tokens"]);
-  const cached = count(object(said?.["prompt_tokens_details"])?.["cached_tokens"]);
-  return present({
+export function usageOf(report: Opt<JsonObject>): Usage {
+  const read = asCount(report?.["prompt_tokens"]);
+  const cached = asCount(asObject(report?.["prompt_tokens_details"])?.["cached_tokens"]);
+  return omitUndefined({
     input: read === undefined ? undefined : Math.max(0, read - (cached ?? 0)),
     cache_read: cached,
-    output: count(said?.["completion_tokens"]),
+    output: asCount(report?.["completion_tokens"]),
   });
 }
 

@@ -1,10 +1,10 @@
 // The words of this wire: its name, and the fields that it knows.
-import { multiplies } from "../amounts.ts";
+import { isMultiplierField } from "../amounts.ts";
 
 export const ID = "completions";
 
 /** In the common vocabulary, under another name or the same. */
-export const COMMON: readonly string[] = [
+export const COMMON_FIELDS: readonly string[] = [
   "model",
   "prompt",
   "suffix",
@@ -21,7 +21,7 @@ export const COMMON: readonly string[] = [
 ];
 
 /** Documented here and nowhere else: they go back to this wire only. */
-export const OWN: readonly string[] = [
+export const PROTOCOL_FIELDS: readonly string[] = [
   "echo",
   "best_of",
   "logprobs",
@@ -29,5 +29,5 @@ export const OWN: readonly string[] = [
   "stream_options",
 ];
 
-export const knows = (field: string): boolean =>
-  COMMON.includes(field) || OWN.includes(field) || multiplies(field);
+export const knowsField = (field: string): boolean =>
+  COMMON_FIELDS.includes(field) || PROTOCOL_FIELDS.includes(field) || isMultiplierField(field);

@@ -3,57 +3,65 @@
 // plugin (types), and the tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/embeddings.request.json" with { type: "json" };
-import { embeddingWork } from "../../model/embedding-work.ts";
+import { embeddingOperation } from "../../model/embedding-work.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { failure } from "../failure/failure.ts";
-import { ANSWER_HEADERS } from "../headers.ts";
-import { head } from "../limits.ts";
-import { fault } from "../responses/server/fault.ts";
+import { parseError } from "../failure/failure.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
+import { encodeRateLimitHeaders } from "../limits.ts";
+import { encodeFault } from "../responses/server/fault.ts";
 import { prepare } from "./client/prepare.ts";
-import { relay } from "./client/relay.ts";
-import { request as requestTo } from "./client/request.ts";
-import { stream as notStreamed } from "./client/stream.ts";
-import { emitVectors, whole as wholeFrom } from "./client/whole.ts";
+import { createPassthrough } from "./client/relay.ts";
+import { encodeRequest as requestTo } from "./client/request.ts";
+import { failNotStreamed as notStreamed } from "./client/stream.ts";
+import { emitEmbeddings, decodeResponse as wholeFrom } from "./client/whole.ts";
 import type { EmbeddingDialect } from "./dialect.ts";
-import { REVIEWED } from "./reviewed.ts";
-import { request } from "./server/request.ts";
-import { stream } from "./server/stream.ts";
-import { whole } from "./server/whole.ts";
-import { survey } from "./survey.ts";
-import { ID, knows } from "./words.ts";
+import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { decodeRequest } from "./server/request.ts";
+import { failStreamed } from "./server/stream.ts";
+import { encodeResponse } from "./server/whole.ts";
+import { analyze } from "./survey.ts";
+import { ID, knowsField } from "./words.ts";
 
 export type { EmbeddingDialect } from "./dialect.ts";
-export { taskOf, wordFor, type TaskWords } from "./tasks.ts";
-export { emitVectors, notStreamed };
-export { foreign } from "./foreign.ts";
-export { textsOnly } from "./texts.ts";
-export { checked, inputsIn, typeIn, vectorOf, wishOf, written, type Wish } from "./vectors.ts";
-export { stream as inOnePiece, request as requestIn, survey as surveyIn };
+export { parseTask, taskNameFor, type TaskNames } from "./tasks.ts";
+export { emitEmbeddings, notStreamed };
+export { reportForeignFields } from "./foreign.ts";
+export { requireTextInputs } from "./texts.ts";
+export {
+  validateEmbeddings,
+  inputsIn,
+  parseDataType,
+  parseEmbedding,
+  readExpectation,
+  encodeEmbedding,
+  type EmbeddingExpectation,
+} from "./vectors.ts";
+export { failStreamed as inOnePiece, decodeRequest as requestIn, analyze as surveyIn };
 
 export const embeddings = (dialect: EmbeddingDialect = {}): Protocol<"embedding"> => ({
   id: ID,
-  work: embeddingWork,
-  reviewed: REVIEWED,
-  headers: { response: ANSWER_HEADERS },
+  operationSpec: embeddingOperation,
+  zdrAllowedFields: ZDR_ALLOWED_FIELDS,
+  headers: { response: FORWARDED_RESPONSE_HEADERS },
   server: {
     schema: schema as unknown as JSONSchema,
-    survey,
-    request: (body) => request(body),
-    stream,
-    whole,
-    fault,
-    head,
+    analyze,
+    decodeRequest: (body) => decodeRequest(body),
+    createEncoder: failStreamed,
+    encodeResponse,
+    encodeFault,
+    encodeHeaders: encodeRateLimitHeaders,
     ping: "",
   },
   client: {
     paths: { generate: "/embeddings" },
-    request: requestTo,
-    knows,
-    survey,
-    stream: notStreamed,
-    whole: wholeFrom,
-    fault: failure,
+    encodeRequest: requestTo,
+    knowsField,
+    analyze,
+    createDecoder: notStreamed,
+    decodeResponse: wholeFrom,
+    decodeFault: parseError,
     prepare: (out, of) => prepare(out, of, dialect),
-    relay,
+    createPassthrough,
   },
 });

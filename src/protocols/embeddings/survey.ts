@@ -1,35 +1,35 @@
 // One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
-import { idsIn } from "../../model/embedding-work.ts";
+import { countTokenIds } from "../../model/embedding-work.ts";
 import type { Body } from "../../model/values.ts";
-import type { Survey } from "../../plugin/survey.ts";
-import { featuresOf, look } from "../look/index.ts";
-import { spending } from "../spending.ts";
+import type { RequestFacts } from "../../plugin/survey.ts";
+import { referencedFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../spending.ts";
 import { inputsIn } from "./vectors.ts";
 
-export function survey(body: Body): Survey {
+export function analyze(body: Body): RequestFacts {
   // Ids of tokens name nothing, and there are many.
   const { input, ...fields } = body;
-  const named = look(fields);
-  const { n: _, ...spent } = spending(fields, named, { output: undefined });
+  const named = findReferences(fields);
+  const { n: _, ...spent } = analyzeCost(fields, named, { maxOutput: undefined });
   return {
-    features: [...featuresOf(named)],
-    named,
+    features: [...referencedFeatures(named)],
+    references: named,
     ...spent,
-    counts: idsIn(inputsIn(input)),
-    media: broughtIn(fields),
+    exactUsage: countTokenIds(inputsIn(input)),
+    media: countMedia(fields),
   };
 }
 
 /** Fields in which some hosts read pictures, sounds, or texts by address: how much there is to read, only the host knows. */
-const BROUGHT: ReadonlySet<string> = new Set(
+const MEDIA_FIELDS: ReadonlySet<string> = new Set(
   "image images image_url image_urls video videos audio audios documents document inputs contents content url urls file files".split(
     " ",
   ),
 );
 
-function broughtIn(fields: Body): Survey["media"] {
+function countMedia(fields: Body): RequestFacts["media"] {
   let count = 0;
   for (const field in fields)
-    if (BROUGHT.has(field.toLowerCase()) && fields[field] != null) count++;
+    if (MEDIA_FIELDS.has(field.toLowerCase()) && fields[field] != null) count++;
   return count > 0 ? { count, bytes: 0 } : undefined;
 }

@@ -2,9 +2,9 @@
 import type { EmbeddingTask } from "../../model/request.ts";
 import type { Opt } from "../../model/values.ts";
 import type { LossReporter } from "../../plugin/protocol.ts";
-import { under } from "../table.ts";
+import { ownEntry } from "../table.ts";
 
-const READ: { readonly [word: string]: EmbeddingTask } = {
+const TASK_BY_NAME: { readonly [word: string]: EmbeddingTask } = {
   query: "query",
   search_query: "query",
   retrieval_query: "query",
@@ -26,19 +26,19 @@ const READ: { readonly [word: string]: EmbeddingTask } = {
 };
 
 /** Undefined: a word that is newer than us, or none. */
-export const taskOf = (word: unknown): EmbeddingTask | undefined =>
-  typeof word === "string" ? under(READ, word.toLowerCase()) : undefined;
+export const parseTask = (word: unknown): EmbeddingTask | undefined =>
+  typeof word === "string" ? ownEntry(TASK_BY_NAME, word.toLowerCase()) : undefined;
 
 /** A wire's words. A task without one is said with the nearest, or not at all. */
-export type TaskWords = { readonly [task in EmbeddingTask]?: string };
+export type TaskNames = { readonly [task in EmbeddingTask]?: string };
 
 /** What a text is looked up with is a question, whatever is asked. */
-const NEAREST: TaskWords = { question: "query", fact: "query", code_query: "query" };
+const NEAREST: TaskNames = { question: "query", fact: "query", code_query: "query" };
 
 /** How this wire says it; the client is told of what it cannot say. `field`: as the client names it. */
-export function wordFor(
+export function taskNameFor(
   task: Opt<EmbeddingTask>,
-  words: TaskWords,
+  words: TaskNames,
   of: LossReporter,
   field: string,
 ): string | undefined {
@@ -47,6 +47,6 @@ export function wordFor(
   if (own !== undefined) return own;
   const near = NEAREST[task];
   const nearest = near === undefined ? undefined : words[near as EmbeddingTask];
-  of.lose(field, nearest === undefined ? "dropped" : "approximated", "task_unknown");
+  of.reportLoss(field, nearest === undefined ? "dropped" : "approximated", "task_unknown");
   return nearest;
 }

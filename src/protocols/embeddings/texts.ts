@@ -2,7 +2,7 @@ import { fail } from "../../model/error.ts";
 import type { EmbeddingRequest } from "../../model/request.ts";
 
 /** The inputs of a request to a model that reads text: ids are another tokenizer's, and are not guessed at. */
-export const textsOnly = (
+export const requireTextInputs = (
   { inputs }: EmbeddingRequest,
   { model }: { readonly model: string },
 ): readonly string[] =>

@@ -1,11 +1,11 @@
 // Counts of what was read. Hosts say it under one of two names, and some under both.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { count } from "../json.ts";
+import { asCount } from "../json.ts";
 
 /** Nothing where nothing was counted. */
-export function usageOf(said: Opt<JsonObject>): Usage {
-  const input = count(said?.["prompt_tokens"] ?? said?.["total_tokens"]);
+export function usageOf(report: Opt<JsonObject>): Usage {
+  const input = asCount(report?.["prompt_tokens"] ?? report?.["total_tokens"]);
   return input === undefined ? {} : { input };
 }
 

@@ -1,10 +1,10 @@
 // The words of this wire: its name, and the fields that it knows.
-import { multiplies } from "../amounts.ts";
+import { isMultiplierField } from "../amounts.ts";
 
 export const ID = "embeddings";
 
 /** In the common vocabulary, under another name or the same. */
-export const COMMON: readonly string[] = [
+export const COMMON_FIELDS: readonly string[] = [
   "model",
   "input",
   "dimensions",
@@ -17,14 +17,14 @@ export const COMMON: readonly string[] = [
 ];
 
 /** How the numbers are written is between a client and this wire: another wire has a form of its own. */
-export const FORM = "encoding_format";
+export const ENCODING_FORMAT = "encoding_format";
 
 /** Where clients and hosts say what the vectors are for; OpenAI has no field for it. */
 export const TASK_FIELDS = ["input_type", "task_type", "task"] as const;
 
 /** All that this wire knows, in any dialect of it. */
-export const knows = (field: string): boolean =>
-  field === FORM ||
-  COMMON.includes(field) ||
+export const knowsField = (field: string): boolean =>
+  field === ENCODING_FORMAT ||
+  COMMON_FIELDS.includes(field) ||
   (TASK_FIELDS as readonly string[]).includes(field) ||
-  multiplies(field);
+  isMultiplierField(field);

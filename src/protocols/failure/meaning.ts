@@ -4,7 +4,7 @@
 // quotes what the client wrote, and one client's words must not change where another's requests go.
 import type { ErrorKind } from "../../model/error.ts";
 
-const BY_STATUS: Readonly<Record<number, ErrorKind>> = {
+const KIND_BY_STATUS: Readonly<Record<number, ErrorKind>> = {
   400: "invalid",
   401: "upstream_auth",
   402: "upstream_quota",
@@ -27,7 +27,7 @@ const names = (kind: ErrorKind, sentence: string): [string, ErrorKind][] =>
   sentence.split(" ").map((name) => [name, kind]);
 
 /** Types, codes, status names and reasons, in small letters, of all vendors. */
-const BY_NAME: ReadonlyMap<string, ErrorKind> = new Map([
+const KIND_BY_NAME: ReadonlyMap<string, ErrorKind> = new Map([
   ...names(
     "upstream_auth",
     "authentication_error invalid_api_key unauthenticated permission_error permission_denied account_deactivated " +
@@ -65,13 +65,14 @@ const BY_NAME: ReadonlyMap<string, ErrorKind> = new Map([
 ]);
 
 /** A key that is wrong is a 400 at some, with the reason beside it; so is a key from the wrong place. */
-const ACCOUNT = /^(?:api_key|account|consumer|service)_/;
+const ACCOUNT_REASON = /^(?:api_key|account|consumer|service)_/;
 
 const namedIn = (names: readonly string[]): ErrorKind | undefined => {
   let vague: ErrorKind | undefined;
   for (const name of names) {
     const small = name.toLowerCase();
-    const kind = BY_NAME.get(small) ?? (ACCOUNT.test(small) ? "upstream_auth" : undefined);
+    const kind =
+      KIND_BY_NAME.get(small) ?? (ACCOUNT_REASON.test(small) ? "upstream_auth" : undefined);
     if (kind !== undefined && kind !== "invalid" && kind !== "upstream") return kind;
     vague ??= kind;
   }
@@ -79,7 +80,7 @@ const namedIn = (names: readonly string[]): ErrorKind | undefined => {
 };
 
 /** Whose name is believed over a status: proxies turn mere failures into one another, and no other status. */
-const YIELDS: { readonly [K in ErrorKind]?: "all" | readonly ErrorKind[] } = {
+const OVERRIDABLE_KINDS: { readonly [K in ErrorKind]?: "all" | readonly ErrorKind[] } = {
   invalid: "all",
   upstream: "all",
   upstream_auth: ["upstream_quota", "content_policy"],
@@ -88,20 +89,20 @@ const YIELDS: { readonly [K in ErrorKind]?: "all" | readonly ErrorKind[] } = {
 };
 
 /** One meaning, many vendors: a request that does not fit is told apart from one that is wrong. */
-const CONTEXT =
+const CONTEXT_LENGTH_TEXT =
   /prompt is too long|prompt_too_long|context[_ ](?:length|limit|window)|maximum context|(?:input|prompt)(?: \w+)? is too long|exceeds the maximum number of tokens|exceed_context_size|available context size|too many (?:input )?tokens|reduce the length/i;
-const POLICY =
+const CONTENT_POLICY_TEXT =
   /content[_ ](?:policy|filter)|content filtering policy|content management policy|safety (?:system|policy)|data_inspection/i;
 
 /** `status`: 0 in the middle of an answer, where there is none. `named`: the more particular first. */
-export function meaning(status: number, named: readonly string[], prose: string): ErrorKind {
+export function classifyError(status: number, named: readonly string[], prose: string): ErrorKind {
   const byStatus =
-    BY_STATUS[status] ?? (status >= 400 && status < 500 ? "invalid" : ("upstream" as const));
+    KIND_BY_STATUS[status] ?? (status >= 400 && status < 500 ? "invalid" : ("upstream" as const));
   const byName = namedIn(named);
-  const yields = YIELDS[byStatus];
+  const yields = OVERRIDABLE_KINDS[byStatus];
   const kind =
     byName !== undefined && (yields === "all" || yields?.includes(byName)) ? byName : byStatus;
   if (kind !== "invalid" && kind !== "too_large" && kind !== "upstream") return kind;
-  if (CONTEXT.test(prose)) return "context_length";
-  return kind === "invalid" && POLICY.test(prose) ? "content_policy" : kind;
+  if (CONTEXT_LENGTH_TEXT.test(prose)) return "context_length";
+  return kind === "invalid" && CONTENT_POLICY_TEXT.test(prose) ? "content_policy" : kind;
 }

@@ -4,7 +4,7 @@ import type { ErrorKind, Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 
 /** The type, and the code for a fault that has none of its own. */
-const WORDS: { readonly [K in ErrorKind]: readonly [type: string, code: string | null] } = {
+const TYPE_AND_CODE: { readonly [K in ErrorKind]: readonly [type: string, code: string | null] } = {
   invalid: ["invalid_request_error", null],
   context_length: ["invalid_request_error", "context_length_exceeded"],
   content_policy: ["invalid_request_error", "content_policy_violation"],
@@ -29,11 +29,11 @@ const WORDS: { readonly [K in ErrorKind]: readonly [type: string, code: string |
   internal: ["server_error", "internal_error"],
 };
 
-export const typeOf = (kind: ErrorKind): string => WORDS[kind][0];
+export const openaiErrorType = (kind: ErrorKind): string => TYPE_AND_CODE[kind][0];
 
 /** Four members that are always there; the details of a fault stand beside them. */
 export function openaiError({ kind, message, code, param, details }: Fault): JsonObject {
-  const [type, usual] = WORDS[kind];
+  const [type, usual] = TYPE_AND_CODE[kind];
   return {
     message,
     type,

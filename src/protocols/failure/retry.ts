@@ -3,45 +3,47 @@
 import type { HeadersIn, Opt } from "../../model/values.ts";
 
 /** No upstream means more than a day; what says so is not to be believed. */
-const LONGEST = 24 * 3600_000;
+const MAX_DELAY_MS = 24 * 3600_000;
 
 /** Whole milliseconds, or undefined when nothing was said. */
-export function retryAfter(headers: HeadersIn): number | undefined {
-  const wait = told(headers);
-  return wait === undefined ? undefined : Math.min(Math.ceil(wait - 1e-6), LONGEST);
+export function readRetryAfterMs(headers: HeadersIn): number | undefined {
+  const wait = readRetryHeader(headers);
+  return wait === undefined ? undefined : Math.min(Math.ceil(wait - 1e-6), MAX_DELAY_MS);
 }
 
-function told(headers: HeadersIn): number | undefined {
-  const ms = Number(one(headers["retry-after-ms"]) ?? Number.NaN);
+function readRetryHeader(headers: HeadersIn): number | undefined {
+  const ms = Number(firstValue(headers["retry-after-ms"]) ?? Number.NaN);
   if (ms >= 0) return ms;
-  return span(one(headers["retry-after"]), headers) ?? exhausted(headers);
+  return (
+    parseDelay(firstValue(headers["retry-after"]), headers) ?? longestEmptyBucketReset(headers)
+  );
 }
 
 const SPAN =
   /(\d{1,9}(?:\.\d{1,9})?)\s?(milliseconds?|minutes?|mins?|seconds?|secs?|hours?|ms|[smh])(?![a-z])/gi;
-const IN_WORDS = new RegExp(
+const DELAY_TEXT = new RegExp(
   `\\b(?:try again|retry|retrying)\\s(?:in|after)\\s((?:${SPAN.source}\\s?)+)`,
   "i",
 );
 
 /** "Please try again in 1m26.4s", "retry after 20 seconds": what an upstream's sentence says, in whole milliseconds. */
-export function retryInWords(message: string): number | undefined {
-  const [, spans] = IN_WORDS.exec(message) ?? [];
+export function parseDelayText(message: string): number | undefined {
+  const [, spans] = DELAY_TEXT.exec(message) ?? [];
   if (spans === undefined) return undefined;
   let total = 0;
   for (const [, n, unit = ""] of spans.matchAll(SPAN))
     total += Number(n) * UNITS[/^m(s|il)/i.test(unit) ? "ms" : unit[0]!.toLowerCase()]!;
-  return Math.min(Math.ceil(total - 1e-6), LONGEST);
+  return Math.min(Math.ceil(total - 1e-6), MAX_DELAY_MS);
 }
 
 /** The longest reset among the buckets that are empty. */
-function exhausted(headers: HeadersIn): number | undefined {
+function longestEmptyBucketReset(headers: HeadersIn): number | undefined {
   let longest: number | undefined;
   for (const name in headers) {
     if (!name.includes("ratelimit") || !name.includes("reset")) continue;
-    const left = one(headers[name.replace("reset", "remaining")]);
+    const left = firstValue(headers[name.replace("reset", "remaining")]);
     if (left === undefined || Number(left) > 0) continue;
-    const reset = span(one(headers[name]), headers);
+    const reset = parseDelay(firstValue(headers[name]), headers);
     if (reset !== undefined && reset > (longest ?? -1)) longest = reset;
   }
   return longest;
@@ -56,13 +58,13 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 
 /** Seconds, "1m30s", a moment as Unix seconds or milliseconds, or a date. */
-function span(said: Opt<string>, headers: HeadersIn): number | undefined {
-  if (said === undefined || said === "") return undefined;
-  const text = said.trim();
+function parseDelay(value: Opt<string>, headers: HeadersIn): number | undefined {
+  if (value === undefined || value === "") return undefined;
+  const text = value.trim();
   if (/^\d+(?:\.\d+)?$/.test(text)) {
     const n = Number(text);
     if (n < 1e9) return n * 1000;
-    return until(n < 1e11 ? n * 1000 : n, headers);
+    return untilMoment(n < 1e11 ? n * 1000 : n, headers);
   }
   if (/^(?:\d+(?:\.\d+)?(?:ms|[smhd]))+$/.test(text)) {
     let total = 0;
@@ -70,13 +72,13 @@ function span(said: Opt<string>, headers: HeadersIn): number | undefined {
       total += Number(n) * UNITS[unit!]!;
     return total;
   }
-  return until(Date.parse(text), headers);
+  return untilMoment(Date.parse(text), headers);
 }
 
-function until(moment: number, headers: HeadersIn): number | undefined {
-  const now = Date.parse(one(headers["date"]) ?? "");
+function untilMoment(moment: number, headers: HeadersIn): number | undefined {
+  const now = Date.parse(firstValue(headers["date"]) ?? "");
   return moment > now ? moment - now : undefined;
 }
 
-const one = (value: HeadersIn[string]): string | undefined =>
+const firstValue = (value: HeadersIn[string]): string | undefined =>
   Array.isArray(value) ? value[0] : value;

@@ -1,6 +1,6 @@
 // What differs between models that are reached over this wire, and between the platforms that serve them. Data; where
 // models differ, `models` says how. What is newer than the list is taken to be like the newest.
-import { fits } from "../../lib/glob.ts";
+import { matchesGlob } from "../../lib/glob.ts";
 
 export interface GeminiTraits {
   /** How it is told to think: level: `thinkingLevel` · budget: `thinkingBudget` · none: not at all. */
@@ -10,19 +10,19 @@ export interface GeminiTraits {
   /** Tokens to think with, at least and at most. */
   budget?: readonly [least: number, most: number];
   /** false: with a budget of zero it is an error; it always thinks. */
-  off?: boolean;
+  canDisableThinking?: boolean;
   /** Calls that come back without a thought signature are answered with an error. */
   signatures?: boolean;
   /** Takes `parametersJsonSchema` and `responseJsonSchema`: JSON Schema as people write it. */
   jsonSchema?: boolean;
   /** Tools and a JSON answer, or functions and hosted tools, go together in one request. */
-  together?: boolean;
+  combinesTools?: boolean;
   /** Fetches files from any https address. */
-  urls?: boolean;
+  fetchesUrls?: boolean;
   /** Functions may answer with pictures. */
   toolMedia?: boolean;
   /** false: no system instruction; it goes to the head of the first user turn. */
-  system?: boolean;
+  systemInstruction?: boolean;
   /** The longest name a function may have. */
   nameLength?: number;
   /** Calls and their results carry ids. */
@@ -36,37 +36,42 @@ export interface GeminiDialect extends GeminiTraits {
 
 export type FullGeminiTraits = Required<GeminiTraits>;
 
-const NEWEST: FullGeminiTraits = {
+const NEWEST_TRAITS: FullGeminiTraits = {
   thinking: "level",
   levels: ["low", "medium", "high"],
   budget: [128, 32_768],
-  off: true,
+  canDisableThinking: true,
   signatures: true,
   jsonSchema: true,
-  together: true,
-  urls: true,
+  combinesTools: true,
+  fetchesUrls: true,
   toolMedia: true,
-  system: true,
+  systemInstruction: true,
   nameLength: 128,
   callIds: true,
 };
 
-const EARLIER = {
+const OLDER_TRAITS = {
   signatures: false,
-  together: false,
+  combinesTools: false,
   toolMedia: false,
   nameLength: 64,
 } satisfies GeminiTraits;
 
 /** Before 2.5: no JSON Schema, no thinking that could be told anything. */
-const OLD = { ...EARLIER, thinking: "none", jsonSchema: false, urls: false } satisfies GeminiTraits;
+const OLDEST_TRAITS = {
+  ...OLDER_TRAITS,
+  thinking: "none",
+  jsonSchema: false,
+  fetchesUrls: false,
+} satisfies GeminiTraits;
 
 /** Google's own models, by family. */
 const FAMILIES: NonNullable<GeminiDialect["models"]> = [
-  { of: ["gemini-1*", "gemini-2.0*", "learnlm*"], ...OLD },
-  { of: ["gemma*"], ...OLD, system: false },
-  { of: ["gemini-2.5*"], ...EARLIER, thinking: "budget", budget: [1, 24_576] },
-  { of: ["gemini-2.5-pro*"], budget: [128, 32_768], off: false },
+  { of: ["gemini-1*", "gemini-2.0*", "learnlm*"], ...OLDEST_TRAITS },
+  { of: ["gemma*"], ...OLDEST_TRAITS, systemInstruction: false },
+  { of: ["gemini-2.5*"], ...OLDER_TRAITS, thinking: "budget", budget: [1, 24_576] },
+  { of: ["gemini-2.5-pro*"], budget: [128, 32_768], canDisableThinking: false },
   { of: ["gemini-2.5-flash-lite*"], budget: [512, 24_576] },
   { of: ["gemini-2.5-flash-image*"], thinking: "none" },
   { of: ["gemini-3-pro-preview*"], levels: ["low", "high"] },
@@ -79,12 +84,12 @@ const FAMILIES: NonNullable<GeminiDialect["models"]> = [
 export function traitsOf({ models = [], ...mine }: GeminiDialect, model: string): FullGeminiTraits {
   // "models/x" and "publishers/google/models/x" are x.
   const name = model.slice(model.lastIndexOf("/") + 1);
-  let found: FullGeminiTraits = { ...NEWEST };
+  let found: FullGeminiTraits = { ...NEWEST_TRAITS };
   for (const { of, ...traits } of FAMILIES)
-    if (of.some((pattern) => fits(pattern, name))) found = { ...found, ...traits };
+    if (of.some((pattern) => matchesGlob(pattern, name))) found = { ...found, ...traits };
   found = { ...found, ...mine };
   for (const { of, ...traits } of models)
-    if (of.some((pattern) => fits(pattern, name))) found = { ...found, ...traits };
+    if (of.some((pattern) => matchesGlob(pattern, name))) found = { ...found, ...traits };
   return found;
 }
 

@@ -2,79 +2,79 @@
 import type { JSONSchema } from "json-schema-to-ts";
 import one from "../../../schemas/gemini-embedding-one.request.json" with { type: "json" };
 import many from "../../../schemas/gemini-embedding.request.json" with { type: "json" };
-import { embeddingWork } from "../../model/embedding-work.ts";
-import type { Review } from "../../plugin/index.ts";
+import { embeddingOperation } from "../../model/embedding-work.ts";
+import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
 import { notStreamed } from "../embeddings/index.ts";
-import { failure } from "../failure/failure.ts";
-import { ANSWER_HEADERS } from "../headers.ts";
-import { plain } from "../look/index.ts";
-import { GEMINI_VECTORS, spelt } from "../spelling.ts";
+import { parseError } from "../failure/failure.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
+import { valueFields } from "../look/index.ts";
+import { GEMINI_EMBEDDING_FIELD_NAMES, clientFieldName } from "../spelling.ts";
 import * as asked from "./client/embedding.ts";
 import { prepareVectors } from "./client/prepare.ts";
-import { reviewedInBoth } from "./one-spelling.ts";
-import { placed } from "./placed.ts";
+import { allowBothSpellings } from "./one-spelling.ts";
+import { modelPath } from "./placed.ts";
 import * as told from "./server/embedding.ts";
-import { fault, head } from "./server/fault.ts";
+import { encodeFault, head } from "./server/fault.ts";
 
-const ASKED = {
-  ...plain("model taskType title outputDimensionality"),
-  content: { role: "plain", parts: plain("text") },
+const SCHEMAS = {
+  ...valueFields("model taskType title outputDimensionality"),
+  content: { role: "plain", parts: valueFields("text") },
 } as const;
-const reviewed = (fields: Review[number][1]): Review =>
-  reviewedInBoth([["what is to be embedded, what for, and the form of the vectors", fields]]);
+const allowlistFor = (fields: FieldAllowlist[number][1]): FieldAllowlist =>
+  allowBothSpellings([["what is to be embedded, what for, and the form of the vectors", fields]]);
 
 /** Vectors of one text or of many. */
 export const geminiEmbedding = (): Protocol<"embedding"> => ({
   id: "gemini-embedding",
-  work: embeddingWork,
-  reviewed: reviewed({ ...plain("model"), requests: ASKED }),
-  headers: { response: ANSWER_HEADERS },
-  server: server(many, told.several),
+  operationSpec: embeddingOperation,
+  zdrAllowedFields: allowlistFor({ ...valueFields("model"), requests: SCHEMAS }),
+  headers: { response: FORWARDED_RESPONSE_HEADERS },
+  server: server(many, told.encodeEmbeddingList),
   client: {
-    paths: { generate: (of) => `/${placed(of.model)}:batchEmbedContents` },
-    request: asked.requests,
+    paths: { generate: (of) => `/${modelPath(of.model)}:batchEmbedContents` },
+    encodeRequest: asked.encodeRequests,
     ...CLIENT,
-    whole: asked.whole(asked.several),
-    relay: asked.relay(asked.several),
+    decodeResponse: asked.createResponseDecoder(asked.parseEmbeddingList),
+    createPassthrough: asked.createPassthrough(asked.parseEmbeddingList),
   },
 });
 
 /** The vector of one content. */
-export const geminiEmbeddingOne = (): Protocol<"embedding"> => ({
+export const geminiSingleEmbedding = (): Protocol<"embedding"> => ({
   id: "gemini-embedding-one",
-  work: embeddingWork,
-  reviewed: reviewed(ASKED),
-  headers: { response: ANSWER_HEADERS },
-  server: server(one, told.single),
+  operationSpec: embeddingOperation,
+  zdrAllowedFields: allowlistFor(SCHEMAS),
+  headers: { response: FORWARDED_RESPONSE_HEADERS },
+  server: server(one, told.encodeSingleEmbedding),
   client: {
-    paths: { generate: (of) => `/${placed(of.model)}:embedContent` },
-    request: asked.request,
+    paths: { generate: (of) => `/${modelPath(of.model)}:embedContent` },
+    encodeRequest: asked.encodeRequest,
     ...CLIENT,
-    whole: asked.whole(asked.single),
-    relay: asked.relay(asked.single),
+    decodeResponse: asked.createResponseDecoder(asked.parseSingleEmbedding),
+    createPassthrough: asked.createPassthrough(asked.parseSingleEmbedding),
   },
 });
 
 const CLIENT = {
-  knows: asked.knows,
-  survey: told.survey,
-  stream: notStreamed,
-  fault: failure,
+  knowsField: asked.knowsField,
+  analyze: told.analyze,
+  createDecoder: notStreamed,
+  decodeFault: parseError,
   prepare: prepareVectors,
 } as const;
 
 const server = (
   schema: object,
-  whole: ServerHalf<"embedding">["whole"],
+  whole: ServerHalf<"embedding">["encodeResponse"],
 ): ServerHalf<"embedding"> => ({
   schema: schema as unknown as JSONSchema,
-  survey: told.survey,
-  request: (body) => told.request(body),
-  stream: told.stream,
-  whole,
-  spelling: (field, body) => spelt(GEMINI_VECTORS, field, body),
-  fault,
-  head,
+  analyze: told.analyze,
+  decodeRequest: (body) => told.decodeRequest(body),
+  createEncoder: told.failNotStreamed,
+  encodeResponse: whole,
+  clientFieldName: (field, body) => clientFieldName(GEMINI_EMBEDDING_FIELD_NAMES, field, body),
+  encodeFault,
+  encodeHeaders: head,
   ping: "",
 });

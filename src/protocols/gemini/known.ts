@@ -1,22 +1,22 @@
 // What a client's body is known to say below the top. A member that only this wire has stands in no line: it rides along by its path.
-import { plain, type KnownFields, type FieldShape } from "../strangers.ts";
+import { valueFields, type KnownFields, type FieldShape } from "../strangers.ts";
 
 const BYTES: KnownFields = {
-  inlineData: plain("mimeType data"),
-  fileData: plain("mimeType fileUri"),
+  inlineData: valueFields("mimeType data"),
+  fileData: valueFields("mimeType fileUri"),
 };
 
 const READ = ["text", "inlineData", "fileData", "functionCall", "functionResponse"];
 
-const RESPONDED: KnownFields = { ...plain("id name response"), parts: BYTES };
+const RESPONDED: KnownFields = { ...valueFields("id name response"), parts: BYTES };
 
 /** A part that is none of those that are read is opaque, and goes as a whole or not at all. */
 const PART: FieldShape = (part) =>
   READ.some((kind) => part[kind] !== undefined)
     ? {
-        ...plain("text thought thoughtSignature"),
+        ...valueFields("text thought thoughtSignature"),
         ...BYTES,
-        functionCall: plain("id name args"),
+        functionCall: valueFields("id name args"),
         functionResponse: RESPONDED,
       }
     : null;
@@ -26,16 +26,18 @@ export const KNOWN_INSIDE: KnownFields = {
   systemInstruction: { role: null, parts: PART },
   // Each hosted tool is a member by itself, and goes as a whole; of a search others are told no more than that it is one.
   tools: (tool) => ({
-    ...plain(Object.keys(tool).join(" ")),
+    ...valueFields(Object.keys(tool).join(" ")),
     googleSearch: {},
     googleSearchRetrieval: {},
-    functionDeclarations: plain("name description parameters parametersJsonSchema"),
+    functionDeclarations: valueFields("name description parameters parametersJsonSchema"),
   }),
-  toolConfig: { functionCallingConfig: plain("mode allowedFunctionNames") },
+  toolConfig: { functionCallingConfig: valueFields("mode allowedFunctionNames") },
   generationConfig: {
-    ...plain("temperature topP topK maxOutputTokens stopSequences candidateCount seed logprobs"),
-    ...plain("presencePenalty frequencyPenalty responseLogprobs responseModalities"),
-    ...plain("responseMimeType responseSchema responseJsonSchema"),
-    thinkingConfig: plain("includeThoughts thinkingBudget thinkingLevel"),
+    ...valueFields(
+      "temperature topP topK maxOutputTokens stopSequences candidateCount seed logprobs",
+    ),
+    ...valueFields("presencePenalty frequencyPenalty responseLogprobs responseModalities"),
+    ...valueFields("responseMimeType responseSchema responseJsonSchema"),
+    thinkingConfig: valueFields("includeThoughts thinkingBudget thinkingLevel"),
   },
 };

@@ -1,69 +1,75 @@
 // This wire has two names for every member, `systemInstruction` and `system_instruction`, and takes one object for a list of
 // one. Whatever looks at a body looks at one spelling, and that is the one that leaves: of a bound that stood there twice, the
 // gateway would hold one and the provider keep the other.
-import { put } from "../../lib/member.ts";
+import { setOwnProperty } from "../../lib/member.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
-import type { Inside, Review, Reviewed } from "../../plugin/index.ts";
+import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
 import { isObject } from "../json.ts";
-import { snake } from "../names.ts";
-import { malformed, secondNames } from "./words.ts";
+import { toSnakeCase } from "../names.ts";
+import { failMalformed, snakeCaseNames } from "./words.ts";
 
 /** By the first of its two names. null: a value, or what belongs to another party. */
-interface Spellings {
-  readonly [member: string]: Spellings | null;
+interface NameTree {
+  readonly [member: string]: NameTree | null;
 }
 
-const plain = (names: string): Spellings =>
+const valueNames = (names: string): NameTree =>
   Object.fromEntries(names.split(" ").map((name) => [name, null]));
 
-const BYTES: Spellings = {
-  inlineData: plain("mimeType data displayName"),
-  fileData: plain("mimeType fileUri displayName"),
+const BYTES: NameTree = {
+  inlineData: valueNames("mimeType data displayName"),
+  fileData: valueNames("mimeType fileUri displayName"),
 };
-const PART: Spellings = {
-  ...plain("text thought thoughtSignature mediaResolution executableCode codeExecutionResult"),
-  ...plain("toolCall toolResponse videoMetadata partMetadata"),
+const PART: NameTree = {
+  ...valueNames("text thought thoughtSignature mediaResolution executableCode codeExecutionResult"),
+  ...valueNames("toolCall toolResponse videoMetadata partMetadata"),
   ...BYTES,
-  functionCall: plain("id name args"),
-  functionResponse: { ...plain("id name response willContinue scheduling"), parts: BYTES },
+  functionCall: valueNames("id name args"),
+  functionResponse: { ...valueNames("id name response willContinue scheduling"), parts: BYTES },
 };
-const CONTENT: Spellings = { role: null, parts: PART };
+const CONTENT: NameTree = { role: null, parts: PART };
 
-const REQUEST: Spellings = {
-  ...plain("model cachedContent continuationToken labels serviceTier store"),
+const REQUEST: NameTree = {
+  ...valueNames("model cachedContent continuationToken labels serviceTier store"),
   contents: CONTENT,
   systemInstruction: CONTENT,
   tools: {
-    functionDeclarations: plain(
+    functionDeclarations: valueNames(
       "name description behavior parameters parametersJsonSchema response responseJsonSchema",
     ),
-    ...plain("googleSearch googleSearchRetrieval codeExecution urlContext googleMaps computerUse"),
-    fileSearch: plain("fileSearchStoreNames topK metadataFilter"),
+    ...valueNames(
+      "googleSearch googleSearchRetrieval codeExecution urlContext googleMaps computerUse",
+    ),
+    fileSearch: valueNames("fileSearchStoreNames topK metadataFilter"),
     mcpServers: null,
   },
   toolConfig: {
-    functionCallingConfig: plain("mode allowedFunctionNames streamFunctionCallArguments"),
-    ...plain("retrievalConfig includeServerSideToolInvocations"),
+    functionCallingConfig: valueNames("mode allowedFunctionNames streamFunctionCallArguments"),
+    ...valueNames("retrievalConfig includeServerSideToolInvocations"),
   },
-  safetySettings: plain("category threshold method"),
+  safetySettings: valueNames("category threshold method"),
   generationConfig: {
-    ...plain("audioTimestamp candidateCount enableEnhancedCivicAnswers frequencyPenalty logprobs"),
-    ...plain("maxOutputTokens mediaResolution presencePenalty responseFormat responseJsonSchema"),
-    ...plain("responseLogprobs responseMimeType responseModalities responseSchema seed"),
-    ...plain("speechConfig stopSequences temperature topK topP"),
-    thinkingConfig: plain("includeThoughts thinkingBudget thinkingLevel"),
-    imageConfig: plain("aspectRatio imageSize numberOfImages"),
+    ...valueNames(
+      "audioTimestamp candidateCount enableEnhancedCivicAnswers frequencyPenalty logprobs",
+    ),
+    ...valueNames(
+      "maxOutputTokens mediaResolution presencePenalty responseFormat responseJsonSchema",
+    ),
+    ...valueNames("responseLogprobs responseMimeType responseModalities responseSchema seed"),
+    ...valueNames("speechConfig stopSequences temperature topK topP"),
+    thinkingConfig: valueNames("includeThoughts thinkingBudget thinkingLevel"),
+    imageConfig: valueNames("aspectRatio imageSize numberOfImages"),
   },
 };
 
-const BODY: Spellings = { ...REQUEST, generateContentRequest: REQUEST };
+const BODY: NameTree = { ...REQUEST, generateContentRequest: REQUEST };
 
-const VECTOR: Spellings = {
-  ...plain("model taskType title outputDimensionality"),
+const VECTOR: NameTree = {
+  ...valueNames("model taskType title outputDimensionality"),
   content: CONTENT,
 };
 /** A request for one vector, and a list of such requests. */
-const VECTORS: Spellings = { ...VECTOR, requests: VECTOR };
+const VECTORS: NameTree = { ...VECTOR, requests: VECTOR };
 
 /** Lists of messages. */
 const LISTS: ReadonlySet<string> = new Set([
@@ -76,86 +82,91 @@ const LISTS: ReadonlySet<string> = new Set([
 ]);
 
 /** The top of a body, each field by the first of its names. */
-export const TOP: readonly string[] = Object.keys(BODY);
+export const TOP_LEVEL_FIELDS: readonly string[] = Object.keys(BODY);
 
-function* namesIn(of: Spellings): Generator<string> {
+function* namesIn(of: NameTree): Generator<string> {
   for (const [name, inside] of Object.entries(of)) {
     yield name;
     if (inside) yield* namesIn(inside);
   }
 }
 
-const FIRST: ReadonlyMap<string, string> = secondNames([...namesIn(BODY), ...namesIn(VECTORS)]);
+const CAMEL_CASE_NAME: ReadonlyMap<string, string> = snakeCaseNames([
+  ...namesIn(BODY),
+  ...namesIn(VECTORS),
+]);
 
 /** The same body where nothing in it is spelt otherwise. What stands there by both names is refused. */
-export const inOneSpelling = (body: Body): Body => spelt(body as JsonObject, BODY, "") as Body;
+export const normalizeBody = (body: Body): Body =>
+  normalizeObject(body as JsonObject, BODY, "") as Body;
 
 /** The same of a body that asks for vectors. */
-export const vectorsInOneSpelling = (body: Body): Body =>
-  spelt(body as JsonObject, VECTORS, "") as Body;
+export const normalizeEmbeddingBody = (body: Body): Body =>
+  normalizeObject(body as JsonObject, VECTORS, "") as Body;
 
 /** The top of a body that asks for vectors. */
-export const TOP_OF_VECTORS: readonly string[] = Object.keys(VECTORS);
+export const EMBEDDING_TOP_LEVEL_FIELDS: readonly string[] = Object.keys(VECTORS);
 
 /** The value of one field of a body, by the first of its names. */
-export const fieldSpelt = (field: string, value: Json): Json =>
-  within(value, BODY[field] ?? VECTORS[field] ?? null, LISTS.has(field), field);
+export const normalizeField = (field: string, value: Json): Json =>
+  normalizeValue(value, BODY[field] ?? VECTORS[field] ?? null, LISTS.has(field), field);
 
 /** The same review of bodies as clients write them: what may leave by the first of its names may leave by the other. */
-export const reviewedInBoth = (review: Review): Review =>
-  review.map(([why, fields]) => [why, bothIn(fields)]);
+export const allowBothSpellings = (review: FieldAllowlist): FieldAllowlist =>
+  review.map(([why, fields]) => [why, addSnakeCase(fields)]);
 
-function bothIn(fields: Reviewed): Reviewed {
-  const both: Record<string, Inside> = {};
+function addSnakeCase(fields: AllowedFields): AllowedFields {
+  const both: Record<string, AllowedContent> = {};
   for (const [name, inside] of Object.entries(fields))
-    both[name] = both[snake(name)] =
-      typeof inside === "string" ? inside : bothIn(inside as Reviewed);
+    both[name] = both[toSnakeCase(name)] =
+      typeof inside === "string" ? inside : addSnakeCase(inside as AllowedFields);
   return both;
 }
 
-function spelt(of: JsonObject, known: Spellings, at: string): JsonObject {
+function normalizeObject(of: JsonObject, known: NameTree, at: string): JsonObject {
   let out: Record<string, Json | undefined> | undefined;
   for (const key in of) {
-    const said = of[key];
+    const rawValue = of[key];
     // What is absent may stand there as a key.
-    const name = said === undefined ? key : nameOf(key, known);
+    const name = rawValue === undefined ? key : nameOf(key, known);
     const path = at === "" ? name : `${at}.${name}`;
     if (name !== key && of[name] !== undefined)
-      malformed(path, `stands there twice, as ${name} and as ${key}`);
+      failMalformed(path, `stands there twice, as ${name} and as ${key}`);
     const shape = Object.hasOwn(known, name) ? known[name]! : null;
-    const value = said === undefined ? said : within(said, shape, LISTS.has(name), path);
-    if (!out && (name !== key || value !== said)) out = before(of, key);
-    if (out) put(out, name, value);
+    const value =
+      rawValue === undefined ? rawValue : normalizeValue(rawValue, shape, LISTS.has(name), path);
+    if (!out && (name !== key || value !== rawValue)) out = membersBefore(of, key);
+    if (out) setOwnProperty(out, name, value);
   }
   return out ?? of;
 }
 
-function within(said: Json, shape: Spellings | null, isList: boolean, at: string): Json {
-  if (shape === null || typeof said !== "object" || said === null) return said;
-  if (!Array.isArray(said)) {
-    const one = spelt(said as JsonObject, shape, at);
+function normalizeValue(rawValue: Json, shape: NameTree | null, isList: boolean, at: string): Json {
+  if (shape === null || typeof rawValue !== "object" || rawValue === null) return rawValue;
+  if (!Array.isArray(rawValue)) {
+    const one = normalizeObject(rawValue as JsonObject, shape, at);
     return isList ? [one] : one;
   }
   let out: Json[] | undefined;
-  for (const [i, one] of (said as readonly Json[]).entries()) {
-    const value = isObject(one) ? spelt(one, shape, `${at}[${i}]`) : one;
-    if (value !== one) (out ??= [...(said as readonly Json[])])[i] = value;
+  for (const [i, one] of (rawValue as readonly Json[]).entries()) {
+    const value = isObject(one) ? normalizeObject(one, shape, `${at}[${i}]`) : one;
+    if (value !== one) (out ??= [...(rawValue as readonly Json[])])[i] = value;
   }
-  return out ?? said;
+  return out ?? rawValue;
 }
 
 /** A name that this wire has by another spelling, by its first; any other as it is. */
-function nameOf(key: string, known: Spellings): string {
-  const name = FIRST.get(key);
+function nameOf(key: string, known: NameTree): string {
+  const name = CAMEL_CASE_NAME.get(key);
   return name !== undefined && Object.hasOwn(known, name) ? name : key;
 }
 
 /** What stands before a member, once one of them has to be said anew. */
-function before(of: JsonObject, until: string): Record<string, Json | undefined> {
+function membersBefore(of: JsonObject, until: string): Record<string, Json | undefined> {
   const out: Record<string, Json | undefined> = {};
   for (const key in of) {
     if (key === until) break;
-    put(out, key, of[key]);
+    setOwnProperty(out, key, of[key]);
   }
   return out;
 }

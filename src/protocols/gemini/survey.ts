@@ -1,12 +1,12 @@
 // One look at a body, as a client wrote it or as it leaves: what it may cost, and what upstream would run or keep.
 import type { Body, JsonObject } from "../../model/values.ts";
-import type { Survey } from "../../plugin/survey.ts";
-import { featuresOf, hostedBy, look } from "../look/index.ts";
-import { spending } from "../spending.ts";
+import type { RequestFacts } from "../../plugin/survey.ts";
+import { referencedFeatures, hostedToolFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../spending.ts";
 import type { Feature } from "../../model/facts.ts";
 import { isSealedBytes } from "../envelope.ts";
-import { list, number, object, objects, text } from "../json.ts";
-import { inOneSpelling } from "./one-spelling.ts";
+import { asList, asNumber, asObject, asObjects, asText } from "../json.ts";
+import { normalizeBody } from "./one-spelling.ts";
 
 /** Members of a part whose bytes are what is read. */
 const WORDS: ReadonlySet<string> = new Set([
@@ -19,46 +19,48 @@ const WORDS: ReadonlySet<string> = new Set([
   "codeExecutionResult",
 ]);
 
-export function survey(body: Body): Survey {
-  const spelt = inOneSpelling(body);
-  const counted = spelt["contents"] === undefined && object(spelt["generateContentRequest"]);
+export function analyze(body: Body): RequestFacts {
+  const spelt = normalizeBody(body);
+  const counted = spelt["contents"] === undefined && asObject(spelt["generateContentRequest"]);
   const fields = (counted || spelt) as JsonObject;
-  const named = look(body);
-  const features = featuresOf(named);
+  const named = findReferences(body);
+  const features = referencedFeatures(named);
   let sealed = false;
   const media = { count: 0, bytes: 0 };
-  for (const content of [...objects(fields["contents"]), object(fields["systemInstruction"])])
-    for (const part of objects(content?.["parts"])) {
+  for (const content of [...asObjects(fields["contents"]), asObject(fields["systemInstruction"])])
+    for (const part of asObjects(content?.["parts"])) {
       needs(part, media, features);
-      sealed ||= isSealedBytes(text(part["thoughtSignature"]) ?? "");
+      sealed ||= isSealedBytes(asText(part["thoughtSignature"]) ?? "");
     }
   if (
-    objects(fields["tools"]).some((tool) => tool["functionDeclarations"] || hostedBy(tool) === null)
+    asObjects(fields["tools"]).some(
+      (tool) => tool["functionDeclarations"] || hostedToolFeatures(tool) === null,
+    )
   )
     features.add("tools");
   if (fields["stream"] === true) features.add("stream");
   if (fields["systemInstruction"]) features.add("system");
-  const config = object(fields["generationConfig"]);
+  const config = asObject(fields["generationConfig"]);
   if (config) asked(config, features);
-  for (const modality of list(config?.["responseModalities"])) {
-    const made = text(modality)?.toUpperCase();
+  for (const modality of asList(config?.["responseModalities"])) {
+    const made = asText(modality)?.toUpperCase();
     if (made === "AUDIO") features.add("audio");
     else if (made !== "TEXT") media.count++;
   }
-  const money = spending(fields, named, { output: number(config?.["maxOutputTokens"]) });
+  const money = analyzeCost(fields, named, { maxOutput: asNumber(config?.["maxOutputTokens"]) });
   if ((money.n ?? 1) > 1) features.add("n");
   return {
     features: [...features],
-    named,
+    references: named,
     ...money,
     ...(media.count > 0 && { media }),
     // What another provider signed is opened on the way to it, and is no signature to Google.
-    ...(sealed && { translate: true }),
+    ...(sealed && { requiresTranslation: true }),
   };
 }
 
 function asked(config: JsonObject, features: Set<Feature>): void {
-  const thinking = object(config["thinkingConfig"]);
+  const thinking = asObject(config["thinkingConfig"]);
   if (thinking && thinking["thinkingBudget"] !== 0) features.add("reasoning");
   if (config["responseSchema"] || config["responseJsonSchema"]) features.add("json_schema");
   else if (config["responseMimeType"] === "application/json") features.add("json");
@@ -78,14 +80,14 @@ export function needs(
   media: { count: number; bytes: number },
   features: Set<Feature>,
 ): void {
-  const mime = text((object(part["inlineData"]) ?? object(part["fileData"]))?.["mimeType"]);
+  const mime = asText((asObject(part["inlineData"]) ?? asObject(part["fileData"]))?.["mimeType"]);
   if (mime !== undefined)
     for (const [type, feature] of SEEN) if (type.test(mime)) features.add(feature);
   for (const name in part) {
     if (WORDS.has(name)) continue;
-    const of = object(part[name]);
+    const of = asObject(part[name]);
     if (!of) continue;
     media.count++;
-    media.bytes += text(of["data"])?.length ?? 0;
+    media.bytes += asText(of["data"])?.length ?? 0;
   }
 }

@@ -1,9 +1,9 @@
 // What vectors are for, in Google's words: its own API and Vertex have the same.
 import type { EmbeddingRequest } from "../../model/request.ts";
 import type { LossReporter } from "../../plugin/protocol.ts";
-import { wordFor, type TaskWords } from "../embeddings/index.ts";
+import { taskNameFor, type TaskNames } from "../embeddings/index.ts";
 
-const WORDS: TaskWords = {
+const TASK_NAMES: TaskNames = {
   query: "RETRIEVAL_QUERY",
   document: "RETRIEVAL_DOCUMENT",
   classification: "CLASSIFICATION",
@@ -15,5 +15,7 @@ const WORDS: TaskWords = {
 };
 
 /** How Google says it; the client is told of what it cannot say. */
-export const taskWord = ({ task }: EmbeddingRequest, of: LossReporter): string | undefined =>
-  wordFor(task, WORDS, of, "input_type");
+export const embeddingTaskName = (
+  { task }: EmbeddingRequest,
+  of: LossReporter,
+): string | undefined => taskNameFor(task, TASK_NAMES, of, "input_type");

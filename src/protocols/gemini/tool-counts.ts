@@ -1,10 +1,10 @@
 // Runs of tools that Google runs. No count reports them: grounding metadata names the queries, and parts hold the code that ran.
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { list, object, objects, text } from "../json.ts";
+import { asList, asObject, asObjects, asText } from "../json.ts";
 
 /** Units whose runs an answer tells. */
-export const COUNTED: readonly Unit[] = [
+export const COUNTED_TOOL_UNITS: readonly Unit[] = [
   "searches",
   "map_searches",
   "file_searches",
@@ -13,7 +13,7 @@ export const COUNTED: readonly Unit[] = [
 ];
 
 /** Queries that are told apart; no answer has more. */
-const MOST = 1_000;
+const MAX_QUERIES = 1_000;
 
 /** Chunks repeat their grounding: a query of one candidate counts once. */
 export class GeminiToolCounts {
@@ -25,7 +25,7 @@ export class GeminiToolCounts {
   #ran = false;
 
   chunk(chunk: JsonObject): void {
-    for (const candidate of objects(chunk["candidates"])) this.#candidate(candidate);
+    for (const candidate of asObjects(chunk["candidates"])) this.#candidate(candidate);
   }
 
   get usage(): Usage {
@@ -40,28 +40,28 @@ export class GeminiToolCounts {
   }
 
   #candidate(candidate: JsonObject): void {
-    for (const part of list(object(candidate["content"])?.["parts"]))
-      this.#ran ||= object(object(part)?.["executableCode"]) !== undefined;
+    for (const part of asList(asObject(candidate["content"])?.["parts"]))
+      this.#ran ||= asObject(asObject(part)?.["executableCode"]) !== undefined;
     const index = Number(candidate["index"] ?? 0);
-    const pages = object(candidate["urlContextMetadata"]);
-    for (const page of objects(pages?.["urlMetadata"]))
-      remember(this.#fetched, `${index} ${text(page["retrievedUrl"]) ?? ""}`);
-    const grounding = object(candidate["groundingMetadata"]);
+    const pages = asObject(candidate["urlContextMetadata"]);
+    for (const page of asObjects(pages?.["urlMetadata"]))
+      remember(this.#fetched, `${index} ${asText(page["retrievedUrl"]) ?? ""}`);
+    const grounding = asObject(candidate["groundingMetadata"]);
     if (!grounding) return;
     for (const name of ["webSearchQueries", "imageSearchQueries"])
-      for (const query of list(grounding[name]))
-        remember(this.#queries, `${index} ${name} ${text(query) ?? ""}`);
+      for (const query of asList(grounding[name]))
+        remember(this.#queries, `${index} ${name} ${asText(query) ?? ""}`);
     // What was found without a query that is named took one all the same.
-    this.#grounded ||= object(grounding["searchEntryPoint"]) !== undefined;
+    this.#grounded ||= asObject(grounding["searchEntryPoint"]) !== undefined;
     this.#mapped ||= grounding["googleMapsWidgetContextToken"] !== undefined;
-    for (const found of objects(grounding["groundingChunks"])) {
-      this.#grounded ||= object(found["web"]) !== undefined;
-      this.#mapped ||= object(found["maps"]) !== undefined;
-      this.#filed ||= object(found["retrievedContext"]) !== undefined;
+    for (const found of asObjects(grounding["groundingChunks"])) {
+      this.#grounded ||= asObject(found["web"]) !== undefined;
+      this.#mapped ||= asObject(found["maps"]) !== undefined;
+      this.#filed ||= asObject(found["retrievedContext"]) !== undefined;
     }
   }
 }
 
 function remember(seen: Set<string>, one: string): void {
-  if (seen.size < MOST) seen.add(one.slice(0, 1_024));
+  if (seen.size < MAX_QUERIES) seen.add(one.slice(0, 1_024));
 }

@@ -3,14 +3,14 @@
 import type { Price } from "../../model/facts.ts";
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { list, object } from "../json.ts";
+import { asList, asObject } from "../json.ts";
 
 /** No call has a billion tokens: what cannot be meant was not said. */
 const MOST = 1e9;
 
-const isCount = (v: unknown): v is number =>
+const isPlausibleCount = (v: unknown): v is number =>
   Number.isSafeInteger(v) && (v as number) >= 0 && (v as number) <= MOST;
-const count = (v: unknown): number => (isCount(v) ? v : 0);
+const count = (v: unknown): number => (isPlausibleCount(v) ? v : 0);
 
 const COUNTS = [
   "promptTokenCount",
@@ -23,12 +23,12 @@ const COUNTS = [
 const DETAILS = ["promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails"] as const;
 
 /** Every chunk reports for the whole answer so far, and not every chunk reports all of it: the most that was said holds. */
-export function mostOf(before: JsonObject, now: JsonObject): JsonObject {
+export function maxCounts(before: JsonObject, now: JsonObject): JsonObject {
   const most: Record<string, JsonObject[string]> = {};
   for (const name of DETAILS) most[name] = now[name] ?? before[name];
   for (const name of COUNTS) {
     const [was, is] = [before[name], now[name]];
-    if (isCount(was)) most[name] = Math.max(was, count(is));
+    if (isPlausibleCount(was)) most[name] = Math.max(was, count(is));
     else most[name] = is ?? was;
   }
   return most;
@@ -37,9 +37,9 @@ export function mostOf(before: JsonObject, now: JsonObject): JsonObject {
 export interface CountContext {
   price: Opt<Price>;
   /** Pictures are what was asked for. */
-  draws: boolean;
+  isImageRequest: boolean;
   /** The end has been named: what was not counted is nothing. Before, it was only not counted yet. */
-  ended: boolean;
+  isFinal: boolean;
 }
 
 /**
@@ -48,7 +48,8 @@ export interface CountContext {
  */
 export function usageOf(u: JsonObject, of: CountContext): Usage {
   const rated = (unit: Unit): boolean =>
-    of.price?.lines.some((line) => line.unit === unit) ?? (of.draws && unit === "image_out");
+    of.price?.lines.some((line) => line.unit === unit) ??
+    (of.isImageRequest && unit === "image_out");
   const [prompt, cached, candidates, thoughts, tools] = COUNTS.map((name) => count(u[name])) as [
     number,
     number,
@@ -63,25 +64,30 @@ export function usageOf(u: JsonObject, of: CountContext): Usage {
       0,
       within(u["promptTokensDetails"], modality) - within(u["cacheTokensDetails"], modality),
     );
-  const heard = rated("audio_in") ? Math.min(fed("AUDIO"), fresh) : 0;
-  const seen = rated("image_in") ? Math.min(fed("IMAGE"), fresh - heard) : 0;
+  const audioInput = rated("audio_in") ? Math.min(fed("AUDIO"), fresh) : 0;
+  const seen = rated("image_in") ? Math.min(fed("IMAGE"), fresh - audioInput) : 0;
   const made = (modality: string) => within(u["candidatesTokensDetails"], modality);
   // Where the model does not say what it wrote, and was asked for a picture, it wrote one.
-  const told = u["candidatesTokensDetails"] !== undefined || !of.draws;
-  const drawn = rated("image_out") ? (told ? Math.min(made("IMAGE"), candidates) : candidates) : 0;
+  const hasDetails = u["candidatesTokensDetails"] !== undefined || !of.isImageRequest;
+  const drawn = rated("image_out")
+    ? hasDetails
+      ? Math.min(made("IMAGE"), candidates)
+      : candidates
+    : 0;
   const spoken = rated("audio_out") ? Math.min(made("AUDIO"), candidates - drawn) : 0;
-  const written = of.ended || candidates + thoughts > 0;
+  const written = of.isFinal || candidates + thoughts > 0;
   // A zero is left out; what stands there and is no count was not said.
-  const isSaid = (name: (typeof COUNTS)[number]) => u[name] === undefined || isCount(u[name]);
+  const isSaid = (name: (typeof COUNTS)[number]) =>
+    u[name] === undefined || isPlausibleCount(u[name]);
   return {
-    ...(isSaid("promptTokenCount") && { input: fresh - heard - seen }),
+    ...(isSaid("promptTokenCount") && { input: fresh - audioInput - seen }),
     cache_read: read,
     ...(written &&
       isSaid("candidatesTokenCount") && {
         output: candidates - drawn - spoken + thoughts,
         reasoning: thoughts,
       }),
-    ...(heard > 0 && { audio_in: heard }),
+    ...(audioInput > 0 && { audio_in: audioInput }),
     ...(seen > 0 && { image_in: seen }),
     ...(drawn > 0 && { image_out: drawn }),
     ...(spoken > 0 && { audio_out: spoken }),
@@ -90,8 +96,8 @@ export function usageOf(u: JsonObject, of: CountContext): Usage {
 
 function within(details: unknown, modality: string): number {
   let sum = 0;
-  for (const raw of list(details)) {
-    const detail = object(raw);
+  for (const raw of asList(details)) {
+    const detail = asObject(raw);
     if (detail?.["modality"] === modality) sum += count(detail["tokenCount"]);
   }
   return sum;

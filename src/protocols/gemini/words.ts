@@ -1,21 +1,21 @@
 // The words of this wire and their canonical counterparts.
-import { put } from "../../lib/member.ts";
+import { setOwnProperty } from "../../lib/member.ts";
 import { createHash } from "node:crypto";
 import type { Finish, FinishReason } from "../../model/event.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import { fail } from "../../model/error.ts";
-import { object } from "../json.ts";
-import { memory } from "../memory.ts";
-import { multiplies } from "../amounts.ts";
-import { snake } from "../names.ts";
+import { asObject } from "../json.ts";
+import { createSourceMemory } from "../memory.ts";
+import { isMultiplierField } from "../amounts.ts";
+import { toSnakeCase } from "../names.ts";
 
 /** This protocol, as an origin too: of signatures, and of parts that only it understands. */
 export const ID = "gemini";
 
 /** What a value was read from: an untouched one goes back to this wire word for word. */
-export const { came, cameFrom } = memory();
+export const { remember: rememberSource, sourceOf } = createSourceMemory();
 
-export const malformed = (param: string, must: string): never =>
+export const failMalformed = (param: string, must: string): never =>
   fail("invalid", `${param} ${must}.`, { param, code: "invalid_request" });
 
 export const digest = (of: string, length: number): string =>
@@ -25,13 +25,13 @@ export const digest = (of: string, length: number): string =>
  * On this wire the model, the stream and its form stand in the address. A frontend puts them beside the body's own fields, where
  * both halves read them; none of them leaves.
  */
-export const BESIDE = ["model", "stream", "alt"] as const;
+export const ADDRESS_FIELDS = ["model", "stream", "alt"] as const;
 
 /** Without `alt=sse` a stream is one JSON list that grows. */
-export const isListed = (body: Body): boolean => body["alt"] === "json";
+export const isJsonListStream = (body: Body): boolean => body["alt"] === "json";
 
 /** All that stands at the top of a request, in either spelling that the API reads. */
-const KNOWN: ReadonlySet<string> = new Set([
+const KNOWN_TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set([
   "cachedContent",
   "contents",
   "continuationToken",
@@ -50,26 +50,28 @@ const KNOWN: ReadonlySet<string> = new Set([
  * The first names of members by their second ones: `max_output_tokens` → `maxOutputTokens`. A client's name is looked up, never
  * rewritten: it may be any text, and there may be thousands.
  */
-export const secondNames = (names: Iterable<string>): ReadonlyMap<string, string> =>
-  new Map([...names].map((name) => [snake(name), name]));
+export const snakeCaseNames = (names: Iterable<string>): ReadonlyMap<string, string> =>
+  new Map([...names].map((name) => [toSnakeCase(name), name]));
 
 /** Google's own, of which the common vocabulary has no word: they are the client's to set, or for `prepare` to refuse. */
-export const PASSED: ReadonlySet<string> = new Set([
+export const PASSED_THROUGH_FIELDS: ReadonlySet<string> = new Set([
   "cachedContent",
   "continuationToken",
   "labels",
   "safetySettings",
 ]);
 
-const FIRST: ReadonlyMap<string, string> = secondNames(KNOWN);
-const first = (field: string): string => FIRST.get(field) ?? field;
+const CAMEL_CASE_NAME: ReadonlyMap<string, string> = snakeCaseNames(KNOWN_TOP_LEVEL_FIELDS);
+const toCamelCase = (field: string): string => CAMEL_CASE_NAME.get(field) ?? field;
 
 /** What `request` says in its own words, or leaves out. */
-export const knows = (field: string): boolean =>
-  (KNOWN.has(first(field)) && !PASSED.has(first(field))) || multiplies(field);
+export const knowsField = (field: string): boolean =>
+  (KNOWN_TOP_LEVEL_FIELDS.has(toCamelCase(field)) &&
+    !PASSED_THROUGH_FIELDS.has(toCamelCase(field))) ||
+  isMultiplierField(field);
 
 /** Members of a configuration that are said in the request's own words, or that ask for more than it does. */
-const CONFIGURED: ReadonlySet<string> = new Set([
+const GENERATION_CONFIG_FIELDS: ReadonlySet<string> = new Set([
   "audioTimestamp",
   "imageConfig",
   "logprobs",
@@ -91,16 +93,20 @@ const CONFIGURED: ReadonlySet<string> = new Set([
   "topP",
 ]);
 
-const CONFIGURED_FIRST: ReadonlyMap<string, string> = secondNames(CONFIGURED);
+const GENERATION_CONFIG_CAMEL_CASE: ReadonlyMap<string, string> =
+  snakeCaseNames(GENERATION_CONFIG_FIELDS);
 
 /** What another protocol's client may add to a configuration: what no codec knows. */
-export function configured(raw: unknown, lose: (field: string) => void): JsonObject {
+export function parseExtraConfig(raw: unknown, lose: (field: string) => void): JsonObject {
   const kept: Record<string, Json> = {};
-  const of = object(raw);
+  const of = asObject(raw);
   for (const member in of)
-    if (CONFIGURED.has(CONFIGURED_FIRST.get(member) ?? member) || multiplies(member))
+    if (
+      GENERATION_CONFIG_FIELDS.has(GENERATION_CONFIG_CAMEL_CASE.get(member) ?? member) ||
+      isMultiplierField(member)
+    )
       lose(`generationConfig.${member}`);
-    else put(kept, member, of[member]);
+    else setOwnProperty(kept, member, of[member]);
   return kept;
 }
 
@@ -108,11 +114,11 @@ export function configured(raw: unknown, lose: (field: string) => void): JsonObj
  * Whether a field that no codec knows may be meant for this API. It refuses a request for one unknown name, so other
  * vendors' knobs must stay behind; what is newer than us is told from them by its spelling, which no other vendor uses.
  */
-export const isOurs = (field: string): boolean =>
-  KNOWN.has(first(field)) || /^[a-z]+(?:[A-Z][a-z0-9]*)+$/.test(field);
+export const isGeminiFieldName = (field: string): boolean =>
+  KNOWN_TOP_LEVEL_FIELDS.has(toCamelCase(field)) || /^[a-z]+(?:[A-Z][a-z0-9]*)+$/.test(field);
 
 /** The answer was made and withheld, or broken off, by a filter. */
-const FILTERED: ReadonlySet<string> = new Set([
+const FILTERED_REASONS: ReadonlySet<string> = new Set([
   "SAFETY",
   "RECITATION",
   "BLOCKLIST",
@@ -125,7 +131,7 @@ const FILTERED: ReadonlySet<string> = new Set([
 ]);
 
 /** The model did not manage to call a tool: asked again, it may. */
-const BROKEN: ReadonlySet<string> = new Set([
+const RETRYABLE_REASONS: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "MALFORMED_RESPONSE",
   "MISSING_THOUGHT_SIGNATURE",
@@ -133,7 +139,7 @@ const BROKEN: ReadonlySet<string> = new Set([
   "UNEXPECTED_TOOL_CALL",
 ]);
 
-const ENDS: Readonly<Record<FinishReason, string>> = {
+const WIRE_REASONS: Readonly<Record<FinishReason, string>> = {
   stop: "STOP",
   stop_sequence: "STOP",
   tool_calls: "STOP",
@@ -146,18 +152,18 @@ const ENDS: Readonly<Record<FinishReason, string>> = {
 };
 
 /** The end's name here: the one that it came with, if that is one of this wire. */
-export const reasonOf = ({ reason, detail }: Pick<Finish, "reason" | "detail">): string =>
-  detail !== undefined && /^[A-Z][A-Z_]{2,63}$/.test(detail) ? detail : ENDS[reason];
+export const formatFinishReason = ({ reason, detail }: Pick<Finish, "reason" | "detail">): string =>
+  detail !== undefined && /^[A-Z][A-Z_]{2,63}$/.test(detail) ? detail : WIRE_REASONS[reason];
 
 /** What a named end means. "broken": it is no answer at all. A name that is newer than us stays in `detail`. */
-export function finishOf(
+export function parseFinishReason(
   reason: string,
   calls: boolean,
 ): { reason: FinishReason | "broken"; detail?: string } {
   if (reason === "STOP") return { reason: calls ? "tool_calls" : "stop" };
   if (reason === "MAX_TOKENS") return { reason: "length" };
   if (reason === "CONTINUATION") return { reason: "pause", detail: reason };
-  if (FILTERED.has(reason)) return { reason: "filtered", detail: reason };
-  if (BROKEN.has(reason)) return { reason: "broken", detail: reason };
+  if (FILTERED_REASONS.has(reason)) return { reason: "filtered", detail: reason };
+  if (RETRYABLE_REASONS.has(reason)) return { reason: "broken", detail: reason };
   return calls ? { reason: "tool_calls", detail: reason } : { reason: "other", detail: reason };
 }

@@ -14,11 +14,11 @@ export interface ImageTraits {
   /** With ratio: words for `resolution`, each with the longer side that it reaches up to. */
   resolutions?: readonly (readonly [word: string, upTo: number])[];
   /** Other words for `quality`: { hd: "high" }. */
-  qualities?: { readonly [quality: string]: string };
+  qualityNames?: { readonly [quality: string]: string };
   /** Most images of one request. */
-  most?: number;
+  maxImages?: number;
   /** Top-level fields that are answered with an error; dropped, and the client is told. */
-  drop?: readonly string[];
+  dropFields?: readonly string[];
 }
 
 export interface ImageDialect extends ImageTraits {

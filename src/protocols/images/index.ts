@@ -1,32 +1,32 @@
 // The images protocol, `POST /v1/images/generations` and `/v1/images/edits`: OpenAI's, and that of the hosts that are compatible with it.
 // Frontends use its server half, providers its client half. Pure: no I/O, no clock, nothing remembered between two
 // methods. May import: model, plugin (types), and the tools its neighbours lend.
-import { imageWork } from "../../model/image-work.ts";
+import { imageOperation } from "../../model/image-work.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import editsSchema from "../../../schemas/image-edits.request.json" with { type: "json" };
 import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { CallContext, Protocol } from "../../plugin/protocol.ts";
-import { ANSWER_HEADERS } from "../headers.ts";
-import { head } from "../limits.ts";
-import { stream } from "./server/stream.ts";
-import { whole } from "./server/whole.ts";
-import { stream as streamFrom } from "./client/stream.ts";
-import { whole as wholeFrom } from "./client/whole.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
+import { encodeRateLimitHeaders } from "../limits.ts";
+import { createEncoder } from "./server/stream.ts";
+import { encodeResponse } from "./server/whole.ts";
+import { createDecoder as streamFrom } from "./client/stream.ts";
+import { decodeResponse as wholeFrom } from "./client/whole.ts";
 import { traitsOf, type ImageDialect } from "./dialect.ts";
-import { failure } from "../failure/failure.ts";
-import { fault } from "./server/fault.ts";
-import { objects } from "./client/pictures.ts";
+import { parseError } from "../failure/failure.ts";
+import { encodeFault } from "./server/fault.ts";
+import { toXaiFields } from "./client/pictures.ts";
 import { prepare } from "./client/prepare.ts";
-import { relay } from "./client/relay.ts";
-import { request as requestTo } from "./client/request.ts";
-import { request } from "./server/request.ts";
-import { survey } from "./survey.ts";
-import { EDITS, ID, knows } from "./words.ts";
-import { REVIEWED } from "./reviewed.ts";
+import { createPassthrough } from "./client/relay.ts";
+import { encodeRequest as requestTo } from "./client/request.ts";
+import { decodeRequest } from "./server/request.ts";
+import { analyze } from "./survey.ts";
+import { EDITS, ID, knowsField } from "./words.ts";
+import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
 
 export type { ImageDialect, ImageTraits } from "./dialect.ts";
-export { fitting, ratioOf, sizeOf, type Size, type ImageParameters } from "./size.ts";
-export { formatOf, sniff, type ImageHead } from "../sniff.ts";
+export { requireSupported, ratioOf, sizeOf, type Size, type ImageParameters } from "./size.ts";
+export { formatOf, sniffImage, type ImageHead } from "../sniff.ts";
 
 export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
   const at = (of: CallContext) => traitsOf(dialect, of.model);
@@ -34,17 +34,17 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
   const { responseFormat } = dialect;
   return {
     id: ID,
-    work: imageWork,
-    reviewed: REVIEWED,
-    headers: { response: ANSWER_HEADERS },
+    operationSpec: imageOperation,
+    zdrAllowedFields: ZDR_ALLOWED_FIELDS,
+    headers: { response: FORWARDED_RESPONSE_HEADERS },
     server: {
       schema: schema as unknown as JSONSchema,
-      survey,
-      request: (body) => request(body, false),
-      stream: (write, to) => stream(write, to),
-      whole,
-      fault,
-      head,
+      analyze,
+      decodeRequest: (body) => decodeRequest(body, false),
+      createEncoder: (write, to) => createEncoder(write, to),
+      encodeResponse,
+      encodeFault,
+      encodeHeaders: encodeRateLimitHeaders,
       ping: ": ping\n\n",
     },
     client: {
@@ -52,14 +52,14 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
         generate: "/images/generations",
         ...(dialect.edits && { [EDITS]: "/images/edits" }),
       },
-      request: (r, of) => requestTo(r, of),
-      knows,
-      survey,
-      stream: (emit) => streamFrom(emit),
-      whole: (body, emit, of) => wholeFrom(body, emit, of),
-      fault: failure,
+      encodeRequest: (r, of) => requestTo(r, of),
+      knowsField,
+      analyze,
+      createDecoder: (emit) => streamFrom(emit),
+      decodeResponse: (body, emit, of) => wholeFrom(body, emit, of),
+      decodeFault: parseError,
       prepare: (out, of) => prepare(out, of, at(of)),
-      ...(responseFormat !== "url" && { relay }),
+      ...(responseFormat !== "url" && { createPassthrough }),
     },
   };
 };
@@ -72,25 +72,25 @@ export const imageEdits = (): Protocol<"image"> => {
     server: {
       ...made.server!,
       schema: editsSchema as unknown as JSONSchema,
-      request: (body) => request(body, true),
-      stream: (write, to) => stream(write, to, "image_edit"),
+      decodeRequest: (body) => decodeRequest(body, true),
+      createEncoder: (write, to) => createEncoder(write, to, "image_edit"),
     },
   };
 };
 
 /** Changes of pictures as xAI takes them: at the same path, but in JSON alone and by names of its own. */
-export const xaiEdits = (dialect: ImageDialect = {}): Protocol<"image"> => {
-  const { work, reviewed, headers, client } = images(dialect);
-  const { relay: _, ...rest } = client!;
+export const xaiImageEdits = (dialect: ImageDialect = {}): Protocol<"image"> => {
+  const { operationSpec, zdrAllowedFields, headers, client } = images(dialect);
+  const { createPassthrough: _, ...rest } = client!;
   return {
     id: "xai-edits",
-    work,
-    ...(reviewed && { reviewed }),
+    operationSpec,
+    ...(zdrAllowedFields && { zdrAllowedFields }),
     ...(headers && { headers }),
     client: {
       ...rest,
       paths: { generate: "/images/edits", [EDITS]: "/images/edits" },
-      request: (r, of) => requestTo(r, of, objects),
+      encodeRequest: (r, of) => requestTo(r, of, toXaiFields),
     },
   };
 };

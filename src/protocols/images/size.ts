@@ -37,33 +37,38 @@ export interface ImageParameters {
 }
 
 /** Refuses what the catalogue says that a model cannot do, naming what it can. Unknown is let through. */
-export function fitting(wish: ImageParameters, info: ModelInfo): void {
+export function requireSupported(wish: ImageParameters, info: ModelInfo): void {
   const { sizes, sides, qualities, formats }: ImageFacts = info.image ?? {};
   const most = info.limits?.images;
   if (wish.n !== undefined && most !== undefined && wish.n > most)
-    refuse("n", `at most ${most} ${most === 1 ? "image" : "images"} at a time`, info);
+    failUnsupportedParameter(
+      "n",
+      `at most ${most} ${most === 1 ? "image" : "images"} at a time`,
+      info,
+    );
   if (wish.size !== undefined && wish.size !== "auto" && !sizes?.includes(wish.size)) {
     const size = sizeOf(wish.size);
-    const within = size && sides && inside(size, sides);
-    if (!within && sizes && !sides) refuse("size", `the sizes ${sizes.join(", ")}`, info);
+    const within = size && sides && isWithinSides(size, sides);
+    if (!within && sizes && !sides)
+      failUnsupportedParameter("size", `the sizes ${sizes.join(", ")}`, info);
     if (!within && sides)
-      refuse(
+      failUnsupportedParameter(
         "size",
         `${sizes ? `the sizes ${sizes.join(", ")}, or ` : ""}sides of ${sides.min} to ${sides.max} pixels${sides.step ? `, multiples of ${sides.step}` : ""}`,
         info,
       );
   }
   if (wish.quality !== undefined && qualities && !qualities.includes(wish.quality))
-    refuse("quality", `the qualities ${qualities.join(", ")}`, info);
+    failUnsupportedParameter("quality", `the qualities ${qualities.join(", ")}`, info);
   if (wish.format !== undefined && formats && !formats.includes(wish.format))
-    refuse("output_format", `the formats ${formats.join(", ")}`, info);
+    failUnsupportedParameter("output_format", `the formats ${formats.join(", ")}`, info);
 }
 
-const inside = (
+const isWithinSides = (
   { width, height }: Size,
   { min, max, step = 1 }: NonNullable<ImageFacts["sides"]>,
 ) => [width, height].every((side) => side >= min && side <= max && side % step === 0);
 
 /** Another model behind the same name may be able to. */
-const refuse = (param: string, can: string, info: ModelInfo): never =>
+const failUnsupportedParameter = (param: string, can: string, info: ModelInfo): never =>
   fail("unsupported", `${info.model} takes ${can}.`, { param, code: `unsupported_${param}` });

@@ -2,51 +2,51 @@
 import type { Feature } from "../../model/facts.ts";
 import { areaOf } from "../../model/image-work.ts";
 import { isFilePart, type Body } from "../../model/values.ts";
-import type { Survey } from "../../plugin/survey.ts";
-import { isObject, isOn, numeric, text } from "../json.ts";
-import { featuresOf, look } from "../look/index.ts";
-import { spending } from "../spending.ts";
-import { PICTURES } from "./words.ts";
+import type { RequestFacts } from "../../plugin/survey.ts";
+import { isObject, isTruthyFlag, parseNumber, asText } from "../json.ts";
+import { referencedFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../spending.ts";
+import { IMAGE_FIELDS } from "./words.ts";
 
-export function survey(body: Body): Survey {
-  const named = look(body);
-  const spent = spending(body, named, { output: undefined });
+export function analyze(body: Body): RequestFacts {
+  const named = findReferences(body);
+  const spent = analyzeCost(body, named, { maxOutput: undefined });
   const n = spent.n ?? 1;
   const features: Feature[] = [];
-  if (isOn(body["stream"])) features.push("stream");
+  if (isTruthyFlag(body["stream"])) features.push("stream");
   if (n > 1) features.push("n");
   return {
-    features: [...features, ...featuresOf(named)],
-    ...(named.length > 0 && { named }),
+    features: [...features, ...referencedFeatures(named)],
+    ...(named.length > 0 && { references: named }),
     ...spent,
-    media: broughtIn(body),
+    media: countMedia(body),
     n,
     size: sizeIn(body),
-    quality: text(body["quality"]),
+    quality: asText(body["quality"]),
     // An address is made of bytes, or bytes are fetched, by the gateway: not while they pass.
-    translate: body["response_format"] === "url",
+    requiresTranslation: body["response_format"] === "url",
   };
 }
 
 /** Pictures that come along, by whichever of the forms in use. */
-function broughtIn(body: Body): Survey["media"] {
-  const all = PICTURES.flatMap((field) => [body[field]].flat() as readonly unknown[]).filter(
+function countMedia(body: Body): RequestFacts["media"] {
+  const all = IMAGE_FIELDS.flatMap((field) => [body[field]].flat() as readonly unknown[]).filter(
     (one) => one !== undefined && one !== null,
   );
   if (all.length === 0) return undefined;
   return { count: all.length, bytes: all.reduce<number>((sum, one) => sum + bytesOf(one), 0) };
 }
 
-function bytesOf(said: unknown): number {
-  if (isFilePart(said)) return said.data.length;
-  if (typeof said === "string") return said.length;
+function bytesOf(value: unknown): number {
+  if (isFilePart(value)) return value.data.length;
+  if (typeof value === "string") return value.length;
   let bytes = 0;
-  if (isObject(said)) for (const member in said) bytes += text(said[member])?.length ?? 0;
+  if (isObject(value)) for (const member in value) bytes += asText(value[member])?.length ?? 0;
   return bytes;
 }
 
 /** What else makes a picture larger with some host. */
-const LARGER: ReadonlySet<string> = new Set(
+const SIZE_FIELDS: ReadonlySet<string> = new Set(
   "aspect_ratio resolution image_size imageSize image_resolution megapixels mega_pixels output_megapixels scale upscale upscale_factor upscaler hr_scale enable_hr target_width target_height".split(
     " ",
   ),
@@ -58,11 +58,11 @@ const LARGER: ReadonlySet<string> = new Set(
  */
 function sizeIn(body: Body): string | undefined {
   for (const field in body)
-    if (LARGER.has(field) && body[field] != null && body[field] !== false) return undefined;
-  const size = text(body["size"]);
+    if (SIZE_FIELDS.has(field) && body[field] != null && body[field] !== false) return undefined;
+  const size = asText(body["size"]);
   const [width, height] = [body["width"], body["height"]];
   if (width == null && height == null) return size;
-  const sides = [width, height].map((side) => numeric(side));
+  const sides = [width, height].map((side) => parseNumber(side));
   if (sides[0] === undefined || sides[1] === undefined) return undefined;
   const stated = `${Math.ceil(sides[0])}x${Math.ceil(sides[1])}`;
   if (size === undefined) return stated;

@@ -1,35 +1,36 @@
 // Counts of pictures: tokens where the host reports them, else pieces and megapixels, which is what such hosts bill.
-import type { UsageSeen } from "../../model/event.ts";
+import type { UsageReport } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { number, object, present } from "../json.ts";
+import { asNumber, asObject, omitUndefined } from "../json.ts";
 import type { ImageHead } from "../sniff.ts";
 
 /** A tick is a ten-thousandth of a microdollar. */
 const TICKS_PER_NANO = 10;
 
 /** What one answer reports; undefined when it reports no tokens. */
-export function tokensOf(said: Opt<JsonObject>): Usage | undefined {
-  const read = number(said?.["input_tokens"]);
-  const written = number(said?.["output_tokens"]);
+export function parseTokenUsage(report: Opt<JsonObject>): Usage | undefined {
+  const read = asNumber(report?.["input_tokens"]);
+  const written = asNumber(report?.["output_tokens"]);
   if (read === undefined && written === undefined) return undefined;
-  const into = object(said!["input_tokens_details"]);
-  const out = object(said!["output_tokens_details"]);
-  const picturesIn = number(into?.["image_tokens"]);
-  const cached = number(into?.["cached_tokens"]);
+  const into = asObject(report!["input_tokens_details"]);
+  const out = asObject(report!["output_tokens_details"]);
+  const picturesIn = asNumber(into?.["image_tokens"]);
+  const cached = asNumber(into?.["cached_tokens"]);
   // Where it does not say what it wrote, a model that draws wrote a picture.
-  const picturesOut = number(out?.["image_tokens"]) ?? less(written, number(out?.["text_tokens"]));
-  return present({
-    input: less(read, (picturesIn ?? 0) + (cached ?? 0)),
+  const picturesOut =
+    asNumber(out?.["image_tokens"]) ?? subtract(written, asNumber(out?.["text_tokens"]));
+  return omitUndefined({
+    input: subtract(read, (picturesIn ?? 0) + (cached ?? 0)),
     cache_read: cached,
     image_in: picturesIn,
     image_out: picturesOut,
-    output: out ? less(written, picturesOut) : undefined,
+    output: out ? subtract(written, picturesOut) : undefined,
   });
 }
 
 /** Whatever else: the pictures themselves. */
-export function piecesOf(pictures: readonly Opt<ImageHead>[]): Usage {
+export function imageUnits(pictures: readonly Opt<ImageHead>[]): Usage {
   const pixels = pictures.map((p) => (p?.size ? p.size.width * p.size.height : undefined));
   const known = pixels.every((p) => p !== undefined);
   return {
@@ -38,11 +39,14 @@ export function piecesOf(pictures: readonly Opt<ImageHead>[]): Usage {
   };
 }
 
-export function usageSeen(said: Opt<JsonObject>, pictures: readonly Opt<ImageHead>[]): UsageSeen {
-  const ticks = number(said?.["cost_in_usd_ticks"]);
+export function usageSeen(
+  report: Opt<JsonObject>,
+  pictures: readonly Opt<ImageHead>[],
+): UsageReport {
+  const ticks = asNumber(report?.["cost_in_usd_ticks"]);
   return {
     type: "usage",
-    usage: tokensOf(said) ?? piecesOf(pictures),
+    usage: parseTokenUsage(report) ?? imageUnits(pictures),
     ...(ticks !== undefined &&
       ticks >= 0 && { costNano: BigInt(Math.round(ticks / TICKS_PER_NANO)) }),
   };
@@ -68,5 +72,5 @@ export function usageTo(u: Usage): JsonObject | undefined {
   };
 }
 
-const less = (all: Opt<number>, part: Opt<number>): Opt<number> =>
+const subtract = (all: Opt<number>, part: Opt<number>): Opt<number> =>
   all === undefined ? undefined : Math.max(0, all - (part ?? 0));

@@ -1,5 +1,5 @@
 // The words of this wire: its name, and the fields that it knows.
-import { multiplies } from "../amounts.ts";
+import { isMultiplierField } from "../amounts.ts";
 
 export const ID = "images";
 
@@ -7,7 +7,7 @@ export const ID = "images";
 export const EDITS = "edits";
 
 /** In the common vocabulary, under another name or the same. */
-export const COMMON: readonly string[] = [
+export const COMMON_FIELDS: readonly string[] = [
   "model",
   "prompt",
   "n",
@@ -24,10 +24,10 @@ export const COMMON: readonly string[] = [
 ];
 
 /** Where pictures stand that are to be changed. */
-export const PICTURES: readonly string[] = ["image", "images", "mask"];
+export const IMAGE_FIELDS: readonly string[] = ["image", "images", "mask"];
 
 /** Documented here and nowhere else: they go back to this wire only. */
-export const OWN: readonly string[] = [
+export const PROTOCOL_FIELDS: readonly string[] = [
   "input_fidelity",
   "moderation",
   "style",
@@ -39,5 +39,8 @@ export const OWN: readonly string[] = [
 ];
 
 /** All that this wire knows, in any dialect of it. */
-export const knows = (field: string): boolean =>
-  COMMON.includes(field) || PICTURES.includes(field) || OWN.includes(field) || multiplies(field);
+export const knowsField = (field: string): boolean =>
+  COMMON_FIELDS.includes(field) ||
+  IMAGE_FIELDS.includes(field) ||
+  PROTOCOL_FIELDS.includes(field) ||
+  isMultiplierField(field);

@@ -1,15 +1,15 @@
 // What an upstream keeps is reached with its key, and all clients of the gateway share one: what names state of
 // another side is carried, where the operator relays it, or refused.
 import { fail } from "../../model/error.ts";
-import type { Body, Field, Finding, Named, Opt, Outgoing } from "../../plugin/index.ts";
+import type { Body, Field, Reference, References, Opt, Outgoing } from "../../plugin/index.ts";
 import { HOSTED_FIELDS } from "./hosted.ts";
-import { look } from "./named.ts";
-import { STATE } from "./words.ts";
+import { findReferences } from "./named.ts";
+import { STATE_RULES } from "./words.ts";
 
-type StateFinding = Extract<Finding, { kind: "state" }>;
+type StateReference = Extract<Reference, { type: "state" }>;
 
 /** How a protocol spells its refusals. */
-export interface RefusalStyle {
+export interface ReferenceErrorStyle {
   /** For words that have no code of their own. */
   readonly code?: string;
   /** field: its errors name the top-level field alone. */
@@ -18,54 +18,68 @@ export interface RefusalStyle {
 
 /** What may leave of it. */
 export interface RelayPermission {
-  readonly state: Opt<"refuse" | "relay">;
+  readonly stateMode: Opt<"refuse" | "relay">;
   /** The host has bound what goes on to the key. */
-  readonly bound: boolean;
+  readonly isBoundToKey: boolean;
 }
 
 /** The first thing that names what another side keeps and may not leave. */
-export function keptIn(named: Named, { state, bound }: RelayPermission): StateFinding | undefined {
+export function findBlockedReference(
+  named: References,
+  { stateMode, isBoundToKey }: RelayPermission,
+): StateReference | undefined {
   for (const one of named) {
-    if (one.kind !== "state" || one.does !== "names") continue;
-    const { relay } = one.word;
-    if (state === "relay" && (relay === "carried" || (relay === "bound" && bound))) continue;
+    if (one.type !== "state" || one.effect !== "names") continue;
+    const { relayPolicy } = one.rule;
+    if (
+      stateMode === "relay" &&
+      (relayPolicy === "carried" || (relayPolicy === "bound" && isBoundToKey))
+    )
+      continue;
     return one;
   }
   return undefined;
 }
 
-export function refuse(kept: StateFinding, { code, param }: RefusalStyle = {}): never {
-  const { word, value, field } = kept;
+export function rejectReference(
+  kept: StateReference,
+  { code, param }: ReferenceErrorStyle = {},
+): never {
+  const { rule, value, field } = kept;
   const path = param === "field" ? field : kept.path;
   return fail(
     "unsupported",
-    word.says?.(value) ??
-      `${path} is not served here: it names what is kept elsewhere. ${word.instead}`,
-    { param: path, code: word.code ?? code ?? "unsupported_parameter" },
+    rule.message?.(value) ??
+      `${path} is not served here: it names what is kept elsewhere. ${rule.alternative}`,
+    { param: path, code: rule.code ?? code ?? "unsupported_parameter" },
   );
 }
 
 /** For a codec's last look, on both lanes. What the host has to say of a relay it says itself. */
-export function refuseKept(out: Outgoing, state: Opt<"refuse" | "relay">, spelling?: RefusalStyle) {
+export function rejectBlockedReferences(
+  out: Outgoing,
+  state: Opt<"refuse" | "relay">,
+  spelling?: ReferenceErrorStyle,
+) {
   if (state === "relay") return;
-  const kept = keptIn(namedIn(out), { state, bound: false });
-  if (kept) refuse(kept, spelling);
+  const kept = findBlockedReference(referencesIn(out), { stateMode: state, isBoundToKey: false });
+  if (kept) rejectReference(kept, spelling);
 }
 
 /** Where the host has not looked: at each field that could hold something. */
-export function namedIn(out: Outgoing): Named {
-  if (out.named) return out.named();
+export function referencesIn(out: Outgoing): References {
+  if (out.references) return out.references();
   const body: Record<string, Opt<Field>> = {};
-  for (const field of FIELDS) {
+  for (const field of SCANNED_FIELDS) {
     const value = out.get(field);
     if (value !== undefined) body[field] = value;
   }
-  return look(body satisfies Body);
+  return findReferences(body satisfies Body);
 }
 
 /** Top-level fields that tools, conversations and whole requests stand in, and all that the tables name. */
-const FIELDS: readonly string[] = [
-  ...Object.keys(STATE),
+const SCANNED_FIELDS: readonly string[] = [
+  ...Object.keys(STATE_RULES),
   ...HOSTED_FIELDS,
   "prompt_cache_options",
   "messages",

@@ -1,9 +1,9 @@
 // The one table of members that name what is not a request's own: what another side keeps, which models beside its own are
 // asked, whose account it is, and what a prompt cache shall remember. Whichever vendor documents a word, and in whichever body it stands,
 // it means the same: a body that leaves for one protocol may hold the words of another.
-import type { JsonObject, StateWord } from "../../plugin/index.ts";
-import { isOn, object } from "../json.ts";
-import { isKeptFile } from "./kept-files.ts";
+import type { JsonObject, StateReferenceRule } from "../../plugin/index.ts";
+import { isTruthyFlag, asObject } from "../json.ts";
+import { isStoredFile } from "./kept-files.ts";
 
 const typeOf = (of: JsonObject): string =>
   typeof of["type"] === "string" ? (of["type"] as string) : "";
@@ -11,67 +11,72 @@ const typeOf = (of: JsonObject): string =>
 /** What stands in a conversation about a hosted tool that has run: a record, by which nothing is looked up. */
 const isRecord = (of: JsonObject): boolean => typeOf(of).endsWith("_call");
 
-const FILE = "Send the file's bytes or its address.";
-const HISTORY = "Send the whole conversation.";
+const SEND_FILE = "Send the file's bytes or its address.";
+const SEND_HISTORY = "Send the whole conversation.";
 
-const file: StateWord = { feature: "state.file", does: "names", relay: "carried", instead: FILE };
-const address: StateWord = {
+const file: StateReferenceRule = {
+  feature: "state.file",
+  effect: "names",
+  relayPolicy: "carried",
+  alternative: SEND_FILE,
+};
+const address: StateReferenceRule = {
   ...file,
-  when: (value) => typeof value === "string" && isKeptFile(value),
+  matches: (value) => typeof value === "string" && isStoredFile(value),
 };
 const asksContainer = 'Use container: { "type": "auto" }, or leave the id out.';
-const conversation: StateWord = {
+const conversation: StateReferenceRule = {
   feature: "state.conversation",
-  does: "names",
-  relay: "never",
-  instead: HISTORY,
+  effect: "names",
+  relayPolicy: "never",
+  alternative: SEND_HISTORY,
 };
-const thread: StateWord = {
+const thread: StateReferenceRule = {
   feature: "state.thread",
-  does: "names",
-  relay: "carried",
-  instead: HISTORY,
+  effect: "names",
+  relayPolicy: "carried",
+  alternative: SEND_HISTORY,
   // The code makes the SDK's tool runner send its whole history.
   code: "thread_unsupported_request",
-  says: () => "Message threads are not kept here. Send the whole history.",
+  message: () => "Message threads are not kept here. Send the whole history.",
 };
-const cached: StateWord = {
+const cached: StateReferenceRule = {
   feature: "state.cached_content",
-  does: "names",
-  relay: "carried",
-  instead: "Send the content itself.",
+  effect: "names",
+  relayPolicy: "carried",
+  alternative: "Send the content itself.",
 };
-const store: StateWord = {
+const store: StateReferenceRule = {
   feature: "state.vector_store",
-  does: "names",
-  relay: "carried",
-  instead: "Send the documents themselves.",
+  effect: "names",
+  relayPolicy: "carried",
+  alternative: "Send the documents themselves.",
 };
 
 /** By the member's name, anywhere in a body but where its words are the client's own. */
-export const STATE: { readonly [word: string]: StateWord } = {
+export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
   previous_response_id: {
     feature: "state.previous_response_id",
-    does: "names",
-    relay: "bound",
-    instead: "Send the whole conversation in input.",
+    effect: "names",
+    relayPolicy: "bound",
+    alternative: "Send the whole conversation in input.",
     code: "previous_response_not_found",
     // One text for every id that cannot be continued, whether it was ever made or not: clients know the code.
-    says: (id) =>
+    message: (id) =>
       `Previous response with id '${typeof id === "string" ? id : ""}' not found. Send the whole conversation in input instead.`,
   },
   comparison_response_id: {
     feature: "state.previous_response_id",
-    does: "names",
-    relay: "carried",
-    instead: "Leave it out.",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Leave it out.",
   },
   // By it upstream says where a prompt differs from an earlier one, which may be another key's.
   previous_message_id: {
     feature: "state.previous_message_id",
-    does: "names",
-    relay: "carried",
-    instead: "Leave it out.",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Leave it out.",
   },
   conversation,
   conversation_id: conversation,
@@ -79,58 +84,58 @@ export const STATE: { readonly [word: string]: StateWord } = {
   thread_id: thread,
   background: {
     feature: "state.background",
-    does: "names",
-    relay: "never",
-    instead: "Ask with stream: true and wait for the answer.",
-    when: isOn,
+    effect: "names",
+    relayPolicy: "never",
+    alternative: "Ask with stream: true and wait for the answer.",
+    matches: isTruthyFlag,
   },
   deferred: {
     feature: "state.deferred",
-    does: "asks",
-    relay: "carried",
-    instead: "Wait for the answer.",
-    when: isOn,
+    effect: "asks",
+    relayPolicy: "carried",
+    alternative: "Wait for the answer.",
+    matches: isTruthyFlag,
   },
   store: {
     feature: "state.store",
-    does: "asks",
-    relay: "carried",
-    instead: "Leave it out.",
-    when: isOn,
+    effect: "asks",
+    relayPolicy: "carried",
+    alternative: "Leave it out.",
+    matches: isTruthyFlag,
   },
   prompt: {
     feature: "state.prompt",
-    does: "names",
-    relay: "carried",
-    instead: "Send the prompt's text in instructions and input.",
-    when: (value) => object(value) !== undefined,
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Send the prompt's text in instructions and input.",
+    matches: (value) => asObject(value) !== undefined,
   },
   prompt_id: {
     feature: "state.prompt",
-    does: "names",
-    relay: "carried",
-    instead: "Send the prompt's text in instructions and input.",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Send the prompt's text in instructions and input.",
   },
   container: {
     feature: "state.container",
-    does: (value) => (typeof value === "string" || object(value)?.["id"] ? "names" : "asks"),
-    relay: "carried",
-    instead: asksContainer,
+    effect: (value) => (typeof value === "string" || asObject(value)?.["id"] ? "names" : "asks"),
+    relayPolicy: "carried",
+    alternative: asksContainer,
   },
   container_id: {
     feature: "state.container",
-    does: "names",
-    relay: "carried",
-    instead: asksContainer,
-    when: (_value, holder) => !isRecord(holder),
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: asksContainer,
+    matches: (_value, holder) => !isRecord(holder),
   },
   skill_id: {
     feature: "state.skill",
-    does: "names",
-    relay: "carried",
-    instead: "Send what the skill says as instructions.",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Send what the skill says as instructions.",
     // A vendor's own skills are open to all clients.
-    when: (_value, holder) => typeOf(holder) !== "anthropic",
+    matches: (_value, holder) => typeOf(holder) !== "anthropic",
   },
   file_id: file,
   file_ids: file,
@@ -146,11 +151,11 @@ export const STATE: { readonly [word: string]: StateWord } = {
   continuation_token: { ...cached, feature: "state.continuation" },
   audio: {
     feature: "state.audio",
-    does: "names",
-    relay: "carried",
-    instead: "Send what was said as text.",
-    when: (value) => object(value)?.["id"] != null,
-    at: "id",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Send what was said as text.",
+    matches: (value) => asObject(value)?.["id"] != null,
+    member: "id",
   },
 };
 
@@ -171,7 +176,7 @@ export const CACHE_HINTS: readonly string[] = [
 ];
 
 /** Members that name models beside the one that is asked: by themselves, in lists, in lists of objects with a `model`. */
-export const MODELS: ReadonlySet<string> = new Set([
+export const MODEL_FIELDS: ReadonlySet<string> = new Set([
   "allowed_models",
   "fallback",
   "fallback_model",
@@ -182,10 +187,10 @@ export const MODELS: ReadonlySet<string> = new Set([
 ]);
 
 /** What stands for settings that the account has elsewhere, models among them. */
-export const PRESETS: ReadonlySet<string> = new Set(["preset"]);
+export const PRESET_FIELDS: ReadonlySet<string> = new Set(["preset"]);
 
 /** Whose account is used, and what it spends: the operator chooses it, never a client with a key of the gateway. */
-export const ACCOUNTS: readonly string[] = [
+export const ACCOUNT_FIELDS: readonly string[] = [
   "billing_policy",
   "fallback_credit_token",
   "user_profile_id",
@@ -193,7 +198,7 @@ export const ACCOUNTS: readonly string[] = [
 ];
 
 /** Names by which a body could choose where it goes, or on which account. */
-export const ROUTING: readonly string[] = [
+export const ROUTING_FIELDS: readonly string[] = [
   "api_base",
   "api_key",
   "api_type",
@@ -207,7 +212,7 @@ export const ROUTING: readonly string[] = [
 ];
 
 /** Members whose inside is the client's own words, or a record of an answer: no upstream looks for an order there. */
-export const FREE: ReadonlySet<string> = new Set([
+export const FREE_TEXT_FIELDS: ReadonlySet<string> = new Set([
   "_meta",
   "annotations",
   "args",

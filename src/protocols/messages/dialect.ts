@@ -1,6 +1,6 @@
 // What differs between backends that speak this wire. Data, so that a provider row can be written without code; where
 // models of one provider differ, `of` says how.
-import { fits } from "../../lib/glob.ts";
+import { matchesGlob } from "../../lib/glob.ts";
 
 export interface MessagesTraits {
   /**
@@ -13,9 +13,9 @@ export interface MessagesTraits {
   /** Which of temperature, top_p and top_k it takes: all of them, temperature or top_p but not both, or none. */
   sampling?: "all" | "either" | "none";
   /** Takes the role `system` inside `messages`. */
-  systemTurns?: boolean;
+  systemMessages?: boolean;
   /** Takes `strict` on tools. */
-  strict?: boolean;
+  strictTools?: boolean;
   /** Fills in for a `max_tokens` that the client did not give, where the catalogue does not know the model's own. */
   maxTokens?: number;
 }
@@ -24,13 +24,13 @@ export interface MessagesDialect extends MessagesTraits {
   /** Whose signatures are native here. Those of Anthropic's own platforms are one family. */
   signer?: string;
   /** Takes unsigned thinking back. */
-  unsigned?: boolean;
+  acceptsUnsignedThinking?: boolean;
   /** Knows beta features: `anthropic-beta` and `?beta=true` reach it. */
   betas?: boolean;
   /** Has an endpoint that counts tokens. */
-  counts?: boolean;
+  countsTokens?: boolean;
   /** Top-level fields that it answers with an error. */
-  drop?: readonly string[];
+  dropFields?: readonly string[];
   /** Where models differ: the last that fits adds to what stands above it. One `*` stands for anything. */
   models?: readonly (MessagesTraits & { of: readonly string[] })[];
 }
@@ -39,22 +39,22 @@ export type MessagesSettings = Required<Omit<MessagesDialect, "models">>;
 
 const DEFAULTS: MessagesSettings = {
   signer: "messages",
-  unsigned: false,
+  acceptsUnsignedThinking: false,
   betas: true,
-  counts: true,
-  drop: [],
+  countsTokens: true,
+  dropFields: [],
   thinking: "adaptive",
   efforts: ["low", "medium", "high", "xhigh", "max"],
   sampling: "all",
-  systemTurns: false,
-  strict: true,
+  systemMessages: false,
+  strictTools: true,
   maxTokens: 8192,
 };
 
-export function settings(dialect: MessagesDialect, model: string): MessagesSettings {
+export function settingsFor(dialect: MessagesDialect, model: string): MessagesSettings {
   const { models = [], ...mine } = dialect;
   let found: MessagesSettings = { ...DEFAULTS, ...mine };
   for (const { of, ...traits } of models)
-    if (of.some((pattern) => fits(pattern, model))) found = { ...found, ...traits };
+    if (of.some((pattern) => matchesGlob(pattern, model))) found = { ...found, ...traits };
   return found;
 }

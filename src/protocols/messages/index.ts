@@ -2,30 +2,30 @@
 // Frontends use its server half, providers its client half; `server/` and `client/` hold one file for each word of the
 // contract. Pure: no I/O, no clock, nothing remembered between two methods. May import: model, plugin (types), and the
 // tools its neighbours lend.
-import { chatWork } from "../../model/chat-work.ts";
+import { chatOperation } from "../../model/chat-work.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
 import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
-import { failure } from "../failure/failure.ts";
-import { cap } from "./client/cap.ts";
-import { count } from "./client/count.ts";
-import { prepare, thinks } from "./client/prepare.ts";
-import { relay } from "./client/relay.ts";
-import { request as encode } from "./client/request.ts";
-import { stream as decoder } from "./client/stream.ts";
-import { whole as decode } from "./client/whole.ts";
-import { ANSWER_HEADERS } from "../headers.ts";
-import { settings, type MessagesDialect } from "./dialect.ts";
-import { REVIEWED, REVIEWED_HEADERS } from "./reviewed.ts";
-import { conversation } from "./server/conversation.ts";
-import { fault as refusal, head } from "./server/fault.ts";
-import { request } from "./server/request.ts";
-import { stream } from "./server/stream.ts";
-import { whole } from "./server/whole.ts";
-import { MESSAGES, spelt } from "../spelling.ts";
-import { survey } from "./survey.ts";
-import { COUNTED } from "./tool-counts.ts";
-import { ID, knows } from "./words.ts";
+import { parseError } from "../failure/failure.ts";
+import { capOutput } from "./client/cap.ts";
+import { decodeCount } from "./client/count.ts";
+import { prepare, mayHideReasoning } from "./client/prepare.ts";
+import { createPassthrough } from "./client/relay.ts";
+import { encodeRequest as encode } from "./client/request.ts";
+import { createDecoder as decoder } from "./client/stream.ts";
+import { decodeResponse as decode } from "./client/whole.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
+import { settingsFor, type MessagesDialect } from "./dialect.ts";
+import { ZDR_ALLOWED_FIELDS, ZDR_ALLOWED_HEADERS } from "./reviewed.ts";
+import { conversationKey } from "./server/conversation.ts";
+import { encodeFault as refusal, encodeHeaders } from "./server/fault.ts";
+import { decodeRequest } from "./server/request.ts";
+import { createEncoder } from "./server/stream.ts";
+import { encodeResponse } from "./server/whole.ts";
+import { MESSAGES_FIELD_NAMES, clientFieldName } from "../spelling.ts";
+import { analyze } from "./survey.ts";
+import { COUNTED_TOOL_UNITS } from "./tool-counts.ts";
+import { ID, knowsField } from "./words.ts";
 
 export { claude } from "./claude.ts";
 export type { MessagesDialect, MessagesTraits } from "./dialect.ts";
@@ -46,51 +46,51 @@ const REQUEST = [
 ];
 
 export const messages = (dialect: MessagesDialect = {}): Protocol<"chat"> => {
-  const at = (of: CallContext) => settings(dialect, of.model);
-  const { signer, betas, counts } = settings(dialect, "");
+  const at = (of: CallContext) => settingsFor(dialect, of.model);
+  const { signer, betas, countsTokens } = settingsFor(dialect, "");
   const path =
     (path: string): Path =>
     (of) =>
       betas && of.query.get("beta") === "true" ? `${path}?beta=true` : path;
   return {
     id: ID,
-    work: chatWork,
-    reviewed: REVIEWED,
+    operationSpec: chatOperation,
+    zdrAllowedFields: ZDR_ALLOWED_FIELDS,
     headers: {
       request: betas ? REQUEST : REQUEST.slice(0, 1),
-      response: ANSWER_HEADERS,
-      reviewed: REVIEWED_HEADERS,
+      response: FORWARDED_RESPONSE_HEADERS,
+      zdrAllowed: ZDR_ALLOWED_HEADERS,
     },
     server: {
       schema: shared,
-      survey,
-      conversation,
-      request: (body) => request(body),
-      stream,
-      whole,
-      spelling: (field, body) => spelt(MESSAGES, field, body),
-      fault: refusal,
-      count: (tokens) => ({ input_tokens: tokens }),
-      head,
+      analyze,
+      conversationKey,
+      decodeRequest: (body) => decodeRequest(body),
+      createEncoder,
+      encodeResponse,
+      clientFieldName: (field, body) => clientFieldName(MESSAGES_FIELD_NAMES, field, body),
+      encodeFault: refusal,
+      encodeCount: (tokens) => ({ input_tokens: tokens }),
+      encodeHeaders,
       ping: 'event: ping\ndata: {"type":"ping"}\n\n',
     },
     client: {
       paths: {
         generate: path("/messages"),
-        ...(counts && { count: path("/messages/count_tokens") }),
+        ...(countsTokens && { count: path("/messages/count_tokens") }),
       },
-      request: (r, of) => encode(r, of, at(of)),
-      knows,
-      survey,
-      stream: (emit) => decoder(emit, signer),
-      whole: (body, emit) => decode(body, emit, signer),
-      fault: failure,
-      ...(counts && { count }),
+      encodeRequest: (r, of) => encode(r, of, at(of)),
+      knowsField,
+      analyze,
+      createDecoder: (emit) => decoder(emit, signer),
+      decodeResponse: (body, emit) => decode(body, emit, signer),
+      decodeFault: parseError,
+      ...(countsTokens && { decodeCount }),
       prepare: (out, of) => prepare(out, of, at(of)),
-      cap,
-      thinks: (out, of) => thinks(out, at(of)),
-      tools: COUNTED,
-      relay,
+      capOutput,
+      mayHideReasoning: (out, of) => mayHideReasoning(out, at(of)),
+      countedToolUnits: COUNTED_TOOL_UNITS,
+      createPassthrough,
     },
   };
 };

@@ -1,37 +1,39 @@
 // What of a request may leave under Service-ZDR: read in Anthropic's documentation, and in what its SDKs and Claude Code send.
-import type { Inside, Review, Reviewed } from "../../plugin/index.ts";
-import { free, plain } from "../look/index.ts";
+import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
+import { freeTextFields, valueFields } from "../look/index.ts";
 
-const CACHED: Reviewed = { cache_control: plain("type ttl scope") };
-const SOURCE: Inside = [
+const CACHED: AllowedFields = { cache_control: valueFields("type ttl scope") };
+const SOURCE: AllowedContent = [
   null,
   {
-    base64: plain("media_type data"),
-    url: plain("url"),
-    text: plain("media_type data"),
+    base64: valueFields("media_type data"),
+    url: valueFields("url"),
+    text: valueFields("media_type data"),
     content: { content: [null, { text: { text: "plain", ...CACHED }, image: "free" }] },
   },
 ];
-const CITED: Reviewed = { citations: plain("enabled") };
+const CITED: AllowedFields = { citations: valueFields("enabled") };
 
-const SEARCH: Reviewed = {
+const SEARCH: AllowedFields = {
   ...CACHED,
-  ...plain("name max_uses allowed_domains blocked_domains strict defer_loading allowed_callers"),
-  user_location: plain("type city region country timezone"),
+  ...valueFields(
+    "name max_uses allowed_domains blocked_domains strict defer_loading allowed_callers",
+  ),
+  user_location: valueFields("type city region country timezone"),
 };
-const OWN_TOOL: Reviewed = {
+const OWN_TOOL: AllowedFields = {
   ...CACHED,
-  ...plain("name description strict defer_loading eager_input_streaming allowed_callers"),
-  ...free("input_schema input_examples"),
+  ...valueFields("name description strict defer_loading eager_input_streaming allowed_callers"),
+  ...freeTextFields("input_schema input_examples"),
 };
 /** Its provider wrote what it takes, and the client runs it. */
-const TYPED: Reviewed = {
+const TYPED: AllowedFields = {
   ...OWN_TOOL,
-  ...plain("max_characters display_width_px display_height_px display_number enable_zoom"),
+  ...valueFields("max_characters display_width_px display_height_px display_number enable_zoom"),
 };
 
 /** What runs elsewhere is told apart by the policies of providers: here stands what it may say. */
-const TOOL: Inside = [
+const TOOL: AllowedContent = [
   "custom",
   {
     custom: OWN_TOOL,
@@ -42,7 +44,7 @@ const TOOL: Inside = [
     "computer_toolset_*": TYPED,
     "browser_toolset_*": TYPED,
     "web_search_*": SEARCH,
-    "web_fetch_*": { ...SEARCH, ...CITED, ...plain("max_content_tokens use_cache") },
+    "web_fetch_*": { ...SEARCH, ...CITED, ...valueFields("max_content_tokens use_cache") },
     "tool_search_tool_regex_*": OWN_TOOL,
     "tool_search_tool_bm25_*": OWN_TOOL,
     "code_execution_*": OWN_TOOL,
@@ -52,20 +54,20 @@ const TOOL: Inside = [
 /** What a tool that ran elsewhere said stands in the conversation as its words. */
 const RECORD = "free";
 
-const TYPES: { readonly [type: string]: Reviewed | "free" } = {
-  text: { ...CACHED, ...plain("text"), ...free("citations") },
+const TYPES: { readonly [type: string]: AllowedFields | "free" } = {
+  text: { ...CACHED, ...valueFields("text"), ...freeTextFields("citations") },
   image: { ...CACHED, source: SOURCE, transformations: "free" },
-  document: { ...CACHED, ...CITED, ...plain("title context"), source: SOURCE },
-  tool_reference: { ...CACHED, ...plain("tool_name") },
+  document: { ...CACHED, ...CITED, ...valueFields("title context"), source: SOURCE },
+  tool_reference: { ...CACHED, ...valueFields("tool_name") },
   tool_use: {
     ...CACHED,
-    ...plain("id name toolset_name"),
-    ...free("input"),
-    caller: plain("type tool_id"),
+    ...valueFields("id name toolset_name"),
+    ...freeTextFields("input"),
+    caller: valueFields("type tool_id"),
   },
-  thinking: plain("thinking signature"),
-  redacted_thinking: plain("data"),
-  compaction: { ...CACHED, ...plain("content signature encrypted_content") },
+  thinking: valueFields("thinking signature"),
+  redacted_thinking: valueFields("data"),
+  compaction: { ...CACHED, ...valueFields("content signature encrypted_content") },
   server_tool_use: RECORD,
   web_search_tool_result: RECORD,
   web_fetch_tool_result: RECORD,
@@ -77,61 +79,71 @@ const TYPES: { readonly [type: string]: Reviewed | "free" } = {
   mcp_tool_use: RECORD,
   mcp_tool_result: RECORD,
   fallback: RECORD,
-  tool_addition: { ...CACHED, ...plain("name tool_name"), tool: TOOL, tools: TOOL },
-  tool_removal: { ...CACHED, ...plain("name tool_name tool_names"), tool: plain("type name") },
+  tool_addition: { ...CACHED, ...valueFields("name tool_name"), tool: TOOL, tools: TOOL },
+  tool_removal: {
+    ...CACHED,
+    ...valueFields("name tool_name tool_names"),
+    tool: valueFields("type name"),
+  },
 };
-const INNER: Inside = [
+const INNER: AllowedContent = [
   null,
-  { ...TYPES, search_result: { ...CACHED, ...CITED, ...plain("source title content") } },
+  { ...TYPES, search_result: { ...CACHED, ...CITED, ...valueFields("source title content") } },
 ];
-const BLOCK: Inside = [
+const BLOCK: AllowedContent = [
   null,
   {
     ...TYPES,
-    search_result: { ...CACHED, ...CITED, ...plain("source title"), content: INNER },
-    tool_result: { ...CACHED, ...plain("tool_use_id is_error toolset_name"), content: INNER },
+    search_result: { ...CACHED, ...CITED, ...valueFields("source title"), content: INNER },
+    tool_result: { ...CACHED, ...valueFields("tool_use_id is_error toolset_name"), content: INNER },
   },
 ];
 
-const FORMAT: Reviewed = { type: "plain", schema: "free" };
-const EDIT: Reviewed = {
-  ...plain("type exclude_tools clear_tool_inputs instructions pause_after_compaction"),
-  trigger: plain("type value"),
-  keep: plain("type value"),
-  clear_at_least: plain("type value"),
+const FORMAT: AllowedFields = { type: "plain", schema: "free" };
+const EDIT: AllowedFields = {
+  ...valueFields("type exclude_tools clear_tool_inputs instructions pause_after_compaction"),
+  trigger: valueFields("type value"),
+  keep: valueFields("type value"),
+  clear_at_least: valueFields("type value"),
 };
 
-export const REVIEWED: Review = [
-  ["which model", plain("model")],
-  ["which others: each that is named is asked for its own policy", { fallbacks: plain("model") }],
+export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
+  ["which model", valueFields("model")],
+  [
+    "which others: each that is named is asked for its own policy",
+    { fallbacks: valueFields("model") },
+  ],
   ["the conversation itself", { system: BLOCK, messages: { role: "plain", content: BLOCK } }],
   ["the client's own tools, and hosted ones whose policy is known", { tools: TOOL }],
   [
     "steers one answer and is gone with it",
     {
-      ...plain("max_tokens stop_sequences stream temperature top_p top_k"),
-      thinking: plain("type budget_tokens display"),
-      tool_choice: plain("type name disable_parallel_tool_use"),
+      ...valueFields("max_tokens stop_sequences stream temperature top_p top_k"),
+      thinking: valueFields("type budget_tokens display"),
+      tool_choice: valueFields("type name disable_parallel_tool_use"),
       output_config: {
         effort: "plain",
         format: FORMAT,
-        task_budget: plain("type total remaining"),
+        task_budget: valueFields("type total remaining"),
       },
       output_format: FORMAT,
     },
   ],
   [
     "how it is ranked and where it is worked on, which keeps nothing",
-    plain("service_tier speed inference_geo"),
+    valueFields("service_tier speed inference_geo"),
   ],
   ["a prompt cache is memory, which `strict` rules out by itself", CACHED],
-  ["the user: told hashed", { metadata: plain("user_id") }],
+  ["the user: told hashed", { metadata: valueFields("user_id") }],
   [
     "what is left out of the conversation before the model reads it",
     { context_management: { edits: EDIT } },
   ],
-  ["what Claude Code tells its vendor of the safety measures that it wants", free("safeguards")],
-  ["names of the wire's own versions", plain("anthropic_beta anthropic_version betas")],
+  [
+    "what Claude Code tells its vendor of the safety measures that it wants",
+    freeTextFields("safeguards"),
+  ],
+  ["names of the wire's own versions", valueFields("anthropic_beta anthropic_version betas")],
 ];
 
 /**
@@ -144,7 +156,7 @@ export const REVIEWED: Review = [
  * it: `advanced-tool-use` (docs on tool use; its hosted tools are reviewed as tools), and `claude-code`, `effort`, and
  * `fine-grained-tool-streaming`, which Claude Code sends.
  */
-export const REVIEWED_HEADERS: { readonly [header: string]: readonly string[] } = {
+export const ZDR_ALLOWED_HEADERS: { readonly [header: string]: readonly string[] } = {
   "anthropic-version": ["2023-01-01", "2023-06-01"],
   "anthropic-dangerous-direct-browser-access": ["true"],
   "anthropic-beta": [

@@ -1,17 +1,17 @@
 import type { Feature } from "../../model/facts.ts";
 import type { Body, Json } from "../../model/values.ts";
-import type { Survey } from "../../plugin/survey.ts";
-import { featuresOf, hostedBy, look } from "../look/index.ts";
-import { spending } from "../spending.ts";
-import { isObject, list, number } from "../json.ts";
+import type { RequestFacts } from "../../plugin/survey.ts";
+import { referencedFeatures, hostedToolFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../spending.ts";
+import { isObject, asList, asNumber } from "../json.ts";
 
 /** One look over the body, on both lanes: what a model must be able to do, and what upstream would keep. */
-export function survey(body: Body): Survey {
-  const named = look(body);
-  const features = featuresOf(named);
+export function analyze(body: Body): RequestFacts {
+  const named = findReferences(body);
+  const features = referencedFeatures(named);
   if (body["stream"] === true) features.add("stream");
   if (body["system"] !== undefined && body["system"] !== "") features.add("system");
-  if (list(body["tools"]).some((tool) => isObject(tool) && hostedBy(tool) === null))
+  if (asList(body["tools"]).some((tool) => isObject(tool) && hostedToolFeatures(tool) === null))
     features.add("tools");
   const thinking = body["thinking"];
   if (isObject(thinking) && thinking["type"] !== "disabled") features.add("reasoning");
@@ -20,15 +20,15 @@ export function survey(body: Body): Survey {
   if (body["output_format"]) features.add("json_schema");
   const media = { count: 0, bytes: 0 };
   blocks(body["system"], features, media);
-  for (const message of list(body["messages"]))
+  for (const message of asList(body["messages"]))
     if (isObject(message)) blocks(message["content"], features, media);
   return {
     features: [...features],
-    named,
-    ...spending(body, named, {
-      output: number(body["max_tokens"]),
-      zero: "max_tokens",
-      uses: true,
+    references: named,
+    ...analyzeCost(body, named, {
+      maxOutput: asNumber(body["max_tokens"]),
+      zeroOutputField: "max_tokens",
+      toolsHaveMaxUses: true,
     }),
     ...(media.count > 0 && { media }),
   };

@@ -2,10 +2,15 @@
 // of this wire has them.
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { isObject, text } from "../json.ts";
+import { isObject, asText } from "../json.ts";
 
 /** Units whose runs a message tells. */
-export const COUNTED: readonly Unit[] = ["searches", "fetches", "code_sessions", "tool_runs"];
+export const COUNTED_TOOL_UNITS: readonly Unit[] = [
+  "searches",
+  "fetches",
+  "code_sessions",
+  "tool_runs",
+];
 
 const CODE: ReadonlySet<string> = new Set([
   "code_execution",
@@ -13,7 +18,7 @@ const CODE: ReadonlySet<string> = new Set([
   "text_editor_code_execution",
 ]);
 /** Billed by their tokens alone. */
-const FREE: ReadonlySet<string> = new Set([
+const UNBILLED_TOOLS: ReadonlySet<string> = new Set([
   "advisor",
   "tool_search_tool_bm25",
   "tool_search_tool_regex",
@@ -29,21 +34,22 @@ export class MessagesToolCounts {
   block(block: JsonObject): boolean {
     if (block["type"] !== "server_tool_use") return false;
     const { caller } = block;
-    const name = text(block["name"]) ?? "";
-    this.#filters ||= isObject(caller) && (text(caller["type"]) ?? "").startsWith("code_execution");
-    if (FREE.has(name)) return false;
+    const name = asText(block["name"]) ?? "";
+    this.#filters ||=
+      isObject(caller) && (asText(caller["type"]) ?? "").startsWith("code_execution");
+    if (UNBILLED_TOOLS.has(name)) return false;
     // Whether it only filters is known at the end.
     if (CODE.has(name)) return !(this.#ranCode = true);
     return this.#add(UNITS.get(name) ?? "tool_runs");
   }
 
   /** Runs so far, and of those that a report has counted the larger number. */
-  soFar(reported: Usage): Usage {
+  current(reported: Usage): Usage {
     return most(this.#runs, reported, Object.keys(this.#runs));
   }
 
   /** A report, with the runs that it does not have. All code of a message runs in one container. */
-  atEnd(reported: Usage): Usage {
+  final(reported: Usage): Usage {
     const code = this.#ranCode && !this.#filters && { code_sessions: 1 };
     const runs = { ...this.#runs, ...code };
     return { ...reported, ...most(runs, reported, Object.keys(runs)) };

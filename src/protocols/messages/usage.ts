@@ -1,9 +1,9 @@
 // Token counts. This wire's `input_tokens` leaves caches out, which is how canonical units have it too.
-import type { UsageSeen } from "../../model/event.ts";
+import type { UsageReport } from "../../model/event.ts";
 import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { factsIn } from "../spending.ts";
-import { isObject, text } from "../json.ts";
+import { readPricingAttributes } from "../spending.ts";
+import { isObject, asText } from "../json.ts";
 
 type Counts = { -readonly [U in Unit]?: Opt<number> };
 
@@ -15,7 +15,7 @@ const count = (value: unknown): number | undefined =>
     ? (value as number)
     : undefined;
 
-const within = (part: number | undefined, whole: number | undefined): number | undefined =>
+const atMost = (part: number | undefined, whole: number | undefined): number | undefined =>
   part !== undefined && whole !== undefined ? Math.min(part, whole) : part;
 
 /**
@@ -37,7 +37,7 @@ export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
       (written === undefined ? undefined : Math.max(0, written - (hour ?? 0))),
     cache_write_1h: hour,
     output,
-    reasoning: within(count(details["thinking_tokens"]), output),
+    reasoning: atMost(count(details["thinking_tokens"]), output),
     searches: count(tools["web_search_requests"]),
     fetches: count(tools["web_fetch_requests"]) || undefined,
   };
@@ -49,22 +49,26 @@ export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
  * What a report says is to be paid, by model. With `iterations` the report covers only the last sampling: what
  * compaction, a declined model or an advisor used stands in its own entry, at its own model's price.
  */
-export function billsOf(raw: JsonObject, model: string | undefined, earlier?: Usage): UsageSeen[] {
-  const tier = text(raw["service_tier"]);
-  const facts = factsIn(raw);
-  const whole: UsageSeen = {
+export function parseBilledUsage(
+  raw: JsonObject,
+  model: string | undefined,
+  earlier?: Usage,
+): UsageReport[] {
+  const tier = asText(raw["service_tier"]);
+  const facts = readPricingAttributes(raw);
+  const whole: UsageReport = {
     type: "usage",
     usage: usageOf(raw, earlier),
     model,
     ...(tier && { tier }),
-    ...(facts && { facts }),
+    ...(facts && { pricingAttributes: facts }),
   };
   const entries = Array.isArray(raw["iterations"]) ? raw["iterations"].filter(isObject) : [];
   if (entries.length === 0) return [whole];
   const sums = new Map<string | undefined, Usage>();
   let last = model;
   for (const entry of entries) {
-    const of = text(entry["model"]) ?? model;
+    const of = asText(entry["model"]) ?? model;
     sums.set(of, add(sums.get(of) ?? {}, usageOf(entry)));
     if (entry["type"] === "message" || entry["type"] === "fallback_message") last = of;
   }
@@ -86,7 +90,7 @@ const most = (a: Usage, b: Usage): Usage => {
 };
 
 /** What the first event reports: of the output only a placeholder, which no client should pay for when the stream is cut. */
-export function startOf(raw: JsonObject): JsonObject {
+export function startUsage(raw: JsonObject): JsonObject {
   const { output_tokens: _output, output_tokens_details: _details, ...read } = raw;
   return read;
 }

@@ -1,15 +1,15 @@
 // The words of this wire and their canonical counterparts.
 import { fail } from "../../model/error.ts";
-import { memory } from "../memory.ts";
+import { createSourceMemory } from "../memory.ts";
 import { isObject } from "../json.ts";
-import { multiplies } from "../amounts.ts";
+import { isMultiplierField } from "../amounts.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { Json, Opt } from "../../model/values.ts";
 
 export const ID = "messages";
 
 /** A turn or a block that says more than the common vocabulary can. */
-export const { came, cameFrom } = memory();
+export const { remember: rememberSource, sourceOf } = createSourceMemory();
 
 /** Top-level fields with a canonical place. */
 const CANONICAL = [
@@ -33,7 +33,7 @@ const CANONICAL = [
 ] as const;
 
 /** Known to this protocol or a beta of it and to no other: they ride in `ext.messages`. */
-export const OWN = [
+export const PROTOCOL_FIELDS = [
   "billing_policy",
   "compaction",
   "container",
@@ -53,13 +53,17 @@ export const OWN = [
   "workspace_id",
 ] as const;
 
-export const KNOWN: ReadonlySet<string> = new Set<string>([...CANONICAL, ...OWN]);
+export const KNOWN_TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set<string>([
+  ...CANONICAL,
+  ...PROTOCOL_FIELDS,
+]);
 
 /** All that this wire knows, in any dialect of it. */
-export const knows = (field: string): boolean => KNOWN.has(field) || multiplies(field);
+export const knowsField = (field: string): boolean =>
+  KNOWN_TOP_LEVEL_FIELDS.has(field) || isMultiplierField(field);
 
 /** All that a request to count tokens may carry. */
-export const COUNTED: ReadonlySet<string> = new Set([
+export const TOKEN_COUNT_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "messages",
   "system",
@@ -74,7 +78,7 @@ export const COUNTED: ReadonlySet<string> = new Set([
   "context_management",
 ]);
 
-const FINISH: Record<string, FinishReason> = {
+const FINISH_REASONS: Record<string, FinishReason> = {
   end_turn: "stop",
   stop_sequence: "stop_sequence",
   max_tokens: "length",
@@ -85,12 +89,12 @@ const FINISH: Record<string, FinishReason> = {
 };
 
 /** A reason that is newer than us keeps its name in `detail`. */
-export const finishOf = (stop: string): { reason: FinishReason; detail?: string } => {
-  const reason = Object.hasOwn(FINISH, stop) ? FINISH[stop] : undefined;
+export const parseFinishReason = (stop: string): { reason: FinishReason; detail?: string } => {
+  const reason = Object.hasOwn(FINISH_REASONS, stop) ? FINISH_REASONS[stop] : undefined;
   return reason ? { reason } : { reason: "other", detail: stop };
 };
 
-const STOP: Record<FinishReason, string> = {
+const WIRE_REASONS: Record<FinishReason, string> = {
   stop: "end_turn",
   stop_sequence: "stop_sequence",
   length: "max_tokens",
@@ -103,27 +107,27 @@ const STOP: Record<FinishReason, string> = {
 };
 
 /** What the answer holds, apart from its end. */
-export interface AnswerContents {
-  calls: boolean;
-  refused: boolean;
+export interface ResponseContents {
+  hasCalls: boolean;
+  hasRefusal: boolean;
 }
 
 /**
  * Calls that wait for the client are `tool_use`, whatever the upstream named it: clients run tools on nothing else. A
  * refusal in words has no block of its own here, so the end tells of it.
  */
-export const stopOf = (
+export const formatFinishReason = (
   { reason, detail }: { reason: FinishReason; detail?: Opt<string> },
-  { calls, refused }: AnswerContents,
+  { hasCalls, hasRefusal }: ResponseContents,
 ): string => {
   if (reason === "other" && detail === "compaction") return "compaction";
-  if (reason !== "stop" && reason !== "other") return STOP[reason];
-  if (calls) return "tool_use";
-  return refused ? "refusal" : STOP[reason];
+  if (reason !== "stop" && reason !== "other") return WIRE_REASONS[reason];
+  if (hasCalls) return "tool_use";
+  return hasRefusal ? "refusal" : WIRE_REASONS[reason];
 };
 
 /** What a refusal may be filed under; anything else that is said of it is an explanation. */
-export const REFUSALS: ReadonlySet<string> = new Set([
+export const REFUSAL_CATEGORIES: ReadonlySet<string> = new Set([
   "cyber",
   "bio",
   "frontier_llm",
@@ -131,7 +135,7 @@ export const REFUSALS: ReadonlySet<string> = new Set([
   "general_harms",
 ]);
 
-export const malformed = (message: string, param: string): never =>
+export const failMalformed = (message: string, param: string): never =>
   fail("invalid", message, { param, code: "invalid_request" });
 
 const CITATIONS: ReadonlySet<unknown> = new Set([

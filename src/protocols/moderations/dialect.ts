@@ -2,5 +2,5 @@
 
 export interface ModerationDialect {
   /** It reads texts alone. Absent: pictures too. */
-  texts?: boolean;
+  textOnly?: boolean;
 }

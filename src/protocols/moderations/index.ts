@@ -3,51 +3,51 @@
 // (types), and the tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/moderations.request.json" with { type: "json" };
-import { moderationWork } from "../../model/moderation-work.ts";
+import { moderationOperation } from "../../model/moderation-work.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { failure } from "../failure/failure.ts";
-import { ANSWER_HEADERS } from "../headers.ts";
-import { head } from "../limits.ts";
-import { fault } from "../responses/server/fault.ts";
+import { parseError } from "../failure/failure.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
+import { encodeRateLimitHeaders } from "../limits.ts";
+import { encodeFault } from "../responses/server/fault.ts";
 import { prepare } from "./client/prepare.ts";
-import { relay } from "./client/relay.ts";
-import { request as requestTo } from "./client/request.ts";
-import { stream as streamFrom } from "./client/stream.ts";
-import { whole as wholeFrom } from "./client/whole.ts";
+import { createPassthrough } from "./client/relay.ts";
+import { encodeRequest as requestTo } from "./client/request.ts";
+import { failNotStreamed as streamFrom } from "./client/stream.ts";
+import { decodeResponse as wholeFrom } from "./client/whole.ts";
 import type { ModerationDialect } from "./dialect.ts";
-import { REVIEWED } from "./reviewed.ts";
-import { request } from "./server/request.ts";
-import { stream } from "./server/stream.ts";
-import { whole } from "./server/whole.ts";
-import { survey } from "./survey.ts";
-import { ID, knows } from "./words.ts";
+import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { decodeRequest } from "./server/request.ts";
+import { failStreamed } from "./server/stream.ts";
+import { encodeResponse } from "./server/whole.ts";
+import { analyze } from "./survey.ts";
+import { ID, knowsField } from "./words.ts";
 
 export type { ModerationDialect } from "./dialect.ts";
 
 export const moderations = (dialect: ModerationDialect = {}): Protocol<"moderation"> => ({
   id: ID,
-  work: moderationWork,
-  reviewed: REVIEWED,
-  headers: { response: ANSWER_HEADERS },
+  operationSpec: moderationOperation,
+  zdrAllowedFields: ZDR_ALLOWED_FIELDS,
+  headers: { response: FORWARDED_RESPONSE_HEADERS },
   server: {
     schema: schema as unknown as JSONSchema,
-    survey,
-    request,
-    stream,
-    whole,
-    fault,
-    head,
+    analyze,
+    decodeRequest,
+    createEncoder: failStreamed,
+    encodeResponse,
+    encodeFault,
+    encodeHeaders: encodeRateLimitHeaders,
     ping: "",
   },
   client: {
     paths: { generate: "/moderations" },
-    request: requestTo,
-    knows,
-    survey,
-    stream: streamFrom,
-    whole: wholeFrom,
-    fault: failure,
+    encodeRequest: requestTo,
+    knowsField,
+    analyze,
+    createDecoder: streamFrom,
+    decodeResponse: wholeFrom,
+    decodeFault: parseError,
     prepare: (out, of) => prepare(out, of, dialect),
-    relay,
+    createPassthrough,
   },
 });

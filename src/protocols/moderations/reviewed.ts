@@ -1,14 +1,14 @@
 // What of a request may leave under Service-ZDR: read in OpenAI's documentation.
-import type { Review } from "../../plugin/index.ts";
-import { plain } from "../look/index.ts";
+import type { FieldAllowlist } from "../../plugin/index.ts";
+import { valueFields } from "../look/index.ts";
 
-export const REVIEWED: Review = [
-  ["which model", plain("model")],
+export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
+  ["which model", valueFields("model")],
   [
     "what is judged",
     {
-      input: [null, { text: plain("text"), image_url: { image_url: plain("url") } }],
+      input: [null, { text: valueFields("text"), image_url: { image_url: valueFields("url") } }],
     },
   ],
-  ["the user: told hashed", plain("user")],
+  ["the user: told hashed", valueFields("user")],
 ];

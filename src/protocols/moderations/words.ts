@@ -1,6 +1,6 @@
 // The words of this wire: its name, and the fields that it knows.
 export const ID = "moderations";
 
-const COMMON: readonly string[] = ["model", "input", "stream", "user"];
+const COMMON_FIELDS: readonly string[] = ["model", "input", "stream", "user"];
 
-export const knows = (field: string): boolean => COMMON.includes(field);
+export const knowsField = (field: string): boolean => COMMON_FIELDS.includes(field);

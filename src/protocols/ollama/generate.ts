@@ -4,15 +4,23 @@ import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { CompletionRequest } from "../../model/request.ts";
 import type { Body, JsonObject } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/outgoing.ts";
-import type { Named } from "../../plugin/look.ts";
+import type { References } from "../../plugin/look.ts";
 import type { CallContext, Decoder } from "../../plugin/protocol.ts";
-import type { Survey } from "../../plugin/survey.ts";
-import { onePrompt } from "../completions/index.ts";
-import { throwFailure } from "../failure/failure.ts";
-import { count, number, object, parsed, present, some, text } from "../json.ts";
-import { look } from "../look/index.ts";
-import { spending } from "../spending.ts";
-import { lines } from "../sse/index.ts";
+import type { RequestFacts } from "../../plugin/survey.ts";
+import { singlePrompt } from "../completions/index.ts";
+import { throwParsedError } from "../failure/failure.ts";
+import {
+  asCount,
+  asNumber,
+  asObject,
+  parseObject,
+  omitUndefined,
+  omitUndefinedOrNothing,
+  asText,
+} from "../json.ts";
+import { findReferences } from "../look/index.ts";
+import { analyzeCost } from "../spending.ts";
+import { createLineDecoder } from "../sse/index.ts";
 
 const KNOWN: ReadonlySet<string> = new Set([
   "model",
@@ -28,15 +36,15 @@ const KNOWN: ReadonlySet<string> = new Set([
   "format",
   "think",
 ]);
-export const knowsGenerate = (field: string): boolean => KNOWN.has(field);
+export const knowsGenerateField = (field: string): boolean => KNOWN.has(field);
 
-export function generateRequest(r: CompletionRequest, of: CallContext): Body {
-  return present({
+export function encodeGenerateRequest(r: CompletionRequest, of: CallContext): Body {
+  return omitUndefined({
     model: of.model,
-    prompt: onePrompt(r, of),
+    prompt: singlePrompt(r, of),
     suffix: r.suffix,
     stream: of.stream,
-    options: some({
+    options: omitUndefinedOrNothing({
       num_predict: r.maxTokens,
       stop: r.stop,
       temperature: r.sampling.temperature,
@@ -47,36 +55,36 @@ export function generateRequest(r: CompletionRequest, of: CallContext): Body {
 }
 
 /** The bound stands among its options. */
-export const generateSurvey = (body: Body): Survey => ({
+export const analyzeGenerate = (body: Body): RequestFacts => ({
   features: body["stream"] === true ? ["stream"] : [],
-  ...money(body, look(body)),
+  ...generateCost(body, findReferences(body)),
 });
 
-const money = (body: Body, named: Named) => ({
-  named,
-  ...spending(body, named, { output: number(object(body["options"])?.["num_predict"]) }),
+const generateCost = (body: Body, named: References) => ({
+  references: named,
+  ...analyzeCost(body, named, { maxOutput: asNumber(asObject(body["options"])?.["num_predict"]) }),
 });
 
-export const generateCap = (out: Outgoing, tokens: number): void =>
-  out.set("options", { ...object(out.get("options")), num_predict: tokens });
+export const capGenerateOutput = (out: Outgoing, tokens: number): void =>
+  out.set("options", { ...asObject(out.get("options")), num_predict: tokens });
 
-export function generateStream(emit: (event: ModelEvent) => void): Decoder {
+export function createGenerateDecoder(emit: (event: ModelEvent) => void): Decoder {
   let begun = false;
   let over = false;
-  const decoder = lines((line) => {
+  const decoder = createLineDecoder((line) => {
     if (over || line.trim() === "") return;
-    const said = answerIn(line);
+    const parsedLine = parseResponseObject(line);
     if (!begun) {
       begun = true;
       emit({ type: "start" });
       emit({ type: "open", index: 0, block: { type: "text" } });
     }
-    const words = text(said["response"]) ?? "";
+    const words = asText(parsedLine["response"]) ?? "";
     if (words !== "") emit({ type: "delta", index: 0, text: words });
-    if (said["done"] !== true) return;
+    if (parsedLine["done"] !== true) return;
     over = true;
     emit({ type: "close", index: 0 });
-    ended(said, emit);
+    emitEnd(parsedLine, emit);
   });
   return {
     push: (chunk) => decoder.push(chunk),
@@ -87,35 +95,36 @@ export function generateStream(emit: (event: ModelEvent) => void): Decoder {
   };
 }
 
-export function generateWhole(body: Buffer, emit: (event: ModelEvent) => void): void {
-  const said = answerIn(body.toString("utf8"));
+export function decodeGenerateResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
+  const response = parseResponseObject(body.toString("utf8"));
   emit({ type: "start" });
   emit({ type: "open", index: 0, block: { type: "text" } });
-  const words = text(said["response"]);
+  const words = asText(response["response"]);
   if (words) emit({ type: "delta", index: 0, text: words });
   emit({ type: "close", index: 0 });
-  if (said["done"] !== true)
+  if (response["done"] !== true)
     fail("upstream", "The answer ended before its finish.", { code: "truncated" });
-  ended(said, emit);
+  emitEnd(response, emit);
 }
 
-function answerIn(json: string): JsonObject {
-  const said = parsed(json);
-  if (said?.["error"]) throwFailure(said);
+function parseResponseObject(json: string): JsonObject {
+  const parsedJson = parseObject(json);
+  if (parsedJson?.["error"]) throwParsedError(parsedJson);
   return (
-    said ?? fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" })
+    parsedJson ??
+    fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" })
   );
 }
 
 /** What was in its cache it does not count as read. */
-function ended(said: JsonObject, emit: (event: ModelEvent) => void): void {
+function emitEnd(response: JsonObject, emit: (event: ModelEvent) => void): void {
   emit({
     type: "usage",
-    usage: present({
-      input: count(said["prompt_eval_count"]),
-      output: count(said["eval_count"]),
+    usage: omitUndefined({
+      input: asCount(response["prompt_eval_count"]),
+      output: asCount(response["eval_count"]),
     }),
   });
-  const reason: FinishReason = said["done_reason"] === "length" ? "length" : "stop";
+  const reason: FinishReason = response["done_reason"] === "length" ? "length" : "stop";
   emit({ type: "finish", reason });
 }

@@ -2,9 +2,9 @@
 
 export interface RerankDialect {
   /** It reads `return_documents`. Absent: it does. Documents go back to the client all the same: it sent them. */
-  returns?: boolean;
+  returnsDocuments?: boolean;
   /** Documents are texts alone. Absent: objects travel as they are. */
-  texts?: boolean;
+  textOnly?: boolean;
   /** Top-level fields that are answered with an error; dropped, and the client is told. */
-  drop?: readonly string[];
+  dropFields?: readonly string[];
 }

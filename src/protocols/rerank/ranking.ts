@@ -1,33 +1,33 @@
 // What was ranked, and how it is told: sorted by score, the first of equals first. A ranking that names a document which is not
 // there, or one twice, is no answer.
 import { fail } from "../../model/error.ts";
-import type { Ranking } from "../../model/request.ts";
+import type { RankedDocument } from "../../model/request.ts";
 import type { Body, Json, JsonObject, Opt } from "../../model/values.ts";
-import { flag, isObject, list, number, object, present } from "../json.ts";
+import { asBoolean, isObject, asList, asNumber, asObject, omitUndefined } from "../json.ts";
 
 /** What a client is owed. */
-export interface RankingWish {
+export interface RankingExpectation {
   readonly documents: readonly Json[];
-  readonly most: number;
-  readonly returned: boolean;
+  readonly topN: number;
+  readonly returnDocuments: boolean;
 }
 
-export function rankingWish(body: Body): RankingWish {
-  const documents = list(body["documents"]);
-  const most = number(body["top_n"]) ?? number(body["top_k"]);
+export function readRankingExpectation(body: Body): RankingExpectation {
+  const documents = asList(body["documents"]);
+  const most = asNumber(body["top_n"]) ?? asNumber(body["top_k"]);
   return {
     documents,
     // More than there are is no error.
-    most: Math.min(most ?? documents.length, documents.length),
-    returned: flag(body["return_documents"]) ?? false,
+    topN: Math.min(most ?? documents.length, documents.length),
+    returnDocuments: asBoolean(body["return_documents"]) ?? false,
   };
 }
 
 /** A row of a host's answer. */
-export function rankingOf(row: unknown): Ranking {
-  const said = object(row);
-  const index = number(said?.["index"]);
-  const score = number(said?.["relevance_score"]) ?? number(said?.["score"]);
+export function parseRankedDocument(row: unknown): RankedDocument {
+  const item = asObject(row);
+  const index = asNumber(item?.["index"]);
+  const score = asNumber(item?.["relevance_score"]) ?? asNumber(item?.["score"]);
   if (index === undefined || score === undefined)
     return fail("upstream", "The provider's ranking has no index or no score.", {
       code: "bad_answer",
@@ -36,22 +36,25 @@ export function rankingOf(row: unknown): Ranking {
 }
 
 /** Throws what makes a ranking no answer to this request. */
-export function ranked(said: readonly Ranking[], wish: RankingWish): readonly Ranking[] {
+export function validateRanking(
+  rankings: readonly RankedDocument[],
+  wish: RankingExpectation,
+): readonly RankedDocument[] {
   const seen = new Set<number>();
-  for (const { index } of said) {
+  for (const { index } of rankings) {
     if (!Number.isInteger(index) || index < 0 || index >= wish.documents.length || seen.has(index))
       fail("upstream", `The provider ranked a document ${index} that is not there, or twice.`, {
         code: "bad_ranking",
       });
     seen.add(index);
   }
-  if (said.length < wish.most)
-    fail("upstream", `The provider ranked ${said.length} documents of ${wish.most}.`, {
+  if (rankings.length < wish.topN)
+    fail("upstream", `The provider ranked ${rankings.length} documents of ${wish.topN}.`, {
       code: "bad_ranking",
     });
-  return said.toSorted((a, b) => b.score - a.score || a.index - b.index).slice(0, wish.most);
+  return rankings.toSorted((a, b) => b.score - a.score || a.index - b.index).slice(0, wish.topN);
 }
 
 /** As clients read a document: an object with its text. */
-export const documentTo = (document: Opt<Json>): JsonObject =>
-  isObject(document) ? document : present({ text: document });
+export const toDocumentObject = (document: Opt<Json>): JsonObject =>
+  isObject(document) ? document : omitUndefined({ text: document });

@@ -1,11 +1,11 @@
 // The words of this wire: its name, and the fields that it knows.
-import { multiplies } from "../amounts.ts";
+import { isMultiplierField } from "../amounts.ts";
 
 export const ID = "rerank";
 export const VOYAGE_ID = "voyage-rerank";
 
 /** In the common vocabulary, under another name or the same. */
-export const COMMON: readonly string[] = [
+export const COMMON_FIELDS: readonly string[] = [
   "model",
   "query",
   "documents",
@@ -18,4 +18,5 @@ export const COMMON: readonly string[] = [
   "user",
 ];
 
-export const knows = (field: string): boolean => COMMON.includes(field) || multiplies(field);
+export const knowsField = (field: string): boolean =>
+  COMMON_FIELDS.includes(field) || isMultiplierField(field);

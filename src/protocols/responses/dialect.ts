@@ -1,13 +1,13 @@
 import type { ModelInfo } from "../../model/facts.ts";
 import { traitsOf, type ChatDialect } from "../chat-completions/dialect.ts";
-import { reasonsOf, type Reasons } from "../reasons.ts";
+import { reasoningSupportOf, type ReasoningSupport } from "../reasons.ts";
 
 /** How one upstream's wire differs from the documented one, and how ours is shown to clients. */
 export interface ResponsesDialect {
   /** The same backend on chat completions: what its models take about thinking does not depend on the wire. */
-  alike?: ChatDialect;
+  chatDialect?: ChatDialect;
   /** Top-level fields that it answers with an error: left out, and said so. */
-  drop?: readonly string[];
+  dropFields?: readonly string[];
   /** false: it keeps nothing and knows no `store`. */
   store?: false;
   /**
@@ -18,9 +18,13 @@ export interface ResponsesDialect {
 }
 
 /** Words that this wire says as chat completions does; other ways of telling a model say nothing of these. */
-const SAME: ReadonlySet<string | undefined> = new Set(["effort", "reasoning", "none"]);
+const SHARED_CONTROLS: ReadonlySet<string | undefined> = new Set(["effort", "reasoning", "none"]);
 
-export function reasonsFor({ alike }: ResponsesDialect, info: ModelInfo, model: string): Reasons {
-  const row = alike && traitsOf(alike, model).reasoning;
-  return reasonsOf(info, SAME.has(row?.control) ? row : undefined);
+export function reasoningSupportFor(
+  { chatDialect }: ResponsesDialect,
+  info: ModelInfo,
+  model: string,
+): ReasoningSupport {
+  const row = chatDialect && traitsOf(chatDialect, model).reasoning;
+  return reasoningSupportOf(info, SHARED_CONTROLS.has(row?.control) ? row : undefined);
 }

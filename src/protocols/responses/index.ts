@@ -2,60 +2,60 @@
 // stream whose every event is numbered and named, and state, which this service relays only where no client can reach
 // another's. Pure: no I/O, no clock, nothing remembered between two methods. May import: lib, model, plugin, its
 // neighbours' common parts.
-import { chatWork } from "../../model/chat-work.ts";
+import { chatOperation } from "../../model/chat-work.ts";
 import type { JSONSchema } from "json-schema-to-ts";
-import { REVIEWED } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import schema from "../../../schemas/responses.request.json" with { type: "json" };
-import { request as requestTo } from "./client/request.ts";
-import { bound } from "./client/bound.ts";
-import { cap } from "./client/cap.ts";
-import { count } from "./client/count.ts";
-import { stream as streamFrom } from "./client/stream.ts";
-import { whole as wholeFrom } from "./client/whole.ts";
+import { encodeRequest as requestTo } from "./client/request.ts";
+import { accountBound } from "./client/bound.ts";
+import { capOutput } from "./client/cap.ts";
+import { decodeCount } from "./client/count.ts";
+import { createDecoder as streamFrom } from "./client/stream.ts";
+import { decodeResponse as wholeFrom } from "./client/whole.ts";
 import type { ResponsesDialect } from "./dialect.ts";
-import { ANSWER_HEADERS } from "../headers.ts";
-import { head } from "../limits.ts";
-import { failure } from "../failure/failure.ts";
-import { conversation } from "./server/conversation.ts";
-import { fault } from "./server/fault.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
+import { encodeRateLimitHeaders } from "../limits.ts";
+import { parseError } from "../failure/failure.ts";
+import { conversationKey } from "./server/conversation.ts";
+import { encodeFault } from "./server/fault.ts";
 import { prepare } from "./client/prepare.ts";
-import { relay } from "./client/relay.ts";
-import { knows, request } from "./server/request.ts";
-import { stream } from "./server/stream.ts";
-import { whole } from "./server/whole.ts";
-import { mayThink } from "../spending.ts";
-import { RESPONSES, spelt } from "../spelling.ts";
-import { survey } from "./survey.ts";
-import { COUNTED } from "./tool-counts.ts";
+import { createPassthrough } from "./client/relay.ts";
+import { knowsField, decodeRequest } from "./server/request.ts";
+import { createEncoder } from "./server/stream.ts";
+import { encodeResponse } from "./server/whole.ts";
+import { mayReason } from "../spending.ts";
+import { RESPONSES_FIELD_NAMES, clientFieldName } from "../spelling.ts";
+import { analyze } from "./survey.ts";
+import { COUNTED_TOOL_UNITS } from "./tool-counts.ts";
 import { ORIGIN } from "./words.ts";
 
 export type { ResponsesDialect } from "./dialect.ts";
-export { noItem, noPrevious, noResponse } from "./state.ts";
+export { failItem, failPreviousResponse, failResponse } from "./state.ts";
 
 export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
   const by = (tail: string) => (of: { params: { readonly [name: string]: string } }) =>
     `/responses/${encodeURIComponent(of.params["id"] ?? "")}${tail}`;
   return {
     id: ORIGIN,
-    work: chatWork,
-    reviewed: REVIEWED,
+    operationSpec: chatOperation,
+    zdrAllowedFields: ZDR_ALLOWED_FIELDS,
     headers: {
       request: ["openai-beta"],
-      response: ANSWER_HEADERS,
-      reviewed: { "openai-beta": ["responses=experimental"] },
+      response: FORWARDED_RESPONSE_HEADERS,
+      zdrAllowed: { "openai-beta": ["responses=experimental"] },
     },
     server: {
       schema: schema as JSONSchema,
-      survey,
-      conversation,
-      request: (body) => request(body),
-      stream: (write, to) => stream(write, to, dialect),
-      whole: (answer, to) => whole(answer, to, dialect),
-      spelling: (field, body) => spelt(RESPONSES, field, body),
-      fault,
-      count: (tokens) => ({ object: "response.input_tokens", input_tokens: tokens }),
-      head,
+      analyze,
+      conversationKey,
+      decodeRequest: (body) => decodeRequest(body),
+      createEncoder: (write, to) => createEncoder(write, to, dialect),
+      encodeResponse: (answer, to) => encodeResponse(answer, to, dialect),
+      clientFieldName: (field, body) => clientFieldName(RESPONSES_FIELD_NAMES, field, body),
+      encodeFault,
+      encodeCount: (tokens) => ({ object: "response.input_tokens", input_tokens: tokens }),
+      encodeHeaders: encodeRateLimitHeaders,
       ping: ": ping\n\n",
     },
     client: {
@@ -66,21 +66,21 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
         delete: by(""),
         input_items: by("/input_items"),
       },
-      request: (r, of) => requestTo(r, of, dialect),
-      knows,
-      survey,
-      stream: (emit, _of, headers) => streamFrom(emit, headers),
-      whole: (body, emit) => wholeFrom(body, emit),
-      fault: failure,
-      count,
-      bound,
+      encodeRequest: (r, of) => requestTo(r, of, dialect),
+      knowsField,
+      analyze,
+      createDecoder: (emit, _of, headers) => streamFrom(emit, headers),
+      decodeResponse: (body, emit) => wholeFrom(body, emit),
+      decodeFault: parseError,
+      decodeCount,
+      accountBound,
       prepare: (out, of) => prepare(out, of, dialect),
       // The API has no field for them.
-      stops: 0,
-      cap,
-      thinks: (out) => mayThink(out, ["reasoning"]),
-      tools: COUNTED,
-      relay,
+      maxStopSequences: 0,
+      capOutput,
+      mayHideReasoning: (out) => mayReason(out, ["reasoning"]),
+      countedToolUnits: COUNTED_TOOL_UNITS,
+      createPassthrough,
     },
   };
 }

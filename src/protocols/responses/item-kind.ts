@@ -1,17 +1,18 @@
 // What an input item is, and the words for those that other protocols cannot say.
 import type { Block, JsonObject } from "../../plugin/index.ts";
-import { text } from "../json.ts";
+import { asText } from "../json.ts";
 import { ORIGIN } from "./words.ts";
 
-export const isAbove = (role: unknown): boolean => role === "system" || role === "developer";
+export const isInstructionRole = (role: unknown): boolean =>
+  role === "system" || role === "developer";
 
 /** The easy form of a message has no type, and a reference may have nothing but its id. */
-export const kindOf = (item: JsonObject): string =>
-  text(item["type"]) ??
+export const itemTypeOf = (item: JsonObject): string =>
+  asText(item["type"]) ??
   (item["role"] !== undefined ? "message" : item["id"] !== undefined ? "item_reference" : "");
 
 /** The type under which a stored prompt stands among the turns; on the wire it has a field of its own. */
-export const STORED = "stored_prompt";
+export const STORED_PROMPT = "stored_prompt";
 
 /** What other protocols must refuse, because the answer depends on it. */
-export const unsayable = (raw: JsonObject): Block => ({ type: "opaque", origin: ORIGIN, raw });
+export const toOpaqueBlock = (raw: JsonObject): Block => ({ type: "opaque", origin: ORIGIN, raw });

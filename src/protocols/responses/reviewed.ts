@@ -1,11 +1,15 @@
 // What of a request may leave under Service-ZDR: read in OpenAI's documentation, and in what its SDKs and Codex send.
-import type { Inside, Review, Reviewed } from "../../plugin/index.ts";
-import { free, plain } from "../look/index.ts";
+import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
+import { freeTextFields, valueFields } from "../look/index.ts";
 
-const MARK: Reviewed = { prompt_cache_breakpoint: plain("mode ttl") };
-const WORDS: Reviewed = { ...MARK, ...plain("text"), ...free("annotations logprobs") };
+const MARK: AllowedFields = { prompt_cache_breakpoint: valueFields("mode ttl") };
+const WORDS: AllowedFields = {
+  ...MARK,
+  ...valueFields("text"),
+  ...freeTextFields("annotations logprobs"),
+};
 
-const PART: Inside = [
+const PART: AllowedContent = [
   null,
   {
     input_text: WORDS,
@@ -13,63 +17,65 @@ const PART: Inside = [
     text: WORDS,
     summary_text: WORDS,
     reasoning_text: WORDS,
-    refusal: { ...MARK, ...plain("refusal") },
-    input_image: { ...MARK, ...plain("image_url detail") },
-    input_file: { ...MARK, ...plain("file_data file_url filename detail") },
-    input_audio: { ...MARK, input_audio: plain("data format") },
+    refusal: { ...MARK, ...valueFields("refusal") },
+    input_image: { ...MARK, ...valueFields("image_url detail") },
+    input_file: { ...MARK, ...valueFields("file_data file_url filename detail") },
+    input_audio: { ...MARK, input_audio: valueFields("data format") },
   },
 ];
 
-const GRAMMAR = plain("syntax definition");
-const WHERE = plain("type city region country timezone");
-const OWN_TOOL: Reviewed = {
-  ...plain("name description strict async defer_loading allowed_callers"),
-  ...free("parameters output_schema"),
-  format: { ...plain("type syntax definition"), grammar: GRAMMAR },
+const GRAMMAR = valueFields("syntax definition");
+const WHERE = valueFields("type city region country timezone");
+const OWN_TOOL: AllowedFields = {
+  ...valueFields("name description strict async defer_loading allowed_callers"),
+  ...freeTextFields("parameters output_schema"),
+  format: { ...valueFields("type syntax definition"), grammar: GRAMMAR },
 };
-const SEARCH: Reviewed = {
-  ...plain("search_context_size external_web_access search_content_types return_token_budget"),
-  filters: plain("allowed_domains blocked_domains"),
+const SEARCH: AllowedFields = {
+  ...valueFields(
+    "search_context_size external_web_access search_content_types return_token_budget",
+  ),
+  filters: valueFields("allowed_domains blocked_domains"),
   user_location: { ...WHERE, approximate: WHERE },
-  image_settings: plain("max_results caption"),
+  image_settings: valueFields("max_results caption"),
 };
-const LOCAL: Reviewed = plain("name description");
+const LOCAL: AllowedFields = valueFields("name description");
 
-const SIMPLE: { readonly [type: string]: Reviewed | "free" } = {
+const SIMPLE: { readonly [type: string]: AllowedFields | "free" } = {
   function: OWN_TOOL,
   custom: OWN_TOOL,
   web_search: SEARCH,
   "web_search_*": SEARCH,
   web_search_preview: SEARCH,
   "web_search_preview_*": SEARCH,
-  tool_search: { ...plain("execution description"), parameters: "free" },
+  tool_search: { ...valueFields("execution description"), parameters: "free" },
   local_shell: LOCAL,
   apply_patch: LOCAL,
 };
 /** What runs elsewhere is told apart by the policies of providers: here stands what it may say. */
-const TOOL: Inside = [
+const TOOL: AllowedContent = [
   null,
-  { ...SIMPLE, namespace: { ...plain("name description"), tools: [null, SIMPLE] } },
+  { ...SIMPLE, namespace: { ...valueFields("name description"), tools: [null, SIMPLE] } },
 ];
 
-const ITEM = plain("id status call_id name namespace");
-const CALLER: Reviewed = { caller: plain("type caller_id") };
+const ITEM = valueFields("id status call_id name namespace");
+const CALLER: AllowedFields = { caller: valueFields("type caller_id") };
 /** What hosted tools did stands in the conversation as its words. */
 const RECORD = "free";
 
-const INPUT: Inside = [
+const INPUT: AllowedContent = [
   "message",
   {
-    message: { ...ITEM, ...plain("role phase"), content: PART },
-    reasoning: { ...ITEM, ...plain("encrypted_content"), summary: PART, content: PART },
-    function_call: { ...ITEM, ...CALLER, ...plain("arguments async") },
+    message: { ...ITEM, ...valueFields("role phase"), content: PART },
+    reasoning: { ...ITEM, ...valueFields("encrypted_content"), summary: PART, content: PART },
+    function_call: { ...ITEM, ...CALLER, ...valueFields("arguments async") },
     function_call_output: { ...ITEM, ...CALLER, output: PART },
-    custom_tool_call: { ...ITEM, ...CALLER, ...plain("input") },
+    custom_tool_call: { ...ITEM, ...CALLER, ...valueFields("input") },
     custom_tool_call_output: { ...ITEM, ...CALLER, output: PART },
-    tool_search_call: { ...ITEM, ...plain("execution"), arguments: "free" },
-    tool_search_output: { ...ITEM, ...plain("execution"), tools: TOOL },
-    additional_tools: { ...ITEM, ...plain("role"), tools: TOOL },
-    compaction: { ...ITEM, ...plain("encrypted_content") },
+    tool_search_call: { ...ITEM, ...valueFields("execution"), arguments: "free" },
+    tool_search_output: { ...ITEM, ...valueFields("execution"), tools: TOOL },
+    additional_tools: { ...ITEM, ...valueFields("role"), tools: TOOL },
+    compaction: { ...ITEM, ...valueFields("encrypted_content") },
     compaction_trigger: ITEM,
     local_shell_call: RECORD,
     local_shell_call_output: RECORD,
@@ -91,48 +97,48 @@ const INPUT: Inside = [
   },
 ];
 
-const CHOICE: Reviewed = plain("type name namespace");
+const CHOICE: AllowedFields = valueFields("type name namespace");
 
-export const REVIEWED: Review = [
-  ["which model", plain("model")],
-  ["the conversation itself", { ...plain("instructions"), input: INPUT }],
+export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
+  ["which model", valueFields("model")],
+  ["the conversation itself", { ...valueFields("instructions"), input: INPUT }],
   ["the client's own tools, and hosted ones whose policy is known", { tools: TOOL }],
   [
     "steers one answer and is gone with it",
     {
-      ...plain(
+      ...valueFields(
         "max_output_tokens max_tool_calls parallel_tool_calls stream temperature top_p top_k top_logprobs " +
           "presence_penalty frequency_penalty truncation include background",
       ),
-      stream_options: plain("include_obfuscation"),
-      tool_choice: { ...CHOICE, ...plain("mode"), tools: CHOICE },
+      stream_options: valueFields("include_obfuscation"),
+      tool_choice: { ...CHOICE, ...valueFields("mode"), tools: CHOICE },
       text: {
-        ...plain("verbosity"),
-        format: { ...plain("type name description strict"), schema: "free" },
+        ...valueFields("verbosity"),
+        format: { ...valueFields("type name description strict"), schema: "free" },
       },
-      reasoning: plain("effort summary generate_summary context mode"),
-      thinking: plain("type"),
+      reasoning: valueFields("effort summary generate_summary context mode"),
+      thinking: valueFields("type"),
     },
   ],
-  ["asks that nothing be kept; the opposite is refused by itself", plain("store")],
+  ["asks that nothing be kept; the opposite is refused by itself", valueFields("store")],
   [
     "a prompt cache is memory, which `strict` rules out by itself",
     {
-      ...plain("prompt_cache_key prompt_cache_retention"),
-      prompt_cache_options: plain("mode ttl prewarm"),
+      ...valueFields("prompt_cache_key prompt_cache_retention"),
+      prompt_cache_options: valueFields("mode ttl prewarm"),
     },
   ],
-  ["the user: told hashed", plain("user safety_identifier")],
-  ["labels of what would be kept, and nothing is", free("metadata client_metadata")],
-  ["how it is ranked, which keeps nothing", plain("service_tier")],
+  ["the user: told hashed", valueFields("user safety_identifier")],
+  ["labels of what would be kept, and nothing is", freeTextFields("metadata client_metadata")],
+  ["how it is ranked, which keeps nothing", valueFields("service_tier")],
   [
     "what is left out of the conversation before the model reads it",
-    { context_management: plain("type compact_threshold") },
+    { context_management: valueFields("type compact_threshold") },
   ],
   [
     "routers: which of those behind them, all of whom the same promise binds",
     {
-      provider: plain(
+      provider: valueFields(
         "order only ignore allow_fallbacks require_parameters sort quantizations data_collection zdr",
       ),
       // Each that is named there is asked for its own policy.

@@ -2,23 +2,23 @@
 // what is kept stand in the table that all protocols share.
 import { fail } from "../../model/error.ts";
 import type { Json } from "../../plugin/index.ts";
-import { STATE } from "../look/index.ts";
-import { kindOf } from "./item-kind.ts";
-import { list, object, text } from "../json.ts";
+import { STATE_RULES } from "../look/index.ts";
+import { itemTypeOf } from "./item-kind.ts";
+import { asList, asObject, asText } from "../json.ts";
 
 /** One text for every id that cannot be continued, whether it was ever made or not: clients know the code and send everything again. */
-export const noPrevious = (id: string): never =>
-  fail("unsupported", STATE["previous_response_id"]!.says!(id), {
+export const failPreviousResponse = (id: string): never =>
+  fail("unsupported", STATE_RULES["previous_response_id"]!.message!(id), {
     code: "previous_response_not_found",
     param: "previous_response_id",
   });
 
 /** The same for reading and deleting. */
-export const noResponse = (id: string): never =>
+export const failResponse = (id: string): never =>
   fail("not_found", `Response with id '${id}' not found.`, { code: "response_not_found" });
 
 /** The reference that cannot be resolved: a client that sends whole items never meets it. */
-export const noItem = (id: string, at: string): never =>
+export const failItem = (id: string, at: string): never =>
   fail(
     "invalid",
     `Item with id '${id}' not found. Set store: false, so that your client sends whole items in place of references.`,
@@ -37,10 +37,10 @@ export function withoutReferences(
   let changed = false;
   let orphaned = false;
   const kept: Json[] = [];
-  list(input).forEach((raw, i) => {
-    const item = object(raw);
-    const kind = item && kindOf(item);
-    if (kind === "item_reference") noItem(text(item!["id"]) ?? "", `input[${i}]`);
+  asList(input).forEach((raw, i) => {
+    const item = asObject(raw);
+    const kind = item && itemTypeOf(item);
+    if (kind === "item_reference") failItem(asText(item!["id"]) ?? "", `input[${i}]`);
     if (kind === "image_generation_call" && item!["result"] == null && !relayed) {
       changed = orphaned = true;
       return;
@@ -49,7 +49,7 @@ export function withoutReferences(
       kept.push(raw);
       return;
     }
-    const encrypted = text(item!["encrypted_content"]);
+    const encrypted = asText(item!["encrypted_content"]);
     if (encrypted === undefined) {
       if (relayed || item!["id"] == null) kept.push(raw);
       else changed = orphaned = true;
@@ -64,10 +64,10 @@ export function withoutReferences(
   });
   if (!changed) return undefined;
   // An upstream that knows an item by its id misses the reasoning that stood before it.
-  return orphaned ? kept.map((item) => nameless(item)) : kept;
+  return orphaned ? kept.map((item) => withoutId(item)) : kept;
 }
 
-const LINKED = new Set([
+const LINKED_ITEM_TYPES = new Set([
   "message",
   "function_call",
   "function_call_output",
@@ -76,9 +76,9 @@ const LINKED = new Set([
 ]);
 
 /** For an upstream that knows an item by its id, and would miss the reasoning that stood before it. */
-export function nameless(raw: Json): Json {
-  const item = object(raw);
-  if (!item || item["id"] === undefined || !LINKED.has(kindOf(item))) return raw;
+export function withoutId(raw: Json): Json {
+  const item = asObject(raw);
+  if (!item || item["id"] === undefined || !LINKED_ITEM_TYPES.has(itemTypeOf(item))) return raw;
   const { id: _, ...rest } = item;
   return rest;
 }

@@ -1,35 +1,35 @@
 import { fail } from "../../model/error.ts";
-import type { Body, Feature, Json, JsonObject, Survey } from "../../plugin/index.ts";
-import { featuresOf, hostedBy, look } from "../look/index.ts";
-import { spending } from "../spending.ts";
-import { list, number, object, text } from "../json.ts";
+import type { Body, Feature, Json, JsonObject, RequestFacts } from "../../plugin/index.ts";
+import { referencedFeatures, hostedToolFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../spending.ts";
+import { asList, asNumber, asObject, asText } from "../json.ts";
 
 /** One look, both lanes: what the request needs of a model, and what it would have an upstream keep. */
-export function survey(body: Body): Survey {
+export function analyze(body: Body): RequestFacts {
   const fields = body as JsonObject;
-  const named = look(body);
-  const features = featuresOf(named);
+  const named = findReferences(body);
+  const features = referencedFeatures(named);
   if (fields["stream"] === true) features.add("stream");
-  const tools = list(fields["tools"]);
+  const tools = asList(fields["tools"]);
   tools.forEach((tool, i) => toolFeature(tool, i, features));
   if (fields["parallel_tool_calls"] === true && features.has("tools"))
     features.add("parallel_tools");
-  const instructions = text(fields["instructions"]);
+  const instructions = asText(fields["instructions"]);
   if (instructions) features.add("system");
   const media = { count: 0, bytes: 0 };
-  for (const raw of list(fields["input"])) itemFeatures(object(raw), features, media);
-  const format = object(object(fields["text"])?.["format"])?.["type"];
+  for (const raw of asList(fields["input"])) itemFeatures(asObject(raw), features, media);
+  const format = asObject(asObject(fields["text"])?.["format"])?.["type"];
   if (format === "json_object") features.add("json");
   if (format === "json_schema") features.add("json_schema");
-  const effort = object(fields["reasoning"])?.["effort"];
+  const effort = asObject(fields["reasoning"])?.["effort"];
   if (typeof effort === "string" && effort !== "none") features.add("reasoning");
-  if (number(fields["top_logprobs"])) features.add("logprobs");
+  if (asNumber(fields["top_logprobs"])) features.add("logprobs");
   return {
     features: [...features],
-    named,
-    ...spending(fields, named, {
-      output: number(fields["max_output_tokens"]),
-      runs: "max_tool_calls",
+    references: named,
+    ...analyzeCost(fields, named, {
+      maxOutput: asNumber(fields["max_output_tokens"]),
+      maxRunsField: "max_tool_calls",
     }),
     ...(media.count > 0 && { media }),
   };
@@ -37,17 +37,17 @@ export function survey(body: Body): Survey {
 
 /** A type that is newer than us is taken for hosted; on the translated lane it is named. */
 function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
-  const tool = object(raw);
-  if (!tool || text(tool["type"]) === undefined)
+  const tool = asObject(raw);
+  if (!tool || asText(tool["type"]) === undefined)
     return fail("invalid", `tools[${i}] must be an object with a type.`, {
       param: `tools[${i}].type`,
       code: "invalid_type",
     });
-  if (hostedBy(tool) === null) features.add("tools");
+  if (hostedToolFeatures(tool) === null) features.add("tools");
 }
 
 /** Parts whose bytes are what is read. */
-const WORDS: ReadonlySet<string> = new Set([
+const TEXT_PARTS: ReadonlySet<string> = new Set([
   "input_text",
   "output_text",
   "text",
@@ -57,7 +57,7 @@ const WORDS: ReadonlySet<string> = new Set([
 ]);
 
 /** The same of items. Of any other, and of what is newer than us, only upstream knows how much there is to read. */
-const SAID: ReadonlySet<string> = new Set([
+const TEXT_ITEMS: ReadonlySet<string> = new Set([
   "message",
   "reasoning",
   "function_call",
@@ -84,16 +84,16 @@ function itemFeatures(
 ): void {
   if (!item) return;
   if (item["role"] === "system" || item["role"] === "developer") features.add("system");
-  if (!SAID.has(text(item["type"]) ?? "message")) media.count++;
+  if (!TEXT_ITEMS.has(asText(item["type"]) ?? "message")) media.count++;
   for (const key of ["content", "output"])
-    for (const part of list(item[key])) {
-      const type = text(object(part)?.["type"]) ?? "";
+    for (const part of asList(item[key])) {
+      const type = asText(asObject(part)?.["type"]) ?? "";
       if (type === "input_image") features.add("vision");
       else if (type === "input_file") features.add("documents");
       else if (type === "input_audio") features.add("audio");
-      else if (WORDS.has(type)) continue;
+      else if (TEXT_PARTS.has(type)) continue;
       media.count++;
       for (const where of ["image_url", "file_data", "data"])
-        media.bytes += text(object(part)?.[where])?.length ?? 0;
+        media.bytes += asText(asObject(part)?.[where])?.length ?? 0;
     }
 }

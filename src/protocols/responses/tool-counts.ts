@@ -1,11 +1,11 @@
 // Runs of hosted tools in a response: its output has an item for each run, and some upstreams count them in the report as well.
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { count, list, object, text } from "../json.ts";
-import { mostRuns, reportedTools } from "../reported-tools.ts";
+import { asCount, asList, asObject, asText } from "../json.ts";
+import { maxRuns, reportedToolRuns } from "../reported-tools.ts";
 
 /** Units whose runs a response tells. */
-export const COUNTED: readonly Unit[] = [
+export const COUNTED_TOOL_UNITS: readonly Unit[] = [
   "searches",
   "file_searches",
   "code_sessions",
@@ -14,7 +14,7 @@ export const COUNTED: readonly Unit[] = [
 ];
 
 /** Items of tools that the client runs, or that are billed by their tokens alone. */
-const FREE: ReadonlySet<string> = new Set([
+const UNBILLED_ITEMS: ReadonlySet<string> = new Set([
   "apply_patch_call",
   "computer_call",
   "custom_tool_call",
@@ -33,15 +33,15 @@ const MOST_CONTAINERS = 1_000;
 export class ResponsesToolCounts {
   readonly #runs: { [unit in Unit]?: number } = {};
   readonly #containers = new Set<string>();
-  #nameless = 0;
+  #unnamedContainers = 0;
 
   /** Called once for each item that is done. Whether it is the run of a tool. */
   item(item: JsonObject): boolean {
-    const type = text(item["type"]) ?? "";
-    if (!type.endsWith("_call") || FREE.has(type)) return false;
+    const type = asText(item["type"]) ?? "";
+    if (!type.endsWith("_call") || UNBILLED_ITEMS.has(type)) return false;
     switch (type) {
       case "web_search_call":
-        return this.#add("searches", searchesIn(object(item["action"])));
+        return this.#add("searches", searchesIn(asObject(item["action"])));
       case "x_search_call":
         return this.#add("searches", 1);
       case "file_search_call":
@@ -49,10 +49,10 @@ export class ResponsesToolCounts {
       case "image_generation_call":
         return this.#add("images", item["status"] === "failed" ? 0 : 1);
       case "code_interpreter_call":
-        return this.#code(text(item["container_id"]));
+        return this.#code(asText(item["container_id"]));
       case "shell_call": {
-        const environment = object(item["environment"]);
-        const container = text(environment?.["container_id"]);
+        const environment = asObject(item["environment"]);
+        const container = asText(environment?.["container_id"]);
         return container !== undefined && this.#code(container);
       }
       default:
@@ -62,17 +62,17 @@ export class ResponsesToolCounts {
 
   /** All runs that are known of: of items so far, and of the report. */
   usage(response: Opt<JsonObject>): Usage {
-    const sessions = this.#containers.size + this.#nameless;
+    const sessions = this.#containers.size + this.#unnamedContainers;
     const items: Usage = {
       ...this.#runs,
       ...(sessions > 0 && { code_sessions: sessions * memoryIn(response) }),
     };
-    const web = object(object(response?.["tool_usage"])?.["web_search"]);
-    const searches = count(web?.["num_requests"]) ?? 0;
-    const reported = mostRuns(reportedTools(object(response?.["usage"])), {
+    const web = asObject(asObject(response?.["tool_usage"])?.["web_search"]);
+    const searches = asCount(web?.["num_requests"]) ?? 0;
+    const reported = maxRuns(reportedToolRuns(asObject(response?.["usage"])), {
       ...(searches > 0 && { searches }),
     });
-    return mostRuns(items, reported);
+    return maxRuns(items, reported);
   }
 
   #add(unit: Unit, n: number): boolean {
@@ -81,7 +81,8 @@ export class ResponsesToolCounts {
   }
 
   #code(container: string | undefined): boolean {
-    if (container === undefined || this.#containers.size >= MOST_CONTAINERS) this.#nameless++;
+    if (container === undefined || this.#containers.size >= MOST_CONTAINERS)
+      this.#unnamedContainers++;
     else this.#containers.add(container);
     return true;
   }
@@ -89,17 +90,17 @@ export class ResponsesToolCounts {
 
 /** Opening a page and finding words in it are billed by their tokens. */
 function searchesIn(action: Opt<JsonObject>): number {
-  const type = text(action?.["type"]) ?? "search";
-  return type === "search" ? Math.max(1, list(action?.["queries"]).length) : 0;
+  const type = asText(action?.["type"]) ?? "search";
+  return type === "search" ? Math.max(1, asList(action?.["queries"]).length) : 0;
 }
 
 /** Gigabytes of the largest container that the response was asked to make. */
 function memoryIn(response: Opt<JsonObject>): number {
   let most = 1;
-  for (const raw of list(response?.["tools"])) {
-    const tool = object(raw);
+  for (const raw of asList(response?.["tools"])) {
+    const tool = asObject(raw);
     for (const place of [tool?.["container"], tool?.["environment"]]) {
-      const limit = MEMORY.exec(text(object(place)?.["memory_limit"]) ?? "");
+      const limit = MEMORY.exec(asText(asObject(place)?.["memory_limit"]) ?? "");
       if (limit) most = Math.max(most, Number(limit[1]));
     }
   }

@@ -1,18 +1,18 @@
 // Tool declarations and the choice among them, both ways.
-import { refuseTool } from "../tools.ts";
+import { rejectTool } from "../tools.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Json, JsonObject, LossReporter, Opt, Tool } from "../../plugin/index.ts";
-import { byName, fitName } from "../names.ts";
-import { carriedTools, flatName, NAME } from "./names.ts";
-import { flag, list, object, present, text } from "../json.ts";
-import { ORIGIN, came, cameAs } from "./words.ts";
+import { indexByName, fitName } from "../names.ts";
+import { toolsInItems, flatName, MAX_TOOL_NAME } from "./names.ts";
+import { asBoolean, asList, asObject, omitUndefined, asText } from "../json.ts";
+import { ORIGIN, rememberSource, sourceOf } from "./words.ts";
 
 /** What a tool was declared by, where that cannot be read off the tool itself. */
 interface Declaration {
-  as: JsonObject;
+  original: JsonObject;
   namespace?: JsonObject;
   /** Brought along by an item, which says it again. */
-  carried?: true;
+  isFromItem?: true;
 }
 
 /**
@@ -25,37 +25,37 @@ export function toolsOf(body: JsonObject): {
 } {
   const tools: Tool[] = [];
   const bound: Record<string, Json> = {};
-  const add = (raw: Json, more: Omit<Declaration, "as">, at: string) => {
-    const as = object(raw);
-    const type = text(as?.["type"]);
+  const add = (raw: Json, more: Omit<Declaration, "original">, at: string) => {
+    const as = asObject(raw);
+    const type = asText(as?.["type"]);
     if (!as || type === undefined)
       return fail("invalid", `${at} must be an object with a type.`, {
         param: at,
         code: "invalid_type",
       });
     if (type === "namespace") {
-      list(as["tools"]).forEach((inner, i) =>
+      asList(as["tools"]).forEach((inner, i) =>
         add(inner, { ...more, namespace: as }, `${at}.tools[${i}]`),
       );
       return;
     }
-    if (BOUND.has(type) || as["external_web_access"] === false) {
-      if (!more.carried) bound[`tools.${type}`] = as;
+    if (VENDOR_BOUND_TOOLS.has(type) || as["external_web_access"] === false) {
+      if (!more.isFromItem) bound[`tools.${type}`] = as;
       return;
     }
-    tools.push(came(toolOf(as, type, more.namespace, at), { as, ...more }));
+    tools.push(rememberSource(toolOf(as, type, more.namespace, at), { as, ...more }));
   };
-  list(body["tools"]).forEach((raw, i) => add(raw, {}, `tools[${i}]`));
+  asList(body["tools"]).forEach((raw, i) => add(raw, {}, `tools[${i}]`));
   const declared = new Set(tools.map((t) => t.name));
   const own = tools.length;
-  for (const raw of carriedTools(body["input"])) add(raw, { carried: true }, "tools");
+  for (const raw of toolsInItems(body["input"])) add(raw, { isFromItem: true }, "tools");
   return { tools: tools.filter((t, i) => i < own || !declared.has(t.name)), bound };
 }
 
-const BOUND = new Set(["tool_search", "programmatic_tool_calling"]);
+const VENDOR_BOUND_TOOLS = new Set(["tool_search", "programmatic_tool_calling"]);
 
 function toolOf(as: JsonObject, type: string, namespace: Opt<JsonObject>, at: string): Tool {
-  const own = text(as["name"]);
+  const own = asText(as["name"]);
   if (type !== "function" && type !== "custom") {
     // One name for every version of the one tool that other protocols have too.
     const name = type.startsWith("web_search") ? "web_search" : (own ?? type);
@@ -66,19 +66,25 @@ function toolOf(as: JsonObject, type: string, namespace: Opt<JsonObject>, at: st
       param: `${at}.name`,
       code: "invalid_type",
     });
-  const name = flatName(text(namespace?.["name"]), own);
-  const description = described(as, namespace);
+  const name = flatName(asText(namespace?.["name"]), own);
+  const description = toolDescription(as, namespace);
   if (type === "custom")
-    return present({ type, name, description, raw: as["format"] ?? undefined } as const);
-  const schema = object(as["parameters"]);
-  return present({ type, name, description, schema, strict: flag(as["strict"]) } as const);
+    return omitUndefined({ type, name, description, raw: as["format"] ?? undefined } as const);
+  const schema = asObject(as["parameters"]);
+  return omitUndefined({
+    type,
+    name,
+    description,
+    schema,
+    strict: asBoolean(as["strict"]),
+  } as const);
 }
 
 /** Where tools have one flat list, only the first of a namespace can say what the namespace is for. */
-function described(as: JsonObject, namespace: Opt<JsonObject>): string | undefined {
-  const own = text(as["description"]);
+function toolDescription(as: JsonObject, namespace: Opt<JsonObject>): string | undefined {
+  const own = asText(as["description"]);
   const common =
-    list(namespace?.["tools"])[0] === as ? text(namespace?.["description"]) : undefined;
+    asList(namespace?.["tools"])[0] === as ? asText(namespace?.["description"]) : undefined;
   return common === undefined || own === undefined ? (own ?? common) : `${common}\n\n${own}`;
 }
 
@@ -93,9 +99,9 @@ export function toolsTo(
   );
   let group: { of: JsonObject; tools: Json[] } | undefined;
   for (const tool of request.tools) {
-    const from = cameAs<Declaration>(tool);
-    if (from?.carried) continue;
-    const as = from?.as ?? toolTo(tool, of, own !== undefined);
+    const from = sourceOf<Declaration>(tool);
+    if (from?.isFromItem) continue;
+    const as = from?.original ?? toolTo(tool, of, own !== undefined);
     if (as === undefined) continue;
     if (!from?.namespace) {
       group = undefined;
@@ -110,12 +116,13 @@ export function toolsTo(
 }
 
 function toolTo(tool: Tool, of: LossReporter, native: boolean): JsonObject | undefined {
-  if (tool.cache !== undefined) of.lose("tools.cache_control", "dropped");
+  if (tool.cache !== undefined) of.reportLoss("tools.cache_control", "dropped");
   if (tool.type === "hosted") return hostedTo(tool, of);
   const { type, description } = tool;
-  const name = fitName(tool.name, NAME);
-  if (type === "custom") return present({ type, name, description, format: formatOf(tool.raw) });
-  return present({
+  const name = fitName(tool.name, MAX_TOOL_NAME);
+  if (type === "custom")
+    return omitUndefined({ type, name, description, format: formatOf(tool.raw) });
+  return omitUndefined({
     type,
     name,
     description,
@@ -127,24 +134,24 @@ function toolTo(tool: Tool, of: LossReporter, native: boolean): JsonObject | und
 
 /** Chat nests a grammar one level deeper. */
 function formatOf(raw: Opt<Json>): JsonObject | undefined {
-  const format = object(object(raw)?.["format"] ?? raw);
-  const grammar = object(format?.["grammar"]);
+  const format = asObject(asObject(raw)?.["format"] ?? raw);
+  const grammar = asObject(format?.["grammar"]);
   return grammar ? { type: "grammar", ...grammar } : format;
 }
 
 /** Searching the web is the one thing that several vendors host alike. */
 function hostedTo(tool: Tool, of: LossReporter): JsonObject | undefined {
-  const raw = object(tool.raw) ?? {};
+  const raw = asObject(tool.raw) ?? {};
   if (tool.origin === ORIGIN) return raw;
-  if (!tool.name.startsWith("web_search")) return refuseTool(tool);
+  if (!tool.name.startsWith("web_search")) return rejectTool(tool);
   for (const lost of ["max_uses", "blocked_domains"])
-    if (raw[lost] !== undefined) of.lose(`tools.web_search.${lost}`, "dropped");
-  const place = object(raw["user_location"]);
+    if (raw[lost] !== undefined) of.reportLoss(`tools.web_search.${lost}`, "dropped");
+  const place = asObject(raw["user_location"]);
   const domains = raw["allowed_domains"] ?? undefined;
-  return present({
+  return omitUndefined({
     type: "web_search",
     search_context_size: raw["search_context_size"],
-    user_location: place && { type: "approximate", ...(object(place["approximate"]) ?? place) },
+    user_location: place && { type: "approximate", ...(asObject(place["approximate"]) ?? place) },
     filters: domains === undefined ? undefined : { allowed_domains: domains },
   });
 }
@@ -155,28 +162,28 @@ export type Choice = ChatRequest["toolChoice"];
 export function choiceOf(raw: Opt<Json>): { choice: Choice; kept?: Json } {
   if (raw === undefined || raw === null) return { choice: undefined };
   if (raw === "auto" || raw === "none" || raw === "required") return { choice: raw };
-  const c = object(raw);
-  const type = text(c?.["type"]);
+  const c = asObject(raw);
+  const type = asText(c?.["type"]);
   if (!c || type === undefined)
     return fail("invalid", "tool_choice must be auto, none, required or an object with a type.", {
       param: "tool_choice",
       code: "invalid_type",
     });
   if (type === "allowed_tools") {
-    const names = list(c["tools"]).flatMap((t) => named(object(t)) ?? []);
-    return { choice: came({ names, must: c["mode"] === "required" }, raw) };
+    const names = asList(c["tools"]).flatMap((t) => named(asObject(t)) ?? []);
+    return { choice: rememberSource({ names, must: c["mode"] === "required" }, raw) };
   }
   if (type === "mcp") return { choice: undefined, kept: raw };
   const name = named(c);
   return name === undefined
     ? fail("invalid", "tool_choice.name is missing.", { param: "tool_choice.name" })
-    : { choice: came({ names: [name], must: true }, raw) };
+    : { choice: rememberSource({ names: [name], must: true }, raw) };
 }
 
 function named(c: JsonObject | undefined): string | undefined {
-  const type = text(c?.["type"]);
-  const name = text(c?.["name"]) ?? (type === "mcp" ? text(c?.["server_label"]) : undefined);
-  if (name !== undefined) return flatName(text(c?.["namespace"]), name);
+  const type = asText(c?.["type"]);
+  const name = asText(c?.["name"]) ?? (type === "mcp" ? asText(c?.["server_label"]) : undefined);
+  if (name !== undefined) return flatName(asText(c?.["namespace"]), name);
   if (type?.startsWith("web_search")) return "web_search";
   return type === "function" || type === "custom" ? undefined : type;
 }
@@ -184,13 +191,13 @@ function named(c: JsonObject | undefined): string | undefined {
 export function choiceTo(request: ChatRequest): Json | undefined {
   const choice = request.toolChoice;
   if (typeof choice !== "object") return choice;
-  const own = cameAs<Json>(choice);
+  const own = sourceOf<Json>(choice);
   if (own !== undefined) return own;
-  const spoken = speaking(request.tools);
-  const declared = byName(request.tools);
+  const spoken = createCallNamer(request.tools);
+  const declared = indexByName(request.tools);
   const refer = (name: string): JsonObject => {
     const tool = declared.get(name);
-    if (tool?.type === "hosted") return { type: text(object(tool.raw)?.["type"]) ?? tool.name };
+    if (tool?.type === "hosted") return { type: asText(asObject(tool.raw)?.["type"]) ?? tool.name };
     return { type: tool?.type === "custom" ? "custom" : "function", ...spoken(name) };
   };
   const tools = choice.names.map(refer);
@@ -205,13 +212,13 @@ export interface NamedCall extends JsonObject {
 }
 
 /** A flat name as this wire says it: in its namespace where it was declared in one, and no longer than it may be. */
-export function speaking(tools: readonly Tool[]): (name: string) => NamedCall {
+export function createCallNamer(tools: readonly Tool[]): (name: string) => NamedCall {
   const known = new Map<string, NamedCall>();
   for (const tool of tools) {
-    const from = cameAs<Declaration>(tool);
-    const name = text(from?.as["name"]);
-    const namespace = text(from?.namespace?.["name"]);
+    const from = sourceOf<Declaration>(tool);
+    const name = asText(from?.original["name"]);
+    const namespace = asText(from?.namespace?.["name"]);
     if (name !== undefined && namespace !== undefined) known.set(tool.name, { name, namespace });
   }
-  return (name) => known.get(name) ?? { name: fitName(name, NAME) };
+  return (name) => known.get(name) ?? { name: fitName(name, MAX_TOOL_NAME) };
 }

@@ -1,6 +1,6 @@
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { JsonObject, Opt, Usage } from "../../plugin/index.ts";
-import { object, present } from "../json.ts";
+import { asObject, omitUndefined } from "../json.ts";
 
 /** A count that can be one. Upstreams have sent negative, fractional and absurd ones; those are not reports. */
 const count = (v: unknown): number | undefined =>
@@ -11,32 +11,32 @@ const count = (v: unknown): number | undefined =>
  * tools, which are counted where tokens are not, too.
  */
 export function usageOf(response: JsonObject, tools: Usage = {}): Usage | undefined {
-  const u = object(response["usage"]);
+  const u = asObject(response["usage"]);
   const all = count(u?.["input_tokens"]);
-  const said = count(u?.["output_tokens"]);
-  if (!u || (all === undefined && said === undefined))
+  const reportedOutput = count(u?.["output_tokens"]);
+  if (!u || (all === undefined && reportedOutput === undefined))
     return Object.keys(tools).length > 0 ? tools : undefined;
-  const inside = object(u["input_tokens_details"]);
+  const inside = asObject(u["input_tokens_details"]);
   const read = count(inside?.["cached_tokens"]);
   const written = count(inside?.["cache_write_tokens"]);
-  const terms = object(inside?.["cache_write_tokens_details"]);
+  const terms = asObject(inside?.["cache_write_tokens_details"]);
   const long = Math.min(count(terms?.["ttl_12h_tokens"]) ?? 0, written ?? 0);
-  const reasoning = count(object(u["output_tokens_details"])?.["reasoning_tokens"]);
+  const reasoning = count(asObject(u["output_tokens_details"])?.["reasoning_tokens"]);
   // Some servers report reasoning beside the output; the total gives them away.
-  const beside = Math.max(0, (count(u["total_tokens"]) ?? 0) - (all ?? 0) - (said ?? 0));
+  const beside = Math.max(0, (count(u["total_tokens"]) ?? 0) - (all ?? 0) - (reportedOutput ?? 0));
   const outside = reasoning !== undefined && beside === reasoning && beside > 0 ? beside : 0;
-  return present({
+  return omitUndefined({
     input: all === undefined ? undefined : Math.max(0, all - (read ?? 0) - (written ?? 0)),
     cache_read: read,
     cache_write_30m: written === undefined ? undefined : written - long,
     cache_write_12h: long > 0 ? long : undefined,
-    output: said === undefined ? undefined : said + outside,
+    output: reportedOutput === undefined ? undefined : reportedOutput + outside,
     reasoning,
     ...tools,
   });
 }
 
-const written = (u: Usage): number =>
+const cacheWriteTokens = (u: Usage): number =>
   (u.cache_write_5m ?? 0) +
   (u.cache_write_30m ?? 0) +
   (u.cache_write_1h ?? 0) +
@@ -52,7 +52,7 @@ export function usageTo(u: Opt<Usage>): JsonObject | null {
     input_tokens: input,
     input_tokens_details: {
       cached_tokens: u.cache_read ?? 0,
-      cache_write_tokens: written(u),
+      cache_write_tokens: cacheWriteTokens(u),
       ...(long > 0 && {
         cache_write_tokens_details: {
           ttl_30m_tokens: (u.cache_write_30m ?? 0) + (u.cache_write_5m ?? 0),

@@ -7,5 +7,5 @@ export interface SpeechDialect {
    */
   events?: readonly string[];
   /** Top-level fields that are answered with an error; dropped, and the client is told. */
-  drop?: readonly string[];
+  dropFields?: readonly string[];
 }

@@ -1,26 +1,26 @@
 // One look at a body of this protocol, on both lanes: what it may cost, and what it names.
-import { spokenIn } from "../../model/speech-work.ts";
+import { estimateSpeechUsage } from "../../model/speech-work.ts";
 import type { Body } from "../../model/values.ts";
-import type { Survey } from "../../plugin/survey.ts";
-import { text } from "../json.ts";
-import { featuresOf, look } from "../look/index.ts";
-import { spending } from "../spending.ts";
+import type { RequestFacts } from "../../plugin/survey.ts";
+import { asText } from "../json.ts";
+import { referencedFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../spending.ts";
 import { STREAM_FORMAT } from "./words.ts";
 
-export function survey(body: Body): Survey {
+export function analyze(body: Body): RequestFacts {
   const { input, ...fields } = body;
-  const named = look(fields);
-  const { n: _, ...spent } = spending(fields, named, { output: undefined });
+  const named = findReferences(fields);
+  const { n: _, ...spent } = analyzeCost(fields, named, { maxOutput: undefined });
   return {
-    features: [...featuresOf(named)],
-    named,
+    features: [...referencedFeatures(named)],
+    references: named,
     ...spent,
-    ...spokenIn(text(input) ?? "", wordsIn(fields)),
+    ...estimateSpeechUsage(asText(input) ?? "", textIn(fields)),
   };
 }
 
 /** Fields that no host speaks. */
-const SILENT: ReadonlySet<string> = new Set([
+const NON_SPOKEN_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "voice",
   "response_format",
@@ -30,8 +30,8 @@ const SILENT: ReadonlySet<string> = new Set([
 ]);
 
 /** Whatever a host may speak, or bill, beside the input. */
-const wordsIn = (fields: Body): string =>
+const textIn = (fields: Body): string =>
   Object.entries(fields)
-    .filter(([field]) => !SILENT.has(field))
+    .filter(([field]) => !NON_SPOKEN_FIELDS.has(field))
     .map(([, value]) => (typeof value === "string" ? value : JSON.stringify(value)))
     .join("");

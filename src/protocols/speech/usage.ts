@@ -1,12 +1,12 @@
 // Counts of what was read and of the sound that was made.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { count } from "../json.ts";
+import { asCount } from "../json.ts";
 
 /** Nothing where nothing was counted. */
-export function usageOf(said: Opt<JsonObject>): Usage {
-  const input = count(said?.["input_tokens"]);
-  const sound = count(said?.["output_tokens"]);
+export function usageOf(report: Opt<JsonObject>): Usage {
+  const input = asCount(report?.["input_tokens"]);
+  const sound = asCount(report?.["output_tokens"]);
   return {
     ...(input !== undefined && { input }),
     ...(sound !== undefined && { audio_out: sound }),

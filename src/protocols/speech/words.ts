@@ -1,6 +1,6 @@
 // The words of this wire: its name, the fields that it knows, and what its sounds are.
 import type { Body } from "../../model/values.ts";
-import { under } from "../table.ts";
+import { ownEntry } from "../table.ts";
 
 export const ID = "speech";
 
@@ -8,7 +8,7 @@ export const ID = "speech";
 export const STREAM_FORMAT = "stream_format";
 
 /** In the common vocabulary, under another name or the same. */
-export const COMMON: readonly string[] = [
+export const COMMON_FIELDS: readonly string[] = [
   "model",
   "input",
   "voice",
@@ -18,7 +18,8 @@ export const COMMON: readonly string[] = [
   "stream",
 ];
 
-export const knows = (field: string): boolean => field === STREAM_FORMAT || COMMON.includes(field);
+export const knowsField = (field: string): boolean =>
+  field === STREAM_FORMAT || COMMON_FIELDS.includes(field);
 
 const MIMES: { readonly [format: string]: string } = {
   mp3: "audio/mpeg",
@@ -29,12 +30,12 @@ const MIMES: { readonly [format: string]: string } = {
   pcm: "audio/pcm",
 };
 
-export const EVENTS = "text/event-stream; charset=utf-8";
+export const EVENT_STREAM = "text/event-stream; charset=utf-8";
 
 export const wantsEvents = (body: Body): boolean => body[STREAM_FORMAT] === "sse";
 
 /** What the client is told of what it gets, where no upstream says it. */
 export const mimeOf = (body: Body): string =>
   wantsEvents(body)
-    ? EVENTS
-    : (under(MIMES, body["response_format"] ?? "mp3") ?? "application/octet-stream");
+    ? EVENT_STREAM
+    : (ownEntry(MIMES, body["response_format"] ?? "mp3") ?? "application/octet-stream");

@@ -5,7 +5,7 @@
 // and `name`; the byte before the match tells. Where the key stands is another matter: `keyAt` finds it at any depth,
 // `valueAt` at one exact place.
 import { endOfString } from "../../lib/json-strings.ts";
-import { lastingPiece, lastingText } from "../../lib/lasting.ts";
+import { unpooledConcat, unpooledFromText } from "../../lib/lasting.ts";
 
 export { endOfString };
 
@@ -21,10 +21,10 @@ const COLON = 58;
 const COMMA = 44;
 
 /** What `keyAt` looks for: the key as it stands on the wire, quotes included. */
-export const needle = (key: string): Buffer => lastingText(JSON.stringify(key));
+export const encodeKey = (key: string): Buffer => unpooledFromText(JSON.stringify(key));
 
 /** Where the value of a key begins, at whatever depth the key first stands at or after `from`; -1 when there is none. */
-export function keyAt(b: Buffer, key: Buffer, from = 0): number {
+export function findKey(b: Buffer, key: Buffer, from = 0): number {
   for (let i = b.indexOf(key, from); i >= 0; i = b.indexOf(key, i + 1)) {
     let j = skipSpace(b, i + key.length);
     if (b[j] !== COLON || b[i - 1] === BACKSLASH) continue;
@@ -35,10 +35,10 @@ export function keyAt(b: Buffer, key: Buffer, from = 0): number {
 }
 
 /** The value at a path of keys inside the object that begins at `from`, and nowhere else: same-named keys at other depths are passed over. */
-export function valueAt(b: Buffer, path: readonly Buffer[], from: number): Range | undefined {
+export function findValue(b: Buffer, path: readonly Buffer[], from: number): Range | undefined {
   let i = from;
   for (const key of path) {
-    i = memberOf(b, key, i);
+    i = findMember(b, key, i);
     if (i < 0) return undefined;
   }
   const to = endOfValue(b, i);
@@ -46,7 +46,7 @@ export function valueAt(b: Buffer, path: readonly Buffer[], from: number): Range
 }
 
 /** Where the value of one member of the object at `i` begins; -1 when it has none. */
-function memberOf(b: Buffer, key: Buffer, i: number): number {
+function findMember(b: Buffer, key: Buffer, i: number): number {
   if (b[i] !== 123) return -1;
   i = skipSpace(b, i + 1);
   while (b[i] === QUOTE) {
@@ -100,7 +100,7 @@ const LF_DATA = Buffer.from("\ndata:");
  * Where an event's data stands, when it is one line (every model API writes it so); undefined when there is none, or
  * when it has to be put together, which `eventOf` does.
  */
-export function dataOf(event: Buffer): Range | undefined {
+export function findEventData(event: Buffer): Range | undefined {
   const cr = event.indexOf(13);
   if (cr >= 0 && event[cr + 1] !== 10) return undefined;
   let from = 5;
@@ -126,12 +126,12 @@ const isData = (b: Buffer): boolean =>
  * first and stay the same, so the place found once is found again by comparing the bytes before it, which no text
  * inside a string can fake. Where they differ, the path is walked.
  */
-export function renaming(
+export function createStringReplacer(
   path: readonly string[],
   value: string,
-): (event: Buffer, json: number, out: Gather) => void {
-  const keys = path.map(needle);
-  const quoted = lastingText(JSON.stringify(value));
+): (event: Buffer, json: number, out: WriteBatch) => void {
+  const keys = path.map(encodeKey);
+  const quoted = unpooledFromText(JSON.stringify(value));
   let head: Buffer | undefined;
   let from = 0;
   return (event, json, out) => {
@@ -140,12 +140,12 @@ export function renaming(
       event.length < head.length ||
       event.compare(head, 0, head.length, 0, head.length) !== 0
     ) {
-      const at = valueAt(event, keys, json);
+      const at = findValue(event, keys, json);
       if (at === undefined || event[at.from] !== QUOTE) {
         out.add(event);
         return;
       }
-      head = lastingPiece([event.subarray(0, at.to)]);
+      head = unpooledConcat([event.subarray(0, at.to)]);
       from = at.from;
     }
     out.add(event.subarray(0, from));
@@ -155,21 +155,22 @@ export function renaming(
 }
 
 /** Pieces on their way to one write: a socket is asked once a turn, not once a piece. */
-export interface Gather {
+export interface WriteBatch {
   add(piece: Buffer): void;
   /** Ranges that follow one another in the same bytes leave as the one range they came as. */
-  range(b: Buffer, from: number, to: number): void;
+  addRange(b: Buffer, from: number, to: number): void;
   flush(): void;
 }
 
-export const gather = (write: (b: Buffer) => void): Gather => new Gathering(write);
+export const createWriteBatch = (write: (b: Buffer) => void): WriteBatch =>
+  new BufferedWriteBatch(write);
 
-class Gathering implements Gather {
+class BufferedWriteBatch implements WriteBatch {
   readonly #write: (b: Buffer) => void;
   #pieces: Buffer[] = [];
   #size = 0;
   /** A range that may still grow. */
-  #run: Buffer | undefined;
+  #openRange: Buffer | undefined;
   #from = 0;
   #to = 0;
 
@@ -178,35 +179,35 @@ class Gathering implements Gather {
   }
 
   add(piece: Buffer): void {
-    if (this.#run) this.#settle(this.#run);
-    if (piece.length > 0) this.#keep(piece);
+    if (this.#openRange) this.#closeRange(this.#openRange);
+    if (piece.length > 0) this.#push(piece);
   }
 
-  range(b: Buffer, from: number, to: number): void {
-    if (this.#run === b && this.#to === from) {
+  addRange(b: Buffer, from: number, to: number): void {
+    if (this.#openRange === b && this.#to === from) {
       this.#to = to;
       return;
     }
-    if (this.#run) this.#settle(this.#run);
-    this.#run = b;
+    if (this.#openRange) this.#closeRange(this.#openRange);
+    this.#openRange = b;
     this.#from = from;
     this.#to = to;
   }
 
-  #settle(run: Buffer): void {
+  #closeRange(run: Buffer): void {
     const from = this.#from;
     const to = this.#to;
-    this.#run = undefined;
-    if (to > from) this.#keep(from === 0 && to === run.length ? run : run.subarray(from, to));
+    this.#openRange = undefined;
+    if (to > from) this.#push(from === 0 && to === run.length ? run : run.subarray(from, to));
   }
 
-  #keep(piece: Buffer): void {
+  #push(piece: Buffer): void {
     this.#pieces.push(piece);
     this.#size += piece.length;
   }
 
   flush(): void {
-    if (this.#run) this.#settle(this.#run);
+    if (this.#openRange) this.#closeRange(this.#openRange);
     if (this.#size === 0) return;
     const pieces = this.#pieces;
     const all = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, this.#size);
@@ -216,13 +217,13 @@ class Gathering implements Gather {
   }
 }
 
-const MODEL = needle("model");
+const MODEL_KEY = encodeKey("model");
 
 /** A whole answer as it came, with the name that the client knows its model by. */
-export function named(body: Buffer, model: string, write: (b: Buffer) => void): void {
-  const name = valueAt(body, [MODEL], body.indexOf(123));
+export function replaceModelName(body: Buffer, model: string, write: (b: Buffer) => void): void {
+  const name = findValue(body, [MODEL_KEY], body.indexOf(123));
   if (!name || body[name.from] !== QUOTE) return write(body);
-  const out = gather(write);
+  const out = createWriteBatch(write);
   out.add(body.subarray(0, name.from));
   out.add(Buffer.from(JSON.stringify(model)));
   out.add(body.subarray(name.to));

@@ -1,28 +1,28 @@
 import { BOUNDS } from "../../lib/bounds.ts";
-import { lastingPart } from "../../lib/lasting.ts";
-import { exceed } from "../../model/excess.ts";
-import { eventOf } from "./parse.ts";
+import { unpooledSlice } from "../../lib/lasting.ts";
+import { failBoundExceeded } from "../../model/excess.ts";
+import { parseEventText } from "./parse.ts";
 
 const LF = 10;
 const CR = 13;
 const BLANK = Buffer.from("\n\n");
 
 /** An event is small; what is larger is an attack or a mistake. */
-export const EVENT_CAP = BOUNDS.event.most;
+export const MAX_EVENT_BYTES = BOUNDS.event.max;
 
-export interface Frames {
+export interface EventSplitter {
   push(chunk: Buffer): void;
   /** Hands over a last event whose blank line is missing, when it is plainly whole; forgets half an event. */
   end(): void;
   /** No event is half read. */
-  readonly between: boolean;
+  readonly isBetweenEvents: boolean;
   /** The next byte begins an event, whatever it is: a relay that knows whole events by their bytes may take them out before `push`. */
-  readonly fresh: boolean;
+  readonly isAtEventStart: boolean;
   /** Said while one event is taken: those behind it were known by their bytes and taken with it, up to here. */
-  took(to: number): void;
+  skipTo(to: number): void;
 }
 
-type On = (b: Buffer, from: number, to: number) => void;
+type OnEventBytes = (b: Buffer, from: number, to: number) => void;
 
 /**
  * Splits a stream into whole events, blank line included. An event inside one chunk is a range of that chunk, never a
@@ -32,14 +32,17 @@ type On = (b: Buffer, from: number, to: number) => void;
  * Lines end in LF, CRLF or CR. A CR that ends a chunk ends its line at once, so that no event waits for a LF that may
  * never come; if it does come, it is a blank line of its own.
  */
-export const frames = (on: On, cap: number = EVENT_CAP): Frames => new Splitting(on, cap);
+export const createEventSplitter = (
+  on: OnEventBytes,
+  cap: number = MAX_EVENT_BYTES,
+): EventSplitter => new ByteEventSplitter(on, cap);
 
 /** One object, since a thousand streams in turn find nothing of theirs in the processor's caches. */
-class Splitting implements Frames {
-  readonly #on: On;
+class ByteEventSplitter implements EventSplitter {
+  readonly #on: OnEventBytes;
   readonly #cap: number;
   /** The pieces of an event that has not ended yet. */
-  #held: Buffer[] = [];
+  #pieces: Buffer[] = [];
   #size = 0;
   /** Nothing of the current line has been seen. */
   #lineStart = true;
@@ -48,20 +51,20 @@ class Splitting implements Frames {
   /** Where the next event begins. */
   #next = 0;
 
-  constructor(on: On, cap: number) {
+  constructor(on: OnEventBytes, cap: number) {
     this.#on = on;
     this.#cap = cap;
   }
 
-  get between(): boolean {
+  get isBetweenEvents(): boolean {
     return this.#size === 0;
   }
 
-  get fresh(): boolean {
+  get isAtEventStart(): boolean {
     return this.#size === 0 && !this.#afterCr && !this.#first;
   }
 
-  took(to: number): void {
+  skipTo(to: number): void {
     this.#next = to;
   }
 
@@ -73,7 +76,7 @@ class Splitting implements Frames {
     let i = 0;
     if (this.#afterCr && b[0] === LF) {
       i = 1;
-      if (this.#size === 0) this.#give(b, 0, (from = 1));
+      if (this.#size === 0) this.#emit(b, 0, (from = 1));
     }
     this.#afterCr = b[n - 1] === CR;
     // Most streams have no CR at all: one native search tells.
@@ -94,38 +97,38 @@ class Splitting implements Frames {
       i = next;
       if (!blank) continue;
       this.#next = next;
-      this.#give(b, from, next);
+      this.#emit(b, from, next);
       i = from = this.#next;
     }
     if (from < n) {
       this.#grow(n - from);
-      this.#held.push(lastingPart(b, from));
+      this.#pieces.push(unpooledSlice(b, from));
     }
   };
 
   readonly end = (): void => {
     if (this.#size === 0) return;
-    let rest = Buffer.concat(this.#held);
-    this.#held = [];
+    let rest = Buffer.concat(this.#pieces);
+    this.#pieces = [];
     this.#size = 0;
     if (this.#first && startsWithBom(rest, 0)) rest = rest.subarray(3);
-    const last = eventOf(rest);
-    if (last && isWhole(last.data, this.#lineStart))
-      this.#give(Buffer.concat([rest, BLANK]), 0, rest.length + BLANK.length);
+    const last = parseEventText(rest);
+    if (last && isCompleteEvent(last.data, this.#lineStart))
+      this.#emit(Buffer.concat([rest, BLANK]), 0, rest.length + BLANK.length);
   };
 
   #grow(bytes: number): void {
     this.#size += bytes;
-    if (this.#size > this.#cap) exceed("event", this.#cap);
+    if (this.#size > this.#cap) failBoundExceeded("event", this.#cap);
   }
 
-  #give(b: Buffer, from: number, to: number): void {
+  #emit(b: Buffer, from: number, to: number): void {
     this.#grow(to - from);
     this.#size = 0;
-    if (this.#held.length > 0) {
-      this.#held.push(b.subarray(from, to));
-      b = Buffer.concat(this.#held);
-      this.#held = [];
+    if (this.#pieces.length > 0) {
+      this.#pieces.push(b.subarray(from, to));
+      b = Buffer.concat(this.#pieces);
+      this.#pieces = [];
       from = 0;
       to = b.length;
     }
@@ -142,7 +145,7 @@ const startsWithBom = (b: Buffer, i: number): boolean =>
  * Upstreams do forget the last blank line, or the last newline; connections do break. A JSON text that parses is not
  * the beginning of another one, and neither is `[DONE]`; any other text is whole when its line was ended.
  */
-function isWhole(data: string, lineEnded: boolean): boolean {
+function isCompleteEvent(data: string, lineEnded: boolean): boolean {
   if (data === "[DONE]") return true;
   if (!/^\s*[{[]/.test(data)) return lineEnded;
   try {

@@ -1,21 +1,21 @@
 // tollgate/protocols/sse: server-sent events, for codecs. `sse` gives events as text, for the translated lane; `frames`
 // gives them as ranges of the bytes that came, for relays; `lines` is for streams of JSON in lines; the byte tools let a relay look at JSON without parsing it.
 // Pure: no I/O, no clock. May import: lib, model, plugin (types).
-export { sse, type Caps } from "./events.ts";
-export { EVENT_CAP, frames, type Frames } from "./frames.ts";
-export { EventRelay } from "./relay.ts";
-export { lines } from "./lines.ts";
-export { eventOf } from "./parse.ts";
+export { createEventDecoder, type EventLimits } from "./events.ts";
+export { MAX_EVENT_BYTES, createEventSplitter, type EventSplitter } from "./frames.ts";
+export { EventPassthrough } from "./relay.ts";
+export { createLineDecoder } from "./lines.ts";
+export { parseEventText } from "./parse.ts";
 export {
-  dataOf,
+  findEventData,
   endOfString,
   endOfValue,
-  gather,
-  keyAt,
-  named,
-  needle,
-  renaming,
-  valueAt,
-  type Gather,
+  createWriteBatch,
+  findKey,
+  replaceModelName,
+  encodeKey,
+  createStringReplacer,
+  findValue,
+  type WriteBatch,
   type Range,
 } from "./bytes.ts";

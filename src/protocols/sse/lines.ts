@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { BOUNDS } from "../../lib/bounds.ts";
 import { fail } from "../../model/error.ts";
-import { exceed } from "../../model/excess.ts";
+import { failBoundExceeded } from "../../model/excess.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
 
 const LF = 10;
@@ -10,11 +10,14 @@ const LF = 10;
  * Lines as text, for streams of JSON in lines: each without its end, blank ones left out, whatever the cut of the bytes. The
  * last one needs no end. UTF-8 that is wrong, or a line of more than `cap` bytes, is an upstream fault.
  */
-export function lines(on: (line: string) => void, cap: number = BOUNDS.event.most): Decoder {
+export function createLineDecoder(
+  on: (line: string) => void,
+  maxLineBytes: number = BOUNDS.event.max,
+): Decoder {
   let held: Buffer[] = [];
   let size = 0;
   const bounded = (bytes: number) => {
-    if (size + bytes > cap) exceed("event", cap);
+    if (size + bytes > maxLineBytes) failBoundExceeded("event", maxLineBytes);
   };
   const take = (b: Buffer) => {
     const text = b.toString().trim();

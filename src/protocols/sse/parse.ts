@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { fail } from "../../model/error.ts";
-import { exceed } from "../../model/excess.ts";
+import { failBoundExceeded } from "../../model/excess.ts";
 
 /**
  * Reads one event's bytes, as `frames` gives them. An event without data says nothing, as the standard has it; `id` and
@@ -23,12 +23,12 @@ export function parseEvent(
   for (let i = 0; i < text.length;) {
     let end = text.indexOf("\n", i);
     if (end < 0) end = text.length;
-    if (end - i > lineCap) exceed("line", lineCap);
+    if (end - i > lineCap) failBoundExceeded("line", lineCap);
     if (text.startsWith("data", i)) {
-      const value = valueOf(text, i + 4, end);
+      const value = fieldValue(text, i + 4, end);
       if (value !== undefined) data = data === undefined ? value : `${data}\n${value}`;
     } else if (text.startsWith("event", i)) {
-      event = valueOf(text, i + 5, end) ?? event;
+      event = fieldValue(text, i + 5, end) ?? event;
     }
     i = end + 1;
   }
@@ -36,14 +36,14 @@ export function parseEvent(
 }
 
 /** What follows a field's name: a colon and perhaps one space; nothing at all is an empty value; else it was another field. */
-function valueOf(text: string, i: number, end: number): string | undefined {
+function fieldValue(text: string, i: number, end: number): string | undefined {
   if (i === end) return "";
   if (text[i] !== ":") return undefined;
   return text.slice(text[i + 1] === " " ? i + 2 : i + 1, end);
 }
 
 /** The text of one event's bytes, for a relay that meets one it cannot read in place. */
-export function eventOf(event: Buffer): { event: string; data: string } | undefined {
+export function parseEventText(event: Buffer): { event: string; data: string } | undefined {
   let found: { event: string; data: string } | undefined;
   parseEvent(event, 0, event.length, Infinity, (name, data) => {
     found = { event: name, data };

@@ -1,34 +1,34 @@
 // What relays of events have in common: what a chunk has let pass leaves with that chunk, also where the rest of it is refused.
 import type { Fault } from "../../model/error.ts";
-import type { Relay } from "../../plugin/protocol.ts";
-import type { Gather } from "./bytes.ts";
-import type { Frames } from "./frames.ts";
+import type { PassthroughStream } from "../../plugin/protocol.ts";
+import type { WriteBatch } from "./bytes.ts";
+import type { EventSplitter } from "./frames.ts";
 
 /** A relay over what `frames` and `gather` do: a codec says what an event means, and what the end does. */
-export class EventRelay implements Relay {
-  readonly #events: Frames;
-  readonly #out: Gather;
-  readonly #over: () => boolean;
+export class EventPassthrough implements PassthroughStream {
+  readonly #events: EventSplitter;
+  readonly #out: WriteBatch;
+  readonly #isOver: () => boolean;
   readonly #end: () => void;
-  readonly fail: (fault: Fault) => void;
+  readonly writeFault: (fault: Fault) => void;
 
   /** `over`: the answer has ended, and nothing of the gateway's may follow. `end`: the provider has; called once, unless it is over. */
   constructor(of: {
-    readonly events: Frames;
-    readonly out: Gather;
+    readonly events: EventSplitter;
+    readonly out: WriteBatch;
     readonly over: () => boolean;
     readonly end: () => void;
     readonly fail: (fault: Fault) => void;
   }) {
     this.#events = of.events;
     this.#out = of.out;
-    this.#over = of.over;
+    this.#isOver = of.over;
     this.#end = of.end;
-    this.fail = of.fail;
+    this.writeFault = of.fail;
   }
 
-  get between(): boolean {
-    return this.#events.between && !this.#over();
+  get isBetweenEvents(): boolean {
+    return this.#events.isBetweenEvents && !this.#isOver();
   }
 
   push(chunk: Buffer): void {
@@ -41,7 +41,7 @@ export class EventRelay implements Relay {
 
   end(): void {
     this.#events.end();
-    if (!this.#over()) this.#end();
+    if (!this.#isOver()) this.#end();
     this.#out.flush();
   }
 }

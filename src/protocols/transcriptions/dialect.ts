@@ -10,5 +10,5 @@ export interface TranscriptDialect {
   /** It translates, too. Absent: it does. */
   translates?: boolean;
   /** Top-level fields that are answered with an error; dropped, and the client is told. */
-  drop?: readonly string[];
+  dropFields?: readonly string[];
 }

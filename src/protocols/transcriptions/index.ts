@@ -4,46 +4,46 @@
 // tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/transcriptions.request.json" with { type: "json" };
-import { transcriptWork } from "../../model/transcript-work.ts";
+import { transcriptOperation } from "../../model/transcript-work.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { failure } from "../failure/failure.ts";
-import { ANSWER_HEADERS } from "../headers.ts";
-import { head } from "../limits.ts";
-import { fault } from "../responses/server/fault.ts";
+import { parseError } from "../failure/failure.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
+import { encodeRateLimitHeaders } from "../limits.ts";
+import { encodeFault } from "../responses/server/fault.ts";
 import { prepare } from "./client/prepare.ts";
-import { relay } from "./client/relay.ts";
-import { request as requestTo } from "./client/request.ts";
-import { stream as streamFrom } from "./client/stream.ts";
-import { whole as wholeFrom } from "./client/whole.ts";
+import { createPassthrough } from "./client/relay.ts";
+import { encodeRequest as requestTo } from "./client/request.ts";
+import { createDecoder as streamFrom } from "./client/stream.ts";
+import { decodeResponse as wholeFrom } from "./client/whole.ts";
 import type { TranscriptDialect } from "./dialect.ts";
-import { REVIEWED } from "./reviewed.ts";
-import { request } from "./server/request.ts";
-import { stream } from "./server/stream.ts";
-import { whole } from "./server/whole.ts";
-import { survey } from "./survey.ts";
-import { formatIn, ID, isPlain, knows, TEXT } from "./words.ts";
+import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { decodeRequest } from "./server/request.ts";
+import { createEncoder } from "./server/stream.ts";
+import { encodeResponse } from "./server/whole.ts";
+import { analyze } from "./survey.ts";
+import { formatIn, ID, isTextFormat, knowsField, TEXT } from "./words.ts";
 
 export type { TranscriptDialect } from "./dialect.ts";
 
 export const transcriptions = (dialect: TranscriptDialect = {}): Protocol<"transcript"> => ({
   id: ID,
-  work: transcriptWork,
-  reviewed: REVIEWED,
-  headers: { response: ANSWER_HEADERS },
+  operationSpec: transcriptOperation,
+  zdrAllowedFields: ZDR_ALLOWED_FIELDS,
+  headers: { response: FORWARDED_RESPONSE_HEADERS },
   server: {
     schema: schema as unknown as JSONSchema,
-    survey,
-    request,
-    type: ({ stream: streams, body }) =>
+    analyze,
+    decodeRequest,
+    contentType: ({ stream: streams, body }) =>
       streams
         ? "text/event-stream; charset=utf-8"
-        : isPlain(formatIn(body))
+        : isTextFormat(formatIn(body))
           ? TEXT
           : "application/json",
-    stream,
-    whole,
-    fault,
-    head,
+    createEncoder,
+    encodeResponse,
+    encodeFault,
+    encodeHeaders: encodeRateLimitHeaders,
     ping: ": ping\n\n",
   },
   client: {
@@ -51,13 +51,14 @@ export const transcriptions = (dialect: TranscriptDialect = {}): Protocol<"trans
       generate: "/audio/transcriptions",
       ...(dialect.translates !== false && { translations: "/audio/translations" }),
     },
-    request: requestTo,
-    knows,
-    survey,
-    stream: streamFrom,
-    whole: wholeFrom,
-    fault: failure,
+    encodeRequest: requestTo,
+    knowsField,
+    analyze,
+    createDecoder: streamFrom,
+    decodeResponse: wholeFrom,
+    decodeFault: parseError,
     prepare: (out, of) => prepare(out, of, dialect),
-    relay: (sink, to, headers) => relay(sink, to, headers, dialect.formats === false),
+    createPassthrough: (sink, to, headers) =>
+      createPassthrough(sink, to, headers, dialect.formats === false),
   },
 });

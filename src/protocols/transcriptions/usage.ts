@@ -1,17 +1,17 @@
 // Counts: of tokens, or of seconds. Hosts say either in one of several ways.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { count, number, object } from "../json.ts";
+import { asCount, asNumber, asObject } from "../json.ts";
 
 /** Nothing where nothing was counted. What is billed by the second is not billed by tokens that stand beside it. */
-export function usageOf(said: Opt<JsonObject>): Usage {
-  const seconds = number(said?.["seconds"]) ?? number(said?.["prompt_audio_seconds"]);
+export function usageOf(report: Opt<JsonObject>): Usage {
+  const seconds = asNumber(report?.["seconds"]) ?? asNumber(report?.["prompt_audio_seconds"]);
   if (seconds !== undefined) return { seconds };
-  const read = count(said?.["input_tokens"]);
-  const output = count(said?.["output_tokens"]);
+  const read = asCount(report?.["input_tokens"]);
+  const output = asCount(report?.["output_tokens"]);
   if (read === undefined) return output === undefined ? {} : { output };
-  const details = object(said?.["input_token_details"]);
-  const words = count(details?.["text_tokens"]) ?? 0;
+  const details = asObject(report?.["input_token_details"]);
+  const words = asCount(details?.["text_tokens"]) ?? 0;
   return {
     input: words,
     // All that is not said to be words was heard.

@@ -1,26 +1,26 @@
 // The words of this wire: its name, the fields that it knows, and the forms of its answers.
 import type { Body } from "../../model/values.ts";
-import { text } from "../json.ts";
+import { asText } from "../json.ts";
 
 export const ID = "transcriptions";
 
-export const FORMAT = "response_format";
-export const TIMES = "timestamp_granularities";
+export const RESPONSE_FORMAT = "response_format";
+export const TIMESTAMP_GRANULARITIES = "timestamp_granularities";
 
 /** In the common vocabulary, under another name or the same. */
-export const COMMON: readonly string[] = [
+export const COMMON_FIELDS: readonly string[] = [
   "model",
   "file",
   "language",
   "prompt",
   "temperature",
-  FORMAT,
-  TIMES,
+  RESPONSE_FORMAT,
+  TIMESTAMP_GRANULARITIES,
   "stream",
 ];
 
 /** Documented here and nowhere else: they go back to this wire only. */
-export const OWN: readonly string[] = [
+export const PROTOCOL_FIELDS: readonly string[] = [
   "include",
   "chunking_strategy",
   "known_speaker_names",
@@ -29,12 +29,13 @@ export const OWN: readonly string[] = [
   "keywords",
 ];
 
-export const knows = (field: string): boolean => COMMON.includes(field) || OWN.includes(field);
+export const knowsField = (field: string): boolean =>
+  COMMON_FIELDS.includes(field) || PROTOCOL_FIELDS.includes(field);
 
 /** The form that a client wants. */
-export const formatIn = (body: Body): string => text(body[FORMAT]) ?? "json";
+export const formatIn = (body: Body): string => asText(body[RESPONSE_FORMAT]) ?? "json";
 
 const PLAIN: ReadonlySet<string> = new Set(["text", "srt", "vtt"]);
-export const isPlain = (format: string): boolean => PLAIN.has(format);
+export const isTextFormat = (format: string): boolean => PLAIN.has(format);
 
 export const TEXT = "text/plain; charset=utf-8";

@@ -3,17 +3,17 @@ import assert from "node:assert/strict";
 import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { Hooks } from "../../plugin/middleware.ts";
-import { freeze } from "../freeze.ts";
-import { grammar } from "../grammar.ts";
+import { deepFreeze } from "../freeze.ts";
+import { createEventGrammar } from "../grammar.ts";
 import * as pretend from "../pretend.ts";
 
-const STREAM: readonly ModelEvent[] = freeze([
+const SAMPLE_STREAM: readonly ModelEvent[] = deepFreeze([
   { type: "start", id: "up1" },
   { type: "open", index: 0, block: { type: "reasoning" } },
   { type: "delta", index: 0, text: "Hm." },
   { type: "close", index: 0 },
   { type: "open", index: 1, block: { type: "text" } },
-  { type: "open", index: 2, block: { type: "call", id: "c1", name: "f", tool: "function" } },
+  { type: "open", index: 2, block: { type: "call", id: "c1", action: "f", tool: "function" } },
   { type: "delta", index: 1, text: "Hello" },
   { type: "delta", index: 2, text: "{}" },
   { type: "close", index: 2 },
@@ -24,17 +24,21 @@ const STREAM: readonly ModelEvent[] = freeze([
 ]);
 
 /** As a later version of the contract may have one. It is none of the plugin's business. */
-const NEWER = freeze({ type: "rumour", index: 1, text: "They say." }) as unknown as ModelEvent;
-const WITH_NEWER: readonly ModelEvent[] = STREAM.flatMap((e) =>
-  e.type === "delta" && e.text === "Hello" ? [e, NEWER] : [e],
+const UNKNOWN_EVENT = deepFreeze({
+  type: "rumour",
+  index: 1,
+  text: "They say.",
+}) as unknown as ModelEvent;
+const STREAM_WITH_UNKNOWN: readonly ModelEvent[] = SAMPLE_STREAM.flatMap((e) =>
+  e.type === "delta" && e.text === "Hello" ? [e, UNKNOWN_EVENT] : [e],
 );
 
 /** Shows a stage an event, and says of which it was that it failed. */
-function shown(stage: (e: ModelEvent) => unknown, e: ModelEvent): unknown {
+function passEvent(stage: (e: ModelEvent) => unknown, e: ModelEvent): unknown {
   try {
     return stage(e);
   } catch (problem) {
-    if (e !== NEWER) throw problem;
+    if (e !== UNKNOWN_EVENT) throw problem;
     throw new Error("it fails at an event that is newer than the plugin: pass it on, or over", {
       cause: problem,
     });
@@ -42,9 +46,9 @@ function shown(stage: (e: ModelEvent) => unknown, e: ModelEvent): unknown {
 }
 
 /** A stage: what it passes on is an answer still. */
-export async function events({ event: hook }: Hooks): Promise<void> {
+export async function checkEventHook({ event: hook }: Hooks): Promise<void> {
   if (!hook) return;
-  const judge = grammar();
+  const judge = createEventGrammar();
   let finished = false;
   let stopped = false;
   let newer = false;
@@ -64,7 +68,8 @@ export async function events({ event: hook }: Hooks): Promise<void> {
       done.resolve();
     },
   );
-  for (const e of WITH_NEWER) assert.equal(shown(stage, e), undefined, "a stage answers at once");
+  for (const e of STREAM_WITH_UNKNOWN)
+    assert.equal(passEvent(stage, e), undefined, "a stage answers at once");
   const late = setTimeout(() => done.reject(new Error("The finish never came out.")), 5000);
   await done.promise.finally(() => clearTimeout(late));
   if (stopped) return;
@@ -73,14 +78,14 @@ export async function events({ event: hook }: Hooks): Promise<void> {
 }
 
 /** A watcher: it looks, and nothing more. */
-export function watch({ watch: hook }: Hooks): void {
+export function checkWatchHook({ watch: hook }: Hooks): void {
   if (!hook) return;
   let stopped: Fault | undefined;
   const see = hook(pretend.call(), (fault) => (stopped = fault));
   assert.ok(typeof see === "function", "watch gives a function that is shown each event");
-  for (const e of WITH_NEWER)
+  for (const e of STREAM_WITH_UNKNOWN)
     assert.equal(
-      shown(see, e),
+      passEvent(see, e),
       undefined,
       "a watcher answers at once, and nothing: it changes nothing",
     );

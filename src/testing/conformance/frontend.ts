@@ -1,29 +1,29 @@
 // A frontend: routes that can be mounted, errors in words for every kind, and one look at secrets.
 import assert from "node:assert/strict";
-import { ERRORS, faultOf, type ErrorKind } from "../../model/error.ts";
+import { ERRORS, getFault, type ErrorKind } from "../../model/error.ts";
 import type { Frontend } from "../../plugin/frontend.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { Check } from "../check.ts";
-import { freeze } from "../freeze.ts";
+import { deepFreeze } from "../freeze.ts";
 import * as pretend from "../pretend.ts";
-import { protocolLaws } from "../protocol-laws.ts";
-import { recordings } from "../recording.ts";
-import { running } from "./innocence.ts";
-import { pathsOf, wellFormed } from "./routes.ts";
-import type { Subject } from "./subject.ts";
+import { protocolChecks } from "../protocol-laws.ts";
+import { readRecordings } from "../recording.ts";
+import { createSetupCheck } from "./innocence.ts";
+import { pathsOf, checkRoutes } from "./routes.ts";
+import type { ConformanceSubject } from "./subject.ts";
 
 /** The laws of a frontend: routes, errors, the look at secrets, reading, and its protocol. */
-export function frontend(subject: Subject): Check[] {
-  const each = running<Frontend>(subject);
+export function frontendChecks(subject: ConformanceSubject): Check[] {
+  const each = createSetupCheck<Frontend>(subject);
   return [
-    each("routes are well-formed", shape),
-    each("every error has words", refusals),
-    each("the look at secrets is a look", secret),
-    each("reading says what is asked for", reads),
+    each("routes are well-formed", checkShape),
+    each("every error has words", checkErrors),
+    each("the look at secrets is a look", checkCredentialExtraction),
+    each("reading says what is asked for", checkReading),
     each("its protocols keep the laws of protocols", async (made) => {
       const folder = subject.recordings;
-      for (const protocol of protocolsOf(made))
-        for (const law of protocolLaws(protocol, {
+      for (const protocol of listProtocols(made))
+        for (const law of protocolChecks(protocol, {
           trials: 10,
           ...(folder && { recordings: folder }),
         }))
@@ -34,36 +34,44 @@ export function frontend(subject: Subject): Check[] {
   ];
 }
 
-const protocolsOf = ({ protocol, routes }: Frontend): ReadonlySet<Protocol> =>
+const listProtocols = ({ protocol, routes }: Frontend): ReadonlySet<Protocol> =>
   new Set(
     [
       protocol,
       ...routes.flatMap((route) =>
-        "op" in route ? [route.protocol, ...(route.protocols ?? [])] : [],
+        "actionType" in route ? [route.protocol, ...(route.protocols ?? [])] : [],
       ),
     ].filter((one) => one !== undefined),
   );
 
-function shape({ routes, protocol }: Frontend): void {
+function checkShape({ routes, protocol }: Frontend): void {
   assert.ok(routes.length > 0, "a frontend has a route");
-  wellFormed(routes);
+  checkRoutes(routes);
   for (const route of routes) {
-    if ("serve" in route) continue;
-    assert.ok(["generate", "count", "relay"].includes(route.op), `there is no op ${route.op}`);
+    if ("handle" in route) continue;
+    assert.ok(
+      ["generate", "count", "relay"].includes(route.actionType),
+      `there is no op ${route.actionType}`,
+    );
     for (const spoken of [route.protocol ?? protocol, ...(route.protocols ?? [])])
       assert.ok(spoken?.server, "a route that walks needs a protocol with a server half");
-    assert.ok(route.read || !route.protocols?.length, "of several protocols `read` chooses one");
+    assert.ok(
+      route.readInput || !route.protocols?.length,
+      "of several protocols `read` chooses one",
+    );
   }
 }
 
-function refusals({ fault, protocol }: Frontend): void {
+function checkErrors({ encodeFault, protocol }: Frontend): void {
   const server = protocol?.server;
-  if (!fault && !server) return;
+  if (!encodeFault && !server) return;
   const to = { id: "x1" };
   for (const kind of Object.keys(ERRORS) as ErrorKind[]) {
     const message = `Something went wrong (${kind}).`;
-    const told = freeze({ kind, message });
-    const { status, body } = fault ? fault(told, pretend.arrival(), to) : server!.fault(told, to);
+    const told = deepFreeze({ kind, message });
+    const { status, body } = encodeFault
+      ? encodeFault(told, pretend.requestHead(), to)
+      : server!.encodeFault(told, to);
     assert.ok(status === undefined || (status >= 400 && status < 600), `${kind}: status ${status}`);
     const text = JSON.stringify(body);
     if (kind !== "internal")
@@ -72,7 +80,7 @@ function refusals({ fault, protocol }: Frontend): void {
 }
 
 /** Whatever comes, the answer is a secret, nothing, or a fault that says which header to use. */
-function secret({ secret: look }: Frontend): void {
+function checkCredentialExtraction({ extractCredential: look }: Frontend): void {
   if (!look) return;
   for (const headers of [
     {},
@@ -85,39 +93,45 @@ function secret({ secret: look }: Frontend): void {
   ])
     for (const query of ["", "key=k3", "key=", "api_key=k4&access_token=k5"])
       try {
-        const found = look(freeze({ ...headers }), new URLSearchParams(query));
+        const found = look(deepFreeze({ ...headers }), new URLSearchParams(query));
         assert.ok(
           found === undefined || (typeof found === "string" && found !== ""),
           "a secret is text",
         );
       } catch (error) {
         assert.equal(
-          faultOf(error)?.kind,
+          getFault(error)?.kind,
           "unauthenticated",
           `what is thrown says what to do: ${String(error)}`,
         );
       }
 }
 
-async function reads({ routes }: Frontend, { recordings: folder }: Subject): Promise<void> {
-  const bodies = folder ? recordings(folder).map(({ request }) => request) : [];
+async function checkReading(
+  { routes }: Frontend,
+  { recordings: folder }: ConformanceSubject,
+): Promise<void> {
+  const bodies = folder ? readRecordings(folder).map(({ request }) => request) : [];
   for (const route of routes) {
-    if ("serve" in route || !route.read) continue;
+    if ("handle" in route || !route.readInput) continue;
     const params = Object.fromEntries(
       pathsOf(route).flatMap((path) =>
         [...path.matchAll(/:(\w+)/g)].map(([, name]) => [name, "provider/model"]),
       ),
     );
     for (const body of [...bodies, {}]) {
-      const x = pretend.arrival({ params, method: route.method });
+      const x = pretend.requestHead({ params, method: route.method });
       try {
-        const { model } = await route.read(x, freeze(body));
+        const { model } = await route.readInput(x, deepFreeze(body));
         assert.ok(
           typeof model === "string" ? model !== "" : model?.provider,
           "a reading names a model",
         );
       } catch (error) {
-        assert.ok(faultOf(error), `a request that cannot be read is a fault, not ${String(error)}`);
+        assert.ok(
+          getFault(error),
+          `a request that cannot be read is a fault, not ${String(error)}`,
+        );
       }
     }
   }

@@ -2,62 +2,66 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { flagsOfOurs } from "../../lib/debugger.ts";
-import { check, type Check } from "../check.ts";
-import { context, type TestContext } from "../context.ts";
-import { freeze } from "../freeze.ts";
-import { watch } from "../leaks.ts";
-import type { Subject } from "./subject.ts";
+import { childProcessFlags } from "../../lib/debugger.ts";
+import { createCheck, type Check } from "../check.ts";
+import { createTestContext, type TestContext } from "../context.ts";
+import { deepFreeze } from "../freeze.ts";
+import { watchResources } from "../leaks.ts";
+import type { ConformanceSubject } from "./subject.ts";
 
 /** The laws that hold for every kind of plugin: what an import, a setup and an end may leave behind. */
-export function innocence(subject: Subject): Check[] {
+export function sideEffectChecks(subject: ConformanceSubject): Check[] {
   const { module } = subject;
   return [
     ...(module === undefined
       ? []
-      : [check("an import does nothing", () => importing(module, subject.definition.name))]),
-    check("setup calls no upstream and changes nothing it was given", () => quiet(subject)),
-    check("nothing survives its end", () => lasting(subject)),
-    check("two generations live side by side", () => twice(subject)),
+      : [
+          createCheck("an import does nothing", () => checkImport(module, subject.definition.name)),
+        ]),
+    createCheck("setup calls no upstream and changes nothing it was given", () =>
+      checkNoUpstreamCalls(subject),
+    ),
+    createCheck("nothing survives its end", () => checkNothingLeft(subject)),
+    createCheck("two generations live side by side", () => checkReload(subject)),
   ];
 }
 
 /** Runs a plugin's setup with frozen options, and remembers what it logs. */
-export async function setUp(
-  { definition, options, heard, fetch }: Subject,
-  lent: TestContext = context({ id: `test.${definition.name}`, ...(fetch && { fetch }) }),
+export async function setUpPlugin(
+  { definition, options, observed, fetch }: ConformanceSubject,
+  lent: TestContext = createTestContext({ id: `test.${definition.name}`, ...(fetch && { fetch }) }),
 ): Promise<{ plugin: any; lent: TestContext }> {
   try {
     const setup = definition.setup as (options: unknown, ctx: unknown) => unknown;
-    return { plugin: await setup(freeze(structuredClone(options)), lent.ctx), lent };
+    return { plugin: await setup(deepFreeze(structuredClone(options)), lent.ctx), lent };
   } catch (error) {
-    heard.push(error);
+    observed.push(error);
     await lent.end();
     throw error;
   } finally {
-    heard.push(...lent.logs);
+    observed.push(...lent.logs);
   }
 }
 
 /** A check of what a plugin's setup gave; what it logs and throws meanwhile is remembered. */
-export const running =
-  <T>(subject: Subject) =>
-  (name: string, run: (plugin: T, of: Subject) => unknown): Check =>
-    check(name, async () => {
-      const { plugin, lent } = await setUp(subject);
+export const createSetupCheck =
+  <T>(subject: ConformanceSubject) =>
+  (name: string, run: (plugin: T, of: ConformanceSubject) => unknown): Check =>
+    createCheck(name, async () => {
+      const { plugin, lent } = await setUpPlugin(subject);
       try {
         await run(plugin as T, subject);
       } catch (error) {
-        subject.heard.push(error);
+        subject.observed.push(error);
         throw error;
       } finally {
-        subject.heard.push(...lent.logs);
+        subject.observed.push(...lent.logs);
         await lent.end();
       }
     });
 
 /** In a process of its own, where nothing else keeps the loop alive or writes a word. */
-function importing(module: string, name: string): Promise<void> {
+function checkImport(module: string, name: string): Promise<void> {
   const script = `
     const before = new Set(Reflect.ownKeys(globalThis)), listeners = process.eventNames().length;
     const { default: definition } = await import(${JSON.stringify(module)});
@@ -70,7 +74,7 @@ function importing(module: string, name: string): Promise<void> {
     if (process.eventNames().length > listeners) throw new Error("The import listens to the process: " + process.eventNames().join(", "));
     process.stdout.write("innocent");`;
   return new Promise((resolve, reject) => {
-    const args = [...flagsOfOurs(), "--input-type=module", "--eval", script];
+    const args = [...childProcessFlags(), "--input-type=module", "--eval", script];
     execFile(process.execPath, args, { timeout: 20_000 }, (error, out, err) => {
       if (error) return reject(new Error(/Error: (.+)/.exec(err)?.[1] ?? `${err}${error.message}`));
       if (out !== "innocent" || err !== "")
@@ -80,11 +84,11 @@ function importing(module: string, name: string): Promise<void> {
   });
 }
 
-async function quiet(subject: Subject): Promise<void> {
+async function checkNoUpstreamCalls(subject: ConformanceSubject): Promise<void> {
   const globals = new Set(Reflect.ownKeys(globalThis));
-  const { lent } = await setUp(subject);
+  const { lent } = await setUpPlugin(subject);
   assert.deepEqual(
-    lent.fetched,
+    lent.fetchedUrls,
     [],
     "setup calls no upstream: what a plugin needs of one it asks later",
   );
@@ -93,28 +97,28 @@ async function quiet(subject: Subject): Promise<void> {
   assert.deepEqual(fresh, [], "setup puts nothing on globalThis");
 }
 
-async function lasting(subject: Subject): Promise<void> {
-  const watching = watch();
+async function checkNothingLeft(subject: ConformanceSubject): Promise<void> {
+  const watching = watchResources();
   try {
-    const listeners = processListeners();
-    const { lent } = await watching.run(() => setUp(subject));
+    const listeners = countProcessListeners();
+    const { lent } = await watching.run(() => setUpPlugin(subject));
     // What begins a little later counts as well.
     await watching.run(() => sleep(20));
     await watching.run(() => lent.end());
-    assert.deepEqual(await watching.held(), [], "this was still open after dispose");
-    assert.equal(processListeners(), listeners, "listeners of the process are given back");
+    assert.deepEqual(await watching.openResources(), [], "this was still open after dispose");
+    assert.equal(countProcessListeners(), listeners, "listeners of the process are given back");
   } finally {
     watching.stop();
   }
 }
 
-const processListeners = (): number =>
+const countProcessListeners = (): number =>
   process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0);
 
 /** As at a reload: the new one is there before the old one goes. */
-async function twice(subject: Subject): Promise<void> {
-  const first = await setUp(subject);
-  const second = await setUp(subject);
+async function checkReload(subject: ConformanceSubject): Promise<void> {
+  const first = await setUpPlugin(subject);
+  const second = await setUpPlugin(subject);
   await first.lent.end();
   await second.lent.end();
 }

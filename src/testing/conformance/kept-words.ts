@@ -7,8 +7,8 @@ import { getHeapSnapshot } from "node:v8";
 import type { ChatRequest } from "../../model/request.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { Hooks } from "../../plugin/middleware.ts";
-import { context, type LogLine, type TestContext } from "../context.ts";
-import { outgoing } from "../outgoing.ts";
+import { createTestContext, type LogLine, type TestContext } from "../context.ts";
+import { createOutgoing } from "../outgoing.ts";
 import * as pretend from "../pretend.ts";
 
 const { module, options } = JSON.parse(process.argv[2]!) as { module: string; options: object };
@@ -18,7 +18,7 @@ const canary = Buffer.from(`canary${randomBytes(12).toString("hex")}`);
 const found: string[] = [];
 
 /** Everything that is said here is let go of when it returns. */
-async function heard(hooks: Hooks): Promise<void> {
+async function runHooks(hooks: Hooks): Promise<void> {
   const words = canary.toString();
   const request: ChatRequest = {
     ...(pretend.exchange().request as ChatRequest),
@@ -43,7 +43,7 @@ async function heard(hooks: Hooks): Promise<void> {
   await quietly(() => hooks.inspect?.(request, x));
   await quietly(() => hooks.route?.([pretend.candidate()], x));
   await quietly(() => hooks.charge?.(call));
-  await quietly(() => hooks.prepare?.(outgoing({ ...x.body }), call));
+  await quietly(() => hooks.prepare?.(createOutgoing({ ...x.body }), call));
   await quietly(() => hooks.attempt?.(call, async () => pretend.reply()));
   const said: ModelEvent[] = [
     { type: "start" },
@@ -65,7 +65,7 @@ async function heard(hooks: Hooks): Promise<void> {
   await quietly(() => hooks.settle?.(x, pretend.outcome()));
 }
 
-function searched(folder: string): void {
+function searchFolder(folder: string): void {
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     const file = join(folder, name);
     if (statSync(file).isFile() && readFileSync(file).includes(canary))
@@ -74,7 +74,7 @@ function searched(folder: string): void {
 }
 
 /** A word may stand on the border of two pieces. */
-async function inMemory(): Promise<boolean> {
+async function isInMemory(): Promise<boolean> {
   let rest = Buffer.alloc(0);
   for await (const chunk of getHeapSnapshot()) {
     const piece = Buffer.concat([rest, chunk as Buffer]);
@@ -89,24 +89,24 @@ async function run(lent: TestContext): Promise<void> {
     default: { setup(options: unknown, ctx: unknown): Hooks | Promise<Hooks> };
   };
   const hooks = await definition.setup(options, lent.ctx);
-  await heard(hooks);
+  await runHooks(hooks);
   await new Promise((done) => setTimeout(done, 50));
-  searched(lent.ctx.stateDir());
-  if (lent.logs.some((line) => JSON.stringify(line, plainly).includes(canary.toString())))
+  searchFolder(lent.ctx.stateDir());
+  if (lent.logs.some((line) => JSON.stringify(line, toJsonValue).includes(canary.toString())))
     found.push("the log");
   (lent.logs as LogLine[]).length = 0;
   for (let n = 0; n < 3; n++) {
     globalThis.gc?.();
     await new Promise((done) => setImmediate(done));
   }
-  if (await inMemory()) found.push("memory");
+  if (await isInMemory()) found.push("memory");
   // Only now may it be let go of.
   Reflect.set(globalThis, "~hooks", hooks);
 }
 
-const plainly = (_key: string, value: unknown): unknown =>
+const toJsonValue = (_key: string, value: unknown): unknown =>
   typeof value === "bigint" ? `${value}` : value;
 
-await using lent = context();
-await run(lent);
+await using testContext = createTestContext();
+await run(testContext);
 process.stdout.write(JSON.stringify(found), () => process.exit(0));

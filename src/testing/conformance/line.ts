@@ -1,26 +1,26 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HeadersOut } from "../../model/values.ts";
-import type { ProviderAccess } from "../../plugin/call.ts";
-import type { Auth, Endpoint, Reach } from "../../plugin/provider.ts";
-import { outside } from "../leaks.ts";
+import type { ProviderClient } from "../../plugin/call.ts";
+import type { Auth, Endpoint, EndpointConnection } from "../../plugin/provider.ts";
+import { untracked } from "../leaks.ts";
 import type { TestUpstream } from "../upstream.ts";
 
 /**
  * A way upstream that always ends at the fake one, whatever address is asked for: path and query stay, and the address
  * that was meant is told in `x-meant-for`. Credentials are added as the host adds them.
  */
-export function line(
+export function createProviderClient(
   up: TestUpstream,
   endpoint: Endpoint,
   credential: Readonly<Record<string, unknown>>,
   signal: AbortSignal = new AbortController().signal,
-): ProviderAccess {
+): ProviderClient {
   return {
     credential: "default",
     signal,
     fetch: (url, init = {}) =>
-      outside(async () => {
-        const meant = addressOf(endpoint, url);
+      untracked(async () => {
+        const meant = resolveEndpointUrl(endpoint, url);
         const headers = { ...init.headers };
         const signals = [signal, init.signal].filter((one) => one !== undefined);
         const request = {
@@ -30,12 +30,12 @@ export function line(
           body: init.body === undefined ? null : Buffer.from(init.body),
           signal,
         };
-        if (bound(endpoint, meant))
-          Object.assign(headers, await authOf(endpoint, request, credential));
+        if (isAllowedOrigin(endpoint, meant))
+          Object.assign(headers, await signRequest(endpoint, request, credential));
         const to = new URL(meant.pathname + meant.search, up.url);
         return fetch(to, {
           method: request.method,
-          headers: { ...present(headers), "x-meant-for": meant.href },
+          headers: { ...withoutUndefined(headers), "x-meant-for": meant.href },
           body: init.body ?? null,
           signal: AbortSignal.any(signals),
           redirect: "manual",
@@ -48,7 +48,7 @@ export function line(
  * Where an endpoint's fetch goes: an address as it is, anything else below the endpoint's base. Throws when there is
  * none.
  */
-export function addressOf(endpoint: Endpoint, url: string | URL): URL {
+export function resolveEndpointUrl(endpoint: Endpoint, url: string | URL): URL {
   const text = String(url);
   if (/^[a-z]+:/i.test(text)) return new URL(text);
   if (endpoint.base === undefined)
@@ -56,8 +56,8 @@ export function addressOf(endpoint: Endpoint, url: string | URL): URL {
   return new URL(endpoint.base.replace(/\/?$/, "/") + text.replace(/^\//, ""));
 }
 
-function bound(
-  { base, origins = [] }: Partial<Reach<unknown>>,
+function isAllowedOrigin(
+  { base, origins = [] }: Partial<EndpointConnection<unknown>>,
   { origin, protocol, host }: URL,
 ): boolean {
   if (base !== undefined && new URL(base).origin === origin) return true;
@@ -69,8 +69,8 @@ function bound(
 }
 
 /** The headers that an endpoint's auth puts on a request. What a signing function throws goes to the caller. */
-export async function authOf(
-  { auth }: Partial<Reach<any>>,
+export async function signRequest(
+  { auth }: Partial<EndpointConnection<any>>,
   request: {
     method: string;
     url: URL;
@@ -88,7 +88,7 @@ export async function authOf(
   return value === undefined ? {} : { [header]: `${prefix}${String(value)}` };
 }
 
-const present = (headers: HeadersOut): Record<string, string> =>
+const withoutUndefined = (headers: HeadersOut): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, value]],
@@ -96,7 +96,7 @@ const present = (headers: HeadersOut): Record<string, string> =>
   );
 
 /** How long something takes to give up; the promise never rejects. */
-export async function settling(
+export async function settlesWithin(
   work: Promise<unknown>,
   withinMs: number,
 ): Promise<"settled" | "hangs"> {

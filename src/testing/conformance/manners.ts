@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { Ajv } from "ajv";
 import type { Definition } from "../../plugin/define.ts";
-import { check, type Check } from "../check.ts";
-import { freeze } from "../freeze.ts";
-import type { Subject } from "./subject.ts";
+import { createCheck, type Check } from "../check.ts";
+import { deepFreeze } from "../freeze.ts";
+import type { ConformanceSubject } from "./subject.ts";
 
 interface Schema {
   readonly type?: string | readonly string[];
@@ -19,15 +19,15 @@ interface Schema {
 }
 
 /** The formats that gateway.yaml knows; strict validation refuses any other. */
-const FORMATS = ["uri", "date", "date-time", "email", "hostname", "ipv4", "ipv6", "regex"];
+const KNOWN_FORMATS = ["uri", "date", "date-time", "email", "hostname", "ipv4", "ipv6", "regex"];
 
-const ajv = (strict = true) =>
+const createValidator = (strict = true) =>
   new Ajv({
     strict,
     strictTypes: false,
     strictTuples: false,
     useDefaults: true,
-    formats: Object.fromEntries(FORMATS.map((format) => [format, true])),
+    formats: Object.fromEntries(KNOWN_FORMATS.map((format) => [format, true])),
     keywords: ["x-secret", "x-origin", "x-account", "x-path", "x-expects"],
   });
 
@@ -35,34 +35,36 @@ const ajv = (strict = true) =>
  * The laws of a definition: name, schema, described options, marked secrets, valid defaults. They call no code of the
  * plugin but `check`.
  */
-export function manners({ definition, options, credential }: Subject): Check[] {
+export function definitionChecks({ definition, options, credential }: ConformanceSubject): Check[] {
   const schemas: [string, Schema | undefined, object][] = [
     ["options", definition.options as Schema | undefined, options],
   ];
   if (definition["~tollgate"] === "provider")
     schemas.push(["credential", definition.credential as Schema | undefined, credential]);
   return [
-    check("says what it is", () => identity(definition)),
+    createCheck("says what it is", () => checkIdentity(definition)),
     ...schemas.flatMap(([what, schema, value]) =>
       schema === undefined
         ? [
-            check(`takes no ${what}`, () =>
+            createCheck(`takes no ${what}`, () =>
               assert.deepEqual(value, {}, `${what} are given, none are declared`),
             ),
           ]
         : [
-            check(`${what}: the schema is draft-07, and closed`, () => closed(schema, what)),
-            check(`${what}: each one is described`, () => described(schema, what)),
-            check(`${what}: secrets are marked`, () => marked(schema, what)),
-            check(`${what}: defaults are valid`, () => defaults(schema, what)),
-            check(`${what}: what is given is valid`, () => valid(schema, value, what)),
+            createCheck(`${what}: the schema is draft-07, and closed`, () =>
+              checkClosed(schema, what),
+            ),
+            createCheck(`${what}: each one is described`, () => checkDescriptions(schema, what)),
+            createCheck(`${what}: secrets are marked`, () => checkSecretMarks(schema, what)),
+            createCheck(`${what}: defaults are valid`, () => checkDefaults(schema, what)),
+            createCheck(`${what}: what is given is valid`, () => checkValid(schema, value, what)),
           ],
     ),
-    check("its own check has no complaint", () => ownCheck(definition, options)),
+    createCheck("its own check has no complaint", () => checkOwnCheck(definition, options)),
   ];
 }
 
-function identity(definition: Definition): void {
+function checkIdentity(definition: Definition): void {
   const { api, name, summary, stability } = definition;
   assert.equal(api, 1, `api is ${String(api)}; the contract's version is 1`);
   assert.match(
@@ -82,30 +84,30 @@ function identity(definition: Definition): void {
 }
 
 /** Every schema in a schema, with the path to it. */
-function* within(schema: Schema, path: string): Generator<[Schema, string]> {
+function* walkSchema(schema: Schema, path: string): Generator<[Schema, string]> {
   yield [schema, path];
   for (const [name, one] of Object.entries(schema.properties ?? {}))
-    yield* within(one, `${path}.${name}`);
-  if (typeof schema.items === "object") yield* within(schema.items, `${path}[]`);
+    yield* walkSchema(one, `${path}.${name}`);
+  if (typeof schema.items === "object") yield* walkSchema(schema.items, `${path}[]`);
   if (typeof schema.additionalProperties === "object")
-    yield* within(schema.additionalProperties, `${path}.*`);
+    yield* walkSchema(schema.additionalProperties, `${path}.*`);
   for (const keyword of ["oneOf", "anyOf", "allOf"])
     for (const [i, one] of ((schema[keyword] as Schema[] | undefined) ?? []).entries())
-      yield* within(one, `${path}(${i})`);
+      yield* walkSchema(one, `${path}(${i})`);
 }
 
-function closed(schema: Schema, what: string): void {
+function checkClosed(schema: Schema, what: string): void {
   assert.ok(schema.$schema === undefined || schema.$schema.includes("draft-07"), "draft-07 only");
   // A keyword of a later draft is unknown here, and unknown keywords throw.
-  ajv().compile(structuredClone(schema) as object);
+  createValidator().compile(structuredClone(schema) as object);
   assert.equal(schema.additionalProperties, false, `${what}: a typo must not pass in silence`);
-  for (const [one, path] of within(schema, what))
+  for (const [one, path] of walkSchema(schema, what))
     if (one.properties)
       assert.notEqual(one.additionalProperties ?? true, true, `${path} is open: close it`);
 }
 
-function described(schema: Schema, what: string): void {
-  for (const [one, path] of within(schema, what))
+function checkDescriptions(schema: Schema, what: string): void {
+  for (const [one, path] of walkSchema(schema, what))
     for (const [name, property] of Object.entries(one.properties ?? {}))
       assert.ok(
         typeof property.description === "string" && property.description.trim().length > 2,
@@ -114,14 +116,14 @@ function described(schema: Schema, what: string): void {
 }
 
 /** Names of things that open doors. Not `max_tokens`, not `key_id`: those are counts and labels. */
-const SECRET =
+const SECRET_NAME =
   /(^|_)(api_?key|secret|secret_?key|token|password|passphrase|private_?key|access_?key)$/i;
 
-function marked(schema: Schema, what: string): void {
-  for (const [one, path] of within(schema, what))
+function checkSecretMarks(schema: Schema, what: string): void {
+  for (const [one, path] of walkSchema(schema, what))
     for (const [name, property] of Object.entries(one.properties ?? {})) {
       const text = [property.type ?? "string"].flat().includes("string") && !property["enum"];
-      if (text && SECRET.test(name))
+      if (text && SECRET_NAME.test(name))
         assert.equal(
           property["x-secret"],
           true,
@@ -132,28 +134,28 @@ function marked(schema: Schema, what: string): void {
     }
 }
 
-function defaults(schema: Schema, what: string): void {
-  for (const [one, path] of within(schema, what)) {
+function checkDefaults(schema: Schema, what: string): void {
+  for (const [one, path] of walkSchema(schema, what)) {
     if (one.default === undefined) continue;
     const { default: usual, ...rest } = structuredClone(one);
-    const validate = ajv().compile(rest);
+    const validate = createValidator().compile(rest);
     assert.ok(
       validate(usual),
-      `${path}: the default ${JSON.stringify(one.default)} is not valid: ${ajv().errorsText(validate.errors)}`,
+      `${path}: the default ${JSON.stringify(one.default)} is not valid: ${createValidator().errorsText(validate.errors)}`,
     );
   }
 }
 
-function valid(schema: Schema, value: object, what: string): void {
-  const validate = ajv().compile(structuredClone(schema) as object);
+function checkValid(schema: Schema, value: object, what: string): void {
+  const validate = createValidator().compile(structuredClone(schema) as object);
   assert.ok(
     validate(structuredClone(value)),
-    `${what}: ${ajv().errorsText(validate.errors, { dataVar: what })}`,
+    `${what}: ${createValidator().errorsText(validate.errors, { dataVar: what })}`,
   );
 }
 
-function ownCheck(definition: Definition, options: object): void {
-  const problems = [...(definition.check?.(freeze(options) as never) ?? [])];
+function checkOwnCheck(definition: Definition, options: object): void {
+  const problems = [...(definition.check?.(deepFreeze(options) as never) ?? [])];
   const errors = problems.filter(({ severity }) => severity !== "warning");
   assert.deepEqual(errors, [], "check() complains about options that are meant to be right");
   for (const { path } of problems)
@@ -161,20 +163,20 @@ function ownCheck(definition: Definition, options: object): void {
 }
 
 /** Options as setup gets them: defaults filled in. */
-export function filled(schema: unknown, value: object): Record<string, unknown> {
+export function withDefaults(schema: unknown, value: object): Record<string, unknown> {
   const copy = structuredClone(value) as Record<string, unknown>;
-  if (schema) ajv(false).compile(structuredClone(schema) as object)(copy);
+  if (schema) createValidator(false).compile(structuredClone(schema) as object)(copy);
   return copy;
 }
 
 /** The values of everything that is marked `x-secret`. */
-export function secretsIn(schema: unknown, value: unknown): string[] {
+export function findSecrets(schema: unknown, value: unknown): string[] {
   const { properties, items, ...one } = (schema ?? {}) as Schema;
   if (one["x-secret"]) return typeof value === "string" && value !== "" ? [value] : [];
-  if (Array.isArray(value)) return value.flatMap((each) => secretsIn(items, each));
+  if (Array.isArray(value)) return value.flatMap((each) => findSecrets(items, each));
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, each]) =>
-    secretsIn(
+    findSecrets(
       properties?.[name] ??
         (typeof one.additionalProperties === "object" ? one.additionalProperties : undefined),
       each,

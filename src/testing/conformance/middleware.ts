@@ -1,53 +1,56 @@
 // A middleware: each hook by its one rule, over things that no hook may change.
 import assert from "node:assert/strict";
-import { fail, faultOf } from "../../model/error.ts";
-import type { Candidate, RecordedAnswer, Reply } from "../../plugin/call.ts";
+import { fail, getFault } from "../../model/error.ts";
+import type { Candidate, RecordedResponse, UpstreamResponse } from "../../plugin/call.ts";
 import {
   type AttemptResult,
-  HOOKS,
+  HOOK_COMBINATIONS,
   type Hooks,
   type MiddlewareRoutes,
 } from "../../plugin/middleware.ts";
 import type { Check } from "../check.ts";
-import { freeze } from "../freeze.ts";
-import { outgoing } from "../outgoing.ts";
+import { deepFreeze } from "../freeze.ts";
+import { createOutgoing } from "../outgoing.ts";
 import * as pretend from "../pretend.ts";
-import { running } from "./innocence.ts";
-import { events, watch } from "./events.ts";
-import { wellFormed } from "./routes.ts";
-import type { Subject } from "./subject.ts";
+import { createSetupCheck } from "./innocence.ts";
+import { checkEventHook, checkWatchHook } from "./events.ts";
+import { checkRoutes } from "./routes.ts";
+import type { ConformanceSubject } from "./subject.ts";
 
 /** The laws of a middleware: each hook is run by its one rule, on pretended requests. */
-export function middleware(subject: Subject): Check[] {
-  const each = running<Hooks & MiddlewareRoutes>(subject);
+export function middlewareChecks(subject: ConformanceSubject): Check[] {
+  const each = createSetupCheck<Hooks & MiddlewareRoutes>(subject);
   return [
-    each("has hooks, and only those there are", shape),
-    each("its routes are well-formed", ({ routes = [] }) => wellFormed(routes)),
-    each("admit: lets in or says why not", admit),
-    each("edit: gives fields of a body, and changes none", edit),
-    each("rewrite: gives a request, and changes none", rewrite),
-    each("inspect: lets pass or says why not, and changes nothing", inspect),
-    each("route: gives fewer, in another order, or reasons", route),
-    each("charge: declares limits that can be counted", charge),
-    each("prepare: edits what leaves, at once", prepare),
-    each("attempt: asks at most once, and passes failures on", attempt),
-    each("attempt: gives no key what another one was answered, and nothing under privacy", keeping),
-    each("event: passes on a stream that obeys the grammar", events),
-    each("watch: looks at a stream at once, and changes nothing", watch),
-    each("settle: never fails, whatever became of the request", settle),
+    each("has hooks, and only those there are", checkShape),
+    each("its routes are well-formed", ({ routes = [] }) => checkRoutes(routes)),
+    each("admit: lets in or says why not", checkAdmit),
+    each("edit: gives fields of a body, and changes none", checkEdit),
+    each("rewrite: gives a request, and changes none", checkRewrite),
+    each("inspect: lets pass or says why not, and changes nothing", checkInspect),
+    each("route: gives fewer, in another order, or reasons", checkRoute),
+    each("charge: declares limits that can be counted", checkCharge),
+    each("prepare: edits what leaves, at once", checkPrepare),
+    each("attempt: asks at most once, and passes failures on", checkAttempt),
+    each(
+      "attempt: gives no key what another one was answered, and nothing under privacy",
+      checkRecordedAttempt,
+    ),
+    each("event: passes on a stream that obeys the grammar", checkEventHook),
+    each("watch: looks at a stream at once, and changes nothing", checkWatchHook),
+    each("settle: never fails, whatever became of the request", checkSettle),
   ];
 }
 
-function shape(hooks: Hooks): void {
+function checkShape(hooks: Hooks): void {
   for (const [name, hook] of Object.entries(hooks)) {
     if (name === "commands" || name === "routes") continue;
-    assert.ok(name in HOOKS, `there is no hook ${name}`);
+    assert.ok(name in HOOK_COMBINATIONS, `there is no hook ${name}`);
     assert.ok(hook === undefined || typeof hook === "function", `${name} is a function`);
   }
 }
 
 /** What a hook may throw: a fault. Anything else would be a 500 with a fixed text. */
-async function orFault<T>(what: string, run: () => T): Promise<Awaited<T> | undefined> {
+async function allowFault<T>(what: string, run: () => T): Promise<Awaited<T> | undefined> {
   try {
     return await run();
   } catch (error) {
@@ -56,7 +59,7 @@ async function orFault<T>(what: string, run: () => T): Promise<Awaited<T> | unde
 }
 
 /** The same for hooks that answer at once: what they return is looked at as it is. */
-function atOnce<T>(what: string, run: () => T): T | undefined {
+function allowFaultSync<T>(what: string, run: () => T): T | undefined {
   try {
     return run();
   } catch (error) {
@@ -65,40 +68,40 @@ function atOnce<T>(what: string, run: () => T): T | undefined {
 }
 
 function assertFault(what: string, error: unknown): undefined {
-  assert.ok(faultOf(error), `${what} throws something that is no fault: ${String(error)}`);
+  assert.ok(getFault(error), `${what} throws something that is no fault: ${String(error)}`);
 }
 
-async function admit({ admit: hook }: Hooks): Promise<void> {
+async function checkAdmit({ admit: hook }: Hooks): Promise<void> {
   if (!hook) return;
   for (const secret of [undefined, "", "tg_nobody", "x".repeat(5000), "\u0000"])
     for (const headers of [{}, { "service-zdr": "required" }, { "service-zdr": "???" }]) {
-      const x = pretend.arrival({ headers });
-      await orFault("admit", () => hook(x, secret));
-      assert.ok(x.done.identified.length <= 1, "a request is identified once");
+      const x = pretend.requestHead({ headers });
+      await allowFault("admit", () => hook(x, secret));
+      assert.ok(x.done.identities.length <= 1, "a request is identified once");
     }
 }
 
-async function edit({ edit: hook }: Hooks): Promise<void> {
-  const fields = await orFault("edit", () => hook?.(pretend.exchange()));
+async function checkEdit({ edit: hook }: Hooks): Promise<void> {
+  const fields = await allowFault("edit", () => hook?.(pretend.exchange()));
   assert.ok(["object", "undefined"].includes(typeof fields), "edit gives fields, or nothing");
   for (const field of ["model", "stream"])
     assert.ok(!(field in (fields ?? {})), `${field} was read already, and is not edit's to give`);
 }
 
-async function rewrite({ rewrite: hook }: Hooks): Promise<void> {
+async function checkRewrite({ rewrite: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const x = pretend.exchange();
-  const request = await orFault("rewrite", () => hook(x.request, x));
+  const request = await allowFault("rewrite", () => hook(x.request, x));
   if (!request) return;
-  assert.equal(request.kind, x.request.kind, "a chat stays a chat");
+  assert.equal(request.operation, x.request.operation, "a chat stays a chat");
   for (const field of ["model", "stream", "rest", "ext"] as const)
     assert.ok(field in request, `the request has lost its ${field}`);
 }
 
-async function inspect({ inspect: hook }: Hooks): Promise<void> {
+async function checkInspect({ inspect: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const x = pretend.exchange({ identity: { id: "someone" } });
-  const said: unknown = await orFault<unknown>("inspect", () => hook(x.request, x));
+  const said: unknown = await allowFault<unknown>("inspect", () => hook(x.request, x));
   assert.equal(
     said,
     undefined,
@@ -106,11 +109,13 @@ async function inspect({ inspect: hook }: Hooks): Promise<void> {
   );
 }
 
-async function route({ route: hook }: Hooks): Promise<void> {
+async function checkRoute({ route: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const list = ["one", "two", "three"].map((provider) => pretend.candidate({ provider }));
   for (const some of [list, list.slice(0, 1), []]) {
-    const routed = await orFault("route", () => hook(Object.freeze([...some]), pretend.exchange()));
+    const routed = await allowFault("route", () =>
+      hook(Object.freeze([...some]), pretend.exchange()),
+    );
     for (const one of routed ?? []) {
       const candidate = "candidate" in one ? one.candidate : one;
       assert.ok(
@@ -123,10 +128,10 @@ async function route({ route: hook }: Hooks): Promise<void> {
   }
 }
 
-function charge({ charge: hook }: Hooks): void {
+function checkCharge({ charge: hook }: Hooks): void {
   if (!hook) return;
   const exchange = pretend.exchange({ identity: { id: "someone" } });
-  const charged = atOnce("charge", () => hook(pretend.call({ exchange })));
+  const charged = allowFaultSync("charge", () => hook(pretend.call({ exchange })));
   assert.ok(!(charged instanceof Promise), "charge answers at once");
   for (const { scope, max } of charged?.limits ?? []) {
     assert.ok(scope.length > 0, "a limit has a scope");
@@ -134,20 +139,20 @@ function charge({ charge: hook }: Hooks): void {
   }
 }
 
-function prepare({ prepare: hook }: Hooks): void {
+function checkPrepare({ prepare: hook }: Hooks): void {
   if (!hook) return;
-  const body = freeze({ model: "model", messages: [{ role: "user", content: "Hello" }] });
-  for (const out of [outgoing(body), outgoing(undefined)]) {
-    const returned: unknown = atOnce<unknown>("prepare", () => hook(out, pretend.call()));
+  const body = deepFreeze({ model: "model", messages: [{ role: "user", content: "Hello" }] });
+  for (const out of [createOutgoing(body), createOutgoing(undefined)]) {
+    const returned: unknown = allowFaultSync<unknown>("prepare", () => hook(out, pretend.call()));
     assert.equal(returned, undefined, "prepare edits; what it returns is not looked at");
     JSON.stringify(out.body);
   }
 }
 
-async function attempt({ attempt: hook }: Hooks): Promise<void> {
+async function checkAttempt({ attempt: hook }: Hooks): Promise<void> {
   if (!hook) return;
   let asked = 0;
-  const answer = await orFault("attempt", () =>
+  const answer = await allowFault("attempt", () =>
     hook(pretend.call(), async () => {
       asked++;
       return pretend.reply();
@@ -156,12 +161,12 @@ async function attempt({ attempt: hook }: Hooks): Promise<void> {
   assert.ok(asked <= 1, `next() was called ${asked} times; trying again is the host's`);
   if (answer)
     assert.ok(
-      isReply(answer) || isRecorded(answer) || "answer" in answer,
+      isReply(answer) || isRecorded(answer) || "response" in answer,
       "an attempt gives a reply, a recording or an answer",
     );
   const failed = await hook(pretend.call(), async () => fail("overloaded", "Busy.")).then(
     () => "an answer",
-    (error: unknown) => faultOf(error)?.kind ?? String(error),
+    (error: unknown) => getFault(error)?.kind ?? String(error),
   );
   assert.ok(
     failed === "overloaded" || asked === 0,
@@ -169,22 +174,22 @@ async function attempt({ attempt: hook }: Hooks): Promise<void> {
   );
 }
 
-const RECORDING: RecordedAnswer = {
-  kind: "chat",
+const RECORDING: RecordedResponse = {
+  operation: "chat",
   protocol: "chat-completions",
   stream: false,
-  mime: "application/json",
+  contentType: "application/json",
   body: Buffer.from('{"choices":[]}'),
   usage: {},
   model: "provider/model",
 };
 
-async function keeping({ attempt: hook }: Hooks): Promise<void> {
+async function checkRecordedAttempt({ attempt: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const ask = async (of: Parameters<typeof pretend.exchange>[0]) => {
     let asked = 0;
     const call = pretend.call({ exchange: pretend.exchange(of) });
-    const got = await orFault("attempt", () =>
+    const got = await allowFault("attempt", () =>
       hook(call, async () => {
         asked++;
         return pretend.reply({}, RECORDING);
@@ -206,21 +211,21 @@ async function keeping({ attempt: hook }: Hooks): Promise<void> {
   );
 }
 
-const isReply = (answer: AttemptResult): answer is Reply =>
-  "status" in answer && "record" in answer;
-const isRecorded = (answer: AttemptResult): answer is RecordedAnswer =>
-  "mime" in answer && "body" in answer;
+const isReply = (answer: AttemptResult): answer is UpstreamResponse =>
+  "status" in answer && "recordResponse" in answer;
+const isRecorded = (answer: AttemptResult): answer is RecordedResponse =>
+  "contentType" in answer && "body" in answer;
 
-async function settle({ settle: hook }: Hooks): Promise<void> {
+async function checkSettle({ settle: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const fault = { kind: "overloaded" as const, message: "Busy." };
   for (const [x, outcome] of [
     [pretend.exchange({ identity: { id: "someone" } }), pretend.outcome()],
     [
-      pretend.arrival(),
+      pretend.requestHead(),
       pretend.outcome({
         status: 401,
-        lane: null,
+        mode: null,
         calls: [],
         fault: { kind: "unauthenticated", message: "No." },
       }),
@@ -229,7 +234,7 @@ async function settle({ settle: hook }: Hooks): Promise<void> {
       pretend.exchange(),
       pretend.outcome({
         status: 503,
-        lane: null,
+        mode: null,
         calls: [pretend.record({ state: "void", fault })],
         fault,
       }),

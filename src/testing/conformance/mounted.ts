@@ -1,54 +1,56 @@
 // A provider's endpoints in a real gateway, once for each case, with the kit's upstream where their base leads.
-import type { Kind } from "../../model/request.ts";
+import type { Operation } from "../../model/request.ts";
 import { defineFrontend, defineProvider, type Definition } from "../../plugin/define.ts";
 import type { ClientHalf, Protocol, ServerHalf } from "../../plugin/protocol.ts";
-import type { WireEndpoint } from "../../plugin/provider.ts";
-import type { apiKey, None } from "../../plugin/schema.ts";
-import { gateway, type TestGateway } from "../gateway.ts";
+import type { ProtocolEndpoint } from "../../plugin/provider.ts";
+import type { apiKeySchema, NoOptions } from "../../plugin/schema.ts";
+import { startTestGateway, type TestGateway } from "../gateway.ts";
 import type { Recording } from "../recording.ts";
-import type { Subject } from "./subject.ts";
+import type { ConformanceSubject } from "./subject.ts";
 
 /** One recording on one lane, in the gateway of `mounted`. */
-export interface Case {
-  readonly endpoint: WireEndpoint;
-  readonly client: ClientHalf<Kind>;
-  readonly server: ServerHalf<Kind>;
+export interface GatewayCase {
+  readonly endpoint: ProtocolEndpoint;
+  readonly client: ClientHalf<Operation>;
+  readonly server: ServerHalf<Operation>;
   readonly recording: Recording;
   readonly stream: boolean;
-  readonly lane: "verbatim" | "translated";
+  readonly mode: "verbatim" | "translated";
   /** Its place under `providers:`, so that what one answer does to a provider's rest touches no other. */
-  readonly n: number;
+  readonly providerIndex: number;
 }
 
 /**
  * Starts a gateway that has one provider for each case. The caller ends it. Rejects when the gateway refuses its
  * config.
  */
-export function mounted(
-  cases: readonly Case[],
-  subject: Subject,
+export function startCasesGateway(
+  cases: readonly GatewayCase[],
+  subject: ConformanceSubject,
   url: string,
 ): Promise<TestGateway> {
-  const { fields, env } = credentialOf(subject);
-  const judged = defineProvider<None, typeof apiKey>({
+  const { fields, env } = credentialWithEnv(subject);
+  const judged = defineProvider<NoOptions, typeof apiKeySchema>({
     api: 1,
     name: "judged",
     summary: "What is judged, asked of the kit",
     ...("credential" in subject.definition && {
-      credential: subject.definition.credential as typeof apiKey,
+      credential: subject.definition.credential as typeof apiKeySchema,
     }),
     setup(_options, { id }) {
       const { endpoint } = cases[Number(id.split(".p").at(-1))]!;
       const base = `${url}/${id}${new URL(endpoint.base).pathname.replace(/\/+$/, "")}`;
       return {
         endpoints: [
-          Object.assign(Object.create(endpoint) as WireEndpoint, {
+          Object.assign(Object.create(endpoint) as ProtocolEndpoint, {
             ...endpoint,
             base,
-            serves: () => true,
+            servesModel: () => true,
           }),
         ],
-        models: async () => [{ model: "model", kind: endpoint.protocol.work.kind }],
+        listModels: async () => [
+          { model: "model", operation: endpoint.protocol.operationSpec.name },
+        ],
       };
     },
   });
@@ -56,10 +58,10 @@ export function mounted(
     (protocol, i): [string, Definition][] =>
       (["verbatim", "translated"] as const).map((lane) => [
         `${lane}-${i}`,
-        frontendOf(protocol, lane),
+        createFrontend(protocol, lane),
       ]),
   );
-  return gateway({
+  return startTestGateway({
     plugins: { judged, ...Object.fromEntries(frontends) },
     env,
     yaml: [
@@ -69,15 +71,15 @@ export function mounted(
       "attempts: { target: 1, all: 1 }",
       "providers:",
       ...cases.map(
-        ({ n }) =>
-          `  p${n}: { use: judged${fields === undefined ? "" : `, with: ${JSON.stringify(fields)}`} }`,
+        ({ providerIndex }) =>
+          `  p${providerIndex}: { use: judged${fields === undefined ? "" : `, with: ${JSON.stringify(fields)}`} }`,
       ),
     ].join("\n"),
   });
 }
 
 /** Under another name the same protocol is a foreign one: what is answered to it is translated. */
-function frontendOf(protocol: Protocol, lane: Case["lane"]): Definition {
+function createFrontend(protocol: Protocol, lane: GatewayCase["mode"]): Definition {
   const spoken = lane === "verbatim" ? protocol : { ...protocol, id: `${protocol.id}-elsewhere` };
   return defineFrontend({
     api: 1,
@@ -89,9 +91,9 @@ function frontendOf(protocol: Protocol, lane: Case["lane"]): Definition {
         {
           method: "POST",
           path: `/${protocol.id}/${lane}`,
-          op: "generate",
+          actionType: "generate",
           body: "either",
-          read: (x) => ({
+          readInput: (x) => ({
             model: x.query.get("model") ?? "",
             stream: x.query.get("stream") === "true",
           }),
@@ -102,7 +104,7 @@ function frontendOf(protocol: Protocol, lane: Case["lane"]): Definition {
 }
 
 /** Texts stand in variables, as an operator's would; what an author did not give is made up. */
-export function credentialOf({ definition, credential }: Subject): {
+export function credentialWithEnv({ definition, credential }: ConformanceSubject): {
   fields: Readonly<Record<string, unknown>> | undefined;
   env: Record<string, string>;
 } {

@@ -3,79 +3,91 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { faultOf } from "../../model/error.ts";
+import { getFault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
-import { fold } from "../../model/fold.ts";
+import { collectResponse } from "../../model/fold.ts";
 import type { ChatRequest } from "../../model/request.ts";
 import { defineProvider } from "../../plugin/define.ts";
 import type { Provider } from "../../plugin/provider.ts";
-import type { apiKey, None } from "../../plugin/schema.ts";
-import { plain } from "../codec.ts";
-import { freeze } from "../freeze.ts";
-import { gateway, type TestGateway } from "../gateway.ts";
+import type { apiKeySchema, NoOptions } from "../../plugin/schema.ts";
+import { withoutUndefined } from "../codec.ts";
+import { deepFreeze } from "../freeze.ts";
+import { startTestGateway, type TestGateway } from "../gateway.ts";
 import * as pretend from "../pretend.ts";
-import { recordings, replay, type ExpectedAnswer, type Recording } from "../recording.ts";
-import { upstream } from "../upstream.ts";
-import { line, settling } from "./line.ts";
-import { credentialOf } from "./mounted.ts";
-import { notChecked, type Subject } from "./subject.ts";
-import { drained, isWire, modelOf, requestOf, run, type Native } from "./work.ts";
+import {
+  readRecordings,
+  replayResponse,
+  type ExpectedAnswer,
+  type Recording,
+} from "../recording.ts";
+import { startUpstream } from "../upstream.ts";
+import { createProviderClient, settlesWithin } from "./line.ts";
+import { credentialWithEnv } from "./mounted.ts";
+import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
+import {
+  collectEvents,
+  isProtocolEndpoint,
+  pickModel,
+  sampleRequest,
+  runNative,
+  type AnyNativeEndpoint,
+} from "./work.ts";
 
-const natives = ({ endpoints }: Provider): Native[] =>
-  endpoints.filter((endpoint): endpoint is Native => !isWire(endpoint));
+const nativeEndpoints = ({ endpoints }: Provider): AnyNativeEndpoint[] =>
+  endpoints.filter((endpoint): endpoint is AnyNativeEndpoint => !isProtocolEndpoint(endpoint));
 
-function recordedOf({ recordings: folder }: Subject): readonly Recording[] {
+function subjectRecordings({ recordings: folder }: ConformanceSubject): readonly Recording[] {
   const own = folder && existsSync(join(folder, "native")) ? join(folder, "native") : folder;
-  return own ? recordings(own) : [];
+  return own ? readRecordings(own) : [];
 }
 
 /** What came out of a recording is what a person wrote down beside it. */
-export async function stated(of: Provider, subject: Subject): Promise<void> {
-  for (const endpoint of natives(of)) {
-    const model = await modelOf(of, endpoint, subject);
-    for (const one of recordedOf(subject)) {
+export async function checkExpected(of: Provider, subject: ConformanceSubject): Promise<void> {
+  for (const endpoint of nativeEndpoints(of)) {
+    const model = await pickModel(of, endpoint, subject);
+    for (const one of subjectRecordings(subject)) {
       if (one.expected === undefined) {
         if (one.events !== undefined || one.status >= 400) continue;
         throw new Error(
-          `${one.name}: ${notChecked("What it counts, and how it ends,", "native")} ` +
+          `${one.name}: ${notCheckedMessage("What it counts, and how it ends,", "native")} ` +
             'Beside upstream.http, expected.json says what a person reads in it: { "text": "Hello", "usage": { "input": 12, "output": 2 }, "finish": "stop" }, or { "error": "overloaded" }.',
         );
       }
-      await using up = await upstream({ "*": replay(one) });
-      const got = await run(endpoint, model, subject, up).then(
-        (events) => answerOf(events),
-        (error: unknown): ExpectedAnswer => ({ error: faultOf(error)?.kind ?? String(error) }),
+      await using up = await startUpstream({ "*": replayResponse(one) });
+      const got = await runNative(endpoint, model, subject, up).then(
+        (events) => toExpected(events),
+        (error: unknown): ExpectedAnswer => ({ error: getFault(error)?.kind ?? String(error) }),
       );
       const wanted = Object.keys(one.expected) as (keyof ExpectedAnswer)[];
       for (const member of one.expected.error === undefined ? wanted : (["error"] as const))
         assert.deepEqual(
-          plain(got[member]),
-          plain(one.expected[member]),
-          `${one.name}: ${WORDS[member]} is not what was recorded${got.error === undefined ? "" : ` (it failed: ${got.error})`}`,
+          withoutUndefined(got[member]),
+          withoutUndefined(one.expected[member]),
+          `${one.name}: ${EXPECTED_LABELS[member]} is not what was recorded${got.error === undefined ? "" : ` (it failed: ${got.error})`}`,
         );
     }
   }
 }
 
-const WORDS: Readonly<Record<keyof ExpectedAnswer, string>> = {
+const EXPECTED_LABELS: Readonly<Record<keyof ExpectedAnswer, string>> = {
   text: "the text",
   usage: "what is counted",
   finish: "the reason for the end",
   error: "the error",
 };
 
-function answerOf(events: readonly ModelEvent[]): ExpectedAnswer {
-  const { usage } = fold(events);
+function toExpected(events: readonly ModelEvent[]): ExpectedAnswer {
+  const { usage } = collectResponse(events);
   const finish = events.find((event) => event.type === "finish");
   return {
     text: events.map((event) => (event.type === "delta" ? event.text : "")).join(""),
-    usage: plain(usage) as Record<string, number>,
+    usage: withoutUndefined(usage) as Record<string, number>,
     ...(finish && { finish: finish.reason }),
   };
 }
 
 /** Fields of a chat, each with a value that is like nothing else. */
-const FIELDS: Readonly<
+const FIELD_PROBES: Readonly<
   Record<string, readonly [mark: string, with_: (request: ChatRequest) => ChatRequest]>
 > = {
   max_tokens: ["777", (r) => ({ ...r, output: { ...r.output, maxTokens: 777 } })],
@@ -86,23 +98,23 @@ const FIELDS: Readonly<
 };
 
 /** What leaves has the field's value, or the call is told that the field is lost, or the request is refused. */
-export async function carried(of: Provider, subject: Subject): Promise<void> {
-  for (const endpoint of natives(of).filter(({ kind }) => kind === "chat")) {
-    const model = await modelOf(of, endpoint, subject);
-    const sample = requestOf("chat", model, subject) as ChatRequest;
-    const [good] = recordedOf(subject).filter(({ status }) => status < 300);
-    for (const [field, [mark, changed]] of Object.entries(FIELDS)) {
-      await using up = await upstream({ "*": good ? replay(good) : { status: 503 } });
-      const request = freeze(changed(sample));
+export async function checkFieldsCarried(of: Provider, subject: ConformanceSubject): Promise<void> {
+  for (const endpoint of nativeEndpoints(of).filter(({ operation }) => operation === "chat")) {
+    const model = await pickModel(of, endpoint, subject);
+    const sample = sampleRequest("chat", model, subject) as ChatRequest;
+    const [good] = subjectRecordings(subject).filter(({ status }) => status < 300);
+    for (const [field, [mark, changed]] of Object.entries(FIELD_PROBES)) {
+      await using up = await startUpstream({ "*": good ? replayResponse(good) : { status: 503 } });
+      const request = deepFreeze(changed(sample));
       const exchange = pretend.exchange({ request });
-      const way = line(up, endpoint, subject.credential);
+      const way = createProviderClient(up, endpoint, subject.credential);
       const call = pretend.call({ ...way, exchange, protocol: null, model });
-      const problem = await drained(endpoint, call, subject, request).then(
+      const problem = await collectEvents(endpoint, call, subject, request).then(
         () => undefined,
         (error: unknown) => error,
       );
       if (up.requests.length === 0 || call.losses.length > 0) continue;
-      if (["unsupported", "invalid"].includes(faultOf(problem)?.kind ?? "")) continue;
+      if (["unsupported", "invalid"].includes(getFault(problem)?.kind ?? "")) continue;
       const left = up.requests.map(({ body, path }) => `${path} ${body}`).join("\n");
       assert.ok(
         left.includes(mark),
@@ -113,20 +125,22 @@ export async function carried(of: Provider, subject: Subject): Promise<void> {
 }
 
 /** How long a client waits here for what upstream has said already. */
-const PATIENCE_MS = 10_000;
+const CLIENT_TIMEOUT_MS = 10_000;
 
 /** A whole gateway: upstream holds its second part until the client has the first. */
-export async function flowing(of: Provider, subject: Subject): Promise<void> {
-  for (const endpoint of natives(of)) {
-    if (endpoint.kind !== "chat") continue;
-    const model = await modelOf(of, endpoint, subject);
-    for (const one of recordedOf(subject).filter(({ status }) => status < 300)) {
-      const after = await contentAt(endpoint, model, subject, one);
+export async function checkStreaming(of: Provider, subject: ConformanceSubject): Promise<void> {
+  for (const endpoint of nativeEndpoints(of)) {
+    if (endpoint.operation !== "chat") continue;
+    const model = await pickModel(of, endpoint, subject);
+    for (const one of subjectRecordings(subject).filter(({ status }) => status < 300)) {
+      const after = await firstContentOffset(endpoint, model, subject, one);
       if (after === undefined) continue;
-      await using up = await upstream({ "*": replay(one, { cut: { after, how: "stall" } }) });
-      await using at = await behind(subject, endpoint, up.url);
-      const text = await beginning(at);
-      subject.heard.push(...at.logs);
+      await using up = await startUpstream({
+        "*": replayResponse(one, { truncation: { after, how: "stall" } }),
+      });
+      await using at = await startGatewayFor(subject, endpoint, up.url);
+      const text = await readFirstContent(at);
+      subject.observed.push(...at.logs);
       assert.ok(
         /"content":"[^"]/.test(text),
         `${one.name}: what upstream has said does not reach the client before the rest`,
@@ -137,27 +151,35 @@ export async function flowing(of: Provider, subject: Subject): Promise<void> {
 }
 
 /** After how many bytes of upstream's the endpoint may have something to say; undefined where that is only at its end. */
-async function contentAt(
-  endpoint: Native,
+async function firstContentOffset(
+  endpoint: AnyNativeEndpoint,
   model: string,
-  subject: Subject,
+  subject: ConformanceSubject,
   one: Recording,
 ): Promise<number | undefined> {
   const { length } = one.body;
   // Where a line ends, a reader of lines has all of it.
   const ends = [...one.body.entries()].flatMap(([at, byte]) => (byte === 10 ? [at + 1] : []));
   for (const after of ends.filter((at) => at < length)) {
-    await using up = await upstream({
-      "*": replay(one, { framing: "chunked", cut: { after, how: "close" } }),
+    await using up = await startUpstream({
+      "*": replayResponse(one, { framing: "chunked", truncation: { after, how: "close" } }),
     });
-    const call = pretend.call({ ...line(up, endpoint, subject.credential), protocol: null, model });
+    const call = pretend.call({
+      ...createProviderClient(up, endpoint, subject.credential),
+      protocol: null,
+      model,
+    });
     const said: ModelEvent[] = [];
-    const request = requestOf(endpoint.kind, model, subject) as never;
+    const request = sampleRequest(endpoint.operation, model, subject) as never;
     const reading = (async () => {
-      for await (const event of endpoint.run(request, call, freeze(subject.credential) as never))
+      for await (const event of endpoint.run(
+        request,
+        call,
+        deepFreeze(subject.credential) as never,
+      ))
         said.push(event);
     })();
-    await settling(reading, PATIENCE_MS / 2);
+    await settlesWithin(reading, CLIENT_TIMEOUT_MS / 2);
     if (said.some(({ type }) => type === "finish")) return undefined;
     if (said.some(({ type }) => type === "delta" || type === "media")) return after;
   }
@@ -165,28 +187,32 @@ async function contentAt(
   return ends.length > 2 ? ends[Math.floor(ends.length / 2)] : undefined;
 }
 
-function behind(subject: Subject, endpoint: Native, url: string): Promise<TestGateway> {
-  const { fields, env } = credentialOf(subject);
-  const judged = defineProvider<None, typeof apiKey>({
+function startGatewayFor(
+  subject: ConformanceSubject,
+  endpoint: AnyNativeEndpoint,
+  url: string,
+): Promise<TestGateway> {
+  const { fields, env } = credentialWithEnv(subject);
+  const judged = defineProvider<NoOptions, typeof apiKeySchema>({
     api: 1,
     name: "judged",
     summary: "What is judged, asked of the kit",
     ...("credential" in subject.definition && {
-      credential: subject.definition.credential as typeof apiKey,
+      credential: subject.definition.credential as typeof apiKeySchema,
     }),
     setup: () => ({
       endpoints: [
-        Object.assign(Object.create(endpoint) as Native, {
+        Object.assign(Object.create(endpoint) as AnyNativeEndpoint, {
           ...endpoint,
           base: `${url}${new URL(endpoint.base ?? url).pathname}`,
-          serves: () => true,
+          servesModel: () => true,
         }) as never,
       ],
-      models: async () => [{ model: "model", kind: endpoint.kind }],
+      listModels: async () => [{ model: "model", operation: endpoint.operation }],
     }),
   });
   const more = fields === undefined ? "" : `, with: ${JSON.stringify(fields)}`;
-  return gateway({
+  return startTestGateway({
     plugins: { judged },
     env,
     yaml: `frontends: [chat-completions]\nattempts: { target: 1, all: 1 }\nproviders: { p: { use: judged${more} } }`,
@@ -194,9 +220,9 @@ function behind(subject: Subject, endpoint: Native, url: string): Promise<TestGa
 }
 
 /** What comes of a streamed chat until its first content, or until the client gives up. */
-async function beginning(at: TestGateway): Promise<string> {
+async function readFirstContent(at: TestGateway): Promise<string> {
   const stop = new AbortController();
-  const late = setTimeout(() => stop.abort(), PATIENCE_MS);
+  const late = setTimeout(() => stop.abort(), CLIENT_TIMEOUT_MS);
   let text = "";
   try {
     const res = await fetch(`${at.url}/v1/chat/completions`, {

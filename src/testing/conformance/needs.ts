@@ -3,20 +3,20 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { NO_DEBUGGER } from "../../lib/debugger.ts";
-import { check, type Check } from "../check.ts";
-import type { Subject } from "./subject.ts";
+import { createCheck, type Check } from "../check.ts";
+import type { ConformanceSubject } from "./subject.ts";
 
 /** How long a setup may take there: it is given ten seconds by a gateway. */
-const PATIENCE_MS = 60_000;
+const SETUP_TIMEOUT_MS = 60_000;
 
 /** None where it is not known which module the plugin is. */
-export const needs = ({ module, options }: Subject): Check[] =>
+export const needsChecks = ({ module, options }: ConformanceSubject): Check[] =>
   module === undefined
     ? []
     : [
-        check("reaches nothing but what it is lent, or says what it needs", async () => {
+        createCheck("reaches nothing but what it is lent, or says what it needs", async () => {
           const touched = JSON.parse(
-            await inProcess("touched", JSON.stringify({ module, options })),
+            await runScript("touched", JSON.stringify({ module, options })),
           ) as string[];
           assert.deepEqual(
             touched,
@@ -27,15 +27,15 @@ export const needs = ({ module, options }: Subject): Check[] =>
       ];
 
 /** What a script beside this file prints, run with these words. Rejects with what it complains of. */
-export function inProcess(script: string, ...words: readonly string[]): Promise<string> {
+export function runScript(script: string, ...words: readonly string[]): Promise<string> {
   const file = fileURLToPath(
     new URL(`./${script}${import.meta.filename.slice(-3)}`, import.meta.url),
   );
   return new Promise((resolve, reject) =>
     execFile(
       process.execPath,
-      [NO_DEBUGGER, ...ownFlags(), "--expose-gc", file, ...words],
-      { timeout: PATIENCE_MS, maxBuffer: 1 << 26 },
+      [NO_DEBUGGER, ...importFlags(), "--expose-gc", file, ...words],
+      { timeout: SETUP_TIMEOUT_MS, maxBuffer: 1 << 26 },
       (error, out, err) =>
         error
           ? reject(new Error(/Error: (.+)/.exec(err)?.[1] ?? `${err}${error.message}`))
@@ -45,5 +45,5 @@ export function inProcess(script: string, ...words: readonly string[]): Promise<
 }
 
 /** Those that say what is imported. A test runner's own are not for a script. */
-const ownFlags = (): string[] =>
+const importFlags = (): string[] =>
   process.execArgv.filter((flag) => /^(--conditions=|-C)/.test(flag));

@@ -1,14 +1,19 @@
 // An observer: it takes what it is handed as it is, also what a later gateway adds, and never fails at it.
 import assert from "node:assert/strict";
-import type { Notice } from "../../plugin/notice.ts";
-import type { LedgerLine, Observer, RequestRecord, TurnedAway } from "../../plugin/observer.ts";
+import type { GatewayEvent } from "../../plugin/notice.ts";
+import type {
+  ChargeRecord,
+  Observer,
+  RequestRecord,
+  RejectedRequest,
+} from "../../plugin/observer.ts";
 import type { Check } from "../check.ts";
-import { freeze } from "../freeze.ts";
-import { running } from "./innocence.ts";
-import { wellFormed } from "./routes.ts";
-import type { Subject } from "./subject.ts";
+import { deepFreeze } from "../freeze.ts";
+import { createSetupCheck } from "./innocence.ts";
+import { checkRoutes } from "./routes.ts";
+import type { ConformanceSubject } from "./subject.ts";
 
-const SERVED: RequestRecord = {
+const SERVED_RECORD: RequestRecord = {
   at: 1795000000000,
   id: "x1",
   clientRequestId: "client-1",
@@ -17,34 +22,36 @@ const SERVED: RequestRecord = {
   outcome: "ok",
   frontend: "chat-completions",
   protocol: "chat-completions",
-  kind: "chat",
-  op: "generate",
-  name: "generate",
+  operation: "chat",
+  actionType: "generate",
+  action: "generate",
   method: "POST",
   route: "/v1/chat/completions",
   model: "fast",
   alias: "fast",
   served: "acme/m",
-  pinned: false,
-  passedOver: [{ candidate: "dear/m", credential: "default", by: "rest", code: "overloaded" }],
+  isPinned: false,
+  skippedCandidates: [
+    { candidate: "dear/m", credential: "default", by: "rest", code: "overloaded" },
+  ],
   stream: true,
-  lane: "verbatim",
+  mode: "verbatim",
   status: 200,
   finish: "stop",
   cached: false,
   key: "k1",
   labels: { team: "web" },
   privacy: "off",
-  receipt: "acme/chat-completions;retention=none",
+  zdrReceipt: "acme/chat-completions;retention=none",
   client: "192.0.2.0/24",
   losses: 1,
   lossCodes: { dropped: 1 },
   bytesIn: 256,
   bytesOut: 512,
   ms: 420,
-  contentMs: 95,
+  firstTokenMs: 95,
   trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" },
-  ownMs: 1.25,
+  overheadMs: 1.25,
   calls: [
     {
       n: 1,
@@ -54,49 +61,51 @@ const SERVED: RequestRecord = {
       model: "m",
       credential: "default",
       protocol: "chat-completions",
-      lane: "verbatim",
+      mode: "verbatim",
       state: "exact",
       usage: { input: 20, output: 7 },
       costNano: 140n,
-      ms: { head: 80, content: 90, total: 400 },
+      ms: { headers: 80, firstToken: 90, total: 400 },
     },
   ],
 };
 
 /** Refused before a provider was asked, unpriced, private, and with what this contract does not know. */
 const RECORDS: readonly RequestRecord[] = [
-  SERVED,
+  SERVED_RECORD,
   {
-    ...SERVED,
+    ...SERVED_RECORD,
     id: "x2",
     status: 401,
     outcome: "refused",
     clientRequestId: undefined,
     alias: undefined,
     served: undefined,
-    passedOver: undefined,
-    contentMs: undefined,
+    skippedCandidates: undefined,
+    firstTokenMs: undefined,
     client: undefined,
-    lane: null,
+    mode: null,
     key: undefined,
     model: "",
     calls: [],
     fault: { kind: "unauthenticated", code: undefined },
   },
   {
-    ...SERVED,
+    ...SERVED_RECORD,
     id: "x3",
     privacy: "strict",
     labels: {},
-    trace: { ...SERVED.trace, parentId: "b7ad6b7169203331", sampled: false },
+    trace: { ...SERVED_RECORD.trace, parentId: "b7ad6b7169203331", sampled: false },
     outcome: "upstream_error",
-    calls: [{ ...SERVED.calls[0]!, protocol: null, state: "unpriced", costNano: null, usage: {} }],
+    calls: [
+      { ...SERVED_RECORD.calls[0]!, protocol: null, state: "unpriced", costNano: null, usage: {} },
+    ],
   },
-  { ...SERVED, id: "x4", ...({ colour: "blue", kind: "smell" } as object) },
+  { ...SERVED_RECORD, id: "x4", ...({ colour: "blue", kind: "smell" } as object) },
 ];
 
 /** With a head that was read, without one, and with what this contract does not know. */
-const REFUSALS: readonly TurnedAway[] = [
+const REJECTIONS: readonly RejectedRequest[] = [
   { at: 1, id: "y1", status: 404, code: "unknown_path", method: "GET", listener: "clients" },
   { at: 1, id: "y2", status: 400, code: "tls", listener: "admin" },
   {
@@ -110,13 +119,13 @@ const REFUSALS: readonly TurnedAway[] = [
   },
 ];
 
-const BILL: LedgerLine = {
+const CHARGE: ChargeRecord = {
   at: 1795000000000,
   type: "settle",
   attempt: "x1-1",
   call: {
     request: "x1",
-    n: 1,
+    number: 1,
     key: "k1",
     labels: { team: "web" },
     privacy: "off",
@@ -132,7 +141,7 @@ const BILL: LedgerLine = {
         unit: "nano_usd",
         per: "month",
         max: 100n,
-        left: 19n,
+        remaining: 19n,
         resetsAt: 1795000000001,
       },
     ],
@@ -142,28 +151,28 @@ const BILL: LedgerLine = {
   costNano: 140n,
   outcome: "ok",
   finish: "stop",
-  ms: { head: 80, content: 90, total: 400 },
+  ms: { headers: 80, firstToken: 90, total: 400 },
 };
 
 /** Unpriced, of a call that was open before, a correction, and with what this contract does not know. */
-const BILLS: readonly LedgerLine[] = [
-  BILL,
-  { ...BILL, attempt: "x2-1", state: "unpriced", costNano: null, usage: {}, ms: undefined },
-  { ...BILL, attempt: "x3-1", call: undefined, state: "estimated", outcome: "presumed" },
-  { ...BILL, type: "adjust", call: undefined, usage: {}, costNano: -40n, outcome: "goodwill" },
-  { ...BILL, attempt: "x4-1", ...({ colour: "blue", outcome: "smell" } as object) },
+const CHARGES: readonly ChargeRecord[] = [
+  CHARGE,
+  { ...CHARGE, attempt: "x2-1", state: "unpriced", costNano: null, usage: {}, ms: undefined },
+  { ...CHARGE, attempt: "x3-1", call: undefined, state: "estimated", outcome: "presumed" },
+  { ...CHARGE, type: "adjust", call: undefined, usage: {}, costNano: -40n, outcome: "goodwill" },
+  { ...CHARGE, attempt: "x4-1", ...({ colour: "blue", outcome: "smell" } as object) },
 ];
 
-const NOTICES: readonly Notice[] = [
-  { type: "reload_asked", at: 1, why: "signal" },
-  { type: "reloaded", at: 1, why: "file", ok: false, generation: 1 },
+const EVENTS: readonly GatewayEvent[] = [
+  { type: "reload_asked", at: 1, trigger: "signal" },
+  { type: "reloaded", at: 1, trigger: "file", ok: false, generation: 1 },
   {
     type: "rests",
     at: 1,
     provider: "acme",
     credential: "default",
     model: null,
-    kind: "overloaded",
+    reason: "overloaded",
     until: 2,
   },
   { type: "recovered", at: 1, provider: "acme", credential: "default", model: "m" },
@@ -180,60 +189,62 @@ const NOTICES: readonly Notice[] = [
   },
   { type: "key", at: 1, change: "made", key: "k1" },
   { type: "ledger", at: 1, ok: false },
-  { type: "worker_gone", at: 1, worker: 1, pid: 2, how: "SIGKILL", calls: 0 },
+  { type: "worker_gone", at: 1, worker: 1, pid: 2, exitReason: "SIGKILL", openCalls: 0 },
   { type: "dropped", at: 1, records: 3 },
   {
     type: "quarantined",
     at: 1,
     plugin: "middleware.guard",
     hook: "rewrite",
-    why: "threw",
+    reason: "threw",
     until: 2,
     failures: 5,
   },
   { type: "released", at: 1, plugin: "middleware.guard", hook: "rewrite" },
-  { type: "weather", at: 1 } as unknown as Notice,
+  { type: "weather", at: 1 } as unknown as GatewayEvent,
 ];
 
 /** Whatever it sends to is not there. */
-const END_MS = 5_000;
+const FLUSH_TIMEOUT_MS = 5_000;
 
 /**
  * The laws of an observer: it takes every record and every notice, also those that are newer than it, and changes
  * none.
  */
-export function observer(subject: Subject): Check[] {
-  const each = running<Observer>(subject);
+export function observerChecks(subject: ConformanceSubject): Check[] {
+  const each = createSetupCheck<Observer>(subject);
   return [
     each("seen: takes every kind of record, and changes none", async (it) => {
-      for (const batch of [RECORDS, ...RECORDS.map((one) => [one])]) await it.seen?.(freeze(batch));
+      for (const batch of [RECORDS, ...RECORDS.map((one) => [one])])
+        await it.onRequests?.(deepFreeze(batch));
     }),
     each("turnedAway: takes every kind of refusal, and changes none", async (it) => {
-      for (const batch of [REFUSALS, ...REFUSALS.map((one) => [one])])
-        await it.turnedAway?.(freeze(batch));
+      for (const batch of [REJECTIONS, ...REJECTIONS.map((one) => [one])])
+        await it.onRejected?.(deepFreeze(batch));
     }),
     each(
       "end: after all of it, with nothing before it, and in the time that it has",
       async (it) => {
-        await it.seen?.(freeze(RECORDS));
+        await it.onRequests?.(deepFreeze(RECORDS));
         const began = performance.now();
-        await it.end?.();
+        await it.flush?.();
         assert.ok(
-          performance.now() - began < END_MS,
+          performance.now() - began < FLUSH_TIMEOUT_MS,
           "it takes longer to end than it is waited for",
         );
       },
     ),
     each("billed: takes every kind of bill, and changes none", async (it) => {
-      for (const batch of [BILLS, ...BILLS.map((one) => [one])]) await it.billed?.(freeze(batch));
+      for (const batch of [CHARGES, ...CHARGES.map((one) => [one])])
+        await it.onCharges?.(deepFreeze(batch));
     }),
     each("its routes are well-formed", ({ routes = [] }) => {
-      wellFormed(routes);
+      checkRoutes(routes);
       for (const { on } of routes as readonly { on?: unknown }[])
         assert.notEqual(on, "public", "what an observer knows is not the clients'");
     }),
     each("told: takes every kind of notice, unknown ones too", async (it) => {
-      for (const notice of NOTICES) await it.told?.(freeze(notice));
+      for (const notice of EVENTS) await it.onEvent?.(deepFreeze(notice));
     }),
   ];
 }

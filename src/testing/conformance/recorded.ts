@@ -3,46 +3,55 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Protocol } from "../../plugin/protocol.ts";
-import type { Provider, WireEndpoint } from "../../plugin/provider.ts";
-import type { ScriptedAnswer } from "../answer.ts";
-import { recordings, type Recording } from "../recording.ts";
-import { say, type SpokenProtocol } from "../speech.ts";
-import { notChecked, type Subject } from "./subject.ts";
-import { isWire } from "./work.ts";
+import type { Provider, ProtocolEndpoint } from "../../plugin/provider.ts";
+import type { ScriptedResponse } from "../answer.ts";
+import { readRecordings, type Recording } from "../recording.ts";
+import { say, type ScriptProtocol } from "../speech.ts";
+import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
+import { isProtocolEndpoint } from "./work.ts";
 
 /** An endpoint with the recordings that its decoder is judged by. */
 export interface RecordedEndpoint {
-  readonly endpoint: WireEndpoint;
+  readonly endpoint: ProtocolEndpoint;
   readonly protocol: Protocol;
   readonly recordings: readonly Recording[];
 }
 
 /** One for each protocol that a wire endpoint speaks. */
-export function recorded({ endpoints }: Provider, subject: Subject): RecordedEndpoint[] {
-  const first = new Map<string, WireEndpoint>();
-  for (const endpoint of endpoints.filter(isWire))
+export function recordedEndpoints(
+  { endpoints }: Provider,
+  subject: ConformanceSubject,
+): RecordedEndpoint[] {
+  const first = new Map<string, ProtocolEndpoint>();
+  for (const endpoint of endpoints.filter(isProtocolEndpoint))
     if (!first.has(endpoint.protocol.id)) first.set(endpoint.protocol.id, endpoint);
   return [...first].map(([id, endpoint]) => ({
     endpoint,
     protocol: endpoint.protocol,
-    recordings: given(id, first.size, subject) ?? spoken(id) ?? none(id, subject),
+    recordings:
+      findRecordings(id, first.size, subject) ??
+      scriptedRecordings(id) ??
+      failWithoutRecordings(id, subject),
   }));
 }
 
 /** `<folder>/<protocol>/…`, or of the only protocol `<folder>/…`. */
-function given(id: string, protocols: number, { recordings: folder }: Subject) {
+function findRecordings(id: string, protocols: number, { recordings: folder }: ConformanceSubject) {
   if (folder === undefined || folder === false) return undefined;
   const own = join(folder, id);
-  if (existsSync(own)) return recordings(own);
-  return protocols === 1 ? recordings(folder) : undefined;
+  if (existsSync(own)) return readRecordings(own);
+  return protocols === 1 ? readRecordings(folder) : undefined;
 }
 
-function none(id: string, { recordings: folder }: Subject): readonly Recording[] {
+function failWithoutRecordings(
+  id: string,
+  { recordings: folder }: ConformanceSubject,
+): readonly Recording[] {
   if (folder === false) return [];
-  throw new Error(notChecked(`The decoder of ${id}`, `recordings/${id}`));
+  throw new Error(notCheckedMessage(`The decoder of ${id}`, `recordings/${id}`));
 }
 
-const SPEECHES = {
+const SCRIPTS = {
   "said text": say("Hello, ").say("wörld ☕"),
   "said calls": say("One moment.")
     .call("look_up", { city: "Oslo" }, "call_1")
@@ -50,36 +59,36 @@ const SPEECHES = {
 } as const;
 
 /** What a client asks, in the fewest words, of the protocols that the kit speaks. */
-const ASKED: { readonly [P in SpokenProtocol]: Recording["request"] } = {
+const SAMPLE_REQUESTS: { readonly [P in ScriptProtocol]: Recording["request"] } = {
   "chat-completions": { model: "model", messages: [{ role: "user", content: "Hello" }] },
   messages: { model: "model", max_tokens: 64, messages: [{ role: "user", content: "Hello" }] },
   responses: { model: "model", input: "Hello" },
 };
 
-function spoken(id: string): Recording[] | undefined {
-  if (!Object.hasOwn(ASKED, id)) return undefined;
-  const protocol = id as SpokenProtocol;
-  return Object.entries(SPEECHES).flatMap(([name, speech]) =>
+function scriptedRecordings(id: string): Recording[] | undefined {
+  if (!Object.hasOwn(SAMPLE_REQUESTS, id)) return undefined;
+  const protocol = id as ScriptProtocol;
+  return Object.entries(SCRIPTS).flatMap(([name, speech]) =>
     [true, false].map((stream) => {
-      const request = { ...ASKED[protocol], ...(stream && { stream }) };
+      const request = { ...SAMPLE_REQUESTS[protocol], ...(stream && { stream }) };
       const body = {
         ...request,
         ...(protocol === "chat-completions" &&
           stream && { stream_options: { include_usage: true } }),
       };
-      return asRecording(
+      return toRecording(
         `${name}, ${stream ? "streamed" : "whole"}`,
         request,
-        speech.in(protocol, { stream, body }),
+        speech.toProtocol(protocol, { stream, body }),
       );
     }),
   );
 }
 
-function asRecording(
+function toRecording(
   name: string,
   request: Recording["request"],
-  answer: ScriptedAnswer,
+  answer: ScriptedResponse,
 ): Recording {
   const pieces = [answer.body ?? []].flat().map((piece) => {
     const bytes = typeof piece === "object" && "tells" in piece ? piece.bytes : piece;

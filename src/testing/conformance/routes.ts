@@ -8,7 +8,7 @@ type AnyRoute = Route | PluginRoute | ObserverRoute;
 export const pathsOf = ({ path }: AnyRoute): readonly string[] => [path].flat();
 
 /** Each is at a path of its own, in capitals, and is answered. */
-export function wellFormed(routes: readonly AnyRoute[]): void {
+export function checkRoutes(routes: readonly AnyRoute[]): void {
   const seen = new Set<string>();
   for (const route of routes) {
     assert.match(route.method, /^[A-Z]+$/, `the method ${route.method} is in capitals`);
@@ -18,19 +18,26 @@ export function wellFormed(routes: readonly AnyRoute[]): void {
       assert.ok(!seen.has(one), `${one} is there twice`);
       seen.add(one);
     }
-    const forms = ["json", "multipart", "either", ...("serve" in route ? ["bytes"] : [])];
+    const forms = ["json", "multipart", "either", ...("handle" in route ? ["bytes"] : [])];
     assert.ok(forms.includes(route.body ?? "json"), `a body does not come as ${route.body}`);
-    if ("op" in route) continue;
+    if ("actionType" in route) continue;
     assert.equal(
-      typeof route.serve,
+      typeof route.handle,
       "function",
       `${route.method} ${pathsOf(route)[0]} is answered`,
     );
-    const { on, open, role } = route as { on?: unknown; open?: unknown; role?: unknown };
+    const { on, allowUnauthenticated, role } = route as {
+      on?: unknown;
+      allowUnauthenticated?: unknown;
+      role?: unknown;
+    };
     assert.ok(
       on === undefined || on === "public" || on === "admin",
       `there is no listener ${String(on)}`,
     );
-    assert.ok(role === undefined || open === undefined, "a route with a role is not open");
+    assert.ok(
+      role === undefined || allowUnauthenticated === undefined,
+      "a route with a role is not open",
+    );
   }
 }

@@ -6,20 +6,20 @@ import { syncBuiltinESMExports } from "node:module";
 import net from "node:net";
 import { dirname, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { context } from "../context.ts";
-import { freeze } from "../freeze.ts";
+import { createTestContext } from "../context.ts";
+import { deepFreeze } from "../freeze.ts";
 
-interface Given {
+interface ProbeInput {
   readonly module: string;
   readonly options: object;
 }
 
-const { module, options } = JSON.parse(process.argv[2]!) as Given;
+const { module, options } = JSON.parse(process.argv[2]!) as ProbeInput;
 const entry = fileURLToPath(module);
 const own = packageOf(dirname(entry));
-const touched = new Set<string>();
-await using lent = context();
-const lentFolder = lent.ctx.stateDir();
+const accesses = new Set<string>();
+await using testContext = createTestContext();
+const testStateDir = testContext.ctx.stateDir();
 
 function packageOf(folder: string): string {
   const above = dirname(folder);
@@ -29,7 +29,7 @@ function packageOf(folder: string): string {
 }
 
 /** "src/index.ts:12": where in the plugin, or in what it brings along; undefined where it was not the plugin. */
-function place(): string | undefined {
+function callSite(): string | undefined {
   for (const line of (new Error().stack ?? "").split("\n").slice(2)) {
     const [, file, at] = /(?:file:\/\/)?(\/[^():?]+)(?:\?[^:]*)?:(\d+):\d+\)?$/.exec(line) ?? [];
     if (file === undefined || file === import.meta.filename) continue;
@@ -38,18 +38,18 @@ function place(): string | undefined {
   return undefined;
 }
 
-function note(what: string): void {
-  const at = place();
-  if (at !== undefined) touched.add(`${what} (${at})`);
+function recordAccess(what: string): void {
+  const at = callSite();
+  if (at !== undefined) accesses.add(`${what} (${at})`);
 }
 
-const inside = (path: unknown): boolean => {
+const isAllowedPath = (path: unknown): boolean => {
   if (typeof path !== "string" && !(path instanceof URL) && !Buffer.isBuffer(path)) return true;
   const file = path instanceof URL ? fileURLToPath(path) : resolve(String(path));
-  return [own, lentFolder].some((folder) => file === folder || file.startsWith(folder + sep));
+  return [own, testStateDir].some((folder) => file === folder || file.startsWith(folder + sep));
 };
 
-function watched(
+function watchFunction(
   holder: Record<string, unknown>,
   name: string,
   what: (args: unknown[]) => string | undefined,
@@ -58,7 +58,7 @@ function watched(
   if (typeof before !== "function") return;
   holder[name] = function (this: unknown, ...args: unknown[]) {
     const said = what(args);
-    if (said !== undefined) note(said);
+    if (said !== undefined) recordAccess(said);
     return Reflect.apply(before, this, args) as unknown;
   };
 }
@@ -67,19 +67,21 @@ const FILES =
   /^(readFile|writeFile|appendFile|open|opendir|readdir|mkdir|rm|rmdir|unlink|rename|copyFile|cp|createReadStream|createWriteStream|watch|watchFile|truncate)(Sync)?$/;
 for (const holder of [fs, fs.promises] as unknown as Record<string, unknown>[])
   for (const name of Object.keys(holder).filter((each) => FILES.test(each)))
-    watched(holder, name, ([path]) => (inside(path) ? undefined : `the file ${String(path)}`));
+    watchFunction(holder, name, ([path]) =>
+      isAllowedPath(path) ? undefined : `the file ${String(path)}`,
+    );
 for (const name of ["spawn", "spawnSync", "exec", "execSync", "execFile", "execFileSync", "fork"])
-  watched(
+  watchFunction(
     childProcess as unknown as Record<string, unknown>,
     name,
     ([file]) => `the program ${String(file)}`,
   );
-watched(
+watchFunction(
   net.Socket.prototype as unknown as Record<string, unknown>,
   "connect",
   () => "a connection of its own",
 );
-watched(
+watchFunction(
   globalThis as unknown as Record<string, unknown>,
   "fetch",
   ([url]) => `fetch(${String(url)})`,
@@ -87,7 +89,7 @@ watched(
 syncBuiltinESMExports();
 process.env = new Proxy(process.env, {
   get(env, name) {
-    if (typeof name === "string") note(`the variable ${name}`);
+    if (typeof name === "string") recordAccess(`the variable ${name}`);
     return Reflect.get(env, name) as string | undefined;
   },
 });
@@ -95,6 +97,6 @@ process.env = new Proxy(process.env, {
 const { default: definition } = (await import(pathToFileURL(entry).href)) as {
   default: { setup(options: unknown, ctx: unknown): unknown };
 };
-await definition.setup(freeze(structuredClone(options)), lent.ctx);
+await definition.setup(deepFreeze(structuredClone(options)), testContext.ctx);
 await new Promise((done) => setTimeout(done, 20));
-process.stdout.write(JSON.stringify([...touched]), () => process.exit(0));
+process.stdout.write(JSON.stringify([...accesses]), () => process.exit(0));

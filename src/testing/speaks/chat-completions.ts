@@ -1,33 +1,42 @@
 import type { FinishReason } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
-import { eventStream, json, type ScriptedAnswer, type Piece } from "../answer.ts";
-import type { Manner, SpokenItem, SpokenAnswer } from "../spoken.ts";
-import { CREATED, shreds, words } from "./deltas.ts";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type ResponsePiece,
+} from "../answer.ts";
+import type { FormatOptions, ScriptItem, ScriptOutput } from "../spoken.ts";
+import { CREATED, splitArguments, splitWords } from "./deltas.ts";
 
-type Call = Extract<SpokenItem, { type: "call" }>;
+type ToolCallItem = Extract<ScriptItem, { type: "call" }>;
 
 /** OpenAI's chat completions, with `reasoning_content` as DeepSeek and many others write it. */
-export function inChat(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
-  return manner.stream ? stream(speech, manner) : whole(speech, manner);
+export function toChatCompletions(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  return manner.stream ? streamedResponse(speech, manner) : wholeResponse(speech, manner);
 }
 
-const calls = (speech: SpokenAnswer) =>
-  speech.said.filter((said): said is Call => said.type === "call");
-const idOf = (call: Call, n: number, index: number) => call.id ?? `call_${n}_${index}`;
-const text = (speech: SpokenAnswer, type: "text" | "refusal" | "reasoning") =>
-  speech.said.map((said) => (said.type === type ? said.text : "")).join("");
+const toolCalls = (speech: ScriptOutput) =>
+  speech.items.filter((said): said is ToolCallItem => said.type === "call");
+const toolCallId = (call: ToolCallItem, n: number, index: number) =>
+  call.id ?? `call_${n}_${index}`;
+const joinText = (speech: ScriptOutput, type: "text" | "refusal" | "reasoning") =>
+  speech.items.map((said) => (said.type === type ? said.text : "")).join("");
 
-function whole(speech: SpokenAnswer, { model, n }: Manner): ScriptedAnswer {
-  const content = text(speech, "text");
-  const refusal = text(speech, "refusal");
-  const reasoning = text(speech, "reasoning");
-  const called = calls(speech).map((call, i) => ({
-    id: idOf(call, n, i),
-    ...named(call, call.args),
+function wholeResponse(
+  speech: ScriptOutput,
+  { model, responseNumber }: FormatOptions,
+): ScriptedResponse {
+  const content = joinText(speech, "text");
+  const refusal = joinText(speech, "refusal");
+  const reasoning = joinText(speech, "reasoning");
+  const called = toolCalls(speech).map((call, i) => ({
+    id: toolCallId(call, responseNumber, i),
+    ...toolFunction(call, call.args),
   }));
-  const answer = json({
-    id: `chatcmpl-${n}`,
+  const answer = jsonResponse({
+    id: `chatcmpl-${responseNumber}`,
     object: "chat.completion",
     created: CREATED,
     model,
@@ -42,22 +51,25 @@ function whole(speech: SpokenAnswer, { model, n }: Manner): ScriptedAnswer {
           ...(called.length > 0 && { tool_calls: called }),
         },
         logprobs: null,
-        finish_reason: finishOf(speech),
+        finish_reason: finishReason(speech),
       },
     ],
-    ...(speech.usage && { usage: usageOf(speech.usage) }),
+    ...(speech.usage && { usage: toChatUsage(speech.usage) }),
   });
   return speech.usage
     ? { ...answer, body: { bytes: answer.body as string, tells: speech.usage } }
     : answer;
 }
 
-function stream(speech: SpokenAnswer, { model, n, body }: Manner): ScriptedAnswer {
+function streamedResponse(
+  speech: ScriptOutput,
+  { model, responseNumber, body }: FormatOptions,
+): ScriptedResponse {
   const options = body["stream_options"] as { include_usage?: boolean } | undefined;
   const tells = options?.include_usage === true;
   const chunk = (choices: Json, usage: Json = null) =>
     `data: ${JSON.stringify({
-      id: `chatcmpl-${n}`,
+      id: `chatcmpl-${responseNumber}`,
       object: "chat.completion.chunk",
       created: CREATED,
       model,
@@ -67,13 +79,19 @@ function stream(speech: SpokenAnswer, { model, n, body }: Manner): ScriptedAnswe
   const delta = (fields: JsonObject, finish: string | null = null) =>
     chunk([{ index: 0, delta: fields, logprobs: null, finish_reason: finish }]);
 
-  const events: Piece[] = [delta({ role: "assistant", content: "", refusal: null })];
+  const events: ResponsePiece[] = [delta({ role: "assistant", content: "", refusal: null })];
   let index = 0;
-  for (const said of speech.said) {
+  for (const said of speech.items) {
     if (said.type === "call") {
-      events.push(delta({ tool_calls: [{ index, id: idOf(said, n, index), ...named(said, "") }] }));
+      events.push(
+        delta({
+          tool_calls: [
+            { index, id: toolCallId(said, responseNumber, index), ...toolFunction(said, "") },
+          ],
+        }),
+      );
       const field = said.custom ? "custom" : "function";
-      for (const piece of shreds(said.args)) {
+      for (const piece of splitArguments(said.args)) {
         const more = said.custom ? { input: piece } : { arguments: piece };
         events.push(delta({ tool_calls: [{ index, [field]: more }] }));
       }
@@ -82,7 +100,7 @@ function stream(speech: SpokenAnswer, { model, n, body }: Manner): ScriptedAnswe
       const field = { text: "content", refusal: "refusal", reasoning: "reasoning_content" }[
         said.type
       ];
-      for (const piece of words(said.text)) events.push(delta({ [field]: piece }));
+      for (const piece of splitWords(said.text)) events.push(delta({ [field]: piece }));
     }
   }
   if (speech.error !== undefined) {
@@ -92,20 +110,20 @@ function stream(speech: SpokenAnswer, { model, n, body }: Manner): ScriptedAnswe
       param: null,
       code: "server_error",
     };
-    return eventStream([...events, `data: ${JSON.stringify({ error })}\n\n`]);
+    return eventStreamResponse([...events, `data: ${JSON.stringify({ error })}\n\n`]);
   }
-  events.push(delta({}, finishOf(speech)));
+  events.push(delta({}, finishReason(speech)));
   if (tells && speech.usage)
-    events.push({ bytes: chunk([], usageOf(speech.usage)), tells: speech.usage });
-  return eventStream([...events, "data: [DONE]\n\n"]);
+    events.push({ bytes: chunk([], toChatUsage(speech.usage)), tells: speech.usage });
+  return eventStreamResponse([...events, "data: [DONE]\n\n"]);
 }
 
-const named = (call: Call, args: string): JsonObject =>
+const toolFunction = (call: ToolCallItem, args: string): JsonObject =>
   call.custom
     ? { type: "custom", custom: { name: call.name, input: args } }
     : { type: "function", function: { name: call.name, arguments: args } };
 
-const FINISH: { readonly [reason in FinishReason]: string } = {
+const FINISH_REASONS: { readonly [reason in FinishReason]: string } = {
   stop: "stop",
   stop_sequence: "stop",
   length: "length",
@@ -116,11 +134,11 @@ const FINISH: { readonly [reason in FinishReason]: string } = {
   pause: "stop",
   other: "stop",
 };
-const finishOf = (speech: SpokenAnswer) =>
-  FINISH[speech.finish ?? (calls(speech).length > 0 ? "tool_calls" : "stop")];
+const finishReason = (speech: ScriptOutput) =>
+  FINISH_REASONS[speech.finish ?? (toolCalls(speech).length > 0 ? "tool_calls" : "stop")];
 
 /** Caches stand inside the prompt, reasoning inside the completion. */
-function usageOf(u: Usage): JsonObject {
+function toChatUsage(u: Usage): JsonObject {
   const written = (u.cache_write_5m ?? 0) + (u.cache_write_1h ?? 0) + (u.cache_write_30m ?? 0);
   const prompt = (u.input ?? 0) + (u.cache_read ?? 0) + written;
   const completion = u.output ?? 0;

@@ -1,29 +1,34 @@
 import type { FinishReason } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { eventStream, json, type ScriptedAnswer, type Piece } from "../answer.ts";
-import type { Manner, SpokenItem, SpokenAnswer } from "../spoken.ts";
-import { shreds, words } from "./deltas.ts";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type ResponsePiece,
+} from "../answer.ts";
+import type { FormatOptions, ScriptItem, ScriptOutput } from "../spoken.ts";
+import { splitArguments, splitWords } from "./deltas.ts";
 
 /** Anthropic's messages. */
-export function inMessages(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
-  return manner.stream ? stream(speech, manner) : whole(speech, manner);
+export function toMessagesResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  return manner.stream ? streamedResponse(speech, manner) : wholeResponse(speech, manner);
 }
 
-function whole(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
-  const answer = json({
-    ...head(manner),
-    content: speech.said.map((said, i) => fullBlock(said, manner.n, i)),
-    ...ending(speech),
-    ...(speech.usage && { usage: usageOf(speech.usage, true) }),
+function wholeResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  const answer = jsonResponse({
+    ...messageStart(manner),
+    content: speech.items.map((said, i) => fullBlock(said, manner.responseNumber, i)),
+    ...messageEnd(speech),
+    ...(speech.usage && { usage: toMessagesUsage(speech.usage, true) }),
   });
   return speech.usage
     ? { ...answer, body: { bytes: answer.body as string, tells: speech.usage } }
     : answer;
 }
 
-const head = ({ model, n }: Manner) => ({
-  id: `msg_${n}`,
+const messageStart = ({ model, responseNumber }: FormatOptions) => ({
+  id: `msg_${responseNumber}`,
   type: "message",
   role: "assistant",
   model,
@@ -31,7 +36,7 @@ const head = ({ model, n }: Manner) => ({
   diagnostics: null,
 });
 
-function fullBlock(said: SpokenItem, n: number, index: number): JsonObject {
+function fullBlock(said: ScriptItem, n: number, index: number): JsonObject {
   const block = emptyBlock(said, n, index);
   switch (said.type) {
     case "text":
@@ -46,7 +51,7 @@ function fullBlock(said: SpokenItem, n: number, index: number): JsonObject {
   }
 }
 
-function emptyBlock(said: SpokenItem, n: number, index: number): JsonObject {
+function emptyBlock(said: ScriptItem, n: number, index: number): JsonObject {
   switch (said.type) {
     case "text":
     case "refusal":
@@ -66,63 +71,66 @@ function emptyBlock(said: SpokenItem, n: number, index: number): JsonObject {
   }
 }
 
-function stream(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
+function streamedResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
   const event = (type: string, fields: JsonObject) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
-  const events: Piece[] = [
+  const events: ResponsePiece[] = [
     event("message_start", {
       message: {
-        ...head(manner),
+        ...messageStart(manner),
         content: [],
         stop_reason: null,
         stop_sequence: null,
         stop_details: null,
         ...(speech.usage && {
-          usage: usageOf({ ...speech.usage, output: 1, reasoning: undefined }, true),
+          usage: toMessagesUsage({ ...speech.usage, output: 1, reasoning: undefined }, true),
         }),
       },
     }),
     event("ping", {}),
   ];
-  speech.said.forEach((said, index) => {
-    const block = emptyBlock(said, manner.n, index);
+  speech.items.forEach((said, index) => {
+    const block = emptyBlock(said, manner.responseNumber, index);
     events.push(event("content_block_start", { index, content_block: block }));
-    for (const delta of deltasOf(said, block))
+    for (const delta of blockDeltas(said, block))
       events.push(event("content_block_delta", { index, delta }));
     events.push(event("content_block_stop", { index }));
   });
   if (speech.error !== undefined) {
     const error = { type: "overloaded_error", message: speech.error };
-    return eventStream([...events, event("error", { error, request_id: `req_${manner.n}` })]);
+    return eventStreamResponse([
+      ...events,
+      event("error", { error, request_id: `req_${manner.responseNumber}` }),
+    ]);
   }
   const last = event("message_delta", {
-    delta: { ...ending(speech), container: null },
-    ...(speech.usage && { usage: usageOf(speech.usage, false) }),
+    delta: { ...messageEnd(speech), container: null },
+    ...(speech.usage && { usage: toMessagesUsage(speech.usage, false) }),
   });
   events.push(speech.usage ? { bytes: last, tells: speech.usage } : last);
-  return eventStream([...events, event("message_stop", {})]);
+  return eventStreamResponse([...events, event("message_stop", {})]);
 }
 
-function deltasOf(said: SpokenItem, block: JsonObject): JsonObject[] {
+function blockDeltas(said: ScriptItem, block: JsonObject): JsonObject[] {
   switch (said.type) {
     case "text":
     case "refusal":
-      return words(said.text).map((text) => ({ type: "text_delta", text }));
+      return splitWords(said.text).map((text) => ({ type: "text_delta", text }));
     case "reasoning":
       if (block["type"] === "redacted_thinking") return [];
       return [
-        ...words(said.text).map((thinking) => ({ type: "thinking_delta", thinking })),
+        ...splitWords(said.text).map((thinking) => ({ type: "thinking_delta", thinking })),
         { type: "signature_delta", signature: said.proof ?? "" },
       ];
     case "call":
-      return ["", ...shreds(said.args)].map((partial_json) => ({
+      return ["", ...splitArguments(said.args)].map((partial_json) => ({
         type: "input_json_delta",
         partial_json,
       }));
   }
 }
 
-const FINISH: { readonly [reason in FinishReason]: string } = {
+const FINISH_REASONS: { readonly [reason in FinishReason]: string } = {
   stop: "end_turn",
   stop_sequence: "stop_sequence",
   length: "max_tokens",
@@ -134,20 +142,22 @@ const FINISH: { readonly [reason in FinishReason]: string } = {
   other: "end_turn",
 };
 
-function ending(speech: SpokenAnswer) {
-  const called = speech.said.some((said) => said.type === "call");
-  const refused = speech.said.some((said) => said.type === "refusal");
+function messageEnd(speech: ScriptOutput) {
+  const called = speech.items.some((said) => said.type === "call");
+  const refused = speech.items.some((said) => said.type === "refusal");
   const reason = speech.finish ?? (called ? "tool_calls" : refused ? "refusal" : "stop");
   return {
-    stop_reason: FINISH[reason],
+    stop_reason: FINISH_REASONS[reason],
     stop_sequence: reason === "stop_sequence" ? (speech.sequence ?? "END") : null,
     stop_details:
-      FINISH[reason] === "refusal" ? { type: "refusal", category: null, explanation: null } : null,
+      FINISH_REASONS[reason] === "refusal"
+        ? { type: "refusal", category: null, explanation: null }
+        : null,
   };
 }
 
 /** Caches stand beside the input; thinking stands inside the output. */
-function usageOf(u: Usage, full: boolean): JsonObject {
+function toMessagesUsage(u: Usage, full: boolean): JsonObject {
   const fiveMinutes = u.cache_write_5m ?? 0;
   const oneHour = u.cache_write_1h ?? 0;
   return {

@@ -1,44 +1,54 @@
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { eventStream, json, type ScriptedAnswer, type Piece } from "../answer.ts";
-import type { Manner, SpokenItem, SpokenAnswer } from "../spoken.ts";
-import { CREATED, shreds, words } from "./deltas.ts";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type ResponsePiece,
+} from "../answer.ts";
+import type { FormatOptions, ScriptItem, ScriptOutput } from "../spoken.ts";
+import { CREATED, splitArguments, splitWords } from "./deltas.ts";
 
 /** OpenAI's responses. */
-export function inResponses(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
-  return manner.stream ? stream(speech, manner) : whole(speech, manner);
+export function toResponses(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  return manner.stream ? streamedResponse(speech, manner) : wholeResponse(speech, manner);
 }
 
-function whole(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
-  const answer = json(finalOf(speech, manner));
+function wholeResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  const answer = jsonResponse(finalResponse(speech, manner));
   return speech.usage
     ? { ...answer, body: { bytes: answer.body as string, tells: speech.usage } }
     : answer;
 }
 
-const finalOf = (speech: SpokenAnswer, manner: Manner): JsonObject => ({
-  ...responseOf(
+const finalResponse = (speech: ScriptOutput, manner: FormatOptions): JsonObject => ({
+  ...buildResponse(
     manner,
-    statusOf(speech),
-    speech.said.map((said, i) => doneItem(said, manner.n, i)),
+    responseStatus(speech),
+    speech.items.map((said, i) => doneItem(said, manner.responseNumber, i)),
   ),
   completed_at: CREATED + 1,
-  incomplete_details: incompleteOf(speech),
-  usage: speech.usage ? usageOf(speech.usage) : null,
+  incomplete_details: incompleteDetails(speech),
+  usage: speech.usage ? toResponsesUsage(speech.usage) : null,
 });
 
-const incompleteOf = ({ finish }: SpokenAnswer) =>
+const incompleteDetails = ({ finish }: ScriptOutput) =>
   finish === "length" || finish === "context"
     ? { reason: "max_output_tokens" }
     : finish === "filtered"
       ? { reason: "content_filter" }
       : null;
-const statusOf = (speech: SpokenAnswer) => (incompleteOf(speech) ? "incomplete" : "completed");
+const responseStatus = (speech: ScriptOutput) =>
+  incompleteDetails(speech) ? "incomplete" : "completed";
 
 /** All the keys that the published schema asks for. */
-function responseOf({ model, n, body }: Manner, status: string, output: JsonObject[]): JsonObject {
+function buildResponse(
+  { model, responseNumber, body }: FormatOptions,
+  status: string,
+  output: JsonObject[],
+): JsonObject {
   return {
-    id: `resp_${n}`,
+    id: `resp_${responseNumber}`,
     object: "response",
     created_at: CREATED,
     completed_at: null,
@@ -72,18 +82,21 @@ function responseOf({ model, n, body }: Manner, status: string, output: JsonObje
   };
 }
 
-const IDS = { text: "msg", refusal: "msg", reasoning: "rs", call: "fc" } as const;
-const idOf = (said: SpokenItem, n: number, index: number) =>
-  `${said.type === "call" && said.custom ? "ctc" : IDS[said.type]}_${n}_${index}`;
+const ID_PREFIXES = { text: "msg", refusal: "msg", reasoning: "rs", call: "fc" } as const;
+const itemId = (said: ScriptItem, n: number, index: number) =>
+  `${said.type === "call" && said.custom ? "ctc" : ID_PREFIXES[said.type]}_${n}_${index}`;
 
-function partOf(said: Extract<SpokenItem, { type: "text" | "refusal" }>, text: string): JsonObject {
+function contentPart(
+  said: Extract<ScriptItem, { type: "text" | "refusal" }>,
+  text: string,
+): JsonObject {
   return said.type === "text"
     ? { type: "output_text", text, annotations: [], logprobs: [] }
     : { type: "refusal", refusal: text };
 }
 
-function newItem(said: SpokenItem, n: number, index: number): JsonObject {
-  const id = idOf(said, n, index);
+function newItem(said: ScriptItem, n: number, index: number): JsonObject {
+  const id = itemId(said, n, index);
   switch (said.type) {
     case "text":
     case "refusal":
@@ -99,12 +112,12 @@ function newItem(said: SpokenItem, n: number, index: number): JsonObject {
   }
 }
 
-function doneItem(said: SpokenItem, n: number, index: number): JsonObject {
+function doneItem(said: ScriptItem, n: number, index: number): JsonObject {
   const item = newItem(said, n, index);
   switch (said.type) {
     case "text":
     case "refusal":
-      return { ...item, status: "completed", content: [partOf(said, said.text)] };
+      return { ...item, status: "completed", content: [contentPart(said, said.text)] };
     case "reasoning":
       return {
         ...item,
@@ -116,48 +129,50 @@ function doneItem(said: SpokenItem, n: number, index: number): JsonObject {
   }
 }
 
-function stream(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
+function streamedResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
   let sequence_number = 0;
   const event = (type: string, fields: JsonObject) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence_number++, ...fields })}\n\n`;
-  const response = responseOf(manner, "in_progress", []);
-  const events: Piece[] = [
+  const response = buildResponse(manner, "in_progress", []);
+  const events: ResponsePiece[] = [
     event("response.created", { response }),
     event("response.in_progress", { response }),
   ];
-  speech.said.forEach((said, output_index) => {
-    const item_id = idOf(said, manner.n, output_index);
+  speech.items.forEach((said, output_index) => {
+    const item_id = itemId(said, manner.responseNumber, output_index);
     events.push(
       event("response.output_item.added", {
         output_index,
-        item: newItem(said, manner.n, output_index),
+        item: newItem(said, manner.responseNumber, output_index),
       }),
     );
-    for (const [type, fields] of inside(said))
+    for (const [type, fields] of innerEvents(said))
       events.push(event(`response.${type}`, { item_id, output_index, ...fields }));
     events.push(
       event("response.output_item.done", {
         output_index,
-        item: doneItem(said, manner.n, output_index),
+        item: doneItem(said, manner.responseNumber, output_index),
       }),
     );
   });
   if (speech.error !== undefined) {
     const error = { code: "server_error", message: speech.error };
     const failed = { ...response, status: "failed", error };
-    return eventStream([
+    return eventStreamResponse([
       ...events,
       event("error", { ...error, param: null }),
       event("response.failed", { response: failed }),
     ]);
   }
-  const last = event(`response.${statusOf(speech)}`, { response: finalOf(speech, manner) });
+  const last = event(`response.${responseStatus(speech)}`, {
+    response: finalResponse(speech, manner),
+  });
   events.push(speech.usage ? { bytes: last, tells: speech.usage } : last);
-  return eventStream(events);
+  return eventStreamResponse(events);
 }
 
 /** What stands between an item's added and its done. */
-function inside(said: SpokenItem): [type: string, fields: JsonObject][] {
+function innerEvents(said: ScriptItem): [type: string, fields: JsonObject][] {
   switch (said.type) {
     case "text":
     case "refusal": {
@@ -165,13 +180,13 @@ function inside(said: SpokenItem): [type: string, fields: JsonObject][] {
       const name = said.type === "text" ? "output_text" : "refusal";
       const logprobs = said.type === "text" && { logprobs: [] };
       return [
-        ["content_part.added", { ...at, part: partOf(said, "") }],
-        ...words(said.text).map((delta): [string, JsonObject] => [
+        ["content_part.added", { ...at, part: contentPart(said, "") }],
+        ...splitWords(said.text).map((delta): [string, JsonObject] => [
           `${name}.delta`,
           { ...at, delta, ...logprobs },
         ]),
         [`${name}.done`, { ...at, [said.type]: said.text, ...logprobs }],
-        ["content_part.done", { ...at, part: partOf(said, said.text) }],
+        ["content_part.done", { ...at, part: contentPart(said, said.text) }],
       ];
     }
     case "reasoning": {
@@ -180,7 +195,7 @@ function inside(said: SpokenItem): [type: string, fields: JsonObject][] {
       const part = (text: string) => ({ ...at, part: { type: "summary_text", text } });
       return [
         ["reasoning_summary_part.added", part("")],
-        ...words(said.text).map((delta): [string, JsonObject] => [
+        ...splitWords(said.text).map((delta): [string, JsonObject] => [
           "reasoning_summary_text.delta",
           { ...at, delta },
         ]),
@@ -191,7 +206,10 @@ function inside(said: SpokenItem): [type: string, fields: JsonObject][] {
     case "call": {
       const name = said.custom ? "custom_tool_call_input" : "function_call_arguments";
       return [
-        ...shreds(said.args).map((delta): [string, JsonObject] => [`${name}.delta`, { delta }]),
+        ...splitArguments(said.args).map((delta): [string, JsonObject] => [
+          `${name}.delta`,
+          { delta },
+        ]),
         [
           `${name}.done`,
           said.custom ? { input: said.args } : { name: said.name, arguments: said.args },
@@ -202,7 +220,7 @@ function inside(said: SpokenItem): [type: string, fields: JsonObject][] {
 }
 
 /** Caches stand inside the input, reasoning inside the output. */
-function usageOf(u: Usage): JsonObject {
+function toResponsesUsage(u: Usage): JsonObject {
   const written = (u.cache_write_5m ?? 0) + (u.cache_write_1h ?? 0) + (u.cache_write_30m ?? 0);
   const input = (u.input ?? 0) + (u.cache_read ?? 0) + written;
   return {

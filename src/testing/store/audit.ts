@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import type { AuditEntry } from "../../plugin/audit.ts";
 import type { Store } from "../../plugin/store.ts";
-import { NOON, reserve, second, settle, type Law } from "./bench.ts";
+import { NOON, reserveCommand, SECOND_OWNER, settleCommand, type Law } from "./bench.ts";
 
-const entry = (id: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
+const createAuditEntry = (id: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
   id,
   at: NOON,
   actor: "admin:anna",
   role: "operator",
-  door: "token",
+  channel: "token",
   address: "192.0.2.7",
   command: "keys.revoke",
   target: "k1",
@@ -18,7 +18,7 @@ const entry = (id: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
   ...more,
 });
 
-const listed = async (store: Store, limit?: number): Promise<string[]> => {
+const listAudit = async (store: Store, limit?: number): Promise<string[]> => {
   const found: string[] = [];
   let after: string | undefined;
   do {
@@ -37,7 +37,7 @@ export const auditLaws: readonly Law[] = [
     async (store) => {
       const { audit } = store;
       if (!audit) return;
-      for (const id of ["a", "b", "c"]) await audit.begin(entry(id));
+      for (const id of ["a", "b", "c"]) await audit.begin(createAuditEntry(id));
       await audit.end({ id: "b", at: NOON + 1, outcome: "failed", code: "no_such_key" });
       await audit.end({ id: "a", at: NOON + 2, outcome: "done" });
       const { items } = await audit.list();
@@ -45,9 +45,13 @@ export const auditLaws: readonly Law[] = [
         items.map(({ id }) => id),
         ["c", "b", "a"],
       );
-      assert.deepEqual(items[1], { ...entry("b"), outcome: "failed", code: "no_such_key" });
+      assert.deepEqual(items[1], {
+        ...createAuditEntry("b"),
+        outcome: "failed",
+        code: "no_such_key",
+      });
       for (const limit of [1, 2, 3])
-        assert.deepEqual(await listed(store, limit), ["c unknown", "b failed", "a done"]);
+        assert.deepEqual(await listAudit(store, limit), ["c unknown", "b failed", "a done"]);
       assert.deepEqual(await store.verify?.(), store.verify && []);
     },
   ],
@@ -55,39 +59,39 @@ export const auditLaws: readonly Law[] = [
     "what operators did is no entry, and is there after a crash",
     async (store, crash) => {
       if (!store.audit) return;
-      await store.apply([reserve("x")]);
-      await store.audit.begin(entry("a"));
-      await store.apply([settle("x")]);
-      await store.audit.begin(entry("b"));
-      const { items } = await store.entries({});
+      await store.apply([reserveCommand("x")]);
+      await store.audit.begin(createAuditEntry("a"));
+      await store.apply([settleCommand("x")]);
+      await store.audit.begin(createAuditEntry("b"));
+      const { items } = await store.listEntries({});
       assert.deepEqual(
         items.map(({ kind }) => kind),
         ["reserve", "settle"],
       );
-      const [all] = await store.totals({ by: [] });
+      const [all] = await store.sumEntries({ by: [] });
       assert.equal(all?.calls, 1);
       const next = await crash();
-      await next.open(second);
-      assert.deepEqual(await listed(next), ["b unknown", "a unknown"]);
+      await next.open(SECOND_OWNER);
+      assert.deepEqual(await listAudit(next), ["b unknown", "a unknown"]);
       assert.deepEqual(await next.verify?.(), next.verify && []);
     },
   ],
   [
     "what operators did stays when rows are pruned, and what follows still proves it",
     async (store) => {
-      const prune = store.keeping?.prune;
+      const prune = store.maintenance?.prune;
       if (!store.audit || !prune) return;
       const day = 86_400_000;
       for (const [i, id] of ["a", "b", "c"].entries()) {
-        await store.apply([reserve(`r${i}`, { at: NOON + i * day })]);
-        await store.audit.begin(entry(id, { at: NOON + i * day }));
-        await store.apply([settle(`r${i}`, { at: NOON + i * day + 1_000 })]);
+        await store.apply([reserveCommand(`r${i}`, { at: NOON + i * day })]);
+        await store.audit.begin(createAuditEntry(id, { at: NOON + i * day }));
+        await store.apply([settleCommand(`r${i}`, { at: NOON + i * day + 1_000 })]);
         await store.audit.end({ id, at: NOON + i * day + 2_000, outcome: "done" });
       }
       const all = ["c done", "b done", "a done"];
       for (const days of [1, 2, 5]) {
         await prune(NOON + days * day);
-        assert.deepEqual(await listed(store), all);
+        assert.deepEqual(await listAudit(store), all);
         assert.deepEqual(await store.verify?.(), store.verify && []);
       }
     },

@@ -1,6 +1,15 @@
 // What a ledger writes: rows that say all they were told, once, or nothing at all.
 import assert from "node:assert/strict";
-import { claim, left, one, refused, reserve, rows, settle, type Law } from "./bench.ts";
+import {
+  limitClaim,
+  readRemaining,
+  applyOne,
+  assertInvalid,
+  reserveCommand,
+  readEntries,
+  settleCommand,
+  type Law,
+} from "./bench.ts";
 
 /** What becomes of calls: reserve, settle, adjust, repeats, listings and sums. */
 export const entryLaws: readonly Law[] = [
@@ -11,9 +20,9 @@ export const entryLaws: readonly Law[] = [
         model: "fast",
         frontend: "messages",
         protocol: "messages",
-        lane: "translated",
+        mode: "translated",
         stream: true,
-        basis: "row",
+        policyBasis: "row",
       } as const;
       const parts = [
         {
@@ -24,20 +33,24 @@ export const entryLaws: readonly Law[] = [
           costNano: 9_007_199_254_740_993n,
         },
       ];
-      const open = reserve("a", { labels: { team: "core" }, asked, privacy: "required" });
-      const done = settle("a", {
+      const open = reserveCommand("a", {
+        labels: { team: "core" },
+        clientRequest: asked,
+        privacy: "required",
+      });
+      const done = settleCommand("a", {
         costNano: 9_007_199_254_740_993n,
         upstreamId: "u1",
         upstreamCostNano: 5n,
         parts,
         finish: "stop",
-        ms: { head: 1.5, total: 20 },
+        ms: { headers: 1.5, total: 20 },
       });
       assert.deepEqual(await store.apply([open, done]), [{ ok: true }, { ok: true }]);
-      const [r, s] = await rows(store, "a");
+      const [r, s] = await readEntries(store, "a");
       assert.ok(r && s);
       assert.equal(r.kind, "reserve");
-      assert.deepEqual(r.asked, asked);
+      assert.deepEqual(r.clientRequest, asked);
       assert.equal(r.holdNano, 1_000n);
       assert.equal(s.kind, "settle");
       assert.ok(s.seq > r.seq);
@@ -60,14 +73,17 @@ export const entryLaws: readonly Law[] = [
     "a filtered listing has every match, however many batches are between two of them",
     async (store) => {
       const called = (attempt: string, key: string) =>
-        store.apply([reserve(attempt, { key }), settle(attempt)]);
+        store.apply([reserveCommand(attempt, { key }), settleCommand(attempt)]);
       await called("first", "rare");
       for (let i = 0; i < 120; i++) await called(`other-${i}`, "common");
       await called("last", "rare");
       const found: string[] = [];
       let after: string | undefined;
       do {
-        const page = await store.entries({ key: "rare" }, { limit: 2, ...(after && { after }) });
+        const page = await store.listEntries(
+          { key: "rare" },
+          { limit: 2, ...(after && { after }) },
+        );
         found.push(...page.items.map(({ attempt }) => attempt));
         after = page.next;
       } while (after !== undefined);
@@ -78,45 +94,49 @@ export const entryLaws: readonly Law[] = [
   [
     "a repeat changes nothing, in one batch or in the next",
     async (store) => {
-      const claims = [claim({}, 1_000n)];
-      await store.apply([reserve("a", { claims }), reserve("a", { claims })]);
-      assert.ok((await one(store, reserve("a", { claims }))).ok);
-      await store.apply([settle("a"), settle("a")]);
-      await one(store, settle("a", { costNano: 5n }));
-      assert.ok((await one(store, reserve("a", { claims: [claim({}, 99_999n)] }))).ok);
-      assert.equal((await rows(store, "a")).length, 2);
-      assert.equal(await left(store, {}), 9_300n);
+      const claims = [limitClaim({}, 1_000n)];
+      await store.apply([reserveCommand("a", { claims }), reserveCommand("a", { claims })]);
+      assert.ok((await applyOne(store, reserveCommand("a", { claims }))).ok);
+      await store.apply([settleCommand("a"), settleCommand("a")]);
+      await applyOne(store, settleCommand("a", { costNano: 5n }));
+      assert.ok(
+        (await applyOne(store, reserveCommand("a", { claims: [limitClaim({}, 99_999n)] }))).ok,
+      );
+      assert.equal((await readEntries(store, "a")).length, 2);
+      assert.equal(await readRemaining(store, {}), 9_300n);
     },
   ],
 
   [
     "a settle without its reserve rejects the batch, and nothing of it happened",
     async (store) => {
-      await refused(
+      await assertInvalid(
         store.apply([
-          reserve("a", { claims: [claim({}, 4_000n)] }),
-          settle("nobody"),
-          reserve("b"),
+          reserveCommand("a", { claims: [limitClaim({}, 4_000n)] }),
+          settleCommand("nobody"),
+          reserveCommand("b"),
         ]),
       );
-      assert.deepEqual((await store.entries({})).items, []);
-      assert.equal(await left(store, {}), 10_000n);
-      await store.apply([reserve("a"), settle("a")]);
-      assert.equal((await rows(store, "a")).length, 2);
+      assert.deepEqual((await store.listEntries({})).items, []);
+      assert.equal(await readRemaining(store, {}), 10_000n);
+      await store.apply([reserveCommand("a"), settleCommand("a")]);
+      assert.equal((await readEntries(store, "a")).length, 2);
     },
   ],
 
   [
     "what cannot be right is refused: negative, fractional, too large",
     async (store) => {
-      await refused(store.apply([reserve("a", { claims: [claim({}, -1n)] })]));
-      await refused(store.apply([reserve("a", { claims: [claim({ max: 1.5 }, 1n)] })]));
-      await refused(store.apply([reserve("a", { at: Number.NaN })]));
-      await store.apply([reserve("a")]);
-      await refused(store.apply([settle("a", { costNano: 2n ** 63n })]));
-      await refused(store.apply([settle("a", { costNano: -1n })]));
-      await one(store, settle("a", { costNano: 2n ** 63n - 1n }));
-      assert.equal((await rows(store, "a"))[1]?.costNano, 2n ** 63n - 1n);
+      await assertInvalid(store.apply([reserveCommand("a", { claims: [limitClaim({}, -1n)] })]));
+      await assertInvalid(
+        store.apply([reserveCommand("a", { claims: [limitClaim({ max: 1.5 }, 1n)] })]),
+      );
+      await assertInvalid(store.apply([reserveCommand("a", { at: Number.NaN })]));
+      await store.apply([reserveCommand("a")]);
+      await assertInvalid(store.apply([settleCommand("a", { costNano: 2n ** 63n })]));
+      await assertInvalid(store.apply([settleCommand("a", { costNano: -1n })]));
+      await applyOne(store, settleCommand("a", { costNano: 2n ** 63n - 1n }));
+      assert.equal((await readEntries(store, "a"))[1]?.costNano, 2n ** 63n - 1n);
     },
   ],
 ];

@@ -3,25 +3,25 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/wall-clock.ts";
 import {
-  alive,
-  attempts,
-  claim,
-  counted,
-  fits,
+  heartbeatCommand,
+  attemptIds,
+  fleetClaim,
+  readLimitUsage,
+  countAllowed,
   isFenced,
-  kinds,
-  listed,
-  listedWhole,
-  pay,
-  soon,
-  take,
-  together,
+  rowKinds,
+  listEntries,
+  listEntriesUntil,
+  settleNow,
+  waitUntil,
+  reserveNow,
+  onAll,
   type FleetInstance,
   type FleetLaw,
 } from "./fleet.ts";
 
 /** What becomes of calls in a fleet. */
-export const fleetEnds: readonly FleetLaw[] = [
+export const fleetSettlementLaws: readonly FleetLaw[] = [
   [
     "each instance has a greater epoch than all before it",
     async (all) => {
@@ -38,16 +38,17 @@ export const fleetEnds: readonly FleetLaw[] = [
   [
     "a batch whose answer was lost may be told again, by its own instance and by another: nothing is there twice",
     async (all) => {
-      const budget = claim("key:k", 100_000n, 1_000n);
+      const budget = fleetClaim("key:k", 100_000n, 1_000n);
       const batch = [
-        ...attempts(20).map((name) => take(name, [budget])),
-        ...attempts(10).map((name) => pay(name, 300n)),
+        ...attemptIds(20).map((name) => reserveNow(name, [budget])),
+        ...attemptIds(10).map((name) => settleNow(name, 300n)),
       ];
-      await all[0].tell(batch);
-      for (const one of [...all, all[0]]) assert.equal(fits(await one.tell(batch)), batch.length);
-      const rows = await listedWhole(all[0].store, 30);
-      for (const name of attempts(10)) assert.deepEqual(kinds(rows, name), ["reserve", "ok"]);
-      const told = await counted(all[0].store, budget);
+      await all[0].apply(batch);
+      for (const one of [...all, all[0]])
+        assert.equal(countAllowed(await one.apply(batch)), batch.length);
+      const rows = await listEntriesUntil(all[0].store, 30);
+      for (const name of attemptIds(10)) assert.deepEqual(rowKinds(rows, name), ["reserve", "ok"]);
+      const told = await readLimitUsage(all[0].store, budget);
       if (told) assert.deepEqual(told, [3_000n, 10_000n]);
     },
   ],
@@ -55,73 +56,75 @@ export const fleetEnds: readonly FleetLaw[] = [
   [
     "a call that all instances settle at once ends once",
     async (all) => {
-      const budget = claim("key:k", 10n ** 9n, 1_000n);
-      const names = attempts(40);
-      await all[0].tell(names.map((name) => take(name, [budget])));
-      await together(all, (one, i) =>
-        one.tell(
-          (i % 2 ? names : names.toReversed()).map((name) => pay(name, 500n)),
+      const budget = fleetClaim("key:k", 10n ** 9n, 1_000n);
+      const names = attemptIds(40);
+      await all[0].apply(names.map((name) => reserveNow(name, [budget])));
+      await onAll(all, (one, i) =>
+        one.apply(
+          (i % 2 ? names : names.toReversed()).map((name) => settleNow(name, 500n)),
           7 + i,
         ),
       );
-      const rows = await listedWhole(all.at(-1)!.store, 80);
-      for (const name of names) assert.deepEqual(kinds(rows, name), ["reserve", "ok"]);
-      const told = await counted(all[0].store, budget);
+      const rows = await listEntriesUntil(all.at(-1)!.store, 80);
+      for (const name of names) assert.deepEqual(rowKinds(rows, name), ["reserve", "ok"]);
+      const told = await readLimitUsage(all[0].store, budget);
       if (told) assert.deepEqual(told, [20_000n, 0n]);
     },
   ],
 
   [
     "what a dead instance has left open is settled once, at a sign of life of those that live",
-    async (all, { bury }) => {
-      if (!bury || all.length < 3) return;
+    async (all, { expireLease }) => {
+      if (!expireLease || all.length < 3) return;
       const [dead, one, other] = all as [FleetInstance, FleetInstance, FleetInstance];
-      const budget = claim("key:k", 10n ** 9n, 1_000n);
-      const names = attempts(60);
-      await dead.tell(names.map((name) => take(name, [budget])));
-      await dead.tell([
+      const budget = fleetClaim("key:k", 10n ** 9n, 1_000n);
+      const names = attemptIds(60);
+      await dead.apply(names.map((name) => reserveNow(name, [budget])));
+      await dead.apply([
         { do: "progress", at: wallClock(), attempt: "a0", usage: { output: 3 }, costNano: 40n },
       ]);
-      await bury(dead.name);
-      await soon(async () => {
-        await together([one, other], (each) => each.tell([alive()]));
-        return (await listed(one.store)).filter(({ kind }) => kind === "settle").length >= 60;
+      await expireLease(dead.name);
+      await waitUntil(async () => {
+        await onAll([one, other], (each) => each.apply([heartbeatCommand()]));
+        return (await listEntries(one.store)).filter(({ kind }) => kind === "settle").length >= 60;
       }, "settling what a dead instance left open");
-      await together([one, other], (each) => each.tell([alive()]));
-      const rows = await listedWhole(other.store, 120);
-      for (const name of names) assert.deepEqual(kinds(rows, name), ["reserve", "presumed"]);
-      const told = await counted(one.store, budget);
+      await onAll([one, other], (each) => each.apply([heartbeatCommand()]));
+      const rows = await listEntriesUntil(other.store, 120);
+      for (const name of names) assert.deepEqual(rowKinds(rows, name), ["reserve", "presumed"]);
+      const told = await readLimitUsage(one.store, budget);
       if (told) assert.deepEqual(told, [59_040n, 0n]);
-      const said = [...one.news, ...other.news].filter(({ type }) => type === "presumed");
+      const said = [...one.events, ...other.events].filter(({ type }) => type === "presumed");
       assert.ok(said.length > 0, "they were told that calls were presumed");
     },
   ],
 
   [
     "one that was taken for dead is refused, opens again, and brings the truth: one correction a call, and nothing stays open",
-    async (all, { bury }) => {
-      if (!bury || all.length < 2) return;
+    async (all, { expireLease }) => {
+      if (!expireLease || all.length < 2) return;
       const [zombie, other] = all as readonly FleetInstance[] as [FleetInstance, FleetInstance];
-      const budget = claim("key:k", 10n ** 9n, 1_000n);
-      const names = attempts(10);
-      await zombie.tell(names.map((name) => take(name, [budget])));
-      await bury(zombie.name);
-      await soon(async () => {
-        await other.tell([alive()]);
-        return (await listed(other.store)).filter(({ kind }) => kind === "settle").length >= 10;
+      const budget = fleetClaim("key:k", 10n ** 9n, 1_000n);
+      const names = attemptIds(10);
+      await zombie.apply(names.map((name) => reserveNow(name, [budget])));
+      await expireLease(zombie.name);
+      await waitUntil(async () => {
+        await other.apply([heartbeatCommand()]);
+        return (
+          (await listEntries(other.store)).filter(({ kind }) => kind === "settle").length >= 10
+        );
       }, "settling what it had open");
-      const batch = [take("late", [budget]), ...names.map((name) => pay(name, 250n))];
+      const batch = [reserveNow("late", [budget]), ...names.map((name) => settleNow(name, 250n))];
       await assert.rejects(zombie.store.apply(batch), isFenced);
-      await assert.rejects(zombie.store.apply([alive()]), isFenced);
+      await assert.rejects(zombie.store.apply([heartbeatCommand()]), isFenced);
       await zombie.store.open({ instance: zombie.name });
       // Its own, and a batch that another instance was told too: it was in both their hands.
-      await together([zombie, other], (each) => each.tell(batch));
-      await zombie.tell([pay("late", 100n)]);
-      const rows = await listedWhole(other.store, 32);
+      await onAll([zombie, other], (each) => each.apply(batch));
+      await zombie.apply([settleNow("late", 100n)]);
+      const rows = await listEntriesUntil(other.store, 32);
       for (const name of names)
-        assert.deepEqual(kinds(rows, name), ["reserve", "presumed", "adjust"]);
-      assert.deepEqual(kinds(rows, "late"), ["reserve", "ok"]);
-      const told = await counted(other.store, budget);
+        assert.deepEqual(rowKinds(rows, name), ["reserve", "presumed", "adjust"]);
+      assert.deepEqual(rowKinds(rows, "late"), ["reserve", "ok"]);
+      const told = await readLimitUsage(other.store, budget);
       if (told) assert.deepEqual(told, [2_600n, 0n]);
     },
   ],
@@ -129,13 +132,13 @@ export const fleetEnds: readonly FleetLaw[] = [
   [
     "a reader that pages while all write misses nothing and sees nothing twice, and all list the same",
     async (all) => {
-      const names = all.map((_, i) => attempts(60, `w${i}.`));
+      const names = all.map((_, i) => attemptIds(60, `w${i}.`));
       let writing = true;
       const seen: string[] = [];
       const reading = (async () => {
         let after: string | undefined;
         for (let last = false; ; last = !writing) {
-          const page = await all[0].store.entries({}, { after, limit: 7 });
+          const page = await all[0].store.listEntries({}, { after, limit: 7 });
           for (const { seq, attempt, kind } of page.items) {
             after = String(seq);
             seen.push(`${attempt} ${kind}`);
@@ -145,15 +148,18 @@ export const fleetEnds: readonly FleetLaw[] = [
           if (page.items.length === 0) await sleep(1);
         }
       })();
-      await together(all, async (one, i) => {
+      await onAll(all, async (one, i) => {
         for (const name of names[i]!) {
-          await one.tell([take(name, [])]);
-          await one.tell([pay(name, 1n)]);
+          await one.apply([reserveNow(name, [])]);
+          await one.apply([settleNow(name, 1n)]);
         }
       });
       const many = names.flat().length * 2;
-      const whole = await listedWhole(all.at(-1)!.store, many);
-      await soon(async () => (await listed(all[0].store)).length === many, "a whole listing");
+      const whole = await listEntriesUntil(all.at(-1)!.store, many);
+      await waitUntil(
+        async () => (await listEntries(all[0].store)).length === many,
+        "a whole listing",
+      );
       writing = false;
       await reading;
       assert.equal(new Set(seen).size, seen.length, "it saw one twice");

@@ -4,33 +4,39 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/wall-clock.ts";
-import { faultOf } from "../../model/error.ts";
-import type { StoreNews } from "../../plugin/instance.ts";
-import type { LimitCount } from "../../plugin/limit.ts";
-import type { Entry, Reserve, Store, StoreCommand, Verdict } from "../../plugin/store.ts";
-import { reserve, settle } from "./bench.ts";
+import { getFault } from "../../model/error.ts";
+import type { StoreEvent } from "../../plugin/instance.ts";
+import type { LimitUsage } from "../../plugin/limit.ts";
+import type {
+  LedgerEntry,
+  Reserve,
+  Store,
+  StoreCommand,
+  CommandResult,
+} from "../../plugin/store.ts";
+import { reserveCommand, settleCommand } from "./bench.ts";
 
 /** Instances on one new ledger, as the author of a store makes them for one law. */
 export interface FleetUnderTest {
   /** Not yet open. Three where several gateways may share the store; one where it belongs to one process. */
   readonly stores: readonly Store[];
   /** This instance's lease is over from now on, though it may live. Absent: there is only one. */
-  bury?(instance: string): Promise<void>;
+  expireLease?(instance: string): Promise<void>;
   /** Rates are counted by a clock that all instances share, and not by what commands say. */
-  readonly ownClock?: boolean;
+  readonly usesOwnClock?: boolean;
   /** What the store stands on cannot be reached, until `back`. Absent: it is in this process. */
-  away?(): Promise<void>;
-  back?(): Promise<void>;
-  end(): Promise<void>;
+  disconnect?(): Promise<void>;
+  reconnect?(): Promise<void>;
+  dispose(): Promise<void>;
 }
 
 /** One of them, open. */
 export interface FleetInstance {
   readonly name: string;
   readonly store: Store;
-  readonly news: readonly StoreNews[];
+  readonly events: readonly StoreEvent[];
   /** In batches of so many, one after the other, as the host does. */
-  tell(commands: readonly StoreCommand[], most?: number): Promise<Verdict[]>;
+  apply(commands: readonly StoreCommand[], most?: number): Promise<CommandResult[]>;
 }
 
 /** A law: its name, and what to do with instances that are open. */
@@ -38,7 +44,7 @@ export type FleetLaw = readonly [
   name: string,
   run: (
     all: readonly [FleetInstance, ...FleetInstance[]],
-    fleet: Omit<FleetUnderTest, "stores" | "end">,
+    fleet: Omit<FleetUnderTest, "stores" | "dispose">,
   ) => Promise<void>,
 ];
 
@@ -46,7 +52,7 @@ export type FleetLaw = readonly [
 export type FleetClaim = Reserve["claims"][number];
 
 /** Of a budget in all that lasts, unless told. */
-export const claim = (
+export const fleetClaim = (
   scope: string,
   max: bigint,
   take: bigint,
@@ -61,34 +67,34 @@ export const claim = (
 });
 
 /** A reserve, now. */
-export const take = (attempt: string, claims: readonly FleetClaim[], holdNano = 1_000n) =>
-  reserve(attempt, { at: wallClock(), claims, holdNano });
+export const reserveNow = (attempt: string, claims: readonly FleetClaim[], holdNano = 1_000n) =>
+  reserveCommand(attempt, { at: wallClock(), claims, holdNano });
 /** Its settle, now. */
-export const pay = (attempt: string, costNano: bigint) =>
-  settle(attempt, { at: wallClock(), costNano });
+export const settleNow = (attempt: string, costNano: bigint) =>
+  settleCommand(attempt, { at: wallClock(), costNano });
 /** A sign of life. */
-export const alive = (): StoreCommand => ({ do: "alive", at: wallClock() });
+export const heartbeatCommand = (): StoreCommand => ({ do: "alive", at: wallClock() });
 
 /** The same work for several instances at once; what each says, one after the other. */
-export const together = async <T>(
+export const onAll = async <T>(
   all: readonly FleetInstance[],
   work: (one: FleetInstance, i: number) => Promise<T>,
 ): Promise<T[]> => Promise.all(all.map(work));
 
 /** Opens all of them, one after the other. */
-export async function opened(stores: readonly Store[]): Promise<FleetInstance[]> {
+export async function openInstances(stores: readonly Store[]): Promise<FleetInstance[]> {
   const all: FleetInstance[] = [];
   for (const [i, store] of stores.entries()) {
     const name = `node-${i + 1}`;
-    const news: StoreNews[] = [];
+    const news: StoreEvent[] = [];
     await store.open({ instance: name }, (one) => void news.push(one));
-    all.push({ name, store, news, tell: teller(store) });
+    all.push({ name, store, events: news, apply: createApply(store) });
   }
   return all;
 }
 
 /** A store is never told a second batch before the first has ended. */
-function teller(store: Store): FleetInstance["tell"] {
+function createApply(store: Store): FleetInstance["apply"] {
   let last: Promise<unknown> = Promise.resolve();
   const batch = (commands: readonly StoreCommand[]) => {
     const next = last.then(() => store.apply(commands));
@@ -96,27 +102,27 @@ function teller(store: Store): FleetInstance["tell"] {
     return next;
   };
   return async (commands, most = 64) => {
-    const verdicts: Verdict[] = [];
+    const verdicts: CommandResult[] = [];
     for (let i = 0; i < commands.length; i += most)
       verdicts.push(...(await batch(commands.slice(i, i + most))));
     return verdicts;
   };
 }
 
-const SOON_MS = 5_000;
+const WAIT_TIMEOUT_MS = 5_000;
 
 /** Until it is so, or too late. */
-export async function soon(is: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (const end = performance.now() + SOON_MS; !(await is()); await sleep(10))
-    assert.ok(performance.now() < end, `${what} took longer than ${SOON_MS} ms`);
+export async function waitUntil(is: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (const end = performance.now() + WAIT_TIMEOUT_MS; !(await is()); await sleep(10))
+    assert.ok(performance.now() < end, `${what} took longer than ${WAIT_TIMEOUT_MS} ms`);
 }
 
 /** All entries, page by page. */
-export async function listed(store: Store, size = 100): Promise<Entry[]> {
-  const found: Entry[] = [];
+export async function listEntries(store: Store, size = 100): Promise<LedgerEntry[]> {
+  const found: LedgerEntry[] = [];
   let after: string | undefined;
   do {
-    const page = await store.entries({}, { after, limit: size });
+    const page = await store.listEntries({}, { after, limit: size });
     found.push(...page.items);
     after = page.next ?? undefined;
   } while (after !== undefined);
@@ -124,10 +130,10 @@ export async function listed(store: Store, size = 100): Promise<Entry[]> {
 }
 
 /** A store may list what it has just written a moment later; until there are so many. */
-export async function listedWhole(store: Store, many: number): Promise<Entry[]> {
-  let found: Entry[] = [];
-  await soon(
-    async () => (found = await listed(store)).length >= many,
+export async function listEntriesUntil(store: Store, many: number): Promise<LedgerEntry[]> {
+  let found: LedgerEntry[] = [];
+  await waitUntil(
+    async () => (found = await listEntries(store)).length >= many,
     `a listing of ${many} entries`,
   );
   assert.equal(found.length, many);
@@ -135,28 +141,28 @@ export async function listedWhole(store: Store, many: number): Promise<Entry[]> 
 }
 
 /** What there is of an attempt: its kinds of rows, and of a settle how it ended. */
-export const kinds = (entries: readonly Entry[], attempt: string): string[] =>
+export const rowKinds = (entries: readonly LedgerEntry[], attempt: string): string[] =>
   entries
     .filter((entry) => entry.attempt === attempt)
     .map(({ kind, outcome }) => (kind === "settle" ? outcome : kind));
 
 /** What a limit has used and what open calls hold; undefined: the store does not tell. */
-export async function counted(
+export async function readLimitUsage(
   store: Store,
   of: FleetClaim,
 ): Promise<readonly bigint[] | undefined> {
   const { take: _, ...limit } = of;
-  const [count] = (await store.counted?.([limit], wallClock())) ?? ([] as LimitCount[]);
-  return count && [count.used, count.held];
+  const [count] = (await store.readLimits?.([limit], wallClock())) ?? ([] as LimitUsage[]);
+  return count && [count.used, count.reserved];
 }
 
 /** That the instance was taken for dead. */
-export const isFenced = (error: unknown): boolean => faultOf(error)?.code === "fenced";
+export const isFenced = (error: unknown): boolean => getFault(error)?.code === "fenced";
 
 /** How many of them were let through. */
-export const fits = (verdicts: readonly Verdict[]): number =>
+export const countAllowed = (verdicts: readonly CommandResult[]): number =>
   verdicts.filter(({ ok }) => ok).length;
 
 /** Names of so many calls. */
-export const attempts = (many: number, name = "a"): string[] =>
+export const attemptIds = (many: number, name = "a"): string[] =>
   Array.from({ length: many }, (_, i) => `${name}${i}`);

@@ -5,13 +5,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Store } from "../../plugin/store.ts";
-import { claim, left, NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
+import {
+  limitClaim,
+  readRemaining,
+  NOON,
+  applyOne,
+  reserveCommand,
+  readEntries,
+  settleCommand,
+  type Law,
+} from "./bench.ts";
 
 /** The last moment that a Date can say. */
-const NEVER = 8.64e15;
+const MAX_DATE_MS = 8.64e15;
 
 /** A file of its own for as long as the work lasts. */
-async function withFile(work: (file: string) => Promise<void>): Promise<void> {
+async function withTempFile(work: (file: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-law-"));
   try {
     const file = join(folder, "file");
@@ -22,18 +31,18 @@ async function withFile(work: (file: string) => Promise<void>): Promise<void> {
   }
 }
 
-const calls = async (store: Store, ...attempts: string[]): Promise<void> => {
+const writeCalls = async (store: Store, ...attempts: string[]): Promise<void> => {
   for (const attempt of attempts)
     await store.apply([
-      reserve(attempt, {
+      reserveCommand(attempt, {
         labels: { user: "4711", team: "core" },
-        claims: [claim({ per: "total", max: 10n ** 9n }, 1_000n)],
+        claims: [limitClaim({ per: "total", max: 10n ** 9n }, 1_000n)],
       }),
-      settle(attempt, { costNano: 700n }),
+      settleCommand(attempt, { costNano: 700n }),
     ]);
 };
 
-const key = (more: Partial<KeyRecord> = {}): KeyRecord => ({
+const createKey = (more: Partial<KeyRecord> = {}): KeyRecord => ({
   id: "alice",
   digest: "d1",
   created: NOON,
@@ -43,28 +52,32 @@ const key = (more: Partial<KeyRecord> = {}): KeyRecord => ({
 });
 
 /** Erasure, copies, archives and sums in place of rows. */
-export const keepingLaws: readonly Law[] = [
+export const maintenanceLaws: readonly Law[] = [
   [
     "a label that is erased is said by no row and no key any more, and everything else is as it was",
     async (store) => {
-      const erase = store.keeping?.erase;
+      const erase = store.maintenance?.erase;
       if (!erase) return;
-      await one(store, { do: "key", at: NOON, key: key() });
-      await calls(store, "a", "b");
-      await one(store, reserve("open", { labels: { user: "4711" } }));
-      const before = await store.totals({ by: [] });
-      const { values } = await erase({ label: { name: "user", value: "4711" } });
-      assert.ok(values.length > 0 && !JSON.stringify(values).includes("4711"));
-      await one(store, settle("open"));
+      await applyOne(store, { do: "key", at: NOON, key: createKey() });
+      await writeCalls(store, "a", "b");
+      await applyOne(store, reserveCommand("open", { labels: { user: "4711" } }));
+      const before = await store.sumEntries({ by: [] });
+      const { hashes } = await erase({ label: { name: "user", value: "4711" } });
+      assert.ok(hashes.length > 0 && !JSON.stringify(hashes).includes("4711"));
+      await applyOne(store, settleCommand("open"));
       for (const attempt of ["a", "b"])
-        for (const row of await rows(store, attempt))
+        for (const row of await readEntries(store, attempt))
           assert.deepEqual(row.labels, { user: "erased", team: "core" });
       // What was open speaks of what it said when it began.
-      for (const row of await rows(store, "open")) assert.deepEqual(row.labels, { user: "erased" });
-      assert.deepEqual(await store.key("d1"), key({ labels: { user: "erased", team: "core" } }));
-      const [after] = await store.totals({ by: [] });
+      for (const row of await readEntries(store, "open"))
+        assert.deepEqual(row.labels, { user: "erased" });
+      assert.deepEqual(
+        await store.findKey("d1"),
+        createKey({ labels: { user: "erased", team: "core" } }),
+      );
+      const [after] = await store.sumEntries({ by: [] });
       assert.equal(after!.costNano, before[0]!.costNano + 700n);
-      const sums = await store.totals({ by: ["label"] });
+      const sums = await store.sumEntries({ by: ["label"] });
       assert.deepEqual(
         sums.map(({ by, calls }) => [by["label"], calls]),
         [
@@ -72,7 +85,7 @@ export const keepingLaws: readonly Law[] = [
           ["user=erased", 3],
         ],
       );
-      assert.deepEqual((await erase({ label: { name: "user", value: "4711" } })).values, []);
+      assert.deepEqual((await erase({ label: { name: "user", value: "4711" } })).hashes, []);
       assert.deepEqual((await store.verify?.()) ?? [], []);
     },
   ],
@@ -80,14 +93,17 @@ export const keepingLaws: readonly Law[] = [
   [
     "a label is said anew by calls that come after its erasure, and others of its value stay",
     async (store) => {
-      const erase = store.keeping?.erase;
+      const erase = store.maintenance?.erase;
       if (!erase) return;
-      await calls(store, "a");
-      await store.apply([reserve("other", { labels: { name: "4711" } }), settle("other")]);
+      await writeCalls(store, "a");
+      await store.apply([
+        reserveCommand("other", { labels: { name: "4711" } }),
+        settleCommand("other"),
+      ]);
       await erase({ label: { name: "user", value: "4711" } });
-      await calls(store, "b");
-      assert.deepEqual((await rows(store, "b"))[1]?.labels, { user: "4711", team: "core" });
-      assert.deepEqual((await rows(store, "other"))[1]?.labels, { name: "4711" });
+      await writeCalls(store, "b");
+      assert.deepEqual((await readEntries(store, "b"))[1]?.labels, { user: "4711", team: "core" });
+      assert.deepEqual((await readEntries(store, "other"))[1]?.labels, { name: "4711" });
       assert.deepEqual((await store.verify?.()) ?? [], []);
     },
   ],
@@ -95,24 +111,27 @@ export const keepingLaws: readonly Law[] = [
   [
     "a key that is erased has no name, and its rows have no labels that say anything",
     async (store, crash) => {
-      const erase = store.keeping?.erase;
+      const erase = store.maintenance?.erase;
       if (!erase) return;
       await store.apply([
-        { do: "key", at: NOON, key: key() },
-        { do: "key", at: NOON, key: key({ id: "bob", digest: "d2", created: NOON + 1 }) },
+        { do: "key", at: NOON, key: createKey() },
+        { do: "key", at: NOON, key: createKey({ id: "bob", digest: "d2", created: NOON + 1 }) },
       ]);
-      await calls(store, "a");
-      await store.apply([reserve("b", { key: "bob", labels: { user: "4711" } }), settle("b")]);
+      await writeCalls(store, "a");
+      await store.apply([
+        reserveCommand("b", { key: "bob", labels: { user: "4711" } }),
+        settleCommand("b"),
+      ]);
       await erase({ key: "alice" });
       const labels = { user: "erased", team: "erased" };
-      assert.deepEqual(await store.key("d1"), key({ name: "erased", labels }));
-      assert.deepEqual((await rows(store, "a"))[0]?.labels, labels);
-      assert.deepEqual((await rows(store, "b"))[0]?.labels, { user: "4711" });
-      assert.deepEqual((await erase({ key: "alice" })).values, []);
+      assert.deepEqual(await store.findKey("d1"), createKey({ name: "erased", labels }));
+      assert.deepEqual((await readEntries(store, "a"))[0]?.labels, labels);
+      assert.deepEqual((await readEntries(store, "b"))[0]?.labels, { user: "4711" });
+      assert.deepEqual((await erase({ key: "alice" })).hashes, []);
       assert.deepEqual((await store.verify?.()) ?? [], []);
       const next = await crash();
       await next.open({ instance: "next" });
-      assert.deepEqual((await rows(next, "a"))[0]?.labels, labels);
+      assert.deepEqual((await readEntries(next, "a"))[0]?.labels, labels);
       assert.deepEqual((await next.verify?.()) ?? [], []);
     },
   ],
@@ -120,22 +139,22 @@ export const keepingLaws: readonly Law[] = [
   [
     "a copy is what the ledger was at one moment, and says so",
     async (store) => {
-      const backup = store.keeping?.backup;
+      const backup = store.maintenance?.backup;
       if (!backup) return;
-      await one(store, { do: "key", at: NOON, key: key() });
-      await calls(store, "a", "b");
-      await withFile(async (file) => {
+      await applyOne(store, { do: "key", at: NOON, key: createKey() });
+      await writeCalls(store, "a", "b");
+      await withTempFile(async (file) => {
         const copy = await backup(file);
-        const [total] = await store.totals({ by: [] });
+        const [total] = await store.sumEntries({ by: [] });
         assert.equal(copy.total.calls, 2);
         assert.equal(copy.total.costNano, total!.costNano);
-        assert.deepEqual(copy.erased, []);
+        assert.deepEqual(copy.erasedHashes, []);
         assert.ok(readFileSync(file).length > 0);
-        const error = await store.keeping?.restore?.(file).then(
+        const error = await store.maintenance?.restore?.(file).then(
           () => undefined,
           (e: Error) => e,
         );
-        if (store.keeping?.restore) assert.ok(error, "It was put in the place of a ledger.");
+        if (store.maintenance?.restore) assert.ok(error, "It was put in the place of a ledger.");
       });
     },
   ],
@@ -143,10 +162,10 @@ export const keepingLaws: readonly Law[] = [
   [
     "an archive has all rows, and proves itself",
     async (store) => {
-      const { archive, readArchive } = store.keeping ?? {};
+      const { archive, readArchive } = store.maintenance ?? {};
       if (!archive || !readArchive) return;
-      await calls(store, "a", "b");
-      await withFile(async (file) => {
+      await writeCalls(store, "a", "b");
+      await withTempFile(async (file) => {
         const made = await archive(file, { before: NOON + 10_000, labels: true });
         assert.deepEqual([made.rows, made.from, made.to], [4, NOON, NOON + 1_000]);
         assert.equal(made.total.costNano, 1_400n);
@@ -164,35 +183,38 @@ export const keepingLaws: readonly Law[] = [
   [
     "rows that are pruned leave their sums and what budgets have counted",
     async (store, crash) => {
-      const { plan, prune, state } = store.keeping ?? {};
-      if (!plan || !prune) return;
-      await calls(store, "a", "b", "c");
+      const { planPrune, prune, readState } = store.maintenance ?? {};
+      if (!planPrune || !prune) return;
+      await writeCalls(store, "a", "b", "c");
       const [at, later] = [NOON + 86_400_000, NOON + 86_401_000];
       // Of the same day and said the same, and it stays.
       const evening = NOON + 6 * 3_600_000;
       const labels = { user: "4711", team: "core" };
-      await store.apply([reserve("e", { at: evening, labels }), settle("e", { at: evening })]);
       await store.apply([
-        reserve("d", { at, claims: [claim({ per: "total", max: 10n ** 9n }, 1_000n)] }),
-        settle("d", { at: later, costNano: 50n }),
+        reserveCommand("e", { at: evening, labels }),
+        settleCommand("e", { at: evening }),
+      ]);
+      await store.apply([
+        reserveCommand("d", { at, claims: [limitClaim({ per: "total", max: 10n ** 9n }, 1_000n)] }),
+        settleCommand("d", { at: later, costNano: 50n }),
       ]);
       const by = ["day", "key", "model"] as const;
-      const sums = await store.totals({ by });
-      const budget = await left(store, { per: "total", max: 10n ** 9n }, later);
-      const planned = await plan(NOON + 10_000);
+      const sums = await store.sumEntries({ by });
+      const budget = await readRemaining(store, { per: "total", max: 10n ** 9n }, later);
+      const planned = await planPrune(NOON + 10_000);
       assert.equal(planned.rows, 6);
       assert.equal((await prune(NOON + 10_000)).rows, 6);
       const check = async (now: Store) => {
-        assert.deepEqual((await rows(now, "a")).length, 0);
-        assert.deepEqual((await rows(now, "d")).length, 2);
-        assert.deepEqual(await now.totals({ by }), sums);
-        assert.equal(await left(now, { per: "total", max: 10n ** 9n }, later), budget);
+        assert.deepEqual((await readEntries(now, "a")).length, 0);
+        assert.deepEqual((await readEntries(now, "d")).length, 2);
+        assert.deepEqual(await now.sumEntries({ by }), sums);
+        assert.equal(await readRemaining(now, { per: "total", max: 10n ** 9n }, later), budget);
         assert.deepEqual((await now.verify?.()) ?? [], []);
       };
       await check(store);
-      assert.equal((await plan(NOON + 10_000)).rows, 0);
+      assert.equal((await planPrune(NOON + 10_000)).rows, 0);
       assert.equal((await prune(NOON + 10_000)).rows, 0);
-      if (state) assert.equal((await state()).prunedRows, 6);
+      if (readState) assert.equal((await readState()).prunedRows, 6);
       const next = await crash();
       await next.open({ instance: "next" });
       await check(next);
@@ -202,12 +224,12 @@ export const keepingLaws: readonly Law[] = [
   [
     "a prune ends, also when its day is still to come",
     async (store) => {
-      const { prune } = store.keeping ?? {};
+      const { prune } = store.maintenance ?? {};
       if (!prune) return;
-      await calls(store, "a", "b");
-      const sums = await store.totals({ by: ["key"] });
-      assert.equal((await prune(NEVER)).rows, 4);
-      assert.deepEqual(await store.totals({ by: ["key"] }), sums);
+      await writeCalls(store, "a", "b");
+      const sums = await store.sumEntries({ by: ["key"] });
+      assert.equal((await prune(MAX_DATE_MS)).rows, 4);
+      assert.deepEqual(await store.sumEntries({ by: ["key"] }), sums);
       assert.deepEqual((await store.verify?.()) ?? [], []);
     },
   ],
@@ -215,18 +237,18 @@ export const keepingLaws: readonly Law[] = [
   [
     "no row goes that is behind an older open call",
     async (store) => {
-      const { plan, prune } = store.keeping ?? {};
-      if (!plan || !prune) return;
-      await calls(store, "a");
-      await one(store, reserve("open", { at: NOON + 1 }));
-      await calls(store, "b");
-      const planned = await plan(NOON + 10_000);
+      const { planPrune, prune } = store.maintenance ?? {};
+      if (!planPrune || !prune) return;
+      await writeCalls(store, "a");
+      await applyOne(store, reserveCommand("open", { at: NOON + 1 }));
+      await writeCalls(store, "b");
+      const planned = await planPrune(NOON + 10_000);
       assert.equal(planned.rows, 2);
       assert.equal(planned.open?.attempt, "open");
       assert.equal((await prune(NOON + 10_000)).rows, 2);
-      assert.equal((await rows(store, "b")).length, 2);
-      await one(store, settle("open"));
-      assert.equal((await rows(store, "open")).length, 2);
+      assert.equal((await readEntries(store, "b")).length, 2);
+      await applyOne(store, settleCommand("open"));
+      assert.equal((await readEntries(store, "open")).length, 2);
       assert.deepEqual((await store.verify?.()) ?? [], []);
     },
   ],
@@ -234,7 +256,7 @@ export const keepingLaws: readonly Law[] = [
   [
     "nothing is found wrong while rows are pruned, or a label is erased",
     async (store) => {
-      const { prune, erase } = store.keeping ?? {};
+      const { prune, erase } = store.maintenance ?? {};
       if (!prune || !erase) return;
       let over = false;
       const changed = (async () => {
@@ -242,8 +264,8 @@ export const keepingLaws: readonly Law[] = [
           const at = NOON + day * 86_400_000;
           for (let i = 0; i < 5; i++)
             await store.apply([
-              reserve(`${day}.${i}`, { at: at + i, labels: { user: "alice" } }),
-              settle(`${day}.${i}`, { at: at + i + 1 }),
+              reserveCommand(`${day}.${i}`, { at: at + i, labels: { user: "alice" } }),
+              settleCommand(`${day}.${i}`, { at: at + i + 1 }),
             ]);
           await erase({ label: { name: "user", value: "alice" } });
           await prune(at - 1);

@@ -1,147 +1,162 @@
 // How a ledger moves, of stores that offer it: what arrives is what was left, an interrupted move goes on, and what differs is refused.
 import assert from "node:assert/strict";
-import { faultOf } from "../../model/error.ts";
-import type { MovedIn, MovedOut, MovedRest, MovedRows } from "../../plugin/moving.ts";
+import { getFault } from "../../model/error.ts";
+import type {
+  LedgerImport,
+  LedgerExport,
+  TransferredRemainder,
+  TransferredRows,
+} from "../../plugin/moving.ts";
 import type { Store } from "../../plugin/store.ts";
-import { claim, left, NOON, one, reserve, rows, second, settle, type Law } from "./bench.ts";
+import {
+  limitClaim,
+  readRemaining,
+  NOON,
+  applyOne,
+  reserveCommand,
+  readEntries,
+  SECOND_OWNER,
+  settleCommand,
+  type Law,
+} from "./bench.ts";
 
 const BUDGET = { per: "total", max: 10n ** 9n } as const;
 
 /** Calls of which one was corrected and two are open, one of them without a limit, a key, a price, and what an operator did. */
-async function filled(store: Store): Promise<void> {
-  const claims = [claim(BUDGET, 1_000n)];
+async function fillStore(store: Store): Promise<void> {
+  const claims = [limitClaim(BUDGET, 1_000n)];
   await store.apply([
     { do: "key", at: NOON, key: { id: "alice", digest: "d1", created: NOON, name: "Alice" } },
-    reserve("a", { claims, labels: { user: "4711" } }),
-    reserve("b", { claims }),
-    settle("a", { costNano: 700n }),
+    reserveCommand("a", { claims, labels: { user: "4711" } }),
+    reserveCommand("b", { claims }),
+    settleCommand("a", { costNano: 700n }),
   ]);
   await store.apply([
-    settle("b", { costNano: 300n, state: "estimated" }),
+    settleCommand("b", { costNano: 300n, state: "estimated" }),
     { do: "adjust", at: NOON + 2_000, attempt: "a", costNano: -100n, reason: "late", actor: "ann" },
-    reserve("open", { claims }),
+    reserveCommand("open", { claims }),
     { do: "progress", at: NOON, attempt: "open", usage: { output: 2 }, costNano: 40n },
-    reserve("free"),
+    reserveCommand("free"),
   ]);
 }
 
-const code = (work: Promise<unknown>): Promise<string | undefined> =>
+const rejectionCode = (work: Promise<unknown>): Promise<string | undefined> =>
   work.then(
     () => assert.fail("It was not refused."),
-    (error: unknown) => faultOf(error)?.code,
+    (error: unknown) => getFault(error)?.code,
   );
 
-async function pages(out: MovedOut, into: MovedIn): Promise<void> {
-  let page: MovedRows;
+async function transferPages(out: LedgerExport, into: LedgerImport): Promise<void> {
+  let page: TransferredRows;
   let after = into.after;
   do {
-    page = await out.rows(after);
-    await into.take(page);
+    page = await out.readRows(after);
+    await into.writeRows(page);
     after = page.next;
   } while (page.more);
 }
 
 /** All of it, in one go. `change`: of what is no row. */
-async function moved(
+async function transferAll(
   from: Store,
   to: Store,
-  change: (rest: MovedRest) => MovedRest = (rest) => rest,
-): Promise<MovedRest> {
-  await using out = await from.moving!.out();
-  await using into = await to.moving!.in();
-  await pages(out, into);
-  await out.quiet();
-  const rest = await out.rest();
+  change: (rest: TransferredRemainder) => TransferredRemainder = (rest) => rest,
+): Promise<TransferredRemainder> {
+  await using out = await from.transfer!.openExport();
+  await using into = await to.transfer!.openImport();
+  await transferPages(out, into);
+  await out.stopWrites();
+  const rest = await out.readRemainder();
   await into.finish(change(rest));
   return rest;
 }
 
 const LIMIT = { scope: "key:alice", unit: "nano_usd", ...BUDGET } as const;
 
-const by = ["key", "model", "state"] as const;
+const COMPARED_DIMENSIONS = ["key", "model", "state"] as const;
 /** What readers are told of calls that are over. */
-const told = async (store: Store) => ({
-  rows: (await Promise.all(["a", "b"].map((attempt) => rows(store, attempt))))
+const readVisible = async (store: Store) => ({
+  rows: (await Promise.all(["a", "b"].map((attempt) => readEntries(store, attempt))))
     .flat()
     .map(({ seq: _, ...row }) => row),
-  sums: await store.totals({ by, state: "exact" }),
-  key: await store.key("d1"),
+  sums: await store.sumEntries({ by: COMPARED_DIMENSIONS, state: "exact" }),
+  key: await store.findKey("d1"),
 });
 
 /** Moves into a store of the same kind, which its author's test makes. */
-export const movingLaws: readonly Law[] = [
+export const transferLaws: readonly Law[] = [
   [
     "a ledger that moves is the same there: rows, sums, keys, what budgets have counted, and what is open",
-    async (store, crash, { fresh }) => {
-      if (!store.moving || !fresh) return;
-      await filled(store);
-      const before = await told(store);
-      const [counted] = (await store.counted?.([LIMIT], NOON)) ?? [];
-      const there = await fresh();
-      const rest = await moved(await crash(), there);
+    async (store, crash, { createEmpty }) => {
+      if (!store.transfer || !createEmpty) return;
+      await fillStore(store);
+      const before = await readVisible(store);
+      const [counted] = (await store.readLimits?.([LIMIT], NOON)) ?? [];
+      const there = await createEmpty();
+      const rest = await transferAll(await crash(), there);
       assert.deepEqual(
-        rest.heard.map(([attempt, , costNano]) => [attempt, costNano]),
+        rest.lastProgress.map(([attempt, , costNano]) => [attempt, costNano]),
         [["open", 40n]],
       );
-      assert.equal((await there.open(second)).presumed, 2);
-      assert.deepEqual(await told(there), before);
-      const [end] = (await rows(there, "open")).filter(({ kind }) => kind === "settle");
+      assert.equal((await there.open(SECOND_OWNER)).recovered, 2);
+      assert.deepEqual(await readVisible(there), before);
+      const [end] = (await readEntries(there, "open")).filter(({ kind }) => kind === "settle");
       assert.deepEqual([end?.outcome, end?.costNano], ["presumed", 40n]);
       // What was open was held, and has used what was heard of it.
-      const [now] = (await there.counted?.([LIMIT], NOON)) ?? [];
-      if (counted) assert.deepEqual([now?.used, now?.held], [counted.used + 40n, 0n]);
-      assert.equal(await left(there, BUDGET), BUDGET.max - 940n);
+      const [now] = (await there.readLimits?.([LIMIT], NOON)) ?? [];
+      if (counted) assert.deepEqual([now?.used, now?.reserved], [counted.used + 40n, 0n]);
+      assert.equal(await readRemaining(there, BUDGET), BUDGET.max - 940n);
       assert.deepEqual((await there.verify?.()) ?? [], []);
-      await there.apply([reserve("next"), settle("next")]);
+      await there.apply([reserveCommand("next"), settleCommand("next")]);
       assert.deepEqual((await there.verify?.()) ?? [], []);
     },
   ],
 
   [
     "a move that was interrupted goes on behind what is there, and until it is finished nothing is opened",
-    async (store, crash, { fresh }) => {
-      if (!store.moving || !fresh) return;
-      await filled(store);
-      const before = await told(store);
+    async (store, crash, { createEmpty }) => {
+      if (!store.transfer || !createEmpty) return;
+      await fillStore(store);
+      const before = await readVisible(store);
       const from = await crash();
-      const there = await fresh();
+      const there = await createEmpty();
       {
-        await using out = await from.moving!.out();
-        await using into = await there.moving!.in();
+        await using out = await from.transfer!.openExport();
+        await using into = await there.transfer!.openImport();
         assert.equal(into.after, 0);
-        await into.take(await out.rows(0));
+        await into.writeRows(await out.readRows(0));
       }
-      await assert.rejects(there.open(second));
-      await using out = await from.moving!.out();
+      await assert.rejects(there.open(SECOND_OWNER));
+      await using out = await from.transfer!.openExport();
       {
-        await using into = await there.moving!.in();
+        await using into = await there.transfer!.openImport();
         assert.ok(into.after > 0, "it begins anew");
-        await pages(out, into);
-        await out.quiet();
-        await into.finish(await out.rest());
+        await transferPages(out, into);
+        await out.stopWrites();
+        await into.finish(await out.readRemainder());
       }
-      await there.open(second);
-      assert.deepEqual(await told(there), before);
+      await there.open(SECOND_OWNER);
+      assert.deepEqual(await readVisible(there), before);
       assert.deepEqual((await there.verify?.()) ?? [], []);
     },
   ],
 
   [
     "what does not come to the same sums is refused, and is no ledger",
-    async (store, crash, { fresh }) => {
-      if (!store.moving || !fresh) return;
-      await filled(store);
-      const there = await fresh();
-      const another = (rest: MovedRest): MovedRest => ({
+    async (store, crash, { createEmpty }) => {
+      if (!store.transfer || !createEmpty) return;
+      await fillStore(store);
+      const there = await createEmpty();
+      const another = (rest: TransferredRemainder): TransferredRemainder => ({
         ...rest,
         totals: rest.totals.map((total, i) =>
           i === 0 ? { ...total, costNano: total.costNano + 1n } : total,
         ),
       });
       const from = await crash();
-      const error = await moved(from, there, another).then(
+      const error = await transferAll(from, there, another).then(
         () => assert.fail("It was not refused."),
-        (e: unknown) => faultOf(e)?.kind,
+        (e: unknown) => getFault(e)?.kind,
       );
       assert.equal(error, "invalid");
     },
@@ -149,14 +164,14 @@ export const movingLaws: readonly Law[] = [
 
   [
     "nothing moves into a store that has a ledger, nor out of one that is written to",
-    async (store, crash, { another }) => {
-      if (!store.moving) return;
-      await one(store, reserve("a"));
-      if (another) {
-        await using out = await (await another()).moving!.out();
-        assert.equal(await code(out.quiet()), "in_use");
+    async (store, crash, { openAnother }) => {
+      if (!store.transfer) return;
+      await applyOne(store, reserveCommand("a"));
+      if (openAnother) {
+        await using out = await (await openAnother()).transfer!.openExport();
+        assert.equal(await rejectionCode(out.stopWrites()), "in_use");
       }
-      assert.equal(await code((await crash()).moving!.in()), "not_empty");
+      assert.equal(await rejectionCode((await crash()).transfer!.openImport()), "not_empty");
     },
   ],
 ];

@@ -1,8 +1,8 @@
 // How what was written is found again: keys, entries, totals, prices.
 import assert from "node:assert/strict";
 import type { KeyRecord } from "../../plugin/key.ts";
-import type { Store, Total } from "../../plugin/store.ts";
-import { NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
+import type { Store, LedgerTotal } from "../../plugin/store.ts";
+import { NOON, applyOne, reserveCommand, readEntries, settleCommand, type Law } from "./bench.ts";
 
 /** What a store keeps of keys, prices and the members of an entry. */
 export const recordLaws: readonly Law[] = [
@@ -23,16 +23,16 @@ export const recordLaws: readonly Law[] = [
           key: key(i, { limits, labels: { a: "b" } }),
         })),
       );
-      assert.deepEqual(await store.key("d3"), key(3, { limits, labels: { a: "b" } }));
-      assert.equal(await store.key("nobody"), undefined);
-      await one(store, { do: "key", at: NOON, key: key(3, { revoked: NOON + 9 }) });
-      assert.deepEqual(await store.key("d3"), key(3, { revoked: NOON + 9 }));
-      const page = await store.keys({ limit: 2 });
+      assert.deepEqual(await store.findKey("d3"), key(3, { limits, labels: { a: "b" } }));
+      assert.equal(await store.findKey("nobody"), undefined);
+      await applyOne(store, { do: "key", at: NOON, key: key(3, { revoked: NOON + 9 }) });
+      assert.deepEqual(await store.findKey("d3"), key(3, { revoked: NOON + 9 }));
+      const page = await store.listKeys({ limit: 2 });
       assert.deepEqual(
         page.items.map(({ id }) => id),
         ["k0", "k1"],
       );
-      const rest = await store.keys({ after: page.next, limit: 10 });
+      const rest = await store.listKeys({ after: page.next, limit: 10 });
       assert.deepEqual(
         rest.items.map(({ id }) => id),
         ["k2", "k3", "k4"],
@@ -45,28 +45,31 @@ export const recordLaws: readonly Law[] = [
     "entries are found by what they are, and read in pages",
     async (store) => {
       await store.apply([
-        reserve("a", { at: NOON }),
-        settle("a", { at: NOON + 10, upstreamId: "up" }),
-        reserve("b", { at: NOON + 20, key: "bob" }),
-        settle("b", { at: NOON + 30, state: "estimated" }),
-        reserve("c", { at: NOON + 40, key: "bob" }),
+        reserveCommand("a", { at: NOON }),
+        settleCommand("a", { at: NOON + 10, upstreamId: "up" }),
+        reserveCommand("b", { at: NOON + 20, key: "bob" }),
+        settleCommand("b", { at: NOON + 30, state: "estimated" }),
+        reserveCommand("c", { at: NOON + 40, key: "bob" }),
       ]);
-      const found = async (query: Parameters<Store["entries"]>[0]) =>
-        (await store.entries(query)).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
+      const found = async (query: Parameters<Store["listEntries"]>[0]) =>
+        (await store.listEntries(query)).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
       assert.deepEqual(await found({ key: "bob" }), ["b reserve", "b settle", "c reserve"]);
       assert.deepEqual(await found({ upstreamId: "up" }), ["a settle"]);
       assert.deepEqual(await found({ state: "open" }), ["c reserve"]);
       assert.deepEqual(await found({ state: "estimated" }), ["b settle"]);
       assert.deepEqual(await found({ from: NOON + 10, to: NOON + 30 }), ["a settle", "b reserve"]);
-      const page = await store.entries({}, { limit: 3 });
+      const page = await store.listEntries({}, { limit: 3 });
       assert.equal(page.items.length, 3);
-      const rest = await store.entries({}, { limit: 3, after: page.next });
+      const rest = await store.listEntries({}, { limit: 3, after: page.next });
       assert.deepEqual(
         rest.items.map(({ attempt }) => attempt),
         ["b", "c"],
       );
       assert.equal(rest.next, undefined);
-      assert.deepEqual((await store.entries({}, { after: String(rest.items[1]!.seq) })).items, []);
+      assert.deepEqual(
+        (await store.listEntries({}, { after: String(rest.items[1]!.seq) })).items,
+        [],
+      );
     },
   ],
 
@@ -75,21 +78,23 @@ export const recordLaws: readonly Law[] = [
     async (store) => {
       const other = { provider: "anthropic", model: "opus", protocol: null, credential: "x" };
       await store.apply([
-        reserve("a", { labels: { team: "core", env: "dev" } }),
-        settle("a", { costNano: 2n ** 60n }),
-        reserve("b", { key: "bob", target: other }),
-        settle("b", {
+        reserveCommand("a", { labels: { team: "core", env: "dev" } }),
+        settleCommand("a", { costNano: 2n ** 60n }),
+        reserveCommand("b", { key: "bob", target: other }),
+        settleCommand("b", {
           at: NOON + 86_400_000,
           state: "unpriced",
           costNano: null,
           usage: { output: 1 },
         }),
-        reserve("c"),
-        settle("c", { state: "void", costNano: 0n, usage: {} }),
-        reserve("d", { holdNano: 5n }),
+        reserveCommand("c"),
+        settleCommand("c", { state: "void", costNano: 0n, usage: {} }),
+        reserveCommand("d", { holdNano: 5n }),
         { do: "adjust", at: NOON, attempt: "a", costNano: -1n, reason: "r", actor: "x" },
       ]);
-      const [{ estimated = 0, ...all } = {} as Total, ...more] = await store.totals({ by: [] });
+      const [{ estimated = 0, ...all } = {} as LedgerTotal, ...more] = await store.sumEntries({
+        by: [],
+      });
       assert.deepEqual(
         [all, estimated, more],
         [
@@ -104,8 +109,8 @@ export const recordLaws: readonly Law[] = [
           [],
         ],
       );
-      const names = async (by: Parameters<Store["totals"]>[0]["by"]) =>
-        (await store.totals({ by })).map((total) => [total.by, total.calls]);
+      const names = async (by: Parameters<Store["sumEntries"]>[0]["by"]) =>
+        (await store.sumEntries({ by })).map((total) => [total.by, total.calls]);
       assert.deepEqual(await names(["key"]), [
         [{ key: "alice" }, 1],
         [{ key: "bob" }, 1],
@@ -123,9 +128,9 @@ export const recordLaws: readonly Law[] = [
         [{ label: "env=dev" }, 1],
         [{ label: "team=core" }, 1],
       ]);
-      assert.equal((await store.totals({ by: [], state: "void" }))[0]?.calls, 1);
-      assert.equal((await store.totals({ by: [], state: "open" }))[0]?.calls, 1);
-      assert.equal((await store.totals({ by: [], key: "bob" }))[0]?.unpriced, 1);
+      assert.equal((await store.sumEntries({ by: [], state: "void" }))[0]?.calls, 1);
+      assert.equal((await store.sumEntries({ by: [], state: "open" }))[0]?.calls, 1);
+      assert.equal((await store.sumEntries({ by: [], key: "bob" }))[0]?.unpriced, 1);
     },
   ],
 
@@ -135,20 +140,20 @@ export const recordLaws: readonly Law[] = [
       const asked = {
         model: "fast",
         protocol: "messages",
-        lane: "verbatim",
+        mode: "verbatim",
         stream: true,
       } as const;
       const other = { provider: "hub", model: "openai/gpt-6", protocol: null, credential: "paid" };
       // Half an hour before midnight, and after it, in Kathmandu.
       const late = Date.UTC(2026, 5, 1, 17, 45);
       await store.apply([
-        reserve("a", {
-          asked: { ...asked, frontend: "messages" },
+        reserveCommand("a", {
+          clientRequest: { ...asked, frontend: "messages" },
           labels: { team: "core", env: "a" },
         }),
-        settle("a", { at: late, costNano: 100n }),
-        reserve("b", { target: other, account: "acme/web", price: null }),
-        settle("b", {
+        settleCommand("a", { at: late, costNano: 100n }),
+        reserveCommand("b", { target: other, account: "acme/web", price: null }),
+        settleCommand("b", {
           at: late + 3_600_000,
           state: "estimated",
           costNano: 20n,
@@ -156,8 +161,8 @@ export const recordLaws: readonly Law[] = [
         }),
         { do: "adjust", at: late, attempt: "a", costNano: -3n, reason: "r", actor: "x" },
       ]);
-      const sums = async (query: Parameters<Store["totals"]>[0]) =>
-        (await store.totals(query)).map(({ by, calls, costNano }) => [
+      const sums = async (query: Parameters<Store["sumEntries"]>[0]) =>
+        (await store.sumEntries(query)).map(({ by, calls, costNano }) => [
           ...query.by.map((each) => by[each]),
           calls,
           costNano,
@@ -204,9 +209,9 @@ export const recordLaws: readonly Law[] = [
         [{ frontend: "messages" }, 1],
         [{ outcome: "timeout", account: "web" }, 1],
       ] as const) {
-        const [total] = await store.totals({ ...query, by: [] });
+        const [total] = await store.sumEntries({ ...query, by: [] });
         assert.equal(total?.calls ?? 0, calls, JSON.stringify(query));
-        const { items } = await store.entries(query);
+        const { items } = await store.listEntries(query);
         const settles = items.filter(({ kind }) => kind === "settle");
         assert.equal(settles.length, calls, JSON.stringify(query));
       }
@@ -217,36 +222,38 @@ export const recordLaws: readonly Law[] = [
     "rows say where their key stood, and are found and added up by every account of it",
     async (store) => {
       await store.apply([
-        reserve("a", { account: "acme/research/web" }),
-        settle("a", { costNano: 100n }),
-        reserve("b", { account: "acme" }),
-        settle("b", { costNano: 20n }),
+        reserveCommand("a", { account: "acme/research/web" }),
+        settleCommand("a", { costNano: 100n }),
+        reserveCommand("b", { account: "acme" }),
+        settleCommand("b", { costNano: 20n }),
         { do: "adjust", at: NOON, attempt: "a", costNano: 7n, reason: "r", actor: "x" },
         // It has moved since.
-        reserve("c", { account: "other/research" }),
-        settle("c", { costNano: 3n }),
-        reserve("d"),
-        settle("d", { costNano: 1n }),
-        reserve("e", { account: "acmes" }),
+        reserveCommand("c", { account: "other/research" }),
+        settleCommand("c", { costNano: 3n }),
+        reserveCommand("d"),
+        settleCommand("d", { costNano: 1n }),
+        reserveCommand("e", { account: "acmes" }),
       ]);
       assert.deepEqual(
-        (await rows(store, "a")).map(({ kind, account }) => [kind, account]),
+        (await readEntries(store, "a")).map(({ kind, account }) => [kind, account]),
         ["reserve", "settle", "adjust"].map((kind) => [kind, "acme/research/web"]),
       );
       assert.deepEqual(
-        (await rows(store, "d")).map(({ account }) => account),
+        (await readEntries(store, "d")).map(({ account }) => account),
         [undefined, undefined],
       );
       const found = async (account: string) =>
-        (await store.entries({ account })).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
+        (await store.listEntries({ account })).items.map(
+          ({ attempt, kind }) => `${attempt} ${kind}`,
+        );
       const ofA = ["a reserve", "a settle", "a adjust"];
       assert.deepEqual((await found("web")).sort(), [...ofA].sort());
       assert.deepEqual((await found("research")).sort(), [...ofA, "c reserve", "c settle"].sort());
       assert.deepEqual((await found("acme/research")).sort(), [...ofA].sort());
       assert.deepEqual(await found("other"), ["c reserve", "c settle"]);
       assert.deepEqual(await found("resea"), []);
-      const sums = async (query: Parameters<Store["totals"]>[0]) =>
-        (await store.totals(query)).map(({ by, calls, costNano }) => [
+      const sums = async (query: Parameters<Store["sumEntries"]>[0]) =>
+        (await store.sumEntries(query)).map(({ by, calls, costNano }) => [
           by["account"],
           calls,
           costNano,
@@ -266,12 +273,12 @@ export const recordLaws: readonly Law[] = [
   [
     "a pinned price stays what it was",
     async (store) => {
-      if (!store.price) return;
+      if (!store.findPrice) return;
       const price = { lines: [{ unit: "input", usd: "0.15", per: 1_000_000 }] } as const;
-      await one(store, { do: "price", at: NOON, hash: "p1", price });
-      await one(store, { do: "price", at: NOON, hash: "p1", price: { lines: [] } });
-      assert.deepEqual(await store.price("p1"), price);
-      assert.equal(await store.price("p2"), undefined);
+      await applyOne(store, { do: "price", at: NOON, hash: "p1", price });
+      await applyOne(store, { do: "price", at: NOON, hash: "p1", price: { lines: [] } });
+      assert.deepEqual(await store.findPrice("p1"), price);
+      assert.equal(await store.findPrice("p2"), undefined);
     },
   ],
 
@@ -279,10 +286,10 @@ export const recordLaws: readonly Law[] = [
     "the ledger holds copies: what is changed outside is not changed inside",
     async (store) => {
       const labels = { team: "core" };
-      await one(store, reserve("a", { labels }));
+      await applyOne(store, reserveCommand("a", { labels }));
       labels.team = "other";
-      await one(store, settle("a"));
-      assert.deepEqual((await rows(store, "a"))[1]?.labels, { team: "core" });
+      await applyOne(store, settleCommand("a"));
+      assert.deepEqual((await readEntries(store, "a"))[1]?.labels, { team: "core" });
     },
   ],
 ];

@@ -1,6 +1,6 @@
 // Texts that no store chooses: an upstream's ids, a client's words, what is asked for in a path.
 import assert from "node:assert/strict";
-import { reserve, settle, type Law } from "./bench.ts";
+import { reserveCommand, settleCommand, type Law } from "./bench.ts";
 
 /** Whatever stands in a text, it is kept and found. */
 export const textLaws: readonly Law[] = [
@@ -10,8 +10,11 @@ export const textLaws: readonly Law[] = [
       const odd = ["\0", "a\0b", "\uD800", "'\"\\", "%00", "{}", "NULL", ""];
       for (const [i, upstreamId] of odd.entries()) {
         const labels = { [`n${upstreamId}`]: upstreamId };
-        await store.apply([reserve(`a${i}`, { labels }), settle(`a${i}`, { upstreamId })]);
-        const { items } = await store.entries({ upstreamId });
+        await store.apply([
+          reserveCommand(`a${i}`, { labels }),
+          settleCommand(`a${i}`, { upstreamId }),
+        ]);
+        const { items } = await store.listEntries({ upstreamId });
         assert.ok(
           items.some(({ attempt }) => attempt === `a${i}`),
           JSON.stringify(upstreamId),
@@ -19,11 +22,11 @@ export const textLaws: readonly Law[] = [
       }
       for (const text of odd) {
         for (const one of ["key", "account", "attempt", "provider", "model", "credential"] as const)
-          assert.deepEqual((await store.entries({ [one]: text })).items, []);
-        await store.entries({ label: text });
-        await store.totals({ by: ["key"], label: text });
-        assert.equal(await store.key(text), undefined);
-        await store.keys({ after: text });
+          assert.deepEqual((await store.listEntries({ [one]: text })).items, []);
+        await store.listEntries({ label: text });
+        await store.sumEntries({ by: ["key"], label: text });
+        assert.equal(await store.findKey(text), undefined);
+        await store.listKeys({ after: text });
       }
       assert.deepEqual((await store.verify?.()) ?? [], []);
     },

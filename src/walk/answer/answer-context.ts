@@ -2,14 +2,14 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { ModelInfo } from "../../model/facts.ts";
 import type { Body } from "../../model/values.ts";
-import type { AnswerContext } from "../../plugin/protocol.ts";
+import type { ResponseContext } from "../../plugin/protocol.ts";
 import type { HostCall } from "../call.ts";
 
-export function answering(call: HostCall): AnswerContext {
-  return new CallAnswerContext(call);
+export function createResponseContext(call: HostCall): ResponseContext {
+  return new CallResponseContext(call);
 }
 
-class CallAnswerContext implements AnswerContext {
+class CallResponseContext implements ResponseContext {
   readonly id: string;
   readonly model: string;
   readonly created = Math.floor(wallClock() / 1000);
@@ -33,7 +33,7 @@ class CallAnswerContext implements AnswerContext {
   get query(): URLSearchParams {
     return this.#call.exchange.query;
   }
-  lose(field: string, how: "dropped" | "approximated", code?: string): void {
-    this.#call.lose(field, how, code);
+  reportLoss(field: string, how: "dropped" | "approximated", code?: string): void {
+    this.#call.reportLoss(field, how, code);
   }
 }

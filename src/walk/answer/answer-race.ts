@@ -1,15 +1,15 @@
 /** Two answers to one client, of which one is sent. */
-export interface AnswerRace {
+export interface ResponseRace {
   /** Called with the answer that is sent, before its first byte. */
-  taken(by: object): void;
+  onWinner(by: object): void;
   /** Called before the head leaves that the first of the two has promised. */
-  opens(): void;
+  onOpening(): void;
 }
 
 /** What writes into an answer. */
-export interface AnswerWriter {
+export interface ResponseWriter {
   /** Whether a ping may be written here. */
-  readonly between: boolean;
+  readonly isBetweenEvents: boolean;
   /** Its call is given up. */
-  broke(problem: unknown): void;
+  onError(problem: unknown): void;
 }

@@ -1,32 +1,32 @@
 // What one read from an upstream brings is many events, and leaves as one write: each write is a chunk of its own on the wire,
 // with work for the client too.
-import type { ClientAnswer } from "./client-answer.ts";
+import type { ClientResponse } from "./client-answer.ts";
 
-export class GatheredText {
-  readonly #answer: ClientAnswer;
+export class WriteBatcher {
+  readonly #response: ClientResponse;
   #text = "";
-  #gathers = false;
+  #isBatching = false;
 
-  constructor(answer: ClientAnswer) {
-    this.#answer = answer;
+  constructor(answer: ClientResponse) {
+    this.#response = answer;
   }
 
   write(piece: string | Buffer): void {
-    if (this.#gathers && typeof piece === "string") {
+    if (this.#isBatching && typeof piece === "string") {
       this.#text += piece;
       return;
     }
     this.flush();
-    this.#answer.write(piece);
+    this.#response.write(piece);
   }
 
   /** Also when the work breaks off: what came before its fault is the client's. */
-  together(work: () => void): void {
-    this.#gathers = true;
+  batch(work: () => void): void {
+    this.#isBatching = true;
     try {
       work();
     } finally {
-      this.#gathers = false;
+      this.#isBatching = false;
       this.flush();
     }
   }
@@ -35,6 +35,6 @@ export class GatheredText {
     if (this.#text === "") return;
     const text = this.#text;
     this.#text = "";
-    this.#answer.write(text);
+    this.#response.write(text);
   }
 }

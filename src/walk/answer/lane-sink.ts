@@ -2,29 +2,29 @@
 import type { Fault } from "../../model/error.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
-import type { Tally } from "../money/tally.ts";
-import type { ClientAnswer } from "./client-answer.ts";
+import type { CallTally } from "../money/tally.ts";
+import type { ClientResponse } from "./client-answer.ts";
 
 /** What a lane tells of the answer that passes through it. */
-export interface LaneSink {
-  readonly answer: ClientAnswer;
-  readonly tally: Tally;
+export interface TranscoderSink {
+  readonly response: ClientResponse;
+  readonly tally: CallTally;
   /** It has ended, one way or another: what still comes is dropped. */
-  readonly over: boolean;
-  content(): void;
+  readonly isOver: boolean;
+  onContent(): void;
   /** Before the terminal is written: what is written from here on waits for the bill. */
-  finishing(reason: FinishReason): void;
+  onFinishing(reason: FinishReason): void;
   /** The terminal has been written. */
-  finished(): void;
+  onFinished(): void;
   /** A stage of the event pipe ends the answer. */
-  stop(fault: Fault): void;
-  broke(problem: unknown): void;
+  stopWith(fault: Fault): void;
+  onError(problem: unknown): void;
   /** The answer ended before its provider did, which is to stop. */
-  enough(): void;
+  onStoppedEarly(): void;
 }
 
-export interface LaneDecoder extends Decoder {
+export interface Transcoder extends Decoder {
   /** The client protocol's own error, inside a stream that has begun. */
-  fail(fault: Fault): void;
-  readonly between: boolean;
+  writeFault(fault: Fault): void;
+  readonly isBetweenEvents: boolean;
 }

@@ -1,283 +1,306 @@
 // How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
 import { BOUNDS } from "../../lib/bounds.ts";
-import { fault, type Fault } from "../../model/error.ts";
-import { exceed } from "../../model/excess.ts";
-import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../../model/event.ts";
-import { folding } from "../../model/fold.ts";
+import { createFault, type Fault } from "../../model/error.ts";
+import { failBoundExceeded } from "../../model/excess.ts";
+import type { FinishReason, ModelResponse, ModelEvent, UsageReport } from "../../model/event.ts";
+import { createResponseCollector } from "../../model/fold.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { HeadersIn } from "../../model/values.ts";
-import type { Protocol, Relay, RelaySink } from "../../plugin/protocol.ts";
-import { answering } from "./answer-context.ts";
-import type { ClientAnswer } from "./client-answer.ts";
-import { GatheredText } from "./gathered-text.ts";
+import type { Protocol, PassthroughStream, PassthroughSink } from "../../plugin/protocol.ts";
+import { createResponseContext } from "./answer-context.ts";
+import type { ClientResponse } from "./client-answer.ts";
+import { WriteBatcher } from "./gathered-text.ts";
 import type { HostCall } from "../call.ts";
-import type { LaneDecoder, LaneSink } from "./lane-sink.ts";
-import { HeldBytes, weight } from "./held-bytes.ts";
-import { inWantedForm, withBytes } from "./pictures.ts";
-import { staged, watching } from "./stages.ts";
-import { stoppingAt } from "./stop-texts.ts";
-import { shownWhole, Watched } from "./watched.ts";
-import type { UpstreamResponse } from "../upstream/response.ts";
-import type { Tally } from "../money/tally.ts";
+import type { Transcoder, TranscoderSink } from "./lane-sink.ts";
+import { BufferedBytes, bufferedSizeOf } from "./held-bytes.ts";
+import { convertImages, fetchStreamedImages } from "./pictures.ts";
+import { createFilterChain, createEventWatchers } from "./stages.ts";
+import { createStopFilter } from "./stop-texts.ts";
+import { observeWhole, ObservedPassthrough } from "./watched.ts";
+import type { UpstreamHttpResponse } from "../upstream/response.ts";
+import type { CallTally } from "../money/tally.ts";
 
 /** Where a call's answer comes from. */
-export type AnswerSource = { response: UpstreamResponse } | { events: AsyncIterable<ModelEvent> };
+export type ResponseSource =
+  | { response: UpstreamHttpResponse }
+  | { events: AsyncIterable<ModelEvent> };
 
 /** What a relay gives out counts for a little more than what it took in: it may have written a name anew, shorter. */
-const GIVEN = 1.5;
+const RELAY_OUTPUT_FACTOR = 1.5;
 
 /** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
-export function relayed(call: HostCall, sink: LaneSink, headers: HeadersIn): LaneDecoder {
-  const decoder = new Verbatim(call, sink, headers);
-  const watchers = watching(call, sink);
+export function createPassthroughTranscoder(
+  call: HostCall,
+  sink: TranscoderSink,
+  headers: HeadersIn,
+): Transcoder {
+  const decoder = new PassthroughTranscoder(call, sink, headers);
+  const watchers = createEventWatchers(call, sink);
   if (!watchers)
     return call.exchange.stream
       ? decoder
-      : whole(call, sink, decoder, (body) => decoder.whole(body));
+      : collectWhole(call, sink, decoder, (body) => decoder.pushWhole(body));
   const of = { watching: watchers, headers };
-  if (call.exchange.stream) return new Watched(call, sink, decoder, of);
-  return whole(call, sink, decoder, (body) => {
-    shownWhole(call, sink, body, of);
-    if (!sink.over) decoder.whole(body);
+  if (call.exchange.stream) return new ObservedPassthrough(call, sink, decoder, of);
+  return collectWhole(call, sink, decoder, (body) => {
+    observeWhole(call, sink, body, of);
+    if (!sink.isOver) decoder.pushWhole(body);
   });
 }
 
 /** Both ends of a relay in one object: with a thousand streams, each object that an event touches is a miss of the processor's cache. */
-class Verbatim implements LaneDecoder, RelaySink {
-  readonly #relay: Relay;
-  readonly #sink: LaneSink;
-  readonly #answer: ClientAnswer;
-  readonly #tally: Tally;
-  readonly #held: HeldBytes;
+class PassthroughTranscoder implements Transcoder, PassthroughSink {
+  readonly #passthrough: PassthroughStream;
+  readonly #sink: TranscoderSink;
+  readonly #response: ClientResponse;
+  readonly #tally: CallTally;
+  readonly #buffered: BufferedBytes;
 
-  constructor(call: HostCall, sink: LaneSink, headers: HeadersIn) {
+  constructor(call: HostCall, sink: TranscoderSink, headers: HeadersIn) {
     this.#sink = sink;
-    this.#held = new HeldBytes(call);
-    this.#answer = sink.answer;
+    this.#buffered = new BufferedBytes(call);
+    this.#response = sink.response;
     this.#tally = sink.tally;
     const client = call.candidate["~"].endpoint.protocol!.client!;
-    this.#relay = client.relay!(this, answering(call), headers);
+    this.#passthrough = client.createPassthrough!(this, createResponseContext(call), headers);
   }
 
   /** Bytes that a relay takes in and does not give out are bytes that it keeps. */
   push(chunk: Buffer): void {
-    this.#held.add(chunk.length);
-    this.#relay.push(chunk);
+    this.#buffered.add(chunk.length);
+    this.#passthrough.push(chunk);
   }
-  whole(body: Buffer): void {
-    this.#relay.push(body);
+  pushWhole(body: Buffer): void {
+    this.#passthrough.push(body);
   }
   end(): void {
-    this.#relay.end();
-    if (!this.#tally.ended) throw truncated();
-    this.#sink.finished();
+    this.#passthrough.end();
+    if (!this.#tally.hasFinished) throw createTruncatedError();
+    this.#sink.onFinished();
   }
-  get between(): boolean {
-    return this.#relay.between;
+  get isBetweenEvents(): boolean {
+    return this.#passthrough.isBetweenEvents;
   }
-  fail(fault: Fault): void {
-    this.#relay.fail(fault);
+  writeFault(fault: Fault): void {
+    this.#passthrough.writeFault(fault);
   }
 
-  type(mime: string): void {
-    this.#answer.type(mime);
+  setContentType(mime: string): void {
+    this.#response.setContentType(mime);
   }
-  bytes(chunk: Buffer): void {
-    this.#tally.passedBytes += chunk.length;
-    this.#held.add(-GIVEN * chunk.length);
-    this.#answer.write(chunk);
+  write(chunk: Buffer): void {
+    this.#tally.forwardedBytes += chunk.length;
+    this.#buffered.add(-RELAY_OUTPUT_FACTOR * chunk.length);
+    this.#response.write(chunk);
   }
-  content(bytes?: number): void {
-    if (bytes === undefined) this.#tally.untold = true;
+  reportContent(bytes?: number): void {
+    if (bytes === undefined) this.#tally.hasUnmeasuredContent = true;
     else this.#tally.textBytes += bytes;
-    if (!this.#answer.committed) this.#sink.content();
+    if (!this.#response.isCommitted) this.#sink.onContent();
   }
-  start(id: string): void {
-    this.#tally.began(id);
+  reportStart(id: string): void {
+    this.#tally.recordAccepted(id);
   }
-  usage(seen: UsageSeen): void {
-    this.#tally.saw(seen);
+  reportUsage(seen: UsageReport): void {
+    this.#tally.addReport(seen);
   }
-  finish(reason: FinishReason): Usage {
-    this.#sink.finishing(reason);
+  reportFinish(reason: FinishReason): Usage {
+    this.#sink.onFinishing(reason);
     return this.#tally.usage().usage;
   }
 }
 
 /** Translated: upstream's bytes → events → the event hooks → the client's protocol. */
-export function translated(
+export function createTranslatingTranscoder(
   call: HostCall,
-  sink: LaneSink,
+  sink: TranscoderSink,
   source: { protocol: Protocol; headers: HeadersIn; stream: boolean },
-): LaneDecoder {
-  const { emit, fail: failed, together } = written(call, sink, source.stream);
+): Transcoder {
+  const { emit, writeFault: failed, batch } = createEventWriter(call, sink, source.stream);
   const client = source.protocol.client!;
   let finished = false;
-  const ended = () => {
-    if (!finished) throw truncated();
+  const assertFinished = () => {
+    if (!finished) throw createTruncatedError();
   };
   if (!source.stream) {
-    const decoder = { push() {}, end: ended, fail: failed, between: true };
-    const told = (event: ModelEvent) => {
+    const decoder = { push() {}, end: assertFinished, writeFault: failed, isBetweenEvents: true };
+    const onDecoded = (event: ModelEvent) => {
       finished ||= event.type === "finish";
       emit(event);
     };
-    return whole(call, sink, decoder, (body) => client.whole(body, told, call, source.headers));
+    return collectWhole(call, sink, decoder, (body) =>
+      client.decodeResponse(body, onDecoded, call, source.headers),
+    );
   }
   // A decoder keeps bytes that bring no event: half of one, or a whole answer where a stream was expected.
-  const unread = new HeldBytes(call);
-  const heard = (event: ModelEvent) => {
-    unread.none();
+  const undecodedBytes = new BufferedBytes(call);
+  const onEvent = (event: ModelEvent) => {
+    undecodedBytes.reset();
     finished ||= event.type === "finish";
     emit(event);
   };
-  const decoder = client.stream(heard, call, source.headers);
+  const decoder = client.createDecoder(onEvent, call, source.headers);
   return {
     push(chunk) {
-      unread.add(chunk.length);
-      together(() => decoder.push(chunk));
+      undecodedBytes.add(chunk.length);
+      batch(() => decoder.push(chunk));
     },
     end() {
       decoder.end();
-      ended();
+      assertFinished();
     },
-    fail: failed,
-    between: true,
+    writeFault: failed,
+    isBetweenEvents: true,
   };
 }
 
-interface EventWriter {
+interface ClientEventWriter {
   emit(event: ModelEvent): void;
-  fail(fault: Fault): void;
+  writeFault(fault: Fault): void;
   /** What is emitted within is written at once. */
-  together(work: () => void): void;
+  batch(work: () => void): void;
 }
 
 /** Where events go: through the hooks' pipe, into the client's protocol. */
-export function written(call: HostCall, sink: LaneSink, stream = true): EventWriter {
+export function createEventWriter(
+  call: HostCall,
+  sink: TranscoderSink,
+  stream = true,
+): ClientEventWriter {
   const x = call.exchange;
-  const { answer, tally } = sink;
+  const { response, tally } = sink;
   const server = x["~"].frontend.server!;
-  const to = answering(call);
-  const out = new GatheredText(answer);
-  const encoder = x.stream ? server.stream((piece) => out.write(piece), to) : undefined;
-  const folded = encoder ? undefined : folding();
-  const held = new HeldBytes(call);
+  const context = createResponseContext(call);
+  const batcher = new WriteBatcher(response);
+  const encoder = x.stream
+    ? server.createEncoder((piece) => batcher.write(piece), context)
+    : undefined;
+  const folded = encoder ? undefined : createResponseCollector();
+  const buffered = new BufferedBytes(call);
   let events = 0;
   let blocks = 0;
-  const last = (event: ModelEvent): void => {
-    if (sink.over) return undefined;
-    if (++events > BOUNDS.events.most) exceed("events");
+  const writeEvent = (event: ModelEvent): void => {
+    if (sink.isOver) return undefined;
+    if (++events > BOUNDS.events.max) failBoundExceeded("events");
     // A protocol that writes an answer anew may have to say all of it once more at its end.
-    held.add(weight(event));
+    buffered.add(bufferedSizeOf(event));
     switch (event.type) {
       case "usage":
-        return tally.saw(event);
+        return tally.addReport(event);
       case "start":
-        tally.began(event.id);
+        tally.recordAccepted(event.id);
         if (!encoder) break;
-        encoder.event(event);
+        encoder.writeEvent(event);
         // Some wires tell counts at their beginning, and clients show them: so a guess goes out until upstream's own counts come.
-        return encoder.event({ type: "usage", usage: { input: tally.inputEstimate } });
+        return encoder.writeEvent({ type: "usage", usage: { input: tally.inputEstimate } });
       case "open":
-        if (++blocks > BOUNDS.blocks.most) exceed("blocks");
+        if (++blocks > BOUNDS.blocks.max) failBoundExceeded("blocks");
         break;
       case "delta":
         tally.textBytes += Buffer.byteLength(event.text);
-        sink.content();
+        sink.onContent();
         break;
       case "item":
       case "media":
-        sink.content();
+        sink.onContent();
         break;
       case "finish": {
         if (encoder) {
-          tally.ended = true;
+          tally.hasFinished = true;
           // What stands before the end is the client's already.
-          out.flush();
-          sink.finishing(event.reason);
+          batcher.flush();
+          sink.onFinishing(event.reason);
           const { usage } = tally.usage();
           // Where the input was not counted, the guess that went out at the start is taken back.
           const counted = usage.output === undefined ? usage : { input: 0, ...usage };
-          encoder.event({ type: "usage", usage: counted });
-          encoder.event(event);
-          out.flush();
-          return sink.finished();
+          encoder.writeEvent({ type: "usage", usage: counted });
+          encoder.writeEvent(event);
+          batcher.flush();
+          return sink.onFinished();
         }
         folded!.event(event);
         const whole = folded!.answer();
-        const say = (said: ModelAnswer) => {
-          if (sink.over) return;
+        const writeWhole = (said: ModelResponse) => {
+          if (sink.isOver) return;
           // An answer that the client's protocol cannot write is none, and another candidate may have one: so it is written first.
-          const body = server.whole({ ...said, usage: tally.usage().usage }, to);
-          sink.finishing(event.reason);
-          answer.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
-          sink.finished();
+          const body = server.encodeResponse({ ...said, usage: tally.usage().usage }, context);
+          sink.onFinishing(event.reason);
+          response.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
+          sink.onFinished();
         };
-        const turning = inWantedForm(call, whole);
-        if (!turning) return say(whole);
-        tally.ended = true;
-        return void turning.then(say).catch((problem: unknown) => sink.broke(problem));
+        const converting = convertImages(call, whole);
+        if (!converting) return writeWhole(whole);
+        tally.hasFinished = true;
+        return void converting.then(writeWhole).catch((problem: unknown) => sink.onError(problem));
       }
     }
-    if (encoder) encoder.event(event);
+    if (encoder) encoder.writeEvent(event);
     else folded!.event(event);
   };
-  const stages = firstOf(call, sink, encoder ? withBytes(call, last, sink) : last, stream);
+  const filter = createFilterPipeline(
+    call,
+    sink,
+    encoder ? fetchStreamedImages(call, writeEvent, sink) : writeEvent,
+    stream,
+  );
   return {
     emit(event) {
-      if (!sink.over) tally.heard(event);
-      stages(event);
+      if (!sink.isOver) tally.recordUpstreamEvent(event);
+      filter(event);
     },
-    fail(fault) {
-      encoder?.fail(fault);
-      out.flush();
+    writeFault(fault) {
+      encoder?.writeFault(fault);
+      batcher.flush();
     },
-    together: (work) => out.together(work),
+    batch: (work) => batcher.batch(work),
   };
 }
 
 /** Stop sequences that the provider did not get, then the hooks. */
-function firstOf(
+function createFilterPipeline(
   call: HostCall,
-  sink: LaneSink,
+  sink: TranscoderSink,
   last: (event: ModelEvent) => void,
   stream: boolean,
 ): (event: ModelEvent) => void {
-  const hooked = staged(call, sink, last);
-  if (!call.stops) return hooked;
-  const ended = () => stream && sink.enough();
-  return stoppingAt(hooked, { texts: call.stops, whole: !stream, ended });
+  const hooked = createFilterChain(call, sink, last);
+  if (!call.emulatedStopSequences) return hooked;
+  const ended = () => stream && sink.onStoppedEarly();
+  return createStopFilter(hooked, {
+    sequences: call.emulatedStopSequences,
+    isWhole: !stream,
+    onStopped: ended,
+  });
 }
 
-function whole(
+function collectWhole(
   call: HostCall,
-  sink: LaneSink,
-  decoder: LaneDecoder,
+  sink: TranscoderSink,
+  decoder: Transcoder,
   take: (body: Buffer) => void,
-): LaneDecoder {
-  const held = new HeldBytes(call);
+): Transcoder {
+  const buffered = new BufferedBytes(call);
   const chunks: Buffer[] = [];
   return {
     push(chunk) {
-      held.add(chunk.length);
+      buffered.add(chunk.length);
       chunks.push(chunk);
     },
     end() {
       take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-      if (!sink.over) decoder.end();
+      if (!sink.isOver) decoder.end();
     },
-    fail: (fault) => decoder.fail(fault),
-    between: true,
+    writeFault: (fault) => decoder.writeFault(fault),
+    isBetweenEvents: true,
   };
 }
 
 /** What a codec lets end without a finish would be waited for until all time is over. */
-export const truncated = (): Error =>
-  fault("upstream", "The provider ended before its finish.", { code: "truncated" });
+export const createTruncatedError = (): Error =>
+  createFault("upstream", "The provider ended before its finish.", { code: "truncated" });
 
 /** A throw that is no fault: the log has it, the client gets a fixed text. */
-export function internal(call: HostCall, problem: unknown): Fault {
+export function logInternalError(call: HostCall, problem: unknown): Fault {
   const x = call.exchange;
   x["~"].gen.log.error(
     { request: x.id, provider: call.provider, err: problem },

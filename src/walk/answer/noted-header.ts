@@ -5,7 +5,7 @@ const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** The same with one more, for the client. */
-export function notedHeader(
+export function addHeader(
   headers: Map<string, string> | undefined,
   name: string,
   value: string,

@@ -1,16 +1,18 @@
 import { fail } from "../../model/error.ts";
-import type { ModelAnswer, ModelEvent } from "../../model/event.ts";
+import type { ModelResponse, ModelEvent } from "../../model/event.ts";
 import type { Block, ImageRequest, Media } from "../../model/request.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { HostCall } from "../call.ts";
-import { blame } from "../upstream/blame.ts";
+import { attributeFault } from "../upstream/blame.ts";
 
-const wanted = (x: Exchange): ImageRequest["want"] | undefined =>
-  x.kind === "image" && x.op === "generate" ? (x.request as ImageRequest).want : undefined;
+const requestedForm = (x: Exchange): ImageRequest["responseFormat"] | undefined =>
+  x.operation === "image" && x.actionType === "generate"
+    ? (x.request as ImageRequest).responseFormat
+    : undefined;
 
 /** An address is a file that is kept, here or with the provider: nothing for a request that asks for privacy. */
-export function permit(x: Exchange): void {
-  if (x.privacy !== "off" && wanted(x) === "url")
+export function rejectImageUrlUnderZdr(x: Exchange): void {
+  if (x.privacy !== "off" && requestedForm(x) === "url")
     fail(
       "invalid",
       "An address would keep the picture, which Service-ZDR rules out. Ask for response_format b64_json.",
@@ -19,49 +21,49 @@ export function permit(x: Exchange): void {
 }
 
 /** The answer with its pictures in the form that was asked for; nothing, when they are in it already. */
-export function inWantedForm(
+export function convertImages(
   call: HostCall,
-  answer: ModelAnswer,
-): Promise<ModelAnswer> | undefined {
-  const want = wanted(call.exchange);
-  if (want === undefined) return undefined;
-  const wrong = (block: Block) =>
+  answer: ModelResponse,
+): Promise<ModelResponse> | undefined {
+  const form = requestedForm(call.exchange);
+  if (form === undefined) return undefined;
+  const needsConversion = (block: Block) =>
     block.type === "image" &&
-    "url" in block.media !== (want === "url") &&
+    "url" in block.media !== (form === "url") &&
     !("fileId" in block.media);
-  if (!answer.blocks.some(wrong)) return undefined;
+  if (!answer.blocks.some(needsConversion)) return undefined;
   return Promise.all(
     answer.blocks.map(async (block) =>
-      block.type === "image" && wrong(block)
-        ? { ...block, media: await turned(call, block.media) }
+      block.type === "image" && needsConversion(block)
+        ? { ...block, media: await convertMedia(call, block.media) }
         : block,
     ),
   ).then((blocks) => ({ ...answer, blocks }));
 }
 
 /** A stream has no addresses in it: a picture that comes as one is fetched, and what follows it waits. */
-export function withBytes(
+export function fetchStreamedImages(
   call: HostCall,
   emit: (event: ModelEvent) => void,
-  sink: { readonly tally: { ended: boolean }; broke(problem: unknown): void },
+  sink: { readonly tally: { hasFinished: boolean }; onError(problem: unknown): void },
 ): (event: ModelEvent) => void {
-  if (wanted(call.exchange) === undefined) return emit;
+  if (requestedForm(call.exchange) === undefined) return emit;
   let before: Promise<unknown> | undefined;
   return (event) => {
     const fetching =
-      event.type === "media" && "url" in event.media ? turned(call, event.media) : undefined;
+      event.type === "media" && "url" in event.media ? convertMedia(call, event.media) : undefined;
     if (!before && !fetching) return emit(event);
     // Upstream may end its message now, although a picture is still being fetched.
-    if (event.type === "finish") sink.tally.ended = true;
+    if (event.type === "finish") sink.tally.hasFinished = true;
     before = Promise.all([fetching, before]).then(([media]) =>
       emit(event.type === "media" && media ? { ...event, media } : event),
     );
-    before.catch((problem: unknown) => sink.broke(problem));
+    before.catch((problem: unknown) => sink.onError(problem));
   };
 }
 
-async function turned(call: HostCall, media: Media): Promise<Media> {
-  const { pictures } = call.exchange["~"].gen;
+async function convertMedia(call: HostCall, media: Media): Promise<Media> {
+  const { imageFiles } = call.exchange["~"].gen;
   const mime = media.mime;
   if ("url" in media) {
     if (media.url.startsWith("data:")) {
@@ -71,14 +73,14 @@ async function turned(call: HostCall, media: Media): Promise<Media> {
         base64: base64 ?? fail("upstream", "The provider's picture cannot be read."),
       };
     }
-    const { base } = call.candidate["~"].endpoint.endpoint;
-    const got = await pictures.get(media.url, call.signal, base && new URL(base).origin);
-    return { mime: got.mime, bytes: got.bytes };
+    const { base } = call.candidate["~"].endpoint.definition;
+    const image = await imageFiles.fetch(media.url, call.signal, base && new URL(base).origin);
+    return { mime: image.contentType, bytes: image.bytes };
   }
   if ("fileId" in media) return media;
   const bytes = "bytes" in media ? media.bytes : Buffer.from(media.base64, "base64");
-  const url = await pictures
-    .keep(bytes, mime, call.exchange.identity?.id)
-    .catch((problem: unknown) => Promise.reject(blame(problem, "gateway")));
+  const url = await imageFiles
+    .store(bytes, mime, call.exchange.identity?.id)
+    .catch((problem: unknown) => Promise.reject(attributeFault(problem, "gateway")));
   return { mime, url };
 }

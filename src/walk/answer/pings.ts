@@ -5,33 +5,33 @@ export class Pings {
   readonly #ping: string;
   /** What the first ping of a silence writes before itself, and the next event then leaves out. */
   readonly #opening: string;
-  #opened = false;
+  #isOpen = false;
 
-  constructor({ ping, pingOpens = "" }: Pick<ServerHalf<"chat">, "ping" | "pingOpens">) {
+  constructor({ ping, pingPrefix = "" }: Pick<ServerHalf<"chat">, "ping" | "pingPrefix">) {
     this.#ping = ping;
-    this.#opening = pingOpens;
+    this.#opening = pingPrefix;
   }
 
   /** Whether this format has pings. */
-  get any(): boolean {
+  get isSupported(): boolean {
     return this.#ping !== "";
   }
 
   /** The text of the next ping. */
   next(): string {
-    if (this.#opened || this.#opening === "") return this.#ping;
-    this.#opened = true;
+    if (this.#isOpen || this.#opening === "") return this.#ping;
+    this.#isOpen = true;
     return this.#opening + this.#ping;
   }
 
   /** Whether `rest` has to be asked about the next event. */
-  get opened(): boolean {
-    return this.#opened;
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   /** What is left to write of the event that the pings have opened. */
-  rest(event: Buffer | string): Buffer | string {
-    this.#opened = false;
+  stripOpening(event: Buffer | string): Buffer | string {
+    this.#isOpen = false;
     const { length } = this.#opening;
     if (typeof event === "string")
       return event.startsWith(this.#opening) ? event.slice(length) : event;

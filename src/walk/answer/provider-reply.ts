@@ -3,83 +3,87 @@ import { wallClock } from "../../lib/wall-clock.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type {
   CallRecord,
-  GivenAnswer,
+  SyntheticResponse,
   RateLimit,
-  RecordedAnswer,
-  Reply,
+  RecordedResponse,
+  UpstreamResponse,
 } from "../../plugin/call.ts";
 import type { HostCall } from "../call.ts";
-import type { Tally } from "../money/tally.ts";
-import { providerLimits } from "../upstream/rate-limits.ts";
-import type { ClientAnswer } from "./client-answer.ts";
+import type { CallTally } from "../money/tally.ts";
+import { parseRateLimits } from "../upstream/rate-limits.ts";
+import type { ClientResponse } from "./client-answer.ts";
 
 /** The head of a provider's answer, as `attempt` hooks get it. */
-export class ProviderReply implements Reply {
+export class ProviderResponse implements UpstreamResponse {
   readonly status: number;
   readonly headers: HeadersIn;
-  readonly #answer: ClientAnswer;
-  readonly #tally: Tally;
+  readonly #response: ClientResponse;
+  readonly #tally: CallTally;
 
   constructor(
     of: { readonly status: number; readonly headers: HeadersIn },
-    answer: ClientAnswer,
-    tally: Tally,
+    answer: ClientResponse,
+    tally: CallTally,
   ) {
     this.status = of.status;
     this.headers = of.headers;
-    this.#answer = answer;
+    this.#response = answer;
     this.#tally = tally;
   }
 
   get limits(): readonly RateLimit[] {
-    const own = this.#tally.call.exchange["~"].limits.map(
-      ({ unit, left, max, resetsAt, scope, per }): RateLimit => ({
-        by: "gateway",
+    const own = this.#tally.call.exchange["~"].limitStates.map(
+      ({ unit, remaining, max, resetsAt, scope, per }): RateLimit => ({
+        source: "gateway",
         unit,
-        left,
+        remaining,
         max,
         resetsAt,
         scope,
         per,
       }),
     );
-    return [...own, ...providerLimits(this.headers, wallClock())];
+    return [...own, ...parseRateLimits(this.headers, wallClock())];
   }
 
-  async record(max: number): Promise<RecordedAnswer | null> {
+  async recordResponse(max: number): Promise<RecordedResponse | null> {
     const { exchange: x, id: model } = this.#tally.call;
     if (x.privacy !== "off") return null;
-    const parts = await this.#answer.record(max);
+    const parts = await this.#response.record(max);
     if (parts === null || x["~"].fault) return null;
     const { usage } = this.#tally.usage();
-    const { kind, protocol, stream } = x;
-    const { mime } = this.#answer;
-    return { kind, protocol, stream, mime, body: Buffer.concat(parts), usage, model };
+    const { operation, protocol, stream } = x;
+    const { contentType } = this.#response;
+    return { operation, protocol, stream, contentType, body: Buffer.concat(parts), usage, model };
   }
 
-  settled(): Promise<CallRecord> {
-    return this.#tally.settled();
+  whenSettled(): Promise<CallRecord> {
+    return this.#tally.whenSettled();
   }
 }
 
-const NO_HEAD = { status: 200, headers: {} };
+const EMPTY_HEADERS = { status: 200, headers: {} };
 
 /** The reply that stands for what a hook has answered by itself: hooks around it see a head like any other. */
-export class HookReply extends ProviderReply {
-  readonly given: RecordedAnswer | GivenAnswer;
+export class HookProvidedResponse extends ProviderResponse {
+  readonly result: RecordedResponse | SyntheticResponse;
 
-  constructor(given: RecordedAnswer | GivenAnswer, answer: ClientAnswer, tally: Tally) {
-    super(NO_HEAD, answer, tally);
-    this.given = given;
+  constructor(
+    given: RecordedResponse | SyntheticResponse,
+    answer: ClientResponse,
+    tally: CallTally,
+  ) {
+    super(EMPTY_HEADERS, answer, tally);
+    this.result = given;
   }
 }
 
 /** Whether a recorded answer may be given to the client of this call: what it asked for, in the form that it asked for. */
-export function fits(got: RecordedAnswer, { exchange: x }: HostCall): boolean {
+export function canReplay(recorded: RecordedResponse, { exchange: x }: HostCall): boolean {
   return (
     x.privacy === "off" &&
-    got.kind === x.kind &&
-    got.protocol === x.protocol &&
-    got.stream === x.stream
+    recorded.operation === x.operation &&
+    recorded.protocol === x.protocol &&
+    recorded.stream === x.stream
   );
 }

@@ -3,11 +3,11 @@ interface Recording {
   readonly max: number;
   size: number;
   parts: Buffer[];
-  done(parts: Buffer[] | null): void;
+  resolve(parts: Buffer[] | null): void;
 }
 
 /** Pieces of an answer as one. */
-export function joined(pieces: readonly (Buffer | string)[]): Buffer {
+export function concatChunks(pieces: readonly (Buffer | string)[]): Buffer {
   const [first] = pieces;
   if (pieces.length === 1 && Buffer.isBuffer(first)) return first;
   return Buffer.concat(pieces.map((one) => (typeof one === "string" ? Buffer.from(one) : one)));
@@ -18,7 +18,7 @@ export class Recordings {
 
   /** Resolves with the whole answer; with null if it was cut or is larger than `max` bytes. */
   add(max: number): Promise<Buffer[] | null> {
-    return new Promise((done) => this.#all.push({ max, size: 0, parts: [], done }));
+    return new Promise((done) => this.#all.push({ max, size: 0, parts: [], resolve: done }));
   }
 
   /** Another call begins to answer. */
@@ -39,7 +39,7 @@ export class Recordings {
   }
 
   /** `whole`: all of the answer has come. */
-  end(whole: boolean): void {
-    for (const one of this.#all) one.done(whole && one.size <= one.max ? one.parts : null);
+  end(isComplete: boolean): void {
+    for (const one of this.#all) one.resolve(isComplete && one.size <= one.max ? one.parts : null);
   }
 }

@@ -3,181 +3,193 @@ import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
 import {
-  atOnce,
-  barring,
-  blamed,
-  entering,
-  named,
-  unusable,
-  went,
-  type Tolerance,
+  requireSyncResult,
+  assertFilterAvailable,
+  recordHookFailure,
+  assertNotQuarantined,
+  toHookFault,
+  invalidResult,
+  recordHookSuccess,
+  type HookFailurePolicy,
 } from "../hook-failures.ts";
-import { note } from "../hook-notes.ts";
+import { recordHookActivity } from "../hook-notes.ts";
 import { checkEvent } from "../hook-results.ts";
-import type { Hook } from "../hooks.ts";
-import { blame } from "../upstream/blame.ts";
-import type { LaneSink } from "./lane-sink.ts";
+import type { CompiledHook } from "../hooks.ts";
+import { attributeFault } from "../upstream/blame.ts";
+import type { TranscoderSink } from "./lane-sink.ts";
 
 /** Where events go. */
-export type EventStage = (event: ModelEvent) => void;
+export type EventHandler = (event: ModelEvent) => void;
 
 /**
  * The stages before `last`. What a hook throws is its own, and what comes after the hooks is the answer's: neither throws
  * through the other.
  */
-export function staged(call: HostCall, sink: LaneSink, last: EventStage): EventStage {
-  const { stages } = call.exchange["~"].frontend.chain;
-  if (stages.length === 0) return last;
-  return stages.reduceRight<EventStage>(
+export function createFilterChain(
+  call: HostCall,
+  sink: TranscoderSink,
+  last: EventHandler,
+): EventHandler {
+  const { eventFilters } = call.exchange["~"].frontend.hookChain;
+  if (eventFilters.length === 0) return last;
+  return eventFilters.reduceRight<EventHandler>(
     (next, { event, watch }) => {
       const hook = event ?? watch;
-      if (!hook.applies(call.exchange.model, call.provider)) return next;
-      const as = looking(call, sink, hook, event ? "event" : "watch");
+      if (!hook.appliesTo(call.exchange.model, call.provider)) return next;
+      const context = createFilterContext(call, sink, hook, event ? "event" : "watch");
       if (event)
-        return broken(
-          as,
-          made(as, () => event.run(call, passing(as, next), stopping(as))),
+        return isolateFailures(
+          context,
+          createHandler(context, () =>
+            event.run(call, createCheckedNext(context, next), createStop(context)),
+          ),
         );
-      const see = broken(
-        as,
-        made(as, () => watch.run(call, stopping(as))),
+      const observe = isolateFailures(
+        context,
+        createHandler(context, () => watch.run(call, createStop(context))),
       );
       return (e) => {
-        see(e);
-        if (!sink.over) next(e);
+        observe(e);
+        if (!sink.isOver) next(e);
       };
     },
     (e) => {
       try {
-        if (!sink.over) last(e);
+        if (!sink.isOver) last(e);
       } catch (problem) {
-        sink.broke(blame(problem, "answer", call.provider));
+        sink.onError(attributeFault(problem, "answer", call.provider));
       }
     },
   );
 }
 
 /** Throws where a stage that its answer would have to pass is not asked now: an answer that cannot leave is not paid for. */
-export function mayPass({ provider, exchange }: HostCall): void {
-  for (const { event, watch } of exchange["~"].frontend.chain.stages) {
-    const { tolerance, applies } = event ?? watch;
-    if (tolerance && applies(exchange.model, provider))
-      barring(tolerance, event ? "event" : "watch");
+export function assertFiltersAvailable({ provider, exchange }: HostCall): void {
+  for (const { event, watch } of exchange["~"].frontend.hookChain.eventFilters) {
+    const { failurePolicy, appliesTo } = event ?? watch;
+    if (failurePolicy && appliesTo(exchange.model, provider))
+      assertFilterAvailable(failurePolicy, event ? "event" : "watch");
   }
 }
 
 /** Of the stages that may keep an answer back, the one that has the longest time for it. */
-export function keeper(call: HostCall): Tolerance | undefined {
-  let longest: Tolerance | undefined;
-  for (const { applies, tolerance } of call.exchange["~"].frontend.chain.event)
-    if (tolerance && applies(call.exchange.model, call.provider))
-      if (tolerance.timeoutMs > (longest?.timeoutMs ?? 0)) longest = tolerance;
+export function longestHoldingFilter(call: HostCall): HookFailurePolicy | undefined {
+  let longest: HookFailurePolicy | undefined;
+  for (const { appliesTo, failurePolicy } of call.exchange["~"].frontend.hookChain.event)
+    if (failurePolicy && appliesTo(call.exchange.model, call.provider))
+      if (failurePolicy.timeoutMs > (longest?.timeoutMs ?? 0)) longest = failurePolicy;
   return longest;
 }
 
 /** The watchers alone, for an answer whose bytes pass as they came; nothing where there is none. */
-export function watching(call: HostCall, sink: LaneSink): Watching | undefined {
-  const { watch } = call.exchange["~"].frontend.chain;
+export function createEventWatchers(
+  call: HostCall,
+  sink: TranscoderSink,
+): EventWatchers | undefined {
+  const { watch } = call.exchange["~"].frontend.hookChain;
   if (watch.length === 0) return undefined;
-  const hooks = watch.filter((hook) => hook.applies(call.exchange.model, call.provider));
+  const hooks = watch.filter((hook) => hook.appliesTo(call.exchange.model, call.provider));
   if (hooks.length === 0) return undefined;
   const stages = hooks.map((hook) => {
-    const as = looking(call, sink, hook, "watch");
-    return broken(
+    const as = createFilterContext(call, sink, hook, "watch");
+    return isolateFailures(
       as,
-      made(as, () => hook.run(call, stopping(as))),
+      createHandler(as, () => hook.run(call, createStop(as))),
     );
   });
   return {
-    must: hooks.some(({ tolerance }) => tolerance?.onError !== "pass"),
-    show(event) {
-      if (event.type === "delta" && !sink.over)
-        sink.tally.heardBytes += Buffer.byteLength(event.text);
-      for (const see of stages) if (!sink.over) see(event);
+    isRequired: hooks.some(({ failurePolicy }) => failurePolicy?.onError !== "pass"),
+    observe(event) {
+      if (event.type === "delta" && !sink.isOver)
+        sink.tally.receivedTextBytes += Buffer.byteLength(event.text);
+      for (const see of stages) if (!sink.isOver) see(event);
     },
   };
 }
 
 /** Those that look at one answer. */
-export interface Watching {
+export interface EventWatchers {
   /** One of them has to see all of it, or none of it passes. */
-  readonly must: boolean;
-  show(event: ModelEvent): void;
+  readonly isRequired: boolean;
+  observe(event: ModelEvent): void;
 }
 
 /** One hook at one answer. */
-interface As {
+interface FilterContext {
   readonly call: HostCall;
-  readonly sink: LaneSink;
+  readonly sink: TranscoderSink;
   readonly id: string;
   readonly hook: "event" | "watch";
-  readonly of: Pick<Tolerance, "id" | "log" | "conducts">;
+  readonly policy: Pick<HookFailurePolicy, "id" | "log" | "breakers">;
 }
 
-const NONE = {};
+const NO_BREAKERS = {};
 
-const looking = (
+const createFilterContext = (
   call: HostCall,
-  sink: LaneSink,
-  { id, tolerance }: Pick<Hook<"event">, "id" | "tolerance">,
-  hook: As["hook"],
-): As => {
+  sink: TranscoderSink,
+  { id, failurePolicy }: Pick<CompiledHook<"event">, "id" | "failurePolicy">,
+  hook: FilterContext["hook"],
+): FilterContext => {
   // A watcher that may be passed over is seen to where that is done.
-  const passes = hook === "watch" && tolerance?.onError === "pass";
-  const conducts = passes ? NONE : (tolerance?.conducts ?? NONE);
-  const log = tolerance?.log ?? call.exchange["~"].gen.log;
-  return { call, sink, id, hook, of: { id, log, conducts } };
+  const passes = hook === "watch" && failurePolicy?.onError === "pass";
+  const conducts = passes ? NO_BREAKERS : (failurePolicy?.breakers ?? NO_BREAKERS);
+  const log = failurePolicy?.log ?? call.exchange["~"].gen.log;
+  return { call, sink, id, hook, policy: { id, log, breakers: conducts } };
 };
 
 /** What a hook passes on, as far as it can be used: what cannot ends the answer by that hook's name. */
-const passing =
-  (as: As, next: EventStage): EventStage =>
+const createCheckedNext =
+  (as: FilterContext, next: EventHandler): EventHandler =>
   (event) => {
     try {
       checkEvent(event);
     } catch (problem) {
-      failed(as, problem);
-      return as.sink.broke(named(as.of, as.hook, problem));
+      recordFilterFailure(as, problem);
+      return as.sink.onError(toHookFault(as.policy, as.hook, problem));
     }
     return next(event);
   };
 
 /** After its finish an answer is not stopped any more. */
-const stopping =
-  ({ call, sink, id, hook }: As) =>
+const createStop =
+  ({ call, sink, id, hook }: FilterContext) =>
   (fault: Fault) => {
-    if (sink.tally.ended) return;
-    if (!sink.over) note(call.exchange, id, hook, "refused");
-    sink.stop(fault);
+    if (sink.tally.hasFinished) return;
+    if (!sink.isOver) recordHookActivity(call.exchange, id, hook, "refused");
+    sink.stopWith(fault);
   };
 
-const failed = ({ call, id, hook, of: { conducts } }: As, problem: unknown): void =>
-  blamed({ id, onError: "refuse", conducts }, hook, call.exchange, problem);
+const recordFilterFailure = (
+  { call, id, hook, policy: { breakers } }: FilterContext,
+  problem: unknown,
+): void => recordHookFailure({ id, onError: "refuse", breakers }, hook, call.exchange, problem);
 
-function made(as: As, make: () => EventStage): EventStage {
+function createHandler(as: FilterContext, make: () => EventHandler): EventHandler {
   try {
-    entering(as.of, as.hook);
-    const stage = atOnce(make());
-    if (typeof stage !== "function") throw unusable(`${as.hook} gave nothing to show events to`);
+    assertNotQuarantined(as.policy, as.hook);
+    const stage = requireSyncResult(make());
+    if (typeof stage !== "function")
+      throw invalidResult(`${as.hook} gave nothing to show events to`);
     return stage;
   } catch (problem) {
-    failed(as, problem);
-    throw named(as.of, as.hook, problem);
+    recordFilterFailure(as, problem);
+    throw toHookFault(as.policy, as.hook, problem);
   }
 }
 
 /** One that has seen an answer to its end has done its work; one that has failed sees no more of it. */
-function broken(as: As, stage: (event: ModelEvent) => unknown): EventStage {
-  let out = false;
+function isolateFailures(as: FilterContext, stage: (event: ModelEvent) => unknown): EventHandler {
+  let hasFailed = false;
   return (event) => {
-    if (out) return;
+    if (hasFailed) return;
     try {
-      atOnce(stage(event));
-      if (event.type === "finish") went(as.of, as.hook);
+      requireSyncResult(stage(event));
+      if (event.type === "finish") recordHookSuccess(as.policy, as.hook);
     } catch (problem) {
-      out = true;
-      failed(as, problem);
-      as.sink.broke(named(as.of, as.hook, problem));
+      hasFailed = true;
+      recordFilterFailure(as, problem);
+      as.sink.onError(toHookFault(as.policy, as.hook, problem));
     }
   };
 }

@@ -1,10 +1,10 @@
 // Stop sequences for a wire that has none: the answer ends before the first of them, and its provider is told to stop.
 import type { ModelEvent } from "../../model/event.ts";
 import type { Json } from "../../model/values.ts";
-import type { EventStage } from "./stages.ts";
+import type { EventHandler } from "./stages.ts";
 
 /** Looks for several texts at once in one that comes in pieces. Each character is looked at once for each text. */
-export class TextSearch {
+export class MultiTextSearch {
   readonly #texts: readonly string[];
   /** Of each text, for each length of its beginning: the length of the longest shorter one that ends it too. */
   readonly #borders: readonly (readonly number[])[];
@@ -12,7 +12,7 @@ export class TextSearch {
 
   constructor(texts: readonly string[]) {
     this.#texts = texts;
-    this.#borders = texts.map(bordersOf);
+    this.#borders = texts.map(computeBorders);
     this.#matched = texts.map(() => 0);
   }
 
@@ -39,7 +39,7 @@ export class TextSearch {
   }
 }
 
-function bordersOf(text: string): number[] {
+function computeBorders(text: string): number[] {
   const borders = [0, 0];
   let border = 0;
   for (let i = 1; i < text.length; i++) {
@@ -50,63 +50,66 @@ function bordersOf(text: string): number[] {
   return borders;
 }
 
-interface OpenText {
-  readonly search: TextSearch;
+interface OpenTextBlock {
+  readonly search: MultiTextSearch;
   /** Units that have not left: they may be the beginning of a text. */
-  held: string;
+  pending: string;
   logprobs: readonly Json[];
 }
 
-export interface StopOptions {
-  readonly texts: readonly string[];
+export interface StopSequenceOptions {
+  readonly sequences: readonly string[];
   /** Whether upstream reports its counts in any case: then what follows the text is dropped and the answer ends with it. */
-  readonly whole: boolean;
+  readonly isWhole: boolean;
   /** Called once the answer has ended early. */
-  ended(): void;
+  onStopped(): void;
 }
 
 /** The stage before all others. Thoughts and calls are not searched, as no provider does. */
-export function stoppingAt(next: EventStage, { texts, whole, ended }: StopOptions): EventStage {
-  const open = new Map<number, OpenText | undefined>();
-  let found: string | undefined;
-  let over = false;
+export function createStopFilter(
+  next: EventHandler,
+  { sequences, isWhole, onStopped }: StopSequenceOptions,
+): EventHandler {
+  const open = new Map<number, OpenTextBlock | undefined>();
+  let foundSequence: string | undefined;
+  let isOver = false;
 
-  const release = (index: number, text: OpenText, length: number) => {
+  const release = (index: number, text: OpenTextBlock, length: number) => {
     const logprobs = text.logprobs.length > 0 ? { logprobs: text.logprobs } : {};
-    const said = text.held.slice(0, length);
-    text.held = text.held.slice(length);
+    const said = text.pending.slice(0, length);
+    text.pending = text.pending.slice(length);
     if (said === "") return;
     text.logprobs = [];
     next({ type: "delta", index, text: said, ...logprobs });
   };
 
   const stop = (sequence: string) => {
-    found = sequence;
+    foundSequence = sequence;
     for (const index of open.keys()) next({ type: "close", index });
     open.clear();
-    if (!whole) finish();
+    if (!isWhole) finish();
   };
   const finish = () => {
-    over = true;
-    next({ type: "finish", reason: "stop_sequence", sequence: found });
-    ended();
+    isOver = true;
+    next({ type: "finish", reason: "stop_sequence", sequence: foundSequence });
+    onStopped();
   };
 
   const delta = (e: Extract<ModelEvent, { type: "delta" }>) => {
     const text = open.get(e.index);
     if (!text) return next(e);
-    text.held += e.text;
+    text.pending += e.text;
     if (e.logprobs) text.logprobs = [...text.logprobs, ...e.logprobs];
     const match = text.search.find(e.text);
-    if (!match) return release(e.index, text, text.held.length - text.search.pending);
-    const end = text.held.length - e.text.length + match.end;
+    if (!match) return release(e.index, text, text.pending.length - text.search.pending);
+    const end = text.pending.length - e.text.length + match.end;
     release(e.index, text, end - match.text.length);
     return stop(match.text);
   };
 
   return (e) => {
-    if (over) return undefined;
-    if (found !== undefined) {
+    if (isOver) return undefined;
+    if (foundSequence !== undefined) {
       if (e.type === "usage") next(e);
       else if (e.type === "finish") finish();
       return undefined;
@@ -116,7 +119,7 @@ export function stoppingAt(next: EventStage, { texts, whole, ended }: StopOption
         open.set(
           e.index,
           e.block.type === "text"
-            ? { search: new TextSearch(texts), held: "", logprobs: [] }
+            ? { search: new MultiTextSearch(sequences), pending: "", logprobs: [] }
             : undefined,
         );
         return next(e);
@@ -124,7 +127,7 @@ export function stoppingAt(next: EventStage, { texts, whole, ended }: StopOption
         return delta(e);
       case "close": {
         const text = open.get(e.index);
-        if (text) release(e.index, text, text.held.length);
+        if (text) release(e.index, text, text.pending.length);
         open.delete(e.index);
         return next(e);
       }

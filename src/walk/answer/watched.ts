@@ -1,92 +1,97 @@
 // The verbatim lane under eyes: an answer is decoded beside its bytes, and its bytes pass after the events in them were shown.
-import { formOf } from "../../lib/media.ts";
+import { bodyFormOf } from "../../lib/media.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
 import type { HostCall } from "../call.ts";
-import { blame } from "../upstream/blame.ts";
-import { HeldBytes } from "./held-bytes.ts";
-import type { LaneDecoder, LaneSink } from "./lane-sink.ts";
-import type { Watching } from "./stages.ts";
+import { attributeFault } from "../upstream/blame.ts";
+import { BufferedBytes } from "./held-bytes.ts";
+import type { Transcoder, TranscoderSink } from "./lane-sink.ts";
+import type { EventWatchers } from "./stages.ts";
 
 const NEWLINE = 0x0a;
 
 /** A stream of events or lines goes on line by line: half a line is nothing that could have been shown. */
-export class Watched implements LaneDecoder {
-  readonly #sink: LaneSink;
-  readonly #lane: LaneDecoder;
-  readonly #shown: Decoder;
-  readonly #lines: boolean;
-  readonly #held: HeldBytes;
-  #waiting: Buffer[] = [];
+export class ObservedPassthrough implements Transcoder {
+  readonly #sink: TranscoderSink;
+  readonly #transcoder: Transcoder;
+  readonly #observer: Decoder;
+  readonly #isLineBased: boolean;
+  readonly #buffered: BufferedBytes;
+  #partialLine: Buffer[] = [];
 
   constructor(
     call: HostCall,
-    sink: LaneSink,
-    lane: LaneDecoder,
-    of: { readonly watching: Watching; readonly headers: HeadersIn },
+    sink: TranscoderSink,
+    lane: Transcoder,
+    of: { readonly watching: EventWatchers; readonly headers: HeadersIn },
   ) {
     this.#sink = sink;
-    this.#lane = lane;
-    this.#lines = formOf(String(of.headers["content-type"] ?? "")) === "stream";
-    this.#held = new HeldBytes(call);
+    this.#transcoder = lane;
+    this.#isLineBased = bodyFormOf(String(of.headers["content-type"] ?? "")) === "stream";
+    this.#buffered = new BufferedBytes(call);
     const client = call.candidate["~"].endpoint.protocol!.client!;
-    const decoder = client.stream((event) => of.watching.show(event), call, of.headers);
-    this.#shown = new Shown(call, sink, of.watching, decoder);
+    const decoder = client.createDecoder((event) => of.watching.observe(event), call, of.headers);
+    this.#observer = new ObservingDecoder(call, sink, of.watching, decoder);
   }
 
   push(chunk: Buffer): void {
-    if (!this.#lines) return this.#pass(chunk);
+    if (!this.#isLineBased) return this.#forward(chunk);
     const end = chunk.lastIndexOf(NEWLINE) + 1;
     if (end > 0) {
-      const whole = [...this.#waiting, chunk.subarray(0, end)];
-      this.#waiting = [];
-      this.#held.none();
-      this.#pass(whole.length === 1 ? whole[0]! : Buffer.concat(whole));
+      const whole = [...this.#partialLine, chunk.subarray(0, end)];
+      this.#partialLine = [];
+      this.#buffered.reset();
+      this.#forward(whole.length === 1 ? whole[0]! : Buffer.concat(whole));
     }
     if (end === chunk.length) return;
-    this.#waiting.push(chunk.subarray(end));
-    this.#held.add(chunk.length - end);
+    this.#partialLine.push(chunk.subarray(end));
+    this.#buffered.add(chunk.length - end);
   }
 
   end(): void {
-    if (this.#waiting.length > 0) this.#pass(Buffer.concat(this.#waiting));
-    this.#shown.end();
-    if (!this.#sink.over) this.#lane.end();
+    if (this.#partialLine.length > 0) this.#forward(Buffer.concat(this.#partialLine));
+    this.#observer.end();
+    if (!this.#sink.isOver) this.#transcoder.end();
   }
 
-  fail(...of: Parameters<LaneDecoder["fail"]>): void {
-    this.#lane.fail(...of);
+  writeFault(...of: Parameters<Transcoder["writeFault"]>): void {
+    this.#transcoder.writeFault(...of);
   }
 
-  get between(): boolean {
-    return this.#lane.between;
+  get isBetweenEvents(): boolean {
+    return this.#transcoder.isBetweenEvents;
   }
 
-  #pass(bytes: Buffer): void {
-    this.#shown.push(bytes);
-    if (!this.#sink.over) this.#lane.push(bytes);
+  #forward(bytes: Buffer): void {
+    this.#observer.push(bytes);
+    if (!this.#sink.isOver) this.#transcoder.push(bytes);
   }
 }
 
 /** A whole answer, shown before any of it passes. */
-export function shownWhole(
+export function observeWhole(
   call: HostCall,
-  sink: LaneSink,
+  sink: TranscoderSink,
   body: Buffer,
-  of: { readonly watching: Watching; readonly headers: HeadersIn },
+  of: { readonly watching: EventWatchers; readonly headers: HeadersIn },
 ): void {
   const client = call.candidate["~"].endpoint.protocol!.client!;
   try {
-    client.whole(body, (event) => of.watching.show(event), call, of.headers);
+    client.decodeResponse(body, (event) => of.watching.observe(event), call, of.headers);
   } catch (problem) {
-    unseen(call, sink, of.watching, problem);
+    handleUndecodable(call, sink, of.watching, problem);
   }
 }
 
 /** What cannot be decoded cannot be shown: then it does not pass, unless every watcher may be passed over. */
-function unseen(call: HostCall, sink: LaneSink, { must }: Watching, problem: unknown): void {
-  if (sink.over) return;
-  if (must) return sink.broke(blame(problem, "answer", call.provider));
+function handleUndecodable(
+  call: HostCall,
+  sink: TranscoderSink,
+  { isRequired }: EventWatchers,
+  problem: unknown,
+): void {
+  if (sink.isOver) return;
+  if (isRequired) return sink.onError(attributeFault(problem, "answer", call.provider));
   const { gen } = call.exchange["~"];
   gen.log.warn(
     { request: call.exchange.id, provider: call.provider, err: problem },
@@ -95,16 +100,16 @@ function unseen(call: HostCall, sink: LaneSink, { must }: Watching, problem: unk
 }
 
 /** The decoder whose events are shown. After a failure it is asked no more. */
-class Shown implements Decoder {
+class ObservingDecoder implements Decoder {
   readonly #call: HostCall;
-  readonly #sink: LaneSink;
-  readonly #watching: Watching;
+  readonly #sink: TranscoderSink;
+  readonly #watchers: EventWatchers;
   #decoder: Decoder | undefined;
 
-  constructor(call: HostCall, sink: LaneSink, watching: Watching, decoder: Decoder) {
+  constructor(call: HostCall, sink: TranscoderSink, watching: EventWatchers, decoder: Decoder) {
     this.#call = call;
     this.#sink = sink;
-    this.#watching = watching;
+    this.#watchers = watching;
     this.#decoder = decoder;
   }
 
@@ -113,7 +118,7 @@ class Shown implements Decoder {
       this.#decoder?.push(bytes);
     } catch (problem) {
       this.#decoder = undefined;
-      unseen(this.#call, this.#sink, this.#watching, problem);
+      handleUndecodable(this.#call, this.#sink, this.#watchers, problem);
     }
   }
 

@@ -4,73 +4,76 @@
 
 const WINDOW_MS = 100;
 /** A machine that is busy with other things delays calls by so much, and is no reason to refuse any. */
-const SLACK_MS = 250;
+const TOLERATED_DELAY_MS = 250;
 /** So many times as long as usual is too long. */
-const TIMES = 3;
+const SLOW_FACTOR = 3;
 /** Slow for so long: what comes all at once is slow too, and is through by then. */
-const STANDS_MS = 1_000;
+const SUSTAINED_MS = 1_000;
 /** What is usual may grow: by a third in a minute. */
-const DRIFT = 1.0005;
-const LESS = 0.8;
-const MORE = 1.2;
+const BASELINE_GROWTH = 1.0005;
+const DECREASE_FACTOR = 0.8;
+const INCREASE_FACTOR = 1.2;
 /** While there is room it goes back slowly: what was found out may hold for the next flood too. */
-const BACK = 1.02;
+const RECOVERY_FACTOR = 1.02;
 /** In every process so many calls are possible. */
-export const LEAST = 64;
+export const MIN_LIMIT = 64;
 
 export class AdaptiveLimit {
-  #most: number;
+  #max: number;
   #limit: number;
-  #usual = Infinity;
+  #baselineMs = Infinity;
   #sum = 0;
   #count = 0;
-  #since: number;
+  #windowStart: number;
   /** Since when each window was slow. */
-  #slow: number | undefined;
+  #slowSince: number | undefined;
 
   constructor(most: number, now: number) {
-    this.#most = this.#limit = most;
-    this.#since = now;
+    this.#max = this.#limit = most;
+    this.#windowStart = now;
   }
 
-  get now(): number {
+  get current(): number {
     return this.#limit;
   }
 
   /** Another highest one, from now on. */
-  most(most: number): void {
-    const was = this.#most;
-    this.#most = most;
+  setMax(most: number): void {
+    const was = this.#max;
+    this.#max = most;
     this.#limit = this.#limit === was ? most : Math.min(this.#limit, most);
   }
 
   /** One call took so long here. */
-  took(ms: number): void {
+  recordDuration(ms: number): void {
     this.#sum += ms;
     this.#count++;
   }
 
   /** Looks at the window that is over, if it is. `strained`: the process is late with all that it does. */
-  look(now: number, running: number, strained: boolean): void {
-    if (now - this.#since < WINDOW_MS) return;
-    this.#since = now;
+  update(now: number, running: number, isLagging: boolean): void {
+    if (now - this.#windowStart < WINDOW_MS) return;
+    this.#windowStart = now;
     const mean = this.#count > 0 ? this.#sum / this.#count : undefined;
     this.#sum = this.#count = 0;
-    if (mean === undefined || !this.#isLong(mean)) this.#slow = undefined;
-    else this.#slow ??= now;
-    if (strained || (this.#slow !== undefined && now - this.#slow >= STANDS_MS))
+    if (mean === undefined || !this.#isSlow(mean)) this.#slowSince = undefined;
+    else this.#slowSince ??= now;
+    if (isLagging || (this.#slowSince !== undefined && now - this.#slowSince >= SUSTAINED_MS))
       this.#limit = Math.max(
-        Math.min(LEAST, this.#most),
-        Math.floor(Math.min(this.#limit, running) * LESS),
+        Math.min(MIN_LIMIT, this.#max),
+        Math.floor(Math.min(this.#limit, running) * DECREASE_FACTOR),
       );
     else {
-      const inTheWay = running >= this.#limit * LESS;
-      this.#limit = Math.min(this.#most, Math.ceil(this.#limit * (inTheWay ? MORE : BACK)));
+      const isLimiting = running >= this.#limit * DECREASE_FACTOR;
+      this.#limit = Math.min(
+        this.#max,
+        Math.ceil(this.#limit * (isLimiting ? INCREASE_FACTOR : RECOVERY_FACTOR)),
+      );
     }
-    if (mean !== undefined) this.#usual = Math.min(mean, this.#usual * DRIFT);
+    if (mean !== undefined) this.#baselineMs = Math.min(mean, this.#baselineMs * BASELINE_GROWTH);
   }
 
-  #isLong(mean: number): boolean {
-    return mean > Math.max(this.#usual * TIMES, this.#usual + SLACK_MS);
+  #isSlow(mean: number): boolean {
+    return mean > Math.max(this.#baselineMs * SLOW_FACTOR, this.#baselineMs + TOLERATED_DELAY_MS);
   }
 }

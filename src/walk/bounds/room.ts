@@ -2,52 +2,52 @@
 // that many large requests are refused one by one, and do not end the process for all clients.
 
 /** Below this a key's own share is not looked at: a small request costs one addition. */
-const SMALL = 64 * 1024;
+const SMALL_BYTES = 64 * 1024;
 
-export class Room {
-  #most: number;
-  #taken = 0;
+export class MemoryBudget {
+  #maxBytes: number;
+  #usedBytes = 0;
   /** Bytes by key, of requests that are not small. It holds numbers alone, so it keeps no request in memory. */
-  readonly #by = new Map<string, number>();
+  readonly #bytesByKey = new Map<string, number>();
 
   constructor(most: number) {
-    this.#most = most;
+    this.#maxBytes = most;
   }
 
-  get taken(): number {
-    return this.#taken;
+  get usedBytes(): number {
+    return this.#usedBytes;
   }
 
   /** Another limit, from now on. */
-  limit(most: number): void {
-    this.#most = most;
+  setLimit(most: number): void {
+    this.#maxBytes = most;
   }
 
   /**
    * For a request that holds `held` already. False: there is no room, in all or in this key's half of it, and nothing was
    * taken. A key's only request may be larger than its half.
    */
-  take(who: string, bytes: number, held: number): boolean {
-    if (this.#taken + bytes > this.#most) return false;
-    const more = counted(held + bytes) - counted(held);
+  tryReserve(key: string, bytes: number, held: number): boolean {
+    if (this.#usedBytes + bytes > this.#maxBytes) return false;
+    const more = countedBytes(held + bytes) - countedBytes(held);
     if (more > 0) {
-      const others = (this.#by.get(who) ?? 0) - counted(held);
+      const others = (this.#bytesByKey.get(key) ?? 0) - countedBytes(held);
       // A key without other requests keeps no other key out.
-      if (others > 0 && others + held + bytes > this.#most / 2) return false;
-      this.#by.set(who, others + held + bytes);
+      if (others > 0 && others + held + bytes > this.#maxBytes / 2) return false;
+      this.#bytesByKey.set(key, others + held + bytes);
     }
-    this.#taken += bytes;
+    this.#usedBytes += bytes;
     return true;
   }
 
   /** Gives back all that one request holds. */
-  leave(who: string, held: number): void {
-    this.#taken -= held;
-    if (counted(held) === 0) return;
-    const others = (this.#by.get(who) ?? 0) - held;
-    if (others > 0) this.#by.set(who, others);
-    else this.#by.delete(who);
+  release(key: string, held: number): void {
+    this.#usedBytes -= held;
+    if (countedBytes(held) === 0) return;
+    const others = (this.#bytesByKey.get(key) ?? 0) - held;
+    if (others > 0) this.#bytesByKey.set(key, others);
+    else this.#bytesByKey.delete(key);
   }
 }
 
-const counted = (held: number): number => (held < SMALL ? 0 : held);
+const countedBytes = (held: number): number => (held < SMALL_BYTES ? 0 : held);

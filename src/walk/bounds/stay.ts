@@ -1,105 +1,105 @@
 // What one request takes up of its process while it is here: a turn, a place among those of its key, and bytes. All are free
 // again whichever way it ends.
-import { fault } from "../../model/error.ts";
-import { excess } from "../../model/excess.ts";
-import { A_LIMIT } from "../accounts.ts";
-import { blame } from "../upstream/blame.ts";
-import type { Gate } from "./gate.ts";
-import type { Room } from "./room.ts";
-import type { Turnstile } from "./turnstile.ts";
+import { createFault } from "../../model/error.ts";
+import { createBoundExceeded } from "../../model/excess.ts";
+import { HIDDEN_LIMIT_MESSAGE } from "../accounts.ts";
+import { attributeFault } from "../upstream/blame.ts";
+import type { AdmissionQueue } from "./gate.ts";
+import type { MemoryBudget } from "./room.ts";
+import type { ConcurrencyCounter } from "./turnstile.ts";
 
 /** Reading a body and reserving a call take less than this. */
-const RETRY_MS = 1_000;
-const SOON = { retryAfterMs: RETRY_MS } as const;
+const RETRY_AFTER_MS = 1_000;
+const RETRY_SOON = { retryAfterMs: RETRY_AFTER_MS } as const;
 
 /** How many bytes may be held and how many requests may be inside at once, in the whole process. */
-interface ProcessBounds {
-  readonly gate: Gate;
-  readonly room: Room;
-  readonly turnstile: Turnstile;
+interface ProcessLimits {
+  readonly admissionQueue: AdmissionQueue;
+  readonly memoryBudget: MemoryBudget;
+  readonly concurrencyCounter: ConcurrencyCounter;
 }
 
-export class Stay {
-  #who = "";
-  readonly #bounds: ProcessBounds;
-  #held = 0;
-  #inside: string[] | undefined;
-  #entered = false;
-  #walked = false;
-  #written = false;
+export class RequestPermit {
+  #key = "";
+  readonly #limits: ProcessLimits;
+  #reservedBytes = 0;
+  #slots: string[] | undefined;
+  #isAdmitted = false;
+  #isPipelineDone = false;
+  #isResponseDone = false;
 
-  constructor(bounds: ProcessBounds) {
-    this.#bounds = bounds;
+  constructor(bounds: ProcessLimits) {
+    this.#limits = bounds;
   }
 
   /** What was held before the key was known counts for no key. */
-  belongs(who: string): void {
-    if (this.#held === 0) this.#who = who;
+  setKey(key: string): void {
+    if (this.#reservedBytes === 0) this.#key = key;
   }
 
   /** Before anything is asked of it. Throws where the process can take nothing. */
-  arrive(): void {
-    this.#bounds.gate.arrive();
+  assertNotOverloaded(): void {
+    this.#limits.admissionQueue.assertNotOverloaded();
   }
 
   /** Its turn, now or when the promise resolves. Throws, or rejects, where there are too many. */
-  enter(): Promise<void> | undefined {
-    const turn = this.#bounds.gate.enter(this.#who);
-    if (turn) return turn.then(() => void (this.#entered = true));
-    this.#entered = true;
+  acquire(): Promise<void> | undefined {
+    const queued = this.#limits.admissionQueue.acquire(this.#key);
+    if (queued) return queued.then(() => void (this.#isAdmitted = true));
+    this.#isAdmitted = true;
     return undefined;
   }
 
   /** How many bytes it holds. */
-  get held(): number {
-    return this.#held;
+  get reservedBytes(): number {
+    return this.#reservedBytes;
   }
 
-  occupy(scope: string, most: number, quiet = false): void {
-    if (!this.#bounds.turnstile.enter(scope, most))
-      throw blame(
-        fault(
+  acquireSlot(scope: string, most: number, isHidden = false): void {
+    if (!this.#limits.concurrencyCounter.tryAcquire(scope, most))
+      throw attributeFault(
+        createFault(
           "rate_limited",
-          quiet ? `${A_LIMIT}.` : `More than ${most} requests at once (${scope}).`,
+          isHidden ? `${HIDDEN_LIMIT_MESSAGE}.` : `More than ${most} requests at once (${scope}).`,
           {
             code: "rate_limit_exceeded",
-            ...SOON,
+            ...RETRY_SOON,
           },
         ),
         "gateway",
       );
-    (this.#inside ??= []).push(scope);
+    (this.#slots ??= []).push(scope);
   }
 
   /** Gives its places back: its call is counted by the ledger now, or it is over. */
-  pass(): void {
-    if (!this.#inside) return;
-    for (const scope of this.#inside) this.#bounds.turnstile.leave(scope);
-    this.#inside = undefined;
+  releaseSlots(): void {
+    if (!this.#slots) return;
+    for (const scope of this.#slots) this.#limits.concurrencyCounter.release(scope);
+    this.#slots = undefined;
   }
 
   /** Asks for room before the bytes are there. */
-  hold(bytes: number): void {
-    if (!this.#bounds.room.take(this.#who, bytes, this.#held))
-      throw blame(excess("inFlight", undefined, SOON), "gateway");
-    this.#held += bytes;
+  reserveMemory(bytes: number): void {
+    if (!this.#limits.memoryBudget.tryReserve(this.#key, bytes, this.#reservedBytes))
+      throw attributeFault(createBoundExceeded("inFlight", undefined, RETRY_SOON), "gateway");
+    this.#reservedBytes += bytes;
   }
 
   /** Its walk is over. What it holds is free when its answer has left too. */
-  walked(): void {
-    this.pass();
-    if (this.#entered) this.#bounds.gate.leave(this.#who);
-    this.#walked = true;
-    if (this.#written) this.#empty();
+  onPipelineEnd(): void {
+    this.releaseSlots();
+    if (this.#isAdmitted) this.#limits.admissionQueue.release(this.#key);
+    this.#isPipelineDone = true;
+    if (this.#isResponseDone) this.#releaseMemory();
   }
 
-  written(): void {
-    this.#written = true;
-    if (this.#walked) this.#empty();
+  onResponseEnd(): void {
+    this.#isResponseDone = true;
+    if (this.#isPipelineDone) this.#releaseMemory();
   }
 
-  #empty(): void {
-    if (this.#held > 0) this.#bounds.room.leave(this.#who, this.#held);
-    this.#held = 0;
+  #releaseMemory(): void {
+    if (this.#reservedBytes > 0) this.#limits.memoryBudget.release(this.#key, this.#reservedBytes);
+    this.#reservedBytes = 0;
   }
 }

@@ -2,10 +2,11 @@
 // requests have their turn.
 
 /** A body of this size is worked on in turns. */
-export const LARGE = 1024 * 1024;
+export const LARGE_BODY_BYTES = 1024 * 1024;
 
-export const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+export const yieldToEventLoop = (): Promise<void> =>
+  new Promise((resolve) => void setImmediate(resolve));
 
 /** A turn for the other requests; nothing for a small body, which costs no promise. */
-export const breath = (bytes: number): Promise<void> | undefined =>
-  bytes < LARGE ? undefined : turn();
+export const yieldForLargeBody = (bytes: number): Promise<void> | undefined =>
+  bytes < LARGE_BODY_BYTES ? undefined : yieldToEventLoop();

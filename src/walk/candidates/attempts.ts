@@ -3,276 +3,314 @@
 // still fails far more often than one in cooldown comes after it. A cooldown only orders candidates: the last one is always called, unless its provider said how long it refuses all requests of the account. Nothing here is
 // made or counted where the first one answers.
 import { ERRORS, type Fault } from "../../model/error.ts";
-import { againAfter, STAGES, type CallStage } from "../../model/retry.ts";
+import { retryModeAfter, FAILURE_POINTS, type FailurePoint } from "../../model/retry.ts";
 import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 import type { HostCandidate } from "../mounted.ts";
-import type { Plan } from "../stations/route.ts";
-import type { Pass, TargetRest } from "../targets/target-rest.ts";
-import type { Try } from "./try.ts";
-import { isLocal, isProviders } from "../upstream/blame.ts";
-import { limitScope } from "../upstream/limit-scope.ts";
-import { timeLeft } from "../upstream/times.ts";
-import { clientOf, retriesItself } from "./client-retries.ts";
+import type { RoutePlan } from "../stations/route.ts";
+import type { CallReason, TargetStatus } from "../targets/target-rest.ts";
+import type { ScheduledAttempt } from "./try.ts";
+import { isLocalFault, isProviderFault } from "../upstream/blame.ts";
+import { rateLimitScope } from "../upstream/limit-scope.ts";
+import { remainingMs } from "../upstream/times.ts";
+import { clientKey, isClientRetry } from "./client-retries.ts";
 
 /** Pauses are drawn between nothing and this, which doubles with each attempt. */
-const BASE_MS = 100;
-const CAP_MS = 2_000;
+const MIN_BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 2_000;
 /** A provider that asks for a longer pause is not waited for. */
-const TOLD_MOST_MS = 5_000;
+const MAX_RETRY_AFTER_MS = 5_000;
 /** The first answer of a target that was away ends its rest for all. */
-const PATIENCE_MS = 200;
+const RECOVERY_WAIT_MS = 200;
 /** Endpoints that cannot say a request cost nothing upstream, and are work all the same. */
-const MOST_UNSAID = 5;
+const MAX_UNSUPPORTED = 5;
 
 /** What failed and may be asked once more. */
-interface Again {
+interface PendingRetry {
   readonly candidate: HostCandidate;
   /** The monotonic clock. */
-  readonly at: number;
+  readonly notBefore: number;
 }
 
-export class Attempts {
+export class AttemptScheduler {
   readonly #x: HostExchange;
-  readonly #on: Plan["on"];
+  readonly #failoverOn: RoutePlan["failoverOn"];
   #candidates: readonly HostCandidate[];
-  #others: readonly HostCandidate[];
-  #place = 0;
+  #otherEndpoints: readonly HostCandidate[];
+  #nextIndex = 0;
   /** Calls that were begun. */
-  tried = 0;
-  #unsaid = 0;
-  #rested: HostCandidate[] | undefined;
-  #again: Again[] | undefined;
+  count = 0;
+  #unsupportedCount = 0;
+  #coolingDown: HostCandidate[] | undefined;
+  #pendingRetries: PendingRetry[] | undefined;
   #failed: HostCandidate[] | undefined;
-  #began: number | undefined;
-  #stuck = false;
-  #unbound = false;
-  #looked = false;
-  #hedged = false;
+  #firstCallAt: number | undefined;
+  #isStuck = false;
+  #hasDroppedAccountBound = false;
+  #hasRechecked = false;
+  #hasHedged = false;
 
-  constructor(x: HostExchange, { candidates, others, on }: Plan) {
+  constructor(x: HostExchange, { candidates, otherEndpoints, failoverOn }: RoutePlan) {
     this.#x = x;
     this.#candidates = candidates;
-    this.#others = others;
-    this.#on = on;
+    this.#otherEndpoints = otherEndpoints;
+    this.#failoverOn = failoverOn;
   }
 
   /** Undefined: every provider refuses all requests of its account for now. */
-  first(): Try | undefined {
-    this.#x["~"].gen.rests.budget(this.#who).add(this.#now);
-    return this.#next() ?? this.#least();
+  first(): ScheduledAttempt | undefined {
+    this.#x["~"].gen.targetHealth.retryBudget(this.#client).addRequest(this.#now);
+    return this.#nextHealthy() ?? this.#bestCoolingDown();
   }
 
   /** What is asked after this failure, if anything still may be. */
-  after({ candidate, began }: HostCall, stage: CallStage, failure: Fault): Try | undefined {
-    this.#began = began;
+  nextAfter(
+    { candidate, requestFirstCallAt }: HostCall,
+    stage: FailurePoint,
+    failure: Fault,
+  ): ScheduledAttempt | undefined {
+    this.#firstCallAt = requestFirstCallAt;
     (this.#failed ??= []).push(candidate);
-    if (failure.kind === "unsupported") this.#unsaid++;
-    if (this.#over()) return undefined;
-    if (this.#isBound(candidate, stage, failure))
-      return { ...this.#turn(candidate, 0, false), unbound: true };
-    const free = STAGES[stage].free;
-    const again = this.#mayAgain(candidate, stage, failure);
-    if (again === "fresh" && (free || this.#spends())) return this.#turn(candidate, 0, true);
-    if (again !== undefined && again !== "fresh") {
-      const wait = pauseOf(this.tried, failure);
-      (this.#again ??= []).push({ candidate, at: this.#now + wait });
+    if (failure.kind === "unsupported") this.#unsupportedCount++;
+    if (this.#isExhausted()) return undefined;
+    if (this.#isAccountBoundError(candidate, stage, failure))
+      return { ...this.#schedule(candidate, 0, false), omitsAccountBound: true };
+    const isFree = FAILURE_POINTS[stage].isFree;
+    const retryMode = this.#retryModeAfter(candidate, stage, failure);
+    if (retryMode === "fresh" && (isFree || this.#spendRetry()))
+      return this.#schedule(candidate, 0, true);
+    if (retryMode !== undefined && retryMode !== "fresh") {
+      const wait = backoffMs(this.count, failure);
+      (this.#pendingRetries ??= []).push({ candidate, notBefore: this.#now + wait });
     }
-    const next = this.#mayNext(candidate, stage, failure);
-    const turn = next ? this.#another() : this.#oncemore();
-    this.#stuck = !turn && next;
-    return turn;
+    const canFailOver = this.#canFailOver(candidate, stage, failure);
+    const attempt = canFailOver ? this.#nextOther() : this.#retryPending();
+    this.#isStuck = !attempt && canFailOver;
+    return attempt;
   }
 
   /**
    * The next candidate, to be called beside this call, which stays without content. It is in no cooldown, it costs the retry budget,
    * and a request has one such call at most.
    */
-  hedge({ candidate, began }: HostCall): Try | undefined {
-    if (this.#hedged || this.#over()) return undefined;
+  hedge({ candidate, requestFirstCallAt }: HostCall): ScheduledAttempt | undefined {
+    if (this.#hasHedged || this.#isExhausted()) return undefined;
     const { target } = candidate["~"];
     const at = this.#candidates.findIndex(
-      ({ "~": of }, i) => i >= this.#place && of.target !== target && of.target.well,
+      ({ "~": of }, i) => i >= this.#nextIndex && of.target !== target && of.target.isHealthy,
     );
-    if (at < 0 || !this.#spends()) return undefined;
-    this.#hedged = true;
+    if (at < 0 || !this.#spendRetry()) return undefined;
+    this.#hasHedged = true;
     const other = this.#candidates[at]!;
     this.#candidates = this.#candidates.toSpliced(at, 1);
-    return { ...this.#turn(other, 0, false), began, hedge: true };
+    return { ...this.#schedule(other, 0, false), firstCallAt: requestFirstCallAt, isHedge: true };
   }
 
   /** The next in their order that is well. */
-  #next(): Try | undefined {
-    for (; this.#place < this.#candidates.length; this.#place++) {
-      const candidate = this.#candidates[this.#place]!;
+  #nextHealthy(): ScheduledAttempt | undefined {
+    for (; this.#nextIndex < this.#candidates.length; this.#nextIndex++) {
+      const candidate = this.#candidates[this.#nextIndex]!;
       const { target } = candidate["~"];
-      const pass = target.well ? "plain" : target.enter(this.#now, this.#who);
+      const pass = target.isHealthy ? "plain" : target.tryEnter(this.#now, this.#client);
       if (!pass || (pass === "plain" && this.#isWorse(candidate))) {
-        (this.#rested ??= []).push(candidate);
-        this.#note(candidate);
+        (this.#coolingDown ??= []).push(candidate);
+        this.#recordCooldown(candidate);
         continue;
       }
-      this.#place++;
-      if (this.tried === 0 || this.#mayFallBack(candidate))
-        return this.#turn(candidate, 0, false, pass);
-      if (pass === "probe") target.release(this.#who);
+      this.#nextIndex++;
+      if (this.count === 0 || this.#spendFallback(candidate))
+        return this.#schedule(candidate, 0, false, pass);
+      if (pass === "probe") target.releaseProbe(this.#client);
     }
     return undefined;
   }
 
   /** For the record of the request, where routing has not listed it. */
-  #note(candidate: HostCandidate): void {
-    const inner = this.#x["~"];
-    const { rested = [] } = inner;
-    if (rested.some((one) => one.candidate === candidate)) return;
-    const why = this.#restOf(candidate)?.why ?? "overloaded";
-    inner.rested = [...rested, { candidate, why }];
+  #recordCooldown(candidate: HostCandidate): void {
+    const state = this.#x["~"];
+    const { coolingDown = [] } = state;
+    if (coolingDown.some((one) => one.candidate === candidate)) return;
+    const why = this.#statusOf(candidate)?.reason ?? "overloaded";
+    state.coolingDown = [...coolingDown, { candidate, reason: why }];
   }
 
-  #another(): Try | undefined {
+  #nextOther(): ScheduledAttempt | undefined {
     return (
-      this.#next() ??
-      this.#oncemore((one) => one["~"].target.well) ??
-      this.#least((one) => this.#restOf(one)?.state !== "told") ??
-      (this.#looks ? undefined : this.#last())
+      this.#nextHealthy() ??
+      this.#retryPending((one) => one["~"].target.isHealthy) ??
+      this.#bestCoolingDown((one) => this.#statusOf(one)?.state !== "told") ??
+      (this.#canRecheck ? undefined : this.#lastResort())
     );
   }
 
-  #last(): Try | undefined {
-    return this.#least() ?? this.#oncemore();
+  #lastResort(): ScheduledAttempt | undefined {
+    return this.#bestCoolingDown() ?? this.#retryPending();
   }
 
   /** What has failed, after its pause. */
-  #oncemore(which: (candidate: HostCandidate) => boolean = () => true): Try | undefined {
-    const list = this.#again?.filter(({ candidate }) => which(candidate)) ?? [];
+  #retryPending(
+    which: (candidate: HostCandidate) => boolean = () => true,
+  ): ScheduledAttempt | undefined {
+    const list = this.#pendingRetries?.filter(({ candidate }) => which(candidate)) ?? [];
     for (const one of list) {
-      const { candidate, at } = one;
-      this.#again = this.#again!.filter((other) => other !== one);
-      const wait = Math.max(0, at - this.#now);
-      if (wait < timeLeft(this.#x, candidate, this.#began!) && this.#spends())
-        return this.#turn(candidate, wait, true);
+      const { candidate, notBefore } = one;
+      this.#pendingRetries = this.#pendingRetries!.filter((other) => other !== one);
+      const wait = Math.max(0, notBefore - this.#now);
+      if (wait < remainingMs(this.#x, candidate, this.#firstCallAt!) && this.#spendRetry())
+        return this.#schedule(candidate, wait, true);
     }
     return undefined;
   }
 
   /** Of those in cooldown, the one that succeeds most often. The first call of a request is free; more cost the retry budget. */
-  #least(which: (candidate: HostCandidate) => boolean = () => true): Try | undefined {
-    const list = this.#rested?.filter((one) => which(one) && !this.#restOf(one)?.refuses) ?? [];
+  #bestCoolingDown(
+    which: (candidate: HostCandidate) => boolean = () => true,
+  ): ScheduledAttempt | undefined {
+    const list =
+      this.#coolingDown?.filter((one) => which(one) && !this.#statusOf(one)?.rejectsRequests) ?? [];
     const candidate = list
-      .toSorted((a, b) => this.#promise(b) - this.#promise(a))
-      .find((one) => this.tried === 0 || this.#mayFallBack(one));
+      .toSorted((a, b) => this.#scoreOf(b) - this.#scoreOf(a))
+      .find((one) => this.count === 0 || this.#spendFallback(one));
     if (!candidate) return undefined;
-    this.#rested = this.#rested!.filter((one) => one !== candidate);
-    candidate["~"].target.took(this.#now);
-    return this.#turn(candidate, 0, false, "spare");
+    this.#coolingDown = this.#coolingDown!.filter((one) => one !== candidate);
+    candidate["~"].target.recordForcedCall(this.#now);
+    return this.#schedule(candidate, 0, false, "spare");
   }
 
   /** Whether a candidate that was skipped as in cooldown is far better. */
   #isWorse(candidate: HostCandidate): boolean {
-    const rested = this.#rested;
-    return rested !== undefined && this.#x["~"].gen.rests.isWorse(candidate, rested, this.#who);
+    const rested = this.#coolingDown;
+    return (
+      rested !== undefined &&
+      this.#x["~"].gen.targetHealth.isWorseThanAny(candidate, rested, this.#client)
+    );
   }
 
   /** How good a candidate in cooldown is, compared with others. */
-  #promise(candidate: HostCandidate): number {
-    return this.#x["~"].gen.rests.promise(candidate, this.#who);
+  #scoreOf(candidate: HostCandidate): number {
+    return this.#x["~"].gen.targetHealth.scoreOf(candidate, this.#client);
   }
 
   get #now(): number {
-    return this.#x["~"].gen.rests.clock.now();
+    return this.#x["~"].gen.targetHealth.clock.now();
   }
 
-  get #who(): string {
-    return clientOf(this.#x);
+  get #client(): string {
+    return clientKey(this.#x);
   }
 
   /** Whether it is worth a moment to see what comes back. */
-  get #looks(): boolean {
-    return !this.#looked && this.#rested !== undefined && this.#rested.length > 0;
+  get #canRecheck(): boolean {
+    return !this.#hasRechecked && this.#coolingDown !== undefined && this.#coolingDown.length > 0;
   }
 
   /** How long it is worth waiting for what rests to come back by another request's answer; undefined: it is not, or was waited for. */
-  get patience(): number | undefined {
-    return this.#stuck && this.#looks ? PATIENCE_MS * (0.5 + Math.random()) : undefined;
+  get recoveryWaitMs(): number | undefined {
+    return this.#isStuck && this.#canRecheck ? RECOVERY_WAIT_MS * (0.5 + Math.random()) : undefined;
   }
 
   /** Whether one that rested has come back meanwhile. */
-  lastLook(): Try | undefined {
-    this.#looked = true;
-    this.#candidates = this.#rested!.splice(0);
-    this.#place = 0;
-    return this.#next() ?? this.#last();
+  recheck(): ScheduledAttempt | undefined {
+    this.#hasRechecked = true;
+    this.#candidates = this.#coolingDown!.splice(0);
+    this.#nextIndex = 0;
+    return this.#nextHealthy() ?? this.#lastResort();
   }
 
-  #restOf(candidate: HostCandidate): TargetRest | undefined {
-    return this.#x["~"].gen.rests.rest(candidate, this.#who);
+  #statusOf(candidate: HostCandidate): TargetStatus | undefined {
+    return this.#x["~"].gen.targetHealth.statusOf(candidate, this.#client);
   }
 
-  #turn(candidate: HostCandidate, waitMs: number, fresh: boolean, pass: Pass = "plain"): Try {
-    this.tried++;
-    return { candidate, pass, waitMs, fresh, began: this.#began };
+  #schedule(
+    candidate: HostCandidate,
+    waitMs: number,
+    fresh: boolean,
+    pass: CallReason = "plain",
+  ): ScheduledAttempt {
+    this.count++;
+    return {
+      candidate,
+      reason: pass,
+      waitMs,
+      usesNewConnection: fresh,
+      firstCallAt: this.#firstCallAt,
+    };
   }
 
-  #spends(): boolean {
-    return this.#x["~"].gen.rests.budget(this.#who).take(retriesItself(this.#x));
+  #spendRetry(): boolean {
+    return this.#x["~"].gen.targetHealth
+      .retryBudget(this.#client)
+      .takeRetry(isClientRetry(this.#x));
   }
 
   /** A target that is likely to answer has an allowance of its own. */
-  #mayFallBack({ "~": { target } }: HostCandidate): boolean {
-    const likely = target.well || target.likely(this.#now, this.#who);
-    return (likely && this.#x["~"].gen.rests.budget(this.#who).fallBack()) || this.#spends();
+  #spendFallback({ "~": { target } }: HostCandidate): boolean {
+    const likely = target.isHealthy || target.isLikelyToSucceed(this.#now, this.#client);
+    return (
+      (likely && this.#x["~"].gen.targetHealth.retryBudget(this.#client).takeFallback()) ||
+      this.#spendRetry()
+    );
   }
 
   /** It holds what another account has made, and says so: it may be asked once without that. */
-  #isBound(candidate: HostCandidate, stage: CallStage, failure: Fault): boolean {
-    const codes = candidate["~"].endpoint.protocol?.client?.bound?.codes;
-    if (!codes?.includes(failure.code ?? "") || stage !== "refused" || !isProviders(failure))
+  #isAccountBoundError(candidate: HostCandidate, stage: FailurePoint, failure: Fault): boolean {
+    const codes = candidate["~"].endpoint.protocol?.client?.accountBound?.errorCodes;
+    if (!codes?.includes(failure.code ?? "") || stage !== "rejected" || !isProviderFault(failure))
       return false;
-    return !this.#unbound && (this.#unbound = this.#times(candidate) < this.#most);
+    return (
+      !this.#hasDroppedAccountBound &&
+      (this.#hasDroppedAccountBound = this.#failuresAt(candidate) < this.#maxPerTarget)
+    );
   }
 
   /** Calls that one request makes of one target. */
-  get #most(): number {
-    return this.#x["~"].gen.attempts.target;
+  get #maxPerTarget(): number {
+    return this.#x["~"].gen.retries.perTarget;
   }
 
-  #over(): boolean {
-    const { all } = this.#x["~"].gen.attempts;
-    return this.#unsaid > MOST_UNSAID || this.tried - this.#unsaid >= all;
+  #isExhausted(): boolean {
+    const { total } = this.#x["~"].gen.retries;
+    return this.#unsupportedCount > MAX_UNSUPPORTED || this.count - this.#unsupportedCount >= total;
   }
 
-  #mayAgain(candidate: HostCandidate, stage: CallStage, failure: Fault) {
-    const again = againAfter(stage, failure.kind);
-    if (again === undefined || isLocal(failure) || !isProviders(failure)) return undefined;
-    if (this.#times(candidate) >= this.#most || limitScope(failure) === "request") return undefined;
+  #retryModeAfter(candidate: HostCandidate, stage: FailurePoint, failure: Fault) {
+    const again = retryModeAfter(stage, failure.kind);
+    if (again === undefined || isLocalFault(failure) || !isProviderFault(failure)) return undefined;
+    if (this.#failuresAt(candidate) >= this.#maxPerTarget || rateLimitScope(failure) === "request")
+      return undefined;
     const { retryAfterMs: told } = failure;
     if (told === undefined || told === null) return again === "told" ? undefined : again;
-    return told <= TOLD_MOST_MS ? again : undefined;
+    return told <= MAX_RETRY_AFTER_MS ? again : undefined;
   }
 
-  #times(candidate: HostCandidate): number {
+  #failuresAt(candidate: HostCandidate): number {
     const { target } = candidate["~"];
     return this.#failed!.filter((one) => one["~"].target === target).length;
   }
 
   /** Whether another may be tried after this failure; what one endpoint cannot say, the candidate's others may. */
-  #mayNext({ id, credential }: HostCandidate, stage: CallStage, failure: Fault): boolean {
+  #canFailOver({ id, credential }: HostCandidate, stage: FailurePoint, failure: Fault): boolean {
     const unsupported = failure.kind === "unsupported";
     const next = ERRORS[failure.kind][1];
-    if (next === "never" || !STAGES[stage].next || isLocal(failure)) return false;
+    if (next === "never" || !FAILURE_POINTS[stage].allowsFailover || isLocalFault(failure))
+      return false;
     // Another candidate may have a larger window, at another price. It is tried where the operator wrote so and the provider said it.
-    if (next === "asked" && !isProviders(failure)) return false;
-    if (!unsupported && !this.#on.has(failure.kind)) return false;
-    if (unsupported && this.#others.length > 0) {
+    if (next === "asked" && !isProviderFault(failure)) return false;
+    if (!unsupported && !this.#failoverOn.has(failure.kind)) return false;
+    if (unsupported && this.#otherEndpoints.length > 0) {
       const alike = (one: HostCandidate) => one.id === id && one.credential === credential;
-      this.#candidates = this.#candidates.toSpliced(this.#place, 0, ...this.#others.filter(alike));
-      this.#others = this.#others.filter((other) => !alike(other));
+      this.#candidates = this.#candidates.toSpliced(
+        this.#nextIndex,
+        0,
+        ...this.#otherEndpoints.filter(alike),
+      );
+      this.#otherEndpoints = this.#otherEndpoints.filter((other) => !alike(other));
     }
     return true;
   }
 }
 
-function pauseOf(tried: number, { retryAfterMs: told }: Fault): number {
-  const drawn = Math.random() * Math.min(CAP_MS, BASE_MS * 2 ** (tried - 1));
+function backoffMs(tried: number, { retryAfterMs: told }: Fault): number {
+  const drawn = Math.random() * Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** (tried - 1));
   return (told ?? 0) + drawn;
 }

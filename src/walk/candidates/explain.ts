@@ -1,26 +1,26 @@
 import type { HedgeDelays } from "../../model/hedge.ts";
-import { chatWork } from "../../model/chat-work.ts";
-import { faultOf } from "../../model/error.ts";
+import { chatOperation } from "../../model/chat-work.ts";
+import { getFault } from "../../model/error.ts";
 import type { Privacy } from "../../model/facts.ts";
-import type { PickName } from "../../model/pick.ts";
-import type { Work } from "../../model/work.ts";
+import type { RoutingStrategy } from "../../model/pick.ts";
+import type { OperationSpec } from "../../model/work.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { Identity } from "../../plugin/identity.ts";
 import type { Generation } from "../generation.ts";
 import type { MountedFrontend, HostCandidate } from "../mounted.ts";
-import type { PickInputs } from "../choosing/pick.ts";
-import { mayAsk, stricter } from "../accounts.ts";
-import { nextId } from "../../lib/id.ts";
+import type { RoutingRuleInputs } from "../choosing/pick.ts";
+import { assertFrontendAllowed, stricterPrivacy } from "../accounts.ts";
+import { nextRequestId } from "../../lib/id.ts";
 import { route } from "../stations/route.ts";
 
 export interface RouteExplanation {
-  readonly pick: PickName;
+  readonly strategy: RoutingStrategy;
   readonly hedge?: HedgeDelays | undefined;
   readonly candidates: readonly {
     candidate: HostCandidate;
-    closedBy: string | undefined;
+    translatedBecause: string | undefined;
     /** Why it stands where it does. */
-    place: string | undefined;
+    orderReason: string | undefined;
   }[];
   readonly excluded: readonly {
     candidate: HostCandidate;
@@ -32,49 +32,62 @@ export interface RouteExplanation {
 }
 
 /** Whose request it would be, and how private. */
-export interface SupposedClient {
+export interface HypotheticalClient {
   readonly identity?: Identity | undefined;
   readonly privacy?: Privacy | undefined;
 }
 
 /** What a plain request for a model would meet: the route station itself, on a request that no client sent. */
-export async function explain(
+export async function explainRoute(
   gen: Generation,
   frontend: MountedFrontend,
   model: string,
-  reckoned: PickInputs["reckoned"],
-  client: SupposedClient = {},
+  estimateLatency: RoutingRuleInputs["estimateLatency"],
+  client: HypotheticalClient = {},
 ): Promise<RouteExplanation> {
   const resolution = gen.resolver.resolve(frontend, model, false);
-  const work = frontend.protocol?.work ?? chatWork;
+  const work = frontend.protocol?.operationSpec ?? chatOperation;
   try {
-    const x = plainExchange(frontend, model, work, narrowed(gen, frontend, client));
-    const { output, images } = work.examples[0].usage;
-    const survey = { features: [], named: [], maxOutput: output, n: images };
+    const x = createHypotheticalExchange(
+      frontend,
+      model,
+      work,
+      admitHypothetical(gen, frontend, client),
+    );
+    const { output, images } = work.priceExamples[0].usage;
+    const survey = { features: [], references: [], maxOutput: output, n: images };
     // The likeliest order: no luck for any of them.
-    const supposed = { chance: () => 0.5, reckoned };
+    const hypothetical = { random: () => 0.5, estimateLatency };
     const plan = await route({
       gen,
       frontend,
       x,
-      work,
-      survey,
-      supposed,
-      pinned: undefined,
-      findings: { resolution: undefined, out: [], rested: undefined },
+      operationSpec: work,
+      facts: survey,
+      hypothetical,
+      pinnedTarget: undefined,
+      findings: { resolution: undefined, excluded: [], coolingDown: undefined },
     });
-    const { pick, choice } = plan.resolution;
-    const inputs = { x, frontend, survey, work, usual: gen.usual, ...supposed };
-    const place = (candidate: HostCandidate) => choice?.why(candidate, plan.candidates, inputs);
+    const { strategy, routingRule } = plan.resolution;
+    const inputs = {
+      x,
+      frontend,
+      facts: survey,
+      operationSpec: work,
+      outputHistory: gen.outputHistory,
+      ...hypothetical,
+    };
+    const place = (candidate: HostCandidate) =>
+      routingRule?.explain(candidate, plan.candidates, inputs);
     return {
-      pick,
+      strategy,
       hedge: plan.resolution.hedge,
       candidates: plan.candidates.map((candidate) => ({
         candidate,
-        closedBy: plan.resolution.closed.get(candidate),
-        place: place(candidate),
+        translatedBecause: plan.resolution.translationReasons.get(candidate),
+        orderReason: place(candidate),
       })),
-      excluded: plan.out.map(({ candidate, by, code, message }) => ({
+      excluded: plan.excluded.map(({ candidate, by, code, message }) => ({
         candidate: candidate as HostCandidate,
         by,
         code,
@@ -83,10 +96,10 @@ export async function explain(
       notes: plan.resolution.notes,
     };
   } catch (problem) {
-    const fault = faultOf(problem);
+    const fault = getFault(problem);
     if (!fault) throw problem;
     return {
-      pick: resolution.pick,
+      strategy: resolution.strategy,
       candidates: [],
       excluded: resolution.candidates.map((candidate) => ({
         candidate,
@@ -100,31 +113,33 @@ export async function explain(
 }
 
 /** As the host would have it admitted; fails as that would. */
-function narrowed(
+function admitHypothetical(
   { accounts }: Generation,
   frontend: MountedFrontend,
-  { identity: said, privacy = "off" }: SupposedClient,
-): Required<SupposedClient> {
-  if (!said) return { identity: { id: "explain" }, privacy };
+  { identity: givenIdentity, privacy = "off" }: HypotheticalClient,
+): Required<HypotheticalClient> {
+  if (!givenIdentity) return { identity: { id: "explain" }, privacy };
   const identity =
-    said.account === undefined ? said : accounts.identity(said, accounts.branch(said.account));
-  mayAsk(identity, frontend.name);
-  return { identity, privacy: stricter(privacy, identity.privacy ?? "off") };
+    givenIdentity.account === undefined
+      ? givenIdentity
+      : accounts.restrict(givenIdentity, accounts.resolve(givenIdentity.account));
+  assertFrontendAllowed(identity, frontend.name);
+  return { identity, privacy: stricterPrivacy(privacy, identity.privacy ?? "off") };
 }
 
 /** The smallest request for a model, as hooks see it. A hook may tighten its privacy; nothing else that a hook does to it counts. */
-function plainExchange(
+function createHypotheticalExchange(
   frontend: MountedFrontend,
   model: string,
-  { kind, examples }: Work,
-  client: Required<SupposedClient>,
+  { name, priceExamples }: OperationSpec,
+  client: Required<HypotheticalClient>,
 ): Exchange {
-  const { routes } = frontend.frontend;
-  const route = routes.find((one) => "op" in one && one.op === "generate");
+  const { routes } = frontend.plugin;
+  const route = routes.find((one) => "actionType" in one && one.actionType === "generate");
   const body = { model };
   let privacy: Privacy = client.privacy ?? "off";
   const x: Exchange = {
-    id: nextId(),
+    id: nextRequestId(),
     frontend: frontend.name,
     method: "POST",
     path: [route?.path ?? "/"].flat()[0]!,
@@ -134,31 +149,31 @@ function plainExchange(
     query: new URLSearchParams(),
     signal: new AbortController().signal,
     certificate: undefined,
-    presents: [],
+    credentialSources: [],
     limits: [],
     identity: client.identity,
     get privacy() {
       return privacy;
     },
     identify() {},
-    tighten(to) {
-      privacy = stricter(privacy, to);
+    requirePrivacy(to) {
+      privacy = stricterPrivacy(privacy, to);
     },
-    occupy() {},
-    header() {},
-    label() {},
-    size: { bytes: 0, input: examples[0].usage.input ?? 0 },
-    read: () => Promise.resolve(x),
+    acquireSlot() {},
+    setResponseHeader() {},
+    addLabel() {},
+    inputSize: { bytes: 0, tokens: priceExamples[0].usage.input ?? 0 },
+    readBody: () => Promise.resolve(x),
     protocol: frontend.protocol?.id ?? "",
-    kind,
-    op: "generate",
-    name: "generate",
+    operation: name,
+    actionType: "generate",
+    action: "generate",
     model,
     stream: false,
     features: [],
     body,
     get request() {
-      return frontend.server!.request(body, "generate");
+      return frontend.server!.decodeRequest(body, "generate");
     },
   };
   return x;

@@ -4,12 +4,14 @@ import type { HostCandidate } from "../mounted.ts";
 import type { Resolution } from "./resolution.ts";
 
 /** `by`: a middleware's id, or what the host left it out for. */
-export type LeftOut = Exclusion & { by: string };
+export type ExcludedCandidate = Exclusion & { by: string };
 
 /** What routing finds on its way. It is there for a request that is refused, too. */
 export interface RouteFindings {
   resolution: Resolution | undefined;
-  readonly out: LeftOut[];
+  readonly excluded: ExcludedCandidate[];
   /** Those that are tried last, and why. */
-  rested: readonly { readonly candidate: HostCandidate; readonly why: ErrorKind }[] | undefined;
+  coolingDown:
+    | readonly { readonly candidate: HostCandidate; readonly reason: ErrorKind }[]
+    | undefined;
 }

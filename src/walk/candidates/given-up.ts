@@ -1,23 +1,23 @@
 // What a client is told where no provider is called: every one asked for a pause.
-import { fault } from "../../model/error.ts";
+import { createFault } from "../../model/error.ts";
 import type { HostCandidate } from "../mounted.ts";
-import { blame } from "../upstream/blame.ts";
-import type { RestingTargets } from "./resting.ts";
+import { attributeFault } from "../upstream/blame.ts";
+import type { TargetHealth } from "./resting.ts";
 
 /** Every provider asked for a pause for its whole account: the shortest one is told, as it is. */
-export function accountLimited(
-  rests: RestingTargets,
+export function createAccountLimitedError(
+  health: TargetHealth,
   candidates: readonly HostCandidate[],
-  who: string,
+  client: string,
 ): Error {
-  const until = (one: HostCandidate) => rests.rest(one, who)?.until ?? 0;
+  const until = (one: HostCandidate) => health.statusOf(one, client)?.until ?? 0;
   const [first] = candidates.toSorted((a, b) => until(a) - until(b));
-  const ms = Math.max(1, Math.floor(until(first!) - rests.clock.now()));
+  const ms = Math.max(1, Math.floor(until(first!) - health.clock.now()));
   const { id, provider } = first!;
-  const problem = fault(
+  const problem = createFault(
     "rate_limited",
     `${provider} answered 429 for the whole account and asked for a pause. No request for ${id} is sent until then.`,
     { code: "rate_limit_exceeded", retryAfterMs: ms },
   );
-  return blame(problem, "gateway", provider);
+  return attributeFault(problem, "gateway", provider);
 }

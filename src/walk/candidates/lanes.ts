@@ -1,30 +1,30 @@
 // Which endpoints have a model, and whether a client's bytes may travel to one as they are.
-import { closer } from "../hooks.ts";
+import { findTranslatingHook } from "../hooks.ts";
 import type { MountedEndpoint, MountedFrontend } from "../mounted.ts";
 
-export function serves(
+export function servesModel(
   e: MountedEndpoint,
   protocols: readonly string[] | undefined,
   model: string,
 ): boolean {
   if (e.protocol && protocols) return protocols.includes(e.protocol.id);
-  return e.endpoint.serves?.(model) ?? true;
+  return e.definition.servesModel?.(model) ?? true;
 }
 
 /** Nothing, when client's bytes may travel as they are; else the reason in words. */
-export function closedBy(
+export function findTranslationReason(
   frontend: MountedFrontend,
   endpoint: MountedEndpoint,
   model: string,
   provider: string,
   stream: boolean,
 ): string | undefined {
-  const mine = frontend.protocol?.id;
+  const clientProtocol = frontend.protocol?.id;
   if (!endpoint.protocol) return "the endpoint is native";
-  if (endpoint.protocol.id !== mine) return `the endpoint speaks ${endpoint.protocol.id}`;
-  if (!endpoint.protocol.client?.relay) return `${mine} has no relay`;
-  const streams = endpoint.endpoint.streams ?? "asked";
+  if (endpoint.protocol.id !== clientProtocol) return `the endpoint speaks ${endpoint.protocol.id}`;
+  if (!endpoint.protocol.client?.createPassthrough) return `${clientProtocol} has no relay`;
+  const streams = endpoint.definition.streaming ?? "asked";
   if ((streams === "always" && !stream) || (streams === "never" && stream))
     return `the endpoint ${streams} streams`;
-  return closer(frontend.chain, model, provider);
+  return findTranslatingHook(frontend.hookChain, model, provider);
 }

@@ -1,20 +1,20 @@
 // What a request names by an id is kept by one account of one provider.
 import type { HostCandidate } from "../mounted.ts";
-import type { LeftOut } from "./findings.ts";
-import { leave } from "./left-out.ts";
+import type { ExcludedCandidate } from "./findings.ts";
+import { exclude } from "./left-out.ts";
 
 /**
  * An id means something to one account alone. Which one is not known, so it is the first that is written of those that are relayed to:
  * the same for each request, whatever `pick` says and whatever fails.
  */
-export function atOneAccount(all: HostCandidate[], out: LeftOut[]): HostCandidate[] {
-  const home = all.find((one) => one["~"].provider.state === "relay");
-  if (!home) return all;
+export function pinToAccount(all: HostCandidate[], excluded: ExcludedCandidate[]): HostCandidate[] {
+  const pinned = all.find((one) => one["~"].provider.stateMode === "relay");
+  if (!pinned) return all;
   return all.filter(
     (one) =>
-      (one.provider === home.provider && one.credential === home.credential) ||
-      leave(
-        out,
+      (one.provider === pinned.provider && one.credential === pinned.credential) ||
+      exclude(
+        excluded,
         one,
         "state",
         "not_found",

@@ -4,19 +4,22 @@ import type { Exchange } from "../../plugin/exchange.ts";
 import type { HostCandidate } from "../mounted.ts";
 
 /** The request that is routed. */
-export interface Demand {
+export interface RoutedRequest {
   readonly x: Exchange;
   /** As middleware changed it; absent: it is the client's own. */
-  readonly rewritten?: ModelRequest | undefined;
+  readonly rewrittenRequest?: ModelRequest | undefined;
   /** Nothing is sent, and the request has no content. */
-  readonly supposed?: object;
+  readonly hypothetical?: object;
 }
 
 /**
  * One candidate for each provider, model, and credential: the first endpoint whose format takes all stop sequences of the request.
  * Cutting the response at them is for requests that no endpoint can take as they are.
  */
-export function oneEach(list: readonly HostCandidate[], of: Demand): HostCandidate[] {
+export function chooseEndpoints(
+  list: readonly HostCandidate[],
+  of: RoutedRequest,
+): HostCandidate[] {
   if (list.length === 1) return [list[0]!];
   const chosen = new Map<string, HostCandidate>();
   let stops: number | undefined;
@@ -24,19 +27,24 @@ export function oneEach(list: readonly HostCandidate[], of: Demand): HostCandida
     const key = `${one.id}\n${one.credential}`;
     const before = chosen.get(key);
     if (!before) chosen.set(key, one);
-    else if (mostStops(before) < Infinity && mostStops(before) < (stops ??= stopsOf(of)))
-      if (stops <= mostStops(one)) chosen.set(key, one);
+    else if (
+      maxStopSequences(before) < Infinity &&
+      maxStopSequences(before) < (stops ??= countStopSequences(of))
+    )
+      if (stops <= maxStopSequences(one)) chosen.set(key, one);
   }
   return [...chosen.values()];
 }
 
 /** The verbatim lane and native endpoints have no codec that would cut. */
-function mostStops({ lane, "~": { endpoint } }: HostCandidate): number {
-  return (lane === "translated" ? endpoint.protocol?.client?.stops : undefined) ?? Infinity;
+function maxStopSequences({ mode, "~": { endpoint } }: HostCandidate): number {
+  return (
+    (mode === "translated" ? endpoint.protocol?.client?.maxStopSequences : undefined) ?? Infinity
+  );
 }
 
 /** Read only where it decides: it may be the first to decode the request. */
-function stopsOf({ x, rewritten, supposed }: Demand): number {
-  if (supposed || x.kind !== "chat" || x.op !== "generate") return 0;
-  return ((rewritten ?? x.request) as ChatRequest).output.stop?.length ?? 0;
+function countStopSequences({ x, rewrittenRequest, hypothetical }: RoutedRequest): number {
+  if (hypothetical || x.operation !== "chat" || x.actionType !== "generate") return 0;
+  return ((rewrittenRequest ?? x.request) as ChatRequest).output.stop?.length ?? 0;
 }

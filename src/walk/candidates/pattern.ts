@@ -1,11 +1,11 @@
-import { fits } from "../../lib/glob.ts";
+import { matchesGlob } from "../../lib/glob.ts";
 
 /** Whether a name matches a pattern. Every `*` in it stands for any run of characters, slashes included. */
-export const matches = fits;
+export const matchesPattern = matchesGlob;
 
 /** The text that the only star stands for, "" without a star; undefined if the name does not match, or if there are more stars. */
-export function carried(pattern: string, name: string): string | undefined {
-  if (!fits(pattern, name)) return undefined;
+export function wildcardText(pattern: string, name: string): string | undefined {
+  if (!matchesGlob(pattern, name)) return undefined;
   const star = pattern.indexOf("*");
   if (star < 0) return "";
   if (pattern.includes("*", star + 1)) return undefined;
@@ -13,14 +13,14 @@ export function carried(pattern: string, name: string): string | undefined {
 }
 
 /** Patterns that match what both match, and nothing else. */
-export function common(a: string, b: string): readonly string[] {
-  if (!a.includes("*")) return matches(b, a) ? [a] : [];
-  if (!b.includes("*")) return matches(a, b) ? [b] : [];
+export function intersectPatterns(a: string, b: string): readonly string[] {
+  if (!a.includes("*")) return matchesPattern(b, a) ? [a] : [];
+  if (!b.includes("*")) return matchesPattern(a, b) ? [b] : [];
   // A pattern that fits another one's text fits all that the other one fits.
-  if (matches(a, b)) return [b];
-  if (matches(b, a)) return [a];
+  if (matchesPattern(a, b)) return [b];
+  if (matchesPattern(b, a)) return [a];
   // Of two that overlap, one with several stars: no list of patterns is exactly that.
-  if (isSeveral(a) || isSeveral(b)) return [];
+  if (hasSeveralWildcards(a) || hasSeveralWildcards(b)) return [];
   const [start, head] = byLength(a.slice(0, a.indexOf("*")), b.slice(0, b.indexOf("*")));
   const [end, tail] = byLength(a.slice(a.indexOf("*") + 1), b.slice(b.indexOf("*") + 1));
   if (!start.startsWith(head) || !end.endsWith(tail)) return [];
@@ -29,12 +29,12 @@ export function common(a: string, b: string): readonly string[] {
   for (let shared = 1; shared <= Math.min(start.length, end.length); shared++) {
     if (!start.endsWith(end.slice(0, shared))) continue;
     const name = start + end.slice(shared);
-    if (matches(a, name) && matches(b, name)) found.push(name);
+    if (matchesPattern(a, name) && matchesPattern(b, name)) found.push(name);
   }
   return found;
 }
 
-const isSeveral = (pattern: string): boolean => pattern.split("*", 3).length > 2;
+const hasSeveralWildcards = (pattern: string): boolean => pattern.split("*", 3).length > 2;
 
 const byLength = (a: string, b: string): [longer: string, shorter: string] =>
   a.length > b.length ? [a, b] : [b, a];

@@ -4,10 +4,10 @@
 import type { ModelRoute } from "../../config/types.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, type ErrorKind } from "../../model/error.ts";
-import type { Lane } from "../../model/facts.ts";
-import { chatWork } from "../../model/chat-work.ts";
-import type { Work } from "../../model/work.ts";
-import { choiceOf } from "../choosing/rules.ts";
+import type { ForwardingMode } from "../../model/facts.ts";
+import { chatOperation } from "../../model/chat-work.ts";
+import type { OperationSpec } from "../../model/work.ts";
+import { routingRuleFor } from "../choosing/rules.ts";
 import type {
   Credential,
   MountedEndpoint,
@@ -15,15 +15,15 @@ import type {
   MountedProvider,
   HostCandidate,
 } from "../mounted.ts";
-import { closedBy, serves } from "./lanes.ts";
-import { carried, matches } from "./pattern.ts";
-import { policyOf } from "./policy.ts";
-import { idsIn, sharesOf, type NamePart } from "./shares.ts";
-import type { NameLookup, May, Resolution, ResolverInputs } from "./resolution.ts";
-import { unanswered } from "./unanswered.ts";
+import { findTranslationReason, servesModel } from "./lanes.ts";
+import { wildcardText, matchesPattern } from "./pattern.ts";
+import { effectivePolicyOf } from "./policy.ts";
+import { candidateIdsIn, computeShares, type NamePart } from "./shares.ts";
+import type { NameLookup, IsNameAllowed, Resolution, ResolverInputs } from "./resolution.ts";
+import { throwModelNotFound } from "./unanswered.ts";
 
 /** What fails over unless the route says otherwise. */
-export const DEFAULT_ON: readonly ErrorKind[] = [
+export const DEFAULT_FAILOVER_ON: readonly ErrorKind[] = [
   "overloaded",
   "rate_limited",
   "timeout",
@@ -34,20 +34,21 @@ export const DEFAULT_ON: readonly ErrorKind[] = [
 ];
 
 /** Policies carry dates, so nothing is kept for longer than this. */
-const KEEP_MS = 60_000;
-const KEEP = 10_000;
-const MAX_ALIASES = 16;
-const MODEL = /^[!#-~]{1,256}$/;
+const CACHE_TTL_MS = 60_000;
+const MAX_CACHED_NAMES = 10_000;
+const MAX_ALIAS_DEPTH = 16;
+const MODEL_NAME = /^[!#-~]{1,256}$/;
 
-const ANY_CLIENT: May = () => true;
-const workOf = (frontend: MountedFrontend): Work => frontend.protocol?.work ?? chatWork;
+const ANY_CLIENT: IsNameAllowed = () => true;
+const operationSpecOf = (frontend: MountedFrontend): OperationSpec =>
+  frontend.protocol?.operationSpec ?? chatOperation;
 
 export class CandidateResolver {
   readonly #inputs: ResolverInputs;
   readonly #patterns: readonly ModelRoute[];
-  readonly #kept = new Map<MountedFrontend, BoundedMap<string, Resolution>>();
-  #version = -1;
-  #since = 0;
+  readonly #cache = new Map<MountedFrontend, BoundedMap<string, Resolution>>();
+  #catalogVersion = -1;
+  #cachedSince = 0;
 
   constructor(inputs: ResolverInputs) {
     this.#inputs = inputs;
@@ -60,33 +61,36 @@ export class CandidateResolver {
     frontend: MountedFrontend,
     model: string,
     stream: boolean,
-    may: May = ANY_CLIENT,
+    isAllowed: IsNameAllowed = ANY_CLIENT,
   ): Resolution {
     const now = this.#inputs.now();
-    if (this.#version !== this.#inputs.catalogue.version || now - this.#since > KEEP_MS) {
-      this.#kept.clear();
-      this.#version = this.#inputs.catalogue.version;
-      this.#since = now;
+    if (
+      this.#catalogVersion !== this.#inputs.catalogue.version ||
+      now - this.#cachedSince > CACHE_TTL_MS
+    ) {
+      this.#cache.clear();
+      this.#catalogVersion = this.#inputs.catalogue.version;
+      this.#cachedSince = now;
     }
-    let mine = this.#kept.get(frontend);
-    if (!mine) this.#kept.set(frontend, (mine = new BoundedMap(KEEP)));
+    let cache = this.#cache.get(frontend);
+    if (!cache) this.#cache.set(frontend, (cache = new BoundedMap(MAX_CACHED_NAMES)));
     const key = stream ? `${model}\n` : model;
-    let found = mine.get(key);
+    let found = cache.get(key);
     if (!found) {
-      found = this.#work(frontend, model, stream, now, may);
-      mine.set(key, found);
+      found = this.#resolveUncached(frontend, model, stream, now, isAllowed);
+      cache.set(key, found);
     }
     return found;
   }
 
-  #work(
+  #resolveUncached(
     frontend: MountedFrontend,
     model: string,
     stream: boolean,
     now: number,
-    may: May,
+    isAllowed: IsNameAllowed,
   ): Resolution {
-    if (!MODEL.test(model))
+    if (!MODEL_NAME.test(model))
       fail("invalid", "model must be 1 to 256 printable characters without spaces or quotes.", {
         param: "model",
         code: "invalid_model",
@@ -96,60 +100,67 @@ export class CandidateResolver {
         param: "model",
         code: "invalid_model",
       });
-    const found = this.#look(frontend, model, stream, now);
-    const { candidates, closed, route, absent, unserved } = found;
+    const found = this.#lookUp(frontend, model, stream, now);
+    const { candidates, translationReasons, route, unmounted, unserved } = found;
     if (candidates.length === 0) {
       const answers = (name: string) =>
-        name !== model && this.#look(frontend, name, false, now).candidates.length > 0;
-      unanswered({ ...found, inputs: this.#inputs, work: workOf(frontend), model, answers, may });
+        name !== model && this.#lookUp(frontend, name, false, now).candidates.length > 0;
+      throwModelNotFound({
+        ...found,
+        inputs: this.#inputs,
+        operationSpec: operationSpecOf(frontend),
+        model,
+        hasCandidates: answers,
+        isAllowed,
+      });
     }
     return {
       alias: route?.name,
       candidates,
-      closed,
-      notes: [...absent.map(({ id, why }) => `${id}: ${why}`), ...unserved],
-      on: new Set(route?.on ?? DEFAULT_ON),
-      pick: route?.pick ?? "ordered",
+      translationReasons,
+      notes: [...unmounted.map(({ id, reason }) => `${id}: ${reason}`), ...unserved],
+      failoverOn: new Set(route?.fallbackOn ?? DEFAULT_FAILOVER_ON),
+      strategy: route?.pick ?? "ordered",
       hedge: route?.hedge,
-      choice: choiceOf(candidates, route?.pick ?? "ordered"),
+      routingRule: routingRuleFor(candidates, route?.pick ?? "ordered"),
     };
   }
 
   /** Why a name's candidates are not there, for the operator alone: it names variables. */
-  absent(model: string): readonly string[] {
+  explainUnmounted(model: string): readonly string[] {
     const parts: NamePart[] = [];
     this.#expand(model, undefined, parts, 0);
-    return this.#absent(idsIn(parts)).map(({ id, why }) => `${id}: ${why}`);
+    return this.#findUnmounted(candidateIdsIn(parts)).map(({ id, reason }) => `${id}: ${reason}`);
   }
 
-  #absent(ids: readonly string[]): NameLookup["absent"] {
+  #findUnmounted(ids: readonly string[]): NameLookup["unmounted"] {
     return ids.flatMap((id) => {
       const provider = id.slice(0, id.indexOf("/"));
       if (this.#inputs.providers.has(provider)) return [];
       const why = this.#inputs.unmounted.get(provider) ?? "no such provider";
-      return [{ id, provider, why }];
+      return [{ id, provider, reason: why }];
     });
   }
 
-  #look(frontend: MountedFrontend, model: string, stream: boolean, now: number): NameLookup {
+  #lookUp(frontend: MountedFrontend, model: string, stream: boolean, now: number): NameLookup {
     const parts: NamePart[] = [];
     const route = this.#expand(model, undefined, parts, 0);
-    const ids = idsIn(parts);
+    const ids = candidateIdsIn(parts);
     const into: NameLookup = {
       route,
       ids,
-      absent: this.#absent(ids),
+      unmounted: this.#findUnmounted(ids),
       candidates: [],
-      closed: new Map(),
-      wrongKind: [],
+      translationReasons: new Map(),
+      wrongOperation: [],
       unserved: [],
     };
-    const shares = sharesOf(parts, (id) => this.#weightOf(id));
+    const shares = computeShares(parts, (id) => this.#weightOf(id));
     for (const id of ids) {
       const slash = id.indexOf("/");
       const provider = this.#inputs.providers.get(id.slice(0, slash));
       const of = { asked: model, model: id.slice(slash + 1), share: shares.get(id)! };
-      if (provider) this.#candidate(frontend, of, provider, stream, now, into);
+      if (provider) this.#addCandidates(frontend, of, provider, stream, now, into);
     }
     return into;
   }
@@ -168,7 +179,7 @@ export class CandidateResolver {
     into: NamePart[],
     depth: number,
   ): ModelRoute | undefined {
-    if (depth > MAX_ALIASES) return undefined;
+    if (depth > MAX_ALIAS_DEPTH) return undefined;
     const exact = this.#inputs.models.get(model);
     const slash = model.indexOf("/");
     const known = (name: string) =>
@@ -177,9 +188,9 @@ export class CandidateResolver {
       into.push({ id: model, weight });
       return undefined;
     }
-    const route = exact ?? this.#patterns.find((p) => matches(p.name, model));
+    const route = exact ?? this.#patterns.find((p) => matchesPattern(p.name, model));
     if (!route) return undefined;
-    const star = carried(route.name, model) ?? "";
+    const star = wildcardText(route.name, model) ?? "";
     const parts: NamePart[] = [];
     for (const candidate of route.candidates) {
       const id = candidate.replace("*", () => star);
@@ -192,7 +203,7 @@ export class CandidateResolver {
     return route;
   }
 
-  #candidate(
+  #addCandidates(
     frontend: MountedFrontend,
     { asked, model, share }: { asked: string; model: string; share: number },
     provider: MountedProvider,
@@ -202,14 +213,14 @@ export class CandidateResolver {
   ): void {
     const id = `${provider.name}/${model}`;
     const { info, listed } = this.#inputs.catalogue.find(provider.name, model);
-    const { kind, listed: mustBeListed } = workOf(frontend);
-    if (info.kind !== kind) {
-      if (listed) into.wrongKind.push({ id, kind: info.kind });
+    const { name, requiresCatalogEntry: mustBeListed } = operationSpecOf(frontend);
+    if (info.operation !== name) {
+      if (listed) into.wrongOperation.push({ id, operation: info.operation });
       return;
     }
     if (mustBeListed && !listed) return;
     const fitting = provider.endpoints.filter(
-      (e) => e.kind === kind && serves(e, info.protocols, model),
+      (e) => e.operation === name && servesModel(e, info.protocols, model),
     );
     const ordered = [
       ...fitting.filter((e) => e.protocol?.id === frontend.protocol?.id),
@@ -223,42 +234,42 @@ export class CandidateResolver {
       into.unserved.push(`${id}: no credential of ${provider.name} may use it`);
     for (const credential of credentials)
       for (const endpoint of ordered) {
-        const why = closedBy(frontend, endpoint, asked, provider.name, stream);
+        const why = findTranslationReason(frontend, endpoint, asked, provider.name, stream);
         const candidate: HostCandidate = {
           id,
           provider: provider.name,
           protocol: endpoint.protocol?.id ?? null,
-          lane: (why === undefined ? "verbatim" : "translated") satisfies Lane,
+          mode: (why === undefined ? "verbatim" : "translated") satisfies ForwardingMode,
           model,
           info,
           credential: credential.name,
-          policy: policyOf({ provider, endpoint, credential }, info, now),
+          policy: effectivePolicyOf({ provider, endpoint, credential }, info, now),
           weight: credential.weight,
-          resting: undefined,
+          cooldown: undefined,
           "~": {
             provider,
             endpoint,
             credential,
             share: all > 0 ? (share * credential.weight) / all : share / credentials.length,
-            target: this.#inputs.targets.target({
+            target: this.#inputs.targetHealth.target({
               provider: provider.name,
               credential: credential.name,
               model,
-              base: baseOf(endpoint),
+              base: baseUrlOf(endpoint),
             }),
           },
         };
         into.candidates.push(candidate);
-        if (why !== undefined) into.closed.set(candidate, why);
+        if (why !== undefined) into.translationReasons.set(candidate, why);
       }
   }
 }
 
 const credentialsFor = ({ credentials }: MountedProvider, model: string): readonly Credential[] =>
-  credentials.filter((c) => c.models?.some((p) => matches(p, model)) ?? true);
+  credentials.filter((c) => c.models?.some((p) => matchesPattern(p, model)) ?? true);
 
 const weightOf = (credentials: readonly Credential[]): number =>
   credentials.reduce((sum, { weight }) => sum + weight, 0);
 
-const baseOf = ({ wire, endpoint }: MountedEndpoint): string =>
-  wire ? wire.origin + wire.prefix : (endpoint.base ?? "");
+const baseUrlOf = ({ transport, definition }: MountedEndpoint): string =>
+  transport ? transport.origin + transport.pathPrefix : (definition.base ?? "");

@@ -1,56 +1,59 @@
 // The one whose answer is likely to cost least, by the catalogue's prices of today and the size of this very request. For all of them the
 // same is taken to be written, or what a model writes at most. What has no known price comes last: it may be anything.
 import { wallClock } from "../../lib/wall-clock.ts";
-import { likely } from "../../money/estimate.ts";
+import { expectedCost } from "../../money/estimate.ts";
 import type { HostCandidate } from "../mounted.ts";
-import { termsOf, usually } from "../money/price-terms.ts";
+import { priceTermsOf, outputHistoryKey } from "../money/price-terms.ts";
 import { ordered } from "./ordered.ts";
-import type { PickInputs, PickRule } from "./pick.ts";
+import type { RoutingRuleInputs, RoutingRule } from "./pick.ts";
 
-export const cheapest: PickRule = {
-  order(seats, of) {
-    const base = ordered.order(seats, of);
-    const costs = new Map(costsOf(base, of));
-    return base.toSorted((a, b) => compared(costs.get(a)!, costs.get(b)!));
+export const cheapest: RoutingRule = {
+  order(candidates, of) {
+    const base = ordered.order(candidates, of);
+    const costs = new Map(estimateCosts(base, of));
+    return base.toSorted((a, b) => compareCosts(costs.get(a)!, costs.get(b)!));
   },
-  why(seat, seats, of) {
-    const cost = costsOf(seats, of).find(([one]) => one === seat)?.[1];
+  explain(candidate, candidates, of) {
+    const cost = estimateCosts(candidates, of).find(([one]) => one === candidate)?.[1];
     return cost === null || cost === undefined
       ? "its price is not known"
-      : `${dollars(cost)} for ${of.work.examples[0].about}`;
+      : `${formatDollars(cost)} for ${of.operationSpec.priceExamples[0].description}`;
   },
 };
 
-function costsOf(
-  seats: readonly HostCandidate[],
-  { x, survey, work, usual }: PickInputs,
+function estimateCosts(
+  candidates: readonly HostCandidate[],
+  { x, facts, operationSpec, outputHistory }: RoutingRuleInputs,
 ): readonly [HostCandidate, bigint | null][] {
   const at = wallClock();
-  const writes = Math.max(0, ...seats.map(({ id }) => usual.p95(usually(x, id)) ?? 0));
-  return seats.map((seat) => {
+  const writes = Math.max(
+    0,
+    ...candidates.map(({ id }) => outputHistory.p95(outputHistoryKey(x, id)) ?? 0),
+  );
+  return candidates.map((seat) => {
     const { price, limits } = seat.info;
-    const cost = likely({
-      ...termsOf(seat, survey),
-      mode: "expected",
+    const cost = expectedCost({
+      ...priceTermsOf(seat, facts),
+      budgetMode: "expected",
       price: price ?? null,
-      input: Math.min(x.size.input, limits?.context ?? Infinity),
-      output: survey.maxOutput,
-      limit: limits?.output,
-      usual: writes,
-      n: survey.n,
-      media: survey.media !== undefined || survey.features.includes("audio"),
-      counts: survey.counts,
-      likely: survey.likely,
-      work,
+      input: Math.min(x.inputSize.tokens, limits?.context ?? Infinity),
+      output: facts.maxOutput,
+      modelMaxOutput: limits?.output,
+      typicalOutput: writes,
+      n: facts.n,
+      hasMedia: facts.media !== undefined || facts.features.includes("audio"),
+      exactUsage: facts.exactUsage,
+      expectedUsage: facts.expectedUsage,
+      operationSpec,
       at,
     });
     return [seat, cost];
   });
 }
 
-function compared(a: bigint | null, b: bigint | null): number {
+function compareCosts(a: bigint | null, b: bigint | null): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-const dollars = (nano: bigint): string => `$${Number((Number(nano) / 1e9).toPrecision(3))}`;
+const formatDollars = (nano: bigint): string => `$${Number((Number(nano) / 1e9).toPrecision(3))}`;

@@ -1,23 +1,23 @@
 // As gateway.yaml has them; the credentials of one model share its calls.
 import type { HostCandidate } from "../mounted.ts";
-import { drawn, shareOf } from "./draw.ts";
-import type { PickRule } from "./pick.ts";
+import { weightedShuffle, formatShare } from "./draw.ts";
+import type { RoutingRule } from "./pick.ts";
 
-export const ordered: PickRule = {
-  order(seats, { chance }) {
+export const ordered: RoutingRule = {
+  order(candidates, { random }) {
     const list: HostCandidate[] = [];
-    for (let from = 0; from < seats.length;) {
-      const { id } = seats[from]!;
+    for (let from = 0; from < candidates.length;) {
+      const { id } = candidates[from]!;
       let to = from + 1;
-      while (to < seats.length && seats[to]!.id === id) to++;
-      if (to - from === 1) list.push(seats[from]!);
-      else list.push(...drawn(seats.slice(from, to), chance));
+      while (to < candidates.length && candidates[to]!.id === id) to++;
+      if (to - from === 1) list.push(candidates[from]!);
+      else list.push(...weightedShuffle(candidates.slice(from, to), random));
       from = to;
     }
     return list;
   },
-  why(seat, seats) {
-    const own = seats.filter(({ id }) => id === seat.id);
-    return own.length > 1 ? `${shareOf(seat, own)} of its model's calls` : undefined;
+  explain(candidate, candidates) {
+    const own = candidates.filter(({ id }) => id === candidate.id);
+    return own.length > 1 ? `${formatShare(candidate, own)} of its model's calls` : undefined;
   },
 };

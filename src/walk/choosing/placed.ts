@@ -2,31 +2,41 @@
 import type { Resolution } from "../candidates/resolution.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate } from "../mounted.ts";
-import type { PickInputs } from "./pick.ts";
-import { picked } from "./rules.ts";
+import type { RoutingRuleInputs } from "./pick.ts";
+import { applyRoutingRule } from "./rules.ts";
 
 /** What is known where a request is routed. `supposed`: in place of chance and of what was measured, where nothing is asked. */
-export interface Placing extends Pick<PickInputs, "x" | "frontend" | "survey" | "work"> {
-  readonly gen: Pick<Generation, "usual">;
-  readonly supposed?: Pick<PickInputs, "chance" | "reckoned">;
+export interface OrderInputs extends Pick<
+  RoutingRuleInputs,
+  "x" | "frontend" | "facts" | "operationSpec"
+> {
+  readonly gen: Pick<Generation, "outputHistory">;
+  readonly hypothetical?: Pick<RoutingRuleInputs, "random" | "estimateLatency">;
 }
 
 /** In the order in which they would be asked if all are well. */
-export function placed(
-  of: Placing,
-  { choice }: Resolution,
+export function orderCandidates(
+  of: OrderInputs,
+  { routingRule }: Resolution,
   candidates: readonly HostCandidate[],
 ): readonly HostCandidate[] {
-  if (!choice || candidates.length < 2) return candidates;
-  const { x, frontend, survey, work, gen } = of;
-  const supposed = of.supposed ?? live(x.stream);
-  return picked(candidates, choice, { x, frontend, survey, work, usual: gen.usual, ...supposed });
+  if (!routingRule || candidates.length < 2) return candidates;
+  const { x, frontend, facts, operationSpec, gen } = of;
+  const supposed = of.hypothetical ?? liveInputs(x.stream);
+  return applyRoutingRule(candidates, routingRule, {
+    x,
+    frontend,
+    facts,
+    operationSpec,
+    outputHistory: gen.outputHistory,
+    ...supposed,
+  });
 }
 
-function live(stream: boolean): Pick<PickInputs, "chance" | "reckoned"> {
+function liveInputs(stream: boolean): Pick<RoutingRuleInputs, "random" | "estimateLatency"> {
   const now = performance.now();
   return {
-    chance: Math.random,
-    reckoned: ({ "~": { target } }) => target.timed(stream).reckoned(now),
+    random: Math.random,
+    estimateLatency: ({ "~": { target } }) => target.latencyOf(stream).estimateMs(now),
   };
 }

@@ -3,23 +3,26 @@
 // target that comes or goes moves its own share and no other.
 import { hash } from "node:crypto";
 import type { HostCandidate } from "../mounted.ts";
-import { conversationOf } from "./conversation.ts";
-import { drawn, shareOf } from "./draw.ts";
-import type { PickRule } from "./pick.ts";
+import { conversationIdOf } from "./conversation.ts";
+import { weightedShuffle, formatShare } from "./draw.ts";
+import type { RoutingRule } from "./pick.ts";
 
 /** So many bits of a hash are a number that a double holds. */
-const BYTES = 6;
-const ONE = 2 ** (8 * BYTES);
+const HASH_BYTES = 6;
+const HASH_RANGE = 2 ** (8 * HASH_BYTES);
 
-export const sticky: PickRule = {
-  order(seats, { x, frontend, chance }) {
-    const conversation = conversationOf(x, frontend.server);
-    return drawn(seats, conversation === undefined ? chance : (seat) => place(conversation, seat));
+export const sticky: RoutingRule = {
+  order(candidates, { x, frontend, random }) {
+    const conversation = conversationIdOf(x, frontend.server);
+    return weightedShuffle(
+      candidates,
+      conversation === undefined ? random : (seat) => rendezvousHash(conversation, seat),
+    );
   },
-  why: (seat, seats) => `${shareOf(seat, seats)} of the conversations`,
+  explain: (candidate, candidates) => `${formatShare(candidate, candidates)} of the conversations`,
 };
 
-function place(conversation: string, { id, credential }: HostCandidate): number {
+function rendezvousHash(conversation: string, { id, credential }: HostCandidate): number {
   const mixed = hash("sha256", `${conversation}\n${id}\n${credential}`, "buffer");
-  return (mixed.readUIntBE(0, BYTES) + 0.5) / ONE;
+  return (mixed.readUIntBE(0, HASH_BYTES) + 0.5) / HASH_RANGE;
 }

@@ -1,7 +1,7 @@
-import { drawn, shareOf } from "./draw.ts";
-import type { PickRule } from "./pick.ts";
+import { weightedShuffle, formatShare } from "./draw.ts";
+import type { RoutingRule } from "./pick.ts";
 
-export const weighted: PickRule = {
-  order: (seats, { chance }) => drawn(seats, chance),
-  why: (seat, seats) => `${shareOf(seat, seats)} of the calls`,
+export const weighted: RoutingRule = {
+  order: (candidates, { random }) => weightedShuffle(candidates, random),
+  explain: (candidate, candidates) => `${formatShare(candidate, candidates)} of the calls`,
 };

@@ -2,30 +2,30 @@
 // JSON, so that what looks at bodies finds `images[][file_id]` where it finds `images: [{ file_id }]`.
 import { createHash } from "node:crypto";
 import { isUtf8 } from "node:buffer";
-import { BOUNDS, beyond } from "../../lib/bounds.ts";
-import { put } from "../../lib/member.ts";
+import { BOUNDS, boundMessage } from "../../lib/bounds.ts";
+import { setOwnProperty } from "../../lib/member.ts";
 import type { Body, FilePart, JsonObject } from "../../model/values.ts";
-import { typed } from "./head.ts";
-import { split, type FormFlaw, type FormPart } from "./split.ts";
+import { parseHeaderValue } from "./head.ts";
+import { parseMultipart, type MultipartFlaw, type MultipartPart } from "./split.ts";
 
 /** Where a form's fields stand in its bytes. */
-export interface FormLayout {
+export interface MultipartLayout {
   readonly boundary: string;
   /** By top-level field, in the client's order. */
-  readonly fields: ReadonlyMap<string, readonly FormPart[]>;
+  readonly partsByField: ReadonlyMap<string, readonly MultipartPart[]>;
   /** Where its last boundary begins. */
   readonly end: number;
 }
 
-export type FormBody =
+export type MultipartBody =
   | {
       readonly body: Body;
-      readonly layout: FormLayout;
+      readonly layout: MultipartLayout;
       /** Some name has capitals or letters beyond ASCII: a parser that folds case could take it for another. */
-      readonly odd: boolean;
+      readonly hasCaseVariants: boolean;
       readonly flaw?: undefined;
     }
-  | { readonly flaw: FormFlaw };
+  | { readonly flaw: MultipartFlaw };
 
 /** A file as it came. Its text is short, and never the same as that of a file with other bytes. */
 class ReceivedFile implements FilePart {
@@ -46,69 +46,87 @@ class ReceivedFile implements FilePart {
 }
 
 type Value = string | FilePart;
-type Members = { [name: string]: unknown };
+type JsonMembers = { [name: string]: unknown };
 
-const ODD = /[A-Z]|[^\x20-\x7e]/;
-const bad = (code: string, message: string): { readonly flaw: FormFlaw } => ({
+const UPPERCASE_OR_NON_ASCII = /[A-Z]|[^\x20-\x7e]/;
+const createFlaw = (code: string, message: string): { readonly flaw: MultipartFlaw } => ({
   flaw: { code, message },
 });
 
 /** The body that a form spells, or why it spells none. */
-export function formBody(raw: Buffer, boundary: string): FormBody {
-  const found = split(raw, boundary);
+export function parseMultipartBody(raw: Buffer, boundary: string): MultipartBody {
+  const found = parseMultipart(raw, boundary);
   if (found.flaw) return found;
-  const body: Members = {};
-  const fields = new Map<string, FormPart[]>();
-  let odd = false;
+  const body: JsonMembers = {};
+  const fields = new Map<string, MultipartPart[]>();
+  let hasCaseVariants = false;
   for (const part of found.parts) {
-    odd ||= ODD.test(part.name);
-    const [top, ...within] = pathOf(part.name);
+    hasCaseVariants ||= UPPERCASE_OR_NON_ASCII.test(part.name);
+    const [top, ...nested] = parseFieldPath(part.name);
     // The form itself is the first of them, as the braces around a JSON text are.
-    if (within.length >= BOUNDS.depth.most) return bad(BOUNDS.depth.error[1], beyond("depth"));
-    for (const name of [top!, ...within])
-      if (Buffer.byteLength(name) > BOUNDS.name.most)
-        return bad(BOUNDS.name.error[1], beyond("name"));
-    if (part.filename !== undefined && (within.length > 1 || within[0]))
-      return bad("invalid_form", `The file ${shown(part.name)} stands deeper than in a list.`);
-    const value = valueOf(raw, part);
+    if (nested.length >= BOUNDS.depth.max)
+      return createFlaw(BOUNDS.depth.error[1], boundMessage("depth"));
+    for (const name of [top!, ...nested])
+      if (Buffer.byteLength(name) > BOUNDS.name.max)
+        return createFlaw(BOUNDS.name.error[1], boundMessage("name"));
+    if (part.filename !== undefined && (nested.length > 1 || nested[0]))
+      return createFlaw(
+        "invalid_form",
+        `The file ${quoteName(part.name)} stands deeper than in a list.`,
+      );
+    const value = decodePart(raw, part);
     if (value === undefined)
-      return bad("invalid_utf8", `The part ${shown(part.name)} of the form is not UTF-8 text.`);
-    if (!place(body, [top!, ...within], 0, value))
-      return bad("duplicate_key", `The name ${shown(part.name)} stands twice in the form.`);
+      return createFlaw(
+        "invalid_utf8",
+        `The part ${quoteName(part.name)} of the form is not UTF-8 text.`,
+      );
+    if (!insertAt(body, [top!, ...nested], 0, value))
+      return createFlaw(
+        "duplicate_key",
+        `The name ${quoteName(part.name)} stands twice in the form.`,
+      );
     const parts = fields.get(top!);
     if (parts) parts.push(part);
     else fields.set(top!, [part]);
   }
-  return { body: body as Body, layout: { boundary, fields, end: found.end }, odd };
+  return {
+    body: body as Body,
+    layout: { boundary, partsByField: fields, end: found.end },
+    hasCaseVariants,
+  };
 }
 
-const LONGEST_NAME = 100;
-const shown = (name: string): string =>
-  JSON.stringify(name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name);
+const MAX_SHOWN_NAME = 100;
+const quoteName = (name: string): string =>
+  JSON.stringify(name.length > MAX_SHOWN_NAME ? `${name.slice(0, MAX_SHOWN_NAME)}…` : name);
 
 /** `a[b][]` is a, then b, then one more of a list. What is written otherwise is a name as it stands. */
-export function pathOf(name: string): readonly string[] {
+export function parseFieldPath(name: string): readonly string[] {
   const open = name.indexOf("[");
   if (open <= 0 || !/^(?:\[[^[\]]*\])+$/.test(name.slice(open))) return [name];
   return [name.slice(0, open), ...name.slice(open + 1, -1).split("][")];
 }
 
-const UTF8 = /^(?:utf-?8|us-ascii)$/i;
+const UTF8_CHARSET = /^(?:utf-?8|us-ascii)$/i;
 
-function valueOf(raw: Buffer, { filename, mime, from, to }: FormPart): Value | undefined {
-  const content = raw.subarray(from, to);
+function decodePart(
+  raw: Buffer,
+  { filename, mime, contentStart, contentEnd }: MultipartPart,
+): Value | undefined {
+  const content = raw.subarray(contentStart, contentEnd);
   if (filename !== undefined)
     return new ReceivedFile(filename, mime ?? "application/octet-stream", content);
-  const charset = mime === undefined ? undefined : typed(mime)?.parameters.get("charset");
-  if ((charset !== undefined && !UTF8.test(charset)) || !isUtf8(content)) return undefined;
+  const charset =
+    mime === undefined ? undefined : parseHeaderValue(mime)?.parameters.get("charset");
+  if ((charset !== undefined && !UTF8_CHARSET.test(charset)) || !isUtf8(content)) return undefined;
   return content.toString("utf8");
 }
 
 /**
  * False: something else stands there already. An object in a list is filled until a name comes that it has.
  */
-function place(
-  into: Members | unknown[],
+function insertAt(
+  into: JsonMembers | unknown[],
   path: readonly string[],
   at: number,
   value: Value,
@@ -119,22 +137,22 @@ function place(
     if (name !== "") return false;
     if (last) return into.push(value) > 0;
     const latest: unknown = into.at(-1);
-    if (isContainer(latest) && place(latest, path, at + 1, value)) return true;
-    const made = containerFor(path[at + 1]!);
+    if (isContainer(latest) && insertAt(latest, path, at + 1, value)) return true;
+    const made = createContainer(path[at + 1]!);
     into.push(made);
-    return place(made, path, at + 1, value);
+    return insertAt(made, path, at + 1, value);
   }
   if (name === "" && at > 0) return false;
   if (last) {
     if (Object.hasOwn(into, name)) return false;
-    put(into, name, value);
+    setOwnProperty(into, name, value);
     return true;
   }
-  if (!Object.hasOwn(into, name)) put(into, name, containerFor(path[at + 1]!));
+  if (!Object.hasOwn(into, name)) setOwnProperty(into, name, createContainer(path[at + 1]!));
   const inside = into[name];
-  return isContainer(inside) && place(inside, path, at + 1, value);
+  return isContainer(inside) && insertAt(inside, path, at + 1, value);
 }
 
-const containerFor = (name: string): Members | unknown[] => (name === "" ? [] : {});
-const isContainer = (value: unknown): value is Members | unknown[] =>
+const createContainer = (name: string): JsonMembers | unknown[] => (name === "" ? [] : {});
+const isContainer = (value: unknown): value is JsonMembers | unknown[] =>
   typeof value === "object" && value !== null && !(value instanceof ReceivedFile);

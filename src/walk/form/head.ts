@@ -3,14 +3,14 @@
 /** `; name="value"`, as they follow a type. Quoted values keep their escapes. */
 const PARAMETER = /[ \t]*;[ \t]*([\w!#$&^.+*-]+)=(?:"((?:[^"\\\r\n]|\\[^\r\n])*)"|([^\s;"\\]+))/y;
 
-interface Typed {
+interface ParsedHeader {
   /** In lower case. */
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
 }
 
 /** A header such as `form-data; name="model"`. Undefined: it is not written well, or says one thing twice. */
-export function typed(header: string): Typed | undefined {
+export function parseHeaderValue(header: string): ParsedHeader | undefined {
   const end = header.indexOf(";");
   const type = (end < 0 ? header : header.slice(0, end)).trim().toLowerCase();
   const parameters = new Map<string, string>();
@@ -29,15 +29,15 @@ export function typed(header: string): Typed | undefined {
 
 const BOUNDARY = /^[\w'()+,\-./:=? ]{0,69}[\w'()+,\-./:=?]$/;
 
-export const isForm = (contentType: string): boolean =>
+export const isMultipart = (contentType: string): boolean =>
   /^multipart\/form-data[ \t]*(?:;|$)/i.test(contentType);
 
 /** Undefined where there is none that a form could have. */
 export function boundaryOf(contentType: string): string | undefined {
-  const boundary = typed(contentType)?.parameters.get("boundary");
+  const boundary = parseHeaderValue(contentType)?.parameters.get("boundary");
   return boundary !== undefined && BOUNDARY.test(boundary) ? boundary : undefined;
 }
 
 /** How a form with this boundary is announced. */
-export const formType = (boundary: string): string =>
+export const multipartContentType = (boundary: string): string =>
   `multipart/form-data; boundary=${/^[\w'+\-.]+$/.test(boundary) ? boundary : `"${boundary}"`}`;

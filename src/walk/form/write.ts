@@ -11,61 +11,62 @@ import {
 } from "../../model/values.ts";
 
 /** What stands between two boundaries. */
-export interface WrittenPart {
-  readonly head: Buffer;
+export interface EncodedPart {
+  readonly headers: Buffer;
   readonly content: Buffer;
 }
 
 const MIME = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:[ \t]*;[\x20-\x7e]*)?$/;
 const LINE = Buffer.from("\r\n");
 
-export const newBoundary = (): string => `tollgate-${randomBytes(16).toString("hex")}`;
+export const createBoundary = (): string => `tollgate-${randomBytes(16).toString("hex")}`;
 
 /** All of a body. */
-export function written(body: Body, boundary: string): Buffer {
-  const parts: WrittenPart[] = [];
-  for (const field in body) partsOf(field, body[field], parts);
-  return Buffer.concat([...between(parts, boundary), Buffer.from(`--${boundary}--\r\n`)]);
+export function encodeMultipart(body: Body, boundary: string): Buffer {
+  const parts: EncodedPart[] = [];
+  for (const field in body) encodeField(field, body[field], parts);
+  return Buffer.concat([...joinParts(parts, boundary), Buffer.from(`--${boundary}--\r\n`)]);
 }
 
 /** Each behind a boundary of its own. */
-export function between(parts: readonly WrittenPart[], boundary: string): Buffer[] {
+export function joinParts(parts: readonly EncodedPart[], boundary: string): Buffer[] {
   const line = Buffer.from(`--${boundary}\r\n`);
-  return parts.flatMap(({ head, content }) => [line, head, content, LINE]);
+  return parts.flatMap(({ headers, content }) => [line, headers, content, LINE]);
 }
 
 /** As clients write it: members in brackets, a list's elements one by one. What says nothing is not written. */
-export function partsOf(name: string, value: Opt<Field>, into: WrittenPart[]): void {
+export function encodeField(name: string, value: Opt<Field>, into: EncodedPart[]): void {
   if (value === undefined || value === null) return;
-  if (isFilePart(value)) into.push({ head: headOf(name, value), content: value.data });
-  else if (Array.isArray(value)) listed(name, value as readonly (Json | FilePart)[], into);
+  if (isFilePart(value))
+    into.push({ headers: encodePartHeaders(name, value), content: value.data });
+  else if (Array.isArray(value)) encodeList(name, value as readonly (Json | FilePart)[], into);
   else if (typeof value === "object")
     for (const [member, inside] of Object.entries(value))
-      partsOf(`${name}[${member}]`, inside as Field, into);
-  else into.push({ head: headOf(name), content: Buffer.from(String(value)) });
+      encodeField(`${name}[${member}]`, inside as Field, into);
+  else into.push({ headers: encodePartHeaders(name), content: Buffer.from(String(value)) });
 }
 
-function listed(name: string, list: readonly (Json | FilePart)[], into: WrittenPart[]): void {
+function encodeList(name: string, list: readonly (Json | FilePart)[], into: EncodedPart[]): void {
   for (const one of list) {
     if (Array.isArray(one))
       fail("unsupported", `${name} has a list in a list, which cannot be written in a form.`, {
         param: name,
         code: "unsupported_parameter",
       });
-    partsOf(`${name}[]`, one, into);
+    encodeField(`${name}[]`, one, into);
   }
 }
 
-function headOf(name: string, file?: FilePart): Buffer {
-  let head = `Content-Disposition: form-data; name="${escaped(name)}"`;
+function encodePartHeaders(name: string, file?: FilePart): Buffer {
+  let head = `Content-Disposition: form-data; name="${escapeName(name)}"`;
   if (file) {
     const mime = MIME.test(file.mime) ? file.mime : "application/octet-stream";
     // The last one would take its quote with it.
-    const filename = escaped(file.filename).replace(/\\$/, "%5C");
+    const filename = escapeName(file.filename).replace(/\\$/, "%5C");
     head += `; filename="${filename}"\r\nContent-Type: ${mime}`;
   }
   return Buffer.from(`${head}\r\n\r\n`);
 }
 
-const escaped = (text: string): string =>
+const escapeName = (text: string): string =>
   text.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");

@@ -9,14 +9,14 @@ import type { CallRecord } from "../../plugin/call.ts";
 import type { Settle } from "../../plugin/store.ts";
 import type { HostCall } from "../call.ts";
 import type { Stamped } from "./ledger.ts";
-import type { Tally } from "./tally.ts";
+import type { CallTally } from "./tally.ts";
 
 /** A ledger that takes longer than this to settle keeps no client waiting. */
-export const SETTLE_MS = 2_000;
+export const SETTLE_TIMEOUT_MS = 2_000;
 
 /** Settles a call once: it came to its finish, or a fault cut it off. Never rejects. */
 export function settleCall(
-  tally: Tally,
+  tally: CallTally,
   { finish, fault }: { finish?: FinishReason; fault?: Fault },
 ): Promise<void> {
   const { command, record } = tally.settle({
@@ -26,61 +26,62 @@ export function settleCall(
     fault,
     cut: fault !== undefined,
   });
-  noteRecord(tally.call, record);
-  const row = billed(tally.call, command, tally.otherPrices);
-  tally.closed(record, row);
+  addCallRecord(tally.call, record);
+  const row = writeSettleRow(tally.call, command, tally.otherPrices);
+  tally.markSettled(record, row);
   return row;
 }
 
 /** Records are in order, and the last one is that of the call which answered or whose failure the client is told. */
-function noteRecord({ lost, exchange }: HostCall, record: CallRecord): void {
-  const { calls, last } = exchange["~"];
-  const behind = lost && last !== undefined && calls.at(-1)?.n === last.n;
-  if (behind) calls.splice(-1, 0, record);
-  else calls.push(record);
+function addCallRecord({ isSuperseded, exchange }: HostCall, record: CallRecord): void {
+  const { callRecords, lastCall } = exchange["~"];
+  const belongsBeforeLast =
+    isSuperseded && lastCall !== undefined && callRecords.at(-1)?.n === lastCall.n;
+  if (belongsBeforeLast) callRecords.splice(-1, 0, record);
+  else callRecords.push(record);
 }
 
 /** The record of a call that a hook answered, and whose provider was not asked. */
-export const unasked = ({
-  attempt,
+export const createUncalledRecord = ({
+  attemptId,
   n,
-  hedge,
+  isHedge,
   candidate,
-  started,
+  startedAt,
   startMs,
 }: HostCall): CallRecord => ({
-  attempt,
+  attemptId,
   n,
-  ...(hedge && { hedge }),
+  ...(isHedge && { hedge: isHedge }),
   candidate,
   state: "void",
   usage: {},
   costNano: 0n,
   startMs,
-  ms: { total: Math.round(performance.now() - started) },
+  ms: { total: Math.round(performance.now() - startedAt) },
 });
 
 /** Settles such a call: nothing was used, nothing is billed, and the row says by what it was answered. Never rejects. */
-export function settleUnasked(tally: Tally, finish: FinishReason): Promise<void> {
+export function settleHookResponse(tally: CallTally, finish: FinishReason): Promise<void> {
   const { call } = tally;
-  const record = unasked(call);
-  const { attempt, usage, costNano, ms } = record;
-  noteRecord(call, record);
+  const record = createUncalledRecord(call);
+  const { attemptId, usage, costNano, ms } = record;
+  addCallRecord(call, record);
   const settle = {
     do: "settle",
     at: wallClock(),
-    attempt,
+    attempt: attemptId,
     state: "void",
     usage,
     costNano,
   } as const;
-  const row = billed(call, { ...settle, outcome: "middleware", finish, ms }, []);
-  tally.closed(record, row);
+  const row = writeSettleRow(call, { ...settle, outcome: "middleware", finish, ms }, []);
+  tally.markSettled(record, row);
   return row;
 }
 
 /** Its row; never rejects. */
-export function billed(
+export function writeSettleRow(
   call: HostCall,
   command: Stamped<Settle>,
   prices: readonly Price[],
@@ -94,5 +95,5 @@ export function billed(
 }
 
 /** As long as a client waits for it. */
-export const inTime = (row: Promise<void>): Promise<void> =>
-  Promise.race([row, sleep(SETTLE_MS, undefined, { ref: false })]);
+export const waitForRow = (row: Promise<void>): Promise<void> =>
+  Promise.race([row, sleep(SETTLE_TIMEOUT_MS, undefined, { ref: false })]);

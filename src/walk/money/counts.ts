@@ -10,84 +10,92 @@ import {
   type Usage,
 } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
-import type { Work } from "../../model/work.ts";
+import type { OperationSpec } from "../../model/work.ts";
 
 /** Whether a report has all units of a measure of this work, and something that the price has a line for. */
-export const isWhole = (usage: Usage, { whole }: Work, price?: Price): boolean =>
-  whole.some((units) => units.every((unit) => usage[unit] !== undefined)) &&
-  (!price || isListed(usage, price));
+export const isComplete = (
+  usage: Usage,
+  { completeUnitSets }: OperationSpec,
+  price?: Price,
+): boolean =>
+  completeUnitSets.some((units) => units.every((unit) => usage[unit] !== undefined)) &&
+  (!price || hasPriceLine(usage, price));
 
 /** A report of nothing is one that every price covers. */
-function isListed(usage: Usage, price: Price): boolean {
+function hasPriceLine(usage: Usage, price: Price): boolean {
   let used = false;
   for (const unit of UNITS)
     if ((usage[unit] ?? 0) > 0) {
-      if (lists(price, unit)) return true;
+      if (pricesUnit(price, unit)) return true;
       used = true;
     }
   return !used;
 }
 
-const lists = ({ lines }: Price, unit: Unit): boolean => lines.some((line) => line.unit === unit);
+const pricesUnit = ({ lines }: Price, unit: Unit): boolean =>
+  lines.some((line) => line.unit === unit);
 
 /**
  * The larger of two cumulative reports: of what was read, of what was written, and of each piece. A report that falls back is a
  * mistake of the provider's, not a discount.
  */
-export function largest(before: Usage, now: Usage): Usage {
+export function mergeReports(before: Usage, now: Usage): Usage {
   const merged: { -readonly [U in Unit]?: Opt<number> } = mergeUsage(before, now);
   for (const [units, sum] of [
-    [READ, inputTokens],
-    [WRITTEN, outputTokens],
+    [INPUT_UNITS, inputTokens],
+    [OUTPUT_UNITS, outputTokens],
   ] as const)
     if (sum(merged) < sum(before))
       for (const unit of units)
         if (before[unit] === undefined) delete merged[unit];
         else merged[unit] = before[unit];
-  for (const unit of EACH)
+  for (const unit of INDEPENDENT_UNITS)
     if ((before[unit] ?? 0) > (merged[unit] ?? 0)) merged[unit] = before[unit];
   return merged;
 }
 
-const WRITTEN: readonly Unit[] = ["output", "audio_out", "image_out"];
-const EACH: readonly Unit[] = ["reasoning", ...PIECE_UNITS];
-const READ: readonly Unit[] = UNITS.filter(
-  (unit) => !WRITTEN.includes(unit) && !EACH.includes(unit),
+const OUTPUT_UNITS: readonly Unit[] = ["output", "audio_out", "image_out"];
+const INDEPENDENT_UNITS: readonly Unit[] = ["reasoning", ...PIECE_UNITS];
+const INPUT_UNITS: readonly Unit[] = UNITS.filter(
+  (unit) => !OUTPUT_UNITS.includes(unit) && !INDEPENDENT_UNITS.includes(unit),
 );
 
 /**
  * What the request decided and upstream did not report, where the price has lines for it. Without a price it is what makes a
  * report whole: such a call is counted, and only its price is not known.
  */
-export function counted(
+export function addRequestCounts(
   usage: Usage,
   counts: Usage | undefined,
   price: Price | undefined,
-  work: Work,
+  work: OperationSpec,
 ): Usage {
-  if (!counts || (!price && isWhole(usage, work))) return usage;
+  if (!counts || (!price && isComplete(usage, work))) return usage;
   const both: { -readonly [U in Unit]?: Opt<number> } = { ...usage };
   for (const unit of UNITS)
-    if (counts[unit] !== undefined && (!price || lists(price, unit))) both[unit] ??= counts[unit];
+    if (counts[unit] !== undefined && (!price || pricesUnit(price, unit)))
+      both[unit] ??= counts[unit];
   return both;
 }
 
 /** One run of each hosted tool that was asked for, and whose runs neither upstream nor the protocol counts. */
-export function uncounted(
+export function assumeToolRuns(
   usage: Usage,
-  asked: readonly Unit[] = [],
-  counts: readonly Unit[] = [],
+  requestedTools: readonly Unit[] = [],
+  countedTools: readonly Unit[] = [],
 ): Usage | undefined {
   // Most requests ask for no hosted tool.
-  if (asked.length === 0) return undefined;
-  const missing = asked.filter((unit) => usage[unit] === undefined && !counts.includes(unit));
+  if (requestedTools.length === 0) return undefined;
+  const missing = requestedTools.filter(
+    (unit) => usage[unit] === undefined && !countedTools.includes(unit),
+  );
   return missing.length > 0 ? Object.fromEntries(missing.map((unit) => [unit, 1])) : undefined;
 }
 
 export const hasTokens = ({ usage }: { usage: Usage }): boolean =>
   inputTokens(usage) + outputTokens(usage) > 0;
 
-export function sum(a: Usage, b: Usage): Usage {
+export function addUsage(a: Usage, b: Usage): Usage {
   const both: { -readonly [U in Unit]?: Opt<number> } = { ...a };
   for (const unit of UNITS)
     if (b[unit] !== undefined) both[unit] = (both[unit] ?? 0) + (b[unit] ?? 0);

@@ -1,92 +1,92 @@
 // What counts cost: a call's reports, each at the price of its own model, under the terms that upstream reports or, where
 // it reports none, those that were asked for.
-import { billOf, isExact, priceHash } from "../../money/price.ts";
-import type { UsageSeen } from "../../model/event.ts";
+import { calculateBill, isExact, priceHash } from "../../money/price.ts";
+import type { UsageReport } from "../../model/event.ts";
 import type { Price } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { BillPart } from "../../plugin/store.ts";
 import type { HostCall } from "../call.ts";
-import { priceOf, type ModelIndex } from "./model-prices.ts";
+import { findReportPrice, type CatalogModels } from "./model-prices.ts";
 import type { PriceTerms } from "./price-terms.ts";
 
 /** `nano`: null where no price is known. `exact`: each count was charged at a rate that its price lists. */
-export interface Priced {
+export interface PricedUsage {
   readonly nano: bigint | null;
-  readonly exact: boolean;
+  readonly isExact: boolean;
 }
 
-export type UsageReports = ReadonlyMap<string, UsageSeen>;
+export type UsageReports = ReadonlyMap<string, UsageReport>;
 
-const NOTHING: ModelIndex = new Map();
+const NO_MODELS: CatalogModels = new Map();
 const NO_OTHERS: readonly Price[] = [];
-const UNPRICED: Priced = { nano: null, exact: false };
+const UNPRICED: PricedUsage = { nano: null, isExact: false };
 
-export class Pricing {
+export class CallPricing {
   readonly #call: HostCall;
   /** What the reserve was priced with: the bill is priced with the same. */
   terms: PriceTerms = {};
-  at = 0;
-  shelf: ModelIndex = NOTHING;
+  pricedAt = 0;
+  models: CatalogModels = NO_MODELS;
   /** The model that was asked for last, and its price: one call asks for one many times. */
-  #asked: { of: string | undefined; alone: boolean; price: Price | undefined } | undefined;
+  #lastLookup: { of: string | undefined; alone: boolean; price: Price | undefined } | undefined;
 
   constructor(call: HostCall) {
     this.#call = call;
   }
 
   /** Each report as it stands; an estimate, which belongs to no report, at the dearest of them. */
-  cost(usage: Usage, reports: UsageReports, estimated: boolean): Priced {
-    if (reports.size < 2) return this.one(usage, only(reports), reports);
+  cost(usage: Usage, reports: UsageReports, estimated: boolean): PricedUsage {
+    if (reports.size < 2) return this.costOfReport(usage, firstReport(reports), reports);
     const costs = [...reports.values()].map((seen) =>
-      this.one(estimated ? usage : seen.usage, seen, reports),
+      this.costOfReport(estimated ? usage : seen.usage, seen, reports),
     );
     return costs.reduce((sum, one) => ({
       nano:
         sum.nano === null || one.nano === null
           ? null
           : estimated
-            ? larger(sum.nano, one.nano)
+            ? largerCost(sum.nano, one.nano)
             : sum.nano + one.nano,
-      exact: sum.exact && one.exact,
+      isExact: sum.isExact && one.isExact,
     }));
   }
 
   /** A part of a bill whose model has no price costs what the most expensive of the other prices makes of it. */
-  one(usage: Usage, seen: UsageSeen | undefined, reports: UsageReports): Priced {
+  costOfReport(usage: Usage, seen: UsageReport | undefined, reports: UsageReports): PricedUsage {
     const price = this.#priceOf(seen, reports);
-    if (price) return this.#at(price, usage, seen);
+    if (price) return this.#costAt(price, usage, seen);
     const { price: pinned } = this.#call.info;
-    let nano = pinned ? this.#at(pinned, usage, seen).nano : null;
-    for (const other of this.others(reports))
-      nano = larger(nano, this.#at(other, usage, seen).nano);
-    return nano === null ? UNPRICED : { nano, exact: false };
+    let nano = pinned ? this.#costAt(pinned, usage, seen).nano : null;
+    for (const other of this.otherPrices(reports))
+      nano = largerCost(nano, this.#costAt(other, usage, seen).nano);
+    return nano === null ? UNPRICED : { nano, isExact: false };
   }
 
-  #at(price: Price, usage: Usage, seen: UsageSeen | undefined): Priced {
+  #costAt(price: Price, usage: Usage, seen: UsageReport | undefined): PricedUsage {
     const { terms } = this;
-    const bill = billOf(usage, price, {
-      at: this.at,
+    const bill = calculateBill(usage, price, {
+      at: this.pricedAt,
       tier: seen?.tier ?? terms.tier,
       size: seen?.size ?? terms.size,
       quality: seen?.quality ?? terms.quality,
-      facts: { ...terms.facts, ...seen?.facts },
+      pricingAttributes: { ...terms.pricingAttributes, ...seen?.pricingAttributes },
     });
-    return bill ? { nano: bill.nano, exact: isExact(bill) } : { nano: null, exact: false };
+    return bill ? { nano: bill.nano, isExact: isExact(bill) } : { nano: null, isExact: false };
   }
 
-  #priceOf(seen: UsageSeen | undefined, reports: UsageReports): Price | undefined {
+  #priceOf(seen: UsageReport | undefined, reports: UsageReports): Price | undefined {
     const { model, info } = this.#call;
     const of = seen?.model;
     const alone = reports.size < 2;
-    const last = this.#asked;
+    const last = this.#lastLookup;
     if (last && last.of === of && last.alone === alone) return last.price;
-    const price = priceOf(of, { model, price: info.price, shelf: this.shelf, alone });
-    this.#asked = { of, alone, price };
+    const price = findReportPrice(of, { model, price: info.price, shelf: this.models, alone });
+    this.#lastLookup = { of, alone, price };
     return price;
   }
 
   /** Beside the one that the reserve pinned. */
-  others(reports: UsageReports): readonly Price[] {
+  otherPrices(reports: UsageReports): readonly Price[] {
     let others: Price[] | undefined;
     for (const seen of reports.values()) {
       const price = this.#priceOf(seen, reports);
@@ -97,8 +97,8 @@ export class Pricing {
   }
 
   /** A bill in parts keeps its parts, and so does one that another model's price was paid for. */
-  parts(reports: UsageReports): readonly BillPart[] | undefined {
-    if (reports.size < 2 && this.others(reports).length === 0) return undefined;
+  billParts(reports: UsageReports): readonly BillPart[] | undefined {
+    if (reports.size < 2 && this.otherPrices(reports).length === 0) return undefined;
     return [...reports.values()].map((seen) => {
       const price = this.#priceOf(seen, reports);
       return {
@@ -106,13 +106,14 @@ export class Pricing {
         tier: seen.tier,
         usage: seen.usage,
         price: price ? priceHash(price) : null,
-        costNano: this.one(seen.usage, seen, reports).nano,
+        costNano: this.costOfReport(seen.usage, seen, reports).nano,
       };
     });
   }
 }
 
-const only = (reports: UsageReports): UsageSeen | undefined => reports.values().next().value;
+const firstReport = (reports: UsageReports): UsageReport | undefined =>
+  reports.values().next().value;
 
-export const larger = (a: bigint | null, b: bigint | null): bigint | null =>
+export const largerCost = (a: bigint | null, b: bigint | null): bigint | null =>
   a === null || b === null ? (a ?? b) : a > b ? a : b;

@@ -1,89 +1,128 @@
 import { wallClock } from "../../lib/wall-clock.ts";
-import { hold, mostOf, unboundedIn, type Ask, type Hold } from "../../money/estimate.ts";
+import {
+  estimateHold,
+  estimatedUnits,
+  findUnboundedUsage,
+  type HoldRequest,
+  type HoldEstimate,
+} from "../../money/estimate.ts";
 import { largestOf } from "../../model/image-work.ts";
 import { fail } from "../../model/error.ts";
 import { toolUnits } from "../../model/tool-units.ts";
 import type { Limit } from "../../plugin/limit.ts";
-import type { Survey } from "../../plugin/survey.ts";
+import type { RequestFacts } from "../../plugin/survey.ts";
 import type { HostCall } from "../call.ts";
-import { chargesOf, reserveRow } from "./charges.ts";
-import { measure } from "./request-measure.ts";
+import { collectCharges, reserveRow } from "./charges.ts";
+import { measureRequest } from "./request-measure.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
-import type { Tally } from "./tally.ts";
-import { termsOf } from "./price-terms.ts";
+import type { CallTally } from "./tally.ts";
+import { priceTermsOf } from "./price-terms.ts";
 
 /** Every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. What is refused before that is thrown. */
-export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tally): Promise<void> {
+export function reserveCall(
+  call: HostCall,
+  out: OutgoingRequest | null,
+  tally: CallTally,
+): Promise<void> {
   const x = call.exchange;
   const { gen } = x["~"];
-  const { limits, labels, mode } = chargesOf(call);
-  const budgeted = limits.some((l) => l.unit === "nano_usd");
-  const shelf = gen.catalogue.shelf(call.provider);
-  const { survey, input, inputMost, runs, tools, others, unpriced } = measure(call, out, {
-    shelf,
-    capped: mode === "hard",
+  const { limits, labels, budgetMode } = collectCharges(call);
+  const hasBudget = limits.some((l) => l.unit === "nano_usd");
+  const models = gen.catalogue.entriesOf(call.provider);
+  const {
+    facts: survey,
+    input,
+    maxInput,
+    toolRuns,
+    tools,
+    additionalModels,
+    unpricedModels,
+  } = measureRequest(call, out, {
+    shelf: models,
+    capped: budgetMode === "hard",
   });
   tally.inputEstimate = input;
-  const { tier, size, quality, facts } = (tally.pricing.terms = termsOf(call, survey));
-  const at = (tally.pricing.at = wallClock());
-  const ask: Ask = {
+  const { tier, size, quality, pricingAttributes } = (tally.pricing.terms = priceTermsOf(
+    call,
+    survey,
+  ));
+  const at = (tally.pricing.pricedAt = wallClock());
+  const holdRequest: HoldRequest = {
     tier,
     size,
     quality,
-    facts,
-    mode: mode ?? "expected",
+    pricingAttributes,
+    budgetMode: budgetMode ?? "expected",
     price: call.info.price ?? null,
     input,
-    inputMost,
-    runs,
+    maxInput,
+    toolRuns,
     tools,
-    others,
+    additionalModels,
     output: survey.maxOutput,
     // Under a hard budget the bound that was found is sent, and a larger one than the catalog's may be read.
-    limit: mode === "hard" && survey.maxOutput !== undefined ? undefined : call.info.limits?.output,
-    usual: gen.usual.p95(tally.who),
+    modelMaxOutput:
+      budgetMode === "hard" && survey.maxOutput !== undefined
+        ? undefined
+        : call.info.limits?.output,
+    typicalOutput: gen.outputHistory.p95(tally.historyKey),
     n: survey.n,
-    media: survey.media !== undefined || survey.features.includes("audio"),
-    counts: survey.counts,
-    likely: survey.likely,
-    atMost: survey.atMost,
-    pixels: largestOf(call.info.image),
-    work: x.work,
+    hasMedia: survey.media !== undefined || survey.features.includes("audio"),
+    exactUsage: survey.exactUsage,
+    expectedUsage: survey.expectedUsage,
+    maxUsage: survey.maxUsage,
+    maxPixels: largestOf(call.info.image),
+    operationSpec: x.operationSpec,
     at,
   };
-  const held = hold(ask);
-  tally.holds(ask, held, shelf);
-  tally.thinks =
+  const hold = estimateHold(holdRequest);
+  tally.setHold(holdRequest, hold, models);
+  tally.mayHideReasoning =
     call.info.can?.reasoning !== false &&
-    (!out || (call.candidate["~"].endpoint.protocol?.client?.thinks?.(out, call) ?? true));
-  const owner = x["~"].branch ? "this key or its account" : "this key";
-  if (budgeted && held.nano === null)
-    fail("quota", `${call.id} has no known price, and ${owner} has a budget. ${pricing(call)}`, {
-      code: "unpriced_model",
-      param: "model",
-    });
-  if (budgeted && (held.lacks.length > 0 || held.tier !== undefined))
-    refuseUnit(call, held, owner, survey.features);
-  if (budgeted && unpriced.length > 0)
+    (!out ||
+      (call.candidate["~"].endpoint.protocol?.client?.mayHideReasoning?.(out, call) ?? true));
+  const owner = x["~"].account ? "this key or its account" : "this key";
+  if (hasBudget && hold.nano === null)
     fail(
       "quota",
-      `${unpriced[0]}, which this request names, has no known price, and ${owner} has a budget.`,
+      `${call.id} has no known price, and ${owner} has a budget. ${priceConfigHint(call)}`,
       {
         code: "unpriced_model",
         param: "model",
       },
     );
-  if (budgeted && mode === "hard") bounded(call, ask);
+  if (hasBudget && (hold.unpricedUnits.length > 0 || hold.unknownTier !== undefined))
+    rejectUnpricedUnit(call, hold, owner, survey.features);
+  if (hasBudget && unpricedModels.length > 0)
+    fail(
+      "quota",
+      `${unpricedModels[0]}, which this request names, has no known price, and ${owner} has a budget.`,
+      {
+        code: "unpriced_model",
+        param: "model",
+      },
+    );
+  if (hasBudget && budgetMode === "hard") rejectUnboundedCost(call, holdRequest);
   const claims = limits.map((limit) => ({
     ...limit,
-    take: take(limit, held.claim, tally.inputEstimate, held.output, ask),
+    take: amountToClaim(
+      limit,
+      hold.claim,
+      tally.inputEstimate,
+      hold.outputPerResponse,
+      holdRequest,
+    ),
   }));
-  return reserveRow(call, { at, labels, claims, holdNano: held.nano, price: call.info.price }, ask);
+  return reserveRow(
+    call,
+    { at, labels, claims, holdNano: hold.nano, price: call.info.price },
+    holdRequest,
+  );
 }
 
 /** Rejects what no field that is sent bounds. */
-function bounded(call: HostCall, ask: Ask): void {
-  const unbounded = unboundedIn(ask);
+function rejectUnboundedCost(call: HostCall, ask: HoldRequest): void {
+  const unbounded = findUnboundedUsage(ask);
   if (unbounded)
     fail(
       "invalid",
@@ -93,18 +132,18 @@ function bounded(call: HostCall, ask: Ask): void {
 }
 
 /** A budget cannot be kept where a part of the bill can only be guessed. */
-function refuseUnit(
+function rejectUnpricedUnit(
   call: HostCall,
-  { lacks, tier }: Hold,
+  { unpricedUnits, unknownTier }: HoldEstimate,
   owner: string,
-  features: Survey["features"],
+  features: RequestFacts["features"],
 ): never {
   const where = `providers.${call.provider}.models[${JSON.stringify(call.model)}].price`;
-  const [unit] = lacks;
+  const [unit] = unpricedUnits;
   if (unit === undefined)
     return fail(
       "quota",
-      `${call.id} has no price for the service tier "${tier}", which this request asks for, and ${owner} has a budget. ` +
+      `${call.id} has no price for the service tier "${unknownTier}", which this request asks for, and ${owner} has a budget. ` +
         `Omit service_tier, or add the tier to ${where}.tiers in gateway.yaml.`,
       { code: "unpriced_unit", param: "service_tier" },
     );
@@ -119,20 +158,20 @@ function refuseUnit(
 }
 
 /** The line that is missing, as an operator writes it. */
-function pricing(call: HostCall): string {
-  const [price, what] = call.exchange.work.pricing;
+function priceConfigHint(call: HostCall): string {
+  const [price, what] = call.exchange.operationSpec.pricingHint;
   return (
     `In gateway.yaml, under providers.${call.provider}: ` +
     `models: { ${JSON.stringify(call.model)}: { price: ${price} } } (${what}; price: free if it costs nothing).`
   );
 }
 
-function take(
+function amountToClaim(
   limit: Limit,
   claim: bigint | null,
   input: number,
   output: number | undefined,
-  ask: Ask,
+  ask: HoldRequest,
 ): bigint {
   switch (limit.unit) {
     case "requests":
@@ -148,10 +187,10 @@ function take(
       return BigInt(Math.ceil(ask.n ?? 1));
     case "characters":
     case "seconds":
-      return BigInt(Math.ceil(mostOf(ask, limit.unit)));
+      return BigInt(Math.ceil(estimatedUnits(ask, limit.unit)));
     // What a model looks up by itself shows when it has.
     case "searches":
-      return BigInt(Math.ceil(ask.counts?.searches ?? 0));
+      return BigInt(Math.ceil(ask.exactUsage?.searches ?? 0));
     case "nano_usd":
       return claim ?? 0n;
   }

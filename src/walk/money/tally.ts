@@ -1,158 +1,173 @@
 // What one call used and what it costs: every number that a client reads or the ledger prices comes from here.
-import { hold, type Ask, type Hold } from "../../money/estimate.ts";
-import type { FinishReason, ModelEvent, UsageSeen } from "../../model/event.ts";
+import { estimateHold, type HoldRequest, type HoldEstimate } from "../../money/estimate.ts";
+import type { FinishReason, ModelEvent, UsageReport } from "../../model/event.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
 import type { Fault } from "../../model/error.ts";
-import { STAGES, type CallStage } from "../../model/retry.ts";
-import { exceed } from "../../model/excess.ts";
+import { FAILURE_POINTS, type FailurePoint } from "../../model/retry.ts";
+import { failBoundExceeded } from "../../model/excess.ts";
 import type { Price } from "../../model/facts.ts";
 import { inputTokens, outputTokens, UNITS, type Unit, type Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
 import type { CallRecord, CallState } from "../../plugin/call.ts";
 import type { StoreCommand, Settle } from "../../plugin/store.ts";
-import { isLocal } from "../upstream/blame.ts";
-import { awaited } from "../upstream/times.ts";
+import { isLocalFault } from "../upstream/blame.ts";
+import { addProviderWait } from "../upstream/times.ts";
 import type { HostCall } from "../call.ts";
-import { counted, hasTokens, isWhole, largest, sum, uncounted } from "./counts.ts";
-import type { ModelIndex } from "./model-prices.ts";
-import { larger, Pricing, type Priced } from "./pricing.ts";
-import { usually } from "./price-terms.ts";
-import { withNames } from "./reported-names.ts";
+import {
+  addRequestCounts,
+  hasTokens,
+  isComplete,
+  mergeReports,
+  addUsage,
+  assumeToolRuns,
+} from "./counts.ts";
+import type { CatalogModels } from "./model-prices.ts";
+import { largerCost, CallPricing, type PricedUsage } from "./pricing.ts";
+import { outputHistoryKey } from "./price-terms.ts";
+import { dropLongNames } from "./reported-names.ts";
 
 /**
  * For an answer that no upstream has counted. Ordinary text has more than three bytes a token, so the guess is not too low. Text
  * that is made to be dear has fewer ("a b c" has two), and is billed for less. A hard budget holds all the same, because its hold
  * counts every token that there may be.
  */
-const BYTES_A_TOKEN = 3;
+const BYTES_PER_TOKEN = 3;
 /**
  * What upstream may make until its next report: so many seconds at its pace so far, and at least some hundred tokens. After a
  * crash a call is billed from the last report, and should not be billed for less than the provider will.
  */
-const AHEAD = { seconds: 2.5, tokens: 256 };
+const UNREPORTED_OUTPUT = { seconds: 2.5, tokens: 256 };
 /**
  * Work that does not pass by here (hidden thought, an answer that comes whole) is bounded by the request's own limit, and by time:
  * no provider writes faster than this many tokens a second (the fastest advertise about 3,000).
  */
-const FASTEST = 4_000;
+const MAX_TOKENS_PER_SECOND = 4_000;
 /** Until upstream has noticed that its connection is closed. */
-const NOTICED_SECONDS = 0.5;
+const CANCEL_NOTICE_SECONDS = 0.5;
 /** Beyond this a count is a mistake of the provider's. */
-const SANE = 100_000_000;
+const MAX_COUNT = 100_000_000;
 /** And beyond a million dollars an amount; a ledger would refuse the whole bill for one that it cannot hold. */
-const SANE_NANO = 10n ** 15n;
+const MAX_COST_NANO = 10n ** 15n;
 
-export class Tally {
+export class CallTally {
   readonly call: HostCall;
   /** Upstream has taken the work on: from here a failure is estimated, never void. */
-  accepted = false;
+  isAccepted = false;
   /** The finish has been seen: whatever goes wrong upstream after it changes nothing. */
-  ended = false;
+  hasFinished = false;
   /** It was ended here before upstream had counted it: upstream may have made more than has come by. */
-  stopped = false;
+  wasStoppedEarly = false;
   upstreamId: string | undefined;
   /** Text that came by, for estimates. */
   textBytes = 0;
   /** Text that upstream has sent, though a stage may have kept it from passing. */
-  heardBytes = 0;
+  receivedTextBytes = 0;
   /** All that came by: the estimate of a relay that does not say how much of it is text. */
-  passedBytes = 0;
+  forwardedBytes = 0;
   /** A relay that does not say so has seen content. */
-  untold = false;
+  hasUnmeasuredContent = false;
   inputEstimate = 0;
-  readonly pricing: Pricing;
+  readonly pricing: CallPricing;
   holdNano: bigint | null = null;
-  #ask: Ask | undefined;
+  #holdRequest: HoldRequest | undefined;
   /** Output tokens that there can be at most. */
-  #most = Infinity;
+  #maxOutput = Infinity;
   /** The same where the request or the model's facts say so; otherwise without a bound. */
-  #cap = Infinity;
+  #knownMaxOutput = Infinity;
   /** The model may think, and what it thinks need not pass by here. */
-  thinks = false;
+  mayHideReasoning = false;
   /** When the provider was asked, by the process's clock. */
-  askedAt: number | undefined;
-  headMs: number | undefined;
-  contentMs: number | undefined;
+  sentAt: number | undefined;
+  headersMs: number | undefined;
+  firstTokenMs: number | undefined;
   /** The key and model that this call's size is remembered for. */
-  readonly who: string;
-  readonly #seen = new Map<string, UsageSeen>();
-  #doubtful = false;
+  readonly historyKey: string;
+  readonly #reports = new Map<string, UsageReport>();
+  #hasImplausibleCount = false;
   #upstreamCost: bigint | undefined;
-  #over: { readonly record: CallRecord; readonly row: Promise<void> } | undefined;
-  #awaited: PromiseWithResolvers<CallRecord> | undefined;
+  #settlement: { readonly record: CallRecord; readonly row: Promise<void> } | undefined;
+  #settledPromise: PromiseWithResolvers<CallRecord> | undefined;
 
   constructor(call: HostCall) {
     this.call = call;
-    this.pricing = new Pricing(call);
-    this.who = usually(call.exchange, call.id);
+    this.pricing = new CallPricing(call);
+    this.historyKey = outputHistoryKey(call.exchange, call.id);
   }
 
   /** What was set aside, and why. */
-  holds(ask: Ask, held: Hold, shelf: ModelIndex): void {
-    this.pricing.shelf = shelf;
-    this.#ask = ask;
-    this.#most = held.most;
-    if (held.most > 0 && (ask.output ?? ask.limit) !== undefined) this.#cap = held.most;
+  setHold(ask: HoldRequest, held: HoldEstimate, shelf: CatalogModels): void {
+    this.pricing.models = shelf;
+    this.#holdRequest = ask;
+    this.#maxOutput = held.maxOutput;
+    if (held.maxOutput > 0 && (ask.output ?? ask.modelMaxOutput) !== undefined)
+      this.#knownMaxOutput = held.maxOutput;
     this.holdNano = held.nano;
   }
 
   /** Upstream has taken it on, under this id; a provider's id is a few words long. */
-  began(id: string | undefined): void {
-    this.accepted = true;
-    if (id !== undefined && id.length <= BOUNDS.id.most) this.upstreamId = id;
+  recordAccepted(id: string | undefined): void {
+    this.isAccepted = true;
+    if (id !== undefined && id.length <= BOUNDS.responseId.max) this.upstreamId = id;
   }
 
   /** Before any stage: what upstream has made is billed, whatever becomes of it. */
-  heard(event: ModelEvent): void {
-    this.accepted = true;
-    if (event.type === "delta") this.heardBytes += Buffer.byteLength(event.text);
-    else if (event.type === "usage") this.saw(event);
+  recordUpstreamEvent(event: ModelEvent): void {
+    this.isAccepted = true;
+    if (event.type === "delta") this.receivedTextBytes += Buffer.byteLength(event.text);
+    else if (event.type === "usage") this.addReport(event);
   }
 
-  saw(seen: UsageSeen): void {
+  addReport(seen: UsageReport): void {
     const clean: { -readonly [U in Unit]?: Opt<number> } = {};
     for (const unit of UNITS) {
       const count = seen.usage[unit];
       if (count === undefined) continue;
       // It thinks, whatever its request said.
-      if (unit === "reasoning" && count > 0) this.thinks = true;
-      if (Number.isFinite(count) && count >= 0 && count <= SANE) clean[unit] = count;
-      else this.#doubtful = true;
+      if (unit === "reasoning" && count > 0) this.mayHideReasoning = true;
+      if (Number.isFinite(count) && count >= 0 && count <= MAX_COUNT) clean[unit] = count;
+      else this.#hasImplausibleCount = true;
     }
-    const said = withNames(seen);
+    const said = dropLongNames(seen);
     const key = said.model ?? "";
-    const before = this.#seen.get(key);
-    if (!before && this.#seen.size >= BOUNDS.reports.most) exceed("reports");
-    const usage = before ? largest(before.usage, clean) : clean;
-    this.#seen.set(key, { ...before, ...said, usage });
+    const before = this.#reports.get(key);
+    if (!before && this.#reports.size >= BOUNDS.usageReports.max) failBoundExceeded("usageReports");
+    const usage = before ? mergeReports(before.usage, clean) : clean;
+    this.#reports.set(key, { ...before, ...said, usage });
     const cost = seen.costNano;
-    if (cost !== undefined && cost >= 0n && cost <= SANE_NANO) this.#upstreamCost = cost;
+    if (cost !== undefined && cost >= 0n && cost <= MAX_COST_NANO) this.#upstreamCost = cost;
   }
 
-  get stage(): CallStage {
-    if (this.contentMs !== undefined && this.call.exchange.stream) return "content";
-    return this.accepted ? "begun" : this.call.stage;
+  get failurePoint(): FailurePoint {
+    if (this.firstTokenMs !== undefined && this.call.exchange.stream) return "content_sent";
+    return this.isAccepted ? "response_started" : this.call.failurePoint;
   }
 
   /** Everything so far, estimates where upstream said nothing: the one value that is shown and priced. */
   usage(): { usage: Usage; estimated: boolean } {
     let usage: Usage | undefined;
-    for (const seen of this.#seen.values()) usage = usage ? sum(usage, seen.usage) : seen.usage;
-    const { work } = this.call.exchange;
+    for (const seen of this.#reports.values())
+      usage = usage ? addUsage(usage, seen.usage) : seen.usage;
+    const { operationSpec } = this.call.exchange;
     const { price } = this.call.info;
-    usage = counted(usage ?? {}, this.#ask?.counts, price, work);
+    usage = addRequestCounts(usage ?? {}, this.#holdRequest?.exactUsage, price, operationSpec);
     const { protocol } = this.call.candidate["~"].endpoint;
-    const missing = uncounted(usage, this.#ask?.tools, protocol?.client?.tools);
-    if (missing) usage = { ...usage, ...missing };
-    if (!this.#doubtful && isWhole(usage, work, price))
-      return { usage, estimated: missing !== undefined || this.#isImpossible(usage) };
-    const bytes = Math.max(this.textBytes, this.heardBytes) || (this.untold ? this.passedBytes : 0);
-    const guess = work.guess({
+    const missing = assumeToolRuns(
       usage,
-      input: this.inputEstimate,
-      written: Math.ceil(bytes / BYTES_A_TOKEN),
-      n: this.call.exchange["~"].received?.survey.n ?? 1,
-      likely: this.#ask?.likely ?? {},
+      this.#holdRequest?.tools,
+      protocol?.client?.countedToolUnits,
+    );
+    if (missing) usage = { ...usage, ...missing };
+    if (!this.#hasImplausibleCount && isComplete(usage, operationSpec, price))
+      return { usage, estimated: missing !== undefined || this.#isImpossible(usage) };
+    const bytes =
+      Math.max(this.textBytes, this.receivedTextBytes) ||
+      (this.hasUnmeasuredContent ? this.forwardedBytes : 0);
+    const guess = operationSpec.estimateMissingUsage({
+      usage,
+      inputTokens: this.inputEstimate,
+      outputTokens: Math.ceil(bytes / BYTES_PER_TOKEN),
+      n: this.call.exchange["~"].receivedBody?.facts.n ?? 1,
+      expectedUsage: this.#holdRequest?.expectedUsage ?? {},
     });
     return { usage: guess, estimated: true };
   }
@@ -160,21 +175,21 @@ export class Tally {
   /** More than the model reads, or may write: a mistake of the provider's, or of the catalogue. */
   #isImpossible(usage: Usage): boolean {
     const { context = Infinity } = this.call.info.limits ?? {};
-    const most = context * (1 + (this.#ask?.runs ?? 0));
-    return inputTokens(usage) > most || outputTokens(usage) > this.#cap;
+    const most = context * (1 + (this.#holdRequest?.toolRuns ?? 0));
+    return inputTokens(usage) > most || outputTokens(usage) > this.#knownMaxOutput;
   }
 
   /** Resolves to its record when its row is durable; never rejects. */
-  settled(): Promise<CallRecord> {
-    const over = this.#over;
+  whenSettled(): Promise<CallRecord> {
+    const over = this.#settlement;
     if (over) return over.row.then(() => over.record);
-    return (this.#awaited ??= Promise.withResolvers<CallRecord>()).promise;
+    return (this.#settledPromise ??= Promise.withResolvers<CallRecord>()).promise;
   }
 
   /** It is settled, by this row. */
-  closed(record: CallRecord, row: Promise<void>): void {
-    this.#over = { record, row };
-    if (this.#awaited) void row.then(() => this.#awaited!.resolve(record));
+  markSettled(record: CallRecord, row: Promise<void>): void {
+    this.#settlement = { record, row };
+    if (this.#settledPromise) void row.then(() => this.#settledPromise!.resolve(record));
   }
 
   /** The settle row and the record of this call. `cut`: the answer did not reach its end. */
@@ -186,35 +201,43 @@ export class Tally {
     cut: boolean;
   }): { command: Settle & { at: number }; record: CallRecord } {
     // Upstream has not failed: it was given up, and may have worked until then.
-    const gaveUp = of.fault?.kind === "canceled" || (of.fault !== undefined && isLocal(of.fault));
-    const dead = of.cut && !(gaveUp && this.call.accepted) && STAGES[this.stage].row === "void";
-    const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
-    const left = this.stopped || (of.cut && (this.accepted || gaveUp));
-    const { nano, exact } = this.#cost(usage, estimated);
-    const costNano = dead ? 0n : left ? this.#least(usage, estimated, NOTICED_SECONDS) : nano;
-    const state: CallState = dead
+    const wasGivenUp =
+      of.fault?.kind === "canceled" || (of.fault !== undefined && isLocalFault(of.fault));
+    const isVoid =
+      of.cut &&
+      !(wasGivenUp && this.call.accepted) &&
+      FAILURE_POINTS[this.failurePoint].ledgerResult === "void";
+    const { usage, estimated } = isVoid ? { usage: {}, estimated: false } : this.usage();
+    const mayHaveContinued = this.wasStoppedEarly || (of.cut && (this.isAccepted || wasGivenUp));
+    const { nano, isExact } = this.#cost(usage, estimated);
+    const costNano = isVoid
+      ? 0n
+      : mayHaveContinued
+        ? this.#costWithUnseenWork(usage, estimated, CANCEL_NOTICE_SECONDS)
+        : nano;
+    const state: CallState = isVoid
       ? "void"
       : of.cut || estimated
         ? "estimated"
         : costNano === null
           ? "unpriced"
-          : exact
+          : isExact
             ? "exact"
             : "estimated";
     const now = performance.now();
-    if (this.askedAt !== undefined) awaited(this.call.exchange, this.askedAt, now);
+    if (this.sentAt !== undefined) addProviderWait(this.call.exchange, this.sentAt, now);
     const ms = {
-      ...(this.headMs !== undefined && { head: this.headMs }),
-      ...(this.contentMs !== undefined && { content: this.contentMs }),
-      total: Math.round(now - this.call.started),
+      ...(this.headersMs !== undefined && { headers: this.headersMs }),
+      ...(this.firstTokenMs !== undefined && { firstToken: this.firstTokenMs }),
+      total: Math.round(now - this.call.startedAt),
     };
-    if (!dead && !of.cut && !estimated) {
+    if (!isVoid && !of.cut && !estimated) {
       const { gen } = this.call.exchange["~"];
-      if (usage.output !== undefined) gen.usual.saw(this.who, usage.output);
+      if (usage.output !== undefined) gen.outputHistory.record(this.historyKey, usage.output);
     }
-    const parts = this.pricing.parts(this.#seen);
+    const parts = this.pricing.billParts(this.#reports);
     const record: CallRecord = {
-      attempt: this.call.attempt,
+      attemptId: this.call.attemptId,
       n: this.call.n,
       candidate: this.call.candidate,
       state,
@@ -223,7 +246,7 @@ export class Tally {
       startMs: this.call.startMs,
       ms,
       // Optional members come last: after a spread, V8 adds each further member separately.
-      ...(this.call.hedge && { hedge: true }),
+      ...(this.call.isHedge && { hedge: true }),
       ...(of.fault && { fault: of.fault }),
       ...(this.upstreamId !== undefined && { upstreamId: this.upstreamId }),
     };
@@ -232,7 +255,7 @@ export class Tally {
       command: {
         do: "settle",
         at: of.at,
-        attempt: this.call.attempt,
+        attempt: this.call.attemptId,
         state,
         usage,
         costNano,
@@ -250,50 +273,58 @@ export class Tally {
   progress(at: number): Extract<StoreCommand, { do: "progress" }> & { at: number } {
     const { usage, estimated } = this.usage();
     const made = usage.output ?? 0;
-    const since = performance.now() - this.call.started - (this.contentMs ?? 0);
-    const pace = made / Math.max(0.1, since / 1_000);
-    const output = made + Math.ceil(Math.max(AHEAD.tokens, pace * AHEAD.seconds));
-    const costNano = this.call.exchange.work.written
-      ? this.#least({ ...usage, output }, estimated, AHEAD.seconds)
+    const since = performance.now() - this.call.startedAt - (this.firstTokenMs ?? 0);
+    const tokensPerSecond = made / Math.max(0.1, since / 1_000);
+    const output =
+      made +
+      Math.ceil(Math.max(UNREPORTED_OUTPUT.tokens, tokensPerSecond * UNREPORTED_OUTPUT.seconds));
+    const costNano = this.call.exchange.operationSpec.generatesTokens
+      ? this.#costWithUnseenWork({ ...usage, output }, estimated, UNREPORTED_OUTPUT.seconds)
       : this.holdNano;
-    return { do: "progress", at, attempt: this.call.attempt, usage, costNano };
+    return { do: "progress", at, attempt: this.call.attemptId, usage, costNano };
   }
 
   /** Of a call that broke off: what was seen, by that guess, and what upstream may have made unseen. */
-  #least(usage: Usage, estimated: boolean, ahead: number): bigint | null {
-    const seen = this.#cost(usage, estimated).nano ?? this.#setAside;
+  #costWithUnseenWork(usage: Usage, estimated: boolean, ahead: number): bigint | null {
+    const seen = this.#cost(usage, estimated).nano ?? this.#heldCost;
     // A provider that bills the rest anyway has not billed all of it yet.
     if (this.call.candidate["~"].provider.onDisconnect === "drain")
-      return larger(seen, this.holdNano);
-    if ((this.ended && !this.stopped) || !this.call.exchange.work.written) return seen;
-    if (!this.thinks && this.call.stream) return seen;
-    const seconds = (performance.now() - this.call.started) / 1_000 + ahead;
-    const output = Math.min(this.#most, Math.ceil(seconds * FASTEST));
-    return larger(seen, this.#unseen(usage, output));
+      return largerCost(seen, this.holdNano);
+    if (
+      (this.hasFinished && !this.wasStoppedEarly) ||
+      !this.call.exchange.operationSpec.generatesTokens
+    )
+      return seen;
+    if (!this.mayHideReasoning && this.call.stream) return seen;
+    const seconds = (performance.now() - this.call.startedAt) / 1_000 + ahead;
+    const output = Math.min(this.#maxOutput, Math.ceil(seconds * MAX_TOKENS_PER_SECOND));
+    return largerCost(seen, this.#costOfUnseen(usage, output));
   }
 
-  #unseen(usage: Usage, output: number): bigint | null {
+  #costOfUnseen(usage: Usage, output: number): bigint | null {
     const made = usage.output ?? 0;
     if (output <= made) return null;
     // No tokens were reported: the dearest that it can have been.
-    if (![...this.#seen.values()].some(hasTokens))
-      return this.#ask ? hold({ ...this.#ask, output, n: 1 }).nano : this.holdNano;
-    return larger(
-      this.pricing.cost({ ...usage, output }, this.#seen, true).nano,
-      this.pricing.cost({ ...usage, output, reasoning: output - made }, this.#seen, true).nano,
+    if (![...this.#reports.values()].some(hasTokens))
+      return this.#holdRequest
+        ? estimateHold({ ...this.#holdRequest, output, n: 1 }).nano
+        : this.holdNano;
+    return largerCost(
+      this.pricing.cost({ ...usage, output }, this.#reports, true).nano,
+      this.pricing.cost({ ...usage, output, reasoning: output - made }, this.#reports, true).nano,
     );
   }
 
-  #cost(usage: Usage, estimated: boolean): Priced {
-    const { nano, exact } = this.pricing.cost(usage, this.#seen, estimated);
-    return { nano: nano === null && estimated ? this.#setAside : nano, exact };
+  #cost(usage: Usage, estimated: boolean): PricedUsage {
+    const { nano, isExact } = this.pricing.cost(usage, this.#reports, estimated);
+    return { nano: nano === null && estimated ? this.#heldCost : nano, isExact };
   }
 
-  get #setAside(): bigint | null {
+  get #heldCost(): bigint | null {
     return this.call.info.price ? this.holdNano : null;
   }
 
   get otherPrices(): readonly Price[] {
-    return this.pricing.others(this.#seen);
+    return this.pricing.otherPrices(this.#reports);
   }
 }

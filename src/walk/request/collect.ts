@@ -1,103 +1,109 @@
 // The bytes of a body: what may come, how much of it, and room for it before it is read.
 import type { IncomingMessage } from "node:http";
-import { fail, fault } from "../../model/error.ts";
-import { exceed } from "../../model/excess.ts";
+import { fail, createFault } from "../../model/error.ts";
+import { failBoundExceeded } from "../../model/excess.ts";
 import type { BodyForm } from "../../plugin/frontend.ts";
 import type { HostExchange } from "../exchange.ts";
-import { isForm } from "../form/head.ts";
+import { isMultipart } from "../form/head.ts";
 
 /** A body of unknown length gets its room in pieces of this. */
-const PIECE = 64 * 1024;
+const RESERVATION_STEP = 64 * 1024;
 /** From here on pieces go into one block as they come, and are let go of at once. A smaller body is joined at its end, which costs less. */
-const LARGE = 256 * 1024;
+const SINGLE_BLOCK_BYTES = 256 * 1024;
 /** A block is made when this part of it has come: a client that announces much and sends little takes little. */
-const COME = 8;
+const BLOCK_AFTER_SHARE = 8;
 
 export const isBodiless = (method: string): boolean =>
   method === "GET" || method === "DELETE" || method === "HEAD";
 export const NO_BYTES = Buffer.alloc(0);
 
 /** What was announced may be taken, and there is room for it. "bytes": whatever is announced. "none": none is read. */
-export function expect(x: HostExchange, form: BodyForm | "bytes" | "none"): void {
-  const { gone, req, res } = x["~"];
-  if (form !== "bytes" && form !== "none") expectType(req, form);
+export function prepareToReadBody(x: HostExchange, form: BodyForm | "bytes" | "none"): void {
+  const { isDisconnected, req, res } = x["~"];
+  if (form !== "bytes" && form !== "none") assertContentType(req, form);
   // A client that left while it was admitted sends no more events.
-  if (gone || req.destroyed) fail("canceled", "The client went away.");
-  if (form !== "none") makeRoom(x);
+  if (isDisconnected || req.destroyed) fail("canceled", "The client went away.");
+  if (form !== "none") reserveBodyMemory(x);
   if (req.headers.expect !== undefined) res.writeContinue();
 }
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\b/i;
-const TYPES = {
+const CONTENT_TYPES = {
   json: "application/json",
   multipart: "multipart/form-data",
   either: "application/json or multipart/form-data",
 } as const;
 
-function expectType(req: IncomingMessage, form: BodyForm): void {
+function assertContentType(req: IncomingMessage, form: BodyForm): void {
   const type = req.headers["content-type"] ?? "";
   if (form !== "multipart" && JSON_TYPE.test(type)) return;
-  if (form !== "json" && isForm(type)) return;
-  fail("invalid", `Send the body as Content-Type: ${TYPES[form]}${type ? `, not ${type}` : ""}.`, {
-    code: "unsupported_media_type",
-  });
+  if (form !== "json" && isMultipart(type)) return;
+  fail(
+    "invalid",
+    `Send the body as Content-Type: ${CONTENT_TYPES[form]}${type ? `, not ${type}` : ""}.`,
+    {
+      code: "unsupported_media_type",
+    },
+  );
 }
 
 /** Before a byte of it is read: what its head says that it will be. */
-function makeRoom(x: HostExchange): void {
+function reserveBodyMemory(x: HostExchange): void {
   const { gen, req } = x["~"];
-  const said = Number(req.headers["content-length"] ?? 0);
-  if (said > gen.maxBodyBytes) exceed("body", gen.maxBodyBytes);
-  x["~"].stay.hold(req.headers["content-length"] === undefined ? PIECE : said);
+  const announcedBytes = Number(req.headers["content-length"] ?? 0);
+  if (announcedBytes > gen.maxBodyBytes) failBoundExceeded("body", gen.maxBodyBytes);
+  x["~"].permit.reserveMemory(
+    req.headers["content-length"] === undefined ? RESERVATION_STEP : announcedBytes,
+  );
 }
 
 /** The body's bytes. Too many are refused as soon as that is known. */
-export function collect(x: HostExchange): Promise<Buffer> {
-  const inner = x["~"];
-  const { gen, req } = inner;
+export function readBody(x: HostExchange): Promise<Buffer> {
+  const state = x["~"];
+  const { gen, req } = state;
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    const said = Number(req.headers["content-length"] ?? 0);
+    const announcedBytes = Number(req.headers["content-length"] ?? 0);
     let block: Buffer | undefined;
     let size = 0;
-    const put = (chunk: Buffer, at: number): number => {
+    const copyToBlock = (chunk: Buffer, at: number): number => {
       const end = at + chunk.copy(block!, at);
-      letGo(chunk);
+      freeChunk(chunk);
       return end;
     };
     req.on("data", (chunk: Buffer) => {
-      inner.bytesIn = size += chunk.length;
+      state.bytesIn = size += chunk.length;
       try {
-        if (size > gen.maxBodyBytes) exceed("body", gen.maxBodyBytes);
-        while (size > inner.stay.held) inner.stay.hold(PIECE);
+        if (size > gen.maxBodyBytes) failBoundExceeded("body", gen.maxBodyBytes);
+        while (size > state.permit.reservedBytes) state.permit.reserveMemory(RESERVATION_STEP);
       } catch (error) {
         req.removeAllListeners("data");
         req.pause();
         chunks.length = 0;
         return reject(error as Error);
       }
-      if (block) return void put(chunk, size - chunk.length);
+      if (block) return void copyToBlock(chunk, size - chunk.length);
       chunks.push(chunk);
-      if (said < LARGE || size * COME < said) return;
-      block = Buffer.allocUnsafeSlow(said);
+      if (announcedBytes < SINGLE_BLOCK_BYTES || size * BLOCK_AFTER_SHARE < announcedBytes) return;
+      block = Buffer.allocUnsafeSlow(announcedBytes);
       let end = 0;
-      for (const came of chunks.splice(0)) end = put(came, end);
+      for (const came of chunks.splice(0)) end = copyToBlock(came, end);
     });
-    const cut = () => {
+    const onAborted = () => {
       // Fires after a whole body too; making an error is dear.
       if (req.complete && req.readableEnded) return;
       chunks.length = 0;
-      reject(fault("canceled", "The request ended before its body did."));
+      reject(createFault("canceled", "The request ended before its body did."));
     };
     req.on("end", () =>
       resolve(block ?? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))),
     );
-    req.on("error", cut);
-    req.on("close", cut);
+    req.on("error", onAborted);
+    req.on("close", onAborted);
   });
 }
 
 /** Its memory is free at once. V8 else counts all that came since its last full collection, and makes one for every 64 MB. */
-function letGo(chunk: Buffer): void {
+function freeChunk(chunk: Buffer): void {
   if (chunk.byteLength === chunk.buffer.byteLength) (chunk.buffer as ArrayBuffer).transfer(0);
 }

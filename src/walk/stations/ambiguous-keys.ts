@@ -1,9 +1,9 @@
 import { fail } from "../../model/error.ts";
 import { isFilePart, type Body, type Json, type Opt } from "../../model/values.ts";
-import { ROUTING } from "../../protocols/look/index.ts";
+import { ROUTING_FIELDS } from "../../protocols/look/index.ts";
 
 /** Members whose names are the client's own: nothing between the client and the model reads them. */
-const FREE: ReadonlySet<string> = new Set([
+const CLIENT_NAMED_MEMBERS: ReadonlySet<string> = new Set([
   "_meta",
   "arguments",
   "attributes",
@@ -21,47 +21,53 @@ const FREE: ReadonlySet<string> = new Set([
   "variables",
 ]);
 
-interface Words {
+interface KnownNames {
   /** By what a key comes to when its case is folded: how it is written right. */
   readonly top: ReadonlyMap<string, string>;
   readonly all: ReadonlyMap<string, string>;
 }
 
-const known = new WeakMap<object, Words>();
+const knownNames = new WeakMap<object, KnownNames>();
 
 /**
  * Parsers that fold case (Go's, for one) would read "Model" as "model" and "File_ID" as "file_id". A name that
  * decides something may be written one way only: at the top, and inside of what the schema describes wherever it stands.
  */
-export function oneReading(body: Body, schema: unknown): void {
+export function rejectAmbiguousKeys(body: Body, schema: unknown): void {
   if (typeof schema !== "object" || schema === null) return;
-  let words = known.get(schema);
-  if (!words) known.set(schema, (words = wordsOf(schema as Schema)));
+  let words = knownNames.get(schema);
+  if (!words) knownNames.set(schema, (words = collectKnownNames(schema as Schema)));
   for (const key in body) {
-    right(key, words.top, key);
-    if (words.top.has(key)) inside(body[key] as Opt<Json>, key, words.all, key);
+    checkKey(key, words.top, key);
+    if (words.top.has(key)) checkNested(body[key] as Opt<Json>, key, words.all, key);
   }
 }
 
-function inside(value: Opt<Json>, name: string, words: Words["all"], at: string): void {
-  if (typeof value !== "object" || value === null || FREE.has(name) || isFilePart(value)) return;
+function checkNested(value: Opt<Json>, name: string, words: KnownNames["all"], at: string): void {
+  if (
+    typeof value !== "object" ||
+    value === null ||
+    CLIENT_NAMED_MEMBERS.has(name) ||
+    isFilePart(value)
+  )
+    return;
   if (Array.isArray(value)) {
     for (const [i, one] of (value as readonly Json[]).entries())
-      inside(one, "", words, `${at}[${i}]`);
+      checkNested(one, "", words, `${at}[${i}]`);
     return;
   }
   // A call's arguments; the input of a request is never an object.
   if (name === "input") return;
   for (const [key, one] of Object.entries(value)) {
     const here = `${at}.${key}`;
-    right(key, words, here);
-    inside(one, key, words, here);
+    checkKey(key, words, here);
+    checkNested(one, key, words, here);
   }
 }
 
-function right(key: string, words: ReadonlyMap<string, string>, at: string): void {
+function checkKey(key: string, words: ReadonlyMap<string, string>, at: string): void {
   if (words.get(key) === key) return;
-  const name = words.get(fold(key));
+  const name = words.get(foldCase(key));
   if (name !== undefined && name !== key)
     fail("invalid", `${at} could be read as ${name} by some parsers. Write ${name}.`, {
       param: at,
@@ -70,29 +76,30 @@ function right(key: string, words: ReadonlyMap<string, string>, at: string): voi
 }
 
 /** To upper case first, because a long s becomes an s only that way. */
-const fold = (key: string): string => key.toUpperCase().toLowerCase();
+const foldCase = (key: string): string => key.toUpperCase().toLowerCase();
 
 interface Schema {
   readonly properties?: { readonly [name: string]: unknown };
   readonly definitions?: { readonly named?: Schema };
 }
 
-function wordsOf(schema: Schema): Words {
-  const folded = (names: Iterable<string>) => new Map([...names].map((name) => [fold(name), name]));
+function collectKnownNames(schema: Schema): KnownNames {
+  const folded = (names: Iterable<string>) =>
+    new Map([...names].map((name) => [foldCase(name), name]));
   const top = [
     ...Object.keys(schema.properties ?? {}),
     ...Object.keys(schema.definitions?.named?.properties ?? {}),
-    ...ROUTING,
+    ...ROUTING_FIELDS,
   ];
   const all = new Set<string>(top);
-  collect(schema, all);
+  collectPropertyNames(schema, all);
   return { top: folded(top), all: folded(all) };
 }
 
-function collect(schema: unknown, names: Set<string>): void {
+function collectPropertyNames(schema: unknown, names: Set<string>): void {
   if (typeof schema !== "object" || schema === null) return;
   for (const [key, value] of Object.entries(schema)) {
     if (key === "properties") for (const name in value as object) names.add(name);
-    collect(value, names);
+    collectPropertyNames(value, names);
   }
 }

@@ -1,75 +1,84 @@
-import { inputUpTo } from "../../money/estimate.ts";
+import { estimateInputTokens } from "../../money/estimate.ts";
 import { fail } from "../../model/error.ts";
-import { aside } from "./aside.ts";
-import { blame } from "../upstream/blame.ts";
-import { HostCall, noteSent } from "../call.ts";
-import { encode, headOf } from "../upstream/encode.ts";
+import { runUnbilled } from "./aside.ts";
+import { attributeFault } from "../upstream/blame.ts";
+import { HostCall, recordSentCall } from "../call.ts";
+import { encodeRequest, createResponseHeaders } from "../upstream/encode.ts";
 import type { HostExchange } from "../exchange.ts";
-import { send } from "../upstream/send.ts";
-import { mayBegin } from "../upstream/permission.ts";
-import { promise } from "../candidates/privacy.ts";
-import { answerHeaders } from "../answer/answer-headers.ts";
-import type { Plan } from "./route.ts";
-import { Few, gather } from "../upstream/response.ts";
+import { sendRequest } from "../upstream/send.ts";
+import { checkBeforeEncoding } from "../upstream/permission.ts";
+import { pinPolicy } from "../candidates/privacy.ts";
+import { createDiagnosticHeaders } from "../answer/answer-headers.ts";
+import type { RoutePlan } from "./route.ts";
+import { BoundedByteCounter, readResponseBody } from "../upstream/response.ts";
 
 /**
  * How many tokens a request would be: asked of a provider that can tell, else estimated and said so. It counts like any
  * request, and nothing is billed.
  */
-export async function count(x: HostExchange, plan: Plan): Promise<void> {
-  const inner = x["~"];
-  const server = inner.frontend.server;
-  if (!server?.count) return fail("unsupported", `${x.frontend} does not count tokens.`);
+export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<void> {
+  const state = x["~"];
+  const server = state.frontend.server;
+  if (!server?.encodeCount) return fail("unsupported", `${x.frontend} does not count tokens.`);
   const call = new HostCall(x, plan.candidates[0]!, 1);
-  inner.last = call;
-  noteSent(call);
+  state.lastCall = call;
+  recordSentCall(call);
   // Only the head of an answer can attest that nothing is kept. A count is not worth asking for that.
-  const silent = x.privacy !== "off" && call.policy.attest !== undefined;
-  const tokens = await aside(
+  const mustEstimate = x.privacy !== "off" && call.policy.attest !== undefined;
+  const tokens = await runUnbilled(
     call,
-    async () => (silent ? undefined : await asked(call)) ?? estimated(call),
+    async () => (mustEstimate ? undefined : await countByProvider(call)) ?? estimateTokens(call),
   );
-  const body = Buffer.from(JSON.stringify(server.count(tokens)));
-  const head = headOf(call, {});
-  inner.res.writeHead(200, {
+  const body = Buffer.from(JSON.stringify(server.encodeCount(tokens)));
+  const head = createResponseHeaders(call, {});
+  state.res.writeHead(200, {
     "content-type": "application/json",
     "content-length": String(body.length),
     ...Object.fromEntries(Object.entries(head).filter(([, value]) => value !== undefined)),
-    ...Object.fromEntries(answerHeaders(inner, true)),
-    ...Object.fromEntries(inner.headers ?? []),
+    ...Object.fromEntries(createDiagnosticHeaders(state, true)),
+    ...Object.fromEntries(state.responseHeaders ?? []),
   });
-  inner.res.end(body);
+  state.res.end(body);
 }
 
-async function asked(call: HostCall): Promise<number | undefined> {
+async function countByProvider(call: HostCall): Promise<number | undefined> {
   const { endpoint, credential } = call.candidate["~"];
   const x = call.exchange;
-  if (!endpoint.wire) {
-    const native = endpoint.endpoint;
-    if (!("run" in native) || !native.count) return undefined;
-    promise(call);
-    mayBegin(call);
-    return native.count((x["~"].rewritten ?? x.request) as never, call, credential.fields);
+  if (!endpoint.transport) {
+    const native = endpoint.definition;
+    if (!("run" in native) || !native.countTokens) return undefined;
+    pinPolicy(call);
+    checkBeforeEncoding(call);
+    return native.countTokens(
+      (x["~"].rewrittenRequest ?? x.request) as never,
+      call,
+      credential.fields,
+    );
   }
   const client = endpoint.protocol!.client!;
-  const path = endpoint.wire.endpoint.paths;
+  const path = endpoint.transport.definition.paths;
   const has = path && "count" in path ? path["count"] : client.paths["count"];
-  if (!client.count || has === undefined) return undefined;
-  promise(call);
-  const response = await send(
+  if (!client.decodeCount || has === undefined) return undefined;
+  pinPolicy(call);
+  const response = await sendRequest(
     call,
-    endpoint.wire,
-    encode(call, endpoint.protocol!, endpoint.wire.endpoint),
+    endpoint.transport,
+    encodeRequest(call, endpoint.protocol!, endpoint.transport.definition),
   );
   try {
-    return client.count(await gather(response, new Few("countAnswer")));
+    return client.decodeCount(
+      await readResponseBody(response, new BoundedByteCounter("countResponse")),
+    );
   } catch (problem) {
-    throw blame(problem, "answer", call.provider);
+    throw attributeFault(problem, "answer", call.provider);
   }
 }
 
-function estimated(call: HostCall): number {
+function estimateTokens(call: HostCall): number {
   const x = call.exchange;
-  x.header("x-tollgate-estimated", "input_tokens");
-  return inputUpTo({ bytes: x["~"].received!.bytes, context: call.info.limits?.context });
+  x.setResponseHeader("x-tollgate-estimated", "input_tokens");
+  return estimateInputTokens({
+    bytes: x["~"].receivedBody!.inputBytes,
+    context: call.info.limits?.context,
+  });
 }

@@ -1,148 +1,162 @@
 import { wallClock } from "../../lib/wall-clock.ts";
-import { fault, faultOf, type Fault } from "../../model/error.ts";
+import { createFault, getFault, type Fault } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
-import { ClientAnswer } from "../answer/client-answer.ts";
-import { internal } from "../answer/lane.ts";
+import { ClientResponse } from "../answer/client-answer.ts";
+import { logInternalError } from "../answer/lane.ts";
 import { HostCall } from "../call.ts";
-import { Attempts } from "../candidates/attempts.ts";
-import { begins, ended } from "../choosing/timing.ts";
-import { clientOf } from "../candidates/client-retries.ts";
-import { accountLimited } from "../candidates/given-up.ts";
-import type { Try } from "../candidates/try.ts";
+import { AttemptScheduler } from "../candidates/attempts.ts";
+import { startTiming, endTiming } from "../choosing/timing.ts";
+import { clientKey } from "../candidates/client-retries.ts";
+import { createAccountLimitedError } from "../candidates/given-up.ts";
+import type { ScheduledAttempt } from "../candidates/try.ts";
 import { isPromise } from "../../lib/promise.ts";
-import type { CallPlace } from "../targets/concurrency-limit.ts";
+import type { ConcurrencySlot } from "../targets/concurrency-limit.ts";
 import type { HostExchange } from "../exchange.ts";
-import { heed, shown } from "../upstream/heed.ts";
-import { CallLife, type Present, type SentHead, wordOf } from "./call-life.ts";
-import { Hedge, hedgeDelay, type Runner } from "./hedge.ts";
-import type { Plan } from "./route.ts";
+import { recordFailure, toClientFault } from "../upstream/heed.ts";
+import {
+  AttemptExecution,
+  type PresentStage,
+  type StatedTerms,
+  statedTermsOf,
+} from "./call-life.ts";
+import { Hedge, hedgeDelayMs, type RunningAttempt } from "./hedge.ts";
+import type { RoutePlan } from "./route.ts";
 
 /** One call, from its hooks to its bill. Where failures are simulated, that is simulated too. */
-const lifeOf = (call: HostCall, answer: ClientAnswer, head: SentHead | undefined): Runner["life"] =>
-  new CallLife(call, answer, head);
+const createExecution = (
+  call: HostCall,
+  answer: ClientResponse,
+  head: StatedTerms | undefined,
+): RunningAttempt["execution"] => new AttemptExecution(call, answer, head);
 
 /** Candidate by candidate, until one answers. After the first content there is no other candidate. */
 export async function dispatch(
   x: HostExchange,
-  plan: Plan,
-  present: Present,
-  made: typeof lifeOf = lifeOf,
+  plan: RoutePlan,
+  present: PresentStage,
+  create: typeof createExecution = createExecution,
 ): Promise<void> {
   const { gen } = x["~"];
-  const attempts = new Attempts(x, plan);
-  let turn = attempts.first();
-  if (!turn) throw accountLimited(gen.rests, plan.candidates, clientOf(x));
-  const answer = new ClientAnswer(x);
-  let head: SentHead | undefined;
+  const scheduler = new AttemptScheduler(x, plan);
+  let attempt = scheduler.first();
+  if (!attempt) throw createAccountLimitedError(gen.targetHealth, plan.candidates, clientKey(x));
+  const response = new ClientResponse(x);
+  let statedTerms: StatedTerms | undefined;
   let problem: unknown;
   let failed = true;
-  while (turn) {
-    const { candidate, pass }: Try = turn;
+  while (attempt) {
+    const { candidate, reason }: ScheduledAttempt = attempt;
     const { target } = candidate["~"];
-    let place: CallPlace | undefined;
-    if (pass === "spare")
+    let slot: ConcurrencySlot | undefined;
+    if (reason === "spare")
       try {
-        const waiting = target.place(clientOf(x), gen.gate.waitMs);
-        place = isPromise(waiting) ? await waited(x, waiting) : waiting;
+        const waiting = target.acquireSlot(clientKey(x), gen.admissionQueue.maxWaitMs);
+        slot = isPromise(waiting) ? await awaitSlot(x, waiting) : waiting;
       } catch (thrown) {
         // What a provider has said before is worth more to the client.
         problem ??= thrown;
         break;
       }
-    if (x["~"].gone) {
-      place?.leave(false);
+    if (x["~"].isDisconnected) {
+      slot?.release(false);
       break;
     }
-    const call: HostCall = new HostCall(x, candidate, attempts.tried, turn);
-    const life = made(call, answer, head);
-    begins(plan, call);
-    x["~"].last = call;
+    const call: HostCall = new HostCall(x, candidate, scheduler.count, attempt);
+    const execution = create(call, response, statedTerms);
+    startTiming(plan, call);
+    x["~"].lastCall = call;
     try {
-      const delay = hedgeDelay(plan, call);
-      if (delay === undefined) await life.run(present);
+      const delay = hedgeDelayMs(plan, call);
+      if (delay === undefined) await execution.run(present);
       else
-        await new Hedge({ call, answer, life }, { plan, attempts, present, head, made }).run(delay);
+        await new Hedge(
+          { call, response, execution },
+          { plan, scheduler, present, statedTerms, createExecution: create },
+        ).run(delay);
       failed = false;
       return;
     } catch (thrown) {
-      problem = faulty(call, thrown);
-      const failure = faultOf(problem)!;
-      heed(call, failure);
-      if (x["~"].gone || answer.committed) break;
-      turn = attempts.after(call, life.stage, failure);
-      if (answer.opened) head ??= wordOf(call);
+      problem = toFault(call, thrown);
+      const failure = getFault(problem)!;
+      recordFailure(call, failure);
+      if (x["~"].isDisconnected || response.isCommitted) break;
+      attempt = scheduler.nextAfter(call, execution.failurePoint, failure);
+      if (response.hasSentHeaders) statedTerms ??= statedTermsOf(call);
     } finally {
-      if (call.latency) ended(call);
-      if (pass === "probe") target.release(clientOf(x));
-      place?.leave(failed);
+      if (call.latency) endTiming(call);
+      if (reason === "probe") target.releaseProbe(clientKey(x));
+      slot?.release(failed);
     }
-    const patience = turn ? turn.waitMs : attempts.patience;
-    if (patience !== undefined && patience > 0) await paused(x, patience);
-    if (x["~"].gone) break;
-    if (!turn && patience !== undefined) turn = attempts.lastLook();
+    const waitMs = attempt ? attempt.waitMs : scheduler.recoveryWaitMs;
+    if (waitMs !== undefined && waitMs > 0) await waitForBackoff(x, waitMs);
+    if (x["~"].isDisconnected) break;
+    if (!attempt && waitMs !== undefined) attempt = scheduler.recheck();
   }
-  if (answer.opened && !x["~"].gone) {
+  if (response.hasSentHeaders && !x["~"].isDisconnected) {
     try {
-      return giveUp(x, answer, faultOf(problem)!);
+      return failInStream(x, response, getFault(problem)!);
     } finally {
-      answer.abandon();
+      response.abandon();
     }
   }
-  answer.abandon();
-  if (attempts.tried > 1) x.header("x-tollgate-tried", String(attempts.tried));
+  response.abandon();
+  if (scheduler.count > 1) x.setResponseHeader("x-tollgate-tried", String(scheduler.count));
   throw problem;
 }
 
 /** Its turn among the calls that its client may have at a failing target. The wait is the provider's, as its answer would be. */
-async function waited(x: HostExchange, place: Promise<CallPlace>): Promise<CallPlace> {
+async function awaitSlot(
+  x: HostExchange,
+  place: Promise<ConcurrencySlot>,
+): Promise<ConcurrencySlot> {
   const began = performance.now();
   try {
     return await place;
   } finally {
-    x["~"].awayMs += performance.now() - began;
+    x["~"].externalWaitMs += performance.now() - began;
   }
 }
 
 /** A client that goes meanwhile is not waited for. The pause is the provider's, as its answer would be. */
-function paused(x: HostExchange, ms: number): Promise<void> {
+function waitForBackoff(x: HostExchange, ms: number): Promise<void> {
   const began = performance.now();
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
-  x["~"].onGone.push(() => {
+  x["~"].disconnectListeners.push(() => {
     clearTimeout(timer);
     resolve();
   });
-  return promise.then(() => void (x["~"].awayMs += performance.now() - began));
+  return promise.then(() => void (x["~"].externalWaitMs += performance.now() - began));
 }
 
 /** What was thrown, with words for the client; its fields are spelled as the client wrote them. */
-function faulty(call: HostCall, thrown: unknown): unknown {
-  const failure = faultOf(thrown);
+function toFault(call: HostCall, thrown: unknown): unknown {
+  const failure = getFault(thrown);
   if (!failure) {
-    const { kind, message } = internal(call, thrown);
-    return fault(kind, message);
+    const { kind, message } = logInternalError(call, thrown);
+    return createFault(kind, message);
   }
-  if (failure.param !== undefined) failure.param = call.spelling(failure.param);
+  if (failure.param !== undefined) failure.param = call.clientFieldName(failure.param);
   return thrown;
 }
 
 /** The head is out and no candidate answered: the protocol's own error, inside the stream. */
-function giveUp(x: HostExchange, answer: ClientAnswer, failure: Fault): void {
-  const inner = x["~"];
-  inner.fault = failure;
+function failInStream(x: HostExchange, answer: ClientResponse, failure: Fault): void {
+  const state = x["~"];
+  state.fault = failure;
   answer.begin(undefined, {} satisfies HeadersOut);
   answer.commit();
-  answer.failed(() =>
-    inner.frontend
-      .server!.stream((piece) => answer.write(piece), {
+  answer.failWith(() =>
+    state.frontend
+      .server!.createEncoder((piece) => answer.write(piece), {
         id: x.id,
         model: x.model,
         created: Math.floor(wallClock() / 1000),
         stream: true,
         body: x.body,
         query: x.query,
-        lose() {},
+        reportLoss() {},
       })
-      .fail(shown(inner.gen, failure)),
+      .writeFault(toClientFault(state.gen, failure)),
   );
 }

@@ -1,31 +1,37 @@
 import { isPromise } from "../../lib/promise.ts";
 import type { Body } from "../../model/values.ts";
-import { keepsNothing } from "../candidates/privacy.ts";
+import { rejectRetention } from "../candidates/privacy.ts";
 import type { HostExchange } from "../exchange.ts";
-import { bytesOf, surveyed } from "./receive.ts";
+import { bytesOf, analyzeBody } from "./receive.ts";
 
 /** Fields in place of the client's own, as the edit hooks would have them: once, before anything else reads the request. */
 export function edit(x: HostExchange): Promise<void> | undefined {
-  const hooks = x["~"].frontend.chain.edit;
-  return hooks.length > 0 && x.op !== "relay" ? edited(x) : undefined;
+  const hooks = x["~"].frontend.hookChain.edit;
+  return hooks.length > 0 && x.actionType !== "relay" ? runEditHooks(x) : undefined;
 }
 
-async function edited(x: HostExchange): Promise<void> {
-  for (const hook of x["~"].frontend.chain.edit) {
-    if (!hook.applies(x.model, undefined)) continue;
+async function runEditHooks(x: HostExchange): Promise<void> {
+  for (const hook of x["~"].frontend.hookChain.edit) {
+    if (!hook.appliesTo(x.model, undefined)) continue;
     const said = hook.run(x);
     const fields = isPromise(said) ? await said : said;
-    if (fields) put(x, fields);
+    if (fields) applyEdits(x, fields);
   }
 }
 
 /** As a frontend's own edits are: survey, decoding and what is sent see these, on both lanes. */
-function put(x: HostExchange, fields: Body): void {
-  const { frontend, received: was } = x["~"];
-  const edits = { ...was!.edits, ...fields };
-  const body = { ...was!.body, ...fields };
-  const survey = surveyed(frontend.server, body);
-  if (x.privacy !== "off") keepsNothing(x, survey);
-  x["~"].received = { ...was!, edits, body, survey, bytes: was!.raw.length + bytesOf(edits) };
-  x.readAnew();
+function applyEdits(x: HostExchange, fields: Body): void {
+  const { frontend, receivedBody: received } = x["~"];
+  const edits = { ...received!.edits, ...fields };
+  const body = { ...received!.body, ...fields };
+  const survey = analyzeBody(frontend.server, body);
+  if (x.privacy !== "off") rejectRetention(x, survey);
+  x["~"].receivedBody = {
+    ...received!,
+    edits,
+    body,
+    facts: survey,
+    inputBytes: received!.raw.length + bytesOf(edits),
+  };
+  x.invalidateDecodedBody();
 }

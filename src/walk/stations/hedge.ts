@@ -1,79 +1,93 @@
 // Hedging: a call that stays without content gets another one beside it, at the next candidate. The first of the two with content answers
 // the client, the other one is canceled. Each has its own reservation and its own row, so a budget holds for both.
-import { fault, faultOf } from "../../model/error.ts";
-import type { AnswerRace } from "../answer/answer-race.ts";
-import { ClientAnswer } from "../answer/client-answer.ts";
+import { createFault, getFault } from "../../model/error.ts";
+import type { ResponseRace } from "../answer/answer-race.ts";
+import { ClientResponse } from "../answer/client-answer.ts";
 import { HostCall } from "../call.ts";
-import type { Attempts } from "../candidates/attempts.ts";
-import { ended, joins } from "../choosing/timing.ts";
-import { heed } from "../upstream/heed.ts";
-import { classOf } from "../upstream/times.ts";
-import { keeps, wordOf, type CallLife, type Present, type SentHead } from "./call-life.ts";
-import type { Plan } from "./route.ts";
+import type { AttemptScheduler } from "../candidates/attempts.ts";
+import { endTiming, startHedgeTiming } from "../choosing/timing.ts";
+import { recordFailure } from "../upstream/heed.ts";
+import { timeoutClassOf } from "../upstream/times.ts";
+import {
+  hasSameTerms,
+  statedTermsOf,
+  type AttemptExecution,
+  type PresentStage,
+  type StatedTerms,
+} from "./call-life.ts";
+import type { RoutePlan } from "./route.ts";
 
 /** One call from its hooks to its bill, and the answer that it writes into. */
-export interface Runner {
+export interface RunningAttempt {
   readonly call: HostCall;
-  readonly answer: ClientAnswer;
-  readonly life: Pick<CallLife, "run" | "stage" | "waits">;
+  readonly response: ClientResponse;
+  readonly execution: Pick<AttemptExecution, "run" | "failurePoint" | "isAwaitingContent">;
 }
 
 export interface HedgeInputs {
-  readonly plan: Plan;
-  readonly attempts: Attempts;
-  readonly present: Present;
+  readonly plan: RoutePlan;
+  readonly scheduler: AttemptScheduler;
+  readonly present: PresentStage;
   /** What the client's head has stated already. */
-  readonly head: SentHead | undefined;
-  made(call: HostCall, answer: ClientAnswer, head: SentHead | undefined): Runner["life"];
+  readonly statedTerms: StatedTerms | undefined;
+  createExecution(
+    call: HostCall,
+    answer: ClientResponse,
+    head: StatedTerms | undefined,
+  ): RunningAttempt["execution"];
 }
 
 /** How long this call may stay without content, in milliseconds; undefined: its route does not hedge it. */
-export function hedgeDelay({ resolution: { hedge } }: Plan, call: HostCall): number | undefined {
-  return hedge && (hedge.classes.get(classOf(call)) ?? hedge.allMs);
+export function hedgeDelayMs(
+  { resolution: { hedge } }: RoutePlan,
+  call: HostCall,
+): number | undefined {
+  return hedge && (hedge.classes.get(timeoutClassOf(call)) ?? hedge.allMs);
 }
 
 /** A call, and the one beside it if there is one. */
-export class Hedge implements AnswerRace {
-  readonly #of: HedgeInputs;
-  readonly #first: Runner;
-  #second: Runner | undefined;
+export class Hedge implements ResponseRace {
+  readonly #inputs: HedgeInputs;
+  readonly #first: RunningAttempt;
+  #second: RunningAttempt | undefined;
   /** Whether the second call answered. Never rejects. */
-  #answering: Promise<boolean> | undefined;
+  #secondAnswered: Promise<boolean> | undefined;
 
-  constructor(first: Runner, of: HedgeInputs) {
+  constructor(first: RunningAttempt, of: HedgeInputs) {
     this.#first = first;
-    this.#of = of;
+    this.#inputs = of;
   }
 
   /** Resolves when one of the calls has answered and both are billed; rejects with the first one's failure. */
   async run(delayMs: number): Promise<void> {
     const timer = setTimeout(() => this.#start(), delayMs);
     try {
-      await this.#first.life.run(this.#of.present);
+      await this.#first.execution.run(this.#inputs.present);
     } catch (problem) {
       clearTimeout(timer);
-      if (!(await this.#answering)) throw problem;
+      if (!(await this.#secondAnswered)) throw problem;
     }
     clearTimeout(timer);
-    await this.#answering;
+    await this.#secondAnswered;
   }
 
   #start(): void {
-    const { call: first, answer, life } = this.#first;
-    const { attempts, plan, present, made } = this.#of;
+    const { call: first, response, execution } = this.#first;
+    const { scheduler, plan, present, createExecution } = this.#inputs;
     const x = first.exchange;
-    if (x["~"].gone || answer.committed || !life.waits) return;
-    const turn = attempts.hedge(first);
+    if (x["~"].isDisconnected || response.isCommitted || !execution.isAwaitingContent) return;
+    const turn = scheduler.hedge(first);
     if (!turn) return;
-    const call = new HostCall(x, turn.candidate, attempts.tried, turn);
-    joins(plan, call);
-    const own = new ClientAnswer(x, answer);
-    const head = this.#of.head ?? (answer.opened ? wordOf(first) : undefined);
-    const second = { call, answer: own, life: made(call, own, head) };
+    const call = new HostCall(x, turn.candidate, scheduler.count, turn);
+    startHedgeTiming(plan, call);
+    const own = new ClientResponse(x, response);
+    const head =
+      this.#inputs.statedTerms ?? (response.hasSentHeaders ? statedTermsOf(first) : undefined);
+    const second = { call, response: own, execution: createExecution(call, own, head) };
     this.#second = second;
-    answer.joins(this);
-    own.joins(this);
-    this.#answering = second.life.run(present).then(
+    response.setRace(this);
+    own.setRace(this);
+    this.#secondAnswered = second.execution.run(present).then(
       () => true,
       (problem: unknown) => {
         this.#failed(second, problem);
@@ -83,42 +97,44 @@ export class Hedge implements AnswerRace {
   }
 
   /** What the second call fails with is no news for the client; its target counts it. */
-  #failed({ call, answer }: Runner, problem: unknown): void {
-    if (call.latency) ended(call);
-    const failure = faultOf(problem);
-    if (!call.lost && failure) heed(call, failure);
-    call.lost = true;
-    answer.abandon();
-    answer.joins(undefined);
-    this.#first.answer.joins(undefined);
+  #failed({ call, response }: RunningAttempt, problem: unknown): void {
+    if (call.latency) endTiming(call);
+    const failure = getFault(problem);
+    if (!call.isSuperseded && failure) recordFailure(call, failure);
+    call.isSuperseded = true;
+    response.abandon();
+    response.setRace(undefined);
+    this.#first.response.setRace(undefined);
   }
 
-  taken(by: object): void {
+  onWinner(by: object): void {
     const [won, lost] =
-      by === this.#first.answer ? [this.#first, this.#second!] : [this.#second!, this.#first];
-    const inner = won.call.exchange["~"];
-    inner.last = won.call;
-    inner.promised = won.call.promised ?? inner.promised;
-    if (inner.sent) inner.sent = { ...inner.sent, provider: won.call.provider };
-    giveUp(lost, "Another call answered first.");
+      by === this.#first.response ? [this.#first, this.#second!] : [this.#second!, this.#first];
+    const state = won.call.exchange["~"];
+    state.lastCall = won.call;
+    state.zdrReceipt = won.call.zdrReceipt ?? state.zdrReceipt;
+    if (state.sentCalls) state.sentCalls = { ...state.sentCalls, lastProvider: won.call.provider };
+    cancelAttempt(lost, "Another call answered first.");
   }
 
-  opens(): void {
-    const { call, life, answer } = this.#second!;
+  onOpening(): void {
+    const { call, execution, response } = this.#second!;
     const first = this.#first;
-    const alike = keeps(call, wordOf(first.call)) && answer.mime === first.answer.mime;
+    const alike =
+      hasSameTerms(call, statedTermsOf(first.call)) &&
+      response.contentType === first.response.contentType;
     // A call that is not sent yet may still turn out to have other terms.
-    if (life.waits && alike) return;
-    first.answer.joins(undefined);
-    giveUp(this.#second!, "The head that has left states other terms.");
+    if (execution.isAwaitingContent && alike) return;
+    first.response.setRace(undefined);
+    cancelAttempt(this.#second!, "The head that has left states other terms.");
   }
 }
 
-function giveUp({ call, answer }: Runner, why: string): void {
-  const reason = fault("canceled", why, { code: "hedge_lost" });
-  call.lost = true;
-  const { writer } = answer;
-  answer.mute();
-  writer?.broke(reason);
-  call.end(reason);
+function cancelAttempt({ call, response }: RunningAttempt, why: string): void {
+  const reason = createFault("canceled", why, { code: "hedge_lost" });
+  call.isSuperseded = true;
+  const { writer } = response;
+  response.mute();
+  writer?.onError(reason);
+  call.cancel(reason);
 }

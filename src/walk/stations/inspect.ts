@@ -6,13 +6,13 @@ import type { HostExchange } from "../exchange.ts";
  * one of them waits, and mostly that one's own. `from`: the hook that is next.
  */
 export function inspect(x: HostExchange, from = 0): Promise<void> | undefined {
-  const { frontend, rewritten } = x["~"];
-  const hooks = frontend.chain.inspect;
-  if (hooks.length === 0 || x.op === "relay") return undefined;
+  const { frontend, rewrittenRequest } = x["~"];
+  const hooks = frontend.hookChain.inspect;
+  if (hooks.length === 0 || x.actionType === "relay") return undefined;
   for (let at = from; at < hooks.length; at++) {
     const hook = hooks[at]!;
-    if (!hook.applies(x.model, undefined)) continue;
-    const waiting = hook.run(rewritten ?? x.request, x);
+    if (!hook.appliesTo(x.model, undefined)) continue;
+    const waiting = hook.run(rewrittenRequest ?? x.request, x);
     if (!isPromise(waiting)) continue;
     return at + 1 < hooks.length ? waiting.then(() => inspect(x, at + 1)) : waiting;
   }

@@ -1,29 +1,29 @@
 import { wallClock } from "../../lib/wall-clock.ts";
-import { formOf } from "../../lib/media.ts";
-import { fail, fault, faultOf, type Fault } from "../../model/error.ts";
+import { bodyFormOf } from "../../lib/media.ts";
+import { fail, createFault, getFault, type Fault } from "../../model/error.ts";
 import type { FinishReason, ModelEvent } from "../../model/event.ts";
-import type { ClientAnswer } from "../answer/client-answer.ts";
-import { inTime, SETTLE_MS, settleCall } from "../money/bill.ts";
-import { blame } from "../upstream/blame.ts";
-import { shown } from "../upstream/heed.ts";
-import { usable } from "../upstream/own-code.ts";
-import { timesOf } from "../upstream/times.ts";
-import { contentCame } from "../targets/first-content.ts";
+import type { ClientResponse } from "../answer/client-answer.ts";
+import { waitForRow, SETTLE_TIMEOUT_MS, settleCall } from "../money/bill.ts";
+import { attributeFault } from "../upstream/blame.ts";
+import { toClientFault } from "../upstream/heed.ts";
+import { validateEvents } from "../upstream/own-code.ts";
+import { timeoutsFor } from "../upstream/times.ts";
+import { recordFirstToken } from "../targets/first-content.ts";
 import type { HostCall } from "../call.ts";
-import { keeper } from "../answer/stages.ts";
-import { late, type Tolerance } from "../hook-failures.ts";
+import { longestHoldingFilter } from "../answer/stages.ts";
+import { createHookTimeout, type HookFailurePolicy } from "../hook-failures.ts";
 import {
-  internal,
-  relayed,
-  translated,
-  truncated,
-  written,
-  type AnswerSource,
+  logInternalError,
+  createPassthroughTranscoder,
+  createTranslatingTranscoder,
+  createTruncatedError,
+  createEventWriter,
+  type ResponseSource,
 } from "../answer/lane.ts";
-import type { LaneDecoder, LaneSink } from "../answer/lane-sink.ts";
-import type { UpstreamResponse, ResponseSink } from "../upstream/response.ts";
-import type { Tally } from "../money/tally.ts";
-import type { Watchable } from "../bounds/watchdog.ts";
+import type { Transcoder, TranscoderSink } from "../answer/lane-sink.ts";
+import type { UpstreamHttpResponse, ResponseSink } from "../upstream/response.ts";
+import type { CallTally } from "../money/tally.ts";
+import type { TimerEntry } from "../bounds/watchdog.ts";
 
 /** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
 const LINGER_MS = 5_000;
@@ -31,7 +31,7 @@ const LINGER_MS = 5_000;
 const PROGRESS_MS = 1_000;
 /** A provider that bills the rest anyway is read on for this long after the client left. */
 const DRAIN_MS = 60_000;
-const GONE = "The client went away.";
+const CLIENT_DISCONNECTED = "The client went away.";
 
 /**
  * The answer of one call, from upstream's first byte to the client's last. Resolves when all of it has left and is
@@ -39,73 +39,73 @@ const GONE = "The client went away.";
  */
 export function present(
   call: HostCall,
-  source: AnswerSource,
-  answer: ClientAnswer,
-  tally: Tally,
+  source: ResponseSource,
+  answer: ClientResponse,
+  tally: CallTally,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    new Presentation(call, answer, tally, resolve, reject).begin(source);
+    new Presentation(call, answer, tally, resolve, reject).start(source);
   });
 }
 
-class Presentation implements ResponseSink, Watchable, LaneSink {
-  watchedAt = -1;
-  readonly answer: ClientAnswer;
-  readonly tally: Tally;
+class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
+  timerIndex = -1;
+  readonly response: ClientResponse;
+  readonly tally: CallTally;
   readonly #call: HostCall;
   readonly #resolve: () => void;
   readonly #reject: (error: unknown) => void;
-  #decoder: LaneDecoder | undefined;
-  #response: UpstreamResponse | undefined;
-  #over = false;
-  #finishing: FinishReason | undefined;
-  #terminal = false;
-  #settled = false;
-  #drained = false;
-  #due = Infinity;
+  #transcoder: Transcoder | undefined;
+  #response: UpstreamHttpResponse | undefined;
+  #isOver = false;
+  #finishReason: FinishReason | undefined;
+  #isTerminalWritten = false;
+  #isSettled = false;
+  #isUpstreamDone = false;
+  #deadline = Infinity;
   /** What its end waits for. */
-  #keeper: Tolerance | undefined;
-  #told = performance.now();
+  #holdingFilter: HookFailurePolicy | undefined;
+  #progressAt = performance.now();
 
   constructor(
     call: HostCall,
-    answer: ClientAnswer,
-    tally: Tally,
+    answer: ClientResponse,
+    tally: CallTally,
     resolve: () => void,
     reject: (error: unknown) => void,
   ) {
     this.#call = call;
-    this.answer = answer;
+    this.response = answer;
     this.tally = tally;
     this.#resolve = resolve;
     this.#reject = reject;
   }
 
-  begin(source: AnswerSource): void {
+  start(source: ResponseSource): void {
     const x = this.#call.exchange;
-    x["~"].onGone.push(() => this.#gone());
-    if (x["~"].gone) return this.#gone();
-    this.answer.writer = this;
-    if (x.stream) x["~"].gen.watchdog.watch(this);
+    x["~"].disconnectListeners.push(() => this.#onDisconnect());
+    if (x["~"].isDisconnected) return this.#onDisconnect();
+    this.response.writer = this;
+    if (x.stream) x["~"].gen.timerWheel.add(this);
     if ("events" in source) {
-      this.#watch(timesOf(this.#call).totalMs); // It has no other timer.
-      return void this.#run(source.events);
+      this.#setDeadline(timeoutsFor(this.#call).totalMs); // It has no other timer.
+      return void this.#consumeEvents(source.events);
     }
     this.#response = source.response;
     try {
-      this.#decoder = this.#choose(source.response);
-      source.response.take(this);
+      this.#transcoder = this.#createTranscoder(source.response);
+      source.response.pipeTo(this);
     } catch (problem) {
-      this.#failed(problem, "answer");
+      this.#failFrom(problem, "answer");
     }
   }
 
   /** An upstream that answers whole where a stream was asked is taken at its word. */
-  #choose(response: UpstreamResponse): LaneDecoder {
+  #createTranscoder(response: UpstreamHttpResponse): Transcoder {
     const call = this.#call;
     const protocol = call.candidate["~"].endpoint.protocol!;
     const mime = String(response.headers["content-type"] ?? "");
-    const form = formOf(mime);
+    const form = bodyFormOf(mime);
     if (response.headers["content-encoding"] && response.headers["content-encoding"] !== "identity")
       fail("upstream", "The provider compressed its answer although asked not to.", {
         code: "bad_encoding",
@@ -115,186 +115,197 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
         code: "bad_content_type",
       });
     const stream = form === undefined ? call.stream : form === "stream";
-    if (call.lane === "verbatim" && stream === call.stream)
-      return relayed(call, this, response.headers);
-    return translated(call, this, { protocol, headers: response.headers, stream });
+    if (call.mode === "verbatim" && stream === call.stream)
+      return createPassthroughTranscoder(call, this, response.headers);
+    return createTranslatingTranscoder(call, this, { protocol, headers: response.headers, stream });
   }
 
-  async #run(events: AsyncIterable<ModelEvent>): Promise<void> {
-    const { emit, fail: failed } = written(this.#call, this);
-    this.#decoder = { push() {}, end() {}, fail: failed, between: true };
+  async #consumeEvents(events: AsyncIterable<ModelEvent>): Promise<void> {
+    const { emit, writeFault: failed } = createEventWriter(this.#call, this);
+    this.#transcoder = { push() {}, end() {}, writeFault: failed, isBetweenEvents: true };
     try {
       let finished = false;
-      for await (const event of usable(this.#call, events)) {
-        const room = this.answer.room();
+      for await (const event of validateEvents(this.#call, events)) {
+        const room = this.response.whenWritable();
         if (room) await room;
-        if (this.#over) break;
+        if (this.#isOver) break;
         finished ||= event.type === "finish";
         emit(event);
       }
-      if (!this.#over && !finished) throw truncated();
-      this.#drained = true;
-      this.#awaitStages();
+      if (!this.#isOver && !finished) throw createTruncatedError();
+      this.#isUpstreamDone = true;
+      this.#awaitFilters();
     } catch (problem) {
-      this.end(problem);
+      this.onEnd(problem);
     } finally {
-      this.#call.release();
+      this.#call.releaseFetchBodies();
     }
   }
 
-  #failed(problem: unknown, who: "target" | "answer"): void {
-    this.broke(blame(problem, who, this.#call.provider));
+  #failFrom(problem: unknown, who: "target" | "answer"): void {
+    this.onError(attributeFault(problem, who, this.#call.provider));
   }
 
-  data(chunk: Buffer): void {
-    if (this.#over || this.#drained) return;
+  onData(chunk: Buffer): void {
+    if (this.#isOver || this.#isUpstreamDone) return;
     // Node gathers what is written in one turn and sends it at once. With a cork of ours each event would be a system call.
     try {
-      this.#decoder!.push(chunk);
+      this.#transcoder!.push(chunk);
     } catch (problem) {
-      this.#failed(problem, "answer");
+      this.#failFrom(problem, "answer");
     }
   }
 
-  enough(): void {
-    this.tally.stopped = this.#drained = true;
-    this.#response?.abort(fault("canceled", "stopped at a sequence"));
-    this.#awaitStages();
+  onStoppedEarly(): void {
+    this.tally.wasStoppedEarly = this.#isUpstreamDone = true;
+    this.#response?.abort(createFault("canceled", "stopped at a sequence"));
+    this.#awaitFilters();
   }
 
-  end(problem?: unknown): void {
-    if (this.#over || this.tally.stopped) return;
-    if (problem !== undefined && !this.tally.ended) return this.#failed(problem, "target");
-    this.#drained = true;
-    if (!this.#terminal && problem === undefined) {
+  onEnd(problem?: unknown): void {
+    if (this.#isOver || this.tally.wasStoppedEarly) return;
+    if (problem !== undefined && !this.tally.hasFinished) return this.#failFrom(problem, "target");
+    this.#isUpstreamDone = true;
+    if (!this.#isTerminalWritten && problem === undefined) {
       try {
-        this.#decoder!.end();
+        this.#transcoder!.end();
       } catch (thrown) {
-        return this.#failed(thrown, "answer");
+        return this.#failFrom(thrown, "answer");
       }
     }
-    this.#terminal ||= this.#finishing !== undefined;
-    this.#awaitStages();
+    this.#isTerminalWritten ||= this.#finishReason !== undefined;
+    this.#awaitFilters();
   }
 
   /** A stage may keep the end that has come in, and no longer than a hook may take. */
-  #awaitStages(): void {
-    this.#keeper = this.#over || this.tally.ended ? undefined : keeper(this.#call);
-    if (this.#keeper) this.#watch(this.#keeper.timeoutMs);
-    this.#close();
+  #awaitFilters(): void {
+    this.#holdingFilter =
+      this.#isOver || this.tally.hasFinished ? undefined : longestHoldingFilter(this.#call);
+    if (this.#holdingFilter) this.#setDeadline(this.#holdingFilter.timeoutMs);
+    this.#closeIfDone();
   }
 
-  content(): void {
-    if (this.#over) return;
-    contentCame(this.#call, this.tally);
-    if (this.#call.exchange.stream) this.answer.commit();
+  onContent(): void {
+    if (this.#isOver) return;
+    recordFirstToken(this.#call, this.tally);
+    if (this.#call.exchange.stream) this.response.commit();
   }
 
-  get between(): boolean {
-    return this.#decoder?.between ?? true;
+  get isBetweenEvents(): boolean {
+    return this.#transcoder?.isBetweenEvents ?? true;
   }
 
-  get over(): boolean {
-    return this.#over;
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
-  finishing(reason: FinishReason): void {
-    if (this.#finishing !== undefined || this.#over) return;
-    this.#finishing = reason;
-    this.tally.ended = true;
-    this.content();
-    this.answer.finishing();
-    this.#call.exchange["~"].finish = reason;
+  onFinishing(reason: FinishReason): void {
+    if (this.#finishReason !== undefined || this.#isOver) return;
+    this.#finishReason = reason;
+    this.tally.hasFinished = true;
+    this.onContent();
+    this.response.holdUntilSettled();
+    this.#call.exchange["~"].finishReason = reason;
     const row = settleCall(this.tally, { finish: reason });
-    this.#watch(SETTLE_MS);
-    void row.then(() => this.#billed());
+    this.#setDeadline(SETTLE_TIMEOUT_MS);
+    void row.then(() => this.#onSettled());
   }
 
-  finished(): void {
-    this.#terminal = true;
-    this.#close();
+  onFinished(): void {
+    this.#isTerminalWritten = true;
+    this.#closeIfDone();
   }
 
-  stop({ kind, message, ...more }: Fault): void {
-    if (!this.#over) this.broke(fault(kind, message, more));
+  stopWith({ kind, message, ...more }: Fault): void {
+    if (!this.#isOver) this.onError(createFault(kind, message, more));
   }
 
-  tick(now: number): void {
-    if (this.#finishing === undefined && now - this.#told > PROGRESS_MS && this.tally.accepted) {
-      this.#told = now;
+  onTick(now: number): void {
+    if (
+      this.#finishReason === undefined &&
+      now - this.#progressAt > PROGRESS_MS &&
+      this.tally.isAccepted
+    ) {
+      this.#progressAt = now;
       this.#call.exchange["~"].gen.ledger.progress(this.tally.progress(wallClock()));
     }
-    if (now < this.#due) return;
-    if (!this.#settled && this.#finishing !== undefined) return this.#billed();
-    if (this.#call.exchange["~"].gone) return this.broke(fault("canceled", GONE));
-    if (this.#keeper) return this.tally.ended ? undefined : this.broke(late(this.#keeper, "event"));
-    this.#failed(
-      fault("timeout", "The provider took too long.", { code: "upstream_timeout" }),
+    if (now < this.#deadline) return;
+    if (!this.#isSettled && this.#finishReason !== undefined) return this.#onSettled();
+    if (this.#call.exchange["~"].isDisconnected)
+      return this.onError(createFault("canceled", CLIENT_DISCONNECTED));
+    if (this.#holdingFilter)
+      return this.tally.hasFinished
+        ? undefined
+        : this.onError(createHookTimeout(this.#holdingFilter, "event"));
+    this.#failFrom(
+      createFault("timeout", "The provider took too long.", { code: "upstream_timeout" }),
       "target",
     );
   }
 
-  #billed(): void {
-    if (this.#settled) return;
-    this.#settled = true;
-    this.answer.settled();
-    if (!this.#drained) this.#watch(LINGER_MS);
-    this.#close();
+  #onSettled(): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.response.onSettled();
+    if (!this.#isUpstreamDone) this.#setDeadline(LINGER_MS);
+    this.#closeIfDone();
   }
 
-  #close(): void {
-    if (this.#over || !this.#settled || !this.#terminal || !this.#drained) return;
-    this.#leave();
-    this.answer.end();
+  #closeIfDone(): void {
+    if (this.#isOver || !this.#isSettled || !this.#isTerminalWritten || !this.#isUpstreamDone)
+      return;
+    this.#finish();
+    this.response.end();
     this.#resolve();
   }
 
   /** Before content another candidate may be tried. After it the stream ends in the protocol's own error, and the row says what was sent. */
-  broke(problem: unknown): void {
-    if (this.#over) return;
+  onError(problem: unknown): void {
+    if (this.#isOver) return;
     const x = this.#call.exchange;
-    if (this.#finishing !== undefined) {
-      this.#drained = this.#terminal = true;
-      this.#close();
-      return this.#response?.abort(fault("canceled", "given up"));
+    if (this.#finishReason !== undefined) {
+      this.#isUpstreamDone = this.#isTerminalWritten = true;
+      this.#closeIfDone();
+      return this.#response?.abort(createFault("canceled", "given up"));
     }
     // Over before the response is: its end comes back here at once, as one more problem.
-    this.#leave();
-    this.#response?.abort(fault("canceled", "given up"));
-    if (!this.answer.committed || !x.stream || x["~"].gone) return this.#reject(problem);
-    const failure = faultOf(problem) ?? internal(this.#call, problem);
+    this.#finish();
+    this.#response?.abort(createFault("canceled", "given up"));
+    if (!this.response.isCommitted || !x.stream || x["~"].isDisconnected)
+      return this.#reject(problem);
+    const failure = getFault(problem) ?? logInternalError(this.#call, problem);
     x["~"].fault = failure;
     const row = settleCall(this.tally, { fault: failure });
-    this.#call.end(fault("canceled", "given up"));
-    const said = inTime(row).then(() => this.#say(shown(x["~"].gen, failure)));
+    this.#call.cancel(createFault("canceled", "given up"));
+    const said = waitForRow(row).then(() => this.#sendError(toClientFault(x["~"].gen, failure)));
     said.then(this.#resolve, this.#reject);
   }
 
-  #say(failure: Fault): void {
+  #sendError(failure: Fault): void {
     try {
-      this.answer.failed(() => this.#decoder?.fail(failure));
+      this.response.failWith(() => this.#transcoder?.writeFault(failure));
     } catch (problem) {
-      internal(this.#call, problem);
+      logInternalError(this.#call, problem);
     }
   }
 
-  #gone(): void {
-    if (this.#over) return;
-    this.answer.mute();
-    if (this.#finishing !== undefined) return;
-    if (this.#call.candidate["~"].provider.onDisconnect === "drain" && this.tally.accepted)
-      return this.#watch(DRAIN_MS);
-    this.broke(fault("canceled", GONE));
+  #onDisconnect(): void {
+    if (this.#isOver) return;
+    this.response.mute();
+    if (this.#finishReason !== undefined) return;
+    if (this.#call.candidate["~"].provider.onDisconnect === "drain" && this.tally.isAccepted)
+      return this.#setDeadline(DRAIN_MS);
+    this.onError(createFault("canceled", CLIENT_DISCONNECTED));
   }
 
-  #watch(ms: number): void {
-    const { watchdog } = this.#call.exchange["~"].gen;
-    watchdog.watch(this);
-    this.#due = performance.now() + ms;
+  #setDeadline(ms: number): void {
+    const { timerWheel } = this.#call.exchange["~"].gen;
+    timerWheel.add(this);
+    this.#deadline = performance.now() + ms;
   }
 
-  #leave(): void {
-    this.#over = true;
-    this.#call.exchange["~"].gen.watchdog.leave(this);
+  #finish(): void {
+    this.#isOver = true;
+    this.#call.exchange["~"].gen.timerWheel.remove(this);
   }
 }

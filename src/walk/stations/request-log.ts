@@ -4,40 +4,40 @@ import type { Fault } from "../../model/error.ts";
 import type { CallRecord } from "../../plugin/call.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { RequestOutcome } from "../../plugin/observer.ts";
-import { OVERLOADED } from "../bounds/gate.ts";
+import { OVERLOADED_CODE } from "../bounds/gate.ts";
 import type { HostExchange } from "../exchange.ts";
 import { errnoOf } from "../upstream/errno.ts";
-import { requestOutcome } from "./request-outcome.ts";
+import { outcomeOfRequest } from "./request-outcome.ts";
 
 /** Whether there is anything to say, before anything is made for it. */
-export function noteworthy(x: HostExchange): boolean {
-  const { fault, gone, calls } = x["~"];
+export function shouldLog(x: HostExchange): boolean {
+  const { fault, isDisconnected, callRecords } = x["~"];
   // A flood of refusals has a line of its own.
-  if (fault?.code === OVERLOADED && calls.length === 0) return false;
-  return fault !== undefined || gone || calls.length > 1 || slow(x);
+  if (fault?.code === OVERLOADED_CODE && callRecords.length === 0) return false;
+  return fault !== undefined || isDisconnected || callRecords.length > 1 || isSlow(x);
 }
 
-const slow = (x: HostExchange): boolean => {
-  const { calls, gen } = x["~"];
-  return (calls.at(-1)?.ms.head ?? 0) > gen.slowMs;
+const isSlow = (x: HostExchange): boolean => {
+  const { callRecords, gen } = x["~"];
+  return (callRecords.at(-1)?.ms.headers ?? 0) > gen.slowRequestMs;
 };
 
-export function report(x: HostExchange, outcome: Outcome): void {
-  const ended = requestOutcome(outcome, x["~"].gone);
-  if (ended === "ok") return answered(x, outcome);
+export function logRequest(x: HostExchange, outcome: Outcome): void {
+  const ended = outcomeOfRequest(outcome, x["~"].isDisconnected);
+  if (ended === "ok") return logSuccess(x, outcome);
   const fields = { ...fieldsOf(x, outcome), outcome: ended };
-  const { log, repeats } = x["~"].gen;
-  const [level, words] = wordsFor(ended, outcome);
+  const { log, logThrottle } = x["~"].gen;
+  const [level, words] = levelAndMessage(ended, outcome);
   if (ended !== "refused" && ended !== "client_error") return log[level](fields, words);
   // A client that is refused may try again and again: one line at once, then one per minute with the number of refusals.
   const who = x.identity?.id ?? x.address;
   const { code, kind } = outcome.fault ?? {};
-  return repeats.say(`${x.frontend} ${code ?? kind ?? outcome.status} ${who}`, (times) =>
+  return logThrottle.log(`${x.frontend} ${code ?? kind ?? outcome.status} ${who}`, (times) =>
     log[level](times === 1 ? fields : { ...fields, times }, words),
   );
 }
 
-function wordsFor(
+function levelAndMessage(
   ended: Exclude<RequestOutcome, "ok">,
   { fault, status }: Outcome,
 ): ["info" | "warn" | "error", string] {
@@ -49,21 +49,21 @@ function wordsFor(
   return ours ? ["error", "request failed"] : ["warn", "request refused"];
 }
 
-function answered(x: HostExchange, outcome: Outcome): void {
-  if (slow(x)) x["~"].gen.log.warn(fieldsOf(x, outcome), "slow request");
+function logSuccess(x: HostExchange, outcome: Outcome): void {
+  if (isSlow(x)) x["~"].gen.log.warn(fieldsOf(x, outcome), "slow request");
   const [failed] = outcome.calls;
   const last = outcome.calls.at(-1);
-  if (failed?.fault && last && last !== failed) fellBack(x, outcome, failed, last);
+  if (failed?.fault && last && last !== failed) logFallback(x, outcome, failed, last);
 }
 
-function fellBack(x: HostExchange, outcome: Outcome, from: CallRecord, to: CallRecord): void {
-  const { log, repeats } = x["~"].gen;
+function logFallback(x: HostExchange, outcome: Outcome, from: CallRecord, to: CallRecord): void {
+  const { log, logThrottle } = x["~"].gen;
   const { kind, code } = from.fault!;
   const fields = {
     request: x.id,
     model: x.model,
-    from: nameOf(from),
-    to: nameOf(to),
+    from: candidateName(from),
+    to: candidateName(to),
     kind,
     code,
     errno: errnoOf(from.fault),
@@ -72,13 +72,13 @@ function fellBack(x: HostExchange, outcome: Outcome, from: CallRecord, to: CallR
   };
   const words =
     fields.from === fields.to ? "answered when asked again" : "answered by another candidate";
-  repeats.say(`${fields.from} ${fields.to} ${kind}`, (times) =>
+  logThrottle.log(`${fields.from} ${fields.to} ${kind}`, (times) =>
     log.warn(times === 1 ? fields : { ...fields, times }, words),
   );
 }
 
 /** With its credential where there may be another one. */
-const nameOf = ({ candidate: { id, credential } }: CallRecord): string =>
+const candidateName = ({ candidate: { id, credential } }: CallRecord): string =>
   credential === "default" ? id : `${id} (${credential})`;
 
 function fieldsOf(x: HostExchange, outcome: Outcome) {
@@ -91,20 +91,20 @@ function fieldsOf(x: HostExchange, outcome: Outcome) {
     model: x.model || undefined,
     provider: last?.candidate.provider,
     credential: last?.candidate.credential,
-    lane: outcome.lane,
+    lane: outcome.mode,
     status: outcome.status,
     kind: fault?.kind,
     code: fault?.code,
     errno: errnoOf(fault),
     calls: outcome.calls.length,
     ms: outcome.ms,
-    head_ms: last?.ms.head,
-    message: fault && ours(fault, outcome) ? x["~"].gen.mask(fault.message) : undefined,
+    head_ms: last?.ms.headers,
+    message: fault && isGatewayMessage(fault, outcome) ? x["~"].gen.mask(fault.message) : undefined,
   };
 }
 
 /** Kinds of failure whose words are the gateway's own. */
-const OURS: readonly Fault["kind"][] = [
+const GATEWAY_MESSAGE_KINDS: readonly Fault["kind"][] = [
   "unauthenticated",
   "forbidden",
   "privacy",
@@ -115,5 +115,5 @@ const OURS: readonly Fault["kind"][] = [
 ];
 
 /** A provider's error, and an error about a body, may quote what the client sent. Such words go to the client and into no log. */
-const ours = (fault: Fault, { calls }: Outcome): boolean =>
-  calls.length === 0 && OURS.includes(fault.kind);
+const isGatewayMessage = (fault: Fault, { calls }: Outcome): boolean =>
+  calls.length === 0 && GATEWAY_MESSAGE_KINDS.includes(fault.kind);

@@ -2,9 +2,9 @@
 import type { ErrorKind } from "../../model/error.ts";
 import type { RequestOutcome } from "../../plugin/observer.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
-import { isLocal, isProviders } from "../upstream/blame.ts";
+import { isLocalFault, isProviderFault } from "../upstream/blame.ts";
 
-const BY_KIND = {
+const OUTCOME_BY_KIND = {
   invalid: "client_error",
   context_length: "client_error",
   content_policy: "client_error",
@@ -31,21 +31,21 @@ const BY_KIND = {
 
 /** Whether a failure of this kind is the client's own mistake. */
 export const isClientError = (kind: string): boolean =>
-  Object.hasOwn(BY_KIND, kind) && BY_KIND[kind as ErrorKind] === "client_error";
+  Object.hasOwn(OUTCOME_BY_KIND, kind) && OUTCOME_BY_KIND[kind as ErrorKind] === "client_error";
 
 /** `gone`: the client went away before its answer was whole. */
-export function requestOutcome(
+export function outcomeOfRequest(
   { fault, status }: Pick<Outcome, "fault" | "status">,
-  gone: boolean,
+  isDisconnected: boolean,
 ): RequestOutcome {
-  if (!fault && gone) return "canceled";
+  if (!fault && isDisconnected) return "canceled";
   // A served route says by its status how it went.
   if (!fault) return status < 400 ? "ok" : status < 500 ? "client_error" : "error";
   const { kind } = fault;
   // A provider's limit is not the client's, and a full house is not the provider's.
-  if (kind === "rate_limited" && isProviders(fault)) return "upstream_error";
-  if (kind === "overloaded" && isLocal(fault)) return "error";
+  if (kind === "rate_limited" && isProviderFault(fault)) return "upstream_error";
+  if (kind === "overloaded" && isLocalFault(fault)) return "error";
   // The time that the client had set for itself.
-  if (kind === "timeout" && isLocal(fault)) return "canceled";
-  return BY_KIND[kind];
+  if (kind === "timeout" && isLocalFault(fault)) return "canceled";
+  return OUTCOME_BY_KIND[kind];
 }

@@ -5,67 +5,67 @@ import type { Fault } from "../../model/error.ts";
 import type {
   RequestRecord,
   RequestRecordCall,
-  RequestRecordPassedOver,
+  RequestRecordSkippedCandidate,
   RequestTrace,
 } from "../../plugin/observer.ts";
-import type { HeardRequest } from "../generation.ts";
+import type { ObservedRequest } from "../generation.ts";
 import type { ExchangeState, HostExchange } from "../exchange.ts";
-import { spanOfCall } from "../trace.ts";
+import { callSpanId } from "../trace.ts";
 import { errnoOf } from "../upstream/errno.ts";
-import { requestOutcome } from "./request-outcome.ts";
+import { outcomeOfRequest } from "./request-outcome.ts";
 
 const NO_LABELS = Object.freeze({});
 const NO_LOSSES = Object.freeze({});
 /** A route may lead to hundreds. */
-const MOST_PASSED = 32;
+const MAX_SKIPPED_CANDIDATES = 32;
 /** What may be kept of an id that a client makes: words on one line, and none that a log would have to break. */
 const CLIENT_ID = /^[!-~]{1,128}$/;
 
 /** What observers are told of a request: plain data, and no word of a client or a provider. */
-export function seenOf(x: HostExchange, outcome: Outcome): HeardRequest {
-  const inner = x["~"];
+export function createRequestRecord(x: HostExchange, outcome: Outcome): ObservedRequest {
+  const state = x["~"];
   const last = outcome.calls.at(-1);
   return {
     at: wallClock(),
     id: x.id,
-    clientRequestId: clientRequestId(inner),
+    clientRequestId: clientRequestId(state),
     worker: 0,
-    generation: inner.gen.number,
-    outcome: requestOutcome(outcome, inner.gone),
+    generation: state.gen.number,
+    outcome: outcomeOfRequest(outcome, state.isDisconnected),
     frontend: x.frontend,
     protocol: x.protocol,
-    kind: x.kind,
-    op: x.op,
-    name: x.name,
+    operation: x.operation,
+    actionType: x.actionType,
+    action: x.action,
     method: x.method,
-    route: inner.path,
+    route: state.routePath,
     model: x.model,
-    alias: inner.resolution?.alias,
-    served: last && served(last) ? last.candidate.id : undefined,
-    pinned: inner.received?.pinned !== undefined,
-    hooks: inner.hooks,
-    passedOver: passedOver(inner),
+    alias: state.resolution?.alias,
+    served: last && wasServed(last) ? last.candidate.id : undefined,
+    isPinned: state.receivedBody?.pinnedTarget !== undefined,
+    hooks: state.hookActivity,
+    skippedCandidates: collectSkippedCandidates(state),
     stream: x.stream,
-    lane: outcome.lane,
+    mode: outcome.mode,
     status: outcome.status,
-    fault: without(outcome.fault),
+    fault: withoutMessage(outcome.fault),
     finish: outcome.finish,
     cached: outcome.cached,
     key: x.identity?.id,
-    account: inner.branch?.path,
-    labels: labelsOf(x),
+    account: state.account?.path,
+    labels: mergeLabels(x),
     privacy: x.privacy,
-    receipt: inner.promised,
+    zdrReceipt: state.zdrReceipt,
     client: x.address || undefined,
     losses: outcome.losses.length,
-    lossCodes: byCode(outcome.losses),
-    bytesIn: inner.bytesIn,
+    lossCodes: countByCode(outcome.losses),
+    bytesIn: state.bytesIn,
     bytesOut: outcome.bytesOut,
     ms: outcome.ms,
-    contentMs: last?.ms.content === undefined ? undefined : last.startMs + last.ms.content,
+    firstTokenMs: last?.ms.firstToken === undefined ? undefined : last.startMs + last.ms.firstToken,
     trace: x.trace,
-    ownMs: ownOf(x),
-    calls: outcome.calls.map((call) => callOf(call, x.trace)),
+    overheadMs: overheadMsOf(x),
+    calls: outcome.calls.map((call) => toCallRecord(call, x.trace)),
   };
 }
 
@@ -75,20 +75,29 @@ function clientRequestId({ req }: ExchangeState): string | undefined {
 }
 
 /** What was made by a hook, or broke off before a word of it left, no model has answered. */
-const served = ({ state, fault, ms }: CallRecord): boolean =>
-  state !== "void" && (!fault || ms.content !== undefined);
+const wasServed = ({ state, fault, ms }: CallRecord): boolean =>
+  state !== "void" && (!fault || ms.firstToken !== undefined);
 
-function passedOver({ out, rested }: ExchangeState): RequestRecord["passedOver"] {
-  if (out.length === 0 && !rested) return undefined;
-  const all: RequestRecordPassedOver[] = [];
-  for (const { candidate, by, code } of out.slice(0, MOST_PASSED))
+function collectSkippedCandidates({
+  excluded,
+  coolingDown,
+}: ExchangeState): RequestRecord["skippedCandidates"] {
+  if (excluded.length === 0 && !coolingDown) return undefined;
+  const all: RequestRecordSkippedCandidate[] = [];
+  for (const { candidate, by, code } of excluded.slice(0, MAX_SKIPPED_CANDIDATES))
     all.push({ candidate: candidate.id, credential: candidate.credential, by, code });
-  for (const { candidate, why } of rested?.slice(0, MOST_PASSED - all.length) ?? [])
-    all.push({ candidate: candidate.id, credential: candidate.credential, by: "rest", code: why });
+  for (const { candidate, reason } of coolingDown?.slice(0, MAX_SKIPPED_CANDIDATES - all.length) ??
+    [])
+    all.push({
+      candidate: candidate.id,
+      credential: candidate.credential,
+      by: "rest",
+      code: reason,
+    });
   return all;
 }
 
-function byCode(losses: Outcome["losses"]): RequestRecord["lossCodes"] {
+function countByCode(losses: Outcome["losses"]): RequestRecord["lossCodes"] {
   if (losses.length === 0) return NO_LOSSES;
   const counts = new Map<string, number>();
   for (const { code } of losses) counts.set(code, (counts.get(code) ?? 0) + 1);
@@ -96,38 +105,38 @@ function byCode(losses: Outcome["losses"]): RequestRecord["lossCodes"] {
 }
 
 /** The labels of its key, those that hooks have set, and over them what the ledger says. */
-function labelsOf(x: HostExchange): RequestRecord["labels"] {
-  const { labels, rowLabels } = x["~"];
+function mergeLabels(x: HostExchange): RequestRecord["labels"] {
+  const { labels, ledgerLabels } = x["~"];
   const own = x.identity?.labels;
-  if (!labels && !rowLabels) return own ?? NO_LABELS;
-  return { ...labels, ...own, ...rowLabels };
+  if (!labels && !ledgerLabels) return own ?? NO_LABELS;
+  return { ...labels, ...own, ...ledgerLabels };
 }
 
-const callOf = (
+const toCallRecord = (
   { n, hedge, startMs, candidate, state, usage, costNano, fault, ms }: CallRecord,
   trace: RequestTrace,
 ): RequestRecordCall => ({
   n,
   ...(hedge && { hedge }),
   startMs,
-  spanId: spanOfCall(trace, n),
+  spanId: callSpanId(trace, n),
   provider: candidate.provider,
   model: candidate.model,
   credential: candidate.credential,
   protocol: candidate.protocol,
-  lane: candidate.lane,
+  mode: candidate.mode,
   state,
   usage,
   costNano,
-  fault: without(fault),
+  fault: withoutMessage(fault),
   ms,
 });
 
-const without = (fault: Fault | undefined): RequestRecord["fault"] =>
+const withoutMessage = (fault: Fault | undefined): RequestRecord["fault"] =>
   fault && { kind: fault.kind, code: fault.code ?? undefined, errno: errnoOf(fault) };
 
 /** To the microsecond. A provider that is read on after its client has left may have been waited for longer than the request was. */
-function ownOf(x: HostExchange): number {
-  const { started, awayMs } = x["~"];
-  return Math.max(0, Math.round((performance.now() - started - awayMs) * 1_000) / 1_000);
+function overheadMsOf(x: HostExchange): number {
+  const { startedAt, externalWaitMs } = x["~"];
+  return Math.max(0, Math.round((performance.now() - startedAt - externalWaitMs) * 1_000) / 1_000);
 }

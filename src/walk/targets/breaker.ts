@@ -1,67 +1,70 @@
 // A circuit breaker. While it is open its target is in cooldown: it is tried after the others, and one request at a time probes whether
 // it works again. It never refuses a request. It has no timer and reads no clock: every `now` is passed in.
 
-const FIRST_MS = 5_000;
-const MOST_MS = 60_000;
+const MIN_OPEN_MS = 5_000;
+const MAX_OPEN_MS = 60_000;
 /** After so long without a failure the next cooldown is as short as the first one. */
-const CALM_MS = 60_000;
+const RESET_AFTER_MS = 60_000;
 
 /** open: in cooldown. half_open: the cooldown has passed, and one request may probe. */
 export type BreakerState = "closed" | "open" | "half_open";
 
-export class Breaker {
+export class CircuitBreaker {
   /** The monotonic clock, in milliseconds. */
-  until = 0;
-  closed = true;
+  openUntil = 0;
+  isClosed = true;
   #openMs = 0;
-  #since = 0;
-  #probing = false;
+  #openedAt = 0;
+  #isProbing = false;
 
   state(now: number): BreakerState {
-    return this.closed ? "closed" : now < this.until ? "open" : "half_open";
+    return this.isClosed ? "closed" : now < this.openUntil ? "open" : "half_open";
   }
 
   /** Whether this call may probe; until it ends, others see an open breaker. */
-  probe(now: number): boolean {
-    if (this.#probing || this.state(now) !== "half_open") return false;
-    return (this.#probing = true);
+  tryProbe(now: number): boolean {
+    if (this.#isProbing || this.state(now) !== "half_open") return false;
+    return (this.#isProbing = true);
   }
 
-  get probing(): boolean {
-    return this.#probing;
+  get isProbing(): boolean {
+    return this.#isProbing;
   }
 
   /** The probe ended without a result: another call may probe. */
-  release(): void {
-    this.#probing = false;
+  releaseProbe(): void {
+    this.#isProbing = false;
   }
 
   /** Returns whether it opens or stays open by this. `enough`: the evidence suffices to open it. */
-  failed(now: number, { enough, probe }: { enough: boolean; probe: boolean }): boolean {
-    if (!this.closed) {
+  recordFailure(
+    now: number,
+    { hasEnoughEvidence, isProbe }: { hasEnoughEvidence: boolean; isProbe: boolean },
+  ): boolean {
+    if (!this.isClosed) {
       // Calls that were under way when it opened are no new evidence.
-      if (probe) this.#open(now);
-      return probe;
+      if (isProbe) this.#open(now);
+      return isProbe;
     }
-    if (!enough) return false;
-    if (now - this.until > CALM_MS) this.#openMs = 0;
-    this.#since = now;
+    if (!hasEnoughEvidence) return false;
+    if (now - this.openUntil > RESET_AFTER_MS) this.#openMs = 0;
+    this.#openedAt = now;
     this.#open(now);
     return true;
   }
 
   /** Returns whether it closes by this: by the success of a call that began after it opened. */
-  answered(started: number): boolean {
-    if (this.closed || started < this.#since) return false;
-    this.closed = true;
-    this.#probing = false;
+  recordSuccess(started: number): boolean {
+    if (this.isClosed || started < this.#openedAt) return false;
+    this.isClosed = true;
+    this.#isProbing = false;
     return true;
   }
 
   #open(now: number): void {
-    this.#openMs = Math.min(MOST_MS, this.#openMs === 0 ? FIRST_MS : this.#openMs * 2);
-    this.until = now + this.#openMs;
-    this.closed = false;
-    this.#probing = false;
+    this.#openMs = Math.min(MAX_OPEN_MS, this.#openMs === 0 ? MIN_OPEN_MS : this.#openMs * 2);
+    this.openUntil = now + this.#openMs;
+    this.isClosed = false;
+    this.#isProbing = false;
   }
 }

@@ -1,113 +1,125 @@
 // What the requests of one client (one key) show about one target. A failure of one client's request may be the fault of that request, so
 // it counts for that client alone. Several clients that fail are evidence against the target itself: see upstream-target.ts.
-import { Breaker } from "./breaker.ts";
-import { ConcurrencyLimit, type Later } from "./concurrency-limit.ts";
+import { CircuitBreaker } from "./breaker.ts";
+import { ConcurrencyLimit, type Schedule } from "./concurrency-limit.ts";
 
 /** So many distinct requests in a row, or more than this share of so many, open a breaker. */
-export const ENOUGH = 5;
-export const SHARE = 0.1;
-export const SAMPLES = 20;
+export const MIN_FAILURES = 5;
+export const MAX_FAILURE_SHARE = 0.1;
+export const MIN_SAMPLES = 20;
 /** What happened so long ago counts half. */
-const HALF_MS = 5_000;
+const HALF_LIFE_MS = 5_000;
 /** Less than this is forgotten. */
-const FORGOTTEN = 0.25;
+const NEGLIGIBLE = 0.25;
 /** A client that has not been here for so long is forgotten. */
-const AWAY_MS = 120_000;
+const FORGET_CLIENT_AFTER_MS = 120_000;
 /** So many failures in a row, and then each time that there are so many more, reduce the limit. */
-const RUN = { first: 50, more: 10 };
+const FAILURE_RUN = { first: 50, more: 10 };
 
 export interface FailedCall {
   readonly now: number;
   /** The request's id. */
-  readonly request: string;
+  readonly requestId: string;
   /** The client sent it again by itself: it is no other request than the one before. */
-  readonly repeated: boolean;
+  readonly isClientRetry: boolean;
   /** The provider said how long it refuses: that counts elsewhere. */
-  readonly told: boolean;
+  readonly hasRetryAfter: boolean;
 }
 
 export class ClientEvidence {
-  readonly breaker = new Breaker();
+  readonly breaker = new CircuitBreaker();
   /** While nothing succeeds. */
-  limit: ConcurrencyLimit | undefined;
+  concurrencyLimit: ConcurrencyLimit | undefined;
   /** Distinct requests that failed since the last success. */
-  row = 0;
-  #run = 0;
-  #good = 0;
-  #bad = 0;
-  #at: number;
-  #seen: number;
-  #last: string | undefined;
+  consecutiveFailures = 0;
+  #failuresInRow = 0;
+  #successes = 0;
+  #failures = 0;
+  #decayedAt: number;
+  #lastSeenAt: number;
+  #lastFailedRequest: string | undefined;
 
   constructor(now: number) {
-    this.#at = this.#seen = now;
+    this.#decayedAt = this.#lastSeenAt = now;
   }
 
   /** Requests that failed lately, those of some time ago for less. */
-  bad(now: number): number {
+  recentFailures(now: number): number {
     this.#decay(now);
-    return Math.max(this.row, this.#bad);
+    return Math.max(this.consecutiveFailures, this.#failures);
   }
 
   /** Whether this client's own requests suffice to open its breaker. */
-  get enough(): boolean {
-    if (this.row >= ENOUGH) return true;
-    const all = this.#good + this.#bad;
-    return this.#bad >= ENOUGH && all >= SAMPLES && this.#bad > SHARE * all;
+  get hasEnoughEvidence(): boolean {
+    if (this.consecutiveFailures >= MIN_FAILURES) return true;
+    const all = this.#successes + this.#failures;
+    return (
+      this.#failures >= MIN_FAILURES &&
+      all >= MIN_SAMPLES &&
+      this.#failures > MAX_FAILURE_SHARE * all
+    );
   }
 
-  failed({ now, request, repeated, told }: FailedCall, clock: TargetClock): void {
+  recordFailure(
+    { now, requestId, isClientRetry, hasRetryAfter }: FailedCall,
+    clock: TargetClock,
+  ): void {
     this.#decay(now);
-    this.#seen = now;
-    this.#run++;
-    if (this.#run === RUN.first) this.limit ??= new ConcurrencyLimit(clock.later, clock.now);
-    else if (this.#run > RUN.first && this.#run % RUN.more === 0) this.limit?.decrease();
-    if (told || repeated || request === this.#last) return;
-    this.row++;
-    this.#bad++;
-    this.#last = request;
+    this.#lastSeenAt = now;
+    this.#failuresInRow++;
+    if (this.#failuresInRow === FAILURE_RUN.first)
+      this.concurrencyLimit ??= new ConcurrencyLimit(clock.schedule, clock.now);
+    else if (
+      this.#failuresInRow > FAILURE_RUN.first &&
+      this.#failuresInRow % FAILURE_RUN.more === 0
+    )
+      this.concurrencyLimit?.decrease();
+    if (hasRetryAfter || isClientRetry || requestId === this.#lastFailedRequest) return;
+    this.consecutiveFailures++;
+    this.#failures++;
+    this.#lastFailedRequest = requestId;
   }
 
   /** `began`: when the call that succeeded began. Returns whether its breaker closes by this. */
-  answered(now: number, began: number): boolean {
+  recordSuccess(now: number, began: number): boolean {
     this.#decay(now);
-    this.#seen = now;
-    this.#good++;
-    this.row = this.#run = 0;
-    this.#last = undefined;
-    this.limit?.lift();
-    this.limit = undefined;
-    return this.breaker.answered(began);
+    this.#lastSeenAt = now;
+    this.#successes++;
+    this.consecutiveFailures = this.#failuresInRow = 0;
+    this.#lastFailedRequest = undefined;
+    this.concurrencyLimit?.lift();
+    this.concurrencyLimit = undefined;
+    return this.breaker.recordSuccess(began);
   }
 
   /** At least half of this client's requests succeed, as far as is known. */
-  likely(now: number): boolean {
+  isLikelyToSucceed(now: number): boolean {
     this.#decay(now);
-    return this.breaker.closed && this.#bad <= this.#good + 1;
+    return this.breaker.isClosed && this.#failures <= this.#successes + 1;
   }
 
   /** The target itself works again: earlier failures are no evidence against it. */
-  clear(): void {
-    this.row = this.#bad = 0;
+  clearFailures(): void {
+    this.consecutiveFailures = this.#failures = 0;
   }
 
   /** Nothing is known against the target any more. */
-  idle(now: number): boolean {
-    if (now - this.#seen > AWAY_MS) return true;
-    if (!this.breaker.closed || this.limit) return false;
+  isForgettable(now: number): boolean {
+    if (now - this.#lastSeenAt > FORGET_CLIENT_AFTER_MS) return true;
+    if (!this.breaker.isClosed || this.concurrencyLimit) return false;
     this.#decay(now);
-    return this.row === 0 && this.#bad < FORGOTTEN;
+    return this.consecutiveFailures === 0 && this.#failures < NEGLIGIBLE;
   }
 
   #decay(now: number): void {
-    const kept = 2 ** ((this.#at - now) / HALF_MS);
-    this.#at = now;
-    this.#good *= kept;
-    this.#bad *= kept;
+    const kept = 2 ** ((this.#decayedAt - now) / HALF_LIFE_MS);
+    this.#decayedAt = now;
+    this.#successes *= kept;
+    this.#failures *= kept;
   }
 }
 
 export interface TargetClock {
   readonly now: () => number;
-  readonly later: Later;
+  readonly schedule: Schedule;
 }

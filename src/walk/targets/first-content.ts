@@ -1,18 +1,18 @@
 // The first content of a call says more than its end: how fast its target is, and that it answers again.
-import { clientOf } from "../candidates/client-retries.ts";
+import { clientKey } from "../candidates/client-retries.ts";
 import type { HostCall } from "../call.ts";
-import type { Tally } from "../money/tally.ts";
+import type { CallTally } from "../money/tally.ts";
 
 /** Said of each piece of content; the first one counts. */
-export function contentCame(call: HostCall, tally: Tally): void {
-  if (tally.contentMs !== undefined) return;
+export function recordFirstToken(call: HostCall, tally: CallTally): void {
+  if (tally.firstTokenMs !== undefined) return;
   const now = performance.now();
-  tally.contentMs = Math.round(now - call.started);
-  call.latency?.answered(now, now - call.started);
+  tally.firstTokenMs = Math.round(now - call.startedAt);
+  call.latency?.recordFirstToken(now, now - call.startedAt);
   call.latency = undefined;
   // Others need not wait for the end of the answer that was asked for to see whether there is one.
-  if (call.pass === "plain") return;
-  call.worked = true;
+  if (call.reason === "plain") return;
+  call.hasReportedSuccess = true;
   const { exchange: x } = call;
-  x["~"].gen.rests.answered(call.candidate, call.started, clientOf(x));
+  x["~"].gen.targetHealth.recordSuccess(call.candidate, call.startedAt, clientKey(x));
 }

@@ -2,60 +2,61 @@
 import type { ErrorKind } from "../../model/error.ts";
 
 /** A longer `retry-after` is cut to this. */
-const MOST_MS = 300_000;
+const MAX_COOLDOWN_MS = 300_000;
 /** `retry-after` counts whole seconds: its last one may be over already. */
-const ROUNDED_MS = 1_000;
+const RETRY_AFTER_ROUNDING_MS = 1_000;
 /** A cooldown that grows by less is reported once. */
-const NOTICED_MS = 1_000;
+const MIN_REPORTED_GROWTH_MS = 1_000;
 
-export class Pause {
-  why: ErrorKind = "rate_limited";
+export class ProviderCooldown {
+  reason: ErrorKind = "rate_limited";
   /** The monotonic clock, in milliseconds. */
   until = 0;
   /** It has begun, and no call has succeeded since. */
-  active = false;
-  #refuses = 0;
-  #since = 0;
-  #ended = 0;
+  isActive = false;
+  #rejectsUntil = 0;
+  #startedAt = 0;
+  #endedBy = 0;
 
   /**
    * Returns whether it begins, or grows noticeably. `ms`: what upstream asked for; `started`: when its call began; `refuses`: the
    * provider said that the account's limit is used up, so no request succeeds until then.
    */
-  begin(
+  start(
     now: number,
-    why: ErrorKind,
+    reason: ErrorKind,
     of: { ms: number; refuses: boolean; started: number },
   ): boolean {
     // A call that began later has ended it: this failure is older.
-    if (of.started < this.#ended) return false;
-    const until = now + Math.min(of.ms, MOST_MS);
-    if (of.refuses) this.#refuses = Math.max(this.#refuses, until - ROUNDED_MS);
+    if (of.started < this.#endedBy) return false;
+    const until = now + Math.min(of.ms, MAX_COOLDOWN_MS);
+    if (of.refuses)
+      this.#rejectsUntil = Math.max(this.#rejectsUntil, until - RETRY_AFTER_ROUNDING_MS);
     if (until <= this.until) return false;
-    const lasted = this.rests(now);
+    const wasCoolingDown = this.isCoolingDown(now);
     const longer = until - this.until;
-    if (!lasted) this.#since = now;
-    this.active = true;
+    if (!wasCoolingDown) this.#startedAt = now;
+    this.isActive = true;
     this.until = until;
-    this.why = why;
-    return !lasted || longer > NOTICED_MS;
+    this.reason = reason;
+    return !wasCoolingDown || longer > MIN_REPORTED_GROWTH_MS;
   }
 
-  rests(now: number): boolean {
-    return this.active && now < this.until;
+  isCoolingDown(now: number): boolean {
+    return this.isActive && now < this.until;
   }
 
   /** No request is sent: all would be refused. */
-  refuses(now: number): boolean {
-    return this.active && now < this.#refuses;
+  rejectsRequests(now: number): boolean {
+    return this.isActive && now < this.#rejectsUntil;
   }
 
   /** A call that began after it has succeeded: it is over. */
   end(started: number): boolean {
-    if (!this.active || started < this.#since) return false;
-    this.active = false;
-    this.until = this.#refuses = 0;
-    this.#ended = started;
+    if (!this.isActive || started < this.#startedAt) return false;
+    this.isActive = false;
+    this.until = this.#rejectsUntil = 0;
+    this.#endedBy = started;
     return true;
   }
 }

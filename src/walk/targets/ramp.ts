@@ -1,77 +1,80 @@
 // A target that comes back is not asked by all at once that waited for it: for a while it gets little more than it had before.
 
-const LASTS_MS = 30_000;
-const GROWS_EVERY_MS = 15_000;
+const DURATION_MS = 30_000;
+const GROWTH_INTERVAL_MS = 15_000;
 const GROWTH = 1.2;
-const SAVED_MS = 100;
+const BURST_MS = 100;
 /** Calls a second that are always let through. */
-const LEAST = 5;
+const MIN_RATE = 5;
 
-export class Ramp {
-  active = false;
+export class SlowStart {
+  isActive = false;
   /** What it had before, in calls a second; 0: not known. */
-  #pace = 0;
-  #began = 0;
-  #filled = 0;
+  #previousRate = 0;
+  #startedAt = 0;
+  #refilledAt = 0;
   /** Calls that may be let through. */
-  #room = 0;
+  #tokens = 0;
 
-  begin(now: number, pace: number): void {
-    this.active = true;
-    this.#began = this.#filled = now;
-    this.#pace = pace;
-    this.#room = 1;
+  start(now: number, pace: number): void {
+    this.isActive = true;
+    this.#startedAt = this.#refilledAt = now;
+    this.#previousRate = pace;
+    this.#tokens = 1;
   }
 
-  get until(): number {
-    return this.#began + LASTS_MS;
+  get endsAt(): number {
+    return this.#startedAt + DURATION_MS;
   }
 
-  lasts(now: number): boolean {
-    return !this.#over(now);
+  isActiveAt(now: number): boolean {
+    return !this.#hasEnded(now);
   }
 
   end(): void {
-    this.active = false;
+    this.isActive = false;
   }
 
   /** Whether one more is let through now. */
-  pass(now: number): boolean {
-    if (this.#over(now)) return true;
-    this.#fill(now);
-    if (this.#room < 1) return false;
-    this.#room--;
+  tryTake(now: number): boolean {
+    if (this.#hasEnded(now)) return true;
+    this.#refill(now);
+    if (this.#tokens < 1) return false;
+    this.#tokens--;
     return true;
   }
 
   /** One more was let through all the same: the next ones have to wait for longer. */
-  took(now: number): void {
-    if (this.#over(now)) return;
-    this.#fill(now);
-    this.#room = Math.max(-this.#pace, this.#room - 1);
+  forceTake(now: number): void {
+    if (this.#hasEnded(now)) return;
+    this.#refill(now);
+    this.#tokens = Math.max(-this.#previousRate, this.#tokens - 1);
   }
 
   /** Whether none would be let through. */
-  full(now: number): boolean {
-    if (this.#over(now)) return false;
-    this.#fill(now);
-    return this.#room < 1;
+  isExhausted(now: number): boolean {
+    if (this.#hasEnded(now)) return false;
+    this.#refill(now);
+    return this.#tokens < 1;
   }
 
   /** Little is saved up, so that a second's calls do not all come in its first moment. */
-  #fill(now: number): void {
-    const passed = now - this.#began;
-    const aSecond =
-      this.#pace > 0
-        ? Math.max(LEAST, this.#pace * GROWTH ** (1 + Math.floor(passed / GROWS_EVERY_MS)))
-        : LEAST * 2 ** Math.floor(passed / 1_000);
-    const most = Math.max(1, (aSecond * SAVED_MS) / 1_000);
-    this.#room = Math.min(most, this.#room + (aSecond * (now - this.#filled)) / 1_000);
-    this.#filled = now;
+  #refill(now: number): void {
+    const passed = now - this.#startedAt;
+    const rate =
+      this.#previousRate > 0
+        ? Math.max(
+            MIN_RATE,
+            this.#previousRate * GROWTH ** (1 + Math.floor(passed / GROWTH_INTERVAL_MS)),
+          )
+        : MIN_RATE * 2 ** Math.floor(passed / 1_000);
+    const most = Math.max(1, (rate * BURST_MS) / 1_000);
+    this.#tokens = Math.min(most, this.#tokens + (rate * (now - this.#refilledAt)) / 1_000);
+    this.#refilledAt = now;
   }
 
-  #over(now: number): boolean {
-    if (now - this.#began >= LASTS_MS) this.active = false;
-    return !this.active;
+  #hasEnded(now: number): boolean {
+    if (now - this.#startedAt >= DURATION_MS) this.isActive = false;
+    return !this.isActive;
   }
 }

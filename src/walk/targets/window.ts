@@ -1,29 +1,29 @@
 // What became of a target's calls in the last ten seconds, second by second.
 
 const SECONDS = 10;
-const KINDS = { good: 0, bad: 1 } as const;
+const OUTCOMES = { good: 0, bad: 1 } as const;
 
-export class Window {
-  readonly #counts = new Uint32Array(Object.keys(KINDS).length * SECONDS);
+export class OutcomeWindow {
+  readonly #counts = new Uint32Array(Object.keys(OUTCOMES).length * SECONDS);
   #second = -1;
 
   /** `now`: the monotonic clock in milliseconds. */
-  add(kind: keyof typeof KINDS, now: number): void {
-    this.#turn(now);
-    this.#counts[KINDS[kind] * SECONDS + (this.#second % SECONDS)]!++;
+  record(outcome: keyof typeof OUTCOMES, now: number): void {
+    this.#advance(now);
+    this.#counts[OUTCOMES[outcome] * SECONDS + (this.#second % SECONDS)]!++;
   }
 
-  sum(kind: keyof typeof KINDS, now: number): number {
-    this.#turn(now);
+  count(outcome: keyof typeof OUTCOMES, now: number): number {
+    this.#advance(now);
     let sum = 0;
-    const from = KINDS[kind] * SECONDS;
+    const from = OUTCOMES[outcome] * SECONDS;
     for (let i = from; i < from + SECONDS; i++) sum += this.#counts[i]!;
     return sum;
   }
 
   /** Calls a second, answered or not, in those seconds that had any; the one that is not over counts where it is the only one. */
-  pace(now: number): number {
-    this.#turn(now);
+  callsPerSecond(now: number): number {
+    this.#advance(now);
     let [sum, seconds] = [0, 0];
     for (let i = 1; i < SECONDS; i++) {
       const calls = this.#callsIn((this.#second + i) % SECONDS);
@@ -35,17 +35,18 @@ export class Window {
 
   #callsIn(second: number): number {
     return (
-      this.#counts[KINDS.good * SECONDS + second]! + this.#counts[KINDS.bad * SECONDS + second]!
+      this.#counts[OUTCOMES.good * SECONDS + second]! +
+      this.#counts[OUTCOMES.bad * SECONDS + second]!
     );
   }
 
   /** The seconds that have passed since it was last looked at are empty. */
-  #turn(now: number): void {
+  #advance(now: number): void {
     const second = Math.floor(now / 1_000);
     if (second === this.#second) return;
     const passed = Math.min(SECONDS, second - this.#second);
     for (let i = 1; i <= passed; i++)
-      for (const kind of Object.values(KINDS))
+      for (const kind of Object.values(OUTCOMES))
         this.#counts[kind * SECONDS + ((this.#second + i + SECONDS) % SECONDS)] = 0;
     this.#second = second;
   }

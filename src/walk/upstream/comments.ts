@@ -6,7 +6,7 @@ export class LeadingComments {
   #inComment = false;
 
   /** Whether the stream has gone on to something else within this piece. Not called again after that. */
-  end(chunk: Buffer): boolean {
+  hasPassed(chunk: Buffer): boolean {
     for (let at = 0; at < chunk.length; at++) {
       if (chunk[at] === LF || chunk[at] === CR) this.#inComment = false;
       else if (!this.#inComment && chunk[at] !== COLON) return true;

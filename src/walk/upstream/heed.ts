@@ -2,32 +2,32 @@
 import type { Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { HostCall } from "../call.ts";
-import { clientOf, retriesItself } from "../candidates/client-retries.ts";
+import { clientKey, isClientRetry } from "../candidates/client-retries.ts";
 import type { Generation } from "../generation.ts";
-import { isAccount, providerOf, restful } from "./blame.ts";
-import { limitScope } from "./limit-scope.ts";
+import { isProviderAccountError, faultProvider, countsAgainstTarget } from "./blame.ts";
+import { rateLimitScope } from "./limit-scope.ts";
 
-const ACCOUNT = {
+const ACCOUNT_MESSAGES = {
   upstream_auth: (provider: string) => `The gateway's credential for ${provider} was refused.`,
   upstream_quota: (provider: string) =>
     `The gateway's account with ${provider} has no credit or quota left.`,
 } as const;
 
 /** What a failure means for the next requests, and for the operator. */
-export function heed(call: HostCall, fault: Fault): void {
-  if (!restful(fault)) return;
+export function recordFailure(call: HostCall, fault: Fault): void {
+  if (!countsAgainstTarget(fault)) return;
   const x = call.exchange;
   const { gen } = x["~"];
-  gen.rests.failed(call.candidate, fault, {
-    pass: call.pass,
-    started: call.started,
-    who: clientOf(x),
-    request: x.id,
-    repeated: retriesItself(x),
-    unsent: call.stage === "unsent",
-    scope: limitScope(fault),
+  gen.targetHealth.recordFailure(call.candidate, fault, {
+    reason: call.reason,
+    startedAt: call.startedAt,
+    client: clientKey(x),
+    requestId: x.id,
+    isClientRetry: isClientRetry(x),
+    isUnsent: call.failurePoint === "unsent",
+    limitScope: rateLimitScope(fault),
   });
-  if (!isAccount(fault.kind)) return;
+  if (!isProviderAccountError(fault.kind)) return;
   gen.log.warn(
     {
       request: call.exchange.id,
@@ -35,38 +35,43 @@ export function heed(call: HostCall, fault: Fault): void {
       credential: call.credential,
       kind: fault.kind,
       code: fault.code && /^[\w.-]{1,64}$/.test(fault.code) ? gen.mask(fault.code) : undefined,
-      said: quotes(call, fault.message) ? undefined : gen.mask(fault.message),
+      said: quotesRequest(call, fault.message) ? undefined : gen.mask(fault.message),
     },
     "the provider refused its credential",
   );
 }
 
 /** A message that shares this many letters in a row with the request quotes it. */
-const OWN = 12;
+const QUOTE_LENGTH = 12;
 /** A longer body is not searched. */
-const SEARCHED = 64 * 1024;
-const HEARD = 500;
+const MAX_SEARCHED_BYTES = 64 * 1024;
+const MAX_MESSAGE_LENGTH = 500;
 
 /** Providers quote what they were sent, and what people write is in no log. */
-function quotes({ exchange: x }: HostCall, message: string): boolean {
-  const { received } = x["~"];
-  if (x.privacy !== "off" || message.length > HEARD || !received || received.bytes > SEARCHED)
+function quotesRequest({ exchange: x }: HostCall, message: string): boolean {
+  const { receivedBody } = x["~"];
+  if (
+    x.privacy !== "off" ||
+    message.length > MAX_MESSAGE_LENGTH ||
+    !receivedBody ||
+    receivedBody.inputBytes > MAX_SEARCHED_BYTES
+  )
     return true;
-  const sent = JSON.stringify(received.body);
+  const sent = JSON.stringify(receivedBody.body);
   const said = JSON.stringify(message).slice(1, -1);
-  for (let i = 0; i + OWN <= said.length; i++)
-    if (sent.includes(said.slice(i, i + OWN))) return true;
-  return said.length < OWN && sent.includes(said);
+  for (let i = 0; i + QUOTE_LENGTH <= said.length; i++)
+    if (sent.includes(said.slice(i, i + QUOTE_LENGTH))) return true;
+  return said.length < QUOTE_LENGTH && sent.includes(said);
 }
 
 /** As a client may read it: which provider failed, in its words, without a secret, and nothing of the operator's account. */
-export function shown(gen: Generation, fault: Fault): Fault {
-  const provider = providerOf(fault);
-  if (isAccount(fault.kind))
+export function toClientFault(gen: Generation, fault: Fault): Fault {
+  const provider = faultProvider(fault);
+  if (isProviderAccountError(fault.kind))
     return {
       kind: fault.kind,
       code: fault.kind,
-      message: ACCOUNT[fault.kind](provider ?? "the provider"),
+      message: ACCOUNT_MESSAGES[fault.kind](provider ?? "the provider"),
     };
   const { code, param, details } = fault;
   return {
@@ -74,6 +79,6 @@ export function shown(gen: Generation, fault: Fault): Fault {
     message: gen.mask(provider === undefined ? fault.message : `${provider}: ${fault.message}`),
     ...(code !== undefined && { code: gen.mask(code) }),
     ...(param !== undefined && { param: gen.mask(param) }),
-    ...(details && { details: gen.masked(details) as JsonObject }),
+    ...(details && { details: gen.maskJson(details) as JsonObject }),
   };
 }

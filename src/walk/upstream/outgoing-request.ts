@@ -1,8 +1,8 @@
 // The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what was
 // not edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
 import type { Span } from "../../lib/json.ts";
-import { lastingText } from "../../lib/lasting.ts";
-import { Pieces } from "./pieces.ts";
+import { unpooledFromText } from "../../lib/lasting.ts";
+import { BodyChunks } from "./pieces.ts";
 import {
   isFilePart,
   type Body,
@@ -12,12 +12,12 @@ import {
   type Opt,
 } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/outgoing.ts";
-import type { Named } from "../../plugin/look.ts";
-import { look, lookAgain } from "../../protocols/look/index.ts";
-import type { FormLayout } from "../form/body.ts";
-import { edited } from "../form/edit.ts";
-import { formType } from "../form/head.ts";
-import { newBoundary, written } from "../form/write.ts";
+import type { References } from "../../plugin/look.ts";
+import { findReferences, updateReferences } from "../../protocols/look/index.ts";
+import type { MultipartLayout } from "../form/body.ts";
+import { applyMultipartEdits } from "../form/edit.ts";
+import { multipartContentType } from "../form/head.ts";
+import { createBoundary, encodeMultipart } from "../form/write.ts";
 
 const COMMA = Buffer.from(",");
 const OPEN = Buffer.from("{");
@@ -31,13 +31,13 @@ export class OutgoingRequest implements Outgoing {
   readonly #body: Body | null;
   readonly #raw: Buffer | null;
   readonly #spans: ReadonlyMap<string, Span> | null;
-  readonly #form: FormLayout | undefined;
+  readonly #multipart: MultipartLayout | undefined;
   readonly #edits = new Map<string, Opt<Field>>();
   /** The bytes as they stand; an edit forgets them. */
-  #bytes: Pieces | undefined;
+  #chunks: BodyChunks | undefined;
   /** Of the body without its edits. */
-  #came: Named | undefined;
-  #named: Named | undefined;
+  #originalReferences: References | undefined;
+  #references: References | undefined;
 
   /**
    * `raw` with `spans` or a `form` is the verbatim lane's; without them the body is written anew. `named`: what was found in the body
@@ -49,16 +49,16 @@ export class OutgoingRequest implements Outgoing {
     body: Body | null;
     raw?: Buffer | undefined;
     spans?: ReadonlyMap<string, Span> | null | undefined;
-    form?: FormLayout | undefined;
-    named?: Named | undefined;
+    form?: MultipartLayout | undefined;
+    named?: References | undefined;
   }) {
     this.method = of.method;
     this.path = of.path;
     this.#body = of.body;
     this.#raw = of.raw ?? null;
     this.#spans = of.spans ?? null;
-    this.#form = of.form;
-    this.#came = of.named;
+    this.#multipart = of.form;
+    this.#originalReferences = of.named;
   }
 
   get(field: string): Opt<Field> {
@@ -67,7 +67,7 @@ export class OutgoingRequest implements Outgoing {
   }
 
   /** Which of these stand in it: a body has few fields, and the lists of names are long. */
-  among(names: ReadonlySet<string>): readonly string[] {
+  presentFields(names: ReadonlySet<string>): readonly string[] {
     let found: string[] | undefined;
     for (const field in this.#body)
       if (names.has(field) && this.get(field) !== undefined) (found ??= []).push(field);
@@ -79,56 +79,59 @@ export class OutgoingRequest implements Outgoing {
 
   set(field: string, value: Opt<Field>): void {
     if (!this.#body) return;
-    this.#bytes = undefined;
-    this.#named = undefined;
-    if (same(value, Object.hasOwn(this.#body, field) ? this.#body[field] : undefined))
+    this.#chunks = undefined;
+    this.#references = undefined;
+    if (isSameValue(value, Object.hasOwn(this.#body, field) ? this.#body[field] : undefined))
       this.#edits.delete(field);
     else this.#edits.set(field, value);
   }
 
-  drop(field: string): void {
+  remove(field: string): void {
     this.set(field, undefined);
   }
 
-  header(name: string, value?: string): void {
+  setHeader(name: string, value?: string): void {
     if (value === undefined) delete this.headers[name.toLowerCase()];
     else this.headers[name.toLowerCase()] = value;
   }
 
   /** A body with a file becomes a form, and is announced as one. */
-  bytes(): Pieces | null {
+  toChunks(): BodyChunks | null {
     if (!this.#body) return null;
-    return (this.#bytes ??= new Pieces(this.#made()));
+    return (this.#chunks ??= new BodyChunks(this.#serialize()));
   }
 
   /** What the client sent, but for its model's name. */
-  get untouched(): boolean {
+  get isUnchanged(): boolean {
     if (!this.#raw) return false;
     for (const field of this.#edits.keys()) if (field !== "model") return false;
     return true;
   }
 
-  #made(): Buffer[] {
-    if (this.#raw && this.#form) return [edited(this.#raw, this.#form, this.#edits)];
-    if (!this.#raw || !this.#spans) return [this.#written()];
+  #serialize(): Buffer[] {
+    if (this.#raw && this.#multipart)
+      return [applyMultipartEdits(this.#raw, this.#multipart, this.#edits)];
+    if (!this.#raw || !this.#spans) return [this.#encode()];
     if (this.#edits.size === 0) return [this.#raw];
-    for (const value of this.#edits.values()) if (hasFile(value)) return [this.#written()];
+    for (const value of this.#edits.values()) if (hasFile(value)) return [this.#encode()];
     for (const [field, value] of this.#edits)
       if (value === undefined || !this.#spans.has(field))
-        return this.#rejoined(this.#raw, this.#spans);
-    return this.#spliced(this.#raw, this.#spans);
+        return this.#rejoinMembers(this.#raw, this.#spans);
+    return this.#spliceValues(this.#raw, this.#spans);
   }
 
   /** Fields that were not edited are as they were looked at when they came. */
-  named(): Named {
+  references(): References {
     if (!this.#body) return [];
-    this.#came ??= look(this.#body);
-    return (this.#named ??=
-      this.#edits.size === 0 ? this.#came : lookAgain(this.#came, this.#edits));
+    this.#originalReferences ??= findReferences(this.#body);
+    return (this.#references ??=
+      this.#edits.size === 0
+        ? this.#originalReferences
+        : updateReferences(this.#originalReferences, this.#edits));
   }
 
   /** As the provider will read it. */
-  whole(): Body | null {
+  toBody(): Body | null {
     if (!this.#body) return null;
     if (this.#edits.size === 0) return this.#body;
     // Made of entries, because an assignment to "__proto__" would set a prototype.
@@ -139,19 +142,19 @@ export class OutgoingRequest implements Outgoing {
     return Object.fromEntries(fields);
   }
 
-  #written(): Buffer {
-    const body = this.whole()!;
+  #encode(): Buffer {
+    const body = this.toBody()!;
     for (const field in body)
       if (hasFile(body[field])) {
-        const boundary = newBoundary();
-        this.header("content-type", formType(boundary));
-        return written(body, boundary);
+        const boundary = createBoundary();
+        this.setHeader("content-type", multipartContentType(boundary));
+        return encodeMultipart(body, boundary);
       }
-    return lastingText(JSON.stringify(body));
+    return unpooledFromText(JSON.stringify(body));
   }
 
   /** Only values change: everything else, white space included, stays as it came. */
-  #spliced(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
+  #spliceValues(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
     const parts: Buffer[] = [];
     let at = 0;
     const edits =
@@ -160,7 +163,7 @@ export class OutgoingRequest implements Outgoing {
         : [...this.#edits].toSorted((a, b) => spans.get(a[0])!.from - spans.get(b[0])!.from);
     for (const [field, value] of edits) {
       const span = spans.get(field)!;
-      parts.push(raw.subarray(at, span.from), text(value as Json));
+      parts.push(raw.subarray(at, span.from), toJsonBytes(value as Json));
       at = span.to;
     }
     parts.push(raw.subarray(at));
@@ -168,7 +171,7 @@ export class OutgoingRequest implements Outgoing {
   }
 
   /** Members come or go: the members that stay keep their bytes, the white space between them does not. */
-  #rejoined(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
+  #rejoinMembers(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
     const parts: Buffer[] = [];
     let before = OPEN;
     for (const [field, span] of spans) {
@@ -176,12 +179,12 @@ export class OutgoingRequest implements Outgoing {
       const value = this.#edits.get(field);
       if (edited && value === undefined) continue;
       parts.push(before, raw.subarray(span.key, edited ? span.from : span.to));
-      if (edited) parts.push(text(value as Json));
+      if (edited) parts.push(toJsonBytes(value as Json));
       before = COMMA;
     }
     for (const [field, value] of this.#edits)
       if (value !== undefined && !spans.has(field)) {
-        parts.push(before, text(field), Buffer.from(":"), text(value as Json));
+        parts.push(before, toJsonBytes(field), Buffer.from(":"), toJsonBytes(value as Json));
         before = COMMA;
       }
     if (parts.length === 0) parts.push(OPEN);
@@ -190,13 +193,13 @@ export class OutgoingRequest implements Outgoing {
   }
 }
 
-const text = (value: Json): Buffer => Buffer.from(JSON.stringify(value));
+const toJsonBytes = (value: Json): Buffer => Buffer.from(JSON.stringify(value));
 
 /** A file, or a list with one. */
 const hasFile = (value: Opt<Field>): boolean =>
   Array.isArray(value) ? value.some(isFilePart) : isFilePart(value);
 
-function same(a: Opt<Field>, b: Opt<Field>): boolean {
+function isSameValue(a: Opt<Field>, b: Opt<Field>): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
   if (hasFile(a) || hasFile(b)) return false;
@@ -204,7 +207,7 @@ function same(a: Opt<Field>, b: Opt<Field>): boolean {
 }
 
 /** Flat, as undici likes it best: name, value, name, value. What is `over` them takes their place. */
-export function flat(headers: HeadersOut, over: HeadersOut): string[] {
+export function flattenHeaders(headers: HeadersOut, over: HeadersOut): string[] {
   const list: string[] = [];
   for (const name in headers) {
     const value = headers[name];

@@ -1,15 +1,15 @@
 // A provider's own code on the way of a call: an endpoint that makes its answer itself, a scheme that signs. What it throws without
 // words is its provider's failure, as a broken line is: others may answer, and it rests where it keeps failing.
-import { fault, faultOf } from "../../model/error.ts";
+import { createFault, getFault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
 import { checkEvent } from "../hook-results.ts";
-import { blame } from "./blame.ts";
+import { attributeFault } from "./blame.ts";
 
-const BREATH = 512;
+const YIELD_EVERY_EVENTS = 512;
 
-export function ofProvider(call: HostCall, problem: unknown): unknown {
-  const said = faultOf(problem);
+export function toProviderFault(call: HostCall, problem: unknown): unknown {
+  const said = getFault(problem);
   if (said) {
     // A plugin need not read the header itself. Of which kinds a client is told, `retryAfterOf` decides, as for any provider.
     said.retryAfterMs ??= call.retryAfterMs;
@@ -20,15 +20,19 @@ export function ofProvider(call: HostCall, problem: unknown): unknown {
     { request: x.id, plugin: `providers.${provider}`, err: problem },
     "a provider's own code failed",
   );
-  const failed = fault("upstream", "Its own code failed. The request id names it in the log.", {
-    code: "plugin_failed",
-    cause: problem,
-  });
-  return blame(failed, "target", provider);
+  const failed = createFault(
+    "upstream",
+    "Its own code failed. The request id names it in the log.",
+    {
+      code: "plugin_failed",
+      cause: problem,
+    },
+  );
+  return attributeFault(failed, "target", provider);
 }
 
 /** The events of an endpoint that makes its answer itself, as far as they can be used. */
-export async function* usable(
+export async function* validateEvents(
   call: HostCall,
   events: AsyncIterable<ModelEvent>,
 ): AsyncGenerator<ModelEvent> {
@@ -38,9 +42,9 @@ export async function* usable(
       checkEvent(event);
       yield event;
       // What never waits for anything would let nothing else be done.
-      if (++made % BREATH === 0) await new Promise(setImmediate);
+      if (++made % YIELD_EVERY_EVENTS === 0) await new Promise(setImmediate);
     }
   } catch (problem) {
-    throw ofProvider(call, problem);
+    throw toProviderFault(call, problem);
   }
 }

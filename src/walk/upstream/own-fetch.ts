@@ -1,12 +1,12 @@
-import type { CallStage } from "../../model/retry.ts";
-import type { ProviderAccess } from "../../plugin/call.ts";
-import { retryAfter } from "../../protocols/failure/retry.ts";
-import { watchedBody } from "./watched-body.ts";
+import type { FailurePoint } from "../../model/retry.ts";
+import type { ProviderClient } from "../../plugin/call.ts";
+import { readRetryAfterMs } from "../../protocols/failure/retry.ts";
+import { trackBody } from "./watched-body.ts";
 
-type Fetch = ProviderAccess["fetch"];
+type Fetch = ProviderClient["fetch"];
 
 /** What one call has asked for by itself. */
-export interface OwnFetch {
+export interface PluginFetch {
   readonly fetch: Fetch;
   /** Whether a request with a body was answered with success: its provider may have taken the work on. */
   accepted(): boolean;
@@ -20,11 +20,11 @@ export interface OwnFetch {
  * What an endpoint that sends by itself asks for with a body may be the work itself: a provider that was given up before its answer
  * was whole may have taken it on. A whole answer says whether it did.
  */
-export function minding(
-  call: { stage: CallStage; readonly signal: AbortSignal },
+export function trackPluginFetch(
+  call: { failurePoint: FailurePoint; readonly signal: AbortSignal },
   fetch: Fetch,
-): OwnFetch {
-  let asked = 0;
+): PluginFetch {
+  let pending = 0;
   let accepted = false;
   let retryAfterMs: number | undefined;
   const open = new Set<ReadableStreamDefaultReader<Uint8Array>>();
@@ -38,41 +38,43 @@ export function minding(
     retryAfterMs: () => retryAfterMs,
     async fetch(url, init) {
       // A scheme that signs asks before anything is sent.
-      const works = call.stage !== "unsent" && init?.body !== undefined;
-      if (works) {
-        asked++;
-        call.stage = "unanswered";
+      const mayBeWork = call.failurePoint !== "unsent" && init?.body !== undefined;
+      if (mayBeWork) {
+        pending++;
+        call.failurePoint = "no_response";
       }
-      const over = () => {
-        if (!works) return;
-        asked--;
-        const gaveUp = call.signal.aborted || init.signal?.aborted === true;
-        if (asked === 0 && !gaveUp) call.stage = "refused";
+      const onDone = () => {
+        if (!mayBeWork) return;
+        pending--;
+        const wasAborted = call.signal.aborted || init.signal?.aborted === true;
+        if (pending === 0 && !wasAborted) call.failurePoint = "rejected";
       };
-      let answer: Response;
+      let response: Response;
       try {
-        answer = await fetch(url, init);
+        response = await fetch(url, init);
       } catch (problem) {
-        over();
+        onDone();
         throw problem;
       }
-      accepted ||= works && answer.ok;
-      retryAfterMs = answer.ok ? undefined : retryAfter(Object.fromEntries(answer.headers));
-      const reader = answer.body?.getReader();
+      accepted ||= mayBeWork && response.ok;
+      retryAfterMs = response.ok
+        ? undefined
+        : readRetryAfterMs(Object.fromEntries(response.headers));
+      const reader = response.body?.getReader();
       if (!reader) {
-        over();
-        return answer;
+        onDone();
+        return response;
       }
       open.add(reader);
-      return watchedBody(
+      return trackBody(
         {
           next: () => reader.read().then(({ value }) => value),
           cancel: () => void reader.cancel().catch(() => {}),
         },
-        answer,
+        response,
         () => {
           open.delete(reader);
-          over();
+          onDone();
         },
       );
     },

@@ -1,13 +1,13 @@
 import type { Path, Protocol } from "../../plugin/protocol.ts";
-import type { WireEndpoint } from "../../plugin/provider.ts";
+import type { ProtocolEndpoint } from "../../plugin/provider.ts";
 
 /**
  * The path at which an endpoint answers what a route calls by this name: the endpoint's own, else its protocol's. Undefined: it
  * does not have this operation. The name may be a client's word.
  */
-export function pathNamed(
+export function findOperationPath(
   name: string,
-  { paths }: Pick<WireEndpoint, "paths">,
+  { paths }: Pick<ProtocolEndpoint, "paths">,
   protocol: Protocol,
 ): Path | undefined {
   if (paths && Object.hasOwn(paths, name)) return paths[name];

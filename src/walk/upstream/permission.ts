@@ -4,33 +4,38 @@ import { wallClock } from "../../lib/wall-clock.ts";
 import { satisfies } from "../../catalogue/policy.ts";
 import { fail } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
-import type { Named } from "../../plugin/look.ts";
-import { featuresOf, keptIn, modelsOf, refuse } from "../../protocols/look/index.ts";
+import type { References } from "../../plugin/look.ts";
+import {
+  referencedFeatures,
+  findBlockedReference,
+  referencedModels,
+  rejectReference,
+} from "../../protocols/look/index.ts";
 import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 import type { OutgoingRequest } from "./outgoing-request.ts";
-import { matches } from "../candidates/pattern.ts";
-import { policyOf } from "../candidates/policy.ts";
-import { keptPromise, reviewed } from "../candidates/privacy.ts";
+import { matchesPattern } from "../candidates/pattern.ts";
+import { effectivePolicyOf } from "../candidates/policy.ts";
+import { verifyPolicy, rejectUnreviewedFields } from "../candidates/privacy.ts";
 
 /** Before a request is written for a provider: the answer must not depend on what cannot be said there. */
-export function mayBegin(call: HostCall): void {
+export function checkBeforeEncoding(call: HostCall): void {
   const x = call.exchange;
-  const { survey } = x["~"].received!;
+  const { facts } = x["~"].receivedBody!;
   const native = call.protocol === null;
-  const { named = [] } = survey;
-  if (call.lane === "translated" && named.length > 0) {
-    relayed(call, named);
-    if (call.protocol !== x.protocol) served(named);
+  const { references = [] } = facts;
+  if (call.mode === "translated" && references.length > 0) {
+    checkStateReferences(call, references);
+    if (call.protocol !== x.protocol) rejectProviderOnlyTools(references);
   }
   // Only the plugin sees what leaves there: so what it is given must be what may leave.
-  if (native && x.privacy !== "off") reviewed(call, x.body, x["~"].frontend.protocol);
+  if (native && x.privacy !== "off") rejectUnreviewedFields(call, x.body, x["~"].frontend.protocol);
 }
 
 /** Some tools have a field of their own, such as `mcp_servers`. They are refused as tools are, and by that field's name. */
-function served(named: Named): void {
-  for (const { kind, path } of named)
-    if (kind === "hosted" && (path === "mcp_servers" || path === "mcpServers"))
+function rejectProviderOnlyTools(named: References): void {
+  for (const { type, path } of named)
+    if (type === "hosted" && (path === "mcp_servers" || path === "mcpServers"))
       fail("unsupported", `${path} run at their own provider, or are known to it alone.`, {
         param: path,
         code: "unsupported_tool",
@@ -38,11 +43,11 @@ function served(named: Named): void {
 }
 
 /** The last look at a request: nothing changes it after this. */
-export function mayLeave(call: HostCall, out: OutgoingRequest): void {
-  const named = out.named();
+export function checkBeforeSending(call: HostCall, out: OutgoingRequest): void {
+  const named = out.references();
   if (named.length > 0) {
     for (const one of named)
-      if (one.kind === "account")
+      if (one.type === "account")
         fail(
           "unsupported",
           `${one.path} names an account, which is the gateway's own. Leave it out.`,
@@ -51,33 +56,36 @@ export function mayLeave(call: HostCall, out: OutgoingRequest): void {
             code: "unsupported_parameter",
           },
         );
-    relayed(call, named);
-    permitted(call, named);
+    checkStateReferences(call, named);
+    checkReferencedModels(call, named);
   }
-  keptPromise(call, out);
+  verifyPolicy(call, out);
 }
 
 /** A client that speaks another protocol than the provider cannot mean state of that provider. */
-function relayed(call: HostCall, named: Named): void {
+function checkStateReferences(call: HostCall, named: References): void {
   const x = call.exchange;
-  const own = call.protocol === x.protocol;
-  const bound = x["~"].received!.pinned !== undefined;
-  const kept = keptIn(named, { state: own ? call.state : "refuse", bound });
-  if (kept) refuse(kept);
+  const isSameProtocol = call.protocol === x.protocol;
+  const isPinned = x["~"].receivedBody!.pinnedTarget !== undefined;
+  const statefulReference = findBlockedReference(named, {
+    stateMode: isSameProtocol ? call.stateMode : "refuse",
+    isBoundToKey: isPinned,
+  });
+  if (statefulReference) rejectReference(statefulReference);
 }
 
 /** A body may name more models than its own. The key must be allowed each of them, and privacy holds for each. */
-function permitted(call: HostCall, named: Named): void {
+function checkReferencedModels(call: HostCall, named: References): void {
   const x = call.exchange;
-  for (const info of othersIn(call, named)) {
+  for (const info of findReferencedModels(call, named)) {
     const id = `${call.provider}/${info.model}`;
     // A preset that is part of the model's own name was allowed with it.
-    if (!call.model.endsWith(info.model) && !may(x, id, info.model))
+    if (!call.model.endsWith(info.model) && !isModelAllowed(x, id, info.model))
       fail(
         "forbidden",
         `This key may not use ${id}, which this request names beside its own model.`,
         {
-          param: named.find((one) => one.kind === "model" && one.model === info.model)!.path,
+          param: named.find((one) => one.type === "model" && one.model === info.model)!.path,
           code: "model_not_allowed",
         },
       );
@@ -85,7 +93,7 @@ function permitted(call: HostCall, named: Named): void {
     if (
       !satisfies(
         x.privacy,
-        policyOf(call.candidate["~"], info, wallClock(), [...featuresOf(named)]),
+        effectivePolicyOf(call.candidate["~"], info, wallClock(), [...referencedFeatures(named)]),
       )
     )
       fail(
@@ -100,18 +108,20 @@ function permitted(call: HostCall, named: Named): void {
 }
 
 /** The models that a body names beside its own, as this provider has them: any of them may answer, and be paid. */
-export const othersIn = (call: HostCall, named: Named): readonly ModelInfo[] =>
-  modelsOf(named).map((model) => call.exchange["~"].gen.catalogue.find(call.provider, model).info);
+export const findReferencedModels = (call: HostCall, named: References): readonly ModelInfo[] =>
+  referencedModels(named).map(
+    (model) => call.exchange["~"].gen.catalogue.find(call.provider, model).info,
+  );
 
 /** By its id here, or by a name of the gateway's that leads to it. */
-function may(x: HostExchange, id: string, name: string): boolean {
+function isModelAllowed(x: HostExchange, id: string, name: string): boolean {
   const allowed = x.identity?.models;
   if (!allowed) return true;
-  const fits = (one: string) => allowed.some((pattern) => matches(pattern, one));
-  return fits(id) || (fits(name) && leadsTo(x, name, id));
+  const fits = (one: string) => allowed.some((pattern) => matchesPattern(pattern, one));
+  return fits(id) || (fits(name) && resolvesTo(x, name, id));
 }
 
-function leadsTo(x: HostExchange, name: string, id: string): boolean {
+function resolvesTo(x: HostExchange, name: string, id: string): boolean {
   const { gen, frontend } = x["~"];
   try {
     return gen.resolver

@@ -3,8 +3,8 @@
 import type { HeadersIn } from "../../model/values.ts";
 import type { RateLimit } from "../../plugin/call.ts";
 
-const NAME = /(?:^|-)ratelimit-([a-z-]{1,40})$/;
-const WHAT = ["limit", "remaining", "reset"] as const;
+const HEADER_NAME = /(?:^|-)ratelimit-([a-z-]{1,40})$/;
+const FIELDS = ["limit", "remaining", "reset"] as const;
 const UNITS: { readonly [word: string]: RateLimit["unit"] } = {
   "": "requests",
   requests: "requests",
@@ -14,10 +14,10 @@ const UNITS: { readonly [word: string]: RateLimit["unit"] } = {
   images: "images",
 };
 /** Longer is no number and no date. */
-const LONGEST = 40;
+const MAX_VALUE_LENGTH = 40;
 /** From here on a number is a moment, not a span. */
-const MOMENT_S = 1_000_000_000;
-const SPAN_MS: { readonly [unit: string]: number } = {
+const MIN_TIMESTAMP_S = 1_000_000_000;
+const UNIT_MS: { readonly [unit: string]: number } = {
   ms: 1,
   s: 1_000,
   m: 60_000,
@@ -26,46 +26,55 @@ const SPAN_MS: { readonly [unit: string]: number } = {
 };
 
 /** Those of which it says what is left. */
-export function providerLimits(headers: HeadersIn, now: number): RateLimit[] {
-  const said = new Map<RateLimit["unit"], { [W in (typeof WHAT)[number]]?: string }>();
+export function parseRateLimits(headers: HeadersIn, now: number): RateLimit[] {
+  const said = new Map<RateLimit["unit"], { [W in (typeof FIELDS)[number]]?: string }>();
   for (const name in headers) {
     const value = headers[name];
-    const found = typeof value === "string" && value.length <= LONGEST ? NAME.exec(name) : null;
-    const named = found && partsOf(found[1]!);
+    const found =
+      typeof value === "string" && value.length <= MAX_VALUE_LENGTH ? HEADER_NAME.exec(name) : null;
+    const named = found && parseHeaderName(found[1]!);
     if (!named) continue;
     const one = said.get(named.unit) ?? {};
     one[named.what] ??= value as string;
     said.set(named.unit, one);
   }
   return [...said].flatMap(([unit, { limit, remaining, reset }]) => {
-    const left = count(remaining);
+    const left = parseCount(remaining);
     if (left === undefined) return [];
-    return [{ by: "provider", unit, left, max: count(limit), resetsAt: momentOf(reset, now) }];
+    return [
+      {
+        source: "provider",
+        unit,
+        remaining: left,
+        max: parseCount(limit),
+        resetsAt: parseResetTime(reset, now),
+      },
+    ];
   });
 }
 
-function partsOf(rest: string) {
-  const what = WHAT.find((word) => rest === word || rest.startsWith(`${word}-`));
-  const last = WHAT.find((word) => rest.endsWith(`-${word}`));
+function parseHeaderName(rest: string) {
+  const what = FIELDS.find((word) => rest === word || rest.startsWith(`${word}-`));
+  const last = FIELDS.find((word) => rest.endsWith(`-${word}`));
   const word = what ?? last;
   if (!word) return undefined;
   const of = what ? rest.slice(word.length + 1) : rest.slice(0, -word.length - 1);
   return Object.hasOwn(UNITS, of) ? { what: word, unit: UNITS[of]! } : undefined;
 }
 
-const count = (text: string | undefined): number | undefined =>
+const parseCount = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 
-function momentOf(text: string | undefined, now: number): number | undefined {
+function parseResetTime(text: string | undefined, now: number): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d+(?:\.\d+)?$/.test(text)) {
     const seconds = Number(text);
-    return Math.round(seconds < MOMENT_S ? now + seconds * 1_000 : seconds * 1_000);
+    return Math.round(seconds < MIN_TIMESTAMP_S ? now + seconds * 1_000 : seconds * 1_000);
   }
   if (/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(text)) {
     let span = 0;
     for (const [, n, unit] of text.matchAll(/([\d.]+)(ms|s|m|h|d)/g))
-      span += Number(n) * SPAN_MS[unit!]!;
+      span += Number(n) * UNIT_MS[unit!]!;
     return Math.round(now + span);
   }
   const date = Date.parse(text);

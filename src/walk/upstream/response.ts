@@ -2,165 +2,167 @@
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
-import { fault, faultOf } from "../../model/error.ts";
-import { exceed } from "../../model/excess.ts";
-import type { CallStage } from "../../model/retry.ts";
+import { createFault, getFault } from "../../model/error.ts";
+import { failBoundExceeded } from "../../model/excess.ts";
+import type { FailurePoint } from "../../model/retry.ts";
 import type { HeadersIn } from "../../model/values.ts";
-import { formOf } from "../../lib/media.ts";
-import { blame } from "./blame.ts";
+import { bodyFormOf } from "../../lib/media.ts";
+import { attributeFault } from "./blame.ts";
 import { LeadingComments } from "./comments.ts";
-import type { HintedTimes } from "./times.ts";
-import { broken } from "./broken-line.ts";
-import type { Wire } from "../mounted.ts";
-import type { Pieces } from "./pieces.ts";
-import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
+import type { EffectiveTimeouts } from "./times.ts";
+import { toConnectionFault } from "./broken-line.ts";
+import type { EndpointTransport } from "../mounted.ts";
+import type { BodyChunks } from "./pieces.ts";
+import type { TimerWheel, TimerEntry } from "../bounds/watchdog.ts";
 
-const ERROR_BODY_MS = 5_000;
+const ERROR_BODY_TIMEOUT_MS = 5_000;
 /** What may come before its taker is there. A head mostly brings the answer's first bytes along, and to stop the parser for them costs more than they do. */
-const EARLY_BYTES = 65_536;
+const MAX_EARLY_BYTES = 65_536;
 
 /** What takes an answer's bytes. */
 export interface ResponseSink {
-  data(chunk: Buffer): void;
+  onData(chunk: Buffer): void;
   /** Without an error: upstream ended its message well. */
-  end(error?: unknown): void;
+  onEnd(error?: unknown): void;
 }
 
-const NO_PIECES: readonly Buffer[] = [];
+const NO_CHUNKS: readonly Buffer[] = [];
 
 /** Of a body in pieces undici does not know how long it is. */
-const announced = (headers: string[], length: number): string[] =>
+const withContentLength = (headers: string[], length: number): string[] =>
   headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === "content-length")
     ? headers
     : [...headers, "content-length", String(length)];
 
-const handOver = (response: UpstreamResponse): void => response.come();
+const deliverChunks = (response: UpstreamHttpResponse): void => response.deliverIfReading();
 
 /** One answer of a provider. A model that thinks may be silent for minutes; the operator sets how long is too long. */
-export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
-  watchedAt = -1;
+export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEntry {
+  timerIndex = -1;
   status = 0;
   headers: HeadersIn = {};
-  readonly #dog: Watchdog;
-  #timeouts: HintedTimes;
+  readonly #timerWheel: TimerWheel;
+  #timeouts: EffectiveTimeouts;
   readonly #started: number;
-  #due: number;
+  #idleDeadline: number;
   /** An event stream has sent nothing but comments. */
-  #comments: LeadingComments | undefined;
+  #leadingComments: LeadingComments | undefined;
   #controller: Dispatcher.DispatchController | undefined;
-  #taker: ResponseSink | undefined;
+  #sink: ResponseSink | undefined;
   /** What has come and was not handed over. */
-  #came: Buffer[] = [];
-  #early = 0;
+  #pendingChunks: Buffer[] = [];
+  #earlyBytes = 0;
   /** The client does not read. */
   #paused = false;
   #ended: { error?: unknown } | undefined;
-  #refused: Error | undefined;
+  #abortReason: Error | undefined;
   /** Its last bytes could not be sent. */
-  #cut = false;
+  #isRequestCut = false;
   /** Its call, until there is a head: it is told how far it has come. */
-  #head:
+  #pendingHeaders:
     | {
-        readonly call: { stage: CallStage };
-        resolve(response: UpstreamResponse): void;
+        readonly call: { failurePoint: FailurePoint };
+        resolve(response: UpstreamHttpResponse): void;
         reject(error: unknown): void;
       }
     | undefined;
 
   /** `hinted`: the total is the client's own wish. */
-  constructor(dog: Watchdog, timeouts: HintedTimes) {
-    this.#dog = dog;
+  constructor(dog: TimerWheel, timeouts: EffectiveTimeouts) {
+    this.#timerWheel = dog;
     this.#timeouts = timeouts;
     this.#started = performance.now();
-    this.#due = this.#started + timeouts.firstByteMs;
+    this.#idleDeadline = this.#started + timeouts.firstByteMs;
   }
 
   /** How far its call has come. Where bytes may have left and nothing came back, it is not known whether there is work to pay for. */
-  get stage(): CallStage {
-    if (this.status > 0) return "refused";
+  get failurePoint(): FailurePoint {
+    if (this.status > 0) return "rejected";
     if (this.#controller === undefined) return "unsent";
-    return this.#cut ? "cut" : "unanswered";
+    return this.#isRequestCut ? "send_interrupted" : "no_response";
   }
 
   /** Resolves with itself when it has a head. */
-  go(
-    call: { stage: CallStage; readonly fresh: boolean },
-    wire: Wire,
-    of: { method: string; path: string; headers: string[]; body: Pieces | null },
-  ): Promise<UpstreamResponse> {
+  dispatch(
+    call: { failurePoint: FailurePoint; readonly usesNewConnection: boolean },
+    wire: EndpointTransport,
+    of: { method: string; path: string; headers: string[]; body: BodyChunks | null },
+  ): Promise<UpstreamHttpResponse> {
     return new Promise((resolve, reject) => {
-      this.#head = { call, resolve, reject };
-      this.#dog.watch(this);
-      const line = call.fresh ? wire.fresh() : wire.pool;
-      const list = of.body?.list ?? NO_PIECES;
-      line.dispatch(
+      this.#pendingHeaders = { call, resolve, reject };
+      this.#timerWheel.add(this);
+      const dispatcher = call.usesNewConnection ? wire.openConnection() : wire.pool;
+      const list = of.body?.chunks ?? NO_CHUNKS;
+      dispatcher.dispatch(
         {
           method: of.method as Dispatcher.HttpMethod,
           path: of.path,
-          headers: list.length > 1 ? announced(of.headers, of.body!.length) : of.headers,
+          headers: list.length > 1 ? withContentLength(of.headers, of.body!.length) : of.headers,
           // undici takes anything that it can iterate over; its types do not say so.
           body: list.length > 1 ? (list as unknown as Readable) : (list[0] ?? null),
         },
         this,
       );
       // It ends with this request.
-      if (call.fresh) line.close().catch(() => {});
+      if (call.usesNewConnection) dispatcher.close().catch(() => {});
     });
   }
 
-  take(taker: ResponseSink): void {
-    this.#taker = taker;
-    this.give();
-    if (this.#ended) taker.end(this.#ended.error);
-    else if (this.#early > EARLY_BYTES && !this.#paused) this.#controller?.resume();
+  pipeTo(taker: ResponseSink): void {
+    this.#sink = taker;
+    this.deliver();
+    if (this.#ended) taker.onEnd(this.#ended.error);
+    else if (this.#earlyBytes > MAX_EARLY_BYTES && !this.#paused) this.#controller?.resume();
   }
 
   /** While the client does not read, nothing is read from upstream: its silence then is no fault. */
   pause(): void {
     this.#paused = true;
-    this.#due = Infinity;
+    this.#idleDeadline = Infinity;
     this.#controller?.pause();
   }
   resume(): void {
     this.#paused = false;
-    this.#due = this.#dog.now + this.#timeouts.idleMs;
-    this.give();
+    this.#idleDeadline = this.#timerWheel.now + this.#timeouts.idleMs;
+    this.deliver();
     if (!this.#paused) this.#controller?.resume();
   }
   /** Gives the rest of the answer this much time. */
-  hurry(ms: number): void {
-    this.#timeouts = { ...this.#timeouts, totalMs: this.#dog.now - this.#started + ms };
+  limitRemainingTime(ms: number): void {
+    this.#timeouts = { ...this.#timeouts, totalMs: this.#timerWheel.now - this.#started + ms };
   }
   abort(reason: Error): void {
-    this.#refused = reason;
+    this.#abortReason = reason;
     if (this.#controller) this.#controller.abort(reason);
     else this.onResponseError(undefined, reason);
   }
 
-  tick(now: number): void {
-    const { totalMs, hinted } = this.#timeouts;
+  onTick(now: number): void {
+    const { totalMs, isClientLimit } = this.#timeouts;
     if (now > this.#started + totalMs) {
-      if (!hinted) return this.#late("took longer than", totalMs);
+      if (!isClientLimit) return this.#timeOut("took longer than", totalMs);
       const late = "The provider took longer than this client waits.";
-      this.abort(blame(fault("timeout", late, { code: "client_timeout" }), "caller"));
+      this.abort(
+        attributeFault(createFault("timeout", late, { code: "client_timeout" }), "caller"),
+      );
       return;
     }
     const { firstByteMs, idleMs } = this.#timeouts;
-    const began = this.status > 0 && !this.#comments;
+    const began = this.status > 0 && !this.#leadingComments;
     if (!began && !this.#paused && now > this.#started + firstByteMs)
-      return this.#late("sent nothing for", firstByteMs);
-    if (now > this.#due) this.#late("fell silent for", idleMs);
+      return this.#timeOut("sent nothing for", firstByteMs);
+    if (now > this.#idleDeadline) this.#timeOut("fell silent for", idleMs);
   }
 
-  #late(what: string, ms: number): void {
+  #timeOut(what: string, ms: number): void {
     this.abort(
-      fault("timeout", `The provider ${what} ${ms / 1000} s.`, { code: "upstream_timeout" }),
+      createFault("timeout", `The provider ${what} ${ms / 1000} s.`, { code: "upstream_timeout" }),
     );
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#refused) controller.abort(this.#refused);
+    if (this.#abortReason) controller.abort(this.#abortReason);
   }
 
   onResponseStart(c: Dispatcher.DispatchController, status: number, headers: HeadersIn): void {
@@ -169,92 +171,92 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     if (status < 200) return;
     this.status = status;
     this.headers = headers;
-    this.#due = this.#dog.now + this.#timeouts.idleMs;
-    if (formOf(String(headers["content-type"] ?? "")) === "stream")
-      this.#comments = new LeadingComments();
-    this.#waiter()?.resolve(this);
+    this.#idleDeadline = this.#timerWheel.now + this.#timeouts.idleMs;
+    if (bodyFormOf(String(headers["content-type"] ?? "")) === "stream")
+      this.#leadingComments = new LeadingComments();
+    this.#takePendingHeaders()?.resolve(this);
   }
 
   /** It waits no longer. */
-  #waiter() {
-    const head = this.#head;
-    this.#head = undefined;
-    if (head) head.call.stage = this.stage;
+  #takePendingHeaders() {
+    const head = this.#pendingHeaders;
+    this.#pendingHeaders = undefined;
+    if (head) head.call.failurePoint = this.failurePoint;
     return head;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     // Bytes that were on their way when it was paused still come.
-    if (!this.#paused) this.#due = this.#dog.now + this.#timeouts.idleMs;
-    if (this.#comments?.end(chunk)) this.#comments = undefined;
-    this.#came.push(chunk);
-    if (!this.#taker) {
-      this.#early += chunk.length;
-      if (this.#early > EARLY_BYTES) controller.pause();
-    } else if (this.#came.length === 1) process.nextTick(handOver, this);
+    if (!this.#paused) this.#idleDeadline = this.#timerWheel.now + this.#timeouts.idleMs;
+    if (this.#leadingComments?.hasPassed(chunk)) this.#leadingComments = undefined;
+    this.#pendingChunks.push(chunk);
+    if (!this.#sink) {
+      this.#earlyBytes += chunk.length;
+      if (this.#earlyBytes > MAX_EARLY_BYTES) controller.pause();
+    } else if (this.#pendingChunks.length === 1) process.nextTick(deliverChunks, this);
   }
 
   /** What comes for a client that does not read stays as it came: with the rest of its read, which the socket holds. */
-  come(): void {
-    if (!this.#paused) this.give();
+  deliverIfReading(): void {
+    if (!this.#paused) this.deliver();
   }
 
   /**
    * What one read of the socket brought goes on in one piece, however many chunks of HTTP it was: it is looked at
    * once and written once.
    */
-  give(): void {
-    const came = this.#came;
-    if (came.length === 0 || !this.#taker) return;
-    this.#taker.data(came.length === 1 ? came.pop()! : Buffer.concat(came.splice(0)));
+  deliver(): void {
+    const came = this.#pendingChunks;
+    if (came.length === 0 || !this.#sink) return;
+    this.#sink.onData(came.length === 1 ? came.pop()! : Buffer.concat(came.splice(0)));
   }
 
   onResponseEnd(): void {
-    this.#over();
+    this.#finish();
   }
 
   onResponseError(_c: Dispatcher.DispatchController | undefined, cause: Error): void {
-    this.#cut = (cause as { code?: string }).code === "EPIPE";
-    const told = faultOf(cause) ? cause : broken(cause);
-    this.#waiter()?.reject(told);
-    this.#over(told);
+    this.#isRequestCut = (cause as { code?: string }).code === "EPIPE";
+    const problem = getFault(cause) ? cause : toConnectionFault(cause);
+    this.#takePendingHeaders()?.reject(problem);
+    this.#finish(problem);
   }
 
-  #over(problem?: unknown): void {
+  #finish(problem?: unknown): void {
     if (this.#ended) return;
-    this.#dog.leave(this);
+    this.#timerWheel.remove(this);
     this.#ended = problem === undefined ? {} : { error: problem };
-    this.give();
-    this.#taker?.end(problem);
+    this.deliver();
+    this.#sink?.onEnd(problem);
   }
 }
 
 /** The beginning of an error's body. Its meaning is mostly in its head, so the rest is not waited for. */
-export function glance(response: UpstreamResponse, max: number): Promise<Buffer> {
+export function readErrorBody(response: UpstreamHttpResponse, max: number): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
     const enough = () => resolve(Buffer.concat(chunks).subarray(0, max));
-    response.hurry(ERROR_BODY_MS);
-    response.take({
-      data(chunk) {
+    response.limitRemainingTime(ERROR_BODY_TIMEOUT_MS);
+    response.pipeTo({
+      onData(chunk) {
         chunks.push(chunk);
         if ((size += chunk.length) < max) return;
         enough();
-        response.abort(fault("canceled", "enough of it"));
+        response.abort(createFault("canceled", "enough of it"));
       },
-      end: enough,
+      onEnd: enough,
     });
   });
 }
 
 /** Counts what is kept, and throws where it is too much. */
-interface Held {
+interface ByteCounter {
   add(bytes: number): void;
 }
 
 /** So few bytes that they need no room of their own. */
-export class Few implements Held {
+export class BoundedByteCounter implements ByteCounter {
   readonly #bound: BoundName;
   #size = 0;
 
@@ -264,18 +266,21 @@ export class Few implements Held {
 
   add(bytes: number): void {
     this.#size += bytes;
-    if (this.#size > BOUNDS[this.#bound].most) exceed(this.#bound);
+    if (this.#size > BOUNDS[this.#bound].max) failBoundExceeded(this.#bound);
   }
 }
 
 /** The whole body of an answer that should be small: a token count, or what is asked for by id. */
-export function gather(response: UpstreamResponse, held: Held): Promise<Buffer> {
+export function readResponseBody(
+  response: UpstreamHttpResponse,
+  counter: ByteCounter,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    response.take({
-      data(chunk) {
+    response.pipeTo({
+      onData(chunk) {
         try {
-          held.add(chunk.length);
+          counter.add(chunk.length);
           chunks.push(chunk);
         } catch (problem) {
           // Said here too: an answer that has all come is not broken off any more.
@@ -283,7 +288,7 @@ export function gather(response: UpstreamResponse, held: Held): Promise<Buffer> 
           response.abort(problem as Error);
         }
       },
-      end(problem) {
+      onEnd(problem) {
         if (problem !== undefined) reject(problem);
         else resolve(Buffer.concat(chunks));
       },

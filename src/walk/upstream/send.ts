@@ -1,106 +1,120 @@
 import { isPromise } from "../../lib/promise.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
-import { fail, fault, faultOf } from "../../model/error.ts";
+import { fail, createFault, getFault } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { blame } from "./blame.ts";
-import { credentialed, renewed, tokenAge } from "./credential.ts";
+import { attributeFault } from "./blame.ts";
+import { createAuthHeaders, renewToken, tokenVersion } from "./credential.ts";
 import type { HostCall } from "../call.ts";
-import type { Wire } from "../mounted.ts";
-import { flat, type OutgoingRequest } from "./outgoing-request.ts";
-import type { Pieces } from "./pieces.ts";
-import { ofProvider } from "./own-code.ts";
-import { noteLimit } from "./limit-scope.ts";
-import { timesOf } from "./times.ts";
-import { UpstreamResponse, glance } from "./response.ts";
-import { breath } from "../bounds/turn.ts";
+import type { EndpointTransport } from "../mounted.ts";
+import { flattenHeaders, type OutgoingRequest } from "./outgoing-request.ts";
+import type { BodyChunks } from "./pieces.ts";
+import { toProviderFault } from "./own-code.ts";
+import { markAccountLimit } from "./limit-scope.ts";
+import { timeoutsFor } from "./times.ts";
+import { UpstreamHttpResponse, readErrorBody } from "./response.ts";
+import { yieldForLargeBody } from "../bounds/turn.ts";
 
 /** What is known of an upstream's refusal, beside its fault: on the verbatim lane its own words pass. */
-export interface UpstreamRefusal {
+export interface UpstreamErrorResponse {
   status: number;
   headers: HeadersIn;
   body: Buffer;
 }
-const refusals = new WeakMap<object, UpstreamRefusal>();
-export const refusalOf = (problem: unknown): UpstreamRefusal | undefined =>
-  typeof problem === "object" && problem !== null ? refusals.get(problem) : undefined;
+const errorResponses = new WeakMap<object, UpstreamErrorResponse>();
+export const errorResponseOf = (problem: unknown): UpstreamErrorResponse | undefined =>
+  typeof problem === "object" && problem !== null ? errorResponses.get(problem) : undefined;
 
 /** Sends, and takes the head. For any status but 2xx the codec makes the fault. */
-export async function send(
+export async function sendRequest(
   call: HostCall,
-  wire: Wire,
+  wire: EndpointTransport,
   out: OutgoingRequest,
-): Promise<UpstreamResponse> {
+): Promise<UpstreamHttpResponse> {
   try {
-    const pause = breath(call.exchange["~"].received!.bytes);
-    if (pause) await pause;
-    const { auth } = wire.endpoint;
-    const path = `${wire.prefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
-    const unsigned: UnsignedRequest = { out, path, body: out.bytes() };
-    const age = tokenAge(auth, call.candidate["~"].credential);
-    const response = await signed(call, wire, unsigned);
-    return isGood(response) ? response : await again(call, wire, unsigned, response, age);
+    const yielded = yieldForLargeBody(call.exchange["~"].receivedBody!.inputBytes);
+    if (yielded) await yielded;
+    const { auth } = wire.definition;
+    const path = `${wire.pathPrefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
+    const unsigned: UnsignedRequest = { out, path, body: out.toChunks() };
+    const version = tokenVersion(auth, call.candidate["~"].credential);
+    const response = await signAndDispatch(call, wire, unsigned);
+    return isSuccess(response)
+      ? response
+      : await retryWithRenewedToken(call, wire, unsigned, response, version);
   } catch (problem) {
-    throw blame(problem, "target", call.provider);
+    throw attributeFault(problem, "target", call.provider);
   }
 }
 
 /** What was refused for a token that is over is sent once more with another one. */
-async function again(
+async function retryWithRenewedToken(
   call: HostCall,
-  wire: Wire,
+  wire: EndpointTransport,
   unsigned: UnsignedRequest,
-  refusal: UpstreamResponse,
-  age: ReturnType<typeof tokenAge>,
-): Promise<UpstreamResponse> {
+  refusal: UpstreamHttpResponse,
+  version: ReturnType<typeof tokenVersion>,
+): Promise<UpstreamHttpResponse> {
   const { credential, endpoint } = call.candidate["~"];
-  const { auth } = wire.endpoint;
+  const { auth } = wire.definition;
   let response = refusal;
-  let said = await glance(response, BOUNDS.refusal.most);
+  let errorBody = await readErrorBody(response, BOUNDS.errorBody.max);
   const { status, headers } = response;
-  if (await renewed(auth, credential, age, () => ({ status, headers, body: said }), status)) {
-    response = await signed(call, wire, unsigned);
-    if (isGood(response)) return response;
-    said = await glance(response, BOUNDS.refusal.most);
+  if (
+    await renewToken(
+      auth,
+      credential,
+      version,
+      () => ({ status, headers, body: errorBody }),
+      status,
+    )
+  ) {
+    response = await signAndDispatch(call, wire, unsigned);
+    if (isSuccess(response)) return response;
+    errorBody = await readErrorBody(response, BOUNDS.errorBody.max);
   }
-  return refused(response, said, endpoint.protocol!);
+  return throwUpstreamError(response, errorBody, endpoint.protocol!);
 }
 
-const isGood = ({ status }: UpstreamResponse): boolean => status >= 200 && status < 300;
+const isSuccess = ({ status }: UpstreamHttpResponse): boolean => status >= 200 && status < 300;
 
 /** What goes on the wire, but for what signs it. */
 interface UnsignedRequest {
   readonly out: OutgoingRequest;
   readonly path: string;
-  readonly body: Pieces | null;
+  readonly body: BodyChunks | null;
 }
 
 /** Signs and sends; resolves with the head, whatever its status. */
-function signed(call: HostCall, wire: Wire, unsigned: UnsignedRequest): Promise<UpstreamResponse> {
+function signAndDispatch(
+  call: HostCall,
+  wire: EndpointTransport,
+  unsigned: UnsignedRequest,
+): Promise<UpstreamHttpResponse> {
   const { out, path, body } = unsigned;
   const failed = (problem: unknown): never => {
-    throw ofProvider(call, problem);
+    throw toProviderFault(call, problem);
   };
-  let signing: ReturnType<typeof credentialed>;
+  let signing: ReturnType<typeof createAuthHeaders>;
   try {
-    signing = credentialed(wire.endpoint.auth, call.candidate["~"].credential, () => ({
+    signing = createAuthHeaders(wire.definition.auth, call.candidate["~"].credential, () => ({
       method: out.method,
       url: new URL(wire.origin + path),
       headers: { ...out.headers },
-      body: body && body.whole(),
+      body: body && body.toBuffer(),
       signal: call.exchange.signal,
     }));
   } catch (problem) {
     return failed(problem);
   }
-  if (!isPromise(signing)) return onWire(call, wire, unsigned, signing);
-  return signedInTime(signing).then((own) => onWire(call, wire, unsigned, own), failed);
+  if (!isPromise(signing)) return dispatchSigned(call, wire, unsigned, signing);
+  return signWithTimeout(signing).then((own) => dispatchSigned(call, wire, unsigned, own), failed);
 }
 
 /** A scheme that asks for a token waits for another service, and no call waits for it longer than this. */
-const SIGN_MS = 30_000;
+const SIGN_TIMEOUT_MS = 30_000;
 
-async function signedInTime(signing: Promise<HeadersOut>): Promise<HeadersOut> {
+async function signWithTimeout(signing: Promise<HeadersOut>): Promise<HeadersOut> {
   let late: NodeJS.Timeout | undefined;
   try {
     return await Promise.race([
@@ -109,9 +123,11 @@ async function signedInTime(signing: Promise<HeadersOut>): Promise<HeadersOut> {
         late = setTimeout(
           () =>
             reject(
-              fault("upstream_auth", "Its token did not come in time.", { code: "token_late" }),
+              createFault("upstream_auth", "Its token did not come in time.", {
+                code: "token_late",
+              }),
             ),
-          SIGN_MS,
+          SIGN_TIMEOUT_MS,
         );
       }),
     ]);
@@ -120,37 +136,42 @@ async function signedInTime(signing: Promise<HeadersOut>): Promise<HeadersOut> {
   }
 }
 
-function onWire(
+function dispatchSigned(
   call: HostCall,
-  wire: Wire,
+  wire: EndpointTransport,
   { out, path, body }: UnsignedRequest,
   own: HeadersOut,
-): Promise<UpstreamResponse> {
+): Promise<UpstreamHttpResponse> {
   const x = call.exchange;
-  if (x["~"].gone) fail("canceled", "The client went away.");
-  const response = new UpstreamResponse(x["~"].gen.watchdog, timesOf(call));
-  call.onEnd((reason) => response.abort(reason));
-  x["~"].onGone.push(() => {
-    if (response.status === 0) response.abort(fault("canceled", "The client went away."));
+  if (x["~"].isDisconnected) fail("canceled", "The client went away.");
+  const response = new UpstreamHttpResponse(x["~"].gen.timerWheel, timeoutsFor(call));
+  call.onCancel((reason) => response.abort(reason));
+  x["~"].disconnectListeners.push(() => {
+    if (response.status === 0) response.abort(createFault("canceled", "The client went away."));
   });
-  return response.go(call, wire, {
+  return response.dispatch(call, wire, {
     method: out.method,
     path,
-    headers: flat(out.headers, own),
+    headers: flattenHeaders(out.headers, own),
     body,
   });
 }
 
 /** The fault of a refusal. */
-function refused({ status, headers }: UpstreamResponse, said: Buffer, protocol: Protocol): never {
+function throwUpstreamError(
+  { status, headers }: UpstreamHttpResponse,
+  errorBody: Buffer,
+  protocol: Protocol,
+): never {
   if (status >= 300 && status < 400)
     fail("upstream", `The provider redirected (${status}); redirects are not followed.`, {
       code: "upstream_redirect",
     });
-  const { kind, message, ...more } = protocol.client!.fault(status, headers, said);
-  const problem = fault(kind, message, more);
-  noteLimit(faultOf(problem)!, headers);
+  const { kind, message, ...more } = protocol.client!.decodeFault(status, headers, errorBody);
+  const problem = createFault(kind, message, more);
+  markAccountLimit(getFault(problem)!, headers);
   // Half of an error is no JSON, so it cannot pass on as it is.
-  if (said.length < BOUNDS.refusal.most) refusals.set(problem, { status, headers, body: said });
+  if (errorBody.length < BOUNDS.errorBody.max)
+    errorResponses.set(problem, { status, headers, body: errorBody });
   throw problem;
 }

@@ -2,9 +2,9 @@
 // here, and the host still knows when the body is over.
 
 /** Statuses of responses that have no body. */
-const NO_BODY = new Set([101, 204, 205, 304]);
+const BODILESS_STATUSES = new Set([101, 204, 205, 304]);
 
-export const hasBody = (status: number): boolean => !NO_BODY.has(status);
+export const hasBody = (status: number): boolean => !BODILESS_STATUSES.has(status);
 
 export interface BodySource {
   /** The next piece, or undefined at the end. Rejects when the body breaks off. */
@@ -17,14 +17,14 @@ export interface BodySource {
  * Returns a response that takes pieces from `source` only as they are read.
  * @param over Called once: at the end of the body, when it breaks off, or when the reader cancels it.
  */
-export function watchedBody(
+export function trackBody(
   source: BodySource,
   { status, headers }: { readonly status: number; readonly headers: Headers },
-  over: () => void = () => {},
+  onDone: () => void = () => {},
 ): Response {
   if (!hasBody(status)) {
     source.cancel();
-    over();
+    onDone();
     return new Response(null, { status, headers });
   }
   const body = new ReadableStream<Uint8Array>(
@@ -33,16 +33,16 @@ export function watchedBody(
         try {
           const piece = await source.next();
           if (piece !== undefined) return controller.enqueue(piece);
-          over();
+          onDone();
           controller.close();
         } catch (problem) {
-          over();
+          onDone();
           controller.error(problem);
         }
       },
       cancel() {
         source.cancel();
-        over();
+        onDone();
       },
     },
     { highWaterMark: 0 },

@@ -21,12 +21,12 @@ export default defineFrontend({
     // What clients and providers share travels as it came. Another protocol is translated.
     protocol: chatCompletions(),
     routes: [
-      { method: "POST", path: `${path}/chat`, op: "generate" },
+      { method: "POST", path: `${path}/chat`, actionType: "generate" },
       {
         method: "POST",
         path: `${path}/:provider/:model/chat`,
-        op: "generate",
-        read: (x, body) => ({
+        actionType: "generate",
+        readInput: (x, body) => ({
           model: `${x.params["provider"] ?? ""}/${x.params["model"] ?? ""}`,
           stream: body["stream"] === true,
         }),
@@ -34,12 +34,12 @@ export default defineFrontend({
       {
         method: "GET",
         path: `${path}/health`,
-        open: true,
-        serve: () => ({ status: 200, body: { ok: true } }),
+        allowUnauthenticated: true,
+        handle: () => ({ status: 200, body: { ok: true } }),
       },
     ],
     // Where Acme's clients have their key, beside the usual Authorization.
-    secret: (headers) => {
+    extractCredential: (headers) => {
       const own = headers["x-acme-key"];
       const bearer = /^Bearer (\S+)$/i.exec(String(headers["authorization"] ?? ""))?.[1];
       return (typeof own === "string" && own !== "" ? own : undefined) ?? bearer;

@@ -24,8 +24,11 @@ export default defineMiddleware({
     const most = BigInt(Math.round(most_usd * 1e9));
     return {
       route(list, x) {
-        const usage = { input: x.size.input, output: ANSWER };
-        const priced = list.map((candidate) => ({ candidate, cost: ctx.price(candidate, usage) }));
+        const usage = { input: x.inputSize.tokens, output: ANSWER };
+        const priced = list.map((candidate) => ({
+          candidate,
+          cost: ctx.quoteCost(candidate, usage),
+        }));
         const dear: Exclusion[] = [];
         const fine: { candidate: Candidate; cost: bigint | null }[] = [];
         for (const each of priced)

@@ -22,7 +22,7 @@ export default defineObserver({
     const counts = ctx.shared("counts", () => new Map<number, number>());
     return {
       // In batches, after the answers have left. No request waits for it.
-      seen(batch) {
+      onRequests(batch) {
         for (const { id, status, ms } of batch) {
           counts.set(status, (counts.get(status) ?? 0) + 1);
           if (ms > slow_ms) ctx.log.warn({ request: id, ms }, "slow");

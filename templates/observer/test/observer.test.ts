@@ -11,7 +11,7 @@ test("each request is counted, refused ones too", async () => {
   for (const model of ["demo/echo", "demo/echo", "nowhere/echo"]) await at.ask(model, "Hello");
   // Records come in batches, after the answers.
   await vi.waitFor(
-    async () => expect(await at.command("observers.acme", "counts")).toEqual({ 200: 2, 404: 1 }),
+    async () => expect(await at.runCommand("observers.acme", "counts")).toEqual({ 200: 2, 404: 1 }),
     20_000,
   );
 });

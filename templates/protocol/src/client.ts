@@ -52,7 +52,7 @@ function* meaning({ say, end, read, written, error }: JsonObject): Generator<Mod
 
 function promptOf({ instructions, turns }: ModelRequest<"chat">, of: CallContext): string {
   const blocks: Block[] = [...instructions, ...turns.flatMap((turn) => turn.blocks)];
-  if (blocks.length > 1) of.lose("messages", "approximated");
+  if (blocks.length > 1) of.reportLoss("messages", "approximated");
   return blocks
     .map((block) => (block.type === "text" ? block.text : fail("unsupported", "Acme reads text.")))
     .join("\n\n");
@@ -60,10 +60,10 @@ function promptOf({ instructions, turns }: ModelRequest<"chat">, of: CallContext
 
 export const client: ClientHalf<"chat"> = {
   paths: { generate: "say" },
-  knows: (field) => ["model", "prompt", "stream", "max"].includes(field),
-  request(request, of) {
+  knowsField: (field) => ["model", "prompt", "stream", "max"].includes(field),
+  encodeRequest(request, of) {
     if (request.tools.length > 0) fail("unsupported", "Acme knows no tools.", { param: "tools" });
-    for (const field of Object.keys(request.sampling)) of.lose(field, "dropped");
+    for (const field of Object.keys(request.sampling)) of.reportLoss(field, "dropped");
     const { maxTokens } = request.output;
     return {
       model: of.model,
@@ -72,8 +72,8 @@ export const client: ClientHalf<"chat"> = {
       ...(maxTokens !== undefined && { max: maxTokens }),
     };
   },
-  cap: (out, tokens) => out.set("max", tokens),
-  stream(emit) {
+  capOutput: (out, tokens) => out.set("max", tokens),
+  createDecoder(emit) {
     // A line may come in many pieces, and a piece may end within a character: bytes are kept until the line is whole.
     let pieces: Buffer[] = [];
     let length = 0;
@@ -106,7 +106,7 @@ export const client: ClientHalf<"chat"> = {
       },
     };
   },
-  whole(body, emit) {
+  decodeResponse(body, emit) {
     const answer = objectIn(body.toString());
     if (answer["end"] === undefined && answer["error"] === undefined)
       fail("upstream", "Acme's answer has no end.");
@@ -114,5 +114,5 @@ export const client: ClientHalf<"chat"> = {
     emit({ type: "open", index: 0, block: { type: "text" } });
     for (const event of meaning(answer)) emit(event);
   },
-  fault: (status) => ({ kind: KINDS[status] ?? "upstream", message: `Acme said ${status}.` }),
+  decodeFault: (status) => ({ kind: KINDS[status] ?? "upstream", message: `Acme said ${status}.` }),
 };

@@ -7,6 +7,6 @@ export default defineFrontend({
   summary: "Acme's API for clients: POST /acme/say",
   setup: () => ({
     protocol: protocol(),
-    routes: [{ method: "POST", path: "/acme/say", op: "generate" }],
+    routes: [{ method: "POST", path: "/acme/say", actionType: "generate" }],
   }),
 });

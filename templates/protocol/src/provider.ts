@@ -1,11 +1,11 @@
-import { apiKey, defineProvider } from "tollgate/plugin";
+import { apiKeySchema, defineProvider } from "tollgate/plugin";
 import { protocol } from "./index.ts";
 
 export default defineProvider({
   api: 1,
   name: "acme",
   summary: "Whatever speaks Acme's protocol",
-  credential: apiKey,
+  credential: apiKeySchema,
   options: {
     type: "object",
     additionalProperties: false,

@@ -4,13 +4,13 @@ import {
   fail,
   type Body,
   type JsonObject,
-  type ModelAnswer,
+  type ModelResponse,
   type ModelRequest,
   type ServerHalf,
   type Usage,
 } from "tollgate/plugin";
 
-const textOf = ({ blocks }: ModelAnswer): string =>
+const textOf = ({ blocks }: ModelResponse): string =>
   blocks.map((block) => (block.type === "text" ? block.text : "")).join("");
 
 const countsOf = ({ input, output }: Usage): JsonObject => ({
@@ -22,7 +22,7 @@ function requestOf(body: Body): ModelRequest<"chat"> {
   const { model, prompt, stream, max, ...rest } = body;
   if (typeof prompt !== "string") return fail("invalid", "prompt is a text.", { param: "prompt" });
   return {
-    kind: "chat",
+    operation: "chat",
     model: typeof model === "string" ? model : "",
     stream: stream === true,
     instructions: [],
@@ -49,27 +49,30 @@ export const server: ServerHalf<"chat"> = {
       max: { type: "integer", minimum: 1 },
     },
   },
-  survey: ({ max }) => ({ features: [], maxOutput: typeof max === "number" ? max : undefined }),
-  request: requestOf,
-  type: ({ stream }) => (stream ? "application/x-ndjson" : "application/json"),
-  stream(write) {
+  analyze: ({ max }) => ({ features: [], maxOutput: typeof max === "number" ? max : undefined }),
+  decodeRequest: requestOf,
+  contentType: ({ stream }) => (stream ? "application/x-ndjson" : "application/json"),
+  createEncoder(write) {
     let usage: Usage = {};
     const line = (value: JsonObject) => write(`${JSON.stringify(value)}\n`);
     return {
-      event(event) {
+      writeEvent(event) {
         if (event.type === "delta") line({ say: event.text });
         // The first may be a guess. The last one, just before the finish, is what is billed.
         if (event.type === "usage") usage = event.usage;
         if (event.type === "finish") line({ end: event.reason, ...countsOf(usage) });
       },
-      fail: ({ kind, message }) => line({ error: { kind, message } }),
+      writeFault: ({ kind, message }) => line({ error: { kind, message } }),
     };
   },
-  whole: (answer) => ({
+  encodeResponse: (answer) => ({
     say: textOf(answer),
     end: answer.finish.reason,
     ...countsOf(answer.usage),
   }),
-  fault: ({ kind, message }) => ({ status: ERRORS[kind][0], body: { error: { kind, message } } }),
+  encodeFault: ({ kind, message }) => ({
+    status: ERRORS[kind][0],
+    body: { error: { kind, message } },
+  }),
   ping: "\n",
 };

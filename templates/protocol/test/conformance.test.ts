@@ -1,6 +1,6 @@
 // What every protocol has to keep, and the plugins that speak it. package.json says how they would be mounted.
-import { protocolLaws } from "tollgate/testing";
-import { conform } from "tollgate/testing/vitest";
+import { protocolChecks } from "tollgate/testing";
+import { testConformance } from "tollgate/testing/vitest";
 import { test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import frontend from "../src/frontend.ts";
@@ -9,10 +9,10 @@ import provider from "../src/provider.ts";
 
 const { plugins, recordings } = manifest.tollgate;
 
-for (const { name, run } of protocolLaws(protocol(), { recordings })) test(name, run);
+for (const { name, run } of protocolChecks(protocol(), { recordings })) test(name, run);
 
-conform(frontend, { recordings, module: new URL("../src/frontend.ts", import.meta.url) });
-conform(provider, {
+testConformance(frontend, { recordings, module: new URL("../src/frontend.ts", import.meta.url) });
+testConformance(provider, {
   ...plugins["./provider"],
   recordings,
   module: new URL("../src/provider.ts", import.meta.url),

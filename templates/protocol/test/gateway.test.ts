@@ -1,16 +1,16 @@
 // A whole gateway, with a fake upstream behind it that says what was recorded: in Acme's words, and in those of others.
-import { recordings, replay, startGateway } from "tollgate/testing";
+import { readRecordings, replayResponse, startGateway } from "tollgate/testing";
 import { expect, test } from "vitest";
 import frontend from "../src/frontend.ts";
 import provider from "../src/provider.ts";
 
-const [streamed, whole] = recordings("test/recordings");
+const [streamed, whole] = readRecordings("test/recordings");
 
 test("Acme's clients and others are answered by what speaks Acme's protocol", async () => {
   await using at = await startGateway({
     plugins: { front: frontend, back: provider },
     upstream: {
-      "POST /v1/say": (asked) => replay(asked.json().stream ? streamed! : whole!),
+      "POST /v1/say": (asked) => replayResponse(asked.json().stream ? streamed! : whole!),
     },
     config: {
       frontends: ["front", "chat-completions"],

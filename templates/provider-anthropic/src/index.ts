@@ -1,12 +1,12 @@
-import { apiKey, defineProvider } from "tollgate/plugin";
-import { listed } from "tollgate/protocols/compatible";
+import { apiKeySchema, defineProvider } from "tollgate/plugin";
+import { fetchModelList } from "tollgate/protocols/compatible";
 import { messages } from "tollgate/protocols/messages";
 
 export default defineProvider({
   api: 1,
   name: "acme",
   summary: "Acme, which speaks Anthropic's messages",
-  credential: apiKey,
+  credential: apiKeySchema,
   options: {
     type: "object",
     additionalProperties: false,
@@ -24,12 +24,17 @@ export default defineProvider({
     endpoints: [
       {
         // Proofs of thinking are Acme's own: they go back to Acme and to no other provider.
-        protocol: messages({ signer: "acme", unsigned: true, betas: false, counts: false }),
+        protocol: messages({
+          signer: "acme",
+          acceptsUnsignedThinking: true,
+          betas: false,
+          countsTokens: false,
+        }),
         base: base_url,
         auth: { header: "x-api-key", field: "api_key" },
         headers: { "anthropic-version": "2023-06-01" },
       },
     ],
-    models: (line) => listed(line, {}, new Set(["chat"])),
+    listModels: (line) => fetchModelList(line, {}, new Set(["chat"])),
   }),
 });

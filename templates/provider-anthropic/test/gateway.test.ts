@@ -24,5 +24,5 @@ test("it answers whole and streamed, and the ledger has what was used", async ()
     { provider: "acme", model: "model", usage: { input: 10, output: 5 }, outcome: "ok" },
     { provider: "acme", model: "model", usage: { input: 10, output: 5 }, outcome: "ok" },
   ]);
-  expect(at.up.bill).toHaveLength(2);
+  expect(at.upstream.bills).toHaveLength(2);
 });

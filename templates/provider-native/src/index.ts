@@ -6,7 +6,7 @@
 //
 // An answer that fails after it has begun ends with a line such as {"error":"overloaded"}.
 import {
-  apiKey,
+  apiKeySchema,
   defineProvider,
   fail,
   type Call,
@@ -19,7 +19,7 @@ export default defineProvider({
   api: 1,
   name: "acme",
   summary: "Acme, by its own API",
-  credential: apiKey,
+  credential: apiKeySchema,
   options: {
     type: "object",
     additionalProperties: false,
@@ -36,10 +36,10 @@ export default defineProvider({
   setup: ({ base_url }) => ({
     endpoints: [
       {
-        kind: "chat",
+        operation: "chat",
         base: base_url,
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
-        streams: "always",
+        streaming: "always",
         async *run(request, call) {
           const answer = await call.fetch("say", {
             method: "POST",
@@ -88,9 +88,9 @@ function bodyOf(request: ChatRequest, call: Call) {
   const { temperature, ...others } = sampling;
   const names: Readonly<Record<string, string>> = { topP: "top_p", topK: "top_k" };
   for (const [name, value] of Object.entries(others))
-    if (value !== undefined) call.lose(names[name] ?? name, "dropped");
-  if (output.format && output.format.type !== "text") call.lose("response_format", "dropped");
-  if (reasoning.effort !== undefined) call.lose("reasoning_effort", "dropped");
+    if (value !== undefined) call.reportLoss(names[name] ?? name, "dropped");
+  if (output.format && output.format.type !== "text") call.reportLoss("response_format", "dropped");
+  if (reasoning.effort !== undefined) call.reportLoss("reasoning_effort", "dropped");
   return {
     model: call.model,
     prompt: promptOf(request),

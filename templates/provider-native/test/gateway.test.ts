@@ -1,14 +1,14 @@
 // A whole gateway, with a fake upstream behind it that says what was recorded.
-import { recordings, replay, startGateway } from "tollgate/testing";
+import { readRecordings, replayResponse, startGateway } from "tollgate/testing";
 import { expect, test } from "vitest";
 import plugin from "../src/index.ts";
 
-const hello = recordings("test/recordings/native").find(({ name }) => name === "hello");
+const hello = readRecordings("test/recordings/native").find(({ name }) => name === "hello");
 
 test("it answers whole and streamed, and the ledger has what was used", async () => {
   await using at = await startGateway({
     plugins: { acme: plugin },
-    upstream: { "POST /v1/say": replay(hello!) },
+    upstream: { "POST /v1/say": replayResponse(hello!) },
     config: {
       providers: {
         acme: {
@@ -25,6 +25,6 @@ test("it answers whole and streamed, and the ledger has what was used", async ()
   }
   const call = { provider: "acme", model: "model", usage: { input: 12, output: 2 }, outcome: "ok" };
   expect(at.calls).toMatchObject([call, call]);
-  const [asked] = at.up.requests.filter(({ path }) => path === "/v1/say");
+  const [asked] = at.upstream.requests.filter(({ path }) => path === "/v1/say");
   expect(asked!.json()).toEqual({ model: "model", prompt: "Good morning" });
 });

@@ -1,12 +1,12 @@
-import { apiKey, defineProvider } from "tollgate/plugin";
+import { apiKeySchema, defineProvider } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { listed } from "tollgate/protocols/compatible";
+import { fetchModelList } from "tollgate/protocols/compatible";
 
 export default defineProvider({
   api: 1,
   name: "acme",
   summary: "Acme, which speaks OpenAI's chat completions",
-  credential: apiKey,
+  credential: apiKeySchema,
   options: {
     type: "object",
     additionalProperties: false,
@@ -29,6 +29,6 @@ export default defineProvider({
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
       },
     ],
-    models: (line) => listed(line, {}, new Set(["chat"])),
+    listModels: (line) => fetchModelList(line, {}, new Set(["chat"])),
   }),
 });

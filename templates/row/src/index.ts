@@ -5,5 +5,5 @@ export default fromRow({
   name: "acme",
   summary: "Acme",
   base: "https://api.acme.example/v1",
-  speaks: { "chat-completions": { maxTokens: "max_tokens" } },
+  protocols: { "chat-completions": { maxTokens: "max_tokens" } },
 });

@@ -46,7 +46,7 @@ interface Line {
 function fileStore(path: () => string): { store: Store; close: () => void } {
   let writer = "";
   const journal = book.createMemoryJournal(() => writer);
-  const rules = book.createBook(journal, () => writer);
+  const rules = book.createLedgerRules(journal, () => writer);
   let file: number | undefined;
   let length = 0;
   let epoch = 0;
@@ -58,13 +58,13 @@ function fileStore(path: () => string): { store: Store; close: () => void } {
     try {
       const verdicts = batch.map((command) => rules.apply(command));
       keep();
-      rules.done();
-      journal.done();
-      rules.sweep();
+      rules.commit();
+      journal.commit();
+      rules.dropIdleMeters();
       return verdicts;
     } catch (error) {
-      rules.undo();
-      journal.undo();
+      rules.rollback();
+      journal.rollback();
       throw error;
     }
   }
@@ -97,12 +97,12 @@ function fileStore(path: () => string): { store: Store; close: () => void } {
         file = openSync(path(), constants.O_RDWR | constants.O_CREAT, 0o600);
         read();
       }
-      const dead = [...rules.open.values()].filter(({ row }) => row.instance !== instance);
-      const at = book.recoveryAt(dead, Date.now());
-      const batch = dead.map(({ row, heard }) => book.presumed(row, heard, at));
+      const dead = [...rules.openCalls.values()].filter(({ row }) => row.instance !== instance);
+      const at = book.recoveryTime(dead, Date.now());
+      const batch = dead.map(({ row, progress }) => book.recoveredSettle(row, progress, at));
       const line: Line = { instance, batch, opened: true };
       apply(line, () => write(line));
-      return { epoch, presumed: batch.length };
+      return { epoch, recovered: batch.length };
     },
     async apply(commands) {
       if (file === undefined) throw new Error("The store is not open.");
@@ -112,8 +112,8 @@ function fileStore(path: () => string): { store: Store; close: () => void } {
       const said = commands.some(({ do: kind }) => kind !== "alive");
       return apply(line, () => (said ? write(line) : undefined));
     },
-    counted: async (limits, at) => rules.counted(limits, at),
-    ...book.journalReads(journal),
+    readLimits: async (limits, at) => rules.limitUsage(limits, at),
+    ...book.createJournalReads(journal),
   };
   return {
     store,

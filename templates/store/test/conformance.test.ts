@@ -1,11 +1,14 @@
 // What every plugin has to keep, and what a store has to keep beside that. package.json says how it would be mounted.
-import { storeConformance, storeIn } from "tollgate/testing";
-import { conform } from "tollgate/testing/vitest";
+import { storeChecks, createStoreFactory } from "tollgate/testing";
+import { testConformance } from "tollgate/testing/vitest";
 import { test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import plugin from "../src/index.ts";
 
-conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+testConformance(plugin, {
+  ...manifest.tollgate,
+  module: new URL("../src/index.ts", import.meta.url),
+});
 
-for (const { name, run } of storeConformance(storeIn(plugin, manifest.tollgate.with)))
+for (const { name, run } of storeChecks(createStoreFactory(plugin, manifest.tollgate.with)))
   test(name, run);

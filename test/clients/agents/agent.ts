@@ -1,5 +1,5 @@
 import type { JsonObject } from "tollgate/plugin";
-import type { SpokenProtocol } from "tollgate/testing";
+import type { ScriptProtocol } from "tollgate/testing";
 import type { Call } from "../client.ts";
 import type { Command } from "../stage.ts";
 
@@ -21,7 +21,7 @@ export interface Agent {
   /** How many people use it, with the source of the figure. */
   readonly users: string;
   /** Protocol between the client and the gateway. */
-  readonly protocol: SpokenProtocol;
+  readonly protocol: ScriptProtocol;
   /** Whether the client can request an answer without streaming. */
   readonly plain: boolean;
   /** Installs the client. Returns the path of its program or script. */

@@ -62,10 +62,14 @@ function stageWith({
     folder: async () => "",
     async play(script) {
       const body = { stream: true, tools: [{ function: { name: "read" } }] };
-      const asked = { n: 1, path: "/v1/chat/completions", json: () => body } as UpstreamRequest;
+      const asked = {
+        number: 1,
+        path: "/v1/chat/completions",
+        json: () => body,
+      } as UpstreamRequest;
       const answer = script(asked);
-      const words = "words" in answer ? answer.words : undefined;
-      const text = words?.said.map((item) => ("text" in item ? item.text : "")).join("") ?? "";
+      const words = "output" in answer ? answer.output : undefined;
+      const text = words?.items.map((item) => ("text" in item ? item.text : "")).join("") ?? "";
       const billed = words?.usage ? usage(words.usage) : {};
       const entry = { kind: "settle", state: "exact", usage: billed, labels: {} };
       return {

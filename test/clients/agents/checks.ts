@@ -8,7 +8,7 @@ import {
   say,
   toolResults,
   type Check,
-  type SpokenProtocol,
+  type ScriptProtocol,
   type UpstreamRequest,
 } from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
@@ -18,7 +18,7 @@ import type { Played, Script, Stage } from "../stage.ts";
 import type { Agent, CheckName } from "./agent.ts";
 
 /** A model of each provider. LiteLLM gives a meaning of its own to names that begin with "responses/". */
-const MODELS: { readonly [spoken in SpokenProtocol]: string } = {
+const MODELS: { readonly [spoken in ScriptProtocol]: string } = {
   "chat-completions": "up-chat/model",
   messages: "up-messages/claude-sonnet-4-6",
   responses: "up-responses/model",
@@ -53,7 +53,7 @@ export function agentChecks(agent: Agent, installed: string, at: Stage): Check[]
       const ways = played.asked.map((asked) => asked.json().stream === true);
       assert.ok(ways.includes(stream), `no request has stream: ${stream}`);
     });
-  const tools = (spoken: SpokenProtocol) =>
+  const tools = (spoken: ScriptProtocol) =>
     check(
       "tool call",
       async () => {
@@ -111,7 +111,7 @@ interface Scene {
   readonly script: Script;
   readonly prompt: string;
   readonly stream: boolean;
-  readonly spoken?: SpokenProtocol;
+  readonly spoken?: ScriptProtocol;
   readonly cwd?: string;
 }
 
@@ -129,7 +129,7 @@ const counting =
   (script: Script): Script =>
   (asked) => {
     const answer = script(asked);
-    return "words" in answer ? answer.usage(usageOf(asked.n)) : answer;
+    return "output" in answer ? answer.usage(usageOf(asked.number)) : answer;
   };
 
 /** Calls the tool once. Requests without that tool get a text: some clients ask for a title first. */
@@ -162,7 +162,7 @@ function succeeded(played: Played, text: string): void {
   for (const { status, path } of served) assert.equal(status, 200, path);
   assert.deepEqual(
     usagesIn(played),
-    asked.map(({ n }) => usageOf(n)),
+    asked.map(({ number }) => usageOf(number)),
     "the ledger differs from the upstream",
   );
   for (const { state } of played.settled) assert.match(state, /^(exact|unpriced)$/);

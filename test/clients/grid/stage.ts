@@ -3,17 +3,17 @@
 // refused costs nothing, and no provider is asked.
 import assert from "node:assert/strict";
 import type { Check } from "tollgate/testing";
-import { digest } from "../../../src/lib/key.ts";
-import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import { digestKey } from "../../../src/lib/key.ts";
+import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import { until } from "../../kit/waits.ts";
 import {
-  biller,
+  startBillingUpstream,
   billing,
   FRONTENDS,
   priced,
-  wished,
-  type Biller,
-  type Charged,
+  encodeScript,
+  type BillingUpstream,
+  type BilledRequest,
 } from "../../rig/biller.ts";
 import { BASES, EDITORS, EMBEDDERS, JUDGES, RANKERS, vendors } from "../../rig/vendors.ts";
 
@@ -87,8 +87,8 @@ interface Cell {
 
 /** All cells of these operations, and the sum of what they cost. */
 export async function grid(operations: { readonly [name: string]: Operation }): Promise<Grid> {
-  const bills = await biller();
-  const gateway = await startGateway({ yaml: yaml(bills.up.url) });
+  const bills = await startBillingUpstream();
+  const gateway = await startDaemon({ yaml: yaml(bills.up.url) });
   const laws = new Laws(gateway, bills);
   const cells = Object.entries(operations).flatMap(([operation, { models, ways }]) =>
     Object.entries(ways).flatMap(([way, ask]) =>
@@ -124,10 +124,10 @@ export async function grid(operations: { readonly [name: string]: Operation }): 
 
 class Laws {
   readonly #gateway: Daemon;
-  readonly #bills: Biller;
+  readonly #bills: BillingUpstream;
   #made = 0;
 
-  constructor(gateway: Daemon, bills: Biller) {
+  constructor(gateway: Daemon, bills: BillingUpstream) {
     this.#gateway = gateway;
     this.#bills = bills;
   }
@@ -190,7 +190,7 @@ class Laws {
     const asked: Asked = {
       url: this.#gateway.url,
       model,
-      prompt: wished({ tag, words: 9, gap }),
+      prompt: encodeScript({ tag, words: 9, gap }),
       key,
       headers: { "x-rig": tag, ...headers },
       signal,
@@ -216,7 +216,7 @@ class Laws {
     return rows[0]!;
   }
 
-  #billed(tag: string): readonly Charged[] {
+  #billed(tag: string): readonly BilledRequest[] {
     return this.#bills.bill.filter((one) => one.tag === tag);
   }
 }
@@ -229,9 +229,9 @@ middleware:
   - use: auth
     with:
       keys:
-        - { id: alice, digest: "${digest(KEYS.alice)}" }
-        - { id: narrow, digest: "${digest(KEYS.narrow)}", models: ["demo/*"] }
-        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [usd=0.00000001/total] }
+        - { id: alice, digest: "${digestKey(KEYS.alice)}" }
+        - { id: narrow, digest: "${digestKey(KEYS.narrow)}", models: ["demo/*"] }
+        - { id: poor, digest: "${digestKey(KEYS.poor)}", limits: [usd=0.00000001/total] }
   - zdr
   - limits
   - { use: usage, with: { label_headers: [x-rig] } }

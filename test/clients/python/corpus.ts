@@ -1,8 +1,8 @@
 // Answers of every shape, as each of our wires writes them: what readers in another language are to read.
 import { writeFile } from "node:fs/promises";
 import * as fc from "fast-check";
-import { fold } from "tollgate/plugin";
-import { answering, encode } from "tollgate/testing";
+import { collectResponse } from "tollgate/plugin";
+import { createResponseContext, encodeText } from "tollgate/testing";
 import { anyAnswers } from "../../protocols/any-answer.ts";
 import { chats } from "../../protocols/codecs.ts";
 import { said } from "../../protocols/essence.ts";
@@ -13,17 +13,17 @@ const EACH = 150;
 export async function writeCorpus(path: string, seed = Date.now() % 2 ** 31): Promise<number> {
   const lines = Object.entries(chats).flatMap(([wire, { server }]) => {
     const to = (stream: boolean) =>
-      answering({ stream, body: { stream_options: { include_usage: true } } });
+      createResponseContext({ stream, body: { stream_options: { include_usage: true } } });
     // A client of chat completions is answered with a freeform call only where it declared one.
     const shape = wire === "chat-completions" ? { kinds: ["text", "reasoning", "call"] } : {};
     return fc.sample(anyAnswers(shape as object), { numRuns: EACH, seed }).map((events) => {
-      const answer = fold(events);
+      const answer = collectResponse(events);
       const { text, calls } = said(answer);
       const refuses = answer.blocks.some(({ type }) => type === "refusal");
       return JSON.stringify({
         wire,
-        stream: encode(server as never, events, to(true)),
-        whole: server!.whole(answer, to(false)),
+        stream: encodeText(server as never, events, to(true)),
+        whole: server!.encodeResponse(answer, to(false)),
         // Of what is refused, some show no words.
         text: refuses ? null : text,
         calls: calls.map(({ name }) => name),

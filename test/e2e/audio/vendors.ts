@@ -1,9 +1,9 @@
 // Hosts that speak and hear, as their own wires have it, and what each bills.
 import {
-  eventStream,
-  json,
-  type Piece,
-  type ScriptedAnswer,
+  eventStreamResponse,
+  jsonResponse,
+  type ResponsePiece,
+  type ScriptedResponse,
   type UpstreamRequest,
 } from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
@@ -83,12 +83,12 @@ const byToken: Billing = (file) => {
   };
 };
 
-const plainly = (body: string): ScriptedAnswer => ({
+const plainly = (body: string): ScriptedResponse => ({
   headers: { "content-type": "text/plain; charset=utf-8" },
   body,
 });
-const refused = (message: string): ScriptedAnswer =>
-  json(
+const refused = (message: string): ScriptedResponse =>
+  jsonResponse(
     { error: { message, type: "invalid_request_error", param: "response_format", code: null } },
     400,
   );
@@ -96,13 +96,13 @@ const refused = (message: string): ScriptedAnswer =>
 /** OpenAI's, and that of hosts that are like it. `streams`: what it does when a stream is asked. */
 export const hearing =
   (of: { formats: readonly string[]; billing: Billing; streams: boolean; counts?: boolean }) =>
-  async (asked: UpstreamRequest): Promise<ScriptedAnswer> => {
+  async (asked: UpstreamRequest): Promise<ScriptedResponse> => {
     const form = await formIn(asked);
     const file = form.get("file") as Buffer;
     const format = (form.get("response_format") as string | undefined) ?? "json";
     if (!of.formats.includes(format)) return refused(`${format} is not supported`);
     const { usage, said } = of.billing(file);
-    const bill = { bill: usage };
+    const bill = { billedUsage: usage };
     const counts = of.counts === false ? {} : { usage: said };
     if (form.get("stream") === "true" && of.streams) return { ...streamed(said), ...bill };
     const task = asked.path.endsWith("/translations") ? "translate" : "transcribe";
@@ -115,7 +115,7 @@ export const hearing =
         return { ...plainly(CAPTIONS[format]), ...bill };
       case "verbose_json":
         return {
-          ...json({
+          ...jsonResponse({
             task,
             language: "german",
             duration,
@@ -133,30 +133,30 @@ export const hearing =
           type: "transcript.text.segment",
         }));
         return {
-          ...json({ task, duration, text: WORDS, segments: spoken, ...counts } as never),
+          ...jsonResponse({ task, duration, text: WORDS, segments: spoken, ...counts } as never),
           ...bill,
         };
       }
       default:
-        return { ...json({ text: WORDS, ...counts } as never), ...bill };
+        return { ...jsonResponse({ text: WORDS, ...counts } as never), ...bill };
     }
   };
 
-const event = (said: object): Piece => `data: ${JSON.stringify(said)}\n\n`;
+const event = (said: object): ResponsePiece => `data: ${JSON.stringify(said)}\n\n`;
 
-function streamed(usage: object): ScriptedAnswer {
+function streamed(usage: object): ScriptedResponse {
   const pieces = WORDS.match(/\S+\s*/g)!;
-  return eventStream([
+  return eventStreamResponse([
     ...pieces.map((delta) => event({ type: "transcript.text.delta", delta })),
     event({ type: "transcript.text.done", text: WORDS, usage }),
   ]);
 }
 
 /** Mistral's: one form, and events by other names. */
-export const hearingMistral = async (asked: UpstreamRequest): Promise<ScriptedAnswer> => {
+export const hearingMistral = async (asked: UpstreamRequest): Promise<ScriptedResponse> => {
   const form = await formIn(asked);
   if (form.has("response_format") || form.has("prompt"))
-    return json({ detail: "extra fields" }, 422);
+    return jsonResponse({ detail: "extra fields" }, 422);
   const seconds = secondsOf(form.get("file") as Buffer);
   const usage = {
     prompt_audio_seconds: seconds,
@@ -167,16 +167,17 @@ export const hearingMistral = async (asked: UpstreamRequest): Promise<ScriptedAn
   const timed = form.has("timestamp_granularities") || form.has("timestamp_granularities[]");
   const segments = timed ? SEGMENTS.map((one) => ({ ...one, type: "transcription_segment" })) : [];
   const answer = { model: "voxtral-mini-2602", text: WORDS, language: "de", segments, usage };
-  if (form.get("stream") !== "true") return { ...json(answer as never), bill: { seconds } };
-  const named = (type: string, said: object): Piece =>
+  if (form.get("stream") !== "true")
+    return { ...jsonResponse(answer as never), billedUsage: { seconds } };
+  const named = (type: string, said: object): ResponsePiece =>
     `event: ${type}\ndata: ${JSON.stringify({ type, ...said })}\n\n`;
   return {
-    ...eventStream([
+    ...eventStreamResponse([
       named("transcription.language", { audio_language: "de" }),
       ...WORDS.match(/\S+\s*/g)!.map((text) => named("transcription.text.delta", { text })),
       named("transcription.done", answer),
     ]),
-    bill: { seconds },
+    billedUsage: { seconds },
   };
 };
 
@@ -199,22 +200,22 @@ const MIMES: { readonly [format: string]: string } = {
 /** By the character, as it comes; or by tokens, which are told in events alone. */
 export const speaking =
   (counted: "characters" | "tokens") =>
-  (asked: UpstreamRequest): ScriptedAnswer => {
+  (asked: UpstreamRequest): ScriptedResponse => {
     const { input, response_format = "mp3", stream_format = "audio" } = asked.json();
     const characters = Array.from(input as string).length;
     const bill: Usage =
       counted === "characters" ? { characters } : { input: characters, audio_out: characters * 3 };
     if (stream_format === "sse" && counted === "characters")
-      return json({ error: { message: "sse is not supported for this model" } }, 400);
+      return jsonResponse({ error: { message: "sse is not supported for this model" } }, 400);
     if (stream_format !== "sse")
       return {
         headers: { "content-type": MIMES[response_format] ?? "audio/mpeg" },
         body: piecesOf(SOUND, 3_000),
         framing: "chunked",
-        bill,
+        billedUsage: bill,
       };
     return {
-      ...eventStream([
+      ...eventStreamResponse([
         ...piecesOf(SOUND, 3_000).map((one) =>
           event({ type: "speech.audio.delta", audio: one.toString("base64") }),
         ),
@@ -227,7 +228,7 @@ export const speaking =
           },
         }),
       ]),
-      bill,
+      billedUsage: bill,
     };
   };
 
@@ -275,8 +276,8 @@ export const EARS: readonly Ear[] = [
   { name: "turned", model: "my-whisper", formats: ALL, nano: aSecond, translates: true },
 ];
 
-const listed = (...ids: readonly string[]): ScriptedAnswer =>
-  json({ object: "list", data: ids.map((id) => ({ id, object: "model" })) });
+const listed = (...ids: readonly string[]): ScriptedResponse =>
+  jsonResponse({ object: "list", data: ids.map((id) => ({ id, object: "model" })) });
 
 export const HEARS = {
   "GET /openai/v1/models": listed(

@@ -1,7 +1,12 @@
 // Every vendor of vectors behind one scripted upstream: the same vector of the same text, each in the vendor's own shape, and
 // what each of them charges for it.
 import type { JsonObject } from "tollgate/plugin";
-import { json, type Reaction, type ScriptedAnswer, type UpstreamRequest } from "tollgate/testing";
+import {
+  jsonResponse,
+  type ScriptedReply,
+  type ScriptedResponse,
+  type UpstreamRequest,
+} from "tollgate/testing";
 
 /** Of a text: numbers that 32 bits hold, so that no form of them loses a digit. */
 export const vectorOf = (text: string, width = 8): number[] =>
@@ -24,20 +29,20 @@ const textsOf = (said: unknown): unknown[] =>
   typeof said === "string" || typeof (said as unknown[])[0] === "number"
     ? [said]
     : (said as unknown[]);
-const refused = (message: string) => json({ error: { message } }, 400);
+const refused = (message: string) => jsonResponse({ error: { message } }, 400);
 
 /** OpenAI's shape. `forms`: it knows the field and gives what it says. */
 const listed =
   (
     usage: (tokens: number) => JsonObject,
     { forms = true, width = "dimensions" }: { forms?: boolean; width?: string } = {},
-  ): Reaction =>
+  ): ScriptedReply =>
   (asked) => {
     const body = asked.json();
     const texts = textsOf(body.input);
     const tokens = tokensIn(texts);
     return {
-      ...json({
+      ...jsonResponse({
         object: "list",
         data: texts.map((text, index) => {
           const numbers = vectorOf(String(text), body[width]);
@@ -47,34 +52,34 @@ const listed =
         model: body.model,
         usage: usage(tokens),
       }),
-      bill: { input: tokens },
+      billedUsage: { input: tokens },
     };
   };
 
 /** OpenAI's own, or that of a host which does not know the field for the form. */
-export const embedding = (of: { forms?: boolean } = {}): Reaction => listed(both, of);
+export const embedding = (of: { forms?: boolean } = {}): ScriptedReply => listed(both, of);
 
 /** Gemini's, which counts nothing. */
-export const batchEmbedding = (asked: UpstreamRequest): ScriptedAnswer => {
+export const batchEmbedding = (asked: UpstreamRequest): ScriptedResponse => {
   const { requests } = asked.json();
   const texts = requests.map(({ content }: any) => content.parts[0].text);
   return {
-    ...json({
+    ...jsonResponse({
       embeddings: requests.map(({ outputDimensionality }: any, i: number) => ({
         values: vectorOf(texts[i], outputDimensionality),
       })),
     }),
-    bill: { input: tokensIn(texts) },
+    billedUsage: { input: tokensIn(texts) },
   };
 };
 
 /** The same of one content. */
-export const oneEmbedding = (asked: UpstreamRequest): ScriptedAnswer => {
+export const oneEmbedding = (asked: UpstreamRequest): ScriptedResponse => {
   const { content, outputDimensionality } = asked.json();
   const { text } = content.parts[0];
   return {
-    ...json({ embedding: { values: vectorOf(text, outputDimensionality) } }),
-    bill: { input: tokensIn([text]) },
+    ...jsonResponse({ embedding: { values: vectorOf(text, outputDimensionality) } }),
+    billedUsage: { input: tokensIn([text]) },
   };
 };
 
@@ -84,7 +89,7 @@ export interface Vendor {
   readonly name: string;
   readonly model: string;
   readonly yaml: string;
-  readonly routes: { readonly [route: string]: Reaction };
+  readonly routes: { readonly [route: string]: ScriptedReply };
   /** It says how much it read. */
   readonly counts: boolean;
   readonly lane: "verbatim" | "translated";
@@ -109,7 +114,7 @@ export const VENDORS: readonly Vendor[] = [
     yaml: mounted("openai-compatible", "older/v1", ', embeddings: ["nomic*"]'),
     routes: {
       "POST /older/v1/embeddings": embedding({ forms: false }),
-      "GET /older/v1/models": json({ data: [{ id: "nomic-embed" }, { id: "llama" }] }),
+      "GET /older/v1/models": jsonResponse({ data: [{ id: "nomic-embed" }, { id: "llama" }] }),
     },
     counts: true,
     lane: "verbatim",
@@ -125,7 +130,7 @@ export const VENDORS: readonly Vendor[] = [
         const said = listed((n) => ({ ...both(n), completion_tokens: 0 }), {
           width: "output_dimension",
         });
-        return (said as (asked: UpstreamRequest) => ScriptedAnswer)(asked);
+        return (said as (asked: UpstreamRequest) => ScriptedResponse)(asked);
       },
     },
     counts: true,
@@ -143,7 +148,7 @@ export const VENDORS: readonly Vendor[] = [
         if (task !== undefined && task !== "query" && task !== "document")
           return refused("input_type is not valid");
         const said = listed((n) => ({ total_tokens: n }), { width: "output_dimension" });
-        return (said as (asked: UpstreamRequest) => ScriptedAnswer)(asked);
+        return (said as (asked: UpstreamRequest) => ScriptedResponse)(asked);
       },
     },
     counts: true,
@@ -167,16 +172,16 @@ export const VENDORS: readonly Vendor[] = [
     routes: {
       "POST /cohere/v2/embed": (asked) => {
         const { texts, input_type: task, embedding_types, output_dimension } = asked.json();
-        if (task === undefined) return json({ message: "input_type is required" }, 400);
+        if (task === undefined) return jsonResponse({ message: "input_type is required" }, 400);
         return {
-          ...json({
+          ...jsonResponse({
             id: "c1",
             embeddings: {
               [embedding_types[0]]: texts.map((text: string) => vectorOf(text, output_dimension)),
             },
             meta: { billed_units: { input_tokens: tokensIn(texts) } },
           }),
-          bill: { input: tokensIn(texts) },
+          billedUsage: { input: tokensIn(texts) },
         };
       },
     },
@@ -188,17 +193,17 @@ export const VENDORS: readonly Vendor[] = [
     model: "all-minilm",
     yaml: mounted("ollama", "ollama/v1"),
     routes: {
-      "GET /ollama/v1/models": json({ data: [{ id: "all-minilm" }, { id: "llama3.2" }] }),
+      "GET /ollama/v1/models": jsonResponse({ data: [{ id: "all-minilm" }, { id: "llama3.2" }] }),
       "POST /ollama/api/embed": (asked) => {
         const { input, dimensions } = asked.json();
         const texts = textsOf(input);
         return {
-          ...json({
+          ...jsonResponse({
             model: "all-minilm",
             embeddings: texts.map((text) => vectorOf(String(text), dimensions)),
             prompt_eval_count: tokensIn(texts),
           }),
-          bill: { input: tokensIn(texts) },
+          billedUsage: { input: tokensIn(texts) },
         };
       },
     },

@@ -6,25 +6,25 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { say, think, type UpstreamRequest, type Speech } from "tollgate/testing";
+import { say, think, type UpstreamRequest, type ModelScript } from "tollgate/testing";
 import { claudeCode } from "../../clients/claude-code.ts";
 import type { Client } from "../../clients/client.ts";
 import { codex } from "../../clients/codex.ts";
 import { installed, isInstalled } from "../../clients/install.ts";
 import { modelOn, type Command, type Stage } from "../../clients/stage.ts";
-import { house, MODEL, SIGNATURE, type House } from "./house.ts";
+import { startGatewayWithGemini, MODEL, SIGNATURE, type GatewayWithGemini } from "./house.ts";
 
 /** Names that the clients have never heard, and names that they take for models they know. */
 const NAMES = [...claudeCode.models, ...codex.models];
 const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((n) => [n, n.toLowerCase()]);
 
-let at: House;
+let at: GatewayWithGemini;
 let home: string;
 let folders = 0;
 
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "tollgate-gemini-"));
-  at = await house(
+  at = await startGatewayWithGemini(
     () =>
       `models:\n${[...new Set(NAMES)].map((name) => `  "${modelOn("messages", name)}": ["${MODEL}"]`).join("\n")}\n`,
   );
@@ -122,7 +122,7 @@ for (const client of [claudeCode, codex] as readonly Client[]) {
             );
           const calls = files.map((file) => client.reads(file));
           expect(declaredBy(asked)).toContain(calls[0]!.tool);
-          return calls.reduce<Speech>(
+          return calls.reduce<ModelScript>(
             (said, { tool, args }) => said.call(tool, args),
             think("I should look.", SIGNATURE),
           );

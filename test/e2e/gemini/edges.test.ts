@@ -2,15 +2,22 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { json, refuse, say } from "tollgate/testing";
-import { API_KEY, house, IMAGE, MODEL, SIGNATURE, type House } from "./house.ts";
+import { jsonResponse, refuse, say } from "tollgate/testing";
+import {
+  API_KEY,
+  startGatewayWithGemini,
+  IMAGE,
+  MODEL,
+  SIGNATURE,
+  type GatewayWithGemini,
+} from "./house.ts";
 
-let at: House;
+let at: GatewayWithGemini;
 let openai: OpenAI;
 let anthropic: Anthropic;
 
 beforeAll(async () => {
-  at = await house(
+  at = await startGatewayWithGemini(
     (url) =>
       `  imitation: { use: google, with: { api_key: ${API_KEY}, base_url: "${url}", compatible: true } }\n`,
   );
@@ -34,8 +41,8 @@ describe("what goes wrong", () => {
       (error: any) => ({ status: error.status, code: error.code, message: error.message }),
     );
   const answer = (body: object, status = 200) => {
-    at.up.forget();
-    at.up.script({ "POST /v1beta/models/*": json(body as never, status) });
+    at.up.reset();
+    at.up.setRoutes({ "POST /v1beta/models/*": jsonResponse(body as never, status) });
   };
 
   it("a blocked prompt is a refusal, not an empty answer", async () => {
@@ -90,7 +97,7 @@ describe("what goes wrong", () => {
     at.speak(say("It rains in").fail("The model is overloaded."));
     await expect(ask()).rejects.toThrow(/overloaded/);
     const [one] = at.asked();
-    at.up.script({
+    at.up.setRoutes({
       "POST /v1beta/models/*": {
         headers: { "content-type": "text/event-stream" },
         body: [
@@ -108,7 +115,7 @@ describe("the catalogue and pictures", () => {
   const PNG =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
   const drawn = (parts: readonly object[], finishReason = "STOP") =>
-    json({
+    jsonResponse({
       candidates: [{ content: { role: "model", parts }, finishReason, index: 0 }],
       usageMetadata: {
         promptTokenCount: 6,
@@ -134,8 +141,8 @@ describe("the catalogue and pictures", () => {
   });
 
   it("draws, and counts what it drew", async () => {
-    at.up.forget();
-    at.up.script({
+    at.up.reset();
+    at.up.setRoutes({
       "POST /v1beta/models/*": drawn([
         { text: "A draft", thought: true },
         { inlineData: { mimeType: "image/png", data: "AAAA" }, thought: true },
@@ -166,7 +173,7 @@ describe("the catalogue and pictures", () => {
       { status: 502, code: "no_image" },
     ],
   ])("a picture that was %s is an error", async (_what, answer, expected) => {
-    at.up.script({ "POST /v1beta/models/*": answer });
+    at.up.setRoutes({ "POST /v1beta/models/*": answer });
     const error: any = await draw().catch((thrown: unknown) => thrown);
     expect({ status: error.status, code: error.code }).toEqual(expected);
   });
@@ -178,14 +185,14 @@ describe("the catalogue and pictures", () => {
 
 describe("Google's imitation of chat completions, for who wants it", () => {
   it("takes several choices, byte for byte", async () => {
-    at.up.forget();
+    at.up.reset();
     const choice = (index: number) => ({
       index,
       message: { role: "assistant", content: `Hi ${index}` },
       finish_reason: "stop",
     });
-    at.up.script({
-      "POST /v1beta/openai/chat/completions": json({
+    at.up.setRoutes({
+      "POST /v1beta/openai/chat/completions": jsonResponse({
         id: "c1",
         object: "chat.completion",
         created: 1,

@@ -2,8 +2,15 @@
 // by the clients themselves (`npm run clients -- google`).
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { failing, json, say, speaking, think, type Speech } from "tollgate/testing";
-import { staged, type Staged } from "../../kit/daemon.ts";
+import {
+  errorResponse,
+  jsonResponse,
+  say,
+  scriptedModel,
+  think,
+  type ModelScript,
+} from "tollgate/testing";
+import { startDaemonWithUpstream, type DaemonWithUpstream } from "../../kit/daemon.ts";
 import { speakingGemini } from "../../protocols/gemini/speech.ts";
 import { checkError, checkStream, checkWhole } from "../../protocols/wire/gemini.ts";
 
@@ -14,10 +21,10 @@ const MODELS = {
   responses: "up-responses/model",
 } as const;
 
-let at: Staged;
+let at: DaemonWithUpstream;
 beforeAll(async () => {
-  at = await staged(
-    { ...speakingGemini(say("Hi")), ...speaking(say("Hi")) },
+  at = await startDaemonWithUpstream(
+    { ...speakingGemini(say("Hi")), ...scriptedModel(say("Hi")) },
     (url) => `
 frontends: [chat-completions, responses, images, gemini, models]
 middleware: [auth, zdr]
@@ -37,10 +44,11 @@ providers:
 afterAll(() => at[Symbol.asyncDispose]());
 beforeEach(() => {
   says(say("Hi"));
-  at.up.forget();
+  at.up.reset();
 });
 
-const says = (speech: Speech) => at.up.script({ ...speakingGemini(speech), ...speaking(speech) });
+const says = (speech: ModelScript) =>
+  at.up.setRoutes({ ...speakingGemini(speech), ...scriptedModel(speech) });
 const hi = { contents: [{ role: "user", parts: [{ text: "Hi" }] }] };
 
 async function ask(path: string, body: object = hi, headers: Record<string, string> = {}) {
@@ -258,7 +266,9 @@ it("a file that Google keeps is refused on its own road too", async () => {
 });
 
 it("a rate limit says when to come again, and a provider's refusal comes as it was", async () => {
-  at.up.script({ "POST /v1/chat/completions": failing(429, "Slow down.", { retryAfter: "7" }) });
+  at.up.setRoutes({
+    "POST /v1/chat/completions": errorResponse(429, "Slow down.", { retryAfter: "7" }),
+  });
   const res = await ask("/v1beta/models/up-chat/limited:generateContent");
   const body = (await res.json()) as any;
   checkError(body);
@@ -268,7 +278,7 @@ it("a rate limit says when to come again, and a provider's refusal comes as it w
   const theirs = {
     error: { code: 400, message: "No.", status: "INVALID_ARGUMENT", details: [{ a: 1 }] },
   };
-  at.up.script({ "POST /v1beta/models/*": json(theirs, 400) });
+  at.up.setRoutes({ "POST /v1beta/models/*": jsonResponse(theirs, 400) });
   const passed = await ask(`/v1beta/models/${MODELS.gemini}:generateContent`);
   expect([passed.status, await passed.json()]).toEqual([400, theirs]);
 });
@@ -278,7 +288,7 @@ it("a prompt that Google has blocked is answered as Google does", async () => {
     promptFeedback: { blockReason: "SAFETY" },
     usageMetadata: { promptTokenCount: 3 },
   };
-  at.up.script({ "POST /v1beta/models/*": json(blocked) });
+  at.up.setRoutes({ "POST /v1beta/models/*": jsonResponse(blocked) });
   const res = await ask(`/v1beta/models/${MODELS.gemini}:generateContent`);
   expect([res.status, await res.json()]).toMatchObject([
     200,

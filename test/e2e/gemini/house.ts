@@ -1,7 +1,7 @@
 // The real daemon in front of a fake Gemini API. It lists its models on two pages, and judges what it is asked as the
 // documented one does: roles that take turns, results in order, signatures where the newer models demand them.
-import { json, say, type UpstreamRequest, type Speech } from "tollgate/testing";
-import { staged, type LocalStage } from "../../kit/in-process.ts";
+import { jsonResponse, say, type UpstreamRequest, type ModelScript } from "tollgate/testing";
+import { startInProcessWithUpstream, type InProcessWithUpstream } from "../../kit/in-process.ts";
 import { judged } from "../../protocols/gemini/judge.ts";
 import { speakingGemini } from "../../protocols/gemini/speech.ts";
 
@@ -10,11 +10,11 @@ export const IMAGE = "google/gemini-3-pro-image";
 export const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ=";
 export const API_KEY = "AIza-secret";
 
-export interface House extends LocalStage {
+export interface GatewayWithGemini extends InProcessWithUpstream {
   /** What upstream was asked to generate. */
   asked(): readonly UpstreamRequest[];
   /** From now on it says this, and has forgotten what it was asked. */
-  speak(what: Speech | ((asked: UpstreamRequest) => Speech)): void;
+  speak(what: ModelScript | ((asked: UpstreamRequest) => ModelScript)): void;
 }
 
 /** Two pages, with models that answer nothing here. */
@@ -27,7 +27,7 @@ function paged(asked: UpstreamRequest) {
     supportedGenerationMethods: methods,
     thinking: true,
   });
-  return json(
+  return jsonResponse(
     asked.query.get("pageToken") === "second/page"
       ? { models: [model("gemini-3-pro-image"), model("gemini-2.5-flash-preview-tts")] }
       : {
@@ -40,8 +40,10 @@ function paged(asked: UpstreamRequest) {
 const LIST = { "GET /v1beta/models": paged };
 
 /** `more`: what else stands in gateway.yaml, below the providers. */
-export async function house(more: (url: string) => string = () => ""): Promise<House> {
-  const at = await staged(
+export async function startGatewayWithGemini(
+  more: (url: string) => string = () => "",
+): Promise<GatewayWithGemini> {
+  const at = await startInProcessWithUpstream(
     { ...speakingGemini(say("Hi")), ...LIST },
     (url) => `
 frontends: [chat-completions, messages, responses, images, models]
@@ -56,12 +58,12 @@ ${more(url)}`,
     ...at,
     asked: () => up.requests.filter(({ method, path }) => method === "POST" && !/count/.test(path)),
     speak(what) {
-      up.forget();
+      up.reset();
       const speaking = speakingGemini((asked) => {
         judged(asked.json());
         return typeof what === "function" ? what(asked) : what;
       });
-      up.script({ ...speaking, ...LIST });
+      up.setRoutes({ ...speaking, ...LIST });
     },
   };
 }

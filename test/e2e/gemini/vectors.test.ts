@@ -1,20 +1,22 @@
 // Google's two questions for vectors, in front of every vendor: the same numbers as by OpenAI's, and bytes as they come from Google
 // itself. What its clients make of them is judged by the clients (`npm run clients -- google`).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { json } from "tollgate/testing";
-import { staged, type LocalStage } from "../../kit/in-process.ts";
+import { jsonResponse } from "tollgate/testing";
+import { startInProcessWithUpstream, type InProcessWithUpstream } from "../../kit/in-process.ts";
 import { checkError } from "../../protocols/wire/gemini.ts";
 import { providersFor, VENDORS, vectorOf } from "../embeddings/vendors.ts";
 
-let at: LocalStage;
+let at: InProcessWithUpstream;
 beforeAll(async () => {
-  at = await staged(
+  at = await startInProcessWithUpstream(
     Object.assign(
       {
-        "POST /wide/v1beta/models/m:batchEmbedContents": json({
+        "POST /wide/v1beta/models/m:batchEmbedContents": jsonResponse({
           embeddings: [{ values: [1, 2, 3] }, { values: [1, 2, 3] }],
         }),
-        "POST /wide/v1beta/models/m:embedContent": json({ embedding: { values: [1, 2, 3] } }),
+        "POST /wide/v1beta/models/m:embedContent": jsonResponse({
+          embedding: { values: [1, 2, 3] },
+        }),
       },
       ...VENDORS.map(({ routes }) => routes),
     ),
@@ -33,7 +35,7 @@ ${providersFor(up)}
   );
 });
 afterAll(() => at[Symbol.asyncDispose]());
-beforeEach(() => at.up.forget());
+beforeEach(() => at.up.reset());
 
 async function ask(target: string, body: object, headers: Record<string, string> = {}) {
   const res = await fetch(`${at.gateway.url}/v1beta/models/${target}`, {

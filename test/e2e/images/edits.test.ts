@@ -3,10 +3,10 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { generateImage } from "ai";
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { json, type Reaction, type UpstreamRequest } from "tollgate/testing";
-import { digest } from "../../../src/lib/key.ts";
-import { sniff } from "../../../src/protocols/images/index.ts";
-import { staged, type LocalStage } from "../../kit/in-process.ts";
+import { jsonResponse, type ScriptedReply, type UpstreamRequest } from "tollgate/testing";
+import { digestKey } from "../../../src/lib/key.ts";
+import { sniffImage } from "../../../src/protocols/images/index.ts";
+import { startInProcessWithUpstream, type InProcessWithUpstream } from "../../kit/in-process.ts";
 import { png } from "../../protocols/images/pictures.ts";
 import { until } from "../../kit/waits.ts";
 
@@ -44,14 +44,17 @@ const event = (type: string, data: object) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
 
 /** As OpenAI answers: at once, or drafts first. */
-const edited: Reaction = async (asked) => {
+const edited: ScriptedReply = async (asked) => {
   const { fields, files } = await given(asked);
   if (files.length === 0 && !fields.images)
-    return json({ error: { message: "image is required" } }, 400);
+    return jsonResponse({ error: { message: "image is required" } }, 400);
   if ("response_format" in fields)
-    return json({ error: { message: "Unknown parameter: 'response_format'." } }, 400);
+    return jsonResponse({ error: { message: "Unknown parameter: 'response_format'." } }, 400);
   if (String(fields.stream) !== "true")
-    return { ...json({ created: 1, data: [{ b64_json: RESULT64 }], usage: USAGE }), bill: {} };
+    return {
+      ...jsonResponse({ created: 1, data: [{ b64_json: RESULT64 }], usage: USAGE }),
+      billedUsage: {},
+    };
   const partial = { b64_json: RESULT64, partial_image_index: 0 };
   return {
     headers: { "content-type": "text/event-stream" },
@@ -61,7 +64,8 @@ const edited: Reaction = async (asked) => {
   };
 };
 
-const listed = (...ids: string[]) => json({ object: "list", data: ids.map((id) => ({ id })) });
+const listed = (...ids: string[]) =>
+  jsonResponse({ object: "list", data: ids.map((id) => ({ id })) });
 
 interface Editor {
   readonly model: string;
@@ -117,33 +121,39 @@ const EDITORS: readonly Editor[] = [
   },
 ];
 
-let at: LocalStage;
+let at: InProcessWithUpstream;
 beforeAll(async () => {
-  at = await staged(
+  at = await startInProcessWithUpstream(
     {
       "GET /picture.png": { headers: { "content-type": "image/png" }, body: RESULT },
       "GET /openai/v1/models": listed("gpt-image-2"),
       "POST /openai/v1/images/edits": edited,
-      "POST /openai/v1/images/generations": json({ created: 1, data: [{ b64_json: RESULT64 }] }),
+      "POST /openai/v1/images/generations": jsonResponse({
+        created: 1,
+        data: [{ b64_json: RESULT64 }],
+      }),
       "GET /other/v1/models": listed("painter"),
       "POST /other/v1/images/edits": async (asked) => {
         const { files } = await given(asked);
-        if (files.length === 0) return json({ error: { message: "no file" } }, 400);
-        return json({ created: 1, data: [{ b64_json: RESULT64 }] });
+        if (files.length === 0) return jsonResponse({ error: { message: "no file" } }, 400);
+        return jsonResponse({ created: 1, data: [{ b64_json: RESULT64 }] });
       },
       "GET /words/v1/models": listed("from-words"),
       "GET /xai/v1/models": listed("grok-imagine-image"),
       "POST /xai/v1/images/edits": (asked) => {
         if (!String(asked.headers["content-type"]).startsWith("application/json"))
-          return json({ error: "Unsupported media type" }, 415);
-        return json({ data: [{ b64_json: RESULT64 }], usage: { cost_in_usd_ticks: 200_000_000 } });
+          return jsonResponse({ error: "Unsupported media type" }, 415);
+        return jsonResponse({
+          data: [{ b64_json: RESULT64 }],
+          usage: { cost_in_usd_ticks: 200_000_000 },
+        });
       },
-      "GET /google/v1beta/models": json({
+      "GET /google/v1beta/models": jsonResponse({
         models: [
           { name: "models/gemini-3-pro-image", supportedGenerationMethods: ["generateContent"] },
         ],
       }),
-      "POST /google/v1beta/models/*": json({
+      "POST /google/v1beta/models/*": jsonResponse({
         candidates: [
           {
             content: {
@@ -156,10 +166,13 @@ beforeAll(async () => {
         usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 1_120, totalTokenCount: 1_125 },
       }),
       "POST /bfl/v1/*": (asked) =>
-        json({ id: "j", polling_url: `http://${asked.headers.host}/poll`, cost: 4 }),
+        jsonResponse({ id: "j", polling_url: `http://${asked.headers.host}/poll`, cost: 4 }),
       "GET /poll": (asked) =>
-        json({ status: "Ready", result: { sample: `http://${asked.headers.host}/picture.png` } }),
-      "POST /slow/v1/images/edits": { waitMs: 20_000 },
+        jsonResponse({
+          status: "Ready",
+          result: { sample: `http://${asked.headers.host}/picture.png` },
+        }),
+      "POST /slow/v1/images/edits": { delayMs: 20_000 },
     },
     (up) => `
 store: memory
@@ -170,9 +183,9 @@ middleware:
   - use: auth
     with:
       keys:
-        - { id: alice, digest: "${digest(KEYS.alice)}" }
-        - { id: bob, digest: "${digest(KEYS.bob)}", models: ["demo/*"] }
-        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [usd=0.000001/total] }
+        - { id: alice, digest: "${digestKey(KEYS.alice)}" }
+        - { id: bob, digest: "${digestKey(KEYS.bob)}", models: ["demo/*"] }
+        - { id: poor, digest: "${digestKey(KEYS.poor)}", limits: [usd=0.000001/total] }
   - zdr
   - limits
   - usage
@@ -201,7 +214,7 @@ providers:
   await at.gateway.ask("models.refresh");
 });
 afterAll(() => at[Symbol.asyncDispose]());
-beforeEach(() => at.up.forget());
+beforeEach(() => at.up.reset());
 
 const client = (apiKey: string = KEYS.alice) =>
   new OpenAI({ baseURL: `${at.gateway.url}/v1`, apiKey, maxRetries: 0 });
@@ -319,7 +332,7 @@ describe("the demo", () => {
     const [a, b, c] = [await edit(HOUSE), await edit(HOUSE), await edit(TREE)];
     expect(a.data).toEqual(b.data);
     expect(a.data).not.toEqual(c.data);
-    expect(sniff({ base64: a.data![0]!.b64_json! })?.mime).toBe("image/png");
+    expect(sniffImage({ base64: a.data![0]!.b64_json! })?.mime).toBe("image/png");
   });
   it("numbers of a form are numbers", async () => {
     const made = await edit(HOUSE, { n: 2, size: "64x48" });
@@ -377,7 +390,7 @@ describe("what leaves", () => {
     const images = [{ image_url: "https://example.com/house.png" }];
     await post({ model: "openai/gpt-image-2", prompt: "x", images });
     expect(posted()[0]!.json()).toMatchObject({ images });
-    at.up.forget();
+    at.up.reset();
     await post({ model: "xai/grok-imagine-image", prompt: "x", images });
     expect(posted()[0]!.json().image).toEqual({
       url: "https://example.com/house.png",

@@ -5,7 +5,7 @@ import { createServer, type Server } from "node:net";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { json } from "tollgate/testing";
+import { jsonResponse } from "tollgate/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { storePort } from "../../kit/other-store.ts";
 import { B64, PICTURE, raised, studio, type Studio } from "./studio.ts";
@@ -66,15 +66,15 @@ beforeAll(async () => {
     routes: {
       // The prompt is the address that is answered.
       "POST /local/v1/images/generations": (asked) =>
-        json({ created: 1, data: [{ url: asked.json().prompt }] }),
+        jsonResponse({ created: 1, data: [{ url: asked.json().prompt }] }),
       "GET /poll": (asked) =>
-        json({ status: "Ready", result: { sample: asked.query.get("sample") } }),
+        jsonResponse({ status: "Ready", result: { sample: asked.query.get("sample") } }),
       "POST /bfl/v1/*": (asked) => {
         const { prompt } = asked.json();
         const poll = prompt.startsWith("poll:")
           ? prompt.slice("poll:".length)
           : `http://${asked.headers.host}/poll?sample=${encodeURIComponent(prompt)}`;
-        return json({ id: "j", polling_url: poll });
+        return jsonResponse({ id: "j", polling_url: poll });
       },
       "GET /hop": (asked) => ({
         status: Number(asked.query.get("status") ?? 302),

@@ -1,5 +1,5 @@
 // The catalogue of a whole daemon, which follows what its upstreams say, and keeps to it while they say nothing.
-import { json, type Reaction } from "tollgate/testing";
+import { jsonResponse, type ScriptedReply } from "tollgate/testing";
 import { describe, expect, it } from "vitest";
 import { KEYS, list, raised, studio, type Studio } from "./studio.ts";
 import { until } from "../../kit/waits.ts";
@@ -7,7 +7,7 @@ import { until } from "../../kit/waits.ts";
 const EVERY_MS = 1_000;
 const QUICK = `catalogue: { refresh: ${EVERY_MS}ms }\n`;
 const LISTED = "GET /openai/v1/models";
-const CHAT: Reaction = json({
+const CHAT: ScriptedReply = jsonResponse({
   id: "c",
   object: "chat.completion",
   model: "x",
@@ -32,7 +32,7 @@ describe("the list follows its upstream", () => {
       status: 404,
       code: "model_not_found",
     });
-    s.up.script({ [LISTED]: list("gpt-6", "gpt-image-3") });
+    s.up.setRoutes({ [LISTED]: list("gpt-6", "gpt-image-3") });
     // No restart, no reload, and none that asks for it: the next look at the list.
     await until(() =>
       draw(s, "openai/gpt-image-3").then(
@@ -83,10 +83,10 @@ describe("the list follows its upstream", () => {
     const there = () => ids(s).then((all) => all.includes("openai/gpt-brand-new"));
     expect(await there()).toBe(false);
     const before = await chat(s, "openai/gpt-brand-new");
-    s.up.script({ [LISTED]: list("gpt-6", "gpt-brand-new") });
+    s.up.setRoutes({ [LISTED]: list("gpt-6", "gpt-brand-new") });
     await until(there);
     const while_ = await chat(s, "openai/gpt-brand-new");
-    s.up.script({ [LISTED]: list("gpt-6") });
+    s.up.setRoutes({ [LISTED]: list("gpt-6") });
     await until(async () => !(await there()));
     const after = await chat(s, "openai/gpt-brand-new");
     for (const { model, choices, usage } of [before, while_, after]) {
@@ -112,20 +112,20 @@ describe("an upstream that has no list to give takes nothing away", () => {
   const HUGE = Buffer.from(
     JSON.stringify({ data: [{ id: "gpt-image-9", note: "x".repeat(17 * 1024 * 1024) }] }),
   );
-  const BAD: readonly (readonly [name: string, answer: Reaction, says: RegExp])[] = [
+  const BAD: readonly (readonly [name: string, answer: ScriptedReply, says: RegExp])[] = [
     ["down", { status: 503, body: "no" }, /503/],
-    ["gone", { cut: { after: "nothing", how: "reset" } }, /cannot be reached/],
-    ["cut short", { ...list("gpt-image-9"), cut: { after: 20, how: "reset" } }, /broke off/],
-    ["slow", { waitMs: 5_000, ...list("gpt-image-9") }, /no answer within 1 s/],
+    ["gone", { truncation: { after: "nothing", how: "reset" } }, /cannot be reached/],
+    ["cut short", { ...list("gpt-image-9"), truncation: { after: 20, how: "reset" } }, /broke off/],
+    ["slow", { delayMs: 5_000, ...list("gpt-image-9") }, /no answer within 1 s/],
     ["huge", { headers: { "content-type": "application/json" }, body: HUGE }, /larger than/],
     [
       "endless in entries",
-      json({ data: Array.from({ length: 20_001 }, (_, i) => ({ id: `gpt-image-${i}` })) }),
+      jsonResponse({ data: Array.from({ length: 20_001 }, (_, i) => ({ id: `gpt-image-${i}` })) }),
       /20001 entries/,
     ],
     ["a web page", { body: "<!doctype html>" }, /\S/],
-    ["an error that is a success", json({ error: "sorry" }), /not a list/],
-    ["a list of nothing we know", json({ data: "gpt-image-9" }), /not a list/],
+    ["an error that is a success", jsonResponse({ error: "sorry" }), /not a list/],
+    ["a list of nothing we know", jsonResponse({ data: "gpt-image-9" }), /not a list/],
     ["a redirect", { status: 302, headers: { location: "/elsewhere" }, body: "" }, /302/],
   ];
 
@@ -136,7 +136,7 @@ describe("an upstream that has no list to give takes nothing away", () => {
       ((await s.gateway.ask("status")) as any).lists.find((l: any) => l.provider === "openai");
     const { lastOk } = await line();
     for (const [name, answer, says] of BAD) {
-      s.up.script({ [LISTED]: answer });
+      s.up.setRoutes({ [LISTED]: answer });
       await s.refresh("openai");
       const status = await line();
       expect(status, name).toMatchObject({ count: 3, lastError: { at: expect.any(Number) } });
@@ -149,7 +149,7 @@ describe("an upstream that has no list to give takes nothing away", () => {
     expect(
       s.gateway.log.filter(({ msg }) => /list cannot be had; the last good one stays/.test(msg)),
     ).toHaveLength(1);
-    s.up.script({ [LISTED]: list("gpt-6", "gpt-image-2", "gpt-image-9") });
+    s.up.setRoutes({ [LISTED]: list("gpt-6", "gpt-image-2", "gpt-image-9") });
     await s.refresh("openai");
     expect(await line()).toMatchObject({ count: 3, failures: 0 });
     expect((await line()).lastError).toBeUndefined();
@@ -159,7 +159,7 @@ describe("an upstream that has no list to give takes nothing away", () => {
 
   it("a restart meanwhile changes nothing, and no request waits for a list", async () => {
     await using s = await studio({ hosts: ["openai"] });
-    s.up.script({ [LISTED]: { waitMs: 600_000, ...list("gpt-image-9") } });
+    s.up.setRoutes({ [LISTED]: { delayMs: 600_000, ...list("gpt-image-9") } });
     await s.restart();
     // The list is asked for, and does not come while this test lasts.
     expect((await draw(s, "openai/gpt-image-2")).data).toHaveLength(1);

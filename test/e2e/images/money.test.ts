@@ -1,6 +1,6 @@
 // What pictures cost: one row a request, with the counts that the answer tells, by whichever measure the host and its
 // price have.
-import { json } from "tollgate/testing";
+import { jsonResponse } from "tollgate/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { B64, list, studio, type Studio } from "./studio.ts";
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
     routes: {
       "GET /painter/v1/models": list("by-the-pixel", "by-quality", "unheard-of"),
       "POST /painter/v1/images/generations": (asked) =>
-        json({
+        jsonResponse({
           created: 1,
           data: Array.from({ length: asked.json().n ?? 1 }, () => ({ b64_json: B64 })),
         }),
@@ -124,7 +124,9 @@ it("a stream costs what a whole answer does, and tells the same counts", async (
 });
 
 it("a request that reaches nobody costs nothing", async () => {
-  s.up.script({ "POST /recraft/v1/images/generations": json({ error: { message: "no" } }, 400) });
+  s.up.setRoutes({
+    "POST /recraft/v1/images/generations": jsonResponse({ error: { message: "no" } }, 400),
+  });
   await s
     .client()
     .images.generate({ model: "recraft/recraftv3", prompt: "A harbour" })

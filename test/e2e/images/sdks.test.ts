@@ -3,7 +3,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateImage } from "ai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sniff } from "../../../src/protocols/images/index.ts";
+import { sniffImage } from "../../../src/protocols/images/index.ts";
 import { HOSTS, KEYS, PICTURE, raised, studio, USAGE, type Studio } from "./studio.ts";
 
 let s: Studio;
@@ -12,7 +12,8 @@ afterAll(() => s[Symbol.asyncDispose]());
 
 /** The demo draws its own; all others hand over the upstream's, bit for bit. */
 const same = (bytes: Uint8Array, model: string): void => {
-  if (model === "demo/image") expect(sniff({ bytes: Buffer.from(bytes) })?.mime).toBe("image/png");
+  if (model === "demo/image")
+    expect(sniffImage({ bytes: Buffer.from(bytes) })?.mime).toBe("image/png");
   else expect(Buffer.from(bytes).equals(PICTURE)).toBe(true);
 };
 

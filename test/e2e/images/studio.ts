@@ -1,8 +1,13 @@
 // Image hosts of every dialect behind one scripted upstream, and a daemon in front of them.
-import { json, upstream, type Reaction, type TestUpstream } from "tollgate/testing";
+import {
+  jsonResponse,
+  startUpstream,
+  type ScriptedReply,
+  type TestUpstream,
+} from "tollgate/testing";
 import OpenAI from "openai";
-import { digest } from "../../../src/lib/key.ts";
-import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import { digestKey } from "../../../src/lib/key.ts";
+import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import { png } from "../../protocols/images/pictures.ts";
 
 export const KEYS = { alice: "alice-key", bob: "bob-key" } as const;
@@ -18,11 +23,11 @@ export const USAGE = {
 
 /** A list of models as OpenAI answers it. */
 export const list = (...ids: string[]) =>
-  json({ object: "list", data: ids.map((id) => ({ id, object: "model", created: 1 })) });
+  jsonResponse({ object: "list", data: ids.map((id) => ({ id, object: "model", created: 1 })) });
 
 /** A host that gives what it is asked for. */
-const asked: Reaction = (request) =>
-  json({
+const asked: ScriptedReply = (request) =>
+  jsonResponse({
     created: 1,
     data: [
       request.json().response_format === "url"
@@ -36,7 +41,7 @@ export interface Host {
   readonly model: string;
   /** Under `providers:`, `up` standing for the upstream's origin. */
   readonly yaml: string;
-  readonly routes: { readonly [route: string]: Reaction };
+  readonly routes: { readonly [route: string]: ScriptedReply };
 }
 
 export const HOSTS: readonly Host[] = [
@@ -49,8 +54,8 @@ export const HOSTS: readonly Host[] = [
       "GET /openai/v1/models": list("gpt-6", "gpt-image-2", "gpt-image-1.5"),
       "POST /openai/v1/images/generations": (request) =>
         "response_format" in request.json()
-          ? json({ error: { message: "Unknown parameter: 'response_format'." } }, 400)
-          : json({ created: 1, data: [{ b64_json: B64 }], usage: USAGE }),
+          ? jsonResponse({ error: { message: "Unknown parameter: 'response_format'." } }, 400)
+          : jsonResponse({ created: 1, data: [{ b64_json: B64 }], usage: USAGE }),
     },
   },
   {
@@ -58,7 +63,7 @@ export const HOSTS: readonly Host[] = [
     model: "google/gemini-3-pro-image",
     yaml: '{ use: google, with: { api_key: k, base_url: "up/google" } }',
     routes: {
-      "GET /google/v1beta/models": json({
+      "GET /google/v1beta/models": jsonResponse({
         models: [
           {
             name: "models/gemini-3-pro-image",
@@ -66,7 +71,7 @@ export const HOSTS: readonly Host[] = [
           },
         ],
       }),
-      "POST /google/v1beta/models/*": json({
+      "POST /google/v1beta/models/*": jsonResponse({
         candidates: [
           {
             content: {
@@ -94,7 +99,9 @@ export const HOSTS: readonly Host[] = [
     model: "together/black-forest-labs/flux-schnell",
     yaml: '{ use: together, with: { api_key: k, base_url: "up/together/v1" } }',
     routes: {
-      "GET /together/v1/models": json([{ id: "black-forest-labs/flux-schnell", type: "image" }]),
+      "GET /together/v1/models": jsonResponse([
+        { id: "black-forest-labs/flux-schnell", type: "image" },
+      ]),
       "POST /together/v1/images/generations": asked,
     },
   },
@@ -112,7 +119,7 @@ export const HOSTS: readonly Host[] = [
     routes: {
       "GET /local/v1/models": list("sdxl", "llama"),
       "POST /local/v1/images/generations": (request) =>
-        json({ created: 1, data: [{ url: `http://${request.headers.host}/picture.png` }] }),
+        jsonResponse({ created: 1, data: [{ url: `http://${request.headers.host}/picture.png` }] }),
     },
   },
   {
@@ -121,9 +128,9 @@ export const HOSTS: readonly Host[] = [
     yaml: '{ use: bfl, with: { api_key: k, base_url: "up/bfl/v1" } }',
     routes: {
       "POST /bfl/v1/*": (request) =>
-        json({ id: "j", polling_url: `http://${request.headers.host}/poll`, cost: 4 }),
+        jsonResponse({ id: "j", polling_url: `http://${request.headers.host}/poll`, cost: 4 }),
       "GET /poll": (request) =>
-        json({
+        jsonResponse({
           status: "Ready",
           result: { sample: `http://${request.headers.host}/picture.png` },
         }),
@@ -157,7 +164,7 @@ export async function studio(
 ): Promise<Studio> {
   const { hosts, yaml: more = "", providers, routes, store = "memory" } = of;
   const mine = HOSTS.filter(({ provider }) => hosts?.includes(provider) ?? true);
-  const up = await upstream({
+  const up = await startUpstream({
     "GET /picture.png": { headers: { "content-type": "image/png" }, body: PICTURE },
     ...Object.assign({}, ...mine.map((host) => host.routes)),
     ...routes,
@@ -170,15 +177,15 @@ middleware:
   - use: auth
     with:
       keys:
-        - { id: alice, digest: "${digest(KEYS.alice)}" }
-        - { id: bob, digest: "${digest(KEYS.bob)}", models: ["demo/*"] }
+        - { id: alice, digest: "${digestKey(KEYS.alice)}" }
+        - { id: bob, digest: "${digestKey(KEYS.bob)}", models: ["demo/*"] }
   - zdr
   - usage
 providers:
 ${mine.map((host) => `  ${host.provider}: ${host.yaml.replaceAll("up/", `${up.url}/`)}\n`).join("")}${providers?.(up.url) ?? ""}
 ${more}`;
   const options = { yaml, env: of.env?.(up) ?? {} };
-  let gateway = await startGateway(options);
+  let gateway = await startDaemon(options);
   const made: Studio = {
     up,
     get gateway() {
@@ -190,7 +197,7 @@ ${more}`;
     last: () => up.requests.findLast(({ method }) => method === "POST")!.json(),
     async restart() {
       await gateway.stop();
-      gateway = await startGateway({ ...options, dir: gateway.dir });
+      gateway = await startDaemon({ ...options, dir: gateway.dir });
     },
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();

@@ -1,9 +1,18 @@
 // One gateway with all operations and their providers, each behind one scripted upstream.
 import OpenAI from "openai";
 import { expect } from "vitest";
-import { json, type Reaction, type TestUpstream, type UpstreamRequest } from "tollgate/testing";
-import { digest } from "../../../src/lib/key.ts";
-import { staged, type LocalGateway, type LocalStage } from "../../kit/in-process.ts";
+import {
+  jsonResponse,
+  type ScriptedReply,
+  type TestUpstream,
+  type UpstreamRequest,
+} from "tollgate/testing";
+import { digestKey } from "../../../src/lib/key.ts";
+import {
+  startInProcessWithUpstream,
+  type InProcessGateway,
+  type InProcessWithUpstream,
+} from "../../kit/in-process.ts";
 import { HEARS, speaking } from "../audio/vendors.ts";
 import { VENDORS } from "../embeddings/vendors.ts";
 import { OPERATIONS, type Body, type Operation } from "./table.ts";
@@ -172,8 +181,8 @@ function providersAt(up: string): object {
   return all;
 }
 
-function routes(): Record<string, Reaction> {
-  const all: Record<string, Reaction> = Object.assign(
+function routes(): Record<string, ScriptedReply> {
+  const all: Record<string, ScriptedReply> = Object.assign(
     {},
     HEARS,
     RANKERS,
@@ -185,11 +194,11 @@ function routes(): Record<string, Reaction> {
     const answer = async (asked: UpstreamRequest) =>
       typeof host.answer === "function" ? await host.answer(asked) : host.answer;
     all[routeOf(name, "sound")] = answer;
-    all[routeOf(name, "slow")] = { waitMs: 20_000 };
-    all[routeOf(name, "down")] = json({}, 529);
+    all[routeOf(name, "slow")] = { delayMs: 20_000 };
+    all[routeOf(name, "down")] = jsonResponse({}, 529);
     all[routeOf(name, "cut")] = async (asked) => ({
       ...(await answer(asked)),
-      cut: { after: 5, how: "reset" },
+      truncation: { after: 5, how: "reset" },
     });
   }
   return {
@@ -198,7 +207,7 @@ function routes(): Record<string, Reaction> {
       speaking(asked.json().model.startsWith("gpt-") ? "tokens" : "characters")(asked),
     "POST /local/v1/audio/speech": speaking("characters"),
     "POST /eventful/v1/audio/speech": speaking("tokens"),
-    "GET *": json({ data: [] }),
+    "GET *": jsonResponse({ data: [] }),
   };
 }
 
@@ -209,11 +218,11 @@ export interface Asked {
 }
 
 export class Operating implements AsyncDisposable {
-  readonly #stage: LocalStage;
-  readonly gateway: LocalGateway;
+  readonly #stage: InProcessWithUpstream;
+  readonly gateway: InProcessGateway;
   readonly up: TestUpstream;
 
-  constructor(stage: LocalStage) {
+  constructor(stage: InProcessWithUpstream) {
     this.#stage = stage;
     this.gateway = stage.gateway;
     this.up = stage.up;
@@ -292,8 +301,8 @@ const QUIET = `import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({ api: 1, name: "quiet", summary: "Touches nothing", sends: "nowhere", setup: () => ({ event: (_call, next) => next }) });
 `;
 
-export async function operating(more: Record<string, Reaction> = {}): Promise<Operating> {
-  const stage = await staged({ ...routes(), ...more }, (up) => yamlAt(up), {
+export async function operating(more: Record<string, ScriptedReply> = {}): Promise<Operating> {
+  const stage = await startInProcessWithUpstream({ ...routes(), ...more }, (up) => yamlAt(up), {
     files: { "quiet.ts": QUIET },
   });
   return new Operating(stage);
@@ -319,7 +328,7 @@ function yamlAt(up: string): string {
       {
         use: "auth",
         with: {
-          keys: KEYS.map((id) => ({ id, digest: digest(keyOf(id)), ...limitsOf(id) })),
+          keys: KEYS.map((id) => ({ id, digest: digestKey(keyOf(id)), ...limitsOf(id) })),
         },
       },
       { use: "./quiet.ts", for: { models: ["turned/*"] } },

@@ -1,6 +1,6 @@
 // Operations that answer a request as a whole: where clients ask, what requests cost, and which providers there are. `../operations.test.ts` has the laws
 // that hold for each of them; the forms that only one of them has are tested in a file of its own.
-import { json, type Reaction } from "tollgate/testing";
+import { jsonResponse, type ScriptedReply } from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
 import { EARS, hearing, speaking, wav } from "../audio/vendors.ts";
 import { embedding, NANO_A_TOKEN, VENDORS } from "../embeddings/vendors.ts";
@@ -41,10 +41,10 @@ export interface Operation {
     readonly about: object;
     /** The operation below the provider's base URL. */
     readonly path: string;
-    readonly answer: Reaction;
+    readonly answer: ScriptedReply;
   };
   /** Answers that are none. */
-  readonly odd: readonly Reaction[];
+  readonly odd: readonly ScriptedReply[];
 }
 
 const perMillion = (input: number, output: number) => (usage: Usage) =>
@@ -55,8 +55,8 @@ const compatible = (more: object) => ({
   use: "openai-compatible",
   with: { ...more, models: false },
 });
-const html: Reaction = { headers: { "content-type": "text/html" }, body: "<html>no</html>" };
-const half: Reaction = { headers: { "content-type": "application/json" }, body: '{"a": [' };
+const html: ScriptedReply = { headers: { "content-type": "text/html" }, body: "<html>no</html>" };
+const half: ScriptedReply = { headers: { "content-type": "application/json" }, body: '{"a": [' };
 
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
   embeddings: {
@@ -82,7 +82,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       path: "/embeddings",
       answer: embedding(),
     },
-    odd: [html, half, json({ data: [], usage: {} })],
+    odd: [html, half, jsonResponse({ data: [], usage: {} })],
   },
   rerank: {
     path: "/v1/rerank",
@@ -109,7 +109,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       path: "/rerank",
       answer: silentRanking,
     },
-    odd: [html, half, json({ results: "none" })],
+    odd: [html, half, jsonResponse({ results: "none" })],
   },
   moderations: {
     path: "/v1/moderations",
@@ -135,7 +135,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       path: "/moderations",
       answer: moderating,
     },
-    odd: [html, half, json({ results: [] })],
+    odd: [html, half, jsonResponse({ results: [] })],
   },
   completions: {
     path: "/v1/completions",
@@ -251,10 +251,13 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       answer: (asked) => {
         const { n = 1 } = asked.json();
         const data = Array.from({ length: n }, () => ({ b64_json: PICTURE }));
-        return { ...json({ created: 1, data }), bill: { images: n, megapixels: n / 1e6 } };
+        return {
+          ...jsonResponse({ created: 1, data }),
+          billedUsage: { images: n, megapixels: n / 1e6 },
+        };
       },
     },
-    odd: [html, half, json({ created: 1, data: [] })],
+    odd: [html, half, jsonResponse({ created: 1, data: [] })],
   },
 };
 

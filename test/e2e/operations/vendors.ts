@@ -1,53 +1,58 @@
 // Providers of rankings, completions, and moderations, each with its own wire format, and what each bills.
-import { eventStream, json, type Reaction, type UpstreamRequest } from "tollgate/testing";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  type ScriptedReply,
+  type UpstreamRequest,
+} from "tollgate/testing";
 
 export const DOCUMENTS = ["By the old town", "Rain over the sea", "The harbour is in the west"];
 export const SCORES = [0.4, 0.1, 0.98];
 
-const refused = (message: string) => json({ message }, 422);
+const refused = (message: string) => jsonResponse({ message }, 422);
 /** The scores of these documents, unsorted. */
 const scored = ({ documents }: { documents: readonly unknown[] }) =>
   documents.map((_, index) => ({ index, relevance_score: SCORES[index] ?? 0 }));
 
 /** Reports no usage. */
 export const silentRanking = (asked: UpstreamRequest) => ({
-  ...json({ results: scored(asked.json()) }),
-  bill: { searches: Math.ceil(asked.json().documents.length / 100) },
+  ...jsonResponse({ results: scored(asked.json()) }),
+  billedUsage: { searches: Math.ceil(asked.json().documents.length / 100) },
 });
 
-export const RANKERS: Readonly<Record<string, Reaction>> = {
+export const RANKERS: Readonly<Record<string, ScriptedReply>> = {
   "POST /cohere/v2/rerank": (asked) => {
     const body = asked.json();
     if ("return_documents" in body || "top_k" in body) return refused("unknown field");
     const searches = Math.ceil(body.documents.length / 100);
     return {
-      ...json({
+      ...jsonResponse({
         id: "c1",
         results: scored(body)
           .toSorted((a, b) => b.relevance_score - a.relevance_score)
           .slice(0, body.top_n ?? Infinity),
         meta: { api_version: { version: "2" }, billed_units: { search_units: searches } },
       }),
-      bill: { searches },
+      billedUsage: { searches },
     };
   },
   "POST /voyage/v1/rerank": (asked) => {
     const body = asked.json();
     if ("top_n" in body) return refused("unknown field");
     return {
-      ...json({
+      ...jsonResponse({
         object: "list",
         data: scored(body),
         model: body.model,
         usage: { total_tokens: 26 },
       }),
-      bill: { input: 26 },
+      billedUsage: { input: 26 },
     };
   },
   // Does not sort, and counts tokens.
   "POST /vllm/v1/rerank": (asked) => ({
-    ...json({ id: "v1", results: scored(asked.json()), usage: { total_tokens: 31 } }),
-    bill: { input: 31 },
+    ...jsonResponse({ id: "v1", results: scored(asked.json()), usage: { total_tokens: 31 } }),
+    billedUsage: { input: 31 },
   }),
   "POST /silent/v1/rerank": silentRanking,
 };
@@ -61,19 +66,19 @@ export const VERDICT = {
 export const OTHER_VERDICT = { categories: { pii: true }, category_scores: { pii: 0.7 } };
 
 export const moderating = (asked: UpstreamRequest) => ({
-  ...json({
+  ...jsonResponse({
     id: "m1",
     model: "x",
     results: [asked.json().input].flat().map(() => OTHER_VERDICT),
     usage: { prompt_tokens: 9, completion_tokens: 0, total_tokens: 9 },
   }),
-  bill: { input: 9 },
+  billedUsage: { input: 9 },
 });
 
-export const MODERATORS: Readonly<Record<string, Reaction>> = {
+export const MODERATORS: Readonly<Record<string, ScriptedReply>> = {
   "POST /openai/v1/moderations": {
-    ...json({ id: "modr-1", model: "x", results: [VERDICT] }),
-    bill: { requests: 1 },
+    ...jsonResponse({ id: "modr-1", model: "x", results: [VERDICT] }),
+    billedUsage: { requests: 1 },
   },
   "POST /mistral/v1/moderations": moderating,
 };
@@ -96,10 +101,10 @@ export const completing = (asked: UpstreamRequest) => {
   });
   if (!stream) {
     const choices = Array.from({ length: n }, (_, i) => choice(CONTINUATION, "length", i));
-    return { ...json({ ...frame, choices, usage: TOKENS }), bill };
+    return { ...jsonResponse({ ...frame, choices, usage: TOKENS }), billedUsage: bill };
   }
   return {
-    ...eventStream([
+    ...eventStreamResponse([
       ...PIECES.map((text) => event({ ...frame, choices: [choice(text)] })),
       event({ ...frame, choices: [choice("", "length")] }),
       ...(stream_options?.include_usage ? [event({ ...frame, choices: [], usage: TOKENS })] : []),
@@ -115,7 +120,10 @@ const fillingIn = (asked: UpstreamRequest) => {
   if (!asked.json().stream) {
     const message = { role: "assistant", content: CONTINUATION };
     const choices = [{ index: 0, message, finish_reason: "length" }];
-    return { ...json({ ...chat, object: "chat.completion", choices, usage: TOKENS }), bill };
+    return {
+      ...jsonResponse({ ...chat, object: "chat.completion", choices, usage: TOKENS }),
+      billedUsage: bill,
+    };
   }
   const chunk = (delta: object, finish_reason: string | null = null, more: object = {}) =>
     event({
@@ -125,7 +133,7 @@ const fillingIn = (asked: UpstreamRequest) => {
       ...more,
     });
   return {
-    ...eventStream([
+    ...eventStreamResponse([
       ...PIECES.map((content) => chunk({ content })),
       chunk({ content: "" }, "length", { usage: TOKENS }),
       "data: [DONE]\n\n",
@@ -138,7 +146,7 @@ const fillingIn = (asked: UpstreamRequest) => {
 const generating = (asked: UpstreamRequest) => {
   const last = { done: true, done_reason: "length", prompt_eval_count: 4, eval_count: 5 };
   if (!asked.json().stream)
-    return { ...json({ model: "m", response: CONTINUATION, ...last }), bill };
+    return { ...jsonResponse({ model: "m", response: CONTINUATION, ...last }), billedUsage: bill };
   const lines = [
     ...PIECES.map((response) => ({ model: "m", response, done: false })),
     { model: "m", response: "", ...last },
@@ -155,4 +163,4 @@ export const COMPLETERS = {
   "POST /deepseek/beta/completions": completing,
   "POST /mistral/v1/fim/completions": fillingIn,
   "POST /ollama/api/generate": generating,
-} satisfies Readonly<Record<string, Reaction>>;
+} satisfies Readonly<Record<string, ScriptedReply>>;

@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Json } from "tollgate/plugin";
-import { postgresStore, type Postgres } from "../../kit/postgres.ts";
-import { program, serve } from "../../kit/program.ts";
+import { postgresStoreYaml, type Postgres } from "../../kit/postgres.ts";
+import { spawnTollgate, startServe } from "../../kit/program.ts";
 import { certificates } from "../../rig/faults/certificates.ts";
 import { configOf, type Row } from "./features.ts";
 
@@ -36,10 +36,10 @@ export async function both(row: Row, postgres: Postgres | undefined): Promise<Bo
 }
 
 /** The path of the PostgreSQL store's module. */
-const POSTGRES = /use: "([^"]+)"/.exec(postgresStore("postgres://x"))![1]!;
+const POSTGRES = /use: "([^"]+)"/.exec(postgresStoreYaml("postgres://x"))![1]!;
 
 async function checked(cwd: string, file: string): Promise<Both["check"]> {
-  const child = program({ cwd, args: ["check", "-c", file] });
+  const child = spawnTollgate({ cwd, args: ["check", "-c", file] });
   let output = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => (output += text));
@@ -49,7 +49,7 @@ async function checked(cwd: string, file: string): Promise<Both["check"]> {
 
 async function started(cwd: string, file: string): Promise<Both["start"]> {
   try {
-    const served = await serve({ cwd, args: ["-c", file] });
+    const served = await startServe({ cwd, args: ["-c", file] });
     const code = await served.stop();
     return { ok: code === 0, output: served.output() };
   } catch (error) {

@@ -2,7 +2,7 @@
 // of workers.
 import { join } from "node:path";
 import type { Json, JsonObject } from "tollgate/plugin";
-import { random } from "../../../src/testing/random.ts";
+import { createSeededRandom } from "../../../src/testing/random.ts";
 import { root } from "../../kit/program.ts";
 
 export interface Place {
@@ -91,7 +91,7 @@ export function pairwise(seed = 1): readonly Row[] {
     for (const b of names.slice(i + 1))
       for (const x of FACTORS[a]!) for (const y of FACTORS[b]!) left.add(`${a}=${x} ${b}=${y}`);
   left.delete("store=memory retention=on");
-  const next = random(seed);
+  const next = createSeededRandom(seed);
   const any = (): Row =>
     Object.fromEntries(
       names.map((name) => [name, FACTORS[name]![Math.floor(next() * FACTORS[name]!.length)]!]),

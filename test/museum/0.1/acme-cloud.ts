@@ -62,7 +62,7 @@ export default defineProvider({
             sign: async (_request, account) => ({
               authorization: `Bearer ${await (tokens.get(account.client_id) ?? another(account))}`,
             }),
-            async refused({ status }, account) {
+            async renewToken({ status }, account) {
               if (status !== 401) return false;
               await another(account);
               return true;

@@ -10,10 +10,10 @@ export default defineObserver({
     // It outlives a reload: the next generation's setup is handed the same map.
     const counts = ctx.shared("counts", () => new Map<number, number>());
     return {
-      seen(batch) {
+      onRequests(batch) {
         for (const { status } of batch) counts.set(status, (counts.get(status) ?? 0) + 1);
       },
-      told(notice) {
+      onEvent(notice) {
         ctx.log.info({ notice: notice.type }, "the gateway says");
       },
       // On the admin listener, where gateway.yaml has one, for an admin token of any role.
@@ -22,7 +22,7 @@ export default defineObserver({
           method: "GET",
           path: "/counts",
           role: "metrics",
-          serve: () => ({ status: 200, body: Object.fromEntries(counts) }),
+          handle: () => ({ status: 200, body: Object.fromEntries(counts) }),
         },
       ],
       commands: {

@@ -1,24 +1,24 @@
 // As it was written for Tollgate 0.1. Nothing here is changed: what api 1 promised to it is kept.
 import {
-  chatWork,
+  chatOperation,
   ERRORS,
   fail,
   type Body,
   type JsonObject,
-  type ModelAnswer,
+  type ModelResponse,
   type ModelRequest,
   type Protocol,
   type Usage,
 } from "tollgate/plugin";
 
-const textOf = ({ blocks }: ModelAnswer): string =>
+const textOf = ({ blocks }: ModelResponse): string =>
   blocks.map((block) => (block.type === "text" ? block.text : "")).join("");
 
 function requestOf(body: Body): ModelRequest<"chat"> {
   const { model, prompt, stream, max, ...rest } = body;
   if (typeof prompt !== "string") return fail("invalid", "prompt is a text.", { param: "prompt" });
   return {
-    kind: "chat",
+    operation: "chat",
     model: model as string,
     stream: stream === true,
     instructions: [],
@@ -36,7 +36,7 @@ function requestOf(body: Body): ModelRequest<"chat"> {
 /** A prompt in, lines of JSON out. Only the server half: clients speak it, no provider does. */
 export const lines = (): Protocol<"chat"> => ({
   id: "lines",
-  work: chatWork,
+  operationSpec: chatOperation,
   server: {
     schema: {
       type: "object",
@@ -48,28 +48,31 @@ export const lines = (): Protocol<"chat"> => ({
         max: { type: "integer", minimum: 1 },
       },
     },
-    survey: ({ max }) => ({ features: [], maxOutput: typeof max === "number" ? max : undefined }),
-    request: requestOf,
-    type: ({ stream }) => (stream ? "application/x-ndjson" : "application/json"),
-    stream(write) {
+    analyze: ({ max }) => ({ features: [], maxOutput: typeof max === "number" ? max : undefined }),
+    decodeRequest: requestOf,
+    contentType: ({ stream }) => (stream ? "application/x-ndjson" : "application/json"),
+    createEncoder(write) {
       let usage: Usage = {};
       const line = (value: JsonObject) => write(`${JSON.stringify(value)}\n`);
       return {
-        event(event) {
+        writeEvent(event) {
           if (event.type === "delta") line({ text: event.text });
           // The first may be a guess. The last one, just before the finish, is what is billed.
           if (event.type === "usage") usage = event.usage;
           if (event.type === "finish") line({ done: event.reason, usage: { ...usage } });
         },
-        fail: ({ kind, message }) => line({ error: { kind, message } }),
+        writeFault: ({ kind, message }) => line({ error: { kind, message } }),
       };
     },
-    whole: (answer) => ({
+    encodeResponse: (answer) => ({
       text: textOf(answer),
       usage: { ...answer.usage },
       done: answer.finish.reason,
     }),
-    fault: ({ kind, message }) => ({ status: ERRORS[kind][0], body: { error: { kind, message } } }),
+    encodeFault: ({ kind, message }) => ({
+      status: ERRORS[kind][0],
+      body: { error: { kind, message } },
+    }),
     ping: "\n",
   },
 });

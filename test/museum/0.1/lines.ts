@@ -9,12 +9,12 @@ export default defineFrontend({
   setup: () => ({
     protocol: lines(),
     routes: [
-      { method: "POST", path: "/lines", op: "generate" },
+      { method: "POST", path: "/lines", actionType: "generate" },
       {
         method: "GET",
         path: "/lines/health",
-        open: true,
-        serve: () => ({ status: 200, body: { ok: true } }),
+        allowUnauthenticated: true,
+        handle: () => ({ status: 200, body: { ok: true } }),
       },
     ],
   }),

@@ -26,7 +26,7 @@ export default defineMiddleware({
     // What the hook below leaves here, the routes read. It outlives a reload.
     const kept = ctx.shared("kept", () => new Map<string, Receipt>());
     // With several processes the request may have been another one's.
-    const ask = ctx.peers((id: string) => kept.get(id));
+    const ask = ctx.createPeerQuery((id: string) => kept.get(id));
     return {
       settle(x, { status, calls }) {
         if (!x.identity || x.privacy !== "off" || calls.length === 0) return;
@@ -52,7 +52,7 @@ export default defineMiddleware({
           on: "public",
           method: "GET",
           path: "/v1/receipts/:id",
-          async serve(x) {
+          async handle(x) {
             const id = x.params["id"] ?? "";
             const found = kept.get(id) ?? (await ask(id));
             if (found?.key !== x.identity?.id || !found)
@@ -66,7 +66,7 @@ export default defineMiddleware({
           method: "GET",
           path: "/receipts",
           role: "viewer",
-          serve: () => ({ status: 200, body: { kept: kept.size } }),
+          handle: () => ({ status: 200, body: { kept: kept.size } }),
         },
       ],
     };

@@ -7,16 +7,16 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Definition, Protocol } from "tollgate/plugin";
 import {
-  conformance,
-  hookTester,
-  protocolLaws,
-  storeConformance,
-  storeIn,
+  conformanceChecks,
+  hookChecks,
+  protocolChecks,
+  storeChecks,
+  createStoreFactory,
   type Check,
   type HookCases,
 } from "tollgate/testing";
-import { surface } from "../../../src/cli/check-plugin/judge.ts";
-import { filesOf } from "../../../src/cli/new/package.ts";
+import { checkSurface } from "../../../src/cli/check-plugin/judge.ts";
+import { packageFiles } from "../../../src/cli/new/package.ts";
 import { middlewareDefects } from "./middlewares.ts";
 import { frontendDefects, observerDefects, protocolDefects, storeDefects } from "./others.ts";
 import { packageDefects } from "./packages.ts";
@@ -41,16 +41,16 @@ async function checksOf(folder: string, template: string, apart: boolean): Promi
     default: Definition;
     protocol?: () => Protocol;
   };
-  if (made.protocol) return protocolLaws(made.protocol(), { trials: 5, ...recordings });
+  if (made.protocol) return protocolChecks(made.protocol(), { trials: 5, ...recordings });
   return [
-    ...conformance(made.default, { ...tollgate, ...recordings, ...(apart && { module }) }),
+    ...conformanceChecks(made.default, { ...tollgate, ...recordings, ...(apart && { module }) }),
     ...(tollgate.cases
-      ? hookTester(
+      ? hookChecks(
           made.default,
           JSON.parse(readFileSync(join(folder, tollgate.cases), "utf8")) as HookCases,
         )
       : []),
-    ...(template === "store" ? storeConformance(storeIn(made.default, tollgate.with)) : []),
+    ...(template === "store" ? storeChecks(createStoreFactory(made.default, tollgate.with)) : []),
   ];
 }
 
@@ -97,7 +97,7 @@ describe("a package", () => {
   const built = () => {
     const folder = mkdtempSync(join(tmpdir(), "tollgate-package-"));
     onTestFinished(() => removed(folder));
-    for (const [path, text] of filesOf({ sort: "row", like: undefined, name: "acme" })) {
+    for (const [path, text] of packageFiles({ kind: "row", variant: undefined, name: "acme" })) {
       const file = join(folder, path);
       mkdirSync(join(file, ".."), { recursive: true });
       writeFileSync(file, text);
@@ -116,8 +116,8 @@ describe("a package", () => {
   };
 
   it("that is good has nothing wrong", async () => {
-    const { findings } = await surface(built());
-    expect(findings.filter(({ wrong }) => wrong !== undefined)).toEqual([]);
+    const { findings } = await checkSurface(built());
+    expect(findings.filter(({ problem }) => problem !== undefined)).toEqual([]);
   });
 
   it.each(packageDefects.map((defect) => [defect.what, defect] as const))(
@@ -128,9 +128,9 @@ describe("a package", () => {
       const manifest = JSON.parse(readFileSync(file, "utf8"));
       plant(manifest, folder);
       writeFileSync(file, JSON.stringify(manifest));
-      const { findings } = await surface(folder, { packs: check.startsWith("package:") });
-      const found = findings.find((one) => one.check === check && one.wrong !== undefined);
-      expect(found?.wrong, JSON.stringify(findings.filter((one) => one.wrong))).toMatch(says);
+      const { findings } = await checkSurface(folder, { packs: check.startsWith("package:") });
+      const found = findings.find((one) => one.check === check && one.problem !== undefined);
+      expect(found?.problem, JSON.stringify(findings.filter((one) => one.problem))).toMatch(says);
     },
   );
 });

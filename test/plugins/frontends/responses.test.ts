@@ -2,23 +2,27 @@
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import type {
-  Arrival,
+  RequestHead,
   Body,
   Context,
-  Entry,
+  LedgerEntry,
   Fault,
   Frontend,
   LedgerQuery,
   RouteInput,
-  WalkRoute,
+  PipelineRoute,
 } from "tollgate/plugin";
-import { faultOf } from "tollgate/plugin";
+import { getFault } from "tollgate/plugin";
 import responses from "../../../plugins/frontends/responses.ts";
-import { ItemMemory, lastWord } from "../../../plugins/frontends/item-memory.ts";
-import { answering, context, encode } from "tollgate/testing";
+import { ItemMemory, finalResponseText } from "../../../plugins/frontends/item-memory.ts";
+import { createResponseContext, createTestContext, encodeText } from "tollgate/testing";
 import { responses as codec } from "tollgate/protocols/responses";
 
-const entry = (key: string, upstreamId: string, more: Partial<Entry["target"]> = {}): Entry => ({
+const entry = (
+  key: string,
+  upstreamId: string,
+  more: Partial<LedgerEntry["target"]> = {},
+): LedgerEntry => ({
   seq: 1,
   kind: "settle",
   attempt: "a",
@@ -38,11 +42,11 @@ const entry = (key: string, upstreamId: string, more: Partial<Entry["target"]> =
   outcome: "ok",
   upstreamId,
   labels: {},
-  asked: {
+  clientRequest: {
     model: "fast",
     frontend: "responses",
     protocol: "responses",
-    lane: "verbatim",
+    mode: "verbatim",
     stream: false,
   },
 });
@@ -53,13 +57,13 @@ const book = [
 ];
 
 async function mounted(options: Record<string, unknown> = {}, shared?: any) {
-  const lent = context({
+  const lent = createTestContext({
     ...(shared && { shared }),
     ledger: {
-      entries: async ({ key, upstreamId }: LedgerQuery) => ({
+      listEntries: async ({ key, upstreamId }: LedgerQuery) => ({
         items: book.filter((e) => e.key === key && e.upstreamId === upstreamId),
       }),
-      totals: async () => [],
+      sumEntries: async () => [],
     } as Context["ledger"],
   });
   const frontend = (await responses.setup(
@@ -71,11 +75,11 @@ async function mounted(options: Record<string, unknown> = {}, shared?: any) {
     path: string,
     who: string,
     body: Body = {},
-    more: Partial<Arrival> = {},
+    more: Partial<RequestHead> = {},
   ): Promise<RouteInput> => {
     const route = frontend.routes.find(
       (r) => r.method === method && r.path.includes(path),
-    ) as WalkRoute;
+    ) as PipelineRoute;
     const x = {
       identity: { id: who },
       privacy: "off",
@@ -83,7 +87,7 @@ async function mounted(options: Record<string, unknown> = {}, shared?: any) {
       query: new URLSearchParams(),
       ...more,
     };
-    return route.read!(x as unknown as Arrival, body);
+    return route.readInput!(x as unknown as RequestHead, body);
   };
   return { frontend, read, lent };
 }
@@ -93,15 +97,15 @@ const refused = async (run: Promise<unknown>): Promise<Fault> =>
     () => {
       throw new Error("Nothing was refused.");
     },
-    (error) => faultOf(error) ?? Promise.reject(error as Error),
+    (error) => getFault(error) ?? Promise.reject(error as Error),
   );
 const hi: Body = { model: "fast", input: "Hi" };
 
 const RECORDED = {
-  kind: "chat",
+  operation: "chat",
   protocol: "responses",
   stream: false,
-  mime: "application/json",
+  contentType: "application/json",
   usage: {},
   model: "m",
 } as const;
@@ -216,7 +220,7 @@ describe("two keys", () => {
     const answer = await read("POST", "/v1/responses", "alice", hi);
     const text = "x".repeat(1 << 20);
     const body = JSON.stringify({ output: [{ type: "message", id: "msg_a", text }] });
-    answer.record!.to({ ...RECORDED, body: Buffer.from(body) });
+    answer.record!.onRecorded({ ...RECORDED, body: Buffer.from(body) });
     const refer = (times: number) =>
       read("POST", "/v1/responses", "alice", {
         ...hi,
@@ -232,7 +236,7 @@ describe("two keys", () => {
   it("item_reference: another's item is a miss like any other", async () => {
     const { read } = await mounted();
     const answer = await read("POST", "/v1/responses", "alice", hi);
-    answer.record!.to({
+    answer.record!.onRecorded({
       ...RECORDED,
       body: Buffer.from(JSON.stringify({ output: [{ type: "message", id: "msg_a" }] })),
     });
@@ -271,13 +275,15 @@ describe("the memory of items", () => {
   ] as const;
 
   it("reads what left as a stream", () => {
-    const body = Buffer.from(encode(codec().server!, events, answering({ stream: true })));
-    const memory = new ItemMemory({ bytes: 1e6, each: 1e6, ms: 1e6 });
-    memory.keep("a", lastWord("text/event-stream; charset=utf-8", body)!);
+    const body = Buffer.from(
+      encodeText(codec().server!, events, createResponseContext({ stream: true })),
+    );
+    const memory = new ItemMemory({ bytes: 1e6, bytesPerKey: 1e6, maxAgeMs: 1e6 });
+    memory.add("a", finalResponseText("text/event-stream; charset=utf-8", body)!);
     const id = /"id":"(msg_\w+)"/.exec(body.toString())![1]!;
     expect(memory.find("a", id)).toMatchObject({ type: "message", role: "assistant" });
     expect(memory.find("b", id)).toBeUndefined();
-    expect(lastWord("text/event-stream", Buffer.from(": nothing\n\n"))).toBeUndefined();
+    expect(finalResponseText("text/event-stream", Buffer.from(": nothing\n\n"))).toBeUndefined();
   });
 
   it("can be switched off, and is one across reloads", async () => {
@@ -290,15 +296,15 @@ describe("the memory of items", () => {
   });
 
   it("lets no key drive out what another may still refer to", () => {
-    const memory = new ItemMemory({ bytes: 400, each: 200, ms: 100 });
+    const memory = new ItemMemory({ bytes: 400, bytesPerKey: 200, maxAgeMs: 100 });
     const answer = (id: string) => JSON.stringify({ output: [{ id, pad: "x".repeat(50) }] });
-    memory.keep("quiet", answer("m"));
-    for (let n = 0; n < 50; n++) memory.keep("loud", answer(`m${n}`));
+    memory.add("quiet", answer("m"));
+    for (let n = 0; n < 50; n++) memory.add("loud", answer(`m${n}`));
     expect(memory.find("quiet", "m")).toBeDefined();
     expect(memory.find("loud", "m49")).toBeDefined();
     expect(memory.find("loud", "m0")).toBeUndefined();
     // What is larger than a key's whole share is not kept at all.
-    memory.keep("large", "x".repeat(201));
+    memory.add("large", "x".repeat(201));
     expect(memory.bytes).toBeLessThanOrEqual(400);
   });
 
@@ -325,13 +331,13 @@ describe("the memory of items", () => {
         ),
         (steps) => {
           let now = 0;
-          const memory = new ItemMemory({ bytes: 400, each: 200, ms: 100 }, () => now);
+          const memory = new ItemMemory({ bytes: 400, bytesPerKey: 200, maxAgeMs: 100 }, () => now);
           const kept = new Map<string, { at: number; pad: number }>();
           for (const step of steps) {
             if (step.do === "wait") now += step.ms;
-            if (step.do === "sweep") memory.sweep();
+            if (step.do === "sweep") memory.removeExpired();
             if (step.do === "keep") {
-              memory.keep(
+              memory.add(
                 step.who,
                 JSON.stringify({ output: [{ id: `m${step.id}`, pad: "x".repeat(step.pad) }] }),
               );
@@ -350,7 +356,7 @@ describe("the memory of items", () => {
             expect(memory.bytes).toBeGreaterThanOrEqual(0);
           }
           now += 1000;
-          memory.sweep();
+          memory.removeExpired();
           expect(memory.bytes).toBe(0);
         },
       ),
@@ -362,14 +368,16 @@ const NO_QUERY = new URLSearchParams();
 describe("the key", () => {
   it("stands where this endpoint takes it", async () => {
     const { frontend } = await mounted();
-    const { secret } = frontend;
-    expect(secret!({ authorization: "Bearer tg_1" }, NO_QUERY)).toBe("tg_1");
-    expect(secret!({}, NO_QUERY)).toBeUndefined();
-    expect(() => secret!({ "x-api-key": "tg_1" }, NO_QUERY)).toThrow(/Authorization: Bearer/);
-    const both = (await mounted({ accept: ["bearer", "x-api-key"] })).frontend.secret!;
+    const { extractCredential } = frontend;
+    expect(extractCredential!({ authorization: "Bearer tg_1" }, NO_QUERY)).toBe("tg_1");
+    expect(extractCredential!({}, NO_QUERY)).toBeUndefined();
+    expect(() => extractCredential!({ "x-api-key": "tg_1" }, NO_QUERY)).toThrow(
+      /Authorization: Bearer/,
+    );
+    const both = (await mounted({ accept: ["bearer", "x-api-key"] })).frontend.extractCredential!;
     expect(both({ "x-api-key": "tg_1" }, NO_QUERY)).toBe("tg_1");
     expect(both({ "x-api-key": "tg_1", authorization: "Bearer tg_1" }, NO_QUERY)).toBe("tg_1");
-    for (const read of [both, secret!])
+    for (const read of [both, extractCredential!])
       expect(() => read({ "x-api-key": "tg_1", authorization: "Bearer tg_2" }, NO_QUERY)).toThrow(
         /two different keys/,
       );

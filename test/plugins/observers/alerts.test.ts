@@ -5,31 +5,37 @@ import { join } from "node:path";
 import fc from "fast-check";
 import OpenAI from "openai";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Context, LedgerLine, ListedModel, Notice, RequestRecord } from "tollgate/plugin";
-import { context } from "tollgate/testing";
+import type {
+  Context,
+  ChargeRecord,
+  ListedModel,
+  GatewayEvent,
+  RequestRecord,
+} from "tollgate/plugin";
+import { createTestContext } from "tollgate/testing";
 import alerts from "../../../plugins/observers/alerts.ts";
 import {
-  alertOf,
-  ENDS,
-  EVENTS,
-  RUNBOOK,
+  createAlert,
+  RECOVERY_OF,
+  ALERT_EVENTS,
+  RUNBOOK_PAGES,
   type Alert,
-  type Happening,
+  type AlertSource,
 } from "../../../plugins/observers/alerts/alert.ts";
-import { ofCertificates, ofDates } from "../../../plugins/observers/alerts/dates.ts";
-import { Delivery, post, type Receiver } from "../../../plugins/observers/alerts/delivery.ts";
+import { certificateAlerts, expiryAlerts } from "../../../plugins/observers/alerts/dates.ts";
+import { Delivery, sendAlert, type Receiver } from "../../../plugins/observers/alerts/delivery.ts";
 import {
-  Failures,
-  ofLine,
-  ofNotice,
-  ofRecord,
+  OngoingFailures,
+  fromCharge,
+  fromEvent,
+  fromRequest,
 } from "../../../plugins/observers/alerts/happenings.ts";
 import { Outbox } from "../../../plugins/observers/alerts/outbox.ts";
-import { receiversOf } from "../../../plugins/observers/alerts/rules.ts";
-import { sentence } from "../../../plugins/observers/alerts/sentence.ts";
-import { secretOf, signed } from "../../../plugins/observers/alerts/sign.ts";
-import { lastOver, ofPeriod } from "../../../plugins/observers/alerts/digest.ts";
-import { ofSpending, usualOf } from "../../../plugins/observers/alerts/spending.ts";
+import { findReceivers } from "../../../plugins/observers/alerts/rules.ts";
+import { formatChatMessage } from "../../../plugins/observers/alerts/sentence.ts";
+import { parseSecret, signatureHeaders } from "../../../plugins/observers/alerts/sign.ts";
+import { lastCompletePeriod, createDigest } from "../../../plugins/observers/alerts/digest.ts";
+import { checkSpend, typicalSpend } from "../../../plugins/observers/alerts/spending.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -41,24 +47,24 @@ const folder = () => {
   onTestFinished(() => rmSync(dir, { recursive: true }));
   return join(dir, "queue.jsonl");
 };
-const happening = (more: Partial<Happening> = {}): Happening => ({
+const happening = (more: Partial<AlertSource> = {}): AlertSource => ({
   type: "ledger.down",
   at: NOON,
   subject: "ledger",
-  once: [NOON],
-  facets: {},
+  dedupKey: [NOON],
+  filterValues: {},
   data: {},
   ...more,
 });
 const nth = (n: number, subject = "ledger", at = NOON): Alert =>
-  alertOf(happening({ subject, at, once: [n], data: { n } }), "here");
+  createAlert(happening({ subject, at, dedupKey: [n], data: { n } }), "here");
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
 describe("what is signed", () => {
   const judge = new OpenAI({ apiKey: "k", webhookSecret: SECRET });
   const [alert, now] = [nth(1), Date.now()];
   const body = JSON.stringify(alert);
-  const headers = signed(alert.id, body, secretOf(SECRET), now);
+  const headers = signatureHeaders(alert.id, body, parseSecret(SECRET), now);
 
   it("is accepted by another implementation of Standard Webhooks, and by none with another secret", async () => {
     expect(await judge.webhooks.unwrap(body, headers)).toEqual(alert);
@@ -71,7 +77,7 @@ describe("what is signed", () => {
       [body.replace("here", "there"), headers],
       [body, { ...headers, "webhook-id": "msg_1" }],
       [body, { ...headers, "webhook-timestamp": String(Math.floor(now / 1_000) + 1) }],
-      [body, signed(alert.id, body, secretOf(SECRET), now - HOUR)],
+      [body, signatureHeaders(alert.id, body, parseSecret(SECRET), now - HOUR)],
     ] as const;
     for (const [text, said] of changed)
       await expect(judge.webhooks.unwrap(text, said)).rejects.toThrow();
@@ -86,7 +92,7 @@ describe("what is signed", () => {
     [`whsec_${"!".repeat(40)}`, undefined],
     [`whsec_${Buffer.alloc(24, 1).toString("base64")}`, 24],
   ])("a secret of %j has %j bytes", (text, bytes) => {
-    expect(secretOf(text)?.length).toBe(bytes);
+    expect(parseSecret(text)?.length).toBe(bytes);
   });
 
   it("without a secret a webhook is refused, and so is a rule for a receiver that is not there", () => {
@@ -112,18 +118,18 @@ describe("what is signed", () => {
 
 describe("what is told", () => {
   const at = NOON;
-  const rests = (more: object = {}): Notice =>
+  const rests = (more: object = {}): GatewayEvent =>
     ({
       type: "rests",
       at,
       provider: "up",
       credential: "main",
       model: "m",
-      kind: "overloaded",
+      reason: "overloaded",
       until: at + 1,
       ...more,
-    }) as Notice;
-  const crossed = (more: object = {}): Notice =>
+    }) as GatewayEvent;
+  const crossed = (more: object = {}): GatewayEvent =>
     ({
       type: "budget_crossed",
       at,
@@ -135,10 +141,10 @@ describe("what is told", () => {
       max: 10_000_000_000n,
       resetsAt: Date.UTC(2026, 6, 1),
       ...more,
-    }) as Notice;
+    }) as GatewayEvent;
 
   it("a budget: its amounts as a person writes them, and one id in one window for one part of one limit", () => {
-    const one = ofNotice(crossed(), new Failures())!;
+    const one = fromEvent(crossed(), new OngoingFailures())!;
     expect(one).toMatchObject({
       type: "budget.crossed",
       subject: "account:acme:eu",
@@ -147,7 +153,7 @@ describe("what is told", () => {
       data: { limit: "usd=10/month", used: "8.5", resetsAt: "2026-07-01T00:00:00.000Z" },
     });
     const id = (more: object, gateway = "g") =>
-      alertOf(ofNotice(crossed(more), new Failures())!, gateway).id;
+      createAlert(fromEvent(crossed(more), new OngoingFailures())!, gateway).id;
     expect(id({ at: at + 9, used: 9_000_000_000n })).toBe(id({}));
     const others = [
       { percent: 95 },
@@ -160,9 +166,9 @@ describe("what is told", () => {
   });
 
   it("what rests: once until it answers again, however many processes tell of it", () => {
-    const resting = new Failures();
+    const resting = new OngoingFailures();
     const types = [rests(), rests({ at: at + 1 }), rests({ model: null, kind: "upstream_auth" })];
-    expect(types.map((each) => ofNotice(each, resting)?.type)).toEqual([
+    expect(types.map((each) => fromEvent(each, resting)?.type)).toEqual([
       "provider.resting",
       undefined,
       "credential.refused",
@@ -174,14 +180,15 @@ describe("what is told", () => {
       credential: "main",
       model: "m",
     } as const;
-    expect(ofNotice(answers, resting)?.type).toBe("provider.recovered");
-    expect(ofNotice(answers, resting)).toBeUndefined();
-    expect(ofNotice({ ...answers, model: null }, resting)?.type).toBe("credential.recovered");
-    expect(ofNotice(rests({ at: at + 2 }), resting)?.type).toBe("provider.resting");
+    expect(fromEvent(answers, resting)?.type).toBe("provider.recovered");
+    expect(fromEvent(answers, resting)).toBeUndefined();
+    expect(fromEvent({ ...answers, model: null }, resting)?.type).toBe("credential.recovered");
+    expect(fromEvent(rests({ at: at + 2 }), resting)?.type).toBe("provider.resting");
   });
 
   it("the ledger and the config, only when they fail; what is not known, never", () => {
-    const of = (notice: object) => ofNotice({ at, ...notice } as Notice, new Failures())?.type;
+    const of = (notice: object) =>
+      fromEvent({ at, ...notice } as GatewayEvent, new OngoingFailures())?.type;
     expect(of({ type: "ledger", ok: false })).toBe("ledger.down");
     expect(of({ type: "ledger", ok: true })).toBeUndefined();
     expect(of({ type: "reloaded", ok: false, why: "file", generation: 1 })).toBe("reload.failed");
@@ -190,11 +197,11 @@ describe("what is told", () => {
   });
 
   it("an end is told once, after its beginning, and to those that were told of the beginning", () => {
-    const pairs = fc.constantFrom<Notice>(
+    const pairs = fc.constantFrom<GatewayEvent>(
       { type: "ledger", at, ok: false },
       { type: "ledger", at, ok: true },
-      { type: "reloaded", at, ok: false, why: "file", generation: 1, reason: "line 3" },
-      { type: "reloaded", at, ok: true, why: "file", generation: 2 },
+      { type: "reloaded", at, ok: false, trigger: "file", generation: 1, reason: "line 3" },
+      { type: "reloaded", at, ok: true, trigger: "file", generation: 2 },
       rests(),
       rests({ model: null, kind: "upstream_auth" }),
       { type: "recovered", at, provider: "up", credential: "main", model: "m" },
@@ -202,16 +209,16 @@ describe("what is told", () => {
     );
     fc.assert(
       fc.property(fc.array(pairs, { maxLength: 30 }), (notices) => {
-        const failures = new Failures();
+        const failures = new OngoingFailures();
         const open = new Set<string>();
         for (const notice of notices) {
-          const one = ofNotice(notice, failures);
+          const one = fromEvent(notice, failures);
           if (!one) continue;
-          const began = ENDS[one.type];
+          const began = RECOVERY_OF[one.type];
           if (began === undefined) open.add(one.type);
           else expect(open.delete(began)).toBe(true);
           const rules = [{ on: [began ?? one.type] }];
-          expect(receiversOf(rules, ["ops"], one)).toEqual(["ops"]);
+          expect(findReceivers(rules, ["ops"], one)).toEqual(["ops"]);
         }
       }),
     );
@@ -219,8 +226,8 @@ describe("what is told", () => {
 
   it("certificates: at 30, 7 and 1 days before, each once, and the renewed one anew", () => {
     const of = (days: number, expiresAt = NOON + 40 * DAY) =>
-      [...ofCertificates([{ listener: "listen.tls", expiresAt }], NOON + days * DAY)].map(
-        (one) => alertOf(one, "g").id,
+      [...certificateAlerts([{ listener: "listen.tls", expiresAt }], NOON + days * DAY)].map(
+        (one) => createAlert(one, "g").id,
       );
     const told = [0, 9, 11, 12, 33.5, 34, 39.5, 40.5, 42].map((days) => of(days));
     expect(told.map((each) => each.length)).toEqual([0, 0, 1, 1, 1, 1, 1, 1, 0]);
@@ -229,9 +236,9 @@ describe("what is told", () => {
   });
 
   it("every event but a digest and an end names a page that says what to do", () => {
-    for (const type of EVENTS) {
-      const page = RUNBOOK[type];
-      const needed = ENDS[type] === undefined && type !== "spend.digest";
+    for (const type of ALERT_EVENTS) {
+      const page = RUNBOOK_PAGES[type];
+      const needed = RECOVERY_OF[type] === undefined && type !== "spend.digest";
       expect([type, page !== undefined]).toEqual([type, needed]);
       if (page !== undefined)
         expect(existsSync(new URL(`../../../docs/runbook/${page}.md`, import.meta.url)), page).toBe(
@@ -242,7 +249,7 @@ describe("what is told", () => {
 
   it("a key that is refused: each reason once an hour; no failure of another, and no client without a key", () => {
     const of = (more: object) =>
-      ofRecord({
+      fromRequest({
         at,
         key: "k1",
         account: "acme/research",
@@ -251,7 +258,7 @@ describe("what is told", () => {
         fault: { kind: "quota", code: "insufficient_quota" },
         ...more,
       } as RequestRecord);
-    const id = (more: object) => alertOf(of(more)!, "g").id;
+    const id = (more: object) => createAlert(of(more)!, "g").id;
     expect(of({})).toMatchObject({ type: "key.refused", subject: "key:k1" });
     expect(id({ at: at + HOUR - 1 })).toBe(id({}));
     expect(id({ at: at + HOUR })).not.toBe(id({}));
@@ -261,14 +268,14 @@ describe("what is told", () => {
   });
 
   it("a model without a price, once a day", () => {
-    const line = { at, attempt: "a", costNano: null, state: "unpriced" } as LedgerLine;
-    const call = { key: "k1", target: { provider: "up", model: "m" } } as LedgerLine["call"];
-    expect(ofLine({ ...line, call })).toMatchObject({
+    const line = { at, attempt: "a", costNano: null, state: "unpriced" } as ChargeRecord;
+    const call = { key: "k1", target: { provider: "up", model: "m" } } as ChargeRecord["call"];
+    expect(fromCharge({ ...line, call })).toMatchObject({
       subject: "model:up/m",
       once: ["up/m", 20605],
     });
-    expect(ofLine({ ...line, call, state: "exact", costNano: 1n })).toBeUndefined();
-    expect(ofLine(line)).toBeUndefined();
+    expect(fromCharge({ ...line, call, state: "exact", costNano: 1n })).toBeUndefined();
+    expect(fromCharge(line)).toBeUndefined();
   });
 
   it("dates: at 30, 7 and 1 days before, each once, one for a provider's policy", () => {
@@ -281,8 +288,8 @@ describe("what is told", () => {
     ];
     const ids = new Map<string, string>();
     for (let day = 0; day < 60; day++)
-      for (const one of ofDates(models, Date.UTC(2026, 4, 10) + day * DAY))
-        ids.set(alertOf(one, "g").id, `${one.type} ${one.once.at(-1)}`);
+      for (const one of expiryAlerts(models, Date.UTC(2026, 4, 10) + day * DAY))
+        ids.set(createAlert(one, "g").id, `${one.type} ${one.dedupKey.at(-1)}`);
     expect([...ids.values()].sort()).toEqual([
       "model.retires 1",
       "model.retires 30",
@@ -298,10 +305,10 @@ describe("what is told", () => {
     const asked: unknown[] = [];
     const now = NOON + 40 * 60_000;
     const spend = (days: readonly number[], here: number) =>
-      ofSpending(
+      checkSpend(
         {
-          entries: async () => ({ items: [] }),
-          totals: async (query) => {
+          listEntries: async () => ({ items: [] }),
+          sumEntries: async (query) => {
             asked.push(query);
             return [here, ...days].map((usd, day) => ({
               by: { hour: `${new Date(NOON - day * DAY).toISOString().slice(0, 13)}:00Z` },
@@ -326,10 +333,10 @@ describe("what is told", () => {
   it("a digest is of the last day or week that is over, and beside it the one before", async () => {
     const asked: { from: number; to: number }[] = [];
     const told = (every: "day" | "week", calls: number) =>
-      ofPeriod(
+      createDigest(
         {
-          entries: async () => ({ items: [] }),
-          totals: async (query) => {
+          listEntries: async () => ({ items: [] }),
+          sumEntries: async (query) => {
             asked.push(query as never);
             const of = (model: string, nano: bigint) => ({ by: { model }, calls, costNano: nano });
             return [of("a/small", 5n), of("a/large", 2_500_000_000n)] as never;
@@ -348,11 +355,14 @@ describe("what is told", () => {
       { from: NOON - 2.5 * DAY, to: NOON - 1.5 * DAY },
     ]);
     // The first of June 2026 is a Monday.
-    expect(lastOver("week", NOON)).toEqual({ from: NOON - 7.5 * DAY, to: NOON - DAY / 2 });
+    expect(lastCompletePeriod("week", NOON)).toEqual({
+      from: NOON - 7.5 * DAY,
+      to: NOON - DAY / 2,
+    });
     expect(await told("week", 0)).toBeUndefined();
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 4e12 }), (now) => {
-        const { from, to } = lastOver("week", now);
+        const { from, to } = lastCompletePeriod("week", now);
         expect([to - from, new Date(from).getUTCDay(), Math.abs(from % DAY)]).toEqual([
           7 * DAY,
           1,
@@ -370,7 +380,7 @@ describe("what is told", () => {
         (days) => {
           const spent = new Map(days.map((nano, i) => [NOON - (i + 1) * DAY, nano]));
           for (let i = 1; i < 12; i++) spent.set(NOON - i * HOUR, 10n ** 15n);
-          const usual = usualOf(spent, NOON)!;
+          const usual = typicalSpend(spent, NOON)!;
           const half = days.length / 2;
           expect(days.filter((nano) => nano < usual).length).toBeLessThanOrEqual(half);
           expect(days.filter((nano) => nano > usual).length).toBeLessThanOrEqual(half);
@@ -381,18 +391,18 @@ describe("what is told", () => {
   });
 
   it("a sentence has no sign that a chat reads, whatever a name has", () => {
-    for (const type of [...EVENTS, "alerts.test"] as const) {
+    for (const type of [...ALERT_EVENTS, "alerts.test"] as const) {
       const alert = { ...nth(1, "<!channel> & <https://x|y>"), type };
-      expect(sentence(alert)).toContain("&lt;!channel&gt; &amp; &lt;https://x|y&gt;");
-      expect(sentence(alert)).not.toMatch(/[<>]/);
+      expect(formatChatMessage(alert)).toContain("&lt;!channel&gt; &amp; &lt;https://x|y&gt;");
+      expect(formatChatMessage(alert)).not.toMatch(/[<>]/);
     }
   });
 });
 
 describe("rules", () => {
   const all = ["ops", "chat"];
-  const of = (rules: Parameters<typeof receiversOf>[0], more: Partial<Happening> = {}) =>
-    receiversOf(rules, all, happening(more));
+  const of = (rules: Parameters<typeof findReceivers>[0], more: Partial<AlertSource> = {}) =>
+    findReceivers(rules, all, happening(more));
   it("say what goes where, each receiver once", () => {
     expect(of([{}])).toEqual(all);
     expect(of([{ on: ["budget.crossed"] }])).toEqual([]);
@@ -404,7 +414,8 @@ describe("rules", () => {
   it("look at what an event knows of itself; what it does not know fits none", () => {
     const facets = { account: "acme/research", model: "up/gpt-6", key: "k1" };
     const fits = (where: object, percent?: number) =>
-      of([{ where }], { facets, ...(percent !== undefined && { percent }) }).length > 0;
+      of([{ where }], { filterValues: facets, ...(percent !== undefined && { percent }) }).length >
+      0;
     expect(fits({ account: ["acme"] })).toBe(true);
     expect(fits({ account: ["res*"] })).toBe(true);
     expect(fits({ account: ["other"] })).toBe(false);
@@ -420,7 +431,7 @@ const receiver: Receiver = {
   name: "ops",
   url: "https://ops.example/hook",
   format: "webhook",
-  secret: secretOf(SECRET),
+  secret: parseSecret(SECRET),
 };
 
 /** A receiver that takes what it likes, and a clock that a test moves. */
@@ -447,11 +458,11 @@ function scene(path: string, takes: (alert: Alert, now: number) => boolean) {
       return now;
     },
     add: (alert: Alert, most = 1_000) => outbox.add(alert, ["ops"], most),
-    go: () => delivery.go(),
+    go: () => delivery.deliverDue(),
     async pass(ms: number, steps = 1) {
       for (let i = 0; i < steps; i++) {
         now += ms / steps;
-        await delivery.go();
+        await delivery.deliverDue();
       }
     },
     async restart() {
@@ -479,7 +490,7 @@ describe("delivery", () => {
       );
     // It is asked again and again, and not all the time.
     expect(at.heard.length - taken.length).toBeLessThan(200);
-    expect(at.outbox.waiting).toEqual([]);
+    expect(at.outbox.pending).toEqual([]);
   });
 
   it("a letter that is never taken keeps no other subject, and is given up after a day", async () => {
@@ -492,7 +503,7 @@ describe("delivery", () => {
     expect(at.heard.filter(({ taken }) => taken).map(({ n }) => n)).toEqual([2]);
     await at.pass(26 * HOUR, 2_000);
     await at.pass(HOUR, 100);
-    expect(at.outbox.waiting).toEqual([]);
+    expect(at.outbox.pending).toEqual([]);
     expect(at.outbox.counts).toEqual({ sent: 1, lost: 2 });
   });
 
@@ -549,7 +560,7 @@ describe("delivery", () => {
       if (n % 10 === 0) await at.go();
     }
     await at.go();
-    expect(at.outbox.waiting).toEqual([]);
+    expect(at.outbox.pending).toEqual([]);
     // Each alert is three lines on its way; what stays is its id.
     expect(readFileSync(path, "utf8").split("\n").length).toBeLessThan(4_100);
     await at.restart();
@@ -572,19 +583,19 @@ describe("delivery", () => {
       said.push(String(init?.body));
       return new Response(null, { status });
     };
-    expect(await post(receiver, nth(1), answering(302) as never, NOON)).toBe("it answers 302");
-    expect(await post(receiver, nth(1), answering(204) as never, NOON)).toBeUndefined();
+    expect(await sendAlert(receiver, nth(1), answering(302) as never, NOON)).toBe("it answers 302");
+    expect(await sendAlert(receiver, nth(1), answering(204) as never, NOON)).toBeUndefined();
     expect(
-      await post(receiver, nth(1), async () => Promise.reject(new Error("no way")), NOON),
+      await sendAlert(receiver, nth(1), async () => Promise.reject(new Error("no way")), NOON),
     ).toBe("it cannot be reached");
-    await post({ ...receiver, format: "slack" }, nth(1), answering(200) as never, NOON);
-    expect(JSON.parse(said.at(-1)!)).toEqual({ text: sentence(nth(1)) });
+    await sendAlert({ ...receiver, format: "slack" }, nth(1), answering(200) as never, NOON);
+    expect(JSON.parse(said.at(-1)!)).toEqual({ text: formatChatMessage(nth(1)) });
   });
 });
 
 it("mounted, it tells each receiver by its rules, is tested by a command, and counts what waits", async () => {
   const posts: { url: string; body: Record<string, unknown> }[] = [];
-  await using test = context({
+  await using test = createTestContext({
     fetch: async (url, init) => {
       posts.push({ url: String(url), body: JSON.parse(String(init?.body)) });
       return new Response(null, { status: String(url).includes("down") ? 500 : 200 });
@@ -605,11 +616,11 @@ it("mounted, it tells each receiver by its rules, is tested by a command, and co
     test.ctx,
   );
   const at = Date.now();
-  expect(observer.seen).toBeUndefined();
-  await observer.told!({ type: "ledger", at, ok: false });
-  await observer.told!({ type: "ledger", at, ok: false });
-  await observer.told!({ type: "reloaded", at, ok: false, why: "file", generation: 3 });
-  await observer.end!();
+  expect(observer.onRequests).toBeUndefined();
+  await observer.onEvent!({ type: "ledger", at, ok: false });
+  await observer.onEvent!({ type: "ledger", at, ok: false });
+  await observer.onEvent!({ type: "reloaded", at, ok: false, trigger: "file", generation: 3 });
+  await observer.flush!();
   expect(posts.map(({ url }) => url).toSorted()).toEqual([
     "https://down.example",
     "https://ops.example",

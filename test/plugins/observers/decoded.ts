@@ -2,7 +2,7 @@
 import { gunzipSync } from "node:zlib";
 import type { UpstreamRequest } from "tollgate/testing";
 import {
-  REQUESTS,
+  REQUEST_SHAPES,
   type MessageShape,
   type Scalar,
   type Signal,
@@ -18,8 +18,8 @@ export function itemsOf(post: UpstreamRequest): Decoded[] {
   const message =
     headers["content-type"] === "application/json"
       ? JSON.parse(body.toString())
-      : decode(body, REQUESTS[signal].shape);
-  const [top, group, items] = REQUESTS[signal].names;
+      : decode(body, REQUEST_SHAPES[signal].shape);
+  const [top, group, items] = REQUEST_SHAPES[signal].names;
   return (message[top] as Decoded[]).flatMap((one) =>
     (one[group] as Decoded[]).flatMap((scope) => scope[items] as Decoded[]),
   );
@@ -37,7 +37,7 @@ export const attributesOf = ({ attributes = [] }: Decoded): Record<string, unkno
 export function decode(bytes: Buffer, shape: MessageShape): Decoded {
   const message: Decoded = {};
   const names = new Map(
-    Object.entries(shape).map(([name, field]) => [field.n, { name, ...field }]),
+    Object.entries(shape).map(([name, field]) => [field.fieldNumber, { name, ...field }]),
   );
   let at = 0;
   const varint = (): bigint => {
@@ -58,14 +58,14 @@ export function decode(bytes: Buffer, shape: MessageShape): Decoded {
     const tag = Number(varint());
     const field = names.get(tag >> 3);
     if (!field) throw new Error(`no field ${tag >> 3}`);
-    const { name, type, many } = field;
+    const { name, type, isRepeated } = field;
     let value: unknown;
     const wire = tag & 7;
     if (wire === 2) {
       const length = Number(varint());
       const inside = bytes.subarray(at, at + length);
       if (inside.length < length) throw new Error(`${name} is cut`);
-      if (many && (type === "fixed64" || type === "double")) {
+      if (isRepeated && (type === "fixed64" || type === "double")) {
         const end = at + length;
         const list: unknown[] = [];
         while (at < end) list.push(fixed(type));
@@ -86,7 +86,7 @@ export function decode(bytes: Buffer, shape: MessageShape): Decoded {
             ? String(BigInt.asIntN(64, number))
             : Number(number);
     } else value = fixed(type as Scalar);
-    if (many) (message[name] ??= []).push(value);
+    if (isRepeated) (message[name] ??= []).push(value);
     else message[name] = value;
   }
   return message;

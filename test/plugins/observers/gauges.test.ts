@@ -1,10 +1,10 @@
 // What `/metrics` reads in the moment it is asked: each gauge has the value of what the gateway says of itself, in the unit of its name.
 import { describe, expect, it } from "vitest";
-import type { ListedModel, Observer, ObserverRoute, Readings } from "tollgate/plugin";
-import { context } from "tollgate/testing";
+import type { ListedModel, Observer, ObserverRoute, GatewayStats } from "tollgate/plugin";
+import { createTestContext } from "tollgate/testing";
 import metrics from "../../../plugins/observers/metrics.ts";
-import { READ } from "../../../plugins/observers/metrics/families.ts";
-import { samples } from "../../kit/exposition.ts";
+import { READ_FAMILIES } from "../../../plugins/observers/metrics/families.ts";
+import { parseSamples } from "../../kit/exposition.ts";
 
 const PROCESS = {
   pid: 41,
@@ -21,31 +21,37 @@ const PROCESS = {
   openFiles: 23,
 } as const;
 
-const SAID: Readings = {
+const SAID: GatewayStats = {
   at: 1_795_000_000_000,
   version: "9.8.7",
   state: "ledger_down",
   certificates: [{ listener: "listen.tls", expiresAt: 1_796_000_000_000 }],
   generation: { number: 4, at: 1_794_000_000_500 },
-  processes: { there: 4, answered: 3 },
-  each: [PROCESS, { ...PROCESS, pid: 42, openFiles: undefined }],
+  processes: { expected: 4, responded: 3 },
+  perProcess: [PROCESS, { ...PROCESS, pid: 42, openFiles: undefined }],
   inFlight: 5,
-  inFlightOf: { messages: 3, embeddings: 0 },
-  resting: [
-    { provider: "p", credential: "c", state: "open", why: "overloaded", until: 1_795_000_001_000 },
+  inFlightByFrontend: { messages: 3, embeddings: 0 },
+  cooldowns: [
+    {
+      provider: "p",
+      credential: "c",
+      state: "open",
+      reason: "overloaded",
+      until: 1_795_000_001_000,
+    },
     {
       provider: "p",
       credential: "c",
       state: "told",
-      why: "rate_limited",
+      reason: "rate_limited",
       until: 1_795_000_002_500,
-      refuses: true,
+      rejectsRequests: true,
     },
     {
       provider: "q",
       credential: "c",
       state: "recovering",
-      why: "upstream",
+      reason: "upstream",
       until: 1_795_000_009_000,
     },
   ],
@@ -63,23 +69,23 @@ const SAID: Readings = {
     commits: {
       count: 3,
       sumMs: 12,
-      upTo: [
+      buckets: [
         { ms: 1, count: 1 },
         { ms: 5, count: 2 },
       ],
     },
     size: { bytes: 4_096, freeBytes: 8_192, oldestAt: 1_699_999_999_500 },
   },
-  fleet: { live: 3, left: 2, dead: 1, aheadMs: -250, lagMs: 1_500 },
-  lists: [
-    { provider: "p", credential: "a", lastOk: 1_794_999_000_000, failures: 0 },
-    { provider: "p", credential: "b", lastOk: 1_794_998_000_000, failures: 4 },
+  fleet: { live: 3, left: 2, dead: 1, clockAheadMs: -250, syncLagMs: 1_500 },
+  modelLists: [
+    { provider: "p", credential: "a", lastSuccessAt: 1_794_999_000_000, failures: 0 },
+    { provider: "p", credential: "b", lastSuccessAt: 1_794_998_000_000, failures: 4 },
     { provider: "q", credential: "a", failures: 6 },
   ],
   loopDelayMs: { mean: 0, p99: 0, max: 0 },
   memory: { rss: 0, heapUsed: 0, external: 0 },
-  refusals: {},
-  dropped: { "observers.otlp": 8 },
+  rejections: {},
+  droppedRecords: { "observers.otlp": 8 },
 };
 
 const model = (provider: string, name: string, expires?: string, retires?: string) =>
@@ -184,21 +190,25 @@ const EXPECTED = {
 
 /** They come from bills, and how many have folded from what was counted: other tests have them. */
 const ELSEWHERE: readonly string[] = [
-  READ.budgetLimit.name,
-  READ.budgetUsed.name,
-  READ.budgetResets.name,
-  READ.folded.name,
+  READ_FAMILIES.budgetLimit.name,
+  READ_FAMILIES.budgetUsed.name,
+  READ_FAMILIES.budgetResets.name,
+  READ_FAMILIES.folded.name,
 ];
 
-async function scraped(readings: Readings, told: (observer: Observer) => unknown = () => {}) {
-  await using test = context({ id: "observers.metrics", models: MODELS, readings });
+async function scraped(readings: GatewayStats, told: (observer: Observer) => unknown = () => {}) {
+  await using test = createTestContext({
+    id: "observers.metrics",
+    models: MODELS,
+    stats: readings,
+  });
   const options = { gen_ai: "off" as const, keys: false, labels: [] };
   const observer = (await metrics.setup(options, test.ctx)) as Observer;
   await told(observer);
-  const [route] = observer.routes as unknown as [ObserverRoute & { serve(x: object): unknown }];
-  const { body } = (await route.serve({ headers: {} })) as { body: Buffer };
+  const [route] = observer.routes as unknown as [ObserverRoute & { handle(x: object): unknown }];
+  const { body } = (await route.handle({ headers: {} })) as { body: Buffer };
   const of: Record<string, string[]> = {};
-  for (const { name, labels, value } of samples(String(body)))
+  for (const { name, labels, value } of parseSamples(String(body)))
     (of[name] ??= []).push(labels === "" ? `${value}` : `${labels} ${value}`);
   return of;
 }
@@ -210,7 +220,7 @@ describe("a gauge", () => {
 
   it("is here, whatever it is called", () => {
     const here = Object.keys(EXPECTED);
-    const missing = Object.values(READ).filter(
+    const missing = Object.values(READ_FAMILIES).filter(
       ({ name }) => !ELSEWHERE.includes(name) && !here.some((one) => one.startsWith(name)),
     );
     expect(missing).toEqual([]);
@@ -225,13 +235,13 @@ describe("a gauge", () => {
       ledger: { ok: true, queue: 0, commits },
     });
     for (const { name } of [
-      READ.fleetNodes,
-      READ.clockAhead,
-      READ.storeLag,
-      READ.ledgerBytes,
-      READ.diskFree,
-      READ.oldest,
-      READ.pluginUnreachable,
+      READ_FAMILIES.fleetNodes,
+      READ_FAMILIES.clockAhead,
+      READ_FAMILIES.storeLag,
+      READ_FAMILIES.ledgerBytes,
+      READ_FAMILIES.diskFree,
+      READ_FAMILIES.oldest,
+      READ_FAMILIES.pluginUnreachable,
     ])
       expect([name, of[name]]).toEqual([name, undefined]);
     expect([of["tollgate_ledger_up"], of["tollgate_ledger_queue"]]).toEqual([["1"], ["0"]]);
@@ -260,7 +270,7 @@ it("first content and seconds a token are of streamed calls alone, a token being
     ms,
   });
   const of = await scraped(SAID, (observer) =>
-    observer.billed!([
+    observer.onCharges!([
       // 125 ms for 8 tokens behind the first.
       call(true, { total: 250, content: 125 }, 9),
       // Of one token there is none behind the first.

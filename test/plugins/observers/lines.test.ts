@@ -3,12 +3,21 @@ import fc from "fast-check";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
-import { requestRecord } from "../../kit/request-record.ts";
-import { FIELDS, NAMES } from "../../../plugins/observers/access-log/fields.ts";
-import { usd } from "../../../plugins/observers/usd.ts";
-import { doorLines, lines } from "../../../plugins/observers/access-log/line.ts";
+import { createRequestRecord } from "../../kit/request-record.ts";
+import { FIELDS, FIELD_NAMES } from "../../../plugins/observers/access-log/fields.ts";
+import { formatUsd } from "../../../plugins/observers/usd.ts";
+import {
+  createRejectedLineWriter,
+  createLineWriter,
+} from "../../../plugins/observers/access-log/line.ts";
 
-const RECORD = requestRecord({ model: "fast", stream: true, bytesIn: 9, bytesOut: 90, ms: 12 });
+const RECORD = createRequestRecord({
+  model: "fast",
+  stream: true,
+  bytesIn: 9,
+  bytesOut: 90,
+  ms: 12,
+});
 const call = (
   of: Partial<RequestRecord["calls"][number]> = {},
 ): RequestRecord["calls"][number] => ({
@@ -19,7 +28,7 @@ const call = (
   model: "m",
   credential: "default",
   protocol: null,
-  lane: "verbatim",
+  mode: "verbatim",
   state: "exact",
   usage: { input: 3, output: 2 },
   costNano: 1_500n,
@@ -27,8 +36,8 @@ const call = (
   ...of,
 });
 
-const asJson = lines("json", NAMES);
-const asLogfmt = lines("logfmt", NAMES);
+const asJson = createLineWriter("json", FIELD_NAMES);
+const asLogfmt = createLineWriter("logfmt", FIELD_NAMES);
 
 /** Letters, and all that could end a line, a value or a name, or hide. */
 const sly = fc.string({
@@ -128,7 +137,7 @@ describe("whatever stands in names, models, labels and ids", () => {
         expect(said["labels"]).toEqual(
           Object.fromEntries([[name.slice(0, 64), value.slice(0, 64)]]),
         );
-        const known = [...NAMES, "label"] as readonly string[];
+        const known = [...FIELD_NAMES, "label"] as readonly string[];
         for (const key of Object.keys(said)) expect(known).toContain(key);
         for (const key of pairs.keys()) expect(known).toContain(key.split(".", 1)[0]);
       }),
@@ -153,7 +162,9 @@ describe("whatever stands in names, models, labels and ids", () => {
     fc.assert(
       fc.property(fc.uniqueArray(near, { maxLength: 8 }), (names) => {
         const labels = Object.fromEntries(names.map((name) => [name, "1"]));
-        const pairs = read(lines("logfmt", ["id", "labels"])({ ...RECORD, labels }, 1).trimEnd());
+        const pairs = read(
+          createLineWriter("logfmt", ["id", "labels"])({ ...RECORD, labels }, 1).trimEnd(),
+        );
         expect(pairs.size).toBe(names.length + 1);
       }),
     );
@@ -208,10 +219,12 @@ describe("a line", () => {
   });
 
   it("has what `fields` says, in its order, and its rate where not all are written", () => {
-    expect(lines("json", ["status", "id"])(RECORD, 0.1)).toBe(
+    expect(createLineWriter("json", ["status", "id"])(RECORD, 0.1)).toBe(
       '{"status":200,"id":"x1","rate":0.1}\n',
     );
-    expect(lines("logfmt", ["status", "id"])(RECORD, 0.1)).toBe("status=200 id=x1 rate=0.1\n");
+    expect(createLineWriter("logfmt", ["status", "id"])(RECORD, 0.1)).toBe(
+      "status=200 id=x1 rate=0.1\n",
+    );
   });
 
   it("of what the door refused says what is known of it", () => {
@@ -222,20 +235,22 @@ describe("a line", () => {
       code: "unknown_path",
       listener: "clients",
     } as const;
-    expect(JSON.parse(doorLines("json", NAMES)(refusal, 1))).toEqual({
+    expect(JSON.parse(createRejectedLineWriter("json", FIELD_NAMES)(refusal, 1))).toEqual({
       time: "1970-01-01T00:00:00.000Z",
       id: "x",
       status: 404,
       outcome: "client_error",
       code: "unknown_path",
     });
-    expect(doorLines("logfmt", ["id", "ms", "code"])(refusal, 1)).toBe("id=x code=unknown_path\n");
+    expect(createRejectedLineWriter("logfmt", ["id", "ms", "code"])(refusal, 1)).toBe(
+      "id=x code=unknown_path\n",
+    );
   });
 
   it("says money as the decimal it is", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n }), (nano) => {
-        const said = usd(nano);
+        const said = formatUsd(nano);
         expect(said).toMatch(/^-?\d+(\.\d*[1-9])?$/);
         const [front = "", behind = ""] = said.replace("-", "").split(".");
         expect(BigInt(front) * 10n ** 9n + BigInt(behind.padEnd(9, "0"))).toBe(
@@ -245,5 +260,6 @@ describe("a line", () => {
     );
   });
 
-  it("names every field once", () => expect(new Set(NAMES).size).toBe(Object.keys(FIELDS).length));
+  it("names every field once", () =>
+    expect(new Set(FIELD_NAMES).size).toBe(Object.keys(FIELDS).length));
 });

@@ -2,33 +2,33 @@
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { LedgerLine, Observer, ObserverRoute, ServedAnswer } from "tollgate/plugin";
-import { context } from "tollgate/testing";
+import type { ChargeRecord, Observer, ObserverRoute, RouteResponse } from "tollgate/plugin";
+import { createTestContext } from "tollgate/testing";
 import metrics from "../../../plugins/observers/metrics.ts";
-import { spellingsOf } from "../../../plugins/observers/genai.ts";
-import { Everything } from "../../../plugins/observers/metrics/everything.ts";
-import { following } from "../../../plugins/observers/metrics/following.ts";
-import { wanted } from "../../../plugins/observers/metrics/accept.ts";
-import { MOST_SERIES } from "../../../plugins/observers/metrics/series.ts";
-import { dollars, Exposition } from "../../../plugins/observers/metrics/text.ts";
-import { Shared } from "../../../src/lib/scope.ts";
-import { samples } from "../../kit/exposition.ts";
-import { worked } from "../../kit/processor.ts";
-import { requestRecord } from "../../kit/request-record.ts";
+import { namingVersionsOf } from "../../../plugins/observers/genai.ts";
+import { MetricsWriter } from "../../../plugins/observers/metrics/everything.ts";
+import { createSharedTally } from "../../../plugins/observers/metrics/following.ts";
+import { negotiateFormat } from "../../../plugins/observers/metrics/accept.ts";
+import { MAX_SERIES } from "../../../plugins/observers/metrics/series.ts";
+import { nanoToUsd, Exposition } from "../../../plugins/observers/metrics/text.ts";
+import { SharedResources } from "../../../src/lib/scope.ts";
+import { parseSamples } from "../../kit/exposition.ts";
+import { ownCpuMs } from "../../kit/processor.ts";
+import { createRequestRecord } from "../../kit/request-record.ts";
 
 const MODEL = { id: "p/m", provider: "p", model: "m", kind: "chat", policy: {} } as never;
 
 const line = (
   costNano: bigint | null,
-  more: Partial<LedgerLine> = {},
+  more: Partial<ChargeRecord> = {},
   model = "m",
-): LedgerLine => ({
+): ChargeRecord => ({
   at: 1795000000000,
   type: "settle",
   attempt: "a",
   call: {
     request: "x",
-    n: 1,
+    number: 1,
     key: "k1",
     labels: {},
     privacy: "off",
@@ -44,15 +44,15 @@ const line = (
 });
 
 const STREAMED = { stream: true } as never;
-const TIMES = { total: 100, content: 40 };
+const TIMES = { total: 100, firstToken: 40 };
 
-async function mounted(options: object = {}, lent: Parameters<typeof context>[0] = {}) {
-  const test = context({ id: "observers.metrics", models: [MODEL], ...lent });
+async function mounted(options: object = {}, lent: Parameters<typeof createTestContext>[0] = {}) {
+  const test = createTestContext({ id: "observers.metrics", models: [MODEL], ...lent });
   const given = { gen_ai: "both" as const, keys: false, labels: [], ...options };
   const observer = (await metrics.setup(given, test.ctx)) as Observer;
   const [route] = observer.routes as [ObserverRoute];
   const ask = async (headers: Record<string, string> = {}) =>
-    (await (route as { serve(x: unknown): Promise<ServedAnswer> }).serve({ headers })) as {
+    (await (route as { handle(x: unknown): Promise<RouteResponse> }).handle({ headers })) as {
       headers: Record<string, string>;
       body: Buffer;
     };
@@ -62,8 +62,8 @@ async function mounted(options: object = {}, lent: Parameters<typeof context>[0]
 it("an amount is written to the last nano-dollar, and read back as it was", () => {
   fc.assert(
     fc.property(fc.bigInt(-(2n ** 50n), 2n ** 50n), (nano) => {
-      expect(Math.round(Number(dollars(nano)) * 1e9)).toBe(Number(nano));
-      expect(dollars(nano)).toMatch(/^-?\d+(\.\d*[1-9])?$/);
+      expect(Math.round(Number(nanoToUsd(nano)) * 1e9)).toBe(Number(nano));
+      expect(nanoToUsd(nano)).toMatch(/^-?\d+(\.\d*[1-9])?$/);
     }),
   );
 });
@@ -84,8 +84,8 @@ it("what is counted adds up to what was told, whatever was told", async () => {
           ? line(cost === null ? -5n : -cost, { type: "adjust", call: undefined, usage: {} })
           : line(cost, { state: state as "exact" }, model),
       );
-      await observer.billed!(lines);
-      const now = samples(await text());
+      await observer.onCharges!(lines);
+      const now = parseSamples(await text());
       const sum = (type: string) =>
         lines
           .filter((one) => one.type === type)
@@ -117,15 +117,15 @@ it("100,000 names of models, codes, keys and labels that are made up make no mor
   await using _ = test;
   for (let i = 0; i < 100_000; i += 1_000) {
     const each = Array.from({ length: 1_000 }, (_unused, n) => `made-up-${i + n}`);
-    await observer.billed!(
+    await observer.onCharges!(
       each.map((name) => {
         const { call, ...rest } = line(1n, {}, name);
         return { ...rest, call: { ...call!, key: name, labels: { user: name } } };
       }),
     );
-    await observer.seen!(
+    await observer.onRequests!(
       each.map((name) =>
-        requestRecord({
+        createRequestRecord({
           model: name,
           key: name,
           labels: { user: name },
@@ -135,12 +135,12 @@ it("100,000 names of models, codes, keys and labels that are made up make no mor
       ),
     );
   }
-  const now = samples(await text());
+  const now = parseSamples(await text());
   const series = new Map<string, number>();
   for (const { name } of now) series.set(name, (series.get(name) ?? 0) + 1);
   // A histogram has a line for each bucket of a series.
   for (const [name, count] of series)
-    if (!name.endsWith("_bucket")) expect([name, count <= MOST_SERIES + 1]).toEqual([name, true]);
+    if (!name.endsWith("_bucket")) expect([name, count <= MAX_SERIES + 1]).toEqual([name, true]);
   expect(now.length).toBeLessThan(3_000);
   const sum = (name: string) =>
     now.filter((one) => one.name === name).reduce((all, { value }) => all + value, 0);
@@ -156,7 +156,7 @@ it("100,000 names of models, codes, keys and labels that are made up make no mor
 });
 
 it("every observation beyond a metric's cap is counted as folded, and no other: 100 models too many, each called thrice", async () => {
-  const names = Array.from({ length: MOST_SERIES + 100 }, (_unused, i) => `known-${i}`);
+  const names = Array.from({ length: MAX_SERIES + 100 }, (_unused, i) => `known-${i}`);
   const models = names.map(
     (name) => ({ id: `p/${name}`, provider: "p", model: name, kind: "chat", policy: {} }) as never,
   );
@@ -166,16 +166,16 @@ it("every observation beyond a metric's cap is counted as folded, and no other: 
     // A name that no catalogue has is called so as well, and is no name too many.
     const all = [...names, "made-up"].map((name) => line(5n, {}, name));
     if (round === 0) all.unshift(all.pop()!);
-    await observer.billed!(all);
+    await observer.onCharges!(all);
   }
-  const now = samples(await text());
+  const now = parseSamples(await text());
   const folded = new Map(
     now
       .filter(({ name }) => name === "tollgate_series_folded_total")
       .map(({ labels, value }) => [/metric="(.*)"/.exec(labels)![1]!, value]),
   );
   // The first call of a made-up name took one of the series.
-  const beyond = (names.length + 1 - MOST_SERIES) * 3;
+  const beyond = (names.length + 1 - MAX_SERIES) * 3;
   for (const metric of [
     "tollgate_calls",
     "tollgate_spend_usd",
@@ -189,7 +189,7 @@ it("every observation beyond a metric's cap is counted as folded, and no other: 
   expect(folded.get("tollgate_calls_unpriced")).toBe(0);
   expect(folded.get("tollgate_requests")).toBe(0);
   // Two units, each a series of its own: half of the models have one.
-  const units = (names.length + 1) * 2 - MOST_SERIES;
+  const units = (names.length + 1) * 2 - MAX_SERIES;
   expect(folded.get("tollgate_tokens")).toBe(units * 3);
   // Both directions are one instrument, which is written as two metrics.
   const ways = ["input", "output"].map((way) =>
@@ -213,27 +213,31 @@ it("fallbacks, losses, refusals and outcomes are counted by what they are", asyn
     model: "m",
     credential: "default",
     protocol: null,
-    lane: "translated" as const,
+    mode: "translated" as const,
     state: "exact" as const,
     usage: {},
     costNano: 0n,
     ms: { total: 1 },
   });
   const failed = { ...call(1, "a"), fault: { kind: "overloaded" as const, code: undefined } };
-  await observer.seen!([
-    requestRecord({
+  await observer.onRequests!([
+    createRequestRecord({
       calls: [failed, call(2, "b")],
       losses: 3,
       lossCodes: { dropped_field: 2, renamed: 1 },
     }),
-    requestRecord({
+    createRequestRecord({
       status: 403,
       outcome: "refused",
       fault: { kind: "privacy", code: "zdr_unavailable" },
     }),
-    requestRecord({ status: 429, outcome: "refused", fault: { kind: "quota", code: undefined } }),
+    createRequestRecord({
+      status: 429,
+      outcome: "refused",
+      fault: { kind: "quota", code: undefined },
+    }),
   ]);
-  const now = samples(await text());
+  const now = parseSamples(await text());
   const of = (name: string) =>
     now.filter((one) => one.name === name).map(({ labels, value }) => `${labels} ${value}`);
   expect(of("tollgate_fallbacks_total")).toEqual(['from="a",to="b",kind="overloaded" 1']);
@@ -257,7 +261,7 @@ it("hedges are counted by their result, and are no fallbacks", async () => {
     model: "m",
     credential: "default",
     protocol: null,
-    lane: "translated" as const,
+    mode: "translated" as const,
     state: "estimated" as const,
     usage: {},
     costNano: 5n,
@@ -270,8 +274,10 @@ it("hedges are counted by their result, and are no fallbacks", async () => {
   const beaten = [call(2, "b", { hedge: true, ...lost }), call(1, "a")];
   const broken = [call(2, "b", { hedge: true, ...failed }), call(1, "a")];
   const rescued = [call(1, "a", failed), call(2, "b", { hedge: true })];
-  observer.seen!([won, beaten, broken, rescued].map((calls) => requestRecord({ calls })));
-  const now = samples(await text());
+  observer.onRequests!(
+    [won, beaten, broken, rescued].map((calls) => createRequestRecord({ calls })),
+  );
+  const now = parseSamples(await text());
   const of = (name: string) =>
     now.filter((one) => one.name === name).map(({ labels, value }) => `${labels} ${value}`);
   expect(of("tollgate_hedges_total").map((one) => one.slice(one.indexOf("outcome")))).toEqual([
@@ -285,18 +291,20 @@ it("hedges are counted by their result, and are no fallbacks", async () => {
 });
 
 it("what rests is told by how, and what comes back does not rest", async () => {
-  const of = { provider: "p", credential: "c", why: "upstream" as const, until: 1 };
+  const of = { provider: "p", credential: "c", reason: "upstream" as const, until: 1 };
   const readings = {
-    ...(await context().ctx.readings()),
-    resting: [
+    ...(await createTestContext().ctx.stats()),
+    cooldowns: [
       { ...of, model: "a", state: "open" as const },
       { ...of, model: "b", state: "open" as const },
       { ...of, model: "c", state: "recovering" as const },
     ],
   };
-  const { text, test } = await mounted({}, { readings });
+  const { text, test } = await mounted({}, { stats: readings });
   await using _ = test;
-  const now = samples(await text()).filter(({ name }) => name.startsWith("tollgate_provider_"));
+  const now = parseSamples(await text()).filter(({ name }) =>
+    name.startsWith("tollgate_provider_"),
+  );
   expect(now.map(({ labels, value }) => [labels, value])).toEqual([
     ['provider="p",credential="c"', 2],
     ['provider="p",credential="c",state="open"', 2],
@@ -311,13 +319,15 @@ it("what a client writes ends no line and no label", async () => {
   await using _ = test;
   const forged = 'x"} 1\ntollgate_spend_usd_total 99\r\u2028\\';
   const { call, ...rest } = line(1n);
-  await observer.billed!([{ ...rest, call: { ...call!, labels: { user: forged } } }]);
-  await observer.seen!([requestRecord({ fault: { kind: "invalid", code: forged }, status: 400 })]);
+  await observer.onCharges!([{ ...rest, call: { ...call!, labels: { user: forged } } }]);
+  await observer.onRequests!([
+    createRequestRecord({ fault: { kind: "invalid", code: forged }, status: 400 }),
+  ]);
   const written = await text();
   expect(written).not.toMatch(/^tollgate_spend_usd_total 99/m);
   expect(written).not.toMatch(/[\r\u2028]/);
   expect(
-    samples(written).filter(({ name }) => name === "tollgate_label_spend_usd_total"),
+    parseSamples(written).filter(({ name }) => name === "tollgate_label_spend_usd_total"),
   ).toHaveLength(1);
 });
 
@@ -340,7 +350,7 @@ describe("what a scraper asks for", () => {
     [",;,=;q=x".repeat(5), /^text\/plain/],
   ];
   it.each(OF)("%s", (accept, type) => {
-    expect(wanted(accept === undefined ? {} : { accept }).type).toMatch(type);
+    expect(negotiateFormat(accept === undefined ? {} : { accept }).type).toMatch(type);
   });
   it("gzip, where it may be", async () => {
     const { ask, test } = await mounted();
@@ -348,15 +358,15 @@ describe("what a scraper asks for", () => {
     const { headers, body } = await ask({ "accept-encoding": "gzip" });
     expect(headers["content-encoding"]).toBe("gzip");
     expect(String(gunzipSync(body))).toContain("tollgate_build_info");
-    expect(wanted({ "accept-encoding": "gzip;q=0, br" }).gzip).toBe(false);
+    expect(negotiateFormat({ "accept-encoding": "gzip;q=0, br" }).gzip).toBe(false);
   });
   it("both forms say the same", async () => {
     const { observer, ask, test } = await mounted();
     await using _ = test;
-    await observer.billed!([line(123n)]);
-    await observer.seen!([requestRecord()]);
+    await observer.onCharges!([line(123n)]);
+    await observer.onRequests!([createRequestRecord()]);
     const of = async (accept: string) =>
-      samples(String((await ask({ accept })).body)).map(({ name, labels, value }) => [
+      parseSamples(String((await ask({ accept })).body)).map(({ name, labels, value }) => [
         name,
         labels,
         value,
@@ -371,9 +381,9 @@ it("a trace that its client keeps is an example of its bucket, in OpenMetrics al
   const { observer, ask, test } = await mounted();
   await using _ = test;
   const kept = { traceId: "11112222333344445555666677778888", spanId: "00f067aa0ba902b7" };
-  await observer.seen!([
-    requestRecord({ ms: 300, trace: { ...kept, sampled: true } }),
-    requestRecord({ ms: 301 }),
+  await observer.onRequests!([
+    createRequestRecord({ ms: 300, trace: { ...kept, sampled: true } }),
+    createRequestRecord({ ms: 301 }),
   ]);
   const of = async (accept: string) =>
     String((await ask({ accept })).body)
@@ -391,25 +401,25 @@ it("a scrape of 10,000 series takes some 10 ms of the processor, in either form"
   const models = names.map(
     (model) => ({ id: `p/${model}`, provider: "p", model, kind: "chat", policy: {} }) as never,
   );
-  await using test = context({ id: "observers.metrics", models });
-  const options = { genAi: true, keys: true, labels: [], most: 50 };
-  const { tally } = following(test.ctx, options);
-  tally.billed(
+  await using test = createTestContext({ id: "observers.metrics", models });
+  const options = { genAi: true, keys: true, labels: [], maxLabelValues: 50 };
+  const { tally } = createSharedTally(test.ctx, options);
+  tally.onCharges(
     names.map((name) =>
-      line(7n, { call: { ...line(7n, {}, name).call!, asked: STREAMED }, ms: TIMES }),
+      line(7n, { call: { ...line(7n, {}, name).call!, clientRequest: STREAMED }, ms: TIMES }),
     ),
   );
-  const all = new Everything(test.ctx, tally, spellingsOf("both"));
+  const all = new MetricsWriter(test.ctx, tally, namingVersionsOf("both"));
   for (const form of ["text", "openmetrics"] as const) {
     const scrape = async () => {
       const out = new Exposition(form);
-      const before = worked();
-      await all.tell(out);
-      const text = out.end();
-      return { took: worked() - before, text };
+      const before = ownCpuMs();
+      await all.writeTo(out);
+      const text = out.finish();
+      return { took: ownCpuMs() - before, text };
     };
     const { text } = await scrape();
-    expect(samples(text).length).toBeGreaterThan(10_000);
+    expect(parseSamples(text).length).toBeGreaterThan(10_000);
     // What is not yet compiled, and what another thread of the process works meanwhile, is none of its work.
     const took = [];
     for (let i = 0; i < 20; i++) took.push((await scrape()).took);
@@ -419,15 +429,17 @@ it("a scrape of 10,000 series takes some 10 ms of the processor, in either form"
 });
 
 it("a reload forgets nothing, and what was unknown may be known by then", async () => {
-  const shared = new Shared();
+  const shared = new SharedResources();
   const before = await mounted({}, { shared });
   await using _ = before.test;
-  await before.observer.billed!([line(5n, {}, "new")]);
+  await before.observer.onCharges!([line(5n, {}, "new")]);
   const known = { id: "p/new", provider: "p", model: "new", kind: "chat", policy: {} } as never;
   const after = await mounted({}, { shared, models: [known] });
   await using _after = after.test;
-  await after.observer.billed!([line(7n, {}, "new")]);
-  const now = samples(await after.text()).filter(({ name }) => name === "tollgate_spend_usd_total");
+  await after.observer.onCharges!([line(7n, {}, "new")]);
+  const now = parseSamples(await after.text()).filter(
+    ({ name }) => name === "tollgate_spend_usd_total",
+  );
   expect(now.map(({ labels, value }) => [labels, value])).toEqual([
     ['provider="p",model="other"', 5e-9],
     ['provider="p",model="new"', 7e-9],
@@ -435,22 +447,22 @@ it("a reload forgets nothing, and what was unknown may be known by then", async 
 });
 
 it("of a credential that a reload took away it is not told any more that it does not rest", async () => {
-  const shared = new Shared();
+  const shared = new SharedResources();
   const of = (credential: string) => {
     const { call, ...rest } = line(1n);
     return { ...rest, call: { ...call!, target: { ...call!.target, credential } } };
   };
   const resting = async ({ text }: { text(): Promise<string> }) =>
-    samples(await text())
+    parseSamples(await text())
       .filter(({ name }) => name === "tollgate_provider_resting")
       .map(({ labels, value }) => `${labels} ${value}`);
   const before = await mounted({}, { shared });
   await using _ = before.test;
-  await before.observer.billed!([of("old"), of("kept")]);
+  await before.observer.onCharges!([of("old"), of("kept")]);
   expect(await resting(before)).toHaveLength(2);
   const after = await mounted({}, { shared });
   await using _after = after.test;
-  await after.observer.billed!([of("kept"), of("new")]);
+  await after.observer.onCharges!([of("kept"), of("new")]);
   expect(await resting(after)).toEqual([
     'provider="p",credential="kept" 0',
     'provider="p",credential="new" 0',
@@ -460,15 +472,15 @@ it("of a credential that a reload took away it is not told any more that it does
 it("budgets stand there as the last call found them, the nearest to their end first, and are empty when their window is over", async () => {
   const now = Date.now();
   const budget = (scope: string, left: bigint, resetsAt: number) =>
-    ({ scope, unit: "nano_usd", per: "month", max: 10n ** 9n, left, resetsAt }) as const;
+    ({ scope, unit: "nano_usd", per: "month", max: 10n ** 9n, remaining: left, resetsAt }) as const;
   const { observer, text, test } = await mounted();
   await using _ = test;
   const { call, ...rest } = line(1n);
   const limits = Array.from({ length: 150 }, (_unused, i) =>
     budget(`key:k${i}`, BigInt(i) * 1_000_000n, i === 0 ? 1 : now * 10),
   );
-  await observer.billed!([{ ...rest, call: { ...call!, limits } }]);
-  const told = samples(await text()).filter(({ name }) => name === "tollgate_budget_used_usd");
+  await observer.onCharges!([{ ...rest, call: { ...call!, limits } }]);
+  const told = parseSamples(await text()).filter(({ name }) => name === "tollgate_budget_used_usd");
   expect(told).toHaveLength(100);
   expect(told[0]).toMatchObject({ labels: 'scope="key:k1",per="month"', value: 0.999 });
   expect(told.some(({ labels }) => labels.includes('"key:k0"'))).toBe(false);

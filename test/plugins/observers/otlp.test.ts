@@ -2,33 +2,36 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
-import { json, upstream } from "tollgate/testing";
-import { Alike, MOST_ALIKE } from "../../../plugins/observers/alike.ts";
-import { spellingsOf } from "../../../plugins/observers/genai.ts";
-import { Batches } from "../../../plugins/observers/otlp/batches.ts";
-import { frameOf } from "../../../plugins/observers/otlp/frame.ts";
-import { type Items, Kept } from "../../../plugins/observers/otlp/items.ts";
-import { sayRequest, telling as tellingOf } from "../../../plugins/observers/otlp/logs.ts";
-import { saySpans, type SpanOptions } from "../../../plugins/observers/otlp/spans.ts";
-import { Post } from "../../../plugins/observers/otlp/post.ts";
-import { protobuf, type Message } from "../../../plugins/observers/otlp/protobuf.ts";
-import { rejectedOf } from "../../../plugins/observers/otlp/rejected.ts";
-import { keeps, SAMPLERS } from "../../../plugins/observers/otlp/sampler.ts";
+import { jsonResponse, startUpstream } from "tollgate/testing";
+import { TemplateCache, MAX_TEMPLATES } from "../../../plugins/observers/alike.ts";
+import { namingVersionsOf } from "../../../plugins/observers/genai.ts";
+import { ExportQueue } from "../../../plugins/observers/otlp/batches.ts";
+import { createEnvelope } from "../../../plugins/observers/otlp/frame.ts";
+import { type BatchItems, TemplateSet } from "../../../plugins/observers/otlp/items.ts";
 import {
-  addressesOf,
-  settingsOf,
+  writeRequestLog,
+  createSpanOptions as tellingOf,
+} from "../../../plugins/observers/otlp/logs.ts";
+import { writeSpans, type SpanOptions } from "../../../plugins/observers/otlp/spans.ts";
+import { HttpExporter } from "../../../plugins/observers/otlp/post.ts";
+import { encodeProtobuf, type ProtobufMessage } from "../../../plugins/observers/otlp/protobuf.ts";
+import { rejectedCount } from "../../../plugins/observers/otlp/rejected.ts";
+import { createSampler, SAMPLERS } from "../../../plugins/observers/otlp/sampler.ts";
+import {
+  exporterOrigins,
+  resolveSettings,
   VARIABLES,
   type OtlpOptions,
 } from "../../../plugins/observers/otlp/settings.ts";
 import {
-  REQUESTS,
+  REQUEST_SHAPES,
   type FieldShape,
   type MessageShape,
   type Scalar,
 } from "../../../plugins/observers/otlp/shapes.ts";
 import { newTraceId } from "../../../src/lib/trace-context.ts";
-import { requestRecord } from "../../kit/request-record.ts";
-import { turns, until } from "../../kit/waits.ts";
+import { createRequestRecord } from "../../kit/request-record.ts";
+import { turnEventLoop, until } from "../../kit/waits.ts";
 import { decode, itemsOf } from "./decoded.ts";
 
 const SCALARS: { readonly [S in Scalar]: fc.Arbitrary<unknown> } = {
@@ -43,10 +46,10 @@ const SCALARS: { readonly [S in Scalar]: fc.Arbitrary<unknown> } = {
 };
 
 /** Any message of a shape. A value that holds values holds no more of them below that. */
-function messages(shape: MessageShape, depth = 0): fc.Arbitrary<Message> {
-  const one = ({ type, many }: FieldShape): fc.Arbitrary<unknown> => {
+function messages(shape: MessageShape, depth = 0): fc.Arbitrary<ProtobufMessage> {
+  const one = ({ type, isRepeated }: FieldShape): fc.Arbitrary<unknown> => {
     const single = typeof type === "string" ? SCALARS[type] : messages(type, depth + 1);
-    return many ? fc.array(single, { minLength: 1, maxLength: 3 }) : single;
+    return isRepeated ? fc.array(single, { minLength: 1, maxLength: 3 }) : single;
   };
   const fields = Object.entries(shape).filter(([name]) => depth < 8 || name !== "arrayValue");
   return fc.record(Object.fromEntries(fields.map(([name, field]) => [name, one(field)])), {
@@ -56,17 +59,17 @@ function messages(shape: MessageShape, depth = 0): fc.Arbitrary<Message> {
 
 describe("protobuf", () => {
   it.each(["traces", "metrics", "logs"] as const)("says of %s what JSON says", (signal) => {
-    const { shape } = REQUESTS[signal];
+    const { shape } = REQUEST_SHAPES[signal];
     fc.assert(
       fc.property(messages(shape), (message) => {
-        expect(decode(protobuf(message, shape), shape)).toEqual(message);
+        expect(decode(encodeProtobuf(message, shape), shape)).toEqual(message);
       }),
       { numRuns: 60 },
     );
   });
 
   it("has no field but those of its rows", () => {
-    expect(() => protobuf({ spanz: [] }, REQUESTS.traces.shape)).toThrow("spanz");
+    expect(() => encodeProtobuf({ spanz: [] }, REQUEST_SHAPES.traces.shape)).toThrow("spanz");
   });
 });
 
@@ -117,7 +120,7 @@ const requests: fc.Arbitrary<RequestRecord> = fc
     ),
   })
   .map(({ parentId, state, calls, ...of }) =>
-    requestRecord({
+    createRequestRecord({
       ...of,
       trace: { traceId: newTraceId(), spanId: "00f067aa0ba902b7", parentId, state },
       calls: calls.map(({ content, ...call }, i) => ({
@@ -134,22 +137,22 @@ const requests: fc.Arbitrary<RequestRecord> = fc
   );
 
 describe("what is said of requests", () => {
-  const telling = () => tellingOf(spellingsOf("both"), { keys: true, labels: true });
+  const telling = () => tellingOf(namingVersionsOf("both"), { keys: true, labels: true });
   const RESOURCE = { attributes: [{ key: "service.name", value: { stringValue: "gate" } }] };
   const said = (
     { protocol, signal }: { protocol: "http/json" | "http/protobuf"; signal: "traces" | "logs" },
     all: readonly RequestRecord[],
     optionsOf: () => SpanOptions,
   ) => {
-    const frame = frameOf(protocol, signal, RESOURCE);
-    const items = frame.empty();
+    const frame = createEnvelope(protocol, signal, RESOURCE);
+    const items = frame.createBatch();
     for (const one of all)
-      if (signal === "traces") saySpans(() => items, one, optionsOf());
-      else sayRequest(items, one, optionsOf());
-    const bytes = frame.around(items);
+      if (signal === "traces") writeSpans(() => items, one, optionsOf());
+      else writeRequestLog(items, one, optionsOf());
+    const bytes = frame.encode(items);
     return protocol === "http/json"
       ? (JSON.parse(bytes.toString()) as unknown)
-      : decode(bytes, REQUESTS[signal].shape);
+      : decode(bytes, REQUEST_SHAPES[signal].shape);
   };
 
   it.each(["traces", "logs"] as const)(
@@ -182,7 +185,7 @@ describe("what is said of requests", () => {
         model: "m",
         credential: "default",
         protocol: null,
-        lane: "verbatim",
+        mode: "verbatim",
         state: "estimated",
         usage: {},
         costNano: 5n,
@@ -203,7 +206,7 @@ describe("what is said of requests", () => {
       [[call(1, "a", failed), call(2, "a")], ["retry a/m a/m timeout"], [undefined, undefined]],
     ];
     for (const [calls, events, results] of cases) {
-      const all = [requestRecord({ calls })];
+      const all = [createRequestRecord({ calls })];
       const { resourceSpans } = said({ protocol: "http/json", signal: "traces" }, all, telling) as {
         resourceSpans: any[];
       };
@@ -225,11 +228,11 @@ describe("what is said of requests", () => {
   it("is sent from where it was written, also behind a long resource, and where another batch was before", () => {
     for (const length of [1, 100, 900, 1_100, 5_000]) {
       const attributes = [{ key: "k", value: { stringValue: "v".repeat(length) } }];
-      const frame = frameOf("http/protobuf", "traces", { attributes });
-      const items = frame.empty();
+      const frame = createEnvelope("http/protobuf", "traces", { attributes });
+      const items = frame.createBatch();
       for (let batch = 1; batch < 4; batch++) {
         for (let i = 0; i < batch * 40; i++) items.add({ name: `${batch} ${i}`, kind: 2 });
-        const { resourceSpans } = decode(frame.around(items), REQUESTS.traces.shape);
+        const { resourceSpans } = decode(frame.encode(items), REQUEST_SHAPES.traces.shape);
         expect(resourceSpans[0].resource).toEqual({ attributes });
         expect(resourceSpans[0].scopeSpans[0].spans).toEqual(
           Array.from({ length: batch * 40 }, (_, i) => ({ name: `${batch} ${i}`, kind: 2 })),
@@ -240,25 +243,25 @@ describe("what is said of requests", () => {
   });
 
   it("is kept within a bound, whatever clients call their models", () => {
-    const alike = new Alike(() => new Kept());
-    for (let i = 0; i < 3 * MOST_ALIKE; i++) {
-      const one = requestRecord({ model: `m${i % 5_000}`, status: 200 + (i % 40) });
-      const found = alike.of(one);
-      expect(alike.of(one)).toBe(found);
-      expect(alike.size).toBeLessThanOrEqual(MOST_ALIKE);
+    const alike = new TemplateCache(() => new TemplateSet());
+    for (let i = 0; i < 3 * MAX_TEMPLATES; i++) {
+      const one = createRequestRecord({ model: `m${i % 5_000}`, status: 200 + (i % 40) });
+      const found = alike.get(one);
+      expect(alike.get(one)).toBe(found);
+      expect(alike.size).toBeLessThanOrEqual(MAX_TEMPLATES);
     }
   });
 
   it("is whole where one of them could not be said", () => {
-    const frame = frameOf("http/protobuf", "logs", RESOURCE);
-    const items = frame.empty();
+    const frame = createEnvelope("http/protobuf", "logs", RESOURCE);
+    const items = frame.createBatch();
     const options = telling();
-    const good = requestRecord({ model: "fast" });
-    sayRequest(items, good, options);
+    const good = createRequestRecord({ model: "fast" });
+    writeRequestLog(items, good, options);
     const bad = { ...good, labels: { a: Symbol("no text") } } as never;
-    expect(() => sayRequest(items, bad, options)).toThrow();
-    sayRequest(items, good, options);
-    const { resourceLogs } = decode(frame.around(items), REQUESTS.logs.shape);
+    expect(() => writeRequestLog(items, bad, options)).toThrow();
+    writeRequestLog(items, good, options);
+    const { resourceLogs } = decode(frame.encode(items), REQUEST_SHAPES.logs.shape);
     expect(resourceLogs[0].scopeLogs[0].logRecords).toHaveLength(2);
   });
 });
@@ -273,7 +276,7 @@ const twinOf = (one: RequestRecord): RequestRecord => ({
   },
   calls: one.calls.map((call) => ({
     ...call,
-    ms: { ...call.ms, content: call.ms.content === undefined ? 7 : undefined },
+    ms: { ...call.ms, firstToken: call.ms.firstToken === undefined ? 7 : undefined },
   })),
 });
 
@@ -303,19 +306,19 @@ describe("a sampler", () => {
   it.each(SAMPLERS)(
     "%s keeps what fails, is tried again or is slow, unless traces are off",
     (sampler) => {
-      const kept = keeps({ sampler, ratio: 0, slowMs: 100 });
+      const kept = createSampler({ sampler, ratio: 0, slowMs: 100 });
       const telling = [
         record({ outcome: "upstream_error" }),
         record({ outcome: "error" }),
         record({ calls: [{}, {}] as never }),
         record({ ms: 101 }),
-        record({ ms: 200, contentMs: 101 }),
+        record({ ms: 200, firstTokenMs: 101 }),
       ];
       for (const one of telling) expect(kept(one)).toBe(sampler !== "always_off");
       const plain = [
         record({}),
         record({ outcome: "client_error" }),
-        record({ ms: 900, contentMs: 9 }),
+        record({ ms: 900, firstTokenMs: 9 }),
       ];
       const all = sampler === "always_on" || sampler === "parentbased_always_on";
       for (const one of plain) expect(kept(one)).toBe(all);
@@ -331,7 +334,7 @@ describe("a sampler", () => {
     const traces = Array.from({ length: 4_000 }, () => record({}));
     let before: readonly RequestRecord[] = [];
     for (const ratio of [0, 0.1, 0.5, 0.9, 1]) {
-      const kept = traces.filter(keeps({ sampler: "traceidratio", ratio, slowMs: 100 }));
+      const kept = traces.filter(createSampler({ sampler: "traceidratio", ratio, slowMs: 100 }));
       expect(Math.abs(kept.length / traces.length - ratio)).toBeLessThan(0.05);
       expect(before.every((one) => kept.includes(one))).toBe(true);
       before = kept;
@@ -341,7 +344,7 @@ describe("a sampler", () => {
 
 describe("settings", () => {
   const read = (said: OtlpOptions, env: Record<string, string>) =>
-    settingsOf(said, (name) => {
+    resolveSettings(said, (name) => {
       expect(VARIABLES).toContain(name);
       return env[name];
     });
@@ -425,7 +428,7 @@ describe("settings", () => {
       logs: undefined,
     });
     expect([ratio, resource.get("service.name")]).toEqual([0.5, "mine"]);
-    expect(addressesOf(said, (name) => (env as Record<string, string>)[name])).toEqual([
+    expect(exporterOrigins(said, (name) => (env as Record<string, string>)[name])).toEqual([
       "http://here:1/v1/traces",
     ]);
   });
@@ -469,15 +472,19 @@ describe("batches", () => {
         async (bursts, queue, batch, taken) => {
           const counts = { sent: 0, dropped: 0 };
           let under = 0;
-          const send = async ({ count }: Items) => {
+          const send = async ({ count }: BatchItems) => {
             expect(++under).toBe(1);
             expect(count).toBeLessThanOrEqual(batch);
-            await turns(1);
+            await turnEventLoop(1);
             under--;
             return Math.floor((count * taken) / 100);
           };
-          const empty = () => frameOf("http/protobuf", "traces", {}).empty();
-          const batches = new Batches({ queue, batch, delayMs: 1 }, counts, { empty, send });
+          const empty = () => createEnvelope("http/protobuf", "traces", {}).createBatch();
+          const batches = new ExportQueue(
+            { maxQueued: queue, batchSize: batch, delayMs: 1 },
+            counts,
+            { createBatch: empty, send },
+          );
           let added = 0;
           for (const { many, pause } of bursts) {
             batches.add(many, (next) => {
@@ -485,7 +492,7 @@ describe("batches", () => {
             });
             added += many;
             expect(batches.waiting).toBeLessThanOrEqual(queue);
-            if (pause) await turns(1);
+            if (pause) await turnEventLoop(1);
           }
           await batches.flush();
           expect([batches.waiting, counts.sent + counts.dropped]).toEqual([0, added]);
@@ -501,11 +508,14 @@ describe("batches of a burst", () => {
     let made = 0;
     const empty = () => {
       made++;
-      return frameOf("http/protobuf", "traces", {}).empty();
+      return createEnvelope("http/protobuf", "traces", {}).createBatch();
     };
-    const send = async ({ count }: Items) => (await turns(1), count);
+    const send = async ({ count }: BatchItems) => (await turnEventLoop(1), count);
     const counts = { sent: 0, dropped: 0 };
-    const batches = new Batches({ queue: 100, batch: 10, delayMs: 1 }, counts, { empty, send });
+    const batches = new ExportQueue({ maxQueued: 100, batchSize: 10, delayMs: 1 }, counts, {
+      createBatch: empty,
+      send,
+    });
     for (let burst = 0; burst < 20; burst++) {
       // One is under way while others fill.
       for (let i = 0; i < 40; i++) batches.add(1, (next) => next().add({}));
@@ -525,28 +535,28 @@ describe("a post", () => {
   const posting = (url: string, retryMs = 5_000) => {
     const told: (string | undefined)[] = [];
     const over = new AbortController();
-    const post = new Post({
+    const post = new HttpExporter({
       signal: "traces",
-      to: { ...to, url: `${url}/v1/traces` },
+      destination: { ...to, url: `${url}/v1/traces` },
       resource: new Map([["service.name", "gate"]]),
       retryMs,
       fetch: ((at: string, init: RequestInit) => fetch(at, init)) as never,
-      over: over.signal,
-      tell: (why) => void told.push(why),
+      abortSignal: over.signal,
+      onStateChange: (why) => void told.push(why),
     });
     return { post, told, over };
   };
   const spans = [{ name: "a" }, { name: "b" }];
-  const sent = (post: Post) => {
-    const items = post.empty();
+  const sent = (post: HttpExporter) => {
+    const items = post.createBatch();
     for (const span of spans) items.add(span);
     return post.send(items);
   };
 
   it("is made again while the collector says that it may, when it says", async () => {
     const again = { status: 503, headers: { "retry-after": "0" }, body: "" };
-    await using collector = await upstream({
-      "POST /v1/traces": [again, { ...again, status: 429 }, json({})],
+    await using collector = await startUpstream({
+      "POST /v1/traces": [again, { ...again, status: 429 }, jsonResponse({})],
     });
     const { post, told } = posting(collector.url);
     expect(await sent(post)).toBe(2);
@@ -563,11 +573,11 @@ describe("a post", () => {
   });
 
   it("is given up where it will never be taken, and when its time is over", async () => {
-    await using collector = await upstream({ "POST /v1/traces": json({}, 400) });
+    await using collector = await startUpstream({ "POST /v1/traces": jsonResponse({}, 400) });
     const { post, told } = posting(collector.url);
     expect(await sent(post)).toBe(0);
     expect([told, collector.requests.length]).toEqual([["it answers 400"], 1]);
-    await using busy = await upstream({ "POST /v1/traces": json({}, 503) });
+    await using busy = await startUpstream({ "POST /v1/traces": jsonResponse({}, 503) });
     expect(await sent(posting(busy.url, 1).post)).toBe(0);
     expect(busy.requests).toHaveLength(1);
     const gone = posting("http://127.0.0.1:1", 1);
@@ -576,24 +586,24 @@ describe("a post", () => {
   });
 
   it("of which the collector refuses a part is taken for the rest", async () => {
-    await using collector = await upstream({
+    await using collector = await startUpstream({
       "POST /v1/traces": { headers: {}, body: Buffer.from([0x0a, 0x04, 0x08, 0x01, 0x12, 0x00]) },
     });
     expect(await sent(posting(collector.url).post)).toBe(1);
-    expect(rejectedOf(Buffer.from(""), false)).toBe(0);
-    expect(rejectedOf(Buffer.from([0x0a, 0x80, 0x02, 0x08, 0xac, 0x02]), false)).toBe(300);
-    expect(rejectedOf(Buffer.from('{"partialSuccess":{"rejectedSpans":"3"}}'), true)).toBe(3);
+    expect(rejectedCount(Buffer.from(""), false)).toBe(0);
+    expect(rejectedCount(Buffer.from([0x0a, 0x80, 0x02, 0x08, 0xac, 0x02]), false)).toBe(300);
+    expect(rejectedCount(Buffer.from('{"partialSuccess":{"rejectedSpans":"3"}}'), true)).toBe(3);
     for (const odd of ["", "{", "[]", "null", '{"partialSuccess":{"rejectedSpans":"x"}}'])
-      expect(rejectedOf(Buffer.from(odd), true)).toBe(0);
+      expect(rejectedCount(Buffer.from(odd), true)).toBe(0);
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 24 }), fc.boolean(), (bytes, form) => {
-        expect(rejectedOf(Buffer.from(bytes), form)).toBeGreaterThanOrEqual(0);
+        expect(rejectedCount(Buffer.from(bytes), form)).toBeGreaterThanOrEqual(0);
       }),
     );
   });
 
   it("waits no longer when its generation is over", async () => {
-    await using collector = await upstream({ "POST /v1/traces": json({}, 503) });
+    await using collector = await startUpstream({ "POST /v1/traces": jsonResponse({}, 503) });
     const { post, over } = posting(collector.url, 600_000);
     const sending = sent(post);
     await until(() => collector.requests.length === 1);
@@ -601,7 +611,9 @@ describe("a post", () => {
     expect(await sending).toBe(0);
     expect(await sent(post)).toBe(0);
     expect(collector.requests).toHaveLength(1);
-    await using hangs = await upstream({ "POST /v1/traces": () => new Promise<never>(() => {}) });
+    await using hangs = await startUpstream({
+      "POST /v1/traces": () => new Promise<never>(() => {}),
+    });
     const hanging = posting(hangs.url, 600_000);
     const waiting = sent(hanging.post);
     await until(() => hangs.requests.length === 1);

@@ -13,8 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { isJournal } from "tollgate/plugin";
-import { Haste } from "../../../plugins/observers/access-log/journal.ts";
+import { isSystemdJournal } from "tollgate/plugin";
+import { JournalRateMonitor } from "../../../plugins/observers/access-log/journal.ts";
 import { Output } from "../../../plugins/observers/access-log/output.ts";
 
 let folder: string;
@@ -23,13 +23,13 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const told: unknown[] = [];
 const news = {
-  lost: (why: unknown) => void told.push((why as NodeJS.ErrnoException).code),
-  back: (lost: number) => void told.push(lost),
+  onError: (why: unknown) => void told.push((why as NodeJS.ErrnoException).code),
+  onRecovered: (lost: number) => void told.push(lost),
 };
 async function output(path: string): Promise<Output> {
   told.length = 0;
   const made = new Output(path, news);
-  await made.check();
+  await made.checkWritable();
   return made;
 }
 const linesOf = (path: string) => readFileSync(path, "utf8").split("\n").slice(0, -1);
@@ -72,7 +72,7 @@ describe("a file", () => {
         // What is on its way goes where the name was.
         renameSync(path, `${path}.${n}`);
         put.push(`${path}.${n}`);
-        all.push(n % 20 === 4 ? made.follow() : made.reopen());
+        all.push(n % 20 === 4 ? made.reopenIfRotated() : made.reopen());
         await all.at(-1);
       }
     }
@@ -80,7 +80,7 @@ describe("a file", () => {
     const written = [...put, path].flatMap(linesOf).map(Number);
     expect(written.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, n) => n));
     unlinkSync(path);
-    await made.follow();
+    await made.reopenIfRotated();
     await made.write("after\n", 1);
     expect(linesOf(path)).toEqual(["after"]);
     // `copytruncate`: what comes next stands at the beginning, and not behind a hole.
@@ -92,14 +92,14 @@ describe("a file", () => {
 
   it("that cannot be opened anew goes on where it was", async () => {
     const path = join(folder, "gone", "log");
-    await expect(new Output(path, news).check()).rejects.toThrow(/ENOENT/);
+    await expect(new Output(path, news).checkWritable()).rejects.toThrow(/ENOENT/);
     const before = join(folder, "first");
     mkdirSync(before);
     const made = await output(join(before, "log"));
     await made.write("one\n", 1);
     renameSync(before, join(folder, "second"));
     await made.reopen();
-    await made.follow();
+    await made.reopenIfRotated();
     await made.write("two\n", 1);
     expect(linesOf(join(folder, "second", "log"))).toEqual(["one", "two"]);
     expect(made.counts).toEqual({ written: 2, lost: 0 });
@@ -134,14 +134,14 @@ describe("a disk that is full", () => {
 describe("the journal", () => {
   it("is where JOURNAL_STREAM says that this very output leads", () => {
     const { dev, ino } = statSync(join(folder), { bigint: true });
-    expect(isJournal(undefined)).toBe(false);
-    expect(isJournal(`${dev}:${ino}`)).toBe(false);
-    expect(isJournal("7:8", 99)).toBe(false);
+    expect(isSystemdJournal(undefined)).toBe(false);
+    expect(isSystemdJournal(`${dev}:${ino}`)).toBe(false);
+    expect(isSystemdJournal("7:8", 99)).toBe(false);
   });
 
   it("is told to be slower than the lines once, and not for a short second", () => {
     const said: number[] = [];
-    const haste = new Haste((rate) => void said.push(rate));
+    const haste = new JournalRateMonitor((rate) => void said.push(rate));
     for (let second = 0; second < 5; second++) haste.add(300, second * 1_000);
     expect(said).toEqual([]);
     for (let n = 0; n < 5; n++) haste.add(200, 9_000 + n);

@@ -1,8 +1,12 @@
 // Series of a metric: at most so many, however long what was found is kept, and each observation beyond them is counted as one.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { COUNTED } from "../../../plugins/observers/metrics/families.ts";
-import { counts, histograms, OTHER } from "../../../plugins/observers/metrics/series.ts";
+import { COUNTED_FAMILIES } from "../../../plugins/observers/metrics/families.ts";
+import {
+  createCounters,
+  createHistograms,
+  OTHER,
+} from "../../../plugins/observers/metrics/series.ts";
 
 const MOST = 4;
 
@@ -25,18 +29,18 @@ it.each(["count", "money", "histogram"] as const)(
     fc.assert(
       fc.property(asked, (all) => {
         const labels = ["from", "to", "fault"];
-        const money = counts({ ...COUNTED.fallbacks, labels }, MOST);
-        const times = histograms({ ...COUNTED.requestSeconds, labels }, MOST);
+        const money = createCounters({ ...COUNTED_FAMILIES.fallbacks, labels }, MOST);
+        const times = createHistograms({ ...COUNTED_FAMILIES.requestSeconds, labels }, MOST);
         const series = type === "histogram" ? times : money;
         const add = (values: string[], amount: number, before?: unknown) => {
           if (type === "histogram") {
-            const of = (before as ReturnType<typeof times.of>) ?? times.of(...values);
+            const of = (before as ReturnType<typeof times.get>) ?? times.get(...values);
             of.observe(amount);
             return of;
           }
-          const of = (before as ReturnType<typeof money.of>) ?? money.of(...values);
+          const of = (before as ReturnType<typeof money.get>) ?? money.get(...values);
           if (type === "count") of.add(amount);
-          else of.pay(BigInt(amount));
+          else of.addNano(BigInt(amount));
           return of;
         };
         const held = new Map<string, unknown>();
@@ -51,8 +55,8 @@ it.each(["count", "money", "histogram"] as const)(
           held.set(name, add(values, amount, kept ? held.get(name) : undefined));
           total += amount;
         }
-        expect(series.folded()).toBe(beyond);
-        expect(series.folded("x") + series.folded("y")).toBe(beyond);
+        expect(series.overflowCount()).toBe(beyond);
+        expect(series.overflowCount("x") + series.overflowCount("y")).toBe(beyond);
         // Two kinds, which do not fold, of what is called other.
         expect(series.all.length).toBeLessThanOrEqual(MOST + 2);
         const names = series.all.map(({ values }) => values.join());
@@ -67,9 +71,9 @@ it.each(["count", "money", "histogram"] as const)(
 );
 
 it("what is found and not added to is not folded", () => {
-  const few = counts(COUNTED.losses, 1);
-  few.of("a").add();
-  few.of("b");
-  few.of("c");
-  expect(few.folded()).toBe(0);
+  const few = createCounters(COUNTED_FAMILIES.translationWarnings, 1);
+  few.get("a").add();
+  few.get("b");
+  few.get("c");
+  expect(few.overflowCount()).toBe(0);
 });

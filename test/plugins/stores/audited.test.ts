@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
 import type { AuditEntry } from "tollgate/plugin";
-import { context } from "tollgate/testing";
+import { createTestContext } from "tollgate/testing";
 import sqlite from "../../../plugins/stores/sqlite.ts";
 
 const entry = (id: string): AuditEntry => ({
@@ -13,7 +13,7 @@ const entry = (id: string): AuditEntry => ({
   at: 1_780_000_000_000,
   actor: "admin:anna",
   role: "owner",
-  door: "token",
+  channel: "token",
   command: "keys.revoke",
 });
 
@@ -28,10 +28,10 @@ it.each(WAYS)("one that was %s afterwards", async (_, sql) => {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-audited-"));
   const file = join(dir, "ledger.db");
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  const lent = context({});
+  const lent = createTestContext({});
   onTestFinished(() => lent.end());
   const store = await sqlite.setup({ file, durability: "process", ballast_mb: 0 }, lent.ctx);
-  await store.open({ instance: "one", about: { version: "1", host: "h", pid: 1 } });
+  await store.open({ instance: "one", info: { version: "1", host: "h", pid: 1 } });
   for (const id of ["a", "b"]) await store.audit!.begin(entry(id));
   await store.audit!.end({ id: "a", at: 1_780_000_000_001, outcome: "done" });
   expect(await store.verify!()).toEqual([]);

@@ -1,40 +1,44 @@
 // A line to the database that breaks by chance: before a statement is sent, after it was answered, or while it is still on its way.
-import type { Line } from "../../../plugins/stores/postgres/line.ts";
+import type { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
 
-export type BrittleLine = Line & { calm(yes: boolean): void };
+export type BrittleLine = PipelinedConnection & { calm(yes: boolean): void };
 
 /** `share`: of statements, that break it in each of these ways. */
-export function brittle(line: Line, chance: () => number, share = 0.04): BrittleLine {
+export function brittle(
+  line: PipelinedConnection,
+  chance: () => number,
+  share = 0.04,
+): BrittleLine {
   const broken = () => Object.assign(new Error("broken"), { code: "ECONNRESET" });
   let calm = true;
   let over = 0;
   const one = {
     calm: (yes: boolean) => void (calm = yes),
     get made() {
-      return line.made;
+      return line.connectionCount;
     },
     get there() {
-      return line.there;
+      return line.isConnected;
     },
-    drop: () => line.drop(),
-    end: () => line.end(),
+    drop: () => line.disconnect(),
+    end: () => line.close(),
     async ask() {
-      const ask = await line.ask();
-      const { made } = line;
+      const ask = await line.connect();
+      const { connectionCount } = line;
       return async (question: Parameters<typeof ask>[0]) => {
         const luck = calm ? 0.5 : chance();
         // What follows is not sent either.
-        if (luck < share) over = made;
-        if (over === made) throw broken();
+        if (luck < share) over = connectionCount;
+        if (over === connectionCount) throw broken();
         if (luck > 1 - share) {
-          over = made;
+          over = connectionCount;
           // It arrives, whatever its sender does meanwhile.
           ask(question).catch(() => undefined);
           throw broken();
         }
         const answer = await ask(question);
-        if (luck < 2 * share) over = made;
-        if (over === made) throw broken();
+        if (luck < 2 * share) over = connectionCount;
+        if (over === connectionCount) throw broken();
         return answer;
       };
     },

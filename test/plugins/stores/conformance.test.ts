@@ -1,7 +1,7 @@
 import { describe, it } from "vitest";
 import {
-  fleetConformance,
-  storeConformance,
+  fleetChecks,
+  storeChecks,
   type FleetUnderTest,
   type StoreUnderTest,
 } from "../../../src/testing/store.ts";
@@ -9,23 +9,22 @@ import { sharedLedger } from "./several.ts";
 import { makeMemory, makeSqlite } from "./made.ts";
 
 const alone = async (made: Promise<StoreUnderTest>): Promise<FleetUnderTest> => {
-  const { store, end } = await made;
-  return { stores: [store], end };
+  const { store, dispose } = await made;
+  return { stores: [store], dispose };
 };
 
 describe("the memory store", () => {
-  for (const { name, run } of storeConformance(makeMemory)) it(name, run);
+  for (const { name, run } of storeChecks(makeMemory)) it(name, run);
   describe("as a fleet of one", () => {
-    for (const { name, run } of fleetConformance(() => alone(makeMemory()))) it(name, run);
+    for (const { name, run } of fleetChecks(() => alone(makeMemory()))) it(name, run);
   });
 });
 
 describe("the sqlite store", () => {
-  for (const { name, run } of storeConformance(() => makeSqlite({ durability: "power" })))
-    it(name, run);
+  for (const { name, run } of storeChecks(() => makeSqlite({ durability: "power" }))) it(name, run);
   describe("as a fleet of one", () => {
     const make = () => alone(makeSqlite({ durability: "process" }));
-    for (const { name, run } of fleetConformance(make)) it(name, run);
+    for (const { name, run } of fleetChecks(make)) it(name, run);
   });
 });
 
@@ -34,25 +33,25 @@ describe("a store of several gateways", () => {
     const ledger = sharedLedger();
     return {
       store: ledger.store(),
-      another: async () => ledger.store(),
-      bury: async (instance: string) => ledger.bury(instance),
+      openAnother: async () => ledger.store(),
+      expireLease: async (instance: string) => ledger.bury(instance),
       async crash() {
         ledger.bury("first");
         return ledger.store();
       },
-      end: async () => {},
+      dispose: async () => {},
     };
   };
-  for (const { name, run } of storeConformance(make)) it(name, run);
+  for (const { name, run } of storeChecks(make)) it(name, run);
   describe("as a fleet", () => {
     const fleet = async () => {
       const ledger = sharedLedger();
       return {
         stores: [ledger.store(), ledger.store(), ledger.store()],
-        bury: async (instance: string) => ledger.bury(instance),
-        end: async () => {},
+        expireLease: async (instance: string) => ledger.bury(instance),
+        dispose: async () => {},
       };
     };
-    for (const { name, run } of fleetConformance(fleet)) it(name, run);
+    for (const { name, run } of fleetChecks(fleet)) it(name, run);
   });
 });

@@ -1,16 +1,16 @@
 // A gateway's worth of ledger traffic until it is killed. Says what was acknowledged, after it was.
-import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
+import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { onFile } from "./made.ts";
-import { turns } from "../../kit/waits.ts";
+import { turnEventLoop } from "../../kit/waits.ts";
 
 const [file, run, durability] = process.argv.slice(2) as [string, string, "power" | "relaxed"];
 const { store } = await onFile(file, { durability });
-const { presumed } = await store.open({ instance: run });
+const { recovered } = await store.open({ instance: run });
 // Whatever else this machine is doing, no caller here gives up.
-const ledger = createLedger(store, { patienceMs: 30_000 });
+const ledger = createLedgerQueue(store, { storeTimeoutMs: 30_000 });
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-say(`open ${presumed}`);
+say(`open ${recovered}`);
 
 const CLIENTS = 16;
 
@@ -19,7 +19,7 @@ async function client(c: number): Promise<never> {
     const attempt = `${run}-${c}-${i}`;
     const cost = BigInt(1 + ((c * 7919 + i * 104_729) % 1_000));
     const verdict = await ledger.reserve(
-      reserve(attempt, {
+      reserveCommand(attempt, {
         at: Date.now(),
         holdNano: 1_000n,
         claims: [
@@ -39,9 +39,9 @@ async function client(c: number): Promise<never> {
         usage: { output: 5 },
         costNano: cost,
       });
-      await turns(1);
+      await turnEventLoop(1);
     }
-    await ledger.settle(settle(attempt, { at: Date.now(), costNano: cost }));
+    await ledger.settle(settleCommand(attempt, { at: Date.now(), costNano: cost }));
     say(`settled ${attempt} ${cost}`);
   }
 }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, it, onTestFinished } from "vitest";
-import type { Entry, Store } from "../../../src/plugin/store.ts";
+import type { LedgerEntry, Store } from "../../../src/plugin/store.ts";
 import { onFile } from "./made.ts";
 
 const CHILD = new URL("./crash-child.ts", import.meta.url).pathname;
@@ -34,10 +34,10 @@ async function killed(file: string, run: string, durability: string, heard: Hear
   expect(child.signalCode, `run ${run} ended by itself (${child.exitCode})`).toBe("SIGKILL");
 }
 
-async function everything(store: Store): Promise<Entry[]> {
-  const all: Entry[] = [];
+async function everything(store: Store): Promise<LedgerEntry[]> {
+  const all: LedgerEntry[] = [];
   for (let after: string | undefined; ;) {
-    const { items, next } = await store.entries({}, { after, limit: 1_000 });
+    const { items, next } = await store.listEntries({}, { after, limit: 1_000 });
     all.push(...items);
     if (next === undefined) return all;
     after = next;
@@ -51,8 +51,8 @@ async function pull(kills: number, durability: "power" | "relaxed") {
   const heard: Heard = { reserved: new Set(), settled: new Map() };
   for (let run = 0; run < kills; run++) await killed(file, `run${run}`, durability, heard);
 
-  const { store, end } = await onFile(file);
-  onTestFinished(() => end());
+  const { store, dispose } = await onFile(file);
+  onTestFinished(() => dispose());
   await store.open({ instance: "checker" });
   const rows = await everything(store);
   const reserves = rows.filter(({ kind }) => kind === "reserve").map(({ attempt }) => attempt);

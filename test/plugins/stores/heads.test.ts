@@ -1,8 +1,8 @@
 // What one gateway says of another whose row went back: nothing while that one may tell it again, and once, with its numbers, when no gateway has.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { join } from "../../../plugins/stores/postgres/beat.ts";
-import { Heads } from "../../../plugins/stores/postgres/heads.ts";
-import type { Ask } from "../../../plugins/stores/postgres/line.ts";
+import { insertNode } from "../../../plugins/stores/postgres/beat.ts";
+import { PeerPositions } from "../../../plugins/stores/postgres/heads.ts";
+import type { RunSql } from "../../../plugins/stores/postgres/line.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 
@@ -10,7 +10,7 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
   let server: Postgres;
   let url: string;
   let by: ReturnType<typeof askAt>;
-  let heads: Heads;
+  let heads: PeerPositions;
   let own: number;
   let other: number;
   beforeAll(async () => {
@@ -22,15 +22,15 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
     await by?.[Symbol.asyncDispose]();
     await server?.[Symbol.asyncDispose]();
   });
-  const ask: Ask = async (question) => by.question(question);
-  const news = () => heads.look(ask, own);
-  const joined = (id: string) => join(ask, "tollgate", id, undefined, 60_000);
+  const ask: RunSql = async (question) => by.question(question);
+  const news = () => heads.check(ask, own);
+  const joined = (id: string) => insertNode(ask, "tollgate", id, undefined, 60_000);
   const set = (what: string) => by.ask(`UPDATE tollgate.node SET ${what} WHERE epoch = ${other}`);
   beforeEach(async () => {
     const made = await makePostgres(url);
     await made.store.open({ instance: "makes the tables" });
-    await made.end();
-    heads = new Heads("tollgate");
+    await made.dispose();
+    heads = new PeerPositions("tollgate");
     own = await joined("own");
     other = await joined("other");
     await set("n = 7");

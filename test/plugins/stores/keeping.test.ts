@@ -16,22 +16,22 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import * as fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
 import type { Store } from "../../../src/plugin/store.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { onFile } from "./made.ts";
-import { runs } from "../../kit/effort.ts";
+import { trialCount } from "../../kit/effort.ts";
 
 async function opened() {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-keeping-"));
   const made = await onFile(join(folder, "ledger.db"));
   onTestFinished(async () => {
-    await made.end();
+    await made.dispose();
     rmSync(folder, { recursive: true, force: true });
   });
   await made.store.open({ instance: "one" });
   return {
     ...made,
     folder,
-    keeping: made.store.keeping as Required<NonNullable<Store["keeping"]>>,
+    keeping: made.store.maintenance as Required<NonNullable<Store["maintenance"]>>,
   };
 }
 
@@ -45,8 +45,8 @@ const called = async (store: Store, from: number, to: number, label: (i: number)
   for (let i = from; i < to; i += 50)
     await store.apply(
       Array.from({ length: Math.min(50, to - i) }, (_, j) => i + j).flatMap((n) => [
-        reserve(`a${n}`, { at: NOON + n, labels: { user: label(n) } }),
-        settle(`a${n}`, { at: NOON + n }),
+        reserveCommand(`a${n}`, { at: NOON + n, labels: { user: label(n) } }),
+        settleCommand(`a${n}`, { at: NOON + n }),
       ]),
     );
 };
@@ -63,7 +63,7 @@ it("text that was erased is in no byte of the ledger, its log of writes or its f
   await keeping.erase({ label: { name: "user", value: "canary-4711-same" } });
   expect(found(file, "canary-4711-same")).toEqual([]);
   expect(found(file, "canary-17-person")).not.toEqual([]);
-  expect((await keeping.erase({ key: "alice" })).values).toHaveLength(600);
+  expect((await keeping.erase({ key: "alice" })).hashes).toHaveLength(600);
   await keeping.erase({ key: "k" });
   expect(found(file, "canary-")).toEqual([]);
   expect(await store.verify!()).toEqual([]);
@@ -84,10 +84,10 @@ it("what an account is called and labelled is erased like a key's, and verify fi
     { do: "account", at: NOON, account: { ...account, version: 2, name: "canary-berta" } },
   ]);
   expect(await store.verify!()).toEqual([]);
-  const { values } = await keeping.erase({ label: { name: "user", value: "canary-4711" } });
-  expect(values).toHaveLength(1);
+  const { hashes } = await keeping.erase({ label: { name: "user", value: "canary-4711" } });
+  expect(hashes).toHaveLength(1);
   expect(found(file, "canary-4711")).toEqual([]);
-  expect((await store.accounts!()).items).toMatchObject([
+  expect((await store.listAccounts!()).items).toMatchObject([
     { id: "a", version: 3, name: "canary-berta", labels: { user: "erased" }, limits },
   ]);
   expect(await store.verify!()).toEqual([]);
@@ -175,7 +175,7 @@ it("an archive's every byte counts, and it follows on the one before", async () 
       const { problems } = await keeping.readArchive(file);
       expect(problems.length, `${at} ${text.slice(at - 20, at + 20)}`).toBeGreaterThan(0);
     }),
-    { numRuns: runs(12) },
+    { numRuns: trialCount(12) },
   );
   const plain = join(folder, "plain.jsonl.gz");
   await keeping.archive(plain, { before: Infinity, labels: false });
@@ -186,16 +186,16 @@ it("an archive's every byte counts, and it follows on the one before", async () 
 it("a copy is put where no ledger is, whole and verified, and erasures are replayed in it", async () => {
   const { store, folder, keeping } = await opened();
   await called(store, 0, 20, (i) => `u${i % 3}`);
-  await store.apply([reserve("open")]);
+  await store.apply([reserveCommand("open")]);
   const copy = join(folder, "copy");
   writeFileSync(copy, "");
   const { head } = await keeping.backup(copy);
   await called(store, 20, 40, (i) => `u${i % 3}`);
-  const { values } = await keeping.erase({ label: { name: "user", value: "u1" } });
+  const { hashes } = await keeping.erase({ label: { name: "user", value: "u1" } });
   const at = join(folder, "other.db");
   const next = await onFile(at);
-  onTestFinished(() => next.end());
-  const other = next.store.keeping as typeof keeping;
+  onTestFinished(() => next.dispose());
+  const other = next.store.maintenance as typeof keeping;
   const db = new DatabaseSync(copy);
   db.exec(
     "UPDATE meter SET level = '9' WHERE 1; INSERT INTO meter (id, level, at, max) VALUES ('requests|total|0|x', '4', 0, '9')",
@@ -206,10 +206,10 @@ it("a copy is put where no ledger is, whole and verified, and erasures are repla
   db.close();
   expect((await other.restore(copy)).head).toEqual(head);
   await expect(other.restore(copy)).rejects.toThrow(/already/);
-  expect((await next.store.open({ instance: "two" })).presumed).toBe(1);
-  expect((await other.erase({ values })).values).toHaveLength(values.length);
+  expect((await next.store.open({ instance: "two" })).recovered).toBe(1);
+  expect((await other.erase({ hashes })).hashes).toHaveLength(hashes.length);
   expect(found(at, '"u1"').filter((name) => name.startsWith("other"))).toEqual([]);
-  expect((await next.store.entries({ attempt: "a1" })).items[0]?.labels).toEqual({
+  expect((await next.store.listEntries({ attempt: "a1" })).items[0]?.labels).toEqual({
     user: "erased",
   });
   expect(await next.store.verify!()).toEqual([]);
@@ -223,7 +223,7 @@ it("a ledger from before the first release is refused, with a way out", async ()
   db.exec("PRAGMA user_version = 2");
   db.close();
   const made = await onFile(file);
-  onTestFinished(() => made.end());
+  onTestFinished(() => made.dispose());
   await expect(made.store.open({ instance: "one" })).rejects.toThrow(
     /before its first release.*move the file away/,
   );
@@ -238,13 +238,13 @@ async function days(store: Store): Promise<void> {
     const labels = { user: `canary-${d}-day` };
     const claims = [{ ...total, take: 100n }];
     await store.apply([
-      ...["a", "b"].map((name) => reserve(`${name}${d}`, { at, labels, claims })),
-      settle(`a${d}`, { at, costNano: 7n }),
+      ...["a", "b"].map((name) => reserveCommand(`${name}${d}`, { at, labels, claims })),
+      settleCommand(`a${d}`, { at, costNano: 7n }),
     ]);
     await store.apply([
-      reserve(`c${d}`, { at: at + 1, labels, claims }),
-      settle(`b${d}`, { at: at + 2, costNano: 11n, state: "estimated" }),
-      settle(`c${d}`, { at: at + 3, costNano: 13n }),
+      reserveCommand(`c${d}`, { at: at + 1, labels, claims }),
+      settleCommand(`b${d}`, { at: at + 2, costNano: 11n, state: "estimated" }),
+      settleCommand(`c${d}`, { at: at + 3, costNano: 13n }),
     ]);
   }
   await store.apply([
@@ -312,19 +312,22 @@ it("labels of rows that are gone are in no byte, and later ones are said still",
   for (let n = 0; n < 5; n++)
     await store.apply(
       Array.from({ length: 500 }, (_, i) => `${n}-${i}`).flatMap((name) => [
-        reserve(name, { labels: { user: `canary-old-${n}`, team: "core" } }),
-        settle(name, { at: NOON }),
+        reserveCommand(name, { labels: { user: `canary-old-${n}`, team: "core" } }),
+        settleCommand(name, { at: NOON }),
       ]),
     );
   const at = NOON + DAY;
-  await store.apply([reserve("late", { at, labels: { user: "canary-new", team: "core" } })]);
+  await store.apply([reserveCommand("late", { at, labels: { user: "canary-new", team: "core" } })]);
   expect((await keeping.prune(NOON + 1)).rows).toBe(5_000);
   expect(found(file, "canary-old")).not.toEqual(["ledger.db"]);
-  await store.apply([settle("late", { at }), reserve("next", { at, labels: { team: "core" } })]);
-  expect((await store.entries({ attempt: "late" })).items.map(({ labels }) => labels)).toEqual(
+  await store.apply([
+    settleCommand("late", { at }),
+    reserveCommand("next", { at, labels: { team: "core" } }),
+  ]);
+  expect((await store.listEntries({ attempt: "late" })).items.map(({ labels }) => labels)).toEqual(
     [1, 2].map(() => ({ user: "canary-new", team: "core" })),
   );
-  expect((await store.entries({ attempt: "next" })).items[0]?.labels).toEqual({ team: "core" });
+  expect((await store.listEntries({ attempt: "next" })).items[0]?.labels).toEqual({ team: "core" });
   expect(await store.verify!()).toEqual([]);
   // What the log of writes has of it goes with the next one that is taken in.
   await keeping.erase({ label: { name: "user", value: "canary-new" } });
@@ -335,7 +338,7 @@ it("pruned again and again it says the same", async () => {
   const { store, keeping, folder } = await opened();
   await days(store);
   const by = ["hour", "key", "model", "state", "account"] as const;
-  const sums = JSON.stringify(await store.totals({ by }), (_, v) =>
+  const sums = JSON.stringify(await store.sumEntries({ by }), (_, v) =>
     typeof v === "bigint" ? `${v}` : v,
   );
   const archive = join(folder, "old.jsonl.gz");
@@ -343,14 +346,14 @@ it("pruned again and again it says the same", async () => {
   for (let d = 0; d < 4; d++) {
     await keeping.prune(NOON + d * DAY + DAY / 2);
     expect(await store.verify!()).toEqual([]);
-    const said = JSON.stringify(await store.totals({ by }), (_, v) =>
+    const said = JSON.stringify(await store.sumEntries({ by }), (_, v) =>
       typeof v === "bigint" ? `${v}` : v,
     );
     expect(said).toBe(sums);
     // What budgets count of a call is told by its own rows alone.
     const [verdict] = await store.apply([
-      reserve(`probe${d}`, { at: NOON + 3 * DAY, claims: [{ ...total, take: 0n }] }),
-      settle(`probe${d}`, { at: NOON + 3 * DAY, state: "void", costNano: 0n, usage: {} }),
+      reserveCommand(`probe${d}`, { at: NOON + 3 * DAY, claims: [{ ...total, take: 0n }] }),
+      settleCommand(`probe${d}`, { at: NOON + 3 * DAY, state: "void", costNano: 0n, usage: {} }),
     ]);
     expect(verdict).toMatchObject({ ok: true, limits: [{ left: total.max - 4n * 31n + 2n }] });
   }

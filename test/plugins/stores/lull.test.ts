@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Lull } from "../../../plugins/stores/sqlite/lull.ts";
+import { IdleWindow } from "../../../plugins/stores/sqlite/lull.ts";
 
 /** Commands in each second, and how many were behind when they were summed up. */
 async function lived(seconds: readonly number[], end = false): Promise<number[]> {
   const summed: number[] = [];
   let behind = 0;
-  const lull = new Lull(async () => {
+  const lull = new IdleWindow(async () => {
     summed.push(behind);
     behind = 0;
   });
   for (const commands of seconds) {
     for (let left = commands; left > 0; left -= 1_000) {
       behind += Math.min(1_000, left);
-      lull.written(Math.min(1_000, left));
+      lull.addCommands(Math.min(1_000, left));
     }
-    if (end) lull.end();
+    if (end) lull.stop();
     await vi.advanceTimersByTimeAsync(1_000);
   }
   return summed;

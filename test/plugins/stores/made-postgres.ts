@@ -1,25 +1,34 @@
 // The store of several gateways on a server of the tests: emptied for each law, so that its schema is made once.
 import {
-  postgresStore,
+  createPostgresStore,
   type PostgresSettings,
   type PostgresStore,
 } from "../../../plugins/stores/postgres/store.ts";
 import type { FleetUnderTest, StoreUnderTest } from "../../../src/testing/store.ts";
-import { tcpProxy } from "../../kit/tcp-proxy.ts";
-import { SUMMED } from "../../../plugins/stores/postgres/summing.ts";
-import { AS_TEXT, Line, type Question } from "../../../plugins/stores/postgres/line.ts";
+import { startTcpProxy } from "../../kit/tcp-proxy.ts";
+import { ROLLUP_TABLE_NAMES } from "../../../plugins/stores/postgres/summing.ts";
+import {
+  TEXT_TYPES,
+  PipelinedConnection,
+  type SqlQuery,
+} from "../../../plugins/stores/postgres/line.ts";
 
 export const settings = (url: string, more: Partial<PostgresSettings> = {}): PostgresSettings => {
-  const address = { url, tls: "off", pooled: false, read: async () => Buffer.alloc(0) } as const;
+  const address = {
+    url,
+    tls: "off",
+    isPooled: false,
+    readFile: async () => Buffer.alloc(0),
+  } as const;
   return {
     address,
-    owner: address,
-    reports: address,
+    ownerAddress: address,
+    reportAddress: address,
     schema: "tollgate",
     durability: "flushed",
     leaseMs: 15_000,
     clock: "command",
-    migrates: true,
+    migratesOnStart: true,
     roles: {},
     ...more,
   };
@@ -30,16 +39,16 @@ export const TABLES = [
   ..."fleet node meter open batch booked terms note base sums erased key account price audit shared chain summed slice recall touch".split(
     " ",
   ),
-  ...SUMMED,
+  ...ROLLUP_TABLE_NAMES,
 ];
 
 /** Statements of the tests' own. */
 export const askAt = (url: string) => {
-  const line = new Line(async () => ({ connectionString: url, types: AS_TEXT }));
+  const line = new PipelinedConnection(async () => ({ connectionString: url, types: TEXT_TYPES }));
   return {
-    ask: async (text: string) => (await line.ask())({ text }),
-    question: async (of: Question) => (await line.ask())(of),
-    [Symbol.asyncDispose]: () => line.end(),
+    ask: async (text: string) => (await line.connect())({ text }),
+    question: async (of: SqlQuery) => (await line.connect())(of),
+    [Symbol.asyncDispose]: () => line.close(),
   };
 };
 
@@ -53,12 +62,14 @@ const EMPTIED = (s: string): string => `DO $$ BEGIN IF to_regclass('${s}.form') 
 export async function makePostgres(
   url: string,
   more: Partial<PostgresSettings> = {},
-): Promise<StoreUnderTest & Required<Pick<StoreUnderTest, "another" | "bury" | "fresh">>> {
+): Promise<
+  StoreUnderTest & Required<Pick<StoreUnderTest, "openAnother" | "expireLease" | "createEmpty">>
+> {
   const own = askAt(url);
   await own.ask(EMPTIED("tollgate"));
   const made: PostgresStore[] = [];
   const store = (): PostgresStore => {
-    const one = postgresStore(settings(url, more));
+    const one = createPostgresStore(settings(url, more));
     made.push(one);
     return one;
   };
@@ -68,11 +79,11 @@ export async function makePostgres(
     ));
   return {
     store: store(),
-    another: async () => store(),
-    bury: (instance) => bury(`id = '${instance}'`),
-    async fresh() {
+    openAnother: async () => store(),
+    expireLease: (instance) => bury(`id = '${instance}'`),
+    async createEmpty() {
       await own.ask("DROP SCHEMA IF EXISTS tollgate_other CASCADE");
-      const one = postgresStore(settings(url, { ...more, schema: "tollgate_other" }));
+      const one = createPostgresStore(settings(url, { ...more, schema: "tollgate_other" }));
       made.push(one);
       return one;
     },
@@ -81,7 +92,7 @@ export async function makePostgres(
       await bury("true");
       return store();
     },
-    async end() {
+    async dispose() {
       for (const one of made) await one.close();
       await own[Symbol.asyncDispose]();
     },
@@ -94,22 +105,22 @@ export async function makeFleet(
   url: string,
   pooled?: string,
 ): Promise<FleetUnderTest> {
-  const road = await tcpProxy(to);
+  const road = await startTcpProxy(to);
   const by = (at: string): Partial<PostgresSettings> => {
-    const address = { ...settings(at).address, pooled: pooled !== undefined };
-    return { address, owner: address, reports: address, clock: "database" };
+    const address = { ...settings(at).address, isPooled: pooled !== undefined };
+    return { address, ownerAddress: address, reportAddress: address, clock: "database" };
   };
-  const { store, another, bury, end } = await makePostgres(url, by(pooled ?? url));
-  const first = postgresStore(settings(url, by(road.through(url))));
+  const { store, openAnother, expireLease, dispose } = await makePostgres(url, by(pooled ?? url));
+  const first = createPostgresStore(settings(url, by(road.through(url))));
   return {
-    stores: [first, store, await another()],
-    bury,
-    ownClock: true,
-    away: async () => road.cut(),
-    back: async () => road.mend(),
-    async end() {
+    stores: [first, store, await openAnother()],
+    expireLease,
+    usesOwnClock: true,
+    disconnect: async () => road.cut(),
+    reconnect: async () => road.mend(),
+    async dispose() {
       await first.close();
-      await end();
+      await dispose();
       await road[Symbol.asyncDispose]();
     },
   };

@@ -1,6 +1,6 @@
 // The two stores, as tests make them: memory, and sqlite in a folder of its own whose owner can be killed.
 import type { Store } from "tollgate/plugin";
-import { context } from "../../../src/testing/context.ts";
+import { createTestContext } from "../../../src/testing/context.ts";
 import type { StoreUnderTest } from "../../../src/testing/store.ts";
 import memory from "../../../plugins/stores/memory.ts";
 import sqlite from "../../../plugins/stores/sqlite.ts";
@@ -11,9 +11,9 @@ import { join } from "node:path";
 export type Options = { durability?: "power" | "process" | "relaxed"; ballast_mb?: number };
 
 export async function makeMemory(): Promise<StoreUnderTest> {
-  const lent = context({ id: "store" });
+  const lent = createTestContext({ id: "store" });
   const store = await memory.setup({ keep: 200_000 }, lent.ctx);
-  return { store, crash: async () => store, end: lent.end };
+  return { store, crash: async () => store, dispose: lent.end };
 }
 
 export function makeSqlite(options: Options = {}): Promise<StoreUnderTest & { file: string }> {
@@ -29,7 +29,7 @@ export async function onFile(
   after = () => {},
 ): Promise<StoreUnderTest & { file: string }> {
   const open = async () => {
-    const lent = context({ id: "store" });
+    const lent = createTestContext({ id: "store" });
     const store = (await sqlite.setup({ file, durability, ballast_mb }, lent.ctx)) as Store & {
       kill(): Promise<void>;
     };
@@ -45,12 +45,12 @@ export async function onFile(
       owner = await open();
       return owner.store;
     },
-    async fresh() {
+    async createEmpty() {
       other = await onFile(`${file}.other`, { durability, ballast_mb });
       return other.store;
     },
-    async end() {
-      await other?.end();
+    async dispose() {
+      await other?.dispose();
       await owner.lent.end();
       after();
     },

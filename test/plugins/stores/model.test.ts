@@ -3,21 +3,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import * as fc from "fast-check";
-import { faultOf } from "../../../src/model/error.ts";
-import type { StoreCommand, Store, Verdict } from "../../../src/plugin/store.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { getFault } from "../../../src/model/error.ts";
+import type { StoreCommand, Store, CommandResult } from "../../../src/plugin/store.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
 import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
-import { createPacker, heard } from "../../../plugins/stores/sqlite/wire.ts";
+import { createBatchEncoder, decodeResults } from "../../../plugins/stores/sqlite/wire.ts";
 import { Impossible, LedgerModel, type Op } from "./ledger-model.ts";
 import { makeMemory } from "./made.ts";
-import { runs } from "../../kit/effort.ts";
+import { trialCount } from "../../kit/effort.ts";
 
 /** What a test needs of a store: the same words for both. */
 interface Real {
-  apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]>;
+  apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
   crash(): Promise<number>;
-  store(): Pick<Store, "entries" | "totals"> & { verify?: Store["verify"] };
+  store(): Pick<Store, "listEntries" | "sumEntries"> & { verify?: Store["verify"] };
   end(): Promise<void>;
 }
 
@@ -27,9 +27,9 @@ async function memory(): Promise<Real> {
   await made.store.open({ instance: `i${instance}` });
   return {
     apply: (batch) => made.store.apply(batch),
-    crash: async () => (await made.store.open({ instance: `i${++instance}` })).presumed,
+    crash: async () => (await made.store.open({ instance: `i${++instance}` })).recovered,
     store: () => made.store,
-    end: () => made.end(),
+    end: () => made.dispose(),
   };
 }
 
@@ -40,25 +40,25 @@ async function sqlite(): Promise<Real> {
   let n = 0;
   const open = () => new Writer({ file: file(n), durability: "process", ballastMb: 0 }, `i${n}`);
   let writer = open();
-  let packer = createPacker();
+  let packer = createBatchEncoder();
   const past: { close(): void }[] = [];
   return {
-    apply: async (batch) => heard(batch, writer.apply(packer.pack(batch))),
+    apply: async (batch) => decodeResults(batch, writer.apply(packer.encode(batch))),
     async crash() {
       for (const end of ["", "-wal"])
         if (existsSync(file(n) + end)) copyFileSync(file(n) + end, file(n + 1) + end);
       past.push(writer);
       n++;
       writer = open();
-      packer = createPacker();
-      return writer.opened.presumed;
+      packer = createBatchEncoder();
+      return writer.openResult.recovered;
     },
     store: () => {
       const reader = new Reader({ file: file(n) });
       past.push(reader);
       return {
-        entries: async (query, page) => reader.entries(query, page),
-        totals: (query) => reader.totals(query),
+        listEntries: async (query, page) => reader.listEntries(query, page),
+        sumEntries: (query) => reader.sumEntries(query),
         verify: () => reader.verify(),
       };
     },
@@ -104,7 +104,7 @@ const op: fc.Arbitrary<Draw> = fc.oneof(
     arbitrary: fc.record({ attempt, claims, hold: cost }).map(
       ({ attempt, claims, hold }): Draw =>
         (at) =>
-          reserve(attempt, { at, claims, holdNano: hold }),
+          reserveCommand(attempt, { at, claims, holdNano: hold }),
     ),
   },
   {
@@ -115,8 +115,8 @@ const op: fc.Arbitrary<Draw> = fc.oneof(
         ({ attempt, cost, output, voids }): Draw =>
           (at) =>
             voids
-              ? settle(attempt, { at, state: "void", costNano: 0n, usage: {} })
-              : settle(attempt, {
+              ? settleCommand(attempt, { at, state: "void", costNano: 0n, usage: {} })
+              : settleCommand(attempt, {
                   at,
                   state: cost === null ? "unpriced" : "exact",
                   costNano: cost,
@@ -186,7 +186,7 @@ async function compare(seen: Seen, real: Real, batch: readonly Op[]): Promise<vo
       () => undefined,
       (e: unknown) => e,
     );
-    expect(faultOf(said)?.kind).toBe("invalid");
+    expect(getFault(said)?.kind).toBe("invalid");
     return;
   }
   const verdicts = await real.apply(batch);
@@ -195,7 +195,7 @@ async function compare(seen: Seen, real: Real, batch: readonly Op[]): Promise<vo
     const want = expected[i] ?? { ok: true, left: undefined };
     expect(verdict.ok, show(batch[i]!)).toBe(want.ok);
     if (verdict.ok && want.left) {
-      const left = (verdict.limits ?? []).map((limit) => BigInt(limit.left));
+      const left = (verdict.limits ?? []).map((limit) => BigInt(limit.remaining));
       expect(left, show(batch[i]!)).toEqual(want.left);
     }
   });
@@ -214,7 +214,7 @@ class Crash implements fc.AsyncCommand<Seen, Real> {
 /** Every call has its rows, once; the sums are the sums; the store agrees with itself. */
 async function audit(model: LedgerModel, real: Real): Promise<void> {
   const store = real.store();
-  const entries = (await store.entries({}, { limit: 1_000 })).items;
+  const entries = (await store.listEntries({}, { limit: 1_000 })).items;
   const found = new Map<string, string[]>();
   for (const { attempt, kind, costNano } of entries)
     found.set(attempt, [
@@ -229,7 +229,7 @@ async function audit(model: LedgerModel, real: Real): Promise<void> {
       ...[...adjusted.values()].map((cost) => `adjust ${cost}`),
     ]);
   expect(new Map([...found].sort())).toEqual(new Map([...wanted].sort()));
-  const [totals] = await store.totals({ by: [] });
+  const [totals] = await store.sumEntries({ by: [] });
   expect(totals?.costNano ?? 0n).toBe(model.total());
   if (store.verify) expect(await store.verify()).toEqual([]);
 }
@@ -264,15 +264,17 @@ for (const [name, make, numRuns] of [
         }
       }),
       // RUNS=20 for a long look, SEED=280303986 for the same one again.
-      { numRuns: runs(numRuns) * Number(process.env["RUNS"] ?? 1), ...SEED },
+      { numRuns: trialCount(numRuns) * Number(process.env["RUNS"] ?? 1), ...SEED },
     );
   });
 
 /** How much of a minute's six requests key:a has left, asked at that moment; asking takes nothing. */
 async function leftAt(real: Real, at: number, attempt: string): Promise<bigint> {
   const none = { scope: "key:a", unit: "requests", max: 6, per: "minute", take: 0n } as const;
-  const [verdict] = await real.apply([reserve(attempt, { at, claims: [none], holdNano: 0n })]);
-  return verdict?.ok ? BigInt(verdict.limits![0]!.left) : -1n;
+  const [verdict] = await real.apply([
+    reserveCommand(attempt, { at, claims: [none], holdNano: 0n }),
+  ]);
+  return verdict?.ok ? BigInt(verdict.limits![0]!.remaining) : -1n;
 }
 
 for (const [name, make, numRuns] of [
@@ -295,8 +297,8 @@ for (const [name, make, numRuns] of [
           const inOrder = ats.map((at) => NOON + at).sort((a, b) => a - b);
           for (const [i, at] of inOrder.entries())
             await real.apply([
-              reserve(`idle${i}`, { at, claims: [], holdNano: 1n }),
-              reserve(`busy${i}`, { at, claims: [one], holdNano: 1n }),
+              reserveCommand(`idle${i}`, { at, claims: [], holdNano: 1n }),
+              reserveCommand(`busy${i}`, { at, claims: [one], holdNano: 1n }),
             ]);
           const last = inOrder.at(-1)!;
           const before = await leftAt(real, last, "before");
@@ -307,6 +309,6 @@ for (const [name, make, numRuns] of [
           await real.end();
         }
       }),
-      { numRuns: runs(numRuns) },
+      { numRuns: trialCount(numRuns) },
     );
   });

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import type { MovedIn, MovedOut } from "../../../src/plugin/moving.ts";
+import type { LedgerImport, LedgerExport } from "../../../src/plugin/moving.ts";
 import type { Store, StoreCommand } from "../../../src/plugin/store.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
-import { postgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { onFile } from "./made.ts";
 import { settings } from "./made-postgres.ts";
@@ -21,20 +21,20 @@ const LIMITS = [
 const BY = ["key", "model", "state", "day"] as const;
 
 async function copied(from: Store, to: Store) {
-  await using out: MovedOut = await from.moving!.out();
-  await using into: MovedIn = await to.moving!.in();
+  await using out: LedgerExport = await from.transfer!.openExport();
+  await using into: LedgerImport = await to.transfer!.openImport();
   let after = into.after;
   const pages = async () => {
     for (let more = true; more;) {
-      const page = await out.rows(after);
-      await into.take(page);
+      const page = await out.readRows(after);
+      await into.writeRows(page);
       ({ next: after, more } = page);
     }
   };
   await pages();
-  await out.quiet();
+  await out.stopWrites();
   await pages();
-  const rest = await out.rest();
+  const rest = await out.readRemainder();
   return { rest, ...(await into.finish(rest)) };
 }
 
@@ -54,15 +54,17 @@ async function filled(store: Store, label: string): Promise<void> {
     const at = NOON + day * DAY;
     const labels = { user: `${label}-${day}` };
     await store.apply([
-      reserve(`a${day}`, { at, labels, claims }),
-      reserve(`b${day}`, { at, claims }),
-      settle(`a${day}`, {
+      reserveCommand(`a${day}`, { at, labels, claims }),
+      reserveCommand(`b${day}`, { at, claims }),
+      settleCommand(`a${day}`, {
         at: at + 5,
         costNano: 7n,
         usage: { inputTokens: 3, outputTokens: 2.5 } as never,
       }),
     ]);
-    await store.apply([settle(`b${day}`, { at: at + DAY / 4, costNano: 11n, state: "estimated" })]);
+    await store.apply([
+      settleCommand(`b${day}`, { at: at + DAY / 4, costNano: 11n, state: "estimated" }),
+    ]);
   }
   await store.apply([
     {
@@ -73,7 +75,7 @@ async function filled(store: Store, label: string): Promise<void> {
       reason: "late bill",
       actor: "ann",
     },
-    reserve("open", { at: NOON + 3 * DAY, labels: { user: label }, claims }),
+    reserveCommand("open", { at: NOON + 3 * DAY, labels: { user: label }, claims }),
     { do: "progress", at: NOON + 3 * DAY, attempt: "open", usage: {}, costNano: 40n },
   ]);
   await store.audit!.begin({
@@ -81,19 +83,19 @@ async function filled(store: Store, label: string): Promise<void> {
     at: NOON,
     actor: "shell",
     role: "owner",
-    door: "socket",
+    channel: "socket",
     command: "keys.create",
   });
   await store.audit!.end({ id: "x", at: NOON + 1, outcome: "done" });
 }
 
 const said = async (store: Store) => ({
-  rows: (await store.entries({}, { limit: 1_000 })).items.map(({ seq: _, ...row }) => row),
-  totals: await store.totals({ by: BY }),
-  counted: await store.counted!(LIMITS, NOON + 3 * DAY),
-  key: await store.key("d"),
+  rows: (await store.listEntries({}, { limit: 1_000 })).items.map(({ seq: _, ...row }) => row),
+  totals: await store.sumEntries({ by: BY }),
+  counted: await store.readLimits!(LIMITS, NOON + 3 * DAY),
+  key: await store.findKey("d"),
   audit: (await store.audit!.list()).items,
-  state: (await store.keeping!.state!()).prunedRows,
+  state: (await store.maintenance!.readState!()).prunedRows,
 });
 
 /** A reserve that a prune has kept for later corrections alone, its settle gone, is listed by the one store and not by the other. */
@@ -117,13 +119,13 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
   });
 
   const inPostgres = async (): Promise<PostgresStore> => {
-    const store = postgresStore(settings(await server.database()));
+    const store = createPostgresStore(settings(await server.database()));
     onTestFinished(() => store.close());
     return store;
   };
   const inFile = async (name: string) => {
     const made = await onFile(join(folder, name));
-    onTestFinished(() => made.end());
+    onTestFinished(() => made.dispose());
     return made;
   };
 
@@ -132,14 +134,14 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
     async (days) => {
       const one = await inFile(`one-${days}.db`);
       await filled(one.store, "anna");
-      if (days > 0) await one.store.keeping!.prune!(NOON + (days - 1) * DAY + 1_000);
+      if (days > 0) await one.store.maintenance!.prune!(NOON + (days - 1) * DAY + 1_000);
       const before = await said(one.store);
-      await one.end();
+      await one.dispose();
       const source = await inFile(`one-${days}.db`);
       const there = await inPostgres();
       const first = await copied(source.store, there);
       expect(first.rest.head).toMatch(/^[0-9a-f]{64}$/);
-      await there.open({ instance: "second" }).then(({ presumed }) => expect(presumed).toBe(1));
+      await there.open({ instance: "second" }).then(({ recovered }) => expect(recovered).toBe(1));
       const moved = await said(there);
       expect(await there.verify!()).toEqual([]);
       expect(await there.commands!["holds"]!.run({ hash: first.rest.head! })).toBe(true);
@@ -165,7 +167,10 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
       const { commands } = back.store as PostgresStore;
       expect(await commands!["holds"]!.run({ hash: second.rest.head! })).toBe(true);
       await back.store.apply([
-        reserve("next", { at: NOON + 4 * DAY, claims: LIMITS.map((l) => ({ ...l, take: 1n })) }),
+        reserveCommand("next", {
+          at: NOON + 4 * DAY,
+          claims: LIMITS.map((l) => ({ ...l, take: 1n })),
+        }),
       ]);
       expect(await back.store.verify!()).toEqual([]);
     },
@@ -181,18 +186,18 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
     }
     await expect(there.open({ instance: "early" })).rejects.toThrow(/not finished/);
     await one.store.apply([
-      reserve("late", { at: NOON + 5 * DAY }),
-      settle("late", { at: NOON + 5 * DAY }),
+      reserveCommand("late", { at: NOON + 5 * DAY }),
+      settleCommand("late", { at: NOON + 5 * DAY }),
     ]);
-    await one.store.apply([settle("open", { at: NOON + 5 * DAY, costNano: 3n })]);
+    await one.store.apply([settleCommand("open", { at: NOON + 5 * DAY, costNano: 3n })]);
     const before = await said(one.store);
-    await one.end();
+    await one.dispose();
     const source = await inFile("live.db");
     await copied(source.store, there);
     await there.open({ instance: "second" });
     expect(await said(there)).toEqual(before);
     expect(await there.verify!()).toEqual([]);
-    await expect(there.moving!.in()).rejects.toThrow(/already/);
+    await expect(there.transfer!.openImport()).rejects.toThrow(/already/);
   });
 
   it("any history of calls comes to the same in the other store", async () => {
@@ -210,22 +215,22 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
             const attempt = `x${who}`;
             const command: StoreCommand =
               what === "r"
-                ? reserve(attempt, {
+                ? reserveCommand(attempt, {
                     at,
                     labels: { user: `u${n % 3}` },
                     claims: LIMITS.map((l) => ({ ...l, take: 60n })),
                   })
                 : what === "s"
-                  ? settle(attempt, { at, costNano: BigInt(n) })
+                  ? settleCommand(attempt, { at, costNano: BigInt(n) })
                   : what === "a"
                     ? { do: "adjust", at, attempt, costNano: BigInt(n), reason: "r", actor: "x" }
                     : { do: "progress", at, attempt, usage: {}, costNano: BigInt(n) };
             await one.store.apply([command]).catch(() => undefined);
           }
           const before = await said(one.store);
-          await one.end();
+          await one.dispose();
           const source = await onFile(join(folder, name));
-          const there = postgresStore(settings(await server.database()));
+          const there = createPostgresStore(settings(await server.database()));
           try {
             await copied(source.store, there);
             await there.open({ instance: "one" });
@@ -233,7 +238,7 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
             expect(rows.slice(0, before.rows.length)).toEqual(before.rows);
             expect(await there.verify!()).toEqual([]);
           } finally {
-            await source.end();
+            await source.dispose();
             await there.close();
           }
         },

@@ -1,7 +1,7 @@
 // The store of several gateways, on a real server: alone, three of them of which one has a road that can be cut, and behind a pooler that gives each
 // transaction another connection.
 import { afterAll, beforeAll, describe, it } from "vitest";
-import { fleetConformance, storeConformance } from "../../../src/testing/store.ts";
+import { fleetChecks, storeChecks } from "../../../src/testing/store.ts";
 import {
   hasPgBouncer,
   hasPostgres,
@@ -22,11 +22,11 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   afterAll(() => server?.[Symbol.asyncDispose]());
 
   describe("alone", () => {
-    for (const { name, run } of storeConformance(() => makePostgres(url))) it(name, run);
+    for (const { name, run } of storeChecks(() => makePostgres(url))) it(name, run);
   });
 
   describe("three of them", () => {
-    for (const { name, run } of fleetConformance(() => makeFleet(server, url))) it(name, run);
+    for (const { name, run } of fleetChecks(() => makeFleet(server, url))) it(name, run);
   });
 
   describe.skipIf(!hasPgBouncer())("behind PgBouncer in transaction mode", () => {
@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     });
     afterAll(() => bouncer?.[Symbol.asyncDispose]());
 
-    for (const { name, run } of fleetConformance(() =>
+    for (const { name, run } of fleetChecks(() =>
       makeFleet({ port: Number(new URL(bouncer.through(url)).port) }, url, bouncer.through(url)),
     ))
       it(name, run);

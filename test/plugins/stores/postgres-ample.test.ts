@@ -1,35 +1,35 @@
 // Where there was plenty of room a moment ago a batch is written without a look: it costs no limit, and none is refused that fits.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Store } from "../../../src/plugin/store.ts";
-import { reserve } from "../../../src/testing/store.ts";
-import { Ample } from "../../../plugins/stores/postgres/ample.ts";
-import type { Sum } from "../../../plugins/stores/postgres/calls.ts";
+import { reserveCommand } from "../../../src/testing/store.ts";
+import { HeadroomCache } from "../../../plugins/stores/postgres/ample.ts";
+import type { MeterDelta } from "../../../plugins/stores/postgres/calls.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 
-const sum = (of: Partial<Sum> = {}): Sum => ({
+const sum = (of: Partial<MeterDelta> = {}): MeterDelta => ({
   id: "nano_usd|total|0|key:a",
   max: 1_000n,
   period: 0,
   take: 1n,
-  times: 1,
-  unhold: 0n,
+  calls: 1,
+  released: 0n,
   used: 0n,
-  need: 1n,
-  run: 1n,
+  required: 1n,
+  running: 1n,
   ...of,
 });
 const state = (level: bigint, held = 0n) => `${level} ${held} 0 1000 0`;
 
 describe("plenty of room", () => {
   it("is what the gate said of a meter a moment ago, and no other", () => {
-    const ample = new Ample();
-    expect(ample.of([sum()], 1, 0)).toBe(false);
-    ample.heard([sum()], [state(100n)], 0);
-    expect(ample.of([sum()], 1, 0)).toBe(true);
-    expect(ample.of([sum(), sum({ id: "other" })], 1, 0)).toBe(false);
-    expect(ample.of([sum()], 1, 249)).toBe(true);
-    expect(ample.of([sum()], 1, 250)).toBe(false);
+    const ample = new HeadroomCache();
+    expect(ample.hasHeadroom([sum()], 1, 0)).toBe(false);
+    ample.update([sum()], [state(100n)], 0);
+    expect(ample.hasHeadroom([sum()], 1, 0)).toBe(true);
+    expect(ample.hasHeadroom([sum(), sum({ id: "other" })], 1, 0)).toBe(false);
+    expect(ample.hasHeadroom([sum()], 1, 249)).toBe(true);
+    expect(ample.hasHeadroom([sum()], 1, 250)).toBe(false);
   });
 
   it("is 64 batches of its size: what was used, what is held and what the batch took are no room", () => {
@@ -39,14 +39,14 @@ describe("plenty of room", () => {
       [0n, 936n, false],
       [500n, 435n, true],
     ] as const) {
-      const ample = new Ample();
-      ample.heard([sum()], [state(level, held)], 0);
-      expect(ample.of([sum()], 0, 0)).toBe(is);
+      const ample = new HeadroomCache();
+      ample.update([sum()], [state(level, held)], 0);
+      expect(ample.hasHeadroom([sum()], 0, 0)).toBe(is);
     }
-    const ample = new Ample();
-    ample.heard([sum()], [state(0n)], 0);
-    expect(ample.of([sum({ need: 15n })], 0, 0)).toBe(true);
-    expect(ample.of([sum({ need: 16n })], 0, 0)).toBe(false);
+    const ample = new HeadroomCache();
+    ample.update([sum()], [state(0n)], 0);
+    expect(ample.hasHeadroom([sum({ required: 15n })], 0, 0)).toBe(true);
+    expect(ample.hasHeadroom([sum({ required: 16n })], 0, 0)).toBe(false);
   });
 
   it("is counted in calls where a rate is counted in time", () => {
@@ -55,40 +55,40 @@ describe("plenty of room", () => {
       [935n, true],
       [936n, false],
     ] as const) {
-      const ample = new Ample();
-      ample.heard([rate], [state(calls * 60_000n)], 0);
-      expect(ample.of([rate], 0, 0)).toBe(is);
+      const ample = new HeadroomCache();
+      ample.update([rate], [state(calls * 60_000n)], 0);
+      expect(ample.hasHeadroom([rate], 0, 0)).toBe(is);
     }
   });
 
   it("is not needed where calls end alone, but their meter is to be known", () => {
-    const ends = sum({ max: null, need: null, take: 0n });
-    const ample = new Ample();
-    expect(ample.of([ends], 0, 0)).toBe(false);
-    ample.heard([ends], [state(10_000n)], 0);
-    expect(ample.of([ends], 0, 0)).toBe(true);
-    expect(ample.of([sum()], 0, 0)).toBe(false);
+    const ends = sum({ max: null, required: null, take: 0n });
+    const ample = new HeadroomCache();
+    expect(ample.hasHeadroom([ends], 0, 0)).toBe(false);
+    ample.update([ends], [state(10_000n)], 0);
+    expect(ample.hasHeadroom([ends], 0, 0)).toBe(true);
+    expect(ample.hasHeadroom([sum()], 0, 0)).toBe(false);
     // What was known of its room stays known.
-    ample.heard([sum()], [state(0n)], 0);
-    ample.heard([ends], [state(0n)], 200);
-    expect(ample.of([sum()], 0, 300)).toBe(true);
+    ample.update([sum()], [state(0n)], 0);
+    ample.update([ends], [state(0n)], 200);
+    expect(ample.hasHeadroom([sum()], 0, 300)).toBe(true);
   });
 
   it("is not known at another connection, nor after trouble", () => {
-    const ample = new Ample();
-    ample.of([], 1, 0);
-    ample.heard([sum()], [state(0n)], 0);
-    expect(ample.of([sum()], 2, 0)).toBe(false);
-    ample.heard([sum()], [state(0n)], 0);
+    const ample = new HeadroomCache();
+    ample.hasHeadroom([], 1, 0);
+    ample.update([sum()], [state(0n)], 0);
+    expect(ample.hasHeadroom([sum()], 2, 0)).toBe(false);
+    ample.update([sum()], [state(0n)], 0);
     ample.clear();
-    expect(ample.of([sum()], 2, 0)).toBe(false);
+    expect(ample.hasHeadroom([sum()], 2, 0)).toBe(false);
   });
 
   it("keeps no more than some thousand meters in mind", () => {
-    const ample = new Ample();
-    ample.heard([sum()], [state(0n)], 0);
-    for (let i = 0; i < 10_000; i++) ample.heard([sum({ id: `m${i}` })], [state(0n)], 0);
-    expect(ample.of([sum()], 0, 0)).toBe(false);
+    const ample = new HeadroomCache();
+    ample.update([sum()], [state(0n)], 0);
+    for (let i = 0; i < 10_000; i++) ample.update([sum({ id: `m${i}` })], [state(0n)], 0);
+    expect(ample.hasHeadroom([sum()], 0, 0)).toBe(false);
   });
 });
 
@@ -102,15 +102,15 @@ describe.skipIf(!hasPostgres())("a gateway that is sure of room", () => {
   let n = 0;
   const taken = async (store: Store, take: bigint, calls = 1): Promise<number> => {
     const batch = Array.from({ length: calls }, () =>
-      reserve(`ample.${n++}`, { at: Date.now(), claims: claims(take) }),
+      reserveCommand(`ample.${n++}`, { at: Date.now(), claims: claims(take) }),
     );
     return (await store.apply(batch)).filter(({ ok }) => ok).length;
   };
 
   it("lets no more through where another one has taken it meanwhile, and all that fits", async () => {
     const url = await server.database();
-    const { store: one, another, end } = await makePostgres(url, { clock: "database" });
-    const other = await another();
+    const { store: one, openAnother, dispose } = await makePostgres(url, { clock: "database" });
+    const other = await openAnother();
     await one.open({ instance: "one" });
     await other.open({ instance: "other" });
     expect(await taken(one, 1n, 5)).toBe(5);
@@ -118,18 +118,18 @@ describe.skipIf(!hasPostgres())("a gateway that is sure of room", () => {
     expect(await taken(other, 9_988n)).toBe(1);
     expect(await taken(one, 1n, 20)).toBe(7);
     expect(await taken(one, 1n)).toBe(0);
-    await end();
+    await dispose();
   });
 
   it("sees that the database's clock was set back, and rates hold by its time from then on", async () => {
     const url = await server.database();
-    const { store, end } = await makePostgres(url, { clock: "database" });
+    const { store, dispose } = await makePostgres(url, { clock: "database" });
     await using by = askAt(url);
     await store.open({ instance: "one" });
     const rate = { scope: "key:k", unit: "requests", max: 1_000, per: "hour", take: 1n } as const;
     const ask = async () => {
       const [verdict] = await store.apply([
-        reserve(`ample.${n++}`, { at: Date.now(), claims: [rate] }),
+        reserveCommand(`ample.${n++}`, { at: Date.now(), claims: [rate] }),
       ]);
       expect(verdict).toMatchObject({ ok: true });
     };
@@ -140,6 +140,6 @@ describe.skipIf(!hasPostgres())("a gateway that is sure of room", () => {
     // It is an hour behind the meter's or none at all.
     const now = Date.now();
     expect(Number(meter!["at"])).toBeLessThan(now + 1_800_000);
-    await end();
+    await dispose();
   });
 });

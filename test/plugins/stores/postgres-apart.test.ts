@@ -3,14 +3,14 @@ import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
-import type { StoreNews } from "../../../src/plugin/instance.ts";
+import { getFault } from "../../../src/model/error.ts";
+import type { StoreEvent } from "../../../src/plugin/instance.ts";
 import type { StoreCommand } from "../../../src/plugin/store.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
-import { postgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { clock } from "../../kit/clock.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { installTestClock } from "../../kit/clock.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { tcpProxy, type TcpProxy } from "../../kit/tcp-proxy.ts";
+import { startTcpProxy, type TcpProxy } from "../../kit/tcp-proxy.ts";
 import { until } from "../../kit/waits.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";
 
@@ -23,17 +23,17 @@ const budget = {
 } as const;
 const rate = { scope: "key:alice", unit: "requests", max: 6, per: "hour", take: 1n } as const;
 /** A tenth of what is left: 100 calls are 10 apart. */
-const away = { forMs: 60_000, share: 0.1 };
+const away = { maxMs: 60_000, share: 0.1 };
 
 const take = (attempt: string, claims: readonly object[] = [budget]): StoreCommand =>
-  reserve(attempt, { at: Date.now(), claims: claims as never });
+  reserveCommand(attempt, { at: Date.now(), claims: claims as never });
 const pay = (attempt: string, costNano = 900n): StoreCommand =>
-  settle(attempt, { at: Date.now(), costNano });
+  settleCommand(attempt, { at: Date.now(), costNano });
 const OK = { ok: true };
 const codeOf = (work: Promise<unknown>): Promise<string | undefined> =>
   work.then(
     () => undefined,
-    (error: unknown) => faultOf(error)?.code ?? String(error),
+    (error: unknown) => getFault(error)?.code ?? String(error),
   );
 
 describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () => {
@@ -42,7 +42,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
   let road: TcpProxy;
   let folder: string;
   let made: Awaited<ReturnType<typeof makePostgres>>;
-  let news: StoreNews[];
+  let news: StoreEvent[];
   const open: PostgresStore[] = [];
   beforeAll(async () => {
     server = await startPostgres();
@@ -50,7 +50,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
   beforeEach(async () => {
-    road = await tcpProxy(server);
+    road = await startTcpProxy(server);
     folder = await mkdtemp(join(tmpdir(), "tollgate-apart-"));
     news = [];
     made = await makePostgres(url, { clock: "database" });
@@ -58,7 +58,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
   });
   afterEach(async () => {
     for (const store of open.splice(0)) await store.close(false);
-    await made.end();
+    await made.dispose();
     await road[Symbol.asyncDispose]();
     await rm(folder, { recursive: true, force: true });
   });
@@ -66,21 +66,22 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
   /** By the road, with a folder of its own. */
   async function opened(instance: string, goesOn?: typeof away): Promise<PostgresStore> {
     const address = settings(road.through(url)).address;
-    const store = postgresStore(
+    const store = createPostgresStore(
       settings(url, {
         address,
-        owner: address,
-        reports: address,
+        ownerAddress: address,
+        reportAddress: address,
         clock: "database",
-        away: goesOn,
-        folder: () => folder,
+        offline: goesOn,
+        spoolDir: () => folder,
       }),
     );
     open.push(store);
     await store.open({ instance }, (one) => void news.push(one));
     return store;
   }
-  const node = (instance: string, forMs = away.forMs) => opened(instance, { ...away, forMs });
+  const node = (instance: string, forMs = away.maxMs) =>
+    opened(instance, { ...away, maxMs: forMs });
   const slices = async (): Promise<[string, bigint][]> => {
     await using by = askAt(url);
     const rows = await by.ask("SELECT node, amount FROM tollgate.slice ORDER BY node");
@@ -88,8 +89,8 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
   };
   const held = async () => {
     const { take: _, ...limit } = budget;
-    const [count] = await made.store.counted!([limit], Date.now());
-    return [count!.used, count!.held] as const;
+    const [count] = await made.store.readLimits!([limit], Date.now());
+    return [count!.used, count!.reserved] as const;
   };
   /** The server writes it, and has nothing to tell it by: the road is cut meanwhile. */
   async function lost<T>(work: () => Promise<T>): Promise<T> {
@@ -112,7 +113,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
   }
   /** Its rows, a settle by its outcome. */
   const kindsOf = async (attempt: string) =>
-    (await made.store.entries({ attempt })).items.map(({ kind, outcome }) =>
+    (await made.store.listEntries({ attempt })).items.map(({ kind, outcome }) =>
       kind === "settle" ? outcome : kind,
     );
   /** It has called with that budget, and set a part of it aside. */
@@ -146,7 +147,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply([...Array.from({ length: 8 }, (_, i) => pay(`a${i + 1}`)), pay("again")]);
     await until(async () => (await held())[1] <= 9_999n && (await slices()).length <= 1);
     expect((await held())[0]).toBe(900n + 800n + 9n * 900n);
-    const { items } = await store.entries({}, { limit: 100 });
+    const { items } = await store.listEntries({}, { limit: 100 });
     const attempts = items.map(({ kind, attempt }) => `${kind} ${attempt}`);
     expect(new Set(attempts).size).toBe(attempts.length);
     expect(attempts.filter((each) => each.startsWith("settle"))).toHaveLength(12);
@@ -165,11 +166,11 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     ]);
     // What it has heard of itself takes nothing away that is asked for after it.
     await until(() => news.some(({ type }) => type === "keys"));
-    await store.key("d");
+    await store.findKey("d");
     road.cut();
     await store.apply([take("begins")]);
     // What asks the database first waits a moment before it asks again.
-    const time = clock();
+    const time = installTestClock();
     time.stop();
     for (const claims of [
       [{ ...budget, scope: "key:bob" }],
@@ -181,8 +182,8 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     const change: StoreCommand = { do: "key", at: key.created, key };
     expect(await codeOf(store.apply([change]))).toBe("not_now");
     time.go();
-    expect((await store.key("d"))?.id).toBe("k");
-    expect(await codeOf(store.key("unknown"))).toBe("store_unreachable");
+    expect((await store.findKey("d"))?.id).toBe("k");
+    expect(await codeOf(store.findKey("unknown"))).toBe("store_unreachable");
     // A rate is this gateway's part of it: two live, so three of six.
     const verdicts = [];
     for (let i = 0; i < 4; i++)
@@ -190,7 +191,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(verdicts).toEqual([true, true, true, false]);
     road.mend();
     await until(() => news.some(({ type }) => type === "together"));
-    expect((await made.store.entries({ attempt: "b" })).items).toEqual([]);
+    expect((await made.store.listEntries({ attempt: "b" })).items).toEqual([]);
   });
 
   it("goes on for as long as the operator allows, and what has begun ends after it", async () => {
@@ -208,7 +209,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply([pay("begun", 1n)]);
     road.mend();
     await until(() => news.some(({ type }) => type === "together"));
-    expect((await store.entries({ attempt: "begun" })).items).toHaveLength(2);
+    expect((await store.listEntries({ attempt: "begun" })).items).toHaveLength(2);
   });
 
   it("a slice that is all spent lets nothing more through, not even what takes nothing", async () => {
@@ -241,7 +242,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     road.cut();
     await store.apply([take("a")]);
     await store.apply([pay("a"), pay("under-way", 600n)]);
-    await made.bury("one");
+    await made.expireLease("one");
     await made.store.apply([{ do: "alive", at: Date.now() }]);
     road.mend();
     await until(() => news.some(({ type }) => type === "together"));
@@ -259,7 +260,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply([pay("doubt", 500n)]);
     road.mend();
     await until(() => news.some(({ type }) => type === "together"));
-    const { items } = await made.store.entries({ attempt: "doubt" });
+    const { items } = await made.store.listEntries({ attempt: "doubt" });
     expect(items.map(({ kind }) => kind)).toEqual(["reserve", "settle"]);
     expect((await held())[0]).toBe(1_400n);
     expect(await made.store.verify!()).toEqual([]);
@@ -323,7 +324,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     const isThere = store.apply([{ do: "alive", at: Date.now() }]);
     expect(await codeOf(isThere)).toBe("store_unreachable");
     expect(await codeOf(store.apply([pay("b"), take("new")]))).toBe("not_now");
-    expect((await made.store.entries({ attempt: "a" })).items).toHaveLength(1);
+    expect((await made.store.listEntries({ attempt: "a" })).items).toHaveLength(1);
     road.mend();
     await until(() => news.some(({ type }) => type === "together"));
     expect(await kindsOf("a")).toEqual(["reserve", "ok"]);
@@ -334,7 +335,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.close(false);
     open.pop();
     // Others take it for dead before its successor is there.
-    await made.bury("one");
+    await made.expireLease("one");
     await made.store.apply([{ do: "alive", at: Date.now() }]);
     road.mend();
     await opened("two");
@@ -360,14 +361,14 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.close(false);
     open.pop();
     // No other gives back what it may have spent, however long it is dead.
-    await made.bury("one");
+    await made.expireLease("one");
     await made.store.apply([{ do: "alive", at: Date.now() }]);
     expect(await held()).toEqual([900n, part]);
     road.mend();
     const next = await node("two");
     expect(news).toContainEqual({ type: "retold", instance: "one", commands: 3 });
     await next.apply([{ do: "alive", at: Date.now() }]);
-    const { items } = await next.entries({ attempt: "b" });
+    const { items } = await next.listEntries({ attempt: "b" });
     expect(items.map(({ kind, outcome, instance }) => [kind, outcome, instance])).toEqual(
       [
         ["reserve", "", "one"],
@@ -375,7 +376,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
       ].map(([kind, outcome, who]) => [kind, expect.stringMatching(outcome!), who]),
     );
     expect(await held()).toEqual([900n + 700n + 1_000n, 0n]);
-    expect((await next.entries({ attempt: "a" })).items).toHaveLength(2);
+    expect((await next.listEntries({ attempt: "a" })).items).toHaveLength(2);
     expect(await next.verify!()).toEqual([]);
   });
 
@@ -389,7 +390,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     const forgive = (gateway: string) =>
       (made.store as PostgresStore).commands!["forgive"]!.run({ gateway });
     expect(await codeOf(forgive("one"))).toBe("lives");
-    await made.bury("one");
+    await made.expireLease("one");
     // By the beginning of its id, as `tollgate fleet` shows it; a slip forgives nothing.
     expect(await codeOf(forgive("o-ne"))).toBe("no_gateway");
     await mkdir(folder);
@@ -407,8 +408,8 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await sliced(one);
     const address = settings(url).address;
     const folders = await mkdtemp(join(tmpdir(), "tollgate-apart-"));
-    const two = postgresStore(
-      settings(url, { address, clock: "database", away, folder: () => folders }),
+    const two = createPostgresStore(
+      settings(url, { address, clock: "database", offline: away, spoolDir: () => folders }),
     );
     open.push(two);
     await two.open({ instance: "two" });

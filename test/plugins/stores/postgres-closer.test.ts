@@ -1,8 +1,8 @@
 // Entries get their numbers in the background by one gateway at a time, a few times a second however many there are; and all of them get one.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Store } from "../../../src/plugin/store.ts";
-import { reserve } from "../../../src/testing/store.ts";
-import { clock } from "../../kit/clock.ts";
+import { reserveCommand } from "../../../src/testing/store.ts";
+import { installTestClock } from "../../kit/clock.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { until } from "../../kit/waits.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
@@ -19,16 +19,16 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
 
   it("are given by one gateway at a time, and not twice within a moment", async () => {
     const url = await server.database();
-    const { store, end } = await makePostgres(url);
+    const { store, dispose } = await makePostgres(url);
     await using by = askAt(url);
     await using other = askAt(url);
     await store.open({ instance: "one" });
-    await store.apply([reserve("a.1", { at: Date.now(), claims: [] })]);
+    await store.apply([reserveCommand("a.1", { at: Date.now(), claims: [] })]);
     await by.ask("UPDATE tollgate.chain SET closed = clock_timestamp()");
     // A reader waits for none of this.
-    expect((await store.entries({}, { limit: 9 })).items).toHaveLength(1);
+    expect((await store.listEntries({}, { limit: 9 })).items).toHaveLength(1);
     // It is at it in the background itself.
-    await end();
+    await dispose();
     const soon = async () => (await other.ask("SELECT tollgate.close_1(9, false) AS many"))[0]!;
     await by.ask("BEGIN");
     await by.ask("UPDATE tollgate.chain SET closed = '-infinity'");
@@ -46,29 +46,29 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
 
   it("are given to what was written just after another gateway gave them", async () => {
     const url = await server.database();
-    const { store, end } = await makePostgres(url);
+    const { store, dispose } = await makePostgres(url);
     await using by = askAt(url);
     await store.open({ instance: "one" });
-    const time = clock();
+    const time = installTestClock();
     time.stop();
-    await store.apply([reserve("c.1", { at: Date.now(), claims: [] })]);
+    await store.apply([reserveCommand("c.1", { at: Date.now(), claims: [] })]);
     // Another one is at it before this one looks.
     await by.ask("SELECT tollgate.close_1(9, true)");
-    await store.apply([reserve("c.2", { at: Date.now(), claims: [] })]);
+    await store.apply([reserveCommand("c.2", { at: Date.now(), claims: [] })]);
     time.skip(250);
     await until(async () => {
       time.skip(50);
       return (await leftAt(by.ask)) === 0;
     });
     time.go();
-    await end();
+    await dispose();
   });
 
   it("are given to the last entry of each, though another one was at it", async () => {
     const url = await server.database();
-    const { store, another, end } = await makePostgres(url);
+    const { store, openAnother, dispose } = await makePostgres(url);
     const stores: Store[] = [store];
-    while (stores.length < 6) stores.push(await another());
+    while (stores.length < 6) stores.push(await openAnother());
     for (const [i, one] of stores.entries()) await one.open({ instance: `node-${i}` });
     await using by = askAt(url);
     const called = async () => {
@@ -80,10 +80,12 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
     let n = 0;
     for (let i = 0; i < 100; i++)
       await Promise.all(
-        stores.map((store) => store.apply([reserve(`b.${n++}`, { at: Date.now(), claims: [] })])),
+        stores.map((store) =>
+          store.apply([reserveCommand(`b.${n++}`, { at: Date.now(), claims: [] })]),
+        ),
       );
     await until(async () => (await leftAt(by.ask)) === 0);
-    await end();
+    await dispose();
     // A few times a second, and not with each batch.
     expect(await called()).toBeLessThan(n / 2);
   });

@@ -1,8 +1,8 @@
 // Gateways that want the same rows at the same moment wait for each other in one order: none of them is ended by the database, which would be tried
 // again.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { reserve } from "../../../src/testing/store.ts";
-import { FORMS } from "../../../plugins/stores/postgres/forms.ts";
+import { reserveCommand } from "../../../src/testing/store.ts";
+import { MIGRATIONS } from "../../../plugins/stores/postgres/forms.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { until } from "../../kit/waits.ts";
 import { deadlocksIn } from "../../rig/fleet-plants.ts";
@@ -28,8 +28,8 @@ describe.skipIf(!hasPostgres())("no two gateways wait crosswise", () => {
   };
 
   it("for meters, of which some are new, by whichever way a batch goes", async () => {
-    const { store, another, end } = await makePostgres(url);
-    const stores = [store, await another(), await another(), await another()];
+    const { store, openAnother, dispose } = await makePostgres(url);
+    const stores = [store, await openAnother(), await openAnother(), await openAnother()];
     for (const [i, each] of stores.entries()) await each.open({ instance: `node ${i}` });
     for (let round = 0; round < ROUNDS; round++) {
       // Some are there, and the rest are new to all.
@@ -44,24 +44,29 @@ describe.skipIf(!hasPostgres())("no two gateways wait crosswise", () => {
         stores.map((each, i) => {
           const claims = LETTERS.filter((_, l) => (round + i + l) % 3 !== 0).map(claim);
           const call = (n: number) =>
-            reserve(`${round}.${i}.${n}`, { at: 1_000 + n * (i % 2), claims });
+            reserveCommand(`${round}.${i}.${n}`, { at: 1_000 + n * (i % 2), claims });
           // Of several moments it is decided under locks.
           return each.apply([call(0), call(1)]);
         }),
       );
     }
-    await end();
+    await dispose();
     expect(await deadlocks()).toEqual([]);
   });
 
   it("nor for the rows of gateways that hear of each other for the first time in a lease", async () => {
-    const { store, another, end } = await makePostgres(url, { clock: "database", leaseMs: 1_000 });
-    const other = await another();
+    const { store, openAnother, dispose } = await makePostgres(url, {
+      clock: "database",
+      leaseMs: 1_000,
+    });
+    const other = await openAnother();
     await store.open({ instance: "one" });
     await other.open({ instance: "other" });
     const by = askAt(url);
     // As where a machine stops for a moment between the first look and the second.
-    const sound = /CREATE FUNCTION \S+\.beat_1.*?\$beat\$;/s.exec(FORMS[0]!.expand("tollgate"))![0];
+    const sound = /CREATE FUNCTION \S+\.beat_1.*?\$beat\$;/s.exec(
+      MIGRATIONS[0]!.expand("tollgate"),
+    )![0];
     const slow = sound
       .replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
       .replace("  IF p_dead AND is_live THEN", "  PERFORM pg_sleep(0.4);\n$&");
@@ -78,7 +83,7 @@ describe.skipIf(!hasPostgres())("no two gateways wait crosswise", () => {
     expect(said.flat().map(({ live }) => live)).toEqual(["true", "true"]);
     await by.ask(sound.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"));
     await by[Symbol.asyncDispose]();
-    await end();
+    await dispose();
     expect(await deadlocks()).toEqual([]);
   });
 });

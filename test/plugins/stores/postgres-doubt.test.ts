@@ -1,14 +1,14 @@
 // Connections that break at every moment, and a database that was set back: what was acknowledged is there, and once.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
-import type { StoreNews } from "../../../src/plugin/instance.ts";
-import type { StoreCommand, Verdict } from "../../../src/plugin/store.ts";
-import { Line } from "../../../plugins/stores/postgres/line.ts";
-import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
+import { getFault } from "../../../src/model/error.ts";
+import type { StoreEvent } from "../../../src/plugin/instance.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
+import { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
-import { random } from "../../../src/testing/random.ts";
+import { createSeededRandom } from "../../../src/testing/random.ts";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { brittle } from "./brittle.ts";
 import { copyOf } from "./set-back.ts";
@@ -29,26 +29,33 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   it("writes once what was told while its connection broke before and after statements", async () => {
     const made = await makePostgres(url, { clock: "database" });
     await made.store.open({ instance: "reader" });
-    const next = random(5);
+    const next = createSeededRandom(5);
     const { address } = settings(url);
-    const line = brittle(new Line(() => configOf(address, { statementMs: 2_000 })), next);
-    const writer = createWriter(line, { ...settings(url), clock: "database", named: true });
+    const line = brittle(
+      new PipelinedConnection(() => connectionConfig(address, { statementMs: 2_000 })),
+      next,
+    );
+    const writer = createWriter(line, {
+      ...settings(url),
+      clock: "database",
+      usesPreparedStatements: true,
+    });
     await writer.open({ instance: "writer" }, () => {});
     line.calm(false);
-    const tell = async (batch: readonly StoreCommand[]): Promise<readonly Verdict[]> => {
+    const tell = async (batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> => {
       for (;;)
         try {
           return await writer.apply(batch);
         } catch (error) {
           // As the host does: it was rejected, so it is told again.
-          if (faultOf(error)?.kind === "invalid") throw error;
+          if (getFault(error)?.kind === "invalid") throw error;
         }
     };
     let spent = 0n;
     const open: string[] = [];
     for (let i = 0; i < 30; i++) {
       const batch: StoreCommand[] = Array.from({ length: 1 + Math.floor(next() * 5) }, (_, n) =>
-        reserve(`a${i}.${n}`, {
+        reserveCommand(`a${i}.${n}`, {
           at: Date.now(),
           claims: [
             { ...claim, take: 1_000n },
@@ -60,23 +67,24 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       while (open.length > 3) {
         const costNano = BigInt(Math.floor(next() * 900));
         spent += costNano;
-        batch.push(settle(open.shift()!, { at: Date.now(), costNano }));
+        batch.push(settleCommand(open.shift()!, { at: Date.now(), costNano }));
       }
       open.push(...begun);
       // Now and then the same call twice, or a call that begins and ends at once: the exact way.
       if (i % 7 === 0) batch.push(batch[0]!);
       await tell(batch);
     }
-    for (const attempt of open) await tell([settle(attempt, { at: Date.now(), costNano: 1n })]);
+    for (const attempt of open)
+      await tell([settleCommand(attempt, { at: Date.now(), costNano: 1n })]);
     spent += BigInt(open.length);
     const { take: _, ...limit } = { ...claim, take: 0n };
-    const [count] = await made.store.counted!([limit], Date.now());
-    expect([count!.used, count!.held]).toEqual([spent, 0n]);
-    const [total] = await made.store.totals({ by: [] });
+    const [count] = await made.store.readLimits!([limit], Date.now());
+    expect([count!.used, count!.reserved]).toEqual([spent, 0n]);
+    const [total] = await made.store.sumEntries({ by: [] });
     expect(total!.costNano).toBe(spent);
     expect(await made.store.verify!()).toEqual([]);
-    await writer.end(true);
-    await made.end();
+    await writer.close(true);
+    await made.dispose();
   });
 
   it.each([
@@ -87,30 +95,34 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     const { store } = made;
     await using by = askAt(url);
     const { save, setBack } = copyOf(by.ask);
-    const news: StoreNews[] = [];
+    const news: StoreEvent[] = [];
     if (_what === "not at all") await save().catch(() => by.ask("ROLLBACK"));
     await store.open({ instance: "one" }, (one) => void news.push(one));
     if (_what === "not at all") await save();
     const at = Date.now();
     if (_what === "not at all") await by.ask("DELETE FROM public.node_then");
-    const begin = (name: string) => reserve(name, { at, claims: [{ ...claim, take: 1_000n }] });
+    const begin = (name: string) =>
+      reserveCommand(name, { at, claims: [{ ...claim, take: 1_000n }] });
     await store.apply([begin("a"), begin("b"), begin("c")]);
-    await store.apply([settle("a", { at, costNano: 10n })]);
+    await store.apply([settleCommand("a", { at, costNano: 10n })]);
     if (_what === "not whole") await save();
-    await store.apply([begin("d"), settle("b", { at, costNano: 20n })]);
+    await store.apply([begin("d"), settleCommand("b", { at, costNano: 20n })]);
     await store.apply([begin("e")]);
     await store.apply([
-      settle("d", { at, costNano: 30n }),
+      settleCommand("d", { at, costNano: 30n }),
       { do: "adjust", at, attempt: "a", costNano: 1n, reason: "r", actor: "x" },
     ]);
     await setBack();
-    const end = [settle("c", { at, costNano: 40n }), settle("e", { at, costNano: 50n })];
+    const end = [
+      settleCommand("c", { at, costNano: 40n }),
+      settleCommand("e", { at, costNano: 50n }),
+    ];
     // The fence is the host's to see to.
     await store.apply(end).catch(async () => {
       await store.open({ instance: "one" }, (one) => void news.push(one));
       await store.apply(end);
     });
-    const { items } = await store.entries({}, { limit: 100 });
+    const { items } = await store.listEntries({}, { limit: 100 });
     const of = (kind: string) =>
       items
         .filter((row) => row.kind === kind)
@@ -119,17 +131,17 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     expect(of("reserve")).toEqual(["a", "b", "c", "d", "e"]);
     expect(of("settle")).toEqual(["a", "b", "c", "d", "e"]);
     expect(of("adjust")).toEqual(["a"]);
-    const [count] = await store.counted!([claim], at);
-    expect([count!.used, count!.held]).toEqual([151n, 0n]);
+    const [count] = await store.readLimits!([claim], at);
+    expect([count!.used, count!.reserved]).toEqual([151n, 0n]);
     expect(news.filter(({ type }) => type === "lost")).toEqual([]);
     expect(await store.verify!()).toEqual([]);
-    await made.end();
+    await made.dispose();
   });
 
   // Its log is written on in ten seconds, unless a commit asks for it.
   const LATE = ["wal_writer_delay=10000ms", "wal_writer_flush_after=1GB"];
   const begin = (name: string): StoreCommand =>
-    reserve(name, { at: Date.now(), claims: [{ ...claim, take: 1_000n }] });
+    reserveCommand(name, { at: Date.now(), claims: [{ ...claim, take: 1_000n }] });
 
   it.each([
     ["flushed", "plain", [begin("a")], 1],

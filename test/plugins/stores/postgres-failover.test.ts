@@ -4,17 +4,17 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
-import type { StoreNews } from "../../../src/plugin/instance.ts";
+import { getFault } from "../../../src/model/error.ts";
+import type { StoreEvent } from "../../../src/plugin/instance.ts";
 import type { Store, StoreCommand } from "../../../src/plugin/store.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import {
-  postgresStore,
+  createPostgresStore,
   type PostgresSettings,
   type PostgresStore,
 } from "../../../plugins/stores/postgres/store.ts";
 import { hasPostgres, startPostgres, startReplica, type Postgres } from "../../kit/postgres.ts";
-import { tcpProxy } from "../../kit/tcp-proxy.ts";
+import { startTcpProxy } from "../../kit/tcp-proxy.ts";
 import { until } from "../../kit/waits.ts";
 import { settings } from "./made-postgres.ts";
 
@@ -26,8 +26,9 @@ const budget = {
   take: 1_000n,
 } as const;
 const take = (attempt: string): StoreCommand =>
-  reserve(attempt, { at: Date.now(), claims: [budget] });
-const pay = (attempt: string): StoreCommand => settle(attempt, { at: Date.now(), costNano: 900n });
+  reserveCommand(attempt, { at: Date.now(), claims: [budget] });
+const pay = (attempt: string): StoreCommand =>
+  settleCommand(attempt, { at: Date.now(), costNano: 900n });
 const alive = (): StoreCommand => ({ do: "alive", at: Date.now() });
 /** Apart by so much, its lease is over. */
 const LEASE_MS = 3_000;
@@ -37,12 +38,17 @@ async function scene() {
   await using made = new AsyncDisposableStack();
   const primary = made.use(await startPostgres());
   const url = await primary.database();
-  const road = made.use(await tcpProxy(primary));
+  const road = made.use(await startTcpProxy(primary));
   const { address } = settings(road.through(url));
-  const all = { address, owner: address, reports: address, clock: "database" } as const;
+  const all = {
+    address,
+    ownerAddress: address,
+    reportAddress: address,
+    clock: "database",
+  } as const;
   const kept = made.move();
-  const news: StoreNews[] = [];
-  const heard = (one: StoreNews) => void news.push(one);
+  const news: StoreEvent[] = [];
+  const heard = (one: StoreEvent) => void news.push(one);
   const folder = async () => {
     const its = await mkdtemp(join(tmpdir(), "tollgate-failover-"));
     kept.defer(() => rm(its, { recursive: true, force: true }));
@@ -61,7 +67,7 @@ async function scene() {
       its: string,
       more: Partial<PostgresSettings> = {},
     ): Promise<PostgresStore> {
-      const store = postgresStore(settings(url, { ...all, ...more, folder: () => its }));
+      const store = createPostgresStore(settings(url, { ...all, ...more, spoolDir: () => its }));
       await store.open({ instance }, heard);
       return store;
     },
@@ -86,7 +92,7 @@ async function scene() {
 
 /** What it says of a call: kinds of rows, and of a settle its outcome. */
 const saidOf = async (store: Store, attempt: string): Promise<readonly string[]> =>
-  (await store.entries({ attempt }, { limit: 100 })).items.map(({ kind, outcome }) =>
+  (await store.listEntries({ attempt }, { limit: 100 })).items.map(({ kind, outcome }) =>
     kind === "settle" ? outcome : kind,
   );
 
@@ -143,8 +149,8 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
         return (await saidOf(one, "e")).includes("presumed");
       });
       const { take: _, ...limit } = budget;
-      const [count] = await one.counted!([limit], Date.now());
-      expect([count!.used, count!.held]).toEqual([3n * 900n + 1_000n, 2n * 1_000n]);
+      const [count] = await one.readLimits!([limit], Date.now());
+      expect([count!.used, count!.reserved]).toEqual([3n * 900n + 1_000n, 2n * 1_000n]);
       await three.close();
     } else {
       await until(async () => {
@@ -227,7 +233,7 @@ async function told(
       await store.apply(batch);
       return true;
     } catch (error) {
-      if (faultOf(error)?.code === "fenced") await open();
+      if (getFault(error)?.code === "fenced") await open();
       return false;
     }
   });

@@ -1,13 +1,13 @@
 // Budgets that many gateways draw on at once are counted in slices: never over, to the last of it, and nothing stays set aside for the dead.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { StoreNews } from "../../../src/plugin/instance.ts";
-import type { StoreCommand, Verdict } from "../../../src/plugin/store.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
-import { postgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import type { StoreEvent } from "../../../src/plugin/instance.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { tcpProxy, type TcpProxy } from "../../kit/tcp-proxy.ts";
+import { startTcpProxy, type TcpProxy } from "../../kit/tcp-proxy.ts";
 import { until } from "../../kit/waits.ts";
-import { chance } from "../../rig/rig.ts";
+import { createChance } from "../../rig/rig.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";
 
 const TAKE = 1_000n;
@@ -15,9 +15,9 @@ const budget = (max: bigint) =>
   ({ scope: "account:all", unit: "nano_usd", max, per: "total", take: TAKE }) as const;
 
 const take = (attempt: string, max: bigint): StoreCommand =>
-  reserve(attempt, { at: Date.now(), claims: [budget(max)] });
+  reserveCommand(attempt, { at: Date.now(), claims: [budget(max)] });
 const pay = (attempt: string, costNano = TAKE): StoreCommand =>
-  settle(attempt, { at: Date.now(), costNano });
+  settleCommand(attempt, { at: Date.now(), costNano });
 
 /** As the host does it: what did not come through on a broken road, or on a machine with other work, is told again. */
 async function again<T>(work: () => Promise<T>, times = 20): Promise<T> {
@@ -43,26 +43,31 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
   beforeEach(async () => {
-    road = await tcpProxy(server);
+    road = await startTcpProxy(server);
     heard = [];
     made = await makePostgres(url, { clock: "database" });
     await made.store.open({ instance: "judge" }, hear);
   });
   afterEach(async () => {
     for (const store of open.splice(0)) await store.close(false);
-    await made.end();
+    await made.dispose();
     await road[Symbol.asyncDispose]();
   });
 
   async function node(instance: string, slicesFrom = 2): Promise<PostgresStore> {
     const address = settings(road.through(url)).address;
-    const of = { address, owner: address, reports: address, clock: "database" } as const;
-    const store = postgresStore(settings(url, { ...of, slicesFrom }));
+    const of = {
+      address,
+      ownerAddress: address,
+      reportAddress: address,
+      clock: "database",
+    } as const;
+    const store = createPostgresStore(settings(url, { ...of, leaseThreshold: slicesFrom }));
     open.push(store);
     await again(() => store.open({ instance }, hear));
     return store;
   }
-  const hear = (news: StoreNews) => {
+  const hear = (news: StoreEvent) => {
     if (news.type === "crossed") heard.push(...news.crossings.map(({ percent }) => percent));
   };
   async function asked(text: string) {
@@ -75,8 +80,8 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     );
   const counted = async (max: bigint) => {
     const { take: _, ...limit } = budget(max);
-    const [count] = await made.store.counted!([limit], Date.now());
-    return [count!.used, count!.held] as const;
+    const [count] = await made.store.readLimits!([limit], Date.now());
+    return [count!.used, count!.reserved] as const;
   };
   const meter = async () => {
     const [row] = await asked("SELECT level, held FROM tollgate.meter");
@@ -119,7 +124,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     const max = 100_000_000n;
     const [one, two] = [await node("one"), await node("two")];
     const n = BigInt(await heated([one, two], max));
-    let verdicts: readonly Verdict[] = [];
+    let verdicts: readonly CommandResult[] = [];
     let times = 0n;
     // Between two signs of life nothing is written there; a sign of life may come in between.
     await until(async () => {
@@ -135,8 +140,8 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect((await counted(max))[0]).toBe(used);
     await until(async () => (await meter()).level === used);
     expect(await made.store.verify!()).toEqual([]);
-    const limits = (verdicts[0] as Extract<Verdict, { ok: true }>).limits!;
-    expect(limits[0]!.left).toBeGreaterThan(0n);
+    const limits = (verdicts[0] as Extract<CommandResult, { ok: true }>).limits!;
+    expect(limits[0]!.remaining).toBeGreaterThan(0n);
     const more = await spending(one, "one", max);
     for (const store of open.splice(0)) await store.close();
     expect(await slices()).toEqual([]);
@@ -164,7 +169,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     const more = await spending(one, "one", max);
     open = open.filter((store) => store !== one);
     await one.close(false);
-    await made.bury("one");
+    await made.expireLease("one");
     await made.store.apply([{ do: "alive", at: Date.now() }]);
     expect((await slices()).map(([of]) => of)).not.toContain("one");
     expect((await counted(max))[0]).toBe((n + 1n + more) * TAKE + 400n);
@@ -175,7 +180,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     const max = 100_000_000n;
     const [one, two] = [await node("one"), await node("two")];
     await heated([one, two], max);
-    await made.bury("one");
+    await made.expireLease("one");
     await made.store.apply([{ do: "alive", at: Date.now() }]);
     await expect(one.apply([take("late", max)])).rejects.toThrow("taken for dead");
     await one.open({ instance: "one" });
@@ -204,8 +209,8 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     let used = BigInt(await heated([one], max)) * TAKE;
     for (let i = 0; i < 20; i++) {
       const [verdict] = await one.apply([take(`l${i}`, max)]);
-      const { limits } = verdict as Extract<Verdict, { ok: true }>;
-      expect(limits![0]!.left).toBe(max - used - TAKE);
+      const { limits } = verdict as Extract<CommandResult, { ok: true }>;
+      expect(limits![0]!.remaining).toBe(max - used - TAKE);
       await one.apply([pay(`l${i}`, 300n)]);
       used += 300n;
     }
@@ -252,7 +257,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
           const [verdict] = await store.apply([take(`c${n}`, max)]);
           if (!verdict!.ok) continue;
           const [paid] = await store.apply([pay(`c${n++}`)]);
-          if (paid!.ok) heard.push(...(paid!.crossed ?? []).map(({ percent }) => percent));
+          if (paid!.ok) heard.push(...(paid!.thresholds ?? []).map(({ percent }) => percent));
         }
       const { level, held } = await meter();
       expect(level + held).toBeLessThanOrEqual(max);
@@ -268,7 +273,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     await one.apply([take("left", TAKE)]);
     open = open.filter((store) => store !== one);
     await one.close(false);
-    await made.bury("one");
+    await made.expireLease("one");
     await made.store.apply([{ do: "alive", at: Date.now() }]);
     expect(heard).toEqual([50, 80, 95, 100]);
   });
@@ -300,7 +305,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
   it.each([1, 2])(
     "random worlds: never over, all of it spent, nothing stuck (%i)",
     async (seed) => {
-      const chanced = chance(seed);
+      const chanced = createChance(seed);
       const names = ["one", "two", "three"];
       const stores = new Map<string, PostgresStore>();
       for (const name of names) stores.set(name, await node(name));
@@ -323,7 +328,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
         if (chanced.often(0.01)) {
           await store.close(false);
           open = open.filter((each) => each !== store);
-          await made.bury(name);
+          await made.expireLease(name);
           await again(() => made.store.apply([{ do: "alive", at: Date.now() }]));
           for (const call of mine) under.splice(under.indexOf(call), 1);
           stores.set(name, await node(name));

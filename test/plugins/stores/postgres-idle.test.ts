@@ -1,6 +1,6 @@
 // A gateway that has nothing to write asks what is new all the same: another one's changes are known to it within a second and a half.
 import { expect, it, vi } from "vitest";
-import type { Line, Question, Row } from "../../../plugins/stores/postgres/line.ts";
+import type { PipelinedConnection, SqlQuery, Row } from "../../../plugins/stores/postgres/line.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import { settings } from "./made-postgres.ts";
 
@@ -11,7 +11,7 @@ it("with each look, though its own answers come a little later", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "performance"] });
   try {
     let beats = 0;
-    const ask = async ({ text }: Question): Promise<readonly Row[]> => {
+    const ask = async ({ text }: SqlQuery): Promise<readonly Row[]> => {
       await new Promise((resolve) => setTimeout(resolve, TRIP_MS));
       if (text.includes("RETURNING epoch")) return [{ epoch: "1" }];
       if (!text.includes("beat_1")) return [];
@@ -19,10 +19,10 @@ it("with each look, though its own answers come a little later", async () => {
       return [{ said: "true;0 0;0" }];
     };
     const line = { made: 1, there: true, ask: async () => ask, drop() {}, async end() {} };
-    const writer = createWriter(line as unknown as Line, {
+    const writer = createWriter(line as unknown as PipelinedConnection, {
       ...settings("postgres://here/none"),
       clock: "database",
-      named: true,
+      usesPreparedStatements: true,
     });
     const open = writer.open({ instance: "one" }, () => {});
     await vi.advanceTimersByTimeAsync(50);
@@ -30,7 +30,7 @@ it("with each look, though its own answers come a little later", async () => {
     beats = 0;
     await vi.advanceTimersByTimeAsync(12_000);
     expect(beats).toBe(10);
-    await writer.end(false);
+    await writer.close(false);
   } finally {
     vi.useRealTimers();
   }

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { SUMMED } from "../../../plugins/stores/postgres/summing.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { ROLLUP_TABLE_NAMES } from "../../../plugins/stores/postgres/summing.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 
@@ -35,7 +35,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
   beforeEach(async () => {
     const made = await makePostgres(url);
     store = made.store as PostgresStore;
-    end = made.end;
+    end = made.dispose;
     await store.open({ instance: "one" });
     await by.ask("SET session_replication_role = replica");
     await days();
@@ -46,13 +46,15 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
   async function days(): Promise<void> {
     const key = { id: "alice", digest: "d", created: NOON, name: "Alice" };
     await store.apply([{ do: "key", at: NOON, key }]);
-    await store.apply([reserve("spoken-of", { labels: LABELS })]);
-    await store.apply([settle("spoken-of", { costNano: 7n })]);
+    await store.apply([reserveCommand("spoken-of", { labels: LABELS })]);
+    await store.apply([settleCommand("spoken-of", { costNano: 7n })]);
     for (let day = 0; day < 3; day++)
       for (let i = 0; i < 4; i++) {
         const at = NOON + day * DAY + i * 60_000;
-        await store.apply([reserve(`c${day}.${i}`, { at, labels: LABELS })]);
-        await store.apply([settle(`c${day}.${i}`, { at: at + 1_000, usage: { input: 10 + i } })]);
+        await store.apply([reserveCommand(`c${day}.${i}`, { at, labels: LABELS })]);
+        await store.apply([
+          settleCommand(`c${day}.${i}`, { at: at + 1_000, usage: { input: 10 + i } }),
+        ]);
       }
     const late = { attempt: "spoken-of", costNano: -2n, reason: "refund", actor: "x" };
     await store.apply([{ do: "adjust", at: NOON + 2 * DAY + DAY / 4, ...late }]);
@@ -63,33 +65,33 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
       (error: Error) => [error.message],
     );
   const sums = async () => [
-    await store.totals({ by: ["day", "key", "model"] }),
-    await store.totals({ by: ["day", "key"] }),
-    await store.totals({ by: ["model"] }),
-    await store.totals({ by: [], from: NOON, to: NOON + DAY / 4 }),
+    await store.sumEntries({ by: ["day", "key", "model"] }),
+    await store.sumEntries({ by: ["day", "key"] }),
+    await store.sumEntries({ by: ["model"] }),
+    await store.sumEntries({ by: [], from: NOON, to: NOON + DAY / 4 }),
   ];
 
   it("rows that are gone have the sums that they had, by days and by hours, and a reserve that later rows speak of stays", async () => {
     const before = await sums();
-    await store.keeping!.prune!(BEFORE);
+    await store.maintenance!.prune!(BEFORE);
     expect(await sums()).toEqual(before);
-    expect((await store.entries({ attempt: "spoken-of" })).items.map(({ kind }) => kind)).toContain(
-      "adjust",
-    );
+    expect(
+      (await store.listEntries({ attempt: "spoken-of" })).items.map(({ kind }) => kind),
+    ).toContain("adjust");
     expect(await by.ask("SELECT 1 FROM tollgate.entry WHERE attempt = 'spoken-of'")).toHaveLength(
       2,
     );
     expect(await problems()).toEqual([]);
     // When what spoke of it goes, it goes.
-    await store.keeping!.prune!(NOON + 3 * DAY);
+    await store.maintenance!.prune!(NOON + 3 * DAY);
     expect(await sums()).toEqual(before);
-    for (const table of ["booked", "terms", ...SUMMED])
+    for (const table of ["booked", "terms", ...ROLLUP_TABLE_NAMES])
       expect(await by.ask(`SELECT 1 FROM tollgate.${table}`)).toEqual([]);
     expect(await problems()).toEqual([]);
   });
 
   it("the database itself takes no row out that is not behind all open calls", async () => {
-    await store.apply([reserve("open", { at: NOON + 3 * DAY })]);
+    await store.apply([reserveCommand("open", { at: NOON + 3 * DAY })]);
     await store.verify!();
     await by.ask("SELECT tollgate.sum_1(1000)");
     const [row] = await by.ask(
@@ -102,13 +104,13 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
 
   it("exactly what is from before the moment goes", async () => {
     const last = NOON + DAY + 3 * 60_000 + 1_000;
-    await store.keeping!.prune!(last);
+    await store.maintenance!.prune!(last);
     // Its reserve is from before; its end is not, and says what it needs of it.
-    expect((await store.entries({ attempt: "c1.3" })).items.map(({ kind }) => kind)).toEqual([
+    expect((await store.listEntries({ attempt: "c1.3" })).items.map(({ kind }) => kind)).toEqual([
       "settle",
     ]);
-    await store.keeping!.prune!(last + 1);
-    expect((await store.entries({ attempt: "c1.3" })).items).toHaveLength(0);
+    await store.maintenance!.prune!(last + 1);
+    expect((await store.listEntries({ attempt: "c1.3" })).items).toHaveLength(0);
   });
 
   it.each([
@@ -132,14 +134,14 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     "DELETE FROM tollgate.booked WHERE attempt = 'c2.3'",
     "UPDATE tollgate.chain SET link = '\\x00'",
   ])("a change is found: %s", async (change) => {
-    await store.keeping!.prune!(BEFORE);
+    await store.maintenance!.prune!(BEFORE);
     expect(await problems()).toEqual([]);
     await by.ask(change);
     expect(await problems()).not.toEqual([]);
   });
 
   it("a change of notes that were before is called that, also where nothing else knows of them", async () => {
-    await store.keeping!.prune!(BEFORE);
+    await store.maintenance!.prune!(BEFORE);
     await by.ask("UPDATE tollgate.note SET salt = md5(salt) WHERE kind = 'key'");
     expect(await problems()).toContainEqual(
       expect.stringMatching(/^Notes of node \d+ up to batch \d+ were changed/),
@@ -149,12 +151,12 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
   describe("an archive", () => {
     const archived = async (before: number, labels: boolean) => {
       const file = join(folder, "ledger.gz");
-      const facts = await store.keeping!.archive!(file, { before, labels });
+      const facts = await store.maintenance!.archive!(file, { before, labels });
       return { facts, file, text: gunzipSync(await readFile(file)).toString() };
     };
     const read = async (file: string, text?: string) => {
       if (text !== undefined) await writeFile(file, gzipSync(text));
-      return store.keeping!.readArchive!(file);
+      return store.maintenance!.readArchive!(file);
     };
 
     it("has no labels where none are asked for, and is proved all the same", async () => {
@@ -174,7 +176,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
       const one = await archived(BEFORE, true);
       // Two days of four calls, and the one that is spoken of.
       expect(one.facts.rows).toBe(18);
-      await store.keeping!.prune!(BEFORE);
+      await store.maintenance!.prune!(BEFORE);
       const two = await archived(NOON + 5 * DAY, true);
       expect(two.facts.rows).toBe(9);
       expect(JSON.parse(two.text.split("\n")[0]!).after).toBe(

@@ -1,8 +1,8 @@
 // Rows lie in months: each month's place is made before the month begins, by whatever clock and zone the database has, and goes with its last row.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { upkeepOf } from "../../../plugins/stores/postgres/upkeep.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { createPeriodicMaintenance } from "../../../plugins/stores/postgres/upkeep.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 
@@ -18,15 +18,15 @@ it("next month's place is looked for every hour, also by a gateway that has noth
   vi.useFakeTimers();
   try {
     const asked: string[] = [];
-    const upkeep = upkeepOf(async ({ text }) => {
+    const upkeep = createPeriodicMaintenance(async ({ text }) => {
       asked.push(text);
       return [];
     }, "s");
     const looks = () => asked.filter((text) => text.includes("s.months_1(1)")).length;
-    upkeep.begin();
+    upkeep.start();
     await vi.advanceTimersByTimeAsync(3 * 3_600_000 + 1);
     expect(looks()).toBe(3);
-    upkeep.end();
+    upkeep.stop();
     await vi.advanceTimersByTimeAsync(3 * 3_600_000);
     expect(looks()).toBe(3);
   } finally {
@@ -48,7 +48,7 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
   beforeEach(async () => {
     const made = await makePostgres(url);
     store = made.store as PostgresStore;
-    end = made.end;
+    end = made.dispose;
     await store.open({ instance: "one" });
     by = askAt(url);
     // Functions that name no schema find this clock before the server's own.
@@ -91,7 +91,7 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     const now = monthOf(Date.now());
     for (const table of ["booked", "batch"] as const)
       expect(await months(table)).toEqual([now, after(now)]);
-    await store.apply([reserve("now", { at: Date.now() })]);
+    await store.apply([reserveCommand("now", { at: Date.now() })]);
     expect(await lies("now")).toEqual([`booked_${now}`]);
     const [row] = await by.ask(
       "SELECT DISTINCT c.relname AS place FROM tollgate.batch b JOIN pg_class c ON c.oid = b.tableoid",
@@ -120,9 +120,12 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     await clock("2040-12-31 12:00:00+00", "America/Los_Angeles");
     await by.ask("SELECT tollgate.months_1(1)");
     const turn = Date.UTC(2041, 0);
-    await store.apply([reserve("last", { at: turn - 1 }), reserve("first", { at: turn })]);
+    await store.apply([
+      reserveCommand("last", { at: turn - 1 }),
+      reserveCommand("first", { at: turn }),
+    ]);
     // The end of a call lies with its beginning.
-    await store.apply([settle("last", { at: turn + DAY })]);
+    await store.apply([settleCommand("last", { at: turn + DAY })]);
     expect([await lies("last"), await lies("first")]).toEqual([
       ["booked_2040_12"],
       ["booked_2041_01"],
@@ -130,7 +133,7 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
   });
 
   it("rows of a month that has no place are kept all the same, and several gateways make one at once", async () => {
-    await store.apply([reserve("early", { at: Date.UTC(2040, 5, 5) })]);
+    await store.apply([reserveCommand("early", { at: Date.UTC(2040, 5, 5) })]);
     expect(await lies("early")).toEqual(["booked_other"]);
     const others = [askAt(url), askAt(url), askAt(url)];
     for (const month of ["2040-06", "2040-07"])
@@ -140,26 +143,26 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
       expect((await months(table)).filter((month) => month.startsWith("2040"))).toEqual([
         "2040_07",
       ]);
-    expect((await store.entries({ attempt: "early" })).items).toHaveLength(1);
+    expect((await store.listEntries({ attempt: "early" })).items).toHaveLength(1);
   });
 
   it("a prune takes away the month of which nothing is left, and no month that has a row or is still to come", async () => {
     await by.ask(`SELECT tollgate.month_1(to_timestamp(${NOON / 1_000}))`);
     const [then, now] = [monthOf(NOON), monthOf(Date.now())];
-    await store.apply([reserve("old", { at: NOON }), reserve("older", { at: NOON })]);
-    await store.apply([settle("old", { at: NOON + 1_000 })]);
-    await store.apply([settle("older", { at: NOON + 1_000 })]);
+    await store.apply([reserveCommand("old", { at: NOON }), reserveCommand("older", { at: NOON })]);
+    await store.apply([settleCommand("old", { at: NOON + 1_000 })]);
+    await store.apply([settleCommand("older", { at: NOON + 1_000 })]);
     // What a later row speaks of keeps its month.
     const late = { attempt: "older", costNano: -2n, reason: "refund", actor: "x" };
     await store.apply([{ do: "adjust", at: NOON + 40 * DAY, ...late }]);
-    await store.keeping!.prune!(NOON + DAY);
+    await store.maintenance!.prune!(NOON + DAY);
     expect(await lies("older")).toEqual([`booked_${then}`]);
     expect(await months("booked")).toEqual([then, now, after(now)]);
-    const before = await store.totals({ by: ["key"] });
-    await store.keeping!.prune!(NOON + 50 * DAY);
+    const before = await store.sumEntries({ by: ["key"] });
+    await store.maintenance!.prune!(NOON + 50 * DAY);
     expect(await months("booked")).toEqual([now, after(now)]);
     expect(await months("batch")).toContain(now);
-    expect(await store.totals({ by: ["key"] })).toEqual(before);
+    expect(await store.sumEntries({ by: ["key"] })).toEqual(before);
     expect(await store.verify!()).toEqual([]);
   });
 });

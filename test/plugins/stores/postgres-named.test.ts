@@ -1,11 +1,11 @@
 // What a failover has lost of a gateway that is gone is named within seconds by those that live, and not with their next but one sign of life: until then an operator
 // believes a ledger that is not whole.
 import { expect, it } from "vitest";
-import { postgresStore } from "../../../plugins/stores/postgres/store.ts";
-import type { StoreNews } from "../../../src/plugin/instance.ts";
-import { reserve } from "../../../src/testing/store.ts";
+import { createPostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import type { StoreEvent } from "../../../src/plugin/instance.ts";
+import { reserveCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, startReplica } from "../../kit/postgres.ts";
-import { tcpProxy } from "../../kit/tcp-proxy.ts";
+import { startTcpProxy } from "../../kit/tcp-proxy.ts";
 import { until } from "../../kit/waits.ts";
 import { settings } from "./made-postgres.ts";
 
@@ -17,15 +17,23 @@ it.skipIf(!hasPostgres()).each(["one that is idle", "one that is busy"])(
   async (how) => {
     await using primary = await startPostgres();
     const url = await primary.database();
-    await using road = await tcpProxy(primary);
-    const news: StoreNews[] = [];
+    await using road = await startTcpProxy(primary);
+    const news: StoreEvent[] = [];
     const { address } = settings(road.through(url));
-    const by = { address, owner: address, reports: address, clock: "database" } as const;
+    const by = {
+      address,
+      ownerAddress: address,
+      reportAddress: address,
+      clock: "database",
+    } as const;
     // Nothing here says "alive" in the host's place: its next sign would come after a third of the lease.
-    const [one, two] = [postgresStore(settings(url, by)), postgresStore(settings(url, by))];
+    const [one, two] = [
+      createPostgresStore(settings(url, by)),
+      createPostgresStore(settings(url, by)),
+    ];
     await one.open({ instance: "one" }, (each) => void news.push(each));
     await two.open({ instance: "two" });
-    const begin = (name: string) => [reserve(name, { at: Date.now() })];
+    const begin = (name: string) => [reserveCommand(name, { at: Date.now() })];
     await two.apply(begin("known"));
     await using replica = await startReplica(primary);
     const known = async () => primary.sql(replica.at(url), "SELECT count(*) FROM tollgate.entry");

@@ -1,7 +1,7 @@
 // A dead gateway's calls are settled once, though two others see at the same moment that they are open. The index that refuses a second end is put aside for it: it is
 // the last guard, and would hide what the first one does.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { reserve } from "../../../src/testing/store.ts";
+import { reserveCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { until } from "../../kit/waits.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
@@ -19,8 +19,10 @@ describe.skipIf(!hasPostgres())("two gateways and a dead one's calls", () => {
   afterAll(() => server?.[Symbol.asyncDispose]());
 
   it("are each settled once, also by two that see them open at the same moment", async () => {
-    const { store, another, bury, end } = await makePostgres(url, { clock: "database" });
-    const [left, right] = [await another(), await another()];
+    const { store, openAnother, expireLease, dispose } = await makePostgres(url, {
+      clock: "database",
+    });
+    const [left, right] = [await openAnother(), await openAnother()];
     await left.open({ instance: "left" });
     await right.open({ instance: "right" });
     await using by = askAt(url);
@@ -32,11 +34,11 @@ describe.skipIf(!hasPostgres())("two gateways and a dead one's calls", () => {
     await store.open({ instance: "dead" });
     const at = Date.now();
     await store.apply(
-      Array.from({ length: CALLS }, (_, i) => reserve(`call.${i}`, { at, claims })),
+      Array.from({ length: CALLS }, (_, i) => reserveCommand(`call.${i}`, { at, claims })),
     );
     await holder.ask("BEGIN");
     await holder.ask("SELECT 1 FROM tollgate.meter FOR UPDATE");
-    await bury("dead");
+    await expireLease("dead");
     const both = [left, right].map((one) => one.apply([{ do: "alive", at: Date.now() }]));
     await until(async () => {
       const [row] = await by.ask(
@@ -53,6 +55,6 @@ describe.skipIf(!hasPostgres())("two gateways and a dead one's calls", () => {
     const [meter] = await by.ask("SELECT level, held FROM tollgate.meter");
     const cost = ends.reduce((sum, row) => sum + BigInt(row["cost"] ?? 0), 0n);
     expect([meter!["level"], meter!["held"]]).toEqual([`${cost}`, "0"]);
-    await end();
+    await dispose();
   });
 });

@@ -1,7 +1,7 @@
 // The laws of a store once more where its database is reached as in the field: behind a pooler that gives each transaction another connection, and
 // over a network.
 import { afterAll, beforeAll, describe, it } from "vitest";
-import { storeConformance } from "../../../src/testing/store.ts";
+import { storeChecks } from "../../../src/testing/store.ts";
 import {
   hasPgBouncer,
   hasPostgres,
@@ -10,7 +10,7 @@ import {
   type PgBouncer,
   type Postgres,
 } from "../../kit/postgres.ts";
-import { tcpProxy, type TcpProxy } from "../../kit/tcp-proxy.ts";
+import { startTcpProxy, type TcpProxy } from "../../kit/tcp-proxy.ts";
 import { makePostgres, settings } from "./made-postgres.ts";
 
 /** One way: there and back as between two zones of a cloud. */
@@ -25,8 +25,8 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
   const made = (at: string, pooled: boolean) => {
-    const address = { ...settings(at).address, pooled };
-    return makePostgres(url, { address, owner: address, reports: address });
+    const address = { ...settings(at).address, isPooled: pooled };
+    return makePostgres(url, { address, ownerAddress: address, reportAddress: address });
   };
 
   describe.skipIf(!hasPgBouncer())("behind PgBouncer in transaction mode", () => {
@@ -36,19 +36,17 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     });
     afterAll(() => bouncer?.[Symbol.asyncDispose]());
 
-    for (const { name, run } of storeConformance(() => made(bouncer.through(url), true)))
-      it(name, run);
+    for (const { name, run } of storeChecks(() => made(bouncer.through(url), true))) it(name, run);
   });
 
   describe("over a network", () => {
     let road: TcpProxy;
     beforeAll(async () => {
-      road = await tcpProxy({ port: Number(new URL(url).port) });
+      road = await startTcpProxy({ port: Number(new URL(url).port) });
       road.delay(TRIP_MS);
     });
     afterAll(() => road?.[Symbol.asyncDispose]());
 
-    for (const { name, run } of storeConformance(() => made(road.through(url), false)))
-      it(name, run);
+    for (const { name, run } of storeChecks(() => made(road.through(url), false))) it(name, run);
   });
 });

@@ -1,15 +1,15 @@
 // What the store of several gateways keeps besides the laws: rights, forms, sums of days, and that what was changed by hand is found.
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
+import { getFault } from "../../../src/model/error.ts";
 import type { Store } from "../../../src/plugin/store.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
-import { random } from "../../../src/testing/random.ts";
-import { postgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
-import { reading } from "../../../plugins/stores/postgres/pool.ts";
-import type { Ask } from "../../../plugins/stores/postgres/line.ts";
-import { readsOf, summed } from "../../../plugins/stores/postgres/reads.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { createSeededRandom } from "../../../src/testing/random.ts";
+import { createPostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
+import { createReadPool } from "../../../plugins/stores/postgres/pool.ts";
+import type { RunSql } from "../../../plugins/stores/postgres/line.ts";
+import { createStoreReads, updateRollups } from "../../../plugins/stores/postgres/reads.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { makeMemory } from "./made.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";
@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   it("has a database that keeps every text, and refuses another one in words", async () => {
     await server.sql(server.url, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0");
     const latin = Object.assign(new URL(server.url), { pathname: "/latin" }).href;
-    const store = postgresStore(settings(latin));
+    const store = createPostgresStore(settings(latin));
     await expect(store.open({ instance: "one" })).rejects.toThrow(
       /keeps texts as LATIN1.+ENCODING 'UTF8'/,
     );
@@ -46,22 +46,22 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await made.store.open({ instance: "one" });
     await using by = askAt(url);
     const plans: string[] = [];
-    const explained: Ask = async ({ text, values }) => {
+    const explained: RunSql = async ({ text, values }) => {
       await by.ask("SET enable_seqscan = off");
       const rows = await by.question({ text: `EXPLAIN ${text}`, ...(values && { values }) });
       plans.push(rows.map((row) => row["QUERY PLAN"]).join("\n"));
       return [];
     };
-    await readsOf(
+    await createStoreReads(
       explained,
       explained,
       "tollgate",
       (at) => at,
       async () => {},
-    ).size();
+    ).readSize();
     // All of them in order is what it would take without one.
     expect(plans.join()).toContain("pos_idx");
-    await made.end();
+    await made.dispose();
   });
 
   it("runs as a role that can neither change nor delete a row of the ledger, and reports as one that reads", async () => {
@@ -73,20 +73,20 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       return at.href;
     };
     const made = settings(own);
-    const store = postgresStore({
+    const store = createPostgresStore({
       ...made,
       address: { ...made.address, url: as("runs") },
-      reports: { ...made.address, url: as("reads") },
+      reportAddress: { ...made.address, url: as("reads") },
       roles: { run: "runs", read: "reads" },
     });
     await store.open({ instance: "one" });
-    await store.apply([reserve("a", { claims: [budget] }), reserve("b")]);
+    await store.apply([reserveCommand("a", { claims: [budget] }), reserveCommand("b")]);
     await store.apply([
-      settle("a"),
+      settleCommand("a"),
       { do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON } },
     ]);
-    expect((await store.entries({})).items).toHaveLength(3);
-    expect((await store.totals({ by: ["key"] }))[0]?.calls).toBe(1);
+    expect((await store.listEntries({})).items).toHaveLength(3);
+    expect((await store.sumEntries({ by: ["key"] }))[0]?.calls).toBe(1);
     expect(await store.verify!()).toEqual([]);
     await store.close();
     const readme = await readFile("plugins/stores/postgres/README.md", "utf8");
@@ -113,11 +113,11 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
 
   it("refuses a database of an older form where it may not change it, and of a form that it does not know", async () => {
     const own = await server.database();
-    const store = postgresStore(settings(own, { migrates: false }));
+    const store = createPostgresStore(settings(own, { migratesOnStart: false }));
     const codeOf = async (work: Promise<unknown>) =>
       work.then(
         () => undefined,
-        (error: unknown) => faultOf(error)?.code,
+        (error: unknown) => getFault(error)?.code,
       );
     expect(await codeOf(store.open({ instance: "one" }))).toBe("older_form");
     expect(await store.commands!["status"]!.run({})).toMatchObject({ form: 0, expand: [1] });
@@ -142,28 +142,28 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   it("what is verified is what counts, not a replica of it", async () => {
     const made = await makePostgres(url);
     const behind = await server.database();
-    const other = postgresStore(settings(behind));
+    const other = createPostgresStore(settings(behind));
     await other.open({ instance: "other" });
-    const store = postgresStore({
+    const store = createPostgresStore({
       ...settings(url),
-      reports: { ...settings(url).address, url: behind },
+      reportAddress: { ...settings(url).address, url: behind },
     });
     await store.open({ instance: "one" });
-    await store.apply([reserve("a", { claims: [budget] })]);
+    await store.apply([reserveCommand("a", { claims: [budget] })]);
     expect(await store.verify!()).toEqual([]);
     await server.sql(url, "UPDATE tollgate.meter SET held = held + 1");
     expect((await store.verify!()).map(({ message }) => message).join()).toMatch(/open calls/);
     await other.close();
     await store.close();
-    await made.end();
+    await made.dispose();
   });
 
   it("two that start at once on an empty database make one schema", async () => {
     const own = await server.database();
-    const stores = [1, 2, 3].map(() => postgresStore(settings(own)));
+    const stores = [1, 2, 3].map(() => createPostgresStore(settings(own)));
     await Promise.all(stores.map((store, i) => store.open({ instance: `i${i}` })));
-    await Promise.all(stores.map((store, i) => store.apply([reserve(`a${i}`)])));
-    expect((await stores[0]!.entries({})).items).toHaveLength(3);
+    await Promise.all(stores.map((store, i) => store.apply([reserveCommand(`a${i}`)])));
+    expect((await stores[0]!.listEntries({})).items).toHaveLength(3);
     await Promise.all(stores.map((store) => store.close()));
   });
 
@@ -172,14 +172,15 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     async (pooled) => {
       await using compiling = await startPostgres({ settings: ["jit=on"] });
       const { address } = settings(compiling.url);
-      const connecting = () => configOf({ ...address, pooled }, { statementMs: 1_000 });
-      const reports = reading(connecting, 1, pooled);
+      const connecting = () =>
+        connectionConfig({ ...address, isPooled: pooled }, { statementMs: 1_000 });
+      const reports = createReadPool(connecting, 1, pooled);
       for (let i = 0; i < 2; i++) {
-        expect(await reports.ask({ text: "SHOW jit" })).toEqual([{ jit: "off" }]);
+        expect(await reports.sql({ text: "SHOW jit" })).toEqual([{ jit: "off" }]);
         // One that fails leaves nothing behind it that the next one meets.
-        await expect(reports.ask({ text: "SELECT 1 / 0" })).rejects.toThrow(/division/);
+        await expect(reports.sql({ text: "SELECT 1 / 0" })).rejects.toThrow(/division/);
       }
-      await reports.end();
+      await reports.close();
     },
   );
 
@@ -224,15 +225,18 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     const made = await makePostgres(url);
     const { store } = made;
     await store.open({ instance: "one" });
-    await store.apply([reserve("a", { claims: [budget] }), reserve("open", { claims: [budget] })]);
-    await store.apply([settle("a")]);
+    await store.apply([
+      reserveCommand("a", { claims: [budget] }),
+      reserveCommand("open", { claims: [budget] }),
+    ]);
+    await store.apply([settleCommand("a")]);
     await store.apply([{ do: "key", at: NOON, key: { id: "k1", digest: "d", created: NOON } }]);
     expect(await store.verify!()).toEqual([]);
     await using by = askAt(url);
     await by.ask(`BEGIN; SET LOCAL session_replication_role = replica; ${statement}; COMMIT`);
     const problems = await store.verify!();
     expect(problems.map(({ message }) => message).join("\n")).toMatch(words);
-    await made.end();
+    await made.dispose();
   });
 
   it("sums of days are what their rows come to, whatever is added up already", async () => {
@@ -240,7 +244,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     const memory = await makeMemory();
     const stores: readonly Store[] = [made.store, memory.store];
     for (const store of stores) await store.open({ instance: "one" });
-    const next = random(11);
+    const next = createSeededRandom(11);
     const below = (n: number) => Math.floor(next() * n);
     const of = <T>(...some: readonly T[]): T => some[below(some.length)]!;
     const DAY = 86_400_000;
@@ -262,7 +266,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
         const usage =
           state === "void" ? {} : { input: below(50), seconds: below(100) / 8, output: below(9) };
         return [
-          reserve(attempt, {
+          reserveCommand(attempt, {
             at,
             target,
             labels,
@@ -272,7 +276,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
           }),
           ...(below(6) > 0
             ? [
-                settle(attempt, {
+                settleCommand(attempt, {
                   at: at + below(DAY),
                   state,
                   costNano,
@@ -297,22 +301,22 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       } as const;
       for (const store of stores) await store.apply([adjust]);
       if (round === 2) continue;
-      await made.store.entries({}, { limit: 1 });
-      await summed(
+      await made.store.listEntries({}, { limit: 1 });
+      await updateRollups(
         async ({ text, values = [] }) => by.ask(text.replace("$1", `${values[0]}`)),
         "tollgate",
       );
       for (const query of QUERIES(DAY)) {
-        const [mine, model] = await Promise.all(stores.map((store) => store.totals(query)));
+        const [mine, model] = await Promise.all(stores.map((store) => store.sumEntries(query)));
         expect(mine, JSON.stringify(query)).toEqual(model);
       }
     }
-    await made.end();
+    await made.dispose();
   });
 });
 
 /** By everything, of everything; whole days, parts of days, and zones. */
-const QUERIES = (DAY: number): readonly Parameters<Store["totals"]>[0][] => {
+const QUERIES = (DAY: number): readonly Parameters<Store["sumEntries"]>[0][] => {
   const noon = NOON;
   const midnight = Math.floor(NOON / DAY) * DAY;
   return [

@@ -2,13 +2,13 @@
 // that remembers it says it anew then, and no row is without it.
 import * as fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
 import { erase } from "../../../plugins/stores/postgres/erasing.ts";
-import { Line, type Ask } from "../../../plugins/stores/postgres/line.ts";
-import { provedLabels } from "../../../plugins/stores/postgres/salts.ts";
+import { PipelinedConnection, type RunSql } from "../../../plugins/stores/postgres/line.ts";
+import { hashLabels } from "../../../plugins/stores/postgres/salts.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { until } from "../../kit/waits.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";
@@ -17,10 +17,10 @@ const LABELS = { user: "canary-4711" };
 const DAY = 86_400_000;
 
 /** It loses the answer to one commit. */
-class Forgetful extends Line {
+class Forgetful extends PipelinedConnection {
   loses = false;
-  override async ask(): Promise<Ask> {
-    const ask = await super.ask();
+  override async connect(): Promise<RunSql> {
+    const ask = await super.connect();
     return async (question) => {
       const rows = await ask(question);
       if (question.text !== "COMMIT" || !this.loses) return rows;
@@ -49,8 +49,8 @@ describe.skipIf(!hasPostgres())("terms", () => {
   beforeEach(async () => {
     const made = await makePostgres(url);
     one = made.store as PostgresStore;
-    two = (await made.another()) as PostgresStore;
-    end = made.end;
+    two = (await made.openAnother()) as PostgresStore;
+    end = made.dispose;
     await one.open({ instance: "one" });
     await two.open({ instance: "two" });
     await by.ask("SET session_replication_role = replica");
@@ -58,12 +58,12 @@ describe.skipIf(!hasPostgres())("terms", () => {
   afterEach(() => end());
 
   const call = async (store: PostgresStore, attempt: string) => {
-    await store.apply([reserve(attempt, { labels: LABELS })]);
-    await store.apply([settle(attempt)]);
+    await store.apply([reserveCommand(attempt, { labels: LABELS })]);
+    await store.apply([settleCommand(attempt)]);
   };
   const terms = async () => (await by.ask("SELECT node, id FROM tollgate.terms")).length;
   const said = async (attempt: string) =>
-    (await one.entries({ attempt })).items.map(({ labels }) => labels);
+    (await one.listEntries({ attempt })).items.map(({ labels }) => labels);
 
   it("are written once, also where a batch goes the exact way", async () => {
     for (const attempt of ["a", "b"]) await call(one, attempt);
@@ -93,8 +93,8 @@ describe.skipIf(!hasPostgres())("terms", () => {
       fc.asyncProperty(calls, async (all) => {
         for (const { attempt: name, ...more } of all) {
           const attempt = `${++n}${name.replaceAll("\0", "").toWellFormed()}`;
-          await one.apply([reserve(attempt, { labels: { [name]: name } })]);
-          await one.apply([settle(attempt, { ...more, usage: { input: 1, seconds: 0.5 } })]);
+          await one.apply([reserveCommand(attempt, { labels: { [name]: name } })]);
+          await one.apply([settleCommand(attempt, { ...more, usage: { input: 1, seconds: 0.5 } })]);
         }
         expect(await one.verify!()).toEqual([]);
       }),
@@ -105,7 +105,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
   it("that were erased are said anew by each gateway that names them, and what was erased stays so", async () => {
     await call(one, "a");
     await call(two, "b");
-    await one.keeping!.erase!({ label: { name: "user", value: LABELS.user } });
+    await one.maintenance!.erase!({ label: { name: "user", value: LABELS.user } });
     for (const [store, attempt] of [
       [one, "c"],
       [two, "d"],
@@ -121,7 +121,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
   it("go with the last row that names them, and a gateway that remembers them says them anew", async () => {
     await call(one, "a");
     await call(two, "b");
-    await one.keeping!.prune!(NOON + DAY);
+    await one.maintenance!.prune!(NOON + DAY);
     expect(await by.ask("SELECT 1 FROM tollgate.booked")).toEqual([]);
     expect(await terms()).toBe(0);
     await call(one, "c");
@@ -135,14 +135,14 @@ describe.skipIf(!hasPostgres())("terms", () => {
     const claims = [
       { scope: "key:k", unit: "nano_usd", max: 1_000n, per: "total", take: 1n },
     ] as const;
-    await one.apply([reserve("a", { claims })]);
-    await one.apply([settle("a", { costNano: 0n })]);
+    await one.apply([reserveCommand("a", { claims })]);
+    await one.apply([settleCommand("a", { costNano: 0n })]);
     await by.ask("DELETE FROM tollgate.booked");
     await using holder = askAt(url);
     await using sweeper = askAt(url);
     await holder.ask("BEGIN");
     await holder.ask("SELECT 1 FROM tollgate.meter FOR UPDATE");
-    const writes = one.apply([reserve("b", { claims })]);
+    const writes = one.apply([reserveCommand("b", { claims })]);
     const waiting = async (many: number) =>
       until(async () => {
         const rows = await by.ask("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
@@ -154,7 +154,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     await Promise.race([waiting(2), sweeps]);
     await holder.ask("COMMIT");
     await Promise.all([writes, sweeps]);
-    expect((await one.entries({ attempt: "b" })).items).toHaveLength(1);
+    expect((await one.listEntries({ attempt: "b" })).items).toHaveLength(1);
   });
 
   it("of a gateway that cannot be held are for the next time; those of the others go", async () => {
@@ -183,51 +183,53 @@ describe.skipIf(!hasPostgres())("terms", () => {
     };
     expect(await next(0)).toEqual(["2000", 3_000]);
     expect(await next(2_000)).toEqual(["4000", 1_000]);
-    await one.keeping!.prune!(NOON);
+    await one.maintenance!.prune!(NOON);
     expect(await terms()).toBe(0);
   });
 
   it("are known to be there where the answer to an exact batch was lost", async () => {
     const of = settings(url);
-    const line = new Forgetful(() => configOf(of.address, { statementMs: 2_000 }));
-    const writer = createWriter(line, { ...of, named: true });
+    const line = new Forgetful(() => connectionConfig(of.address, { statementMs: 2_000 }));
+    const writer = createWriter(line, { ...of, usesPreparedStatements: true });
     await writer.open({ instance: "three" }, () => {});
     // Two limits of one meter: it goes the exact way.
     const claims = (max: bigint) =>
       [{ scope: "key:k", unit: "nano_usd", max, per: "total", take: 1n }] as const;
     line.loses = true;
     await writer.apply([
-      reserve("a", { claims: claims(100n) }),
-      reserve("b", { claims: claims(200n) }),
+      reserveCommand("a", { claims: claims(100n) }),
+      reserveCommand("b", { claims: claims(200n) }),
     ]);
     expect(line.loses).toBe(false);
     const [before] = await by.ask("SELECT count(*) AS many FROM tollgate.terms");
-    expect(await writer.apply([reserve("c")])).toEqual([{ ok: true }]);
+    expect(await writer.apply([reserveCommand("c")])).toEqual([{ ok: true }]);
     expect(await by.ask("SELECT count(*) AS many FROM tollgate.terms")).toEqual([before]);
-    await writer.end(true);
+    await writer.close(true);
   });
 
   it("that were erased stay so, also where calls end in the old words before their gateway has heard of it", async () => {
     const of = settings(url);
-    const line = new Line(() => configOf(of.address, { statementMs: 2_000 }));
-    const writer = createWriter(line, { ...of, named: true });
+    const line = new PipelinedConnection(() =>
+      connectionConfig(of.address, { statementMs: 2_000 }),
+    );
+    const writer = createWriter(line, { ...of, usesPreparedStatements: true });
     await one.close();
     await two.close();
     await writer.open({ instance: "three" }, () => {});
     const all = ["a", "b", "c"];
-    for (const attempt of all) await writer.apply([reserve(attempt, { labels: LABELS })]);
-    const ask: Ask = async (question) => {
+    for (const attempt of all) await writer.apply([reserveCommand(attempt, { labels: LABELS })]);
+    const ask: RunSql = async (question) => {
       const rows = await by.question(question);
       if (question.text.includes("erase_1"))
-        for (const attempt of all.splice(0, 2)) await writer.apply([settle(attempt)]);
+        for (const attempt of all.splice(0, 2)) await writer.apply([settleCommand(attempt)]);
       return rows;
     };
     await erase(ask, "tollgate", writer, { label: { name: "user", value: LABELS.user } });
-    await writer.apply([settle("c")]);
+    await writer.apply([settleCommand("c")]);
     expect(await by.ask("SELECT DISTINCT labels FROM tollgate.terms")).toEqual([
       { labels: '{"user":"erased"}' },
     ]);
-    await writer.end(true);
+    await writer.close(true);
   });
 
   it("whose labels were put out by hand, with what the chain has of them in their place, are found", async () => {
@@ -235,7 +237,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     expect(await one.verify!()).toEqual([]);
     const [row] = await by.ask("SELECT labels, salt FROM tollgate.terms");
     await by.ask(
-      `UPDATE tollgate.terms SET labels = '${provedLabels(row!["labels"]!, row!["salt"]!)}', salt = NULL`,
+      `UPDATE tollgate.terms SET labels = '${hashLabels(row!["labels"]!, row!["salt"]!)}', salt = NULL`,
     );
     expect((await one.verify!()).map(({ message }) => message).join()).toMatch(/Text is gone/);
   });
@@ -243,14 +245,14 @@ describe.skipIf(!hasPostgres())("terms", () => {
   it("of a key with many sayings are erased in the time that it takes to read them once", async () => {
     for (let n = 0; n < 30; n++) {
       const names = Array.from({ length: 100 }, (_, i) => `u${n}-${i}`);
-      await one.apply(names.map((id) => reserve(id, { at: NOON + n, labels: { id } })));
-      await one.apply(names.map((id) => settle(id, { at: NOON + n })));
+      await one.apply(names.map((id) => reserveCommand(id, { at: NOON + n, labels: { id } })));
+      await one.apply(names.map((id) => settleCommand(id, { at: NOON + n })));
     }
-    await one.keeping!.erase!({ key: "alice" });
+    await one.maintenance!.erase!({ key: "alice" });
     expect(await by.ask("SELECT DISTINCT labels FROM tollgate.terms")).toEqual([
       { labels: '{"id":"erased"}' },
     ]);
-    const totals = await one.totals({ by: ["labels", "day"] });
+    const totals = await one.sumEntries({ by: ["labels", "day"] });
     expect(totals.map(({ calls }) => calls)).toEqual([3_000]);
     expect(await one.verify!()).toEqual([]);
   });
@@ -261,19 +263,22 @@ describe.skipIf(!hasPostgres())("terms", () => {
     );
     const made = await makePostgres(Object.assign(new URL(url), { pathname: "/plain" }).href);
     await made.store.open({ instance: "one" });
-    await made.store.apply([reserve("é")]);
-    await made.store.apply([settle("é", { outcome: "\u{1F600}" })]);
+    await made.store.apply([reserveCommand("é")]);
+    await made.store.apply([settleCommand("é", { outcome: "\u{1F600}" })]);
     expect(await made.store.verify!()).toEqual([]);
-    await made.end();
+    await made.dispose();
   });
 
   it("of calls from before 1970 are counted where they were", async () => {
     for (const [i, at] of [-DAY, -1, 0].entries()) {
-      await one.apply([reserve(`c${i}`, { at: at - 1 })]);
-      await one.apply([settle(`c${i}`, { at })]);
+      await one.apply([reserveCommand(`c${i}`, { at: at - 1 })]);
+      await one.apply([settleCommand(`c${i}`, { at })]);
     }
-    const calls = async (query: Parameters<PostgresStore["totals"]>[0]) =>
-      (await one.totals(query)).map(({ by: { day, hour }, calls: many }) => [day ?? hour, many]);
+    const calls = async (query: Parameters<PostgresStore["sumEntries"]>[0]) =>
+      (await one.sumEntries(query)).map(({ by: { day, hour }, calls: many }) => [
+        day ?? hour,
+        many,
+      ]);
     const days = [
       ["1969-12-31", 2],
       ["1970-01-01", 1],
@@ -284,7 +289,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
       expect(await calls({ by: ["hour"], from: -10_000, to: 0 })).toEqual([
         ["1969-12-31T23:00Z", 1],
       ]);
-      await one.entries({}, { limit: 1 });
+      await one.listEntries({}, { limit: 1 });
       await by.ask("SELECT tollgate.sum_1(1000)");
     }
   });

@@ -4,9 +4,9 @@ import { chownSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
-import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
-import { postgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
+import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { authority } from "../../rig/faults/certificates.ts";
 import { settings } from "./made-postgres.ts";
@@ -73,14 +73,14 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
       url: as(user, password, url),
       tls,
       ca,
-      pooled: false,
-      read: async (path: string) => Buffer.from(FILES[path] ?? (await readFile(path))),
+      isPooled: false,
+      readFile: async (path: string) => Buffer.from(FILES[path] ?? (await readFile(path))),
     });
-    return postgresStore(
+    return createPostgresStore(
       settings(safe, {
         address: address("runs", "r"),
-        owner: address("owns", "o"),
-        reports: address("reads", "d"),
+        ownerAddress: address("owns", "o"),
+        reportAddress: address("reads", "d"),
         roles: { run: "runs", read: "reads" },
       }),
     );
@@ -99,12 +99,12 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
   it("migrates, runs and reports, each as its own role, and each connection is encrypted", async () => {
     const of = store({ ca: "ours" });
     await of.open({ instance: "one" });
-    await of.apply([reserve("a"), reserve("b")]);
+    await of.apply([reserveCommand("a"), reserveCommand("b")]);
     await of.apply([
-      settle("a"),
+      settleCommand("a"),
       { do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON } },
     ]);
-    expect((await of.totals({ by: ["key"] }))[0]?.calls).toBe(1);
+    expect((await of.sumEntries({ by: ["key"] }))[0]?.calls).toBe(1);
     const found = await postgres.sql(
       plain,
       "SELECT DISTINCT a.usename, s.ssl FROM pg_stat_activity a JOIN pg_stat_ssl s USING (pid) WHERE a.application_name = 'tollgate' ORDER BY 1",
@@ -141,11 +141,13 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
       url: at.href,
       tls: "verify-full" as const,
       ca: "ours",
-      pooled: false,
-      read: async (path: string) => Buffer.from(FILES[path]!),
+      isPooled: false,
+      readFile: async (path: string) => Buffer.from(FILES[path]!),
       ...more,
     };
-    return postgresStore(settings(safe, { address, owner: address, reports: address }));
+    return createPostgresStore(
+      settings(safe, { address, ownerAddress: address, reportAddress: address }),
+    );
   };
 
   it("proves its own name by a certificate where the server asks for one, and is refused without", async () => {
@@ -168,10 +170,10 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
       const of = {
         url,
         tls: "auto",
-        pooled: false,
-        read: () => Promise.reject(new Error(at)),
+        isPooled: false,
+        readFile: () => Promise.reject(new Error(at)),
       } as const;
-      const { ssl } = await configOf(of, { statementMs: 1_000 });
+      const { ssl } = await connectionConfig(of, { statementMs: 1_000 });
       return ssl;
     };
     for (const at of ["u@db.internal/d", "10.0.0.7:5432/d", "[fd00::7]/d", "127.0.0.1.example/d"])
@@ -191,21 +193,21 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
   });
 
   it("says which password is wrong, and none of its letters", async () => {
-    const of = postgresStore(
+    const of = createPostgresStore(
       settings(as("runs", "wrong-canary"), {
         address: {
           url: as("runs", "wrong-canary"),
           tls: "verify-full",
           ca: "ours",
-          pooled: false,
-          read: async () => Buffer.from(ours.root),
+          isPooled: false,
+          readFile: async () => Buffer.from(ours.root),
         },
-        owner: {
+        ownerAddress: {
           url: as("runs", "wrong-canary"),
           tls: "verify-full",
           ca: "ours",
-          pooled: false,
-          read: async () => Buffer.from(ours.root),
+          isPooled: false,
+          readFile: async () => Buffer.from(ours.root),
         },
       }),
     );

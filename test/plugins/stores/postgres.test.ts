@@ -1,6 +1,6 @@
 import { PGlite } from "@electric-sql/pglite";
 import { afterAll, beforeAll, describe, it } from "vitest";
-import { storeConformance } from "../../../src/testing/store.ts";
+import { storeChecks } from "../../../src/testing/store.ts";
 import { postgresStore, SCHEMA } from "./postgres.ts";
 
 describe("the contract of a store, on PostgreSQL", () => {
@@ -13,7 +13,11 @@ describe("the contract of a store, on PostgreSQL", () => {
   const make = async () => {
     await db.exec(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${SCHEMA}`);
     // The database goes on when a gateway is gone.
-    return { store: postgresStore(db), crash: async () => postgresStore(db), end: async () => {} };
+    return {
+      store: postgresStore(db),
+      crash: async () => postgresStore(db),
+      dispose: async () => {},
+    };
   };
-  for (const { name, run } of storeConformance(make)) it(name, run);
+  for (const { name, run } of storeChecks(make)) it(name, run);
 });

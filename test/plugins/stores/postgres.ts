@@ -5,22 +5,22 @@ import type { StoreCommand, KeyRecord, Price, Store, Usage } from "tollgate/plug
 import {
   type CallRows,
   checkCommand,
-  createBook,
+  createLedgerRules,
   createTotals,
   fromJson,
-  inRows,
-  isCounted,
+  createRowWriter,
+  isSettledRow,
   keyCursor,
-  matches,
+  matchesQuery,
   type LedgerRow,
   type Meter,
-  newMeter,
-  nth,
-  openRow,
-  pageOf,
+  createMeter,
+  rowQualifier,
+  createOpenRow,
+  toPage,
   pageSize,
-  presumed,
-  recoveryAt,
+  recoveredSettle,
+  recoveryTime,
   type RowJournal,
   toEntry,
   toJson,
@@ -57,7 +57,7 @@ const asking = (on: Asks): Asks => ({
 export function postgresStore(pglite: PGlite): Store {
   const db = asking(pglite);
   let instance = "";
-  const opened = () => createBook(journal, () => instance);
+  const opened = () => createLedgerRules(journal, () => instance);
   let book: ReturnType<typeof opened> | undefined;
   /** What the batch knows of its attempts, and what it will write. */
   let known = new Map<string, { past: CallRows | undefined; names: Set<string> }>();
@@ -67,7 +67,7 @@ export function postgresStore(pglite: PGlite): Store {
   function write(row: LedgerRow): boolean {
     const about = known.get(row.attempt) ?? { past: undefined, names: new Set<string>() };
     known.set(row.attempt, about);
-    const name = `${row.kind} ${nth(row)}`;
+    const name = `${row.kind} ${rowQualifier(row)}`;
     if (about.names.has(name)) return false;
     about.names.add(name);
     if (row.kind === "reserve") about.past = { reserve: row, settle: undefined };
@@ -77,9 +77,9 @@ export function postgresStore(pglite: PGlite): Store {
   }
 
   const journal: RowJournal = {
-    ...inRows(write, () => instance),
-    knows: (attempt) => known.get(attempt)?.past !== undefined,
-    past: (attempt) => known.get(attempt)?.past,
+    ...createRowWriter(write, () => instance),
+    hasReserve: (attempt) => known.get(attempt)?.past !== undefined,
+    closedCall: (attempt) => known.get(attempt)?.past,
     progress: ({ attempt }, { usage, costNano: cost = null }) =>
       void writes.push((tx) =>
         tx.query("UPDATE open SET usage = $2, cost = $3 WHERE attempt = $1", [
@@ -88,18 +88,18 @@ export function postgresStore(pglite: PGlite): Store {
           cost === null ? null : `${cost}`,
         ]),
       ),
-    key: (record) =>
+    putKey: (record) =>
       void writes.push((tx) =>
         tx.query(
           "INSERT INTO key VALUES ($1, $2, $3) ON CONFLICT (digest) DO UPDATE SET place = excluded.place, record = excluded.record",
           [record.digest, keyCursor(record), toJson(record)],
         ),
       ),
-    price: (hash, price) =>
+    putPrice: (hash, price) =>
       void writes.push((tx) =>
         tx.query("INSERT INTO price VALUES ($1, $2) ON CONFLICT DO NOTHING", [hash, toJson(price)]),
       ),
-    alive() {},
+    recordHeartbeat() {},
   };
 
   async function insert(tx: Asks, row: LedgerRow): Promise<void> {
@@ -108,7 +108,7 @@ export function postgresStore(pglite: PGlite): Store {
       [
         row.attempt,
         row.kind,
-        nth(row),
+        rowQualifier(row),
         row.key,
         Math.floor(row.at),
         row.state,
@@ -129,17 +129,17 @@ export function postgresStore(pglite: PGlite): Store {
         const tx = asking(raw);
         const done = await work(tx);
         for (const write of writes) await write(tx);
-        for (const meter of book!.changed())
+        for (const meter of book!.changedMeters())
           await tx.query(
             "INSERT INTO meter VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO UPDATE SET level = excluded.level, at = excluded.at, max = excluded.max",
             [meter.id, `${meter.level}`, Math.floor(meter.at), `${meter.max}`],
           );
         return done;
       });
-      book!.done();
+      book!.commit();
       return result;
     } catch (error) {
-      book!.undo();
+      book!.rollback();
       throw error;
     }
   }
@@ -153,7 +153,7 @@ export function postgresStore(pglite: PGlite): Store {
     for (const { row: text } of rows) {
       const row = fromJson<LedgerRow>(text);
       const about = known.get(row.attempt) ?? { past: undefined, names: new Set<string>() };
-      about.names.add(`${row.kind} ${nth(row)}`);
+      about.names.add(`${row.kind} ${rowQualifier(row)}`);
       if (row.kind === "reserve") about.past = { reserve: row, settle: undefined };
       if (row.kind === "settle") about.past = { reserve: about.past!.reserve, settle: row };
       known.set(row.attempt, about);
@@ -176,8 +176,8 @@ export function postgresStore(pglite: PGlite): Store {
           "SELECT * FROM meter",
         );
         for (const { id, level, at, max } of meters.rows)
-          book.load({
-            ...newMeter(id),
+          book.loadMeter({
+            ...createMeter(id),
             level: BigInt(level),
             at: Number(at),
             max: BigInt(max),
@@ -186,27 +186,27 @@ export function postgresStore(pglite: PGlite): Store {
           "SELECT e.row, o.usage, o.cost FROM open o JOIN entry e ON e.seq = o.seq ORDER BY o.seq",
         );
         const calls = open.rows.map(({ row, usage, cost }) =>
-          openRow(fromJson<LedgerRow>(row), {
+          createOpenRow(fromJson<LedgerRow>(row), {
             usage: JSON.parse(usage) as Usage,
             costNano: cost === null ? null : BigInt(cost),
           }),
         );
-        for (const call of calls) book.restore(call);
+        for (const call of calls) book.restoreCall(call);
         const dead = calls.filter(({ row }) => row.instance !== instance);
         const epoch = await transaction(async (tx) => {
           await recall(
             tx,
             dead.map(({ row }) => row.attempt),
           );
-          const at = recoveryAt(dead, Date.now());
-          for (const { row, heard } of dead) book!.apply(presumed(row, heard, at));
+          const at = recoveryTime(dead, Date.now());
+          for (const { row, progress } of dead) book!.apply(recoveredSettle(row, progress, at));
           const { rows } = await tx.query<{ epoch: number }>(
             "INSERT INTO instance (name) VALUES ($1) RETURNING epoch",
             [instance],
           );
           return rows[0]!.epoch;
         });
-        return { epoch, presumed: dead.length };
+        return { epoch, recovered: dead.length };
       }),
     apply: (batch) =>
       inTurn(async () => {
@@ -221,33 +221,33 @@ export function postgresStore(pglite: PGlite): Store {
           return commands.map((command) => book!.apply(command));
         });
       }),
-    async key(digest) {
+    async findKey(digest) {
       const { rows } = await db.query<{ record: string }>(
         "SELECT record FROM key WHERE digest = $1",
         [digest],
       );
       return rows[0] && fromJson<KeyRecord>(rows[0].record);
     },
-    async price(hash) {
+    async findPrice(hash) {
       const { rows } = await db.query<{ price: string }>(
         "SELECT price FROM price WHERE hash = $1",
         [hash],
       );
       return rows[0] && fromJson<Price>(rows[0].price);
     },
-    async keys(page) {
+    async listKeys(page) {
       const size = pageSize(page);
       const { rows } = await db.query<{ record: string }>(
         'SELECT record FROM key WHERE place > $1 COLLATE "C" ORDER BY place COLLATE "C" LIMIT $2',
         [page?.after ?? "", size + 1],
       );
-      return pageOf(
+      return toPage(
         rows.map(({ record }) => fromJson<KeyRecord>(record)),
         size,
         keyCursor,
       );
     },
-    async entries(query, page) {
+    async listEntries(query, page) {
       const size = pageSize(page);
       const { rows } = await db.query<{ seq: number; row: string }>(
         `SELECT seq, row FROM entry WHERE seq > $1
@@ -269,7 +269,7 @@ export function postgresStore(pglite: PGlite): Store {
           query.account ?? null,
         ],
       );
-      const found = pageOf(
+      const found = toPage(
         rows.map(({ seq, row }) => toEntry(fromJson<LedgerRow>(row), Number(seq))),
         size,
         ({ seq }) => `${seq}`,
@@ -277,17 +277,17 @@ export function postgresStore(pglite: PGlite): Store {
       // What has no column of its own is looked at here.
       const asked = Object.entries(query).map(([name, value]) => [name, readable(value)]);
       const wanted = Object.fromEntries(asked) as typeof query;
-      const items = found.items.filter((entry) => matches(entry as never, wanted, false));
+      const items = found.items.filter((entry) => matchesQuery(entry as never, wanted, false));
       return { ...found, items };
     },
-    async totals(query) {
+    async sumEntries(query) {
       const { by, zone, ...rest } = query;
       const sums = createTotals(by, zone);
       let after: string | undefined;
       do {
-        const page = await this.entries(rest, { after, limit: 1_000 });
+        const page = await this.listEntries(rest, { after, limit: 1_000 });
         for (const entry of page.items)
-          if (isCounted(entry as unknown as LedgerRow, query.state)) sums.add(entry as never);
+          if (isSettledRow(entry as unknown as LedgerRow, query.state)) sums.add(entry as never);
         after = page.next;
       } while (after !== undefined);
       return sums.totals();

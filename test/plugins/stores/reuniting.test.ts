@@ -1,11 +1,11 @@
 // The way back to the database: it is over when the database knows all that was decided without it, and what was being decided at that moment is among that.
 import { expect, it } from "vitest";
 import type { StoreCommand } from "../../../src/plugin/store.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
-import { Outage } from "../../../plugins/stores/postgres/apart.ts";
-import { reunited } from "../../../plugins/stores/postgres/reuniting.ts";
-import type { Tape } from "../../../plugins/stores/postgres/tape.ts";
-import type { ThisNode } from "../../../plugins/stores/postgres/this-node.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { OfflineMode } from "../../../plugins/stores/postgres/apart.ts";
+import { resync } from "../../../plugins/stores/postgres/reuniting.ts";
+import type { Spool } from "../../../plugins/stores/postgres/tape.ts";
+import type { LocalNode } from "../../../plugins/stores/postgres/this-node.ts";
 
 const now = (at: number) => at;
 const ask = async () => [];
@@ -21,7 +21,7 @@ function stage(lives: boolean) {
       await slow.paid;
       said.push("paid");
     },
-  } as unknown as Tape;
+  } as unknown as Spool;
   const node = {
     goesOn: async () => lives,
     lives: async () => lives && [],
@@ -32,8 +32,8 @@ function stage(lives: boolean) {
         said.push("attempt" in c ? c.attempt : c.do);
         return { ok: true };
       }),
-  } as unknown as ThisNode;
-  const outage = new Outage(undefined, undefined, () => tape);
+  } as unknown as LocalNode;
+  const outage = new OfflineMode(undefined, undefined, () => tape);
   outage.begin([]);
   return {
     said,
@@ -51,43 +51,43 @@ it.each([
   "what is on its way to the disk is told before the end, and the disk is paid last ($first)",
   async ({ lives, first }) => {
     const { said, disk, node, outage, slowly } = stage(lives);
-    await outage.decide([settle("a")], now);
+    await outage.decide([settleCommand("a")], now);
     slowly();
-    const deciding = outage.decide([settle("b"), settle("c")], now);
-    const back = reunited(ask, node, outage, undefined);
+    const deciding = outage.decide([settleCommand("b"), settleCommand("c")], now);
+    const back = resync(ask, node, outage, undefined);
     // All that can be told is told, and it waits.
     for (let i = 0; i < 20; i++) await Promise.resolve();
     expect(said).toEqual([...first, "a"]);
-    expect(outage.on).toBe(true);
+    expect(outage.isActive).toBe(true);
     disk.resolve();
     expect(await back).toBe(3);
     await deciding;
     expect(said).toEqual([...first, "a", "b", "c", "paid"]);
-    expect(outage.on).toBe(false);
+    expect(outage.isActive).toBe(false);
   },
 );
 
 it("one that was taken for dead hears what has changed meanwhile before the database decides its calls", async () => {
   const { node, outage } = stage(false);
   const heard: boolean[] = [];
-  const lives = node.lives.bind(node);
-  node.lives = async (of) => {
-    heard.push(outage.on);
+  const lives = node.heartbeat.bind(node);
+  node.heartbeat = async (of) => {
+    heard.push(outage.isActive);
     return lives(of);
   };
-  await reunited(ask, node, outage, undefined);
+  await resync(ask, node, outage, undefined);
   expect(heard).toEqual([true]);
 });
 
 it("nor does what is refused meanwhile, and never touches the disk, let it be over", async () => {
   const { said, disk, node, outage, slowly } = stage(true);
   slowly();
-  const deciding = outage.decide([settle("a")], now);
-  const refused = outage.decide([reserve("b")], now).catch((error: Error) => error.message);
-  const back = reunited(ask, node, outage, undefined);
+  const deciding = outage.decide([settleCommand("a")], now);
+  const refused = outage.decide([reserveCommand("b")], now).catch((error: Error) => error.message);
+  const back = resync(ask, node, outage, undefined);
   for (let i = 0; i < 20; i++) await Promise.resolve();
   expect(said).toEqual([]);
-  expect(outage.on).toBe(true);
+  expect(outage.isActive).toBe(true);
   disk.resolve();
   expect(await back).toBe(1);
   await deciding;
@@ -97,13 +97,13 @@ it("nor does what is refused meanwhile, and never touches the disk, let it be ov
 
 it("what is owed anew while the disk is being paid stays on it", async () => {
   const { said, disk, node, outage, slowly } = stage(true);
-  await outage.decide([settle("a")], now);
+  await outage.decide([settleCommand("a")], now);
   slowly("paid");
-  const back = reunited(ask, node, outage, undefined);
+  const back = resync(ask, node, outage, undefined);
   for (let i = 0; i < 20; i++) await Promise.resolve();
   expect(said).toEqual(["a"]);
   outage.begin([]);
-  const owing = outage.decide([settle("b")], now).then(() => said.push("owed"));
+  const owing = outage.decide([settleCommand("b")], now).then(() => said.push("owed"));
   for (let i = 0; i < 20; i++) await Promise.resolve();
   disk.resolve();
   await Promise.all([back, owing]);

@@ -1,10 +1,10 @@
 // A row that goes into columns and comes back is the same row: what goes without saying is said again.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { COLUMNS } from "../../../plugins/stores/postgres/columns.ts";
-import { rowOf, type Found } from "../../../plugins/stores/postgres/rows.ts";
-import { KnownTerms } from "../../../plugins/stores/postgres/terms.ts";
-import { UNSAID, type LedgerRow } from "../../../src/store/index.ts";
+import { ALL_COLUMNS } from "../../../plugins/stores/postgres/columns.ts";
+import { decodeRow, type StoredRow } from "../../../plugins/stores/postgres/rows.ts";
+import { TermsCache } from "../../../plugins/stores/postgres/terms.ts";
+import { NO_SETTLE_FIELDS, type LedgerRow } from "../../../src/store/index.ts";
 
 const word = fc.oneof(fc.constantFrom("messages", "responses", "r.1", "", "."), fc.string());
 const named = fc.oneof(
@@ -52,13 +52,13 @@ const said = fc.record({
     { requiredKeys: [] },
   ),
 });
-const found = (row: LedgerRow): Found => {
-  const { columns, terms } = new KnownTerms().book(row, row.at);
+const found = (row: LedgerRow): StoredRow => {
+  const { columns, terms } = new TermsCache().planRow(row, row.at);
   const all = [...columns, ...terms.columns];
   return {
-    ...Object.fromEntries(COLUMNS.map((name, i) => [name, all[i]])),
+    ...Object.fromEntries(ALL_COLUMNS.map((name, i) => [name, all[i]])),
     instance: "one",
-  } as unknown as Found;
+  } as unknown as StoredRow;
 };
 
 it("a reserve and its settle", () => {
@@ -66,7 +66,7 @@ it("a reserve and its settle", () => {
     fc.property(said, ({ named: { request, n }, attempt, protocol, privacy, asked, ...more }) => {
       const { taken, labels, usage } = more;
       const row: LedgerRow = {
-        ...UNSAID,
+        ...NO_SETTLE_FIELDS,
         kind: "reserve",
         attempt: attempt ?? `${request}.${n}`,
         request,
@@ -87,16 +87,16 @@ it("a reserve and its settle", () => {
         state: "open",
         outcome: "",
       } as never;
-      expect(rowOf(found(row))).toEqual(row);
+      expect(decodeRow(found(row))).toEqual(row);
       const settle: LedgerRow = {
         ...row,
         kind: "settle",
         state: "exact",
-        taken: [],
+        meterAmounts: [],
         usage,
         costNano: 3n,
       };
-      expect(rowOf(found(settle))).toEqual(settle);
+      expect(decodeRow(found(settle))).toEqual(settle);
     }),
     { numRuns: 500 },
   );
@@ -105,11 +105,11 @@ it("a reserve and its settle", () => {
 it("terms that were written once are named from then on, and again with a new number once they are forgotten", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 40 }), (calls) => {
-      const known = new KnownTerms();
+      const known = new TermsCache();
       const there = new Map<number, string>();
       for (const [model, lost] of calls) {
         const of = {
-          ...UNSAID,
+          ...NO_SETTLE_FIELDS,
           kind: "reserve",
           attempt: "r.1",
           request: "r",
@@ -119,38 +119,46 @@ it("terms that were written once are named from then on, and again with a new nu
         };
         const target = { provider: "p", model: `m${model}`, protocol: null, credential: "c" };
         const row = { ...of, target, privacy: "off", labels: {}, price: null, taken: [] };
-        const booked = known.book({ ...row, usage: {}, outcome: "" } as never, 1);
-        const { fresh, known: named } = known.sort([booked, booked]);
+        const booked = known.planRow({ ...row, usage: {}, outcome: "" } as never, 1);
+        const { fresh, known: named } = known.partition([booked, booked]);
         // Either way it is said once.
         expect([...fresh.map(({ id }) => id), ...named]).toEqual([booked.terms.id]);
-        for (const { id, name } of fresh) {
+        for (const { id, cacheKey } of fresh) {
           expect(there.has(id)).toBe(false);
-          there.set(id, name);
+          there.set(id, cacheKey);
         }
-        expect(there.get(booked.terms.id)).toBe(booked.terms.name);
-        if (lost) known.forget();
-        else known.wrote([booked]);
+        expect(there.get(booked.terms.id)).toBe(booked.terms.cacheKey);
+        if (lost) known.invalidate();
+        else known.markStored([booked]);
       }
     }),
   );
 });
 
 it("within a batch nothing is forgotten, however many terms it has", () => {
-  const known = new KnownTerms();
-  const of = { ...UNSAID, kind: "reserve", attempt: "r.1", request: "r", n: 1, at: 1, key: "a" };
+  const known = new TermsCache();
+  const of = {
+    ...NO_SETTLE_FIELDS,
+    kind: "reserve",
+    attempt: "r.1",
+    request: "r",
+    n: 1,
+    at: 1,
+    key: "a",
+  };
   const book = (model: string) => {
     const target = { provider: "p", model, protocol: null, credential: "c" };
     const row = { ...of, target, privacy: "off", labels: {}, price: null, taken: [] };
-    return known.book({ ...row, usage: {}, outcome: "" } as never, 1);
+    return known.planRow({ ...row, usage: {}, outcome: "" } as never, 1);
   };
-  known.begin();
-  known.wrote([book("first")]);
+  known.beginBatch();
+  known.markStored([book("first")]);
   for (let i = 0; i < 20_000; i++) book(`m${i}`);
-  expect(known.sort([book("first"), book("another")])).toMatchObject({
+  expect(known.partition([book("first"), book("another")])).toMatchObject({
     known: [1],
     fresh: [{ id: 20_002 }],
   });
   // Before the next one they are too many.
-  known.begin();
-  expect(known.sort([book("first")])).toMatchObject({ known: [], fresh: [{ id: 20_003 }] });
+  known.beginBatch();
+  expect(known.partition([book("first")])).toMatchObject({ known: [], fresh: [{ id: 20_003 }] });
 });

@@ -1,18 +1,18 @@
 // A ledger that several gateways open at once, in memory: all that a store of several instances has to be, without a database.
-import { fail, type Store, type StoreNews, type StoreOwner } from "tollgate/plugin";
+import { fail, type Store, type StoreEvent, type StoreInstance } from "tollgate/plugin";
 import {
   checkCommand,
-  createBook,
+  createLedgerRules,
   createMemoryJournal,
-  journalReads,
-  presumed,
+  createJournalReads,
+  recoveredSettle,
 } from "tollgate/store";
 
-interface Instance extends StoreOwner {
-  hear: (news: StoreNews) => void;
+interface Instance extends StoreInstance {
+  hear: (news: StoreEvent) => void;
   state: "live" | "left" | "dead";
-  heard: number;
-  aheadMs?: number;
+  lastHeartbeatAt: number;
+  clockAheadMs?: number;
 }
 
 export interface SharedLedger {
@@ -21,14 +21,14 @@ export interface SharedLedger {
   bury(instance: string): void;
 }
 
-export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedger {
+export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 }): SharedLedger {
   const instances = new Map<string, Instance>();
   const decided = new Map<string, Promise<Uint8Array>>();
   let writing = "";
   const journal = createMemoryJournal(() => writing);
-  const book = createBook(journal, () => writing);
+  const book = createLedgerRules(journal, () => writing);
 
-  const tell = (news: StoreNews, except: string) => {
+  const tell = (news: StoreEvent, except: string) => {
     for (const { instance, hear, state } of instances.values())
       if (instance !== except && state === "live") hear(news);
   };
@@ -36,24 +36,26 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
   function commit<T>(work: () => T): T {
     try {
       const result = work();
-      book.done();
-      journal.done();
+      book.commit();
+      journal.commit();
       return result;
     } catch (error) {
-      book.undo();
-      journal.undo();
+      book.rollback();
+      journal.rollback();
       throw error;
     }
   }
 
   /** What the dead have left open. */
   function recover(by: string): number {
-    const left = [...book.open.values()].filter(
+    const left = [...book.openCalls.values()].filter(
       ({ row }) => instances.get(row.instance)?.state !== "live",
     );
     const at = left.reduce((latest, { row }) => Math.max(latest, row.at), 0);
     writing = by;
-    commit(() => left.forEach(({ row, heard }) => book.apply(presumed(row, heard, at))));
+    commit(() =>
+      left.forEach(({ row, progress }) => book.apply(recoveredSettle(row, progress, at))),
+    );
     const of = Map.groupBy(left, ({ row }) => row.instance);
     for (const [instance, calls] of of)
       tell({ type: "presumed", instance, calls: calls.length }, "");
@@ -66,21 +68,21 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
       let me = "";
       return {
         lease,
-        async open({ instance, about }, hear = () => {}) {
+        async open({ instance, info }, hear = () => {}) {
           me = instance;
-          instances.set(me, { instance, about, hear, state: "live", heard: Date.now() });
-          return { epoch: instances.size, presumed: recover(me) };
+          instances.set(me, { instance, info, hear, state: "live", lastHeartbeatAt: Date.now() });
+          return { epoch: instances.size, recovered: recover(me) };
         },
         async apply(batch) {
           const mine = instances.get(me);
           if (mine?.state !== "live")
             return fail("conflict", "This instance was taken for dead.", { code: "fenced" });
           batch.forEach(checkCommand);
-          mine.heard = Date.now();
+          mine.lastHeartbeatAt = Date.now();
           for (const command of batch)
             if (command.do === "alive") {
-              mine.aheadMs = command.at - mine.heard;
-              mine.about = command.about ?? mine.about;
+              mine.clockAheadMs = command.at - mine.lastHeartbeatAt;
+              mine.info = command.info ?? mine.info;
             }
           writing = me;
           const verdicts = commit(() =>
@@ -91,7 +93,7 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
           if (batch.some(({ do: kind }) => kind === "alive")) recover(me);
           return verdicts;
         },
-        shared(name, make) {
+        getOrCreateShared(name, make) {
           const known = decided.get(name);
           if (known) return known;
           const made = make();
@@ -99,15 +101,16 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
           made.catch(() => decided.delete(name));
           return made;
         },
-        instances: async () =>
+        listInstances: async () =>
           [...instances.values()].map(({ hear: _, ...each }) => ({
             ...each,
-            lagMs: 0,
-            open: [...book.open.values()].filter(({ row }) => row.instance === each.instance)
-              .length,
+            syncLagMs: 0,
+            openCalls: [...book.openCalls.values()].filter(
+              ({ row }) => row.instance === each.instance,
+            ).length,
           })),
-        counted: async (limits, at) => book.counted(limits, at),
-        ...journalReads(journal),
+        readLimits: async (limits, at) => book.limitUsage(limits, at),
+        ...createJournalReads(journal),
       };
     },
   };

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import type { Entry } from "tollgate/plugin";
-import { say, speaking, upstream } from "tollgate/testing";
-import { slowFsync } from "../../kit/in-c.ts";
-import { startGateway } from "../../kit/daemon.ts";
+import type { LedgerEntry } from "tollgate/plugin";
+import { say, scriptedModel, startUpstream } from "tollgate/testing";
+import { createSlowFsync } from "../../kit/in-c.ts";
+import { startDaemon } from "../../kit/daemon.ts";
 import { until } from "../../kit/waits.ts";
 
 /** So long that a busy machine, which keeps an answer for a hundred times what it takes, does not look like a commit. */
@@ -19,10 +19,10 @@ it("slow fsync: everybody waits, nobody is refused, nothing stalls", async (test
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const slow = join(folder, "ms");
   writeFileSync(slow, "0");
-  using disk = slowFsync(slow);
+  using disk = createSlowFsync(slow);
   if (!disk) return test.skip("needs Linux and a C compiler");
-  await using up = await upstream(speaking(say("Hello").usage({ input: 10, output: 2 })));
-  await using at = await startGateway({
+  await using up = await startUpstream(scriptedModel(say("Hello").usage({ input: 10, output: 2 })));
+  await using at = await startDaemon({
     yaml: `
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
@@ -65,14 +65,14 @@ providers:
     expect(text).toMatch(/Hello/);
   }
   writeFileSync(slow, "0");
-  let settles: Entry[] = [];
+  let settles: LedgerEntry[] = [];
   // An answer does not wait for ever until its bill is written.
   await until(async () => {
     const { items } = (await at.ask("ledger.entries", { limit: 1_000 })) as unknown as {
-      items: Entry[];
+      items: LedgerEntry[];
     };
     settles = items.filter(({ kind }) => kind === "settle");
-    return settles.length === up.bill.length;
+    return settles.length === up.bills.length;
   });
   expect(settles.every(({ state, outcome }) => state === "exact" && outcome === "ok")).toBe(true);
   expect(await at.ask("ledger.verify")).toMatchObject({ problems: [] });

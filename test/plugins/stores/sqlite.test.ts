@@ -14,13 +14,13 @@ import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
 import * as fc from "fast-check";
-import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
+import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
 import type { StoreCommand, Store } from "../../../src/plugin/store.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { migrate } from "../../../plugins/stores/sqlite/schema.ts";
 import { onFile, type Options } from "./made.ts";
-import { runs } from "../../kit/effort.ts";
-import { turns, until } from "../../kit/waits.ts";
+import { trialCount } from "../../kit/effort.ts";
+import { turnEventLoop, until } from "../../kit/waits.ts";
 
 const owner = (instance: string) => ({ instance });
 
@@ -32,7 +32,7 @@ function folder(): string {
 
 async function opened(options: Options & { file?: string } = {}) {
   const made = await onFile(options.file ?? join(folder(), "ledger.db"), options);
-  onTestFinished(() => made.end());
+  onTestFinished(() => made.dispose());
   await made.store.open(owner("one"));
   return made;
 }
@@ -42,14 +42,17 @@ async function filled(store: Store, calls = 20): Promise<void> {
     { scope: "k", unit: "nano_usd", max: 10n ** 12n, per: "month", take: 1_000n },
   ] as const;
   for (let i = 0; i < calls; i++)
-    await store.apply([reserve(`a${i}`, { claims }), settle(`a${i}`, { costNano: BigInt(i) })]);
+    await store.apply([
+      reserveCommand(`a${i}`, { claims }),
+      settleCommand(`a${i}`, { costNano: BigInt(i) }),
+    ]);
 }
 
 describe("one ledger, one owner", () => {
   it("a second one is refused, told by whom", async () => {
     const { file } = await opened();
     const other = await onFile(file);
-    onTestFinished(() => other.end());
+    onTestFinished(() => other.dispose());
     await expect(other.store.open(owner("two"))).rejects.toThrow(
       new RegExp(`ledger ${file} is in use by process ${process.pid}, which opened it at 20`),
     );
@@ -69,10 +72,10 @@ describe("one ledger, one owner", () => {
   it("is nobody's once it was closed, and open to nobody else's eyes", async () => {
     const made = await opened();
     expect(statSync(made.file).mode & 0o077).toBe(0);
-    await made.end();
+    await made.dispose();
     const next = await onFile(made.file);
     expect((await next.store.open(owner("two"))).epoch).toBe(2);
-    await next.end();
+    await next.dispose();
   });
 });
 
@@ -83,7 +86,7 @@ describe("a file that is not what it was", () => {
     db.exec("PRAGMA user_version = 99");
     db.close();
     const made = await onFile(file);
-    onTestFinished(() => made.end());
+    onTestFinished(() => made.dispose());
     await expect(made.store.open(owner("one"))).rejects.toThrow(
       /newer Tollgate \(ledger version 99/,
     );
@@ -93,7 +96,7 @@ describe("a file that is not what it was", () => {
     const file = join(folder(), "ledger.db");
     writeFileSync(file, "not a database, ".repeat(400));
     const made = await onFile(file);
-    onTestFinished(() => made.end());
+    onTestFinished(() => made.dispose());
     await expect(made.store.open(owner("one"))).rejects.toThrow(/damaged.*recover/);
     // And the lock is free again.
     rmSync(file);
@@ -120,9 +123,12 @@ describe("a file that is not what it was", () => {
 it("names that a file cannot tell apart are no sign that it was changed", async () => {
   const { store } = await opened();
   for (const key of ["\ud800", "\ud801"])
-    await store.apply([reserve(`a${key.charCodeAt(0)}`, { key }), settle(`a${key.charCodeAt(0)}`)]);
+    await store.apply([
+      reserveCommand(`a${key.charCodeAt(0)}`, { key }),
+      settleCommand(`a${key.charCodeAt(0)}`),
+    ]);
   for (const key of ["\ud800", "\ud801"])
-    expect((await store.entries({ key })).items.map((entry) => entry.key)).toEqual([key, key]);
+    expect((await store.listEntries({ key })).items.map((entry) => entry.key)).toEqual([key, key]);
   expect(await store.verify!()).toEqual([]);
 });
 
@@ -190,7 +196,7 @@ describe("the chain finds", () => {
         await made.crash();
         const next = await onFile(made.file);
         await expect(next.store.open(owner("two"))).rejects.toThrow(/not as it was written/);
-        await next.end();
+        await next.dispose();
       }
     });
 
@@ -199,7 +205,7 @@ describe("the chain finds", () => {
     const claims = [
       { scope: "k", unit: "nano_usd", max: 10n ** 12n, per: "total", take: 1_000n },
     ] as const;
-    await store.apply([reserve("a", { claims }), settle("a", { costNano: 5n })]);
+    await store.apply([reserveCommand("a", { claims }), settleCommand("a", { costNano: 5n })]);
     expect(await store.verify!()).toEqual([]);
     const db = new DatabaseSync(file);
     db.exec("DELETE FROM meter");
@@ -266,7 +272,7 @@ describe("the chain finds", () => {
           expect(await store.verify!()).toEqual([]);
         },
       ),
-      { numRuns: runs(60) },
+      { numRuns: trialCount(60) },
     );
     db.close();
   });
@@ -276,7 +282,8 @@ describe("the chain finds", () => {
     const { head, holds } = (
       store as never as { commands: Record<string, { run(input: object): Promise<unknown> }> }
     ).commands;
-    for (const attempt of ["a", "b", "c"]) await store.apply([reserve(attempt), settle(attempt)]);
+    for (const attempt of ["a", "b", "c"])
+      await store.apply([reserveCommand(attempt), settleCommand(attempt)]);
     const noted = (await head!.run({})) as { hash: string; seq: number };
     expect(noted.seq).toBe(6);
     expect(await holds!.run({ hash: noted.hash })).toBe(true);
@@ -295,7 +302,8 @@ describe("the chain finds", () => {
     const { head, holds } = (
       store as never as { commands: Record<string, { run(input: object): Promise<unknown> }> }
     ).commands;
-    for (const attempt of ["a", "b", "c"]) await store.apply([reserve(attempt), settle(attempt)]);
+    for (const attempt of ["a", "b", "c"])
+      await store.apply([reserveCommand(attempt), settleCommand(attempt)]);
     const noted = (await head!.run({})) as { hash: string };
     const db = new DatabaseSync(file);
     dropTriggers(db);
@@ -309,7 +317,8 @@ describe("the chain finds", () => {
 
   it("a beginning that was cut off, with a link before the first one to hide it", async () => {
     const { store, file } = await opened();
-    for (const attempt of ["a", "b", "c"]) await store.apply([reserve(attempt), settle(attempt)]);
+    for (const attempt of ["a", "b", "c"])
+      await store.apply([reserveCommand(attempt), settleCommand(attempt)]);
     const db = new DatabaseSync(file);
     dropTriggers(db);
     db.exec(
@@ -330,9 +339,9 @@ describe("trouble", () => {
     const { store, file } = await opened();
     const other = new DatabaseSync(file);
     other.exec("BEGIN IMMEDIATE");
-    const applied = store.apply([reserve("a")]);
+    const applied = store.apply([reserveCommand("a")]);
     // A loop that waited for the lock would never come to the line that lets go of it.
-    await turns(2_000);
+    await turnEventLoop(2_000);
     other.exec("COMMIT");
     await applied;
     other.close();
@@ -342,14 +351,14 @@ describe("trouble", () => {
     const { store, file } = await opened();
     let tries = 0;
     const apply: Store["apply"] = (batch) => (tries++, store.apply(batch));
-    const ledger = createLedger({ apply, lease: store.lease }, { patienceMs: 200 });
-    await ledger.reserve(reserve("a"));
+    const ledger = createLedgerQueue({ apply, lease: store.lease }, { storeTimeoutMs: 200 });
+    await ledger.reserve(reserveCommand("a"));
     const other = new DatabaseSync(file);
     other.exec("BEGIN IMMEDIATE");
-    const settled = ledger.settle(settle("a"));
+    const settled = ledger.settle(settleCommand("a"));
     // While the lock is held.
-    await expect(ledger.reserve(reserve("b"))).rejects.toThrow(/ledger cannot be written/);
-    expect(ledger.healthy).toBe(false);
+    await expect(ledger.reserve(reserveCommand("b"))).rejects.toThrow(/ledger cannot be written/);
+    expect(ledger.isHealthy).toBe(false);
     // The settle is tried more than once.
     const before = tries;
     await until(() => tries > before + 1);
@@ -357,14 +366,14 @@ describe("trouble", () => {
     other.close();
     await settled;
     await ledger.flush();
-    expect(ledger.healthy).toBe(true);
-    const found = (await store.entries({})).items.map(
+    expect(ledger.isHealthy).toBe(true);
+    const found = (await store.listEntries({})).items.map(
       ({ attempt, kind, state }) => `${attempt} ${kind} ${state}`,
     );
     expect(found.slice(0, 2)).toEqual(["a reserve open", "a settle exact"]);
     // Whatever became of the one that was refused, nothing is held for it.
     expect(
-      (await store.entries({ state: "open" })).items.filter(({ attempt }) => attempt === "b"),
+      (await store.listEntries({ state: "open" })).items.filter(({ attempt }) => attempt === "b"),
     ).toEqual([]);
     await ledger.close();
   });
@@ -377,30 +386,32 @@ describe("trouble", () => {
     const { store } = await opened({ durability: "power" });
     const writer = workers[0]!;
     for (let i = 0; i < 30; i++) {
-      const batch = [reserve(`a${i}`), settle(`a${i}`)];
+      const batch = [reserveCommand(`a${i}`), settleCommand(`a${i}`)];
       const applied = store.apply(batch);
       if (i % 10 === 5) void workers.at(-1)!.terminate();
       if (i === 15) void writer.terminate();
       expect((await applied).every(({ ok }) => ok)).toBe(true);
     }
     expect(workers.length).toBeGreaterThan(2);
-    expect((await store.entries({}, { limit: 100 })).items.length).toBe(60);
+    expect((await store.listEntries({}, { limit: 100 })).items.length).toBe(60);
     expect(await store.verify!()).toEqual([]);
   });
 
   it("relaxed: acknowledged at once, on the file a moment later, whole batches or nothing", async () => {
     const made = await opened({ durability: "relaxed" });
-    await made.store.apply([reserve("a"), settle("a")]);
+    await made.store.apply([reserveCommand("a"), settleCommand("a")]);
     const file = new DatabaseSync(made.file, { readOnly: true });
     await until(() => file.prepare("SELECT count(*) AS n FROM entry").get()!["n"] === 2);
     file.close();
-    await made.store.apply([reserve("b"), settle("b")]);
-    await expect(made.store.apply([reserve("c"), settle("nobody")])).rejects.toThrow();
+    await made.store.apply([reserveCommand("b"), settleCommand("b")]);
+    await expect(
+      made.store.apply([reserveCommand("c"), settleCommand("nobody")]),
+    ).rejects.toThrow();
     await made.store.apply([{ do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON } }]);
-    expect((await made.store.key("d"))?.id).toBe("k");
+    expect((await made.store.findKey("d"))?.id).toBe("k");
     const next = await made.crash();
     await next.open(owner("two"));
-    const attempts = new Set((await next.entries({})).items.map(({ attempt }) => attempt));
+    const attempts = new Set((await next.listEntries({})).items.map(({ attempt }) => attempt));
     expect([...attempts]).toEqual(["a", "b"]);
     expect(await next.verify!()).toEqual([]);
   });
@@ -418,10 +429,10 @@ describe("trouble", () => {
       const made = await onFile(copy);
       await made.store.open(owner("two"));
       expect(await made.store.verify!()).toEqual([]);
-      const entries = (await made.store.entries({}, { limit: 100 })).items.length;
+      const entries = (await made.store.listEntries({}, { limit: 100 })).items.length;
       expect(entries % 2).toBe(0);
       if (cut === 0) expect(entries).toBe(22);
-      await made.end();
+      await made.dispose();
     }
   });
 });
@@ -435,13 +446,16 @@ describe("a ledger that has grown", () => {
       for (let i = from; i < from + 1_000; i++) {
         const [attempt, at] = [`a${i}`, NOON + i];
         const key = i === 7_500 ? "rare" : "k";
-        batch.push(reserve(attempt, { at, key }), settle(attempt, { at, upstreamId: `up-${i}` }));
+        batch.push(
+          reserveCommand(attempt, { at, key }),
+          settleCommand(attempt, { at, upstreamId: `up-${i}` }),
+        );
       }
       await store.apply(batch);
     }
   }
-  const attempts = async (store: Store, query: Parameters<Store["entries"]>[0]) =>
-    (await store.entries(query)).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
+  const attempts = async (store: Store, query: Parameters<Store["listEntries"]>[0]) =>
+    (await store.listEntries(query)).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
 
   it("what is open for long is listed, and a next owner reads the newest commits only", async () => {
     const made = await opened();
@@ -453,13 +467,13 @@ describe("a ledger that has grown", () => {
       costNano: 9n,
     } as const;
     await made.store.apply([
-      reserve("old", { holdNano: 77n }),
-      reserve("heard"),
-      reserve("ended"),
+      reserveCommand("old", { holdNano: 77n }),
+      reserveCommand("heard"),
+      reserveCommand("ended"),
       heard,
     ]);
     await grown(made.store);
-    await made.store.apply([settle("ended"), reserve("new")]);
+    await made.store.apply([settleCommand("ended"), reserveCommand("new")]);
     const db = new DatabaseSync(made.file, { readOnly: true });
     expect(db.prepare("SELECT attempt FROM open ORDER BY attempt").all()).toEqual([
       { attempt: "heard" },
@@ -477,8 +491,8 @@ describe("a ledger that has grown", () => {
     ]);
     expect(await made.store.verify!()).toEqual([]);
     const next = await made.crash();
-    expect((await next.open(owner("two"))).presumed).toBe(3);
-    const settled = async (attempt: string) => (await next.entries({ attempt })).items[1];
+    expect((await next.open(owner("two"))).recovered).toBe(3);
+    const settled = async (attempt: string) => (await next.listEntries({ attempt })).items[1];
     expect(await settled("old")).toMatchObject({ outcome: "presumed", costNano: 77n });
     expect(await settled("heard")).toMatchObject({ costNano: 9n, usage: { output: 3 } });
     expect(await settled("new")).toMatchObject({ outcome: "presumed" });
@@ -488,14 +502,27 @@ describe("a ledger that has grown", () => {
 
   it("what was listed in a batch that did not happen is still found", async () => {
     const made = await opened();
-    await made.store.apply([reserve("old")]);
+    await made.store.apply([reserveCommand("old")]);
     await grown(made.store);
-    await expect(made.store.apply([reserve("b"), settle("nobody")])).rejects.toThrow();
-    await made.store.apply([reserve("c"), settle("c"), reserve("b"), settle("b")]);
+    await expect(
+      made.store.apply([reserveCommand("b"), settleCommand("nobody")]),
+    ).rejects.toThrow();
+    await made.store.apply([
+      reserveCommand("c"),
+      settleCommand("c"),
+      reserveCommand("b"),
+      settleCommand("b"),
+    ]);
     // A repeat amid others: the batch is done over, with care.
-    await made.store.apply([reserve("a1"), reserve("d"), settle("a1"), settle("d"), reserve("d")]);
+    await made.store.apply([
+      reserveCommand("a1"),
+      reserveCommand("d"),
+      settleCommand("a1"),
+      settleCommand("d"),
+      reserveCommand("d"),
+    ]);
     const next = await made.crash();
-    expect((await next.open(owner("two"))).presumed).toBe(1);
+    expect((await next.open(owner("two"))).recovered).toBe(1);
     expect(await attempts(next, { attempt: "d" })).toEqual(["d reserve", "d settle"]);
     expect(await next.verify!()).toEqual([]);
   });
@@ -516,12 +543,12 @@ describe("a ledger that has grown", () => {
       "a7501 reserve",
       "a7501 settle",
     ]);
-    const { items } = await store.entries({}, { after: "15000", limit: 2 });
+    const { items } = await store.listEntries({}, { after: "15000", limit: 2 });
     expect(items.map(({ seq, attempt }) => [seq, attempt])).toEqual([
       [15_001, "a7500"],
       [15_002, "a7500"],
     ]);
-    expect((await store.totals({ by: [], key: "k" }))[0]?.calls).toBe(MANY - 1);
+    expect((await store.sumEntries({ by: [], key: "k" }))[0]?.calls).toBe(MANY - 1);
   });
 });
 
@@ -545,10 +572,10 @@ it("a full disk refuses new calls, lands those under way, and heals", async (tes
   const disk = tinyDisk();
   if (disk === undefined) return test.skip("needs the right to mount a file system");
   const { store } = await opened({ file: join(disk, "ledger.db"), ballast_mb: 1 });
-  const ledger = createLedger(store, { patienceMs: 300 });
+  const ledger = createLedgerQueue(store, { storeTimeoutMs: 300 });
   const running = [];
   for (let i = 0; i < 40; i++) {
-    await ledger.reserve(reserve(`r${i}`));
+    await ledger.reserve(reserveCommand(`r${i}`));
     running.push(`r${i}`);
   }
   const junk = join(disk, "junk");
@@ -558,19 +585,19 @@ it("a full disk refuses new calls, lands those under way, and heals", async (tes
   } catch {
     // That was the last byte.
   }
-  for (let i = 0; ledger.healthy && i < 400; i++)
-    await ledger.reserve(reserve(`n${i}`)).then(
+  for (let i = 0; ledger.isHealthy && i < 400; i++)
+    await ledger.reserve(reserveCommand(`n${i}`)).then(
       () => running.push(`n${i}`),
       () => undefined,
     );
-  expect(ledger.healthy).toBe(false);
-  await Promise.all(running.map((attempt) => ledger.settle(settle(attempt))));
-  expect(ledger.healthy).toBe(false);
+  expect(ledger.isHealthy).toBe(false);
+  await Promise.all(running.map((attempt) => ledger.settle(settleCommand(attempt))));
+  expect(ledger.isHealthy).toBe(false);
   rmSync(junk);
   await ledger.flush();
-  expect(ledger.healthy).toBe(true);
-  expect((await ledger.reserve(reserve("after"))).ok).toBe(true);
-  const settled = (await store.totals({ by: [] }))[0]!;
+  expect(ledger.isHealthy).toBe(true);
+  expect((await ledger.reserve(reserveCommand("after"))).ok).toBe(true);
+  const settled = (await store.sumEntries({ by: [] }))[0]!;
   expect(settled.calls).toBe(running.length);
   expect(await store.verify!()).toEqual([]);
   await ledger.close();
@@ -598,14 +625,14 @@ it("a disk that is too full to begin a ledger is said to be full, and nothing of
 it("reports do not keep commits waiting, nor keys", async () => {
   const { store } = await opened();
   const batch: StoreCommand[] = [];
-  for (let i = 0; i < 4_000; i++) batch.push(reserve(`a${i}`), settle(`a${i}`));
+  for (let i = 0; i < 4_000; i++) batch.push(reserveCommand(`a${i}`), settleCommand(`a${i}`));
   await store.apply(batch);
   await store.apply([{ do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON } }]);
   const order: string[] = [];
   await Promise.all([
     store.verify!().then(() => order.push("verify")),
-    store.key("d").then(() => order.push("key")),
-    store.apply([reserve("b")]).then(() => order.push("commit")),
+    store.findKey("d").then(() => order.push("key")),
+    store.apply([reserveCommand("b")]).then(() => order.push("commit")),
   ]);
   expect(order.at(-1)).toBe("verify");
 });

@@ -12,16 +12,26 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import * as fc from "fast-check";
-import type { Entry, ResultPage, StoreCommand, Total } from "../../../src/plugin/store.ts";
-import { createTotals, isCounted, matches, type TotalsQuery } from "../../../src/store/index.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
-import { turns } from "../../kit/waits.ts";
+import type {
+  LedgerEntry,
+  ResultPage,
+  StoreCommand,
+  LedgerTotal,
+} from "../../../src/plugin/store.ts";
+import {
+  createTotals,
+  isSettledRow,
+  matchesQuery,
+  type TotalsQuery,
+} from "../../../src/store/index.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { turnEventLoop } from "../../kit/waits.ts";
 import { makeSqlite } from "./made.ts";
-import { Keeper } from "../../../plugins/stores/sqlite/keeper.ts";
-import { Prune } from "../../../plugins/stores/sqlite/prune.ts";
+import { LongTasks } from "../../../plugins/stores/sqlite/keeper.ts";
+import { CompactionRun } from "../../../plugins/stores/sqlite/prune.ts";
 import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
-import type { Thread } from "../../../plugins/stores/sqlite/thread.ts";
-import { createPacker } from "../../../plugins/stores/sqlite/wire.ts";
+import type { WorkerThread } from "../../../plugins/stores/sqlite/thread.ts";
+import { createBatchEncoder } from "../../../plugins/stores/sqlite/wire.ts";
 import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
 
 const SEED = process.env["SEED"] === undefined ? {} : { seed: Number(process.env["SEED"]) };
@@ -36,7 +46,7 @@ class Ledger {
   readonly #folder = mkdtempSync(join(tmpdir(), "tollgate-sums-"));
   #n = 0;
   #writer = this.#opened();
-  #packer = createPacker();
+  #packer = createBatchEncoder();
   #reader: Reader | undefined;
 
   constructor() {
@@ -57,7 +67,7 @@ class Ledger {
 
   apply(batch: readonly StoreCommand[]): void {
     try {
-      this.#writer.apply(this.#packer.pack(batch));
+      this.#writer.apply(this.#packer.encode(batch));
     } catch {
       // What cannot be obeyed did not happen.
     }
@@ -73,20 +83,22 @@ class Ledger {
     this.#reader = undefined;
     this.#writer.close();
     this.#writer = this.#opened();
-    this.#packer = createPacker();
+    this.#packer = createBatchEncoder();
   }
 
   /** `stops`: it is killed before what is gone is swept. */
   async prune(before: number, stops = false): Promise<void> {
-    const here = (of: object): Thread =>
+    const here = (of: object): WorkerThread =>
       ({
         call: async (method: string, ...args: readonly unknown[]) => {
           if (stops && args[0] === "sweep" && this.base > 0) throw STOPPED;
           return (of as Record<string, (...args: readonly unknown[]) => unknown>)[method]!(...args);
         },
-      }) as unknown as Thread;
+      }) as unknown as WorkerThread;
     const writer = here(this.#writer);
-    await new Prune(here(new Keeper({ file: this.file })), async () => ({ thread: writer }))
+    await new CompactionRun(here(new LongTasks({ file: this.file })), async () => ({
+      thread: writer,
+    }))
       .run(before)
       .catch((problem: unknown) => {
         if (problem !== STOPPED) throw problem;
@@ -110,7 +122,7 @@ class Ledger {
   }
 
   /** What it tells without sums. */
-  async told(questions: readonly TotalsQuery[]): Promise<(readonly Total[])[]> {
+  async told(questions: readonly TotalsQuery[]): Promise<(readonly LedgerTotal[])[]> {
     const file = `${this.file}.copy`;
     for (const end of ["", "-wal", ".sums", ".sums-wal", ".sums-shm", "-shm"])
       rmSync(file + end, { force: true });
@@ -118,7 +130,7 @@ class Ledger {
       if (existsSync(this.file + end)) copyFileSync(this.file + end, file + end);
     const reader = new Reader({ file });
     const told = [];
-    for (const asked of questions) told.push(await reader.totals(asked));
+    for (const asked of questions) told.push(await reader.sumEntries(asked));
     reader.close();
     return told;
   }
@@ -137,17 +149,20 @@ class Ledger {
 /** Entry by entry, from what a listing says. */
 async function plain(
   reader: {
-    entries(query: object, page: { after?: string; limit: number }): Promise<ResultPage<Entry>>;
+    listEntries(
+      query: object,
+      page: { after?: string; limit: number },
+    ): Promise<ResultPage<LedgerEntry>>;
   },
   { by, zone, ...query }: TotalsQuery,
-): Promise<readonly Total[]> {
+): Promise<readonly LedgerTotal[]> {
   const sums = createTotals(by, zone);
   let after: string | undefined;
   do {
-    const page = await reader.entries({}, { ...(after && { after }), limit: 1_000 });
+    const page = await reader.listEntries({}, { ...(after && { after }), limit: 1_000 });
     for (const entry of page.items) {
       const row = entry as never;
-      if (isCounted(row, query.state) && matches(row, query, false)) sums.add(row);
+      if (isSettledRow(row, query.state) && matchesQuery(row, query, false)) sums.add(row);
     }
     after = page.next ?? undefined;
   } while (after !== undefined);
@@ -172,11 +187,11 @@ const facts = fc.record({
     { provider: "openai", model: "gpt", protocol: null, credential: "c" },
     { provider: "hub", model: "openai/gpt", protocol: null, credential: "d" },
   ),
-  asked: fc.constantFrom(undefined, {
+  clientRequest: fc.constantFrom(undefined, {
     model: "fast",
     frontend: "messages",
     protocol: "messages",
-    lane: "verbatim" as const,
+    mode: "verbatim" as const,
     stream: true,
   }),
 });
@@ -197,9 +212,12 @@ const end = fc.oneof(
 const command: fc.Arbitrary<StoreCommand> = fc.oneof(
   {
     weight: 5,
-    arbitrary: fc.tuple(name, at, facts).map(([a, at, of]) => reserve(a, { at, ...of })),
+    arbitrary: fc.tuple(name, at, facts).map(([a, at, of]) => reserveCommand(a, { at, ...of })),
   },
-  { weight: 5, arbitrary: fc.tuple(name, at, end).map(([a, at, of]) => settle(a, { at, ...of })) },
+  {
+    weight: 5,
+    arbitrary: fc.tuple(name, at, end).map(([a, at, of]) => settleCommand(a, { at, ...of })),
+  },
   {
     weight: 2,
     arbitrary: fc
@@ -279,7 +297,7 @@ const step = fc.oneof(
 );
 
 const isExact = async ({ reader }: Ledger, asked: TotalsQuery) =>
-  expect(await reader.totals(asked)).toEqual(await plain(reader, asked));
+  expect(await reader.sumEntries(asked)).toEqual(await plain(reader, asked));
 
 it("what is asked of sums and of entries is one", async () => {
   await fc.assert(
@@ -289,7 +307,7 @@ it("what is asked of sums and of entries is one", async () => {
       async (steps, questions) => {
         const ledger = new Ledger();
         for (const one of steps)
-          if (one === "sum") await ledger.reader.sum(1);
+          if (one === "sum") await ledger.reader.updateRollups(1);
           else if (one === "restart" || one === "lose") ledger.restart(one === "restart");
           else if (Array.isArray(one)) ledger.apply(one);
           else await isExact(ledger, one as TotalsQuery);
@@ -314,17 +332,17 @@ it("what is asked of sums after rows were pruned is what it would be without sum
       async (steps, questions) => {
         const ledger = new Ledger();
         for (const one of steps)
-          if (one === "sum") await ledger.reader.sum(1);
+          if (one === "sum") await ledger.reader.updateRollups(1);
           else if (one === "restart" || one === "lose") ledger.restart(one === "restart");
           else if (Array.isArray(one)) ledger.apply(one);
           else if ("before" in one) await ledger.prune(one.before, one.stops);
-          else await ledger.reader.totals(one as TotalsQuery);
+          else await ledger.reader.sumEntries(one as TotalsQuery);
         const told = await ledger.told(questions);
         for (const [i, asked] of questions.entries())
-          expect(await ledger.reader.totals(asked)).toEqual(told[i]);
-        await ledger.reader.sum(1);
+          expect(await ledger.reader.sumEntries(asked)).toEqual(told[i]);
+        await ledger.reader.updateRollups(1);
         for (const [i, asked] of questions.entries())
-          expect(await ledger.reader.totals(asked)).toEqual(told[i]);
+          expect(await ledger.reader.sumEntries(asked)).toEqual(told[i]);
         expect(await ledger.reader.verify()).toEqual([]);
       },
     ),
@@ -341,25 +359,28 @@ function aDay(
   for (let i = 0; i < calls; i += 50)
     ledger.apply(
       Array.from({ length: 50 }, (_, j) => [
-        reserve(`d${i + j}`, { at: MARCH + (i + j) * 60_000, labels: labels(i + j) }),
-        settle(`d${i + j}`, { at: MARCH + (i + j) * 60_000 }),
+        reserveCommand(`d${i + j}`, { at: MARCH + (i + j) * 60_000, labels: labels(i + j) }),
+        settleCommand(`d${i + j}`, { at: MARCH + (i + j) * 60_000 }),
       ]).flat(),
     );
 }
 it("what came after the sums is read once, however often it is asked for", async () => {
   const ledger = new Ledger();
   aDay(ledger, 600);
-  await ledger.reader.sum(1);
+  await ledger.reader.updateRollups(1);
   for (let i = 0; i < 200; i++)
-    ledger.apply([reserve(`t${i}`, { at: MARCH }), settle(`t${i}`, { at: MARCH })]);
-  await ledger.reader.totals({ by: ["key"] });
+    ledger.apply([reserveCommand(`t${i}`, { at: MARCH }), settleCommand(`t${i}`, { at: MARCH })]);
+  await ledger.reader.sumEntries({ by: ["key"] });
   const parse = vi.spyOn(JSON, "parse");
   onTestFinished(() => parse.mockRestore());
   for (const by of ["key", "label", "model", "state"] as const)
-    await ledger.reader.totals({ by: [by], from: MARCH - HOUR });
+    await ledger.reader.sumEntries({ by: [by], from: MARCH - HOUR });
   expect(parse.mock.calls.length).toBeLessThan(200);
   parse.mockRestore();
-  ledger.apply([reserve("t-last", { at: MARCH + HOUR }), settle("t-last", { at: MARCH + HOUR })]);
+  ledger.apply([
+    reserveCommand("t-last", { at: MARCH + HOUR }),
+    settleCommand("t-last", { at: MARCH + HOUR }),
+  ]);
   await isExact(ledger, { by: ["label"], from: MARCH + 1, to: MARCH + 2 * HOUR });
 });
 
@@ -367,13 +388,13 @@ it("a report of whole hours reads no entry, also not of the hours before them", 
   const ledger = new Ledger();
   for (let i = 0; i < 200; i++) {
     const at = MARCH + i * 60_000;
-    ledger.apply([reserve(`w${i}`, { at }), settle(`w${i}`, { at })]);
+    ledger.apply([reserveCommand(`w${i}`, { at }), settleCommand(`w${i}`, { at })]);
   }
-  await ledger.reader.sum(1);
+  await ledger.reader.updateRollups(1);
   const asked: TotalsQuery = { by: ["state"], from: MARCH + 2 * HOUR, to: MARCH + 3 * HOUR };
   const parse = vi.spyOn(JSON, "parse");
   onTestFinished(() => parse.mockRestore());
-  await ledger.reader.totals(asked);
+  await ledger.reader.sumEntries(asked);
   expect(parse.mock.calls.length).toBeLessThan(20);
   parse.mockRestore();
   await isExact(ledger, asked);
@@ -381,7 +402,7 @@ it("a report of whole hours reads no entry, also not of the hours before them", 
 
 it("threads that are killed while they sum up leave sums of whole commits, or none", async () => {
   const made = await makeSqlite();
-  onTestFinished(() => made.end());
+  onTestFinished(() => made.dispose());
   let { store } = made;
   await store.open({ instance: "one" });
   const asked: TotalsQuery = { by: ["hour", "key"], zone: "Europe/Berlin" };
@@ -390,14 +411,17 @@ it("threads that are killed while they sum up leave sums of whole commits, or no
       await store.apply(
         Array.from({ length: 500 }, () => {
           const [attempt, at] = [`k${++n}`, MARCH + n * 7_000];
-          return [reserve(attempt, { at, key: `key${n % 9}` }), settle(attempt, { at })];
+          return [
+            reserveCommand(attempt, { at, key: `key${n % 9}` }),
+            settleCommand(attempt, { at }),
+          ];
         }).flat(),
       );
-    void store.totals(asked).catch(() => {});
-    await turns(round * 500);
+    void store.sumEntries(asked).catch(() => {});
+    await turnEventLoop(round * 500);
     store = await made.crash();
     await store.open({ instance: `after-${round}` });
-    const totals = await store.totals(asked);
+    const totals = await store.sumEntries(asked);
     expect(totals.reduce((sum, { costNano }) => sum + costNano, 0n)).toBe(BigInt(n) * 700n);
     expect(totals).toEqual(await plain(store, asked));
   }
@@ -412,16 +436,16 @@ describe("the sums' file", () => {
   it("that was changed is told by verify, and made anew", async () => {
     const ledger = new Ledger();
     aDay(ledger);
-    await ledger.reader.sum(1);
+    await ledger.reader.updateRollups(1);
     const sums = sumsOf(ledger);
     sums.exec(
       `UPDATE summed SET sums = replace(sums, '"420000"', '"420001"') WHERE span = 86400000`,
     );
-    expect((await ledger.reader.totals({ by: [] }))[0]!.costNano).toBe(420_001n);
+    expect((await ledger.reader.sumEntries({ by: [] }))[0]!.costNano).toBe(420_001n);
     const told = await ledger.reader.verify();
     expect(told.map(({ path }) => path)).toEqual([expect.stringMatching(/^[/]sums/)]);
-    await ledger.reader.sum(1);
-    expect((await ledger.reader.totals({ by: [] }))[0]!.costNano).toBe(420_000n);
+    await ledger.reader.updateRollups(1);
+    expect((await ledger.reader.sumEntries({ by: [] }))[0]!.costNano).toBe(420_000n);
     expect(await ledger.reader.verify()).toEqual([]);
     sums.close();
   });
@@ -431,7 +455,7 @@ describe("the sums' file", () => {
     async (stops) => {
       const ledger = new Ledger();
       aDay(ledger, 1_400, (i) => ({ team: `t${i % 5}` }));
-      await ledger.reader.sum(1);
+      await ledger.reader.updateRollups(1);
       const { seq } = ledger.summed!;
       await ledger.prune(MARCH + 10 * HOUR + 1_234_567, stops);
       const base = ledger.base;
@@ -443,7 +467,7 @@ describe("the sums' file", () => {
       ];
       const told = await ledger.told(asked);
       for (const [i, one] of asked.entries())
-        expect(await ledger.reader.totals(one)).toEqual(told[i]);
+        expect(await ledger.reader.sumEntries(one)).toEqual(told[i]);
       expect(ledger.summed).toEqual({ seq, pruned: base });
       expect(await ledger.reader.verify()).toEqual([]);
     },
@@ -457,12 +481,12 @@ describe("the sums' file", () => {
       (path: string) => writeFileSync(path, "no database"),
       (path: string) => writeFileSync(path, Buffer.alloc(8_192, 7)),
     ]) {
-      await ledger.reader.sum(1);
+      await ledger.reader.updateRollups(1);
       ledger.restart(false);
-      await ledger.reader.sum(1);
+      await ledger.reader.updateRollups(1);
       ledger.leave();
       spoil(`${ledger.file}.sums`);
-      expect(await ledger.reader.totals(BY_DAY)).toEqual(await plain(ledger.reader, BY_DAY));
+      expect(await ledger.reader.sumEntries(BY_DAY)).toEqual(await plain(ledger.reader, BY_DAY));
       expect(await ledger.reader.verify()).toEqual([]);
     }
   });
@@ -470,7 +494,7 @@ describe("the sums' file", () => {
   it("of a ledger that a power cut has shortened is of another one", async () => {
     const ledger = new Ledger();
     aDay(ledger, 600);
-    await ledger.reader.sum(1);
+    await ledger.reader.updateRollups(1);
     ledger.leave();
     const sums = `${ledger.file}.sums`;
     const kept = [sums, `${sums}-wal`].map((path) => existsSync(path) && readFileSync(path));
@@ -478,7 +502,7 @@ describe("the sums' file", () => {
     aDay(other, 100, () => ({ team: "core" }));
     for (const [i, end] of ["", "-wal"].entries())
       if (kept[i]) writeFileSync(`${other.file}.sums${end}`, kept[i]);
-    expect(await other.reader.totals(BY_DAY)).toEqual(await plain(other.reader, BY_DAY));
+    expect(await other.reader.sumEntries(BY_DAY)).toEqual(await plain(other.reader, BY_DAY));
   });
 
   it("is bounded: a label for every call is read from its entries, and the rest is summed", async () => {
@@ -487,14 +511,14 @@ describe("the sums' file", () => {
     aDay(ledger, 1_400, (i) => ({ user: `someone-${i}` }));
     aDay(few, 1_400);
     for (const one of [ledger, few]) {
-      await one.reader.sum(1);
+      await one.reader.updateRollups(1);
       // What was still growing is over now.
       one.apply([
-        reserve("z", { at: MARCH + 90_000_000 }),
-        settle("z", { at: MARCH + 90_000_000 }),
+        reserveCommand("z", { at: MARCH + 90_000_000 }),
+        settleCommand("z", { at: MARCH + 90_000_000 }),
       ]);
-      await one.reader.sum(1);
-      expect(await one.reader.totals(BY_DAY)).toEqual(await plain(one.reader, BY_DAY));
+      await one.reader.updateRollups(1);
+      expect(await one.reader.sumEntries(BY_DAY)).toEqual(await plain(one.reader, BY_DAY));
     }
     const kept = (of: Ledger) => {
       const db = sumsOf(of);

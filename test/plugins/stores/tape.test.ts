@@ -4,20 +4,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { StoreCommand } from "../../../src/plugin/store.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
-import { Outage } from "../../../plugins/stores/postgres/apart.ts";
-import { reunited } from "../../../plugins/stores/postgres/reuniting.ts";
-import { forget, leftIn, Tape } from "../../../plugins/stores/postgres/tape.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { OfflineMode } from "../../../plugins/stores/postgres/apart.ts";
+import { resync } from "../../../plugins/stores/postgres/reuniting.ts";
+import { deleteSpool, readLeftSpools, Spool } from "../../../plugins/stores/postgres/tape.ts";
 import { until } from "../../kit/waits.ts";
 
 let folder: string;
 const troubles: unknown[] = [];
-const tape = async (instance = "one"): Promise<Tape> => {
-  const made = new Tape(folder, instance, (error) => void troubles.push(error));
-  await made.begin();
+const tape = async (instance = "one"): Promise<Spool> => {
+  const made = new Spool(folder, instance, (error) => void troubles.push(error));
+  await made.open();
   return made;
 };
-const told = (n: number) => ({ epoch: 1, n, batch: [reserve(`a${n}`)] });
+const told = (n: number) => ({ epoch: 1, n, batch: [reserveCommand(`a${n}`)] });
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "tollgate-tape-"));
@@ -30,47 +30,47 @@ afterEach(async () => {
 
 it("the next one reads what was told and what is owed, and of its own nothing", async () => {
   const one = await tape();
-  await one.told(told(1));
-  await one.owe([settle("a1")]);
-  await one.end(false);
-  expect(await leftIn(folder, "one")).toEqual([]);
-  const [left] = await leftIn(folder, "two");
-  expect(left).toEqual({ instance: "one", told: [told(1)], owed: [[settle("a1")]] });
-  await forget(folder, left!);
+  await one.appendAcknowledged(told(1));
+  await one.appendUnsent([settleCommand("a1")]);
+  await one.close(false);
+  expect(await readLeftSpools(folder, "one")).toEqual([]);
+  const [left] = await readLeftSpools(folder, "two");
+  expect(left).toEqual({ instance: "one", told: [told(1)], owed: [[settleCommand("a1")]] });
+  await deleteSpool(folder, left!);
   expect(await readdir(folder)).toEqual([]);
 });
 
 it("a line that a crash cut short is left out, and all before it is read", async () => {
   const one = await tape();
-  await one.told(told(1));
-  await one.owe([settle("a1")]);
-  await one.end(false);
+  await one.appendAcknowledged(told(1));
+  await one.appendUnsent([settleCommand("a1")]);
+  await one.close(false);
   for (const file of ["ring.1", "owed"])
     await appendFile(join(folder, "tape-one", file), '{"epoch":1,"n":2,"ba');
-  expect(await leftIn(folder, "")).toEqual([
-    { instance: "one", told: [told(1)], owed: [[settle("a1")]] },
+  expect(await readLeftSpools(folder, "")).toEqual([
+    { instance: "one", told: [told(1)], owed: [[settleCommand("a1")]] },
   ]);
 });
 
 it("what is paid is owed no more", async () => {
   const one = await tape();
-  await one.owe([settle("a1")]);
-  await one.paid();
-  await one.owe([settle("a2")]);
-  await one.end(false);
-  expect((await leftIn(folder, ""))[0]!.owed).toEqual([[settle("a2")]]);
+  await one.appendUnsent([settleCommand("a1")]);
+  await one.clearUnsent();
+  await one.appendUnsent([settleCommand("a2")]);
+  await one.close(false);
+  expect((await readLeftSpools(folder, ""))[0]!.unsent).toEqual([[settleCommand("a2")]]);
 });
 
 it("the ring holds more than a minute and not much more, in its order", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   const one = await tape();
   for (let n = 1; n <= 24; n++) {
-    await one.told(told(n));
+    await one.appendAcknowledged(told(n));
     vi.advanceTimersByTime(15_000);
   }
-  await one.end(false);
-  const [left] = await leftIn(folder, "");
-  expect(left!.told).toEqual([19, 20, 21, 22, 23, 24].map(told));
+  await one.close(false);
+  const [left] = await readLeftSpools(folder, "");
+  expect(left!.acknowledged).toEqual([19, 20, 21, 22, 23, 24].map(told));
   expect(await readdir(join(folder, "tape-one"))).toHaveLength(3);
 });
 
@@ -78,36 +78,36 @@ it("files of a ring are read by their number", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   const one = await tape();
   for (let n = 1; n <= 10; n++) {
-    await one.told(told(n));
+    await one.appendAcknowledged(told(n));
     vi.advanceTimersByTime(30_000);
   }
-  await one.end(false);
-  expect((await leftIn(folder, ""))[0]!.told).toEqual([8, 9, 10].map(told));
+  await one.close(false);
+  expect((await readLeftSpools(folder, ""))[0]!.acknowledged).toEqual([8, 9, 10].map(told));
 });
 
 it("a ring that cannot be written is told of once, and the gateway goes on; what is owed is refused", async () => {
   const one = await tape();
   await rm(folder, { recursive: true });
-  await one.told(told(1));
-  await one.told(told(2));
+  await one.appendAcknowledged(told(1));
+  await one.appendAcknowledged(told(2));
   expect(troubles).toHaveLength(1);
-  await expect(one.owe([settle("a1")])).rejects.toThrow("ENOENT");
+  await expect(one.appendUnsent([settleCommand("a1")])).rejects.toThrow("ENOENT");
 });
 
 it("one that left in good order leaves nothing", async () => {
   const one = await tape();
-  await one.told(told(1));
-  await one.end(true);
+  await one.appendAcknowledged(told(1));
+  await one.close(true);
   expect(await readdir(folder)).toEqual([]);
 });
 
 it("what is being written while the database comes back is told to it, too", async () => {
   const written = Promise.withResolvers<void>();
-  const file = { owe: () => written.promise, paid: async () => {} } as unknown as Tape;
+  const file = { owe: () => written.promise, paid: async () => {} } as unknown as Spool;
   const slices = { live: 1, spent() {} } as never;
-  const outage = new Outage({ forMs: 60_000, share: 0.1 }, slices, () => file);
+  const outage = new OfflineMode({ maxMs: 60_000, share: 0.1 }, slices, () => file);
   outage.begin([]);
-  const deciding = outage.decide([settle("a")], (at) => at);
+  const deciding = outage.decide([settleCommand("a")], (at) => at);
   const heard: StoreCommand[] = [];
   let asked = false;
   const node = {
@@ -117,10 +117,10 @@ it("what is being written while the database comes back is told to it, too", asy
       return facts.map(() => ({ ok: true }));
     },
   };
-  const over = reunited((() => {}) as never, node as never, outage, undefined);
+  const over = resync((() => {}) as never, node as never, outage, undefined);
   await until(() => asked);
   await new Promise(setImmediate);
-  expect(outage.on).toBe(true);
+  expect(outage.isActive).toBe(true);
   written.resolve();
   expect(await deciding).toEqual([{ ok: true }]);
   expect(await over).toBe(1);

@@ -4,10 +4,10 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
-import type { StoreNews } from "../../../src/plugin/instance.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
-import type { Line } from "../../../plugins/stores/postgres/line.ts";
-import { ThisNode } from "../../../plugins/stores/postgres/this-node.ts";
+import type { StoreEvent } from "../../../src/plugin/instance.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import type { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
+import { LocalNode } from "../../../plugins/stores/postgres/this-node.ts";
 import { settings } from "./made-postgres.ts";
 
 afterEach(() => vi.useRealTimers());
@@ -17,18 +17,18 @@ const HEAD = Buffer.from("its newest batch");
 /** One that has written so many batches, ten seconds apart. */
 async function written(many: number) {
   vi.useFakeTimers({ toFake: ["performance"] });
-  const of = { ...settings("postgres://localhost/none"), named: true };
-  const node = new ThisNode({ made: 1 } as Line, of);
-  const news: StoreNews[] = [];
-  node.sight.hear = (one) => void news.push(one);
+  const of = { ...settings("postgres://localhost/none"), usesPreparedStatements: true };
+  const node = new LocalNode({ connectionCount: 1 } as PipelinedConnection, of);
+  const news: StoreEvent[] = [];
+  node.serverState.onEvent = (one) => void news.push(one);
   for (let n = 1; n <= many; n++) {
-    node.me = { instance: "one", epoch: 1, n, head: HEAD };
-    await node.keep([reserve(`a${n}`)], [{ ok: true }]);
+    node.position = { instance: "one", epoch: 1, n, head: HEAD };
+    await node.saveForReplay([reserveCommand(`a${n}`)], [{ ok: true }]);
     vi.advanceTimersByTime(10_000);
   }
   /** The database is as it was after that batch. */
   const finds = (n: number, head = HEAD) =>
-    node.findOut(async () => [{ n: String(n), head: `\\x${head.toString("hex")}` }]);
+    node.syncPosition(async () => [{ n: String(n), head: `\\x${head.toString("hex")}` }]);
   return { node, news, finds };
 }
 
@@ -44,9 +44,9 @@ it.each([
   async ({ has, owes, lost }) => {
     const { node, news, finds } = await written(20);
     await finds(has);
-    expect(node.owed).toHaveLength(owes);
+    expect(node.unsentBatches).toHaveLength(owes);
     expect(news).toEqual(lost ? [{ type: "lost", instance: "one", ...lost }] : []);
-    expect(node.me).toEqual({ instance: "one", epoch: 1, n: has, head: HEAD });
+    expect(node.position).toEqual({ instance: "one", epoch: 1, n: has, head: HEAD });
   },
 );
 
@@ -58,18 +58,18 @@ it("a batch whose answer was lost has happened where the chain ends with it, and
   ] as const) {
     const { node, finds } = await written(2);
     const done = vi.fn();
-    node.pending = { head: sent, done };
+    node.pendingBatch = { head: sent, done };
     await finds(2 + happened, head);
     expect(done).toHaveBeenCalledTimes(happened);
-    expect([node.pending, node.owed]).toEqual([undefined, []]);
+    expect([node.pendingBatch, node.unsentBatches]).toEqual([undefined, []]);
   }
 });
 
 it("does not end before the database has all that it was told: what it does not know any more stays on the disk", async () => {
   const { node } = await written(3);
   // The answer comes over a new connection: the row of this node is gone with all else.
-  await expect(node.allTold(async () => [])).rejects.toThrow("taken for dead");
-  expect(node.lost).toBe(true);
+  await expect(node.replayBeforeLeave(async () => [])).rejects.toThrow("taken for dead");
+  expect(node.isUnknownToDatabase).toBe(true);
   const { node: other } = await written(3);
   const asked: string[] = [];
   const breaks = async ({ text }: { text: string }) => {
@@ -77,19 +77,19 @@ it("does not end before the database has all that it was told: what it does not 
     if (asked.length > 1) throw new Error("it broke off");
     return [{ n: "1", head: `\\x${HEAD.toString("hex")}` }];
   };
-  await expect(other.allTold(breaks)).rejects.toThrow("it broke off");
-  expect(other.owed).toHaveLength(2);
+  await expect(other.replayBeforeLeave(breaks)).rejects.toThrow("it broke off");
+  expect(other.unsentBatches).toHaveLength(2);
 });
 
 it("under a new row it still has what it was told under the one before, for a database that is set back to before both", async () => {
   const { node, finds } = await written(3);
   const joined = async () => [{ epoch: "2" }];
   await node.join(joined, "one", undefined);
-  expect(node.owed).toEqual([]);
-  node.me = { instance: "one", epoch: 2, n: 1, head: HEAD };
-  await node.keep([reserve("b1")], [{ ok: true }]);
+  expect(node.unsentBatches).toEqual([]);
+  node.position = { instance: "one", epoch: 2, n: 1, head: HEAD };
+  await node.saveForReplay([reserveCommand("b1")], [{ ok: true }]);
   await finds(0);
-  expect(node.owed.flat().map((c) => "attempt" in c && c.attempt)).toEqual([
+  expect(node.unsentBatches.flat().map((c) => "attempt" in c && c.attempt)).toEqual([
     "a1",
     "a2",
     "a3",
@@ -102,17 +102,21 @@ it("where the telling of what another process left breaks, it is the one that it
   await mkdir(join(folder, "tape-two"));
   await writeFile(
     join(folder, "tape-two", "owed"),
-    `${JSON.stringify([settle("a", { costNano: null })])}\n`,
+    `${JSON.stringify([settleCommand("a", { costNano: null })])}\n`,
   );
-  const of = { ...settings("postgres://localhost/none"), named: true, folder: () => folder };
-  const node = new ThisNode({ made: 1 } as Line, of);
-  node.me = { instance: "one", epoch: 1, n: 3, head: HEAD };
+  const of = {
+    ...settings("postgres://localhost/none"),
+    usesPreparedStatements: true,
+    spoolDir: () => folder,
+  };
+  const node = new LocalNode({ connectionCount: 1 } as PipelinedConnection, of);
+  node.position = { instance: "one", epoch: 1, n: 3, head: HEAD };
   const breaks = async ({ text }: { text: string }) => {
     if (text.startsWith("SELECT epoch") || text.startsWith("UPDATE")) return [];
     if (text.startsWith("INSERT")) return [{ epoch: "7" }];
     throw new Error("it broke off");
   };
-  await expect(node.retell(breaks, "one")).rejects.toThrow("it broke off");
-  expect(node.me).toEqual({ instance: "one", epoch: 1, n: 3, head: HEAD });
+  await expect(node.replayLeftSpools(breaks, "one")).rejects.toThrow("it broke off");
+  expect(node.position).toEqual({ instance: "one", epoch: 1, n: 3, head: HEAD });
   await rm(folder, { recursive: true });
 });

@@ -6,15 +6,15 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import type { StoreCommand, LimitState, Verdict } from "tollgate/plugin";
-import { type LedgerRow, reserved, settled, toEntry } from "tollgate/store";
+import type { StoreCommand, LimitState, CommandResult } from "tollgate/plugin";
+import { type LedgerRow, reserveRow, settleRow, toEntry } from "tollgate/store";
 import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
 import {
-  createPacker,
-  createUnpacker,
-  heard,
-  told,
-  type ReserveLine,
+  createBatchEncoder,
+  createBatchDecoder,
+  decodeResults,
+  encodeResults,
+  type EncodedReserve,
 } from "../../../plugins/stores/sqlite/wire.ts";
 import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
 
@@ -48,11 +48,11 @@ const asked = fc.record(
     model: word,
     frontend: word,
     protocol: word,
-    lane: fc.constantFrom("verbatim" as const, "translated" as const),
+    mode: fc.constantFrom("verbatim" as const, "translated" as const),
     stream: fc.boolean(),
-    basis: word,
+    policyBasis: word,
   },
-  { requiredKeys: ["model", "frontend", "protocol", "lane", "stream"] },
+  { requiredKeys: ["model", "frontend", "protocol", "mode", "stream"] },
 );
 
 const reserve: fc.Arbitrary<Told<"reserve">> = fc.record(
@@ -61,7 +61,7 @@ const reserve: fc.Arbitrary<Told<"reserve">> = fc.record(
     at: fc.nat(),
     attempt: name,
     request: word,
-    n: fc.nat(),
+    number: fc.nat(),
     key: word,
     target: fc.record({
       provider: word,
@@ -74,7 +74,7 @@ const reserve: fc.Arbitrary<Told<"reserve">> = fc.record(
     claims: fc.constant([]),
     holdNano: amount,
     price: fc.option(word, { nil: null }),
-    asked,
+    clientRequest: asked,
   },
   {
     noNullPrototype: true,
@@ -83,7 +83,7 @@ const reserve: fc.Arbitrary<Told<"reserve">> = fc.record(
       "at",
       "attempt",
       "request",
-      "n",
+      "number",
       "key",
       "target",
       "privacy",
@@ -109,7 +109,7 @@ const settle: fc.Arbitrary<Omit<Told<"settle">, "attempt">> = fc.record(
     finish: word,
     ms: fc.record({
       total: fc.nat(),
-      head: fc.double({ noNaN: true, noDefaultInfinity: true, min: 0 }),
+      headers: fc.double({ noNaN: true, noDefaultInfinity: true, min: 0 }),
     }),
   },
   { noNullPrototype: true, requiredKeys: ["do", "at", "state", "usage", "costNano", "outcome"] },
@@ -121,7 +121,7 @@ test("what calls say is what their entries say", async () => {
   const file = join(folder, "ledger.db");
   const writer = new Writer({ file, durability: "relaxed", ballastMb: 0 }, "me");
   onTestFinished(() => writer.close());
-  const packer = createPacker();
+  const packer = createBatchEncoder();
   let runs = 0;
   let seq = 0;
   const call = fc.tuple(reserve, settle);
@@ -134,15 +134,15 @@ test("what calls say is what their entries say", async () => {
         const one = { ...open, attempt: `${open.attempt}${runs}.${i}` };
         const end = { ...close, attempt: one.attempt };
         batch.push(one, end);
-        const row = reserved(one, "me", []);
-        rows.push(row, settled(row, end, "me"));
+        const row = reserveRow(one, "me", []);
+        rows.push(row, settleRow(row, end, "me"));
       }
-      const text = packer.pack(batch);
-      expect(heard(batch, writer.apply(text))).toEqual(batch.map(() => ({ ok: true })));
-      if (twice) writer.apply(packer.pack(batch));
-      writer.apply(packer.pack([{ do: "price", at: 0, hash: `${runs}`, price: { lines: [] } }]));
+      const text = packer.encode(batch);
+      expect(decodeResults(batch, writer.apply(text))).toEqual(batch.map(() => ({ ok: true })));
+      if (twice) writer.apply(packer.encode(batch));
+      writer.apply(packer.encode([{ do: "price", at: 0, hash: `${runs}`, price: { lines: [] } }]));
       const reader = new Reader({ file });
-      const found = (await reader.entries({}, { after: String(seq), limit: 100 })).items;
+      const found = (await reader.listEntries({}, { after: String(seq), limit: 100 })).items;
       reader.close();
       expect(found).toEqual(rows.map((row, i) => toEntry(row, seq + 1 + i)));
       seq += rows.length;
@@ -172,7 +172,7 @@ test("what is rare crosses as it left", () => {
   );
   fc.assert(
     fc.property(fc.array(rare), (batch) => {
-      expect(createUnpacker()(createPacker().pack(batch))).toEqual(batch);
+      expect(createBatchDecoder()(createBatchEncoder().encode(batch))).toEqual(batch);
     }),
   );
 });
@@ -182,8 +182,8 @@ test("terms are said once, and again when they were forgotten; attempts and clai
   const claiming = fc
     .tuple(reserve, fc.array(claim, { maxLength: 2 }))
     .map(([one, claims]) => ({ ...one, claims }));
-  const packer = createPacker();
-  const unpack = createUnpacker();
+  const packer = createBatchEncoder();
+  const unpack = createBatchDecoder();
   const many = { ...fc.sample(reserve, 1)[0]!, attempt: "a" };
   let labelled = 0;
   fc.assert(
@@ -192,7 +192,7 @@ test("terms are said once, and again when they were forgotten; attempts and clai
         ...many,
         labels: { user: `${labelled++}` },
       }));
-      const lines = unpack(packer.pack([...others, ...batch])).slice(more) as ReserveLine[];
+      const lines = unpack(packer.encode([...others, ...batch])).slice(more) as EncodedReserve[];
       expect(lines.map(({ at, attempt, claims }) => ({ at, attempt, claims }))).toEqual(
         batch.map(({ at, attempt, claims }) => ({ at, attempt, claims })),
       );
@@ -200,7 +200,7 @@ test("terms are said once, and again when they were forgotten; attempts and clai
         const said = JSON.parse(lines[i]!.terms.text);
         expect([said[0], said[2], said[6]]).toEqual([key, target.model, { ...labels }]);
       }
-      const again = packer.pack(batch);
+      const again = packer.encode(batch);
       expect(again.startsWith("t\t")).toBe(false);
       expect(unpack(again).length).toBe(batch.length);
     }),
@@ -214,11 +214,11 @@ test("labels may be called as what every object has", () => {
   const labels = fc
     .array(fc.tuple(name, word), { maxLength: 2 })
     .map((pairs) => Object.fromEntries(pairs));
-  const packer = createPacker();
-  const unpack = createUnpacker();
+  const packer = createBatchEncoder();
+  const unpack = createBatchDecoder();
   fc.assert(
     fc.property(labels, (labels) => {
-      const [line] = unpack(packer.pack([{ ...one, labels }])) as ReserveLine[];
+      const [line] = unpack(packer.encode([{ ...one, labels }])) as EncodedReserve[];
       expect(JSON.stringify(JSON.parse(line!.terms.text)[6])).toBe(JSON.stringify(labels));
     }),
   );
@@ -231,8 +231,8 @@ test("what is kept of a batch does not keep the batch", () => {
     attempt: `attempt-${i}`,
     request: "a request with a name of some length, as they have",
   }));
-  const packer = createPacker();
-  const unpack = createUnpacker();
+  const packer = createBatchEncoder();
+  const unpack = createBatchDecoder();
   const open: unknown[] = [];
   const used = (): number => {
     collect();
@@ -241,7 +241,7 @@ test("what is kept of a batch does not keep the batch", () => {
   const before = used();
   for (let i = 0; i < 200; i++) {
     const fresh = { ...one, key: `key-${i}`, holdNano: 10n ** 15n };
-    open.push(unpack(packer.pack([fresh, ...rest]))[0]);
+    open.push(unpack(packer.encode([fresh, ...rest]))[0]);
   }
   // The batches were 10 MB.
   expect(used() - before).toBeLessThan(2_000_000);
@@ -252,18 +252,21 @@ test("verdicts", () => {
   const left = fc.oneof(fc.nat(), fc.bigInt({ min: 0n, max: 2n ** 70n }));
   const state = fc.tuple(limit, left).map(([limit, left]): LimitState => ({
     ...limit,
-    left: typeof limit.max === "bigint" ? BigInt(left) : Number(left),
+    remaining: typeof limit.max === "bigint" ? BigInt(left) : Number(left),
     resetsAt: 1,
   }));
   const states = fc.uniqueArray(state, { selector: ({ scope }) => scope, maxLength: 3 });
-  const verdict: fc.Arbitrary<[Verdict, readonly LimitState[]]> = fc.oneof(
-    fc.constant<[Verdict, LimitState[]]>([{ ok: true }, []]),
+  const verdict: fc.Arbitrary<[CommandResult, readonly LimitState[]]> = fc.oneof(
+    fc.constant<[CommandResult, LimitState[]]>([{ ok: true }, []]),
     states
       .filter(({ length }) => length > 0)
-      .map((limits): [Verdict, LimitState[]] => [{ ok: true, limits }, [...limits].reverse()]),
+      .map((limits): [CommandResult, LimitState[]] => [
+        { ok: true, limits },
+        [...limits].reverse(),
+      ]),
     states
       .filter(({ length }) => length > 0)
-      .map((limits): [Verdict, LimitState[]] => [
+      .map((limits): [CommandResult, LimitState[]] => [
         { ok: false, denied: limits[0]!, retryAfterMs: 1 },
         [...limits],
       ]),
@@ -275,7 +278,9 @@ test("verdicts", () => {
         claims: limits.map(({ scope, unit, max, per }) => ({ scope, unit, max, per, take: 1n })),
       }));
       const verdicts = all.map(([verdict]) => verdict);
-      expect(heard(batch as never, told(batch as never, verdicts))).toEqual(verdicts);
+      expect(decodeResults(batch as never, encodeResults(batch as never, verdicts))).toEqual(
+        verdicts,
+      );
     }),
   );
 });

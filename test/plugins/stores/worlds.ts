@@ -1,14 +1,14 @@
 // Small worlds by chance, against the real gate: some gateways on one budget of twenty calls, messages that are lost on their way or on the way back,
 // gateways that die, that stand still until they are taken for dead and come back, and a database that is set back. Most defects need three events.
 // A world says what was done in it; the same seed does the same.
-import { faultOf } from "../../../src/model/error.ts";
-import type { StoreCommand, Verdict } from "../../../src/plugin/store.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
-import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
-import { Line } from "../../../plugins/stores/postgres/line.ts";
+import { getFault } from "../../../src/model/error.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
+import { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import type { Writer } from "../../../plugins/stores/postgres/writing-door.ts";
-import { chance } from "../../rig/rig.ts";
+import { createChance } from "../../rig/rig.ts";
 import { brittle, type BrittleLine } from "./brittle.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";
 import { copyOf } from "./set-back.ts";
@@ -36,7 +36,7 @@ export interface World {
 }
 
 export async function world(url: string, seed: number): Promise<World> {
-  const chanced = chance(seed);
+  const chanced = createChance(seed);
   const wrong: string[] = [];
   const done: string[] = [];
   const made = await makePostgres(url, { clock: "database" });
@@ -55,12 +55,12 @@ export async function world(url: string, seed: number): Promise<World> {
       try {
         return await work();
       } catch (error) {
-        if (tries === TRIES || faultOf(error)?.kind === "invalid") throw error;
+        if (tries === TRIES || getFault(error)?.kind === "invalid") throw error;
         await again?.().catch(() => undefined);
       }
   };
   /** As the host does: what is rejected is told again, and a gateway that was taken for dead opens the store once more. */
-  const tell = (of: Gateway, batch: readonly StoreCommand[]): Promise<readonly Verdict[]> =>
+  const tell = (of: Gateway, batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> =>
     reached(
       () => of.writer.apply(batch),
       () => of.writer.open({ instance: of.name }, () => {}),
@@ -68,22 +68,26 @@ export async function world(url: string, seed: number): Promise<World> {
   const begin = async (): Promise<void> => {
     const name = `g${born++}`;
     const { address } = settings(url);
-    const to = new Line(() => configOf(address, { statementMs: 2_000 }));
+    const to = new PipelinedConnection(() => connectionConfig(address, { statementMs: 2_000 }));
     const line = brittle(to, chanced, 0.02);
-    const writer = createWriter(line, { ...settings(url), clock: "database", named: true });
+    const writer = createWriter(line, {
+      ...settings(url),
+      clock: "database",
+      usesPreparedStatements: true,
+    });
     const gateway: Gateway = { name, writer, line, open: [] };
     await reached(() => writer.open({ instance: name }, () => {}));
     gateways.push(gateway);
   };
   const calls = (): StoreCommand[] =>
     Array.from({ length: 1 + chanced.below(3) }, () =>
-      reserve(`c${count++}`, { at: Date.now(), claims: [{ ...BUDGET, take: TAKE }] }),
+      reserveCommand(`c${count++}`, { at: Date.now(), claims: [{ ...BUDGET, take: TAKE }] }),
     );
   const ends = (of: Gateway): StoreCommand[] =>
     of.open.splice(0, 1 + chanced.below(2)).map((attempt) => {
       const costNano = chanced.one([0n, 0n, 300n, TAKE]);
       bill.set(attempt, costNano);
-      return settle(attempt, { at: Date.now(), costNano });
+      return settleCommand(attempt, { at: Date.now(), costNano });
     });
   const batch = async (of: Gateway, commands: readonly StoreCommand[]): Promise<void> => {
     const verdicts = await tell(of, commands);
@@ -144,8 +148,8 @@ export async function world(url: string, seed: number): Promise<World> {
         const of = chanced.one(gateways);
         gateways.splice(gateways.indexOf(of), 1);
         copied = false;
-        await of.writer.end(false);
-        await made.bury(of.name);
+        await of.writer.close(false);
+        await made.expireLease(of.name);
         await begin();
       },
     ],
@@ -155,11 +159,11 @@ export async function world(url: string, seed: number): Promise<World> {
       async () => {
         const { name } = chanced.one(gateways);
         done.push(`${name} is taken for dead`);
-        await made.bury(name);
+        await made.expireLease(name);
       },
     ],
     reap: [5, async () => void (await reaped())],
-    cut: [3, async () => chanced.one(gateways).line.drop()],
+    cut: [3, async () => chanced.one(gateways).line.disconnect()],
     close: [
       5,
       async () => void (await by.ask("SELECT tollgate.close_1(999, true), tollgate.sum_1(500)")),
@@ -207,12 +211,12 @@ export async function world(url: string, seed: number): Promise<World> {
     wrong.push(...(await judged(by.ask, bill)));
     for (const { path, message } of (await made.store.verify?.()) ?? [])
       wrong.push(`${path} ${message}`);
-    for (const of of gateways) await of.writer.end(true);
+    for (const of of gateways) await of.writer.close(true);
   } catch (error) {
     wrong.push(`it ends with ${error instanceof Error ? error.message : String(error)}`);
-    for (const of of gateways) await of.writer.end(false).catch(() => undefined);
+    for (const of of gateways) await of.writer.close(false).catch(() => undefined);
   } finally {
-    await made.end();
+    await made.dispose();
     await by[Symbol.asyncDispose]();
   }
   return { wrong, done };

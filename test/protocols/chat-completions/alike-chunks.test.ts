@@ -1,21 +1,21 @@
 // A chunk that differs from another in its words alone is not parsed. A decoder that parses each of them must come to the same events.
 import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
+import { getFault } from "../../../src/model/error.ts";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
-import { asking } from "../../../src/testing/index.ts";
+import { createCallContext } from "../../../src/testing/index.ts";
 
 const { client } = chatCompletions();
 
 function heard(texts: readonly string[]): unknown[] {
   const events: unknown[] = [];
-  const of = asking({ stream: true });
-  const decoder = client!.stream((event) => void events.push(event), of, {});
+  const of = createCallContext({ stream: true });
+  const decoder = client!.createDecoder((event) => void events.push(event), of, {});
   try {
     for (const text of texts) decoder.push(Buffer.from(`data: ${text}\n\n`));
     decoder.end();
   } catch (thrown) {
-    const fault = faultOf(thrown);
+    const fault = getFault(thrown);
     if (!fault) throw thrown;
     events.push(fault);
   }

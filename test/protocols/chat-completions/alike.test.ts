@@ -2,11 +2,11 @@
 // other, must come to the same: the same bytes for the client, the same words, the same end, the same fault.
 import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
+import { getFault } from "../../../src/model/error.ts";
 import type { Usage } from "../../../src/model/usage.ts";
-import { Templates } from "../../../src/protocols/sse/templates.ts";
+import { EventTemplates } from "../../../src/protocols/sse/templates.ts";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
-import { answering } from "../../../src/testing/index.ts";
+import { createResponseContext } from "../../../src/testing/index.ts";
 
 const { client } = chatCompletions();
 
@@ -14,26 +14,26 @@ const { client } = chatCompletions();
 function heard(chunks: readonly Buffer[]) {
   const out: Buffer[] = [];
   const said = { words: 0, ids: [] as string[], usage: [] as unknown[], finish: "", fault: "" };
-  const relay = client!.relay!(
+  const relay = client!.createPassthrough!(
     {
-      type() {},
-      bytes: (b) => void out.push(Buffer.from(b)),
-      content: (bytes = 0) => void (said.words += bytes),
-      start: (id) => void said.ids.push(id),
-      usage: (seen) => void said.usage.push(seen),
-      finish(reason): Usage {
+      setContentType() {},
+      write: (b) => void out.push(Buffer.from(b)),
+      reportContent: (bytes = 0) => void (said.words += bytes),
+      reportStart: (id) => void said.ids.push(id),
+      reportUsage: (seen) => void said.usage.push(seen),
+      reportFinish(reason): Usage {
         said.finish = reason;
         return { input: 1, output: 2 };
       },
     },
-    answering({ stream: true, body: {} }),
+    createResponseContext({ stream: true, body: {} }),
     {},
   );
   try {
     for (const chunk of chunks) relay.push(Buffer.from(chunk));
     relay.end();
   } catch (thrown) {
-    const fault = faultOf(thrown);
+    const fault = getFault(thrown);
     if (!fault) throw thrown;
     said.fault = `${fault.code}: ${fault.message}`;
   }
@@ -246,7 +246,7 @@ test("whoever knows no event by its bytes comes to the same", () => {
   fc.assert(
     fc.property(fc.array(told, { minLength: 1, maxLength: 16 }), cuts, (events, at) => {
       const body = Buffer.from(events.join(""));
-      const learn = vi.spyOn(Templates.prototype, "learn").mockImplementation(() => {});
+      const learn = vi.spyOn(EventTemplates.prototype, "learn").mockImplementation(() => {});
       const slowly = last(heard([body]));
       learn.mockRestore();
       expect(last(heard([body]))).toEqual(slowly);

@@ -4,11 +4,18 @@ import {
   chatCompletions,
   type ChatDialect,
 } from "../../../src/protocols/chat-completions/index.ts";
-import { fold, type ModelEvent } from "../../../src/plugin/index.ts";
-import { asking, decode, decodeWhole, recordings } from "../../../src/testing/index.ts";
+import { collectResponse, type ModelEvent } from "../../../src/plugin/index.ts";
+import {
+  createCallContext,
+  decode,
+  decodeWhole,
+  readRecordings,
+} from "../../../src/testing/index.ts";
 
 const at = (folder: string, name: string) => {
-  const of = recordings(new URL(`../../fixtures/recordings/${folder}/${name}/`, import.meta.url));
+  const of = readRecordings(
+    new URL(`../../fixtures/recordings/${folder}/${name}/`, import.meta.url),
+  );
   return of[0]!;
 };
 
@@ -17,9 +24,9 @@ function read(name: string, dialect: ChatDialect = {}, folder = "chat-completion
   const client = chatCompletions(dialect).client!;
   const stream = String(headers["content-type"]).startsWith("text/event-stream");
   const events: ModelEvent[] = stream
-    ? decode(client, [body], asking({ stream }), headers)
-    : decodeWhole(client, body, asking(), headers);
-  const { blocks, usage, finish } = fold(events);
+    ? decode(client, [body], createCallContext({ stream }), headers)
+    : decodeWhole(client, body, createCallContext(), headers);
+  const { blocks, usage, finish } = collectResponse(events);
   return { blocks, usage, finish: finish.reason, events };
 }
 
@@ -178,7 +185,7 @@ test("CRLF and a byte order mark; no [DONE] at all; the oldest form of calls", (
 test("tags at the very beginning are reasoning where a backend is known to write them, and nowhere else", () => {
   const perplexity = read(
     "perplexity-tags",
-    { thinkTags: true, reasoningOutside: true },
+    { thinkTags: true, reasoningNotInOutput: true },
     "chat-completions-tags",
   );
   expect(perplexity).toMatchObject({

@@ -1,8 +1,8 @@
 // Pieces of calls as they are really sent, and what they come to.
 import { expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
-import { faultOf, fold } from "../../../src/plugin/index.ts";
-import { asking, decode } from "../../../src/testing/index.ts";
+import { getFault, collectResponse } from "../../../src/plugin/index.ts";
+import { createCallContext, decode } from "../../../src/testing/index.ts";
 
 const minted = expect.stringMatching(/^call_[0-9a-z]{24}$/);
 
@@ -10,12 +10,12 @@ function heard(deltas: readonly object[], finish = "tool_calls") {
   const chunk = (delta: object, finish_reason: string | null = null) =>
     `data: ${JSON.stringify({ id: "c1", model: "m", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
   const stream = [...deltas.map((d) => chunk(d)), chunk({}, finish), "data: [DONE]\n\n"].join("");
-  const answer = fold(
-    decode(chatCompletions().client!, [Buffer.from(stream)], asking({ stream: true })),
+  const answer = collectResponse(
+    decode(chatCompletions().client!, [Buffer.from(stream)], createCallContext({ stream: true })),
   );
   return {
     finish: answer.finish.reason,
-    calls: answer.blocks.flatMap((b) => (b.type === "call" ? [[b.id, b.name, b.args]] : [])),
+    calls: answer.blocks.flatMap((b) => (b.type === "call" ? [[b.id, b.action, b.args]] : [])),
     blocks: answer.blocks,
   };
 }
@@ -162,7 +162,7 @@ test("a call without a name is an error, and so is one that goes on after its en
     try {
       heard(deltas);
     } catch (error) {
-      return faultOf(error)?.code;
+      return getFault(error)?.code;
     }
     return undefined;
   };

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { inputTokens, outputTokens, type JsonObject, type Usage } from "tollgate/plugin";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { usageOf } from "../../../src/protocols/chat-completions/usage.ts";
-import { answering, relay } from "../../../src/testing/index.ts";
+import { createResponseContext, runRelay } from "../../../src/testing/index.ts";
 
 const ODD: [string, JsonObject, object][] = [
   [
@@ -87,7 +87,11 @@ for (const [form, make, streamed] of forms) {
   const pass = (usage: JsonObject, traits: object) => {
     const seen: { usage: Usage }[] = [];
     const { client } = chatCompletions(traits);
-    const out = relay(client!, [make(usage)], answering({ stream: streamed, body: ASKED }));
+    const out = runRelay(
+      client!,
+      [make(usage)],
+      createResponseContext({ stream: streamed, body: ASKED }),
+    );
     seen.push({ usage: usageOf(usage, traits)! });
     return { bytes: out.bytes, priced: seen[0]!.usage };
   };

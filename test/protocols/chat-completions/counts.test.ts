@@ -100,7 +100,7 @@ describe("counts", () => {
           cache_type: "ephemeral",
         },
       },
-      { cacheWrite: "5m" as const },
+      { cacheWriteTtl: "5m" as const },
       { input: 30, cache_read: 10, cache_write_5m: 60, output: 5 },
     ],
     [
@@ -128,7 +128,7 @@ describe("counts", () => {
     [
       "reasoning beside it, by its own admission",
       { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15, reasoning_tokens: 30 },
-      { reasoningOutside: true },
+      { reasoningNotInOutput: true },
       { input: 10, output: 35, reasoning: 30 },
     ],
     [

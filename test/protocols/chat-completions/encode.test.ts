@@ -2,15 +2,20 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
-import { fold, type Block, type ModelEvent, type OpenBlock } from "../../../src/plugin/index.ts";
 import {
-  answering,
-  asking,
+  collectResponse,
+  type Block,
+  type ModelEvent,
+  type OpenBlock,
+} from "../../../src/plugin/index.ts";
+import {
+  createResponseContext,
+  createCallContext,
   decode,
   decodeWhole,
-  encode,
-  essence,
-  grammar,
+  encodeText,
+  comparableContent,
+  createEventGrammar,
 } from "../../../src/testing/index.ts";
 import { checkError, checkStream, checkWhole } from "../wire/chat-completions.ts";
 
@@ -48,7 +53,7 @@ const made: fc.Arbitrary<Made> = fc.oneof(
     block: fc.record({
       type: fc.constant("call" as const),
       id,
-      name: id,
+      action: id,
       tool: fc.constantFrom("function" as const, "custom" as const),
     }),
     pieces: fc.array(said, { maxLength: 3 }),
@@ -108,17 +113,21 @@ const heard = (blocks: readonly Block[]) => ({
     .join(""),
   calls: blocks
     .filter((b) => b.type === "call")
-    .map(({ id, name, args, tool }) => ({ id, name, args, tool })),
+    .map(({ id, action, args, tool }) => ({ id, name: action, args, tool })),
 });
 
 describe("any answer", () => {
   test("streams as strict clients read it, with or without usage", () => {
     fc.assert(
       fc.property(speech, fc.boolean(), (events, asked) => {
-        const judge = grammar();
+        const judge = createEventGrammar();
         for (const e of events) judge.event(e);
         const body = asked ? { stream_options: { include_usage: true } } : {};
-        checkStream(encode(server!, events, answering({ stream: true, body })), "complete", asked);
+        checkStream(
+          encodeText(server!, events, createResponseContext({ stream: true, body })),
+          "complete",
+          asked,
+        );
       }),
     );
   });
@@ -126,20 +135,24 @@ describe("any answer", () => {
   test("means the same in a stream, in one piece, and as it was said", () => {
     fc.assert(
       fc.property(speech, (events) => {
-        const answer = fold(events);
+        const answer = collectResponse(events);
         const body = { stream_options: { include_usage: true } };
-        const stream = encode(server!, events, answering({ stream: true, body }));
-        const whole = server!.whole(answer, answering());
+        const stream = encodeText(server!, events, createResponseContext({ stream: true, body }));
+        const whole = server!.encodeResponse(answer, createResponseContext());
         checkWhole(whole);
-        const inStream = decode(client!, [Buffer.from(stream)], asking({ stream: true }));
-        const inOne = decodeWhole(client!, Buffer.from(JSON.stringify(whole)), asking());
-        expect(heard(fold(inStream).blocks)).toEqual(heard(answer.blocks));
-        expect(heard(fold(inOne).blocks)).toEqual(heard(answer.blocks));
-        expect((essence(inStream) as { usage: unknown }).usage).toEqual(
-          (essence(events) as { usage: unknown }).usage,
+        const inStream = decode(
+          client!,
+          [Buffer.from(stream)],
+          createCallContext({ stream: true }),
         );
-        expect(fold(inStream).finish).toEqual(answer.finish);
-        expect(fold(inOne).finish).toEqual(answer.finish);
+        const inOne = decodeWhole(client!, Buffer.from(JSON.stringify(whole)), createCallContext());
+        expect(heard(collectResponse(inStream).blocks)).toEqual(heard(answer.blocks));
+        expect(heard(collectResponse(inOne).blocks)).toEqual(heard(answer.blocks));
+        expect((comparableContent(inStream) as { usage: unknown }).usage).toEqual(
+          (comparableContent(events) as { usage: unknown }).usage,
+        );
+        expect(collectResponse(inStream).finish).toEqual(answer.finish);
+        expect(collectResponse(inOne).finish).toEqual(answer.finish);
       }),
     );
   });
@@ -148,10 +161,13 @@ describe("any answer", () => {
     fc.assert(
       fc.property(speech, fc.nat(), (events, at) => {
         let text = "";
-        const encoder = server!.stream((more) => (text += more), answering({ stream: true }));
+        const encoder = server!.createEncoder(
+          (more) => (text += more),
+          createResponseContext({ stream: true }),
+        );
         const cut = at % (events.length - 1);
-        for (const e of events.slice(0, cut)) encoder.event(e);
-        encoder.fail({ kind: "upstream", message: "gone", code: "upstream_disconnected" });
+        for (const e of events.slice(0, cut)) encoder.writeEvent(e);
+        encoder.writeFault({ kind: "upstream", message: "gone", code: "upstream_disconnected" });
         checkStream(text, "failed", false);
         expect(text).not.toContain("[DONE]");
       }),
@@ -161,15 +177,17 @@ describe("any answer", () => {
   test("gives its proofs to whoever sends the message back", () => {
     fc.assert(
       fc.property(speech, (events) => {
-        const answer = fold(events);
-        const whole = server!.whole(answer, answering()) as { choices: { message: object }[] };
+        const answer = collectResponse(events);
+        const whole = server!.encodeResponse(answer, createResponseContext()) as {
+          choices: { message: object }[];
+        };
         const messages = [
           { role: "user", content: "Q" },
           whole.choices[0]!.message,
           { role: "user", content: "R" },
         ];
-        const request = server!.request({ model: "m", messages } as never, "generate");
-        if (request.kind !== "chat") throw new Error("chat");
+        const request = server!.decodeRequest({ model: "m", messages } as never, "generate");
+        if (request.operation !== "chat") throw new Error("chat");
         const proofs = (blocks: readonly Block[], type: Block["type"]) =>
           blocks.flatMap((b) => (b.type === type && b.proof ? [b.proof] : []));
         // Native details are one list, whichever of the blocks they came with.
@@ -192,9 +210,14 @@ describe("particular answers", () => {
     { type: "close", index: 0 },
     { type: "finish", reason: finish as "stop" },
   ];
-  const call = (name: string): OpenBlock => ({ type: "call", id: "c1", name, tool: "function" });
+  const call = (name: string): OpenBlock => ({
+    type: "call",
+    id: "c1",
+    action: name,
+    tool: "function",
+  });
   const streamed = (all: ModelEvent[], body: object): any[] =>
-    encode(server!, all, answering({ stream: true, body: body as never }))
+    encodeText(server!, all, createResponseContext({ stream: true, body: body as never }))
       .split("\n\n")
       .filter((e) => e.startsWith("data: {"))
       .map((e) => JSON.parse(e.slice(6)));
@@ -209,7 +232,10 @@ describe("particular answers", () => {
       custom: { name: "sql", input: "" },
     });
     expect(deltas[1]).toEqual({ index: 0, custom: { input: 'select "a"' } });
-    const whole = server!.whole(fold(all), answering({ body: body as never })) as any;
+    const whole = server!.encodeResponse(
+      collectResponse(all),
+      createResponseContext({ body: body as never }),
+    ) as any;
     expect(whole.choices[0].message.tool_calls).toEqual([
       { id: "c1", type: "custom", custom: { name: "sql", input: 'select "a"' } },
     ]);
@@ -220,12 +246,15 @@ describe("particular answers", () => {
     const all = events(call("add"), '{"a":1}');
     const chunks = streamed(all, body);
     expect(chunks.map((c) => c.choices[0].delta.function_call).filter(Boolean)).toEqual([
-      { name: "add", arguments: "" },
+      { action: "add", arguments: "" },
       { arguments: '{"a":1}' },
     ]);
     expect(chunks.at(-1).choices[0].finish_reason).toBe("function_call");
     const { message, finish_reason } = (
-      server!.whole(fold(all), answering({ body: body as never })) as any
+      server!.encodeResponse(
+        collectResponse(all),
+        createResponseContext({ body: body as never }),
+      ) as any
     ).choices[0];
     expect(message.function_call).toEqual({ name: "add", arguments: '{"a":1}' });
     expect(message.tool_calls).toBeUndefined();
@@ -236,9 +265,11 @@ describe("particular answers", () => {
     const all = events(call("f"), "{}");
     const proof = { origin: "gemini", kind: "thoughtSignature", data: "c2ln" };
     all.splice(3, 0, { type: "proof", index: 0, proof });
-    const text = encode(server!, all, answering({ stream: true }));
-    const [block] = fold(decode(client!, [Buffer.from(text)], asking({ stream: true }))).blocks;
-    const whole = server!.whole(fold(all), answering()) as any;
+    const text = encodeText(server!, all, createResponseContext({ stream: true }));
+    const [block] = collectResponse(
+      decode(client!, [Buffer.from(text)], createCallContext({ stream: true })),
+    ).blocks;
+    const whole = server!.encodeResponse(collectResponse(all), createResponseContext()) as any;
     const sealed = whole.choices[0].message.tool_calls[0].extra_content.google.thought_signature;
     expect(block).toMatchObject({ type: "call", args: "{}", proof });
     expect(sealed).toMatch(/^tg1\./);
@@ -259,11 +290,15 @@ describe("particular answers", () => {
       { type: "finish", reason: "refusal", detail: "Not this." },
     ];
     const spoken = events({ type: "refusal" }, "No.", "refusal");
-    expect((server!.whole(fold(silent), answering()) as any).choices[0]).toMatchObject({
+    expect(
+      (server!.encodeResponse(collectResponse(silent), createResponseContext()) as any).choices[0],
+    ).toMatchObject({
       finish_reason: "content_filter",
       message: { refusal: "Not this." },
     });
-    expect((server!.whole(fold(spoken), answering()) as any).choices[0]).toMatchObject({
+    expect(
+      (server!.encodeResponse(collectResponse(spoken), createResponseContext()) as any).choices[0],
+    ).toMatchObject({
       finish_reason: "stop",
       message: { refusal: "No.", content: null },
     });
@@ -292,8 +327,8 @@ describe("particular answers", () => {
       { type: "close", index: 1 },
       { type: "finish", reason: "stop" },
     ];
-    const to = answering();
-    const whole = server!.whole(fold(all), to) as any;
+    const to = createResponseContext();
+    const whole = server!.encodeResponse(collectResponse(all), to) as any;
     expect(whole.choices[0].message).toMatchObject({
       annotations: [
         {
@@ -311,24 +346,24 @@ describe("particular answers", () => {
 
   test("errors have four members, always", () => {
     checkError(
-      server!.fault(
+      server!.encodeFault(
         { kind: "not_found", message: "No model x.", param: "model", code: "model_not_found" },
         { id: "1" },
       ).body,
     );
-    checkError(server!.fault({ kind: "internal", message: "x" }, { id: "1" }).body);
+    checkError(server!.encodeFault({ kind: "internal", message: "x" }, { id: "1" }).body);
   });
 
   test("the head names the tightest limit of each sort", () => {
     const limit = { scope: "key", per: "minute", resetsAt: 361_000 } as const;
     expect(
-      server!.head!({
+      server!.encodeHeaders!({
         id: "r1",
         now: 1_000,
         limits: [
-          { ...limit, unit: "requests", max: 100, left: 60 },
-          { ...limit, unit: "requests", max: 20, left: 3 },
-          { ...limit, unit: "tokens", max: 1000n, left: -5n },
+          { ...limit, unit: "requests", max: 100, remaining: 60 },
+          { ...limit, unit: "requests", max: 20, remaining: 3 },
+          { ...limit, unit: "tokens", max: 1000n, remaining: -5n },
         ],
       }),
     ).toEqual({

@@ -2,11 +2,11 @@
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { ERRORS, type ErrorKind } from "../../../src/plugin/index.ts";
-import { retryAfter } from "../../../src/protocols/failure/retry.ts";
+import { readRetryAfterMs } from "../../../src/protocols/failure/retry.ts";
 
 const { client } = chatCompletions();
 const fault = (status: number, body: unknown, headers: Record<string, string> = {}) =>
-  client!.fault(
+  client!.decodeFault(
     status,
     headers,
     Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
@@ -220,5 +220,5 @@ describe("how long to wait", () => {
       33_011_380,
     ],
     [{}, undefined],
-  ])("%j", (headers, ms) => expect(retryAfter(headers)).toBe(ms));
+  ])("%j", (headers, ms) => expect(readRetryAfterMs(headers)).toBe(ms));
 });

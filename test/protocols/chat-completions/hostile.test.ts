@@ -1,8 +1,14 @@
 // What an upstream may do wrong, on both lanes: a clean error or a right answer, never a hang, a crash or a half-truth.
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
-import { faultOf, fold, type Fault } from "../../../src/plugin/index.ts";
-import { answering, asking, decode, decodeWhole, relay } from "../../../src/testing/index.ts";
+import { getFault, collectResponse, type Fault } from "../../../src/plugin/index.ts";
+import {
+  createResponseContext,
+  createCallContext,
+  decode,
+  decodeWhole,
+  runRelay,
+} from "../../../src/testing/index.ts";
 
 const { client } = chatCompletions();
 const chunk = (delta: object, finish: string | null = null, more: object = {}) =>
@@ -20,15 +26,15 @@ const outcome = (run: () => Outcome): Outcome => {
   try {
     return run();
   } catch (error) {
-    const fault = faultOf(error);
+    const fault = getFault(error);
     if (!fault) throw error;
     return { fault };
   }
 };
 const translated = (stream: string): Outcome =>
   outcome(() => {
-    const { blocks, usage, finish } = fold(
-      decode(client!, [Buffer.from(stream)], asking({ stream: true })),
+    const { blocks, usage, finish } = collectResponse(
+      decode(client!, [Buffer.from(stream)], createCallContext({ stream: true })),
     );
     return {
       text: blocks.map((b) => ("text" in b ? b.text : "")).join(""),
@@ -39,13 +45,15 @@ const translated = (stream: string): Outcome =>
 const verbatim = (stream: string): Outcome =>
   outcome(() => {
     const body = { stream_options: { include_usage: true } };
-    const { bytes, usage, finish } = relay(
+    const { bytes, usage, finish } = runRelay(
       client!,
       [Buffer.from(stream)],
-      answering({ stream: true, body }),
+      createResponseContext({ stream: true, body }),
     );
     expect(bytes.toString().endsWith(DONE)).toBe(true);
-    const { blocks } = fold(decode(client!, [bytes], asking({ stream: true })));
+    const { blocks } = collectResponse(
+      decode(client!, [bytes], createCallContext({ stream: true })),
+    );
     return {
       text: blocks.map((b) => ("text" in b ? b.text : "")).join(""),
       usage,
@@ -197,7 +205,9 @@ describe("a right answer, and the same one on both lanes", () => {
 describe("whole answers", () => {
   const whole = (body: string) =>
     outcome(() => {
-      const { blocks, usage, finish } = fold(decodeWhole(client!, Buffer.from(body), asking()));
+      const { blocks, usage, finish } = collectResponse(
+        decodeWhole(client!, Buffer.from(body), createCallContext()),
+      );
       return {
         text: blocks.map((b) => ("text" in b ? b.text : "")).join(""),
         usage,
@@ -206,7 +216,7 @@ describe("whole answers", () => {
     });
   const relayed = (body: string) =>
     outcome(() => {
-      const got = relay(client!, [Buffer.from(body)], answering({ body: {} }));
+      const got = runRelay(client!, [Buffer.from(body)], createResponseContext({ body: {} }));
       return { text: got.bytes.toString(), usage: got.usage, finish: got.finish! };
     });
 

@@ -2,13 +2,18 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
-import { answering, recordings, relay, type RelayResult } from "../../../src/testing/index.ts";
+import {
+  createResponseContext,
+  readRecordings,
+  runRelay,
+  type RelayResult,
+} from "../../../src/testing/index.ts";
 
 const { client } = chatCompletions();
 const folder = (name: string) => new URL(`../../fixtures/recordings/${name}/`, import.meta.url);
 const streams = [
-  ...recordings(folder("chat-completions")),
-  ...recordings(folder("chat-completions-verbatim")),
+  ...readRecordings(folder("chat-completions")),
+  ...readRecordings(folder("chat-completions-verbatim")),
 ].filter(
   (r) => r.status === 200 && String(r.headers["content-type"]).startsWith("text/event-stream"),
 );
@@ -33,7 +38,11 @@ const renamed = (all: unknown[]): unknown[] =>
 const ODD: { readonly [recording: string]: object } = { "gemini-tools": { completion_tokens: 50 } };
 
 describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) => {
-  const whole = relay(client!, [recording.body], answering({ stream: true, body: asked }));
+  const whole = runRelay(
+    client!,
+    [recording.body],
+    createResponseContext({ stream: true, body: asked }),
+  );
 
   test("everything passes but the model's name", () => {
     const want = renamed(datas(recording.body)).map((d) => {
@@ -59,25 +68,25 @@ describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) 
       fc.property(pieces, (at) => {
         const places = [...new Set([0, ...at, recording.body.length])].toSorted((a, b) => a - b);
         const chunks = places.slice(1).map((to, i) => recording.body.subarray(places[i], to));
-        expect(said(relay(client!, chunks, answering({ stream: true, body: asked })))).toEqual(
-          said(whole),
-        );
+        expect(
+          said(runRelay(client!, chunks, createResponseContext({ stream: true, body: asked }))),
+        ).toEqual(said(whole));
       }),
       { numRuns: 30 },
     );
   });
 
   test("the commit comes before the first byte of content, and the finish before the terminal's", () => {
-    const before = whole.bytes.subarray(0, whole.contentAt).toString();
+    const before = whole.bytes.subarray(0, whole.firstContentOffset).toString();
     expect(before).not.toMatch(/"(?:content|reasoning_content|reasoning)": ?"[^"]/);
-    expect(whole.bytes.subarray(whole.finishAt).toString()).toBe("data: [DONE]\n\n");
+    expect(whole.bytes.subarray(whole.finishOffset).toString()).toBe("data: [DONE]\n\n");
     expect(whole.id, name).toBe(/"id":\s*"([^"]+)"/.exec(recording.body.toString())![1]);
   });
 });
 
 test("a client that did not ask for usage does not see the chunk, and is counted nevertheless", () => {
   const { body } = streams.find((r) => r.name === "openai-text")!;
-  const got = relay(client!, [body], answering({ stream: true, body: {} }));
+  const got = runRelay(client!, [body], createResponseContext({ stream: true, body: {} }));
   expect(got.usage).toMatchObject({ input: 100, output: 100 });
   expect(
     datas(got.bytes).some(
@@ -91,7 +100,7 @@ test("a client that did not ask for usage does not see the chunk, and is counted
 
 test("several choices pass, each whole", () => {
   const { body } = streams.find((r) => r.name === "openai-two-choices")!;
-  const got = relay(client!, [body], answering({ stream: true, body: asked }));
+  const got = runRelay(client!, [body], createResponseContext({ stream: true, body: asked }));
   expect(got.bytes.toString()).toContain('"index":1,"delta":{"content":"tails"}');
   expect(got.finish).toBe("stop");
 });
@@ -99,14 +108,18 @@ test("several choices pass, each whole", () => {
 test("an event without changes is not copied: one write holds all that came at once", () => {
   const out: Buffer[] = [];
   const sink = {
-    type() {},
-    bytes: (b: Buffer) => void out.push(b),
-    content() {},
-    start() {},
-    usage() {},
-    finish: () => undefined,
+    setContentType() {},
+    write: (b: Buffer) => void out.push(b),
+    reportContent() {},
+    reportStart() {},
+    reportUsage() {},
+    reportFinish: () => undefined,
   };
-  const tap = client!.relay!(sink, answering({ stream: true, body: asked }), {});
+  const tap = client!.createPassthrough!(
+    sink,
+    createResponseContext({ stream: true, body: asked }),
+    {},
+  );
   const chunk = (content: string) =>
     Buffer.from(
       `data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"${content}"},"finish_reason":null}]}\n\n`,
@@ -118,33 +131,37 @@ test("an event without changes is not copied: one write holds all that came at o
   const ping = Buffer.from(": ping\n\n");
   tap.push(ping);
   expect(out[1]).toBe(ping);
-  expect(tap.between).toBe(true);
+  expect(tap.isBetweenEvents).toBe(true);
   tap.push(Buffer.from("data: {"));
-  expect(tap.between).toBe(false);
+  expect(tap.isBetweenEvents).toBe(false);
 });
 
 test("a failure after the commit ends in an error and no [DONE]", () => {
   const out: Buffer[] = [];
   const sink = {
-    type() {},
-    bytes: (b: Buffer) => void out.push(b),
-    content() {},
-    start() {},
-    usage() {},
-    finish: () => undefined,
+    setContentType() {},
+    write: (b: Buffer) => void out.push(b),
+    reportContent() {},
+    reportStart() {},
+    reportUsage() {},
+    reportFinish: () => undefined,
   };
-  const tap = client!.relay!(sink, answering({ stream: true, body: asked }), {});
+  const tap = client!.createPassthrough!(
+    sink,
+    createResponseContext({ stream: true, body: asked }),
+    {},
+  );
   tap.push(Buffer.from('data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'));
-  tap.fail({ kind: "upstream", message: "gone", code: "upstream_disconnected" });
+  tap.writeFault({ kind: "upstream", message: "gone", code: "upstream_disconnected" });
   expect(datas(Buffer.concat(out)).at(-1)).toEqual({
     error: { message: "gone", type: "server_error", param: null, code: "upstream_disconnected" },
   });
 });
 
 test("a whole answer keeps every byte but the name's", () => {
-  for (const { name, body, headers } of recordings(folder("chat-completions"))) {
+  for (const { name, body, headers } of readRecordings(folder("chat-completions"))) {
     if (headers["content-type"] !== "application/json" || name.startsWith("error-")) continue;
-    const got = relay(client!, [body], answering({ body: {} }));
+    const got = runRelay(client!, [body], createResponseContext({ body: {} }));
     const at = /"model":\s*"([^"]+)"/.exec(body.toString())!;
     const want =
       body.toString().slice(0, at.index) +
@@ -193,7 +210,11 @@ test("events that look alike are never taken for one another", () => {
       };
       const all = [...events, end];
       const bytes = `${all.map((e, i) => `data: ${JSON.stringify(e, null, chunks[i]?.indent ?? 0).replaceAll(/\n */g, " ")}\n\n`).join("")}data: [DONE]\n\n`;
-      const got = relay(client!, [Buffer.from(bytes)], answering({ stream: true, body: asked }));
+      const got = runRelay(
+        client!,
+        [Buffer.from(bytes)],
+        createResponseContext({ stream: true, body: asked }),
+      );
       expect(datas(got.bytes)).toEqual([...renamed(all), "[DONE]"]);
       const counted = chunks.some((c) => c.usage);
       expect(got.usage).toEqual(counted ? { input: 3, output: 4 } : {});

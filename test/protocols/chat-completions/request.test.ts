@@ -6,31 +6,32 @@ import {
   type ChatDialect,
 } from "../../../src/protocols/chat-completions/index.ts";
 import {
-  faultOf,
+  getFault,
   type Block,
   type ChatRequest,
   type JsonObject,
 } from "../../../src/plugin/index.ts";
-import { asking, outgoing, sending } from "../../../src/testing/index.ts";
+import { createCallContext, createOutgoing, encodeOutgoing } from "../../../src/testing/index.ts";
 import { seal } from "../../../src/protocols/envelope.ts";
-import { chatRequest } from "../../kit/requests.ts";
+import { createChatRequest } from "../../kit/requests.ts";
 
 const { server, client } = chatCompletions();
-const read = (body: JsonObject) => server!.request({ model: "m", ...body } as never, "generate");
+const read = (body: JsonObject) =>
+  server!.decodeRequest({ model: "m", ...body } as never, "generate");
 const user = (content: unknown) =>
   read({ messages: [{ role: "user", content }] as never }).turns[0]!.blocks;
 
 /** What leaves for a request of any protocol, and what was lost on the way. */
 function sent(request: ChatRequest, dialect: ChatDialect = {}, model = "up") {
-  const of = asking({ model, stream: request.stream });
-  const { body } = sending(chatCompletions(dialect).client!, request, of);
+  const of = createCallContext({ model, stream: request.stream });
+  const { body } = encodeOutgoing(chatCompletions(dialect).client!, request, of);
   return { body: body as Record<string, any>, losses: of.losses.map((l) => `${l.how} ${l.field}`) };
 }
 const refusal = (run: () => unknown) => {
   try {
     run();
   } catch (error) {
-    const fault = faultOf(error);
+    const fault = getFault(error);
     return fault && { kind: fault.kind, param: fault.param, code: fault.code };
   }
   return undefined;
@@ -38,7 +39,7 @@ const refusal = (run: () => unknown) => {
 
 /** A request as another protocol's server half would have made it. */
 const asked = (more: Partial<ChatRequest>): ChatRequest =>
-  chatRequest({ ext: { messages: {} }, ...more });
+  createChatRequest({ ext: { messages: {} }, ...more });
 
 describe("the schema", () => {
   const valid = new Ajv({ strict: false }).compile(server!.schema as object);
@@ -129,7 +130,7 @@ describe("the survey", () => {
         },
       ],
     };
-    const { features, maxOutput, n } = server!.survey(body as never);
+    const { features, maxOutput, n } = server!.analyze(body as never);
     expect(new Set(features)).toEqual(
       new Set(
         "stream system vision audio documents state.file tools hosted.web_search json_schema logprobs reasoning state.store cache.extended n".split(
@@ -142,7 +143,7 @@ describe("the survey", () => {
 
   test("sees nothing in a plain request", () => {
     expect(
-      server!.survey({
+      server!.analyze({
         model: "m",
         messages: [{ role: "user", content: "Hi" }],
         reasoning_effort: "none",
@@ -361,7 +362,7 @@ describe("a request of another protocol", () => {
                 proof: { origin: "messages", kind: "signature", data: "S" },
               },
               text("A"),
-              { type: "call", id: "c1", name: "f", tool: "function", args: "" },
+              { type: "call", id: "c1", action: "f", tool: "function", args: "" },
               text("B"),
             ],
           },
@@ -434,7 +435,7 @@ describe("a request of another protocol", () => {
           { type: "function", name: "a.b", schema: { type: "object" }, strict: true, cache: {} },
         ],
         toolChoice: { names: ["a.b"], must: true },
-        parallel: false,
+        parallelToolCalls: false,
         metadata: { a: "b" },
         tier: "standard_only",
         ext: { messages: { context_management: {}, betas: [] } },
@@ -477,9 +478,13 @@ describe("a request of another protocol", () => {
   });
 
   test("a field that the model is known to refuse is not sent, and the client is told", () => {
-    const info = { model: "up", kind: "chat" as const, refuses: ["temperature", "top_p"] };
-    const of = asking({ model: "up", info });
-    const { body } = sending(client!, asked({ sampling: { temperature: 1, seed: 2 } }), of);
+    const info = {
+      model: "up",
+      operation: "chat" as const,
+      rejectedFields: ["temperature", "top_p"],
+    };
+    const of = createCallContext({ model: "up", info });
+    const { body } = encodeOutgoing(client!, asked({ sampling: { temperature: 1, seed: 2 } }), of);
     expect(body).toMatchObject({ seed: 2 });
     expect(body).not.toHaveProperty("temperature");
     expect(of.losses).toMatchObject([{ field: "temperature", how: "dropped" }]);
@@ -499,7 +504,7 @@ describe("a request of another protocol", () => {
         turns: [
           {
             role: "assistant",
-            blocks: [{ type: "call", id: "1", name: "patch", tool: "custom", args: "*** Begin" }],
+            blocks: [{ type: "call", id: "1", action: "patch", tool: "custom", args: "*** Begin" }],
           },
         ],
       }),
@@ -548,9 +553,11 @@ describe("a request of another protocol", () => {
       name: "sql",
       arguments: '{"input":"select 1"}',
     });
-    const bytes = outgoing({ model: "m", ...body });
+    const bytes = createOutgoing({ model: "m", ...body });
     expect(
-      refusal(() => chatCompletions({ customTools: false }).client!.prepare!(bytes, asking())),
+      refusal(() =>
+        chatCompletions({ customTools: false }).client!.prepare!(bytes, createCallContext()),
+      ),
     ).toMatchObject({
       kind: "unsupported",
       code: "unsupported_tool",
@@ -620,8 +627,8 @@ describe("a request of another protocol", () => {
       param: "messages[0].content[0].file.file_id",
     });
     expect(refusal(() => sent(audio))).toMatchObject({ param: "messages[0].audio.id" });
-    const relayed = asking({ model: "up", state: "relay" });
-    expect(sending(client!, file, relayed).body!["messages"]).toEqual([
+    const relayed = createCallContext({ model: "up", stateMode: "relay" });
+    expect(encodeOutgoing(client!, file, relayed).body!["messages"]).toEqual([
       { role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] },
     ]);
   });

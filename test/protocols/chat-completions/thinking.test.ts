@@ -5,8 +5,8 @@ import {
   chatCompletions,
   type ReasoningTraits,
 } from "../../../src/protocols/chat-completions/index.ts";
-import { faultOf } from "../../../src/plugin/index.ts";
-import { asking, outgoing } from "../../../src/testing/index.ts";
+import { getFault } from "../../../src/plugin/index.ts";
+import { createCallContext, createOutgoing } from "../../../src/testing/index.ts";
 
 const FIELDS = [
   "thinking",
@@ -21,12 +21,12 @@ function told(
   reasoning: ReasoningTraits,
   wish: object,
 ): { said: object; losses: string[] } | { code: string | undefined } {
-  const out = outgoing({ model: "m", messages: [{ role: "user", content: "x" }], ...wish });
-  const of = asking({ model: "m" });
+  const out = createOutgoing({ model: "m", messages: [{ role: "user", content: "x" }], ...wish });
+  const of = createCallContext({ model: "m" });
   try {
     chatCompletions({ reasoning }).client!.prepare!(out, of);
   } catch (error) {
-    return { code: faultOf(error)?.code };
+    return { code: getFault(error)?.code };
   }
   const said = Object.fromEntries(
     FIELDS.flatMap((f) => (out.get(f) === undefined ? [] : [[f, out.get(f)]])),
@@ -42,7 +42,12 @@ const MAX = { reasoning_effort: "max" };
 describe("each control", () => {
   test.each<[name: string, traits: ReasoningTraits, wish: object, said: object, losses?: string[]]>(
     [
-      ["effort: on", { control: "effort", on: "medium" }, ON, { reasoning_effort: "medium" }],
+      [
+        "effort: on",
+        { control: "effort", defaultEffort: "medium" },
+        ON,
+        { reasoning_effort: "medium" },
+      ],
       ["effort: on, the model's own habit", { control: "effort" }, ON, {}],
       ["effort: off", { control: "effort" }, OFF, { reasoning_effort: "none" }],
       [
@@ -83,7 +88,7 @@ describe("each control", () => {
       ],
       [
         "thinking.type: with efforts",
-        { control: "thinking.type", effortToo: true },
+        { control: "thinking.type", alsoAcceptsEffort: true },
         HIGH,
         { ...ON, ...HIGH },
       ],
@@ -109,13 +114,13 @@ describe("each control", () => {
       ],
       [
         "chat_template_kwargs: another key",
-        { control: "chat_template_kwargs", key: "thinking" },
+        { control: "chat_template_kwargs", templateKwarg: "thinking" },
         ON,
         { chat_template_kwargs: { thinking: true } },
       ],
       [
         "reasoning.enabled",
-        { control: "reasoning.enabled", effortToo: true },
+        { control: "reasoning.enabled", alsoAcceptsEffort: true },
         HIGH,
         { ...HIGH, reasoning: { enabled: true } },
       ],
@@ -138,17 +143,21 @@ describe("each control", () => {
 
   test("a model that always thinks says so, and another candidate is tried", () => {
     for (const control of ["effort", "thinking.type", "none"] as const)
-      expect(told({ control, off: false }, OFF)).toEqual({ code: "thinking_always_on" });
+      expect(told({ control, canDisable: false }, OFF)).toEqual({ code: "thinking_always_on" });
   });
 });
 
 describe("the other edits", () => {
   const left = (dialect: Parameters<typeof chatCompletions>[0], body: object, stream = false) => {
-    const out = outgoing({ model: "m", messages: [], ...body });
-    const of = asking({ model: "m", stream });
+    const out = createOutgoing({ model: "m", messages: [], ...body });
+    const of = createCallContext({ model: "m", stream });
     chatCompletions(dialect).client!.prepare!(out, of);
     const { model: _, messages: __, ...fields } = out.body!;
-    return { fields, losses: of.losses.map((l) => `${l.how} ${l.field}`), edited: out.edited };
+    return {
+      fields,
+      losses: of.losses.map((l) => `${l.how} ${l.field}`),
+      edited: out.editedFields,
+    };
   };
 
   test("one name for the limit, the newer one's value", () => {
@@ -176,26 +185,26 @@ describe("the other edits", () => {
     expect(left({}, { stream_options: { include_usage: true } }, true).edited).toEqual([]);
     expect(left({}, { stream_options: { include_usage: true } }).fields).toEqual({});
     expect(
-      left({ usage: "none" }, { stream_options: { include_usage: true } }, true).fields,
+      left({ streamUsage: "none" }, { stream_options: { include_usage: true } }, true).fields,
     ).toEqual({});
   });
 
   test("what is dropped is said, what says nothing is not", () => {
     expect(
-      left({ drop: ["store", "metadata", "user"] }, { store: false, metadata: { a: "b" } }),
+      left({ dropFields: ["store", "metadata", "user"] }, { store: false, metadata: { a: "b" } }),
     ).toMatchObject({
       fields: {},
       losses: ["dropped metadata"],
     });
-    expect(left({ rename: { seed: "random_seed" } }, { seed: 3 })).toMatchObject({
+    expect(left({ renameFields: { seed: "random_seed" } }, { seed: 3 })).toMatchObject({
       fields: { random_seed: 3 },
       losses: [],
     });
   });
 
   test("what changes the task is refused", () => {
-    expect(left({ refuse: ["n", "logprobs"] }, { n: 1, logprobs: false }).fields).toEqual({});
-    expect(() => left({ refuse: ["n"] }, { n: 2 })).toThrow(/does not support n/);
+    expect(left({ rejectFields: ["n", "logprobs"] }, { n: 1, logprobs: false }).fields).toEqual({});
+    expect(() => left({ rejectFields: ["n"] }, { n: 2 })).toThrow(/does not support n/);
     expect(() =>
       left({ toolChoice: "auto" }, { tools: [{ type: "function" }], tool_choice: "required" }),
     ).toThrow(/chooses its tools itself/);
@@ -240,8 +249,8 @@ describe("the other edits", () => {
       },
     ];
     expect(left({}, { messages }).fields).toEqual({});
-    const out = outgoing({ model: "m", messages });
-    chatCompletions().client!.prepare!(out, asking());
+    const out = createOutgoing({ model: "m", messages });
+    chatCompletions().client!.prepare!(out, createCallContext());
     expect(out.get("messages")).toEqual([
       { role: "assistant", content: "a", reasoning_content: "t" },
       {
@@ -256,8 +265,8 @@ describe("the other edits", () => {
 
   test("a cap bounds what was allowed, by whichever name", () => {
     const capped = (body: object, dialect = {}) => {
-      const out = outgoing({ ...body });
-      chatCompletions(dialect).client!.cap!(out, 100);
+      const out = createOutgoing({ ...body });
+      chatCompletions(dialect).client!.capOutput!(out, 100);
       return out.body;
     };
     expect(capped({})).toEqual({ max_completion_tokens: 100 });

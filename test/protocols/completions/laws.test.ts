@@ -1,11 +1,11 @@
 import { describe, it } from "vitest";
 import { completions, mistralFim } from "tollgate/protocols/completions";
 import { ollamaCompletions } from "tollgate/protocols/ollama";
-import { protocolLaws } from "tollgate/testing";
+import { protocolChecks } from "tollgate/testing";
 
 describe("the laws of protocols", () => {
   for (const wire of [completions(), mistralFim(), ollamaCompletions()]) {
     const recordings = new URL(`../../fixtures/recordings/${wire.id}/`, import.meta.url);
-    for (const { name, run } of protocolLaws(wire, { recordings, trials: 20 })) it(name, run);
+    for (const { name, run } of protocolChecks(wire, { recordings, trials: 20 })) it(name, run);
   }
 });

@@ -4,11 +4,11 @@ import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings } from "tollgate/protocols/embeddings";
 import { geminiEmbedding } from "tollgate/protocols/gemini";
 import { ollamaEmbeddings } from "tollgate/protocols/ollama";
-import { all } from "../../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../../plugins/providers/rows.ts";
 import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
 
 const row = (name: string) =>
-  embeddings(all.find((one) => one.name === name)!.speaks.embeddings ?? {});
+  embeddings(ALL_ROWS.find((one) => one.name === name)!.protocols.embeddings ?? {});
 
 const WIRES: Wires = {
   "compatible hosts": embeddings(),
@@ -41,7 +41,7 @@ const ROWS: readonly Row<object>[] = [
 export function table(): string {
   const { server } = embeddings();
   const read = (more: object) =>
-    server!.request({ ...LEAST, ...more } as JsonObject as Body, "generate");
+    server!.decodeRequest({ ...LEAST, ...more } as JsonObject as Body, "generate");
   return verdicts(
     "embeddings",
     WIRES,

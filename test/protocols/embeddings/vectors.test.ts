@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  faultOf,
+  getFault,
   type Body,
   type EmbeddingRequest,
   type Json,
@@ -12,9 +12,15 @@ import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings, type EmbeddingDialect } from "tollgate/protocols/embeddings";
 import { geminiEmbedding } from "tollgate/protocols/gemini";
 import { ollamaEmbeddings } from "tollgate/protocols/ollama";
-import { answering, asking, decodeWhole, outgoing, relay } from "tollgate/testing";
-import { survey } from "../../../src/protocols/embeddings/survey.ts";
-import { wholeBytes } from "../../../src/testing/codec.ts";
+import {
+  createResponseContext,
+  createCallContext,
+  decodeWhole,
+  createOutgoing,
+  runRelay,
+} from "tollgate/testing";
+import { analyze } from "../../../src/protocols/embeddings/survey.ts";
+import { encodeWhole } from "../../../src/testing/codec.ts";
 
 const wire = embeddings();
 const base64 = (numbers: readonly number[]): string => {
@@ -54,10 +60,10 @@ const answered = (all: readonly (readonly number[])[], form: Form): Buffer =>
 
 /** On both lanes: what a client reads. */
 function read(said: Buffer, body: Body): { data: { index: number; embedding: Json }[] }[] {
-  const to = answering({ body });
+  const to = createResponseContext({ body });
   return [
-    relay(wire.client!, [said], to).bytes,
-    wholeBytes(wire.server!, decodeWhole(wire.client!, said, asking()), to),
+    runRelay(wire.client!, [said], to).bytes,
+    encodeWhole(wire.server!, decodeWhole(wire.client!, said, createCallContext()), to),
   ].map((bytes) => JSON.parse(bytes.toString()));
 }
 
@@ -119,19 +125,19 @@ describe("the form that a client asked for", () => {
 describe("what is no answer to the request", () => {
   const fails = (said: Buffer, asked: Body): (string | undefined)[] =>
     [
-      () => relay(wire.client!, [said], answering({ body: asked })),
+      () => runRelay(wire.client!, [said], createResponseContext({ body: asked })),
       () =>
-        wholeBytes(
+        encodeWhole(
           wire.server!,
-          decodeWhole(wire.client!, said, asking()),
-          answering({ body: asked }),
+          decodeWhole(wire.client!, said, createCallContext()),
+          createResponseContext({ body: asked }),
         ),
     ].map((run) => {
       try {
         run();
         return undefined;
       } catch (error) {
-        const { kind, code } = faultOf(error)!;
+        const { kind, code } = getFault(error)!;
         return `${kind} ${code}`;
       }
     });
@@ -189,7 +195,7 @@ describe("what is no answer to the request", () => {
 
 describe("one request, in every vendor's words", () => {
   const request: EmbeddingRequest = {
-    kind: "embedding",
+    operation: "embedding",
     model: "m",
     stream: false,
     inputs: ["one", "two"],
@@ -200,8 +206,8 @@ describe("one request, in every vendor's words", () => {
     ext: {},
   };
   const sent = (protocol: ReturnType<typeof cohereEmbeddings>, of = request) => {
-    const told = asking({ model: "m" });
-    const sent = protocol.client!.request(of, told);
+    const told = createCallContext({ model: "m" });
+    const sent = protocol.client!.encodeRequest(of, told);
     return { sent, losses: told.losses.map(({ how, field }) => `${how} ${field}`) };
   };
 
@@ -260,7 +266,10 @@ describe("one request, in every vendor's words", () => {
     ];
     for (const [said, cohere, gemini] of words)
       for (const field of ["input_type", "task_type", "task"]) {
-        const asked = wire.server!.request({ model: "m", input: "x", [field]: said }, "generate");
+        const asked = wire.server!.decodeRequest(
+          { model: "m", input: "x", [field]: said },
+          "generate",
+        );
         expect(sent(cohereEmbeddings(), asked).sent["input_type"]).toBe(cohere);
         const [first] = sent(geminiEmbedding(), asked).sent["requests"] as { taskType: string }[];
         expect(first!.taskType).toBe(gemini);
@@ -270,19 +279,19 @@ describe("one request, in every vendor's words", () => {
 
 describe("a host's dialect, on the client's own bytes", () => {
   const prepared = (dialect: EmbeddingDialect, body: Body) => {
-    const out = outgoing({ model: "m", input: "x", ...body });
-    const of = asking({ model: "m" });
+    const out = createOutgoing({ model: "m", input: "x", ...body });
+    const of = createCallContext({ model: "m" });
     embeddings(dialect).client!.prepare!(out, of);
     const { model: _, input: __, ...sent } = out.body as Record<string, unknown>;
     return { sent, losses: of.losses.map(({ how, field }) => `${how} ${field}`) };
   };
   const voyage: EmbeddingDialect = {
-    forms: ["base64"],
+    encodingFormats: ["base64"],
     dimensions: "output_dimension",
     task: { field: "input_type", words: { query: "query", document: "document" } },
     truncate: "truncation",
-    ids: false,
-    drop: ["user"],
+    tokenIds: false,
+    dropFields: ["user"],
   };
 
   it.each<[string, EmbeddingDialect, Body, object, string[]]>([
@@ -346,24 +355,24 @@ describe("a host's dialect, on the client's own bytes", () => {
 });
 
 it("a survey counts ids, and looks at no text", () => {
-  const survey = (input: Json) => wire.server!.survey({ model: "m", input });
-  expect(survey("a").counts).toBeUndefined();
-  expect(survey(["a", "b"]).counts).toBeUndefined();
-  expect(survey([1, 2, 3]).counts).toEqual({ input: 3 });
-  expect(survey([[1, 2], [3]]).counts).toEqual({ input: 3 });
+  const survey = (input: Json) => wire.server!.analyze({ model: "m", input });
+  expect(survey("a").exactUsage).toBeUndefined();
+  expect(survey(["a", "b"]).exactUsage).toBeUndefined();
+  expect(survey([1, 2, 3]).exactUsage).toEqual({ input: 3 });
+  expect(survey([[1, 2], [3]]).exactUsage).toEqual({ input: 3 });
 });
 
 it("an error under a 200 is an error", () => {
   const said = Buffer.from(JSON.stringify({ error: { message: "No such model.", code: 404 } }));
   const events: ModelEvent[] = [];
-  expect(() => wire.client!.whole(said, (e) => events.push(e), asking(), {})).toThrow(
-    "No such model.",
-  );
+  expect(() =>
+    wire.client!.decodeResponse(said, (e) => events.push(e), createCallContext(), {}),
+  ).toThrow("No such model.");
   expect(events).toEqual([]);
 });
 
 it("a request that brings pictures or addresses beside its text is no count of tokens alone", () => {
-  const media = (more: Body) => survey({ model: "m", input: [[1, 2, 3]], ...more }).media;
+  const media = (more: Body) => analyze({ model: "m", input: [[1, 2, 3]], ...more }).media;
   expect(media({})).toBeUndefined();
   expect(media({ dimensions: 8, user: "u", images: null })).toBeUndefined();
   expect(media({ images: ["https://e.example/a.png"] })).toEqual({ count: 1, bytes: 0 });

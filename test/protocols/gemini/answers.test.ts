@@ -1,9 +1,9 @@
 // What Gemini and its imitators answer when they do not keep to the documentation, and what must never be taken for an
 // answer.
 import { describe, expect, it } from "vitest";
-import { faultOf, fold, type ModelEvent, type Price } from "tollgate/plugin";
+import { getFault, collectResponse, type ModelEvent, type Price } from "tollgate/plugin";
 import { gemini, geminiImage } from "tollgate/protocols/gemini";
-import { asking, decode, decodeWhole } from "tollgate/testing";
+import { createCallContext, decode, decodeWhole } from "tollgate/testing";
 
 const part = (...parts: object[]) => ({ content: { role: "model", parts } });
 const chunk = (candidate: object, more: object = {}) => ({ candidates: [candidate], ...more });
@@ -16,22 +16,27 @@ const sse = (...chunks: (object | string)[]) =>
   chunks.map((c) => (typeof c === "string" ? c : `data: ${JSON.stringify(c)}\r\n\r\n`)).join("");
 
 const heard = (text: string, of = {}, headers = {}): ModelEvent[] =>
-  decode(gemini().client as never, [Buffer.from(text)], asking({ stream: true, ...of }), headers);
+  decode(
+    gemini().client as never,
+    [Buffer.from(text)],
+    createCallContext({ stream: true, ...of }),
+    headers,
+  );
 const whole = (answer: unknown, of = {}): ModelEvent[] =>
-  decodeWhole(gemini().client as never, Buffer.from(JSON.stringify(answer)), asking(of));
+  decodeWhole(gemini().client as never, Buffer.from(JSON.stringify(answer)), createCallContext(of));
 const fault = (run: () => unknown) => {
   try {
     run();
   } catch (error) {
-    return faultOf(error);
+    return getFault(error);
   }
   throw new Error("It was taken for an answer.");
 };
 const text = (events: ModelEvent[]) =>
-  fold(events)
+  collectResponse(events)
     .blocks.map((block) => (block.type === "text" ? block.text : block.type))
     .join("|");
-const finish = (events: ModelEvent[]) => fold(events).finish;
+const finish = (events: ModelEvent[]) => collectResponse(events).finish;
 
 describe("streams", () => {
   it("the last reason holds, wherever reasons stood before", () => {
@@ -58,7 +63,7 @@ describe("streams", () => {
 
   it("a call that is repeated under its id is one call", () => {
     const call = chunk(part({ functionCall: { id: "a", name: "f", args: { x: 1 } } }));
-    expect(fold(heard(sse(call, call, chunk(end())))).blocks).toHaveLength(1);
+    expect(collectResponse(heard(sse(call, call, chunk(end())))).blocks).toHaveLength(1);
   });
 
   it("ids that nobody gave are the same every time, and no two alike", () => {
@@ -66,7 +71,7 @@ describe("streams", () => {
       responseId: "r1",
     });
     const ids = (text: string) =>
-      fold(heard(text)).blocks.map((block) => (block as { id: string }).id);
+      collectResponse(heard(text)).blocks.map((block) => (block as { id: string }).id);
     const first = ids(sse(calls, chunk(end())));
     expect(first).toEqual(ids(sse(calls, chunk(end()))));
     expect(new Set(first).size).toBe(2);
@@ -155,7 +160,11 @@ describe("streams", () => {
   it("a blocked prompt is refused, with its reason, before anything was accepted", () => {
     const events: ModelEvent[] = [];
     const run = () => {
-      const decoder = gemini().client!.stream((e) => events.push(e), asking({ stream: true }), {});
+      const decoder = gemini().client!.createDecoder(
+        (e) => events.push(e),
+        createCallContext({ stream: true }),
+        {},
+      );
       decoder.push(
         Buffer.from(
           sse({
@@ -186,7 +195,7 @@ describe("streams", () => {
 
 describe("signatures on words", () => {
   const proofs = (...parts: object[]) =>
-    fold(heard(sse(...parts.map((one) => chunk(part(one))), chunk(end())))).blocks.map(
+    collectResponse(heard(sse(...parts.map((one) => chunk(part(one))), chunk(end())))).blocks.map(
       ({ type, proof }) => `${type} ${proof?.kind} ${proof?.data}`,
     );
   const S = { thoughtSignature: "Uw==" };
@@ -210,7 +219,7 @@ describe("signatures on words", () => {
 describe("errors mean what they mean", () => {
   const said = (status: number, error: object, headers = {}) => {
     const body = Buffer.from(JSON.stringify({ error: { code: status, message: "No.", ...error } }));
-    const { kind, retryAfterMs } = gemini().client!.fault(status, headers, body);
+    const { kind, retryAfterMs } = gemini().client!.decodeFault(status, headers, body);
     return retryAfterMs === undefined ? kind : `${kind} ${retryAfterMs}`;
   };
   const quota = (quotaId: string) => ({
@@ -261,7 +270,7 @@ describe("errors mean what they mean", () => {
 
 describe("counts", () => {
   const usage = (counts: object, of = {}) =>
-    fold(whole(chunk(end(), { usageMetadata: counts }), of)).usage;
+    collectResponse(whole(chunk(end(), { usageMetadata: counts }), of)).usage;
   it("do not overlap: caches leave the input, thoughts lie in the output, what tools read was read", () => {
     expect(
       usage({
@@ -335,7 +344,7 @@ describe("counts", () => {
 });
 
 describe("tokens", () => {
-  const counted = (body: string) => gemini().client!.count!(Buffer.from(body));
+  const counted = (body: string) => gemini().client!.decodeCount!(Buffer.from(body));
   it("are counted", () => {
     expect(counted('{"totalTokens":42,"promptTokensDetails":[]}')).toBe(42);
     expect(counted("{}")).toBe(0);
@@ -346,13 +355,17 @@ describe("tokens", () => {
 
 describe("pictures", () => {
   const drawn = (answer: object, of = {}) =>
-    decodeWhole(geminiImage().client as never, Buffer.from(JSON.stringify(answer)), asking(of));
+    decodeWhole(
+      geminiImage().client as never,
+      Buffer.from(JSON.stringify(answer)),
+      createCallContext(of),
+    );
   const inline = (more: object = {}) => ({
     inlineData: { mimeType: "image/png", data: "AA==" },
     ...more,
   });
   it("are all that is passed on", () => {
-    const answer = fold(
+    const answer = collectResponse(
       drawn(
         chunk({
           ...part(
@@ -370,7 +383,7 @@ describe("pictures", () => {
     ]);
   });
   it("without details, the output was the picture", () => {
-    const answer = fold(
+    const answer = collectResponse(
       drawn(
         chunk(
           { ...part(inline()), finishReason: "STOP" },

@@ -1,9 +1,9 @@
 // What references spell is counted without being made: a schema of a few bytes that spells millions is refused for the price of its bytes.
 import { expect, it } from "vitest";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
-import { subset } from "../../../src/protocols/gemini/client/schema.ts";
+import { toOpenApiSubset } from "../../../src/protocols/gemini/client/schema.ts";
 import type { JsonObject } from "tollgate/plugin";
-import { worked } from "../../kit/processor.ts";
+import { ownCpuMs } from "../../kit/processor.ts";
 
 const ref = (i: number) => ({ $ref: `#/$defs/l${i}` });
 /** As a client's text is read: no two parts are one object. */
@@ -28,23 +28,24 @@ const BOMBS: { readonly [name: string]: JsonObject } = {
     properties: { a: { allOf: [ref(i), ref(i)] }, b: ref(i) },
   })),
 };
-const purse = () => ({ left: BOUNDS.schemaSpelled.most });
+const purse = () => ({ remaining: BOUNDS.schemaExpansion.max });
 
 it.each(Object.entries(BOMBS))(
   "of doubled %s is refused for what its bytes cost",
   (_name, schema) => {
-    const refused = () => expect(() => subset(schema, "tools.f", purse(), () => {})).toThrow();
+    const refused = () =>
+      expect(() => toOpenApiSubset(schema, "tools.f", purse(), () => {})).toThrow();
     refused();
-    const before = worked();
+    const before = ownCpuMs();
     for (let i = 0; i < 20; i++) refused();
     // Making what it may spell takes some 80 ms; of all of them together there is less time here than of ten such.
-    expect((worked() - before) / 20).toBeLessThan(20);
+    expect((ownCpuMs() - before) / 20).toBeLessThan(20);
   },
 );
 
 it("of doubled sums that come to little is what they come to", () => {
   const schema = bomb(20, (i) => ({ allOf: [ref(i), ref(i)] }));
-  expect(subset(schema, "tools.f", purse(), () => {})).toEqual({
+  expect(toOpenApiSubset(schema, "tools.f", purse(), () => {})).toEqual({
     type: "object",
     properties: { a: { type: "string" } },
   });
@@ -59,7 +60,7 @@ it("is made alike wherever a reference leads to it", () => {
       $defs: { p: point },
     }),
   ) as JsonObject;
-  expect(subset(schema, "tools.f", purse(), () => {})).toEqual({
+  expect(toOpenApiSubset(schema, "tools.f", purse(), () => {})).toEqual({
     type: "object",
     properties: { a: point, b: { type: "array", items: point } },
   });
@@ -67,7 +68,7 @@ it("is made alike wherever a reference leads to it", () => {
 
 it("with a reference longer than any is refused before it is taken apart", () => {
   const schema = { type: "object", properties: { a: { $ref: `#/${"~1%41/".repeat(1e6)}` } } };
-  const before = worked();
-  expect(() => subset(schema, "tools.f", purse(), () => {})).toThrow(/the reference #/);
-  expect(worked() - before).toBeLessThan(500);
+  const before = ownCpuMs();
+  expect(() => toOpenApiSubset(schema, "tools.f", purse(), () => {})).toThrow(/the reference #/);
+  expect(ownCpuMs() - before).toBeLessThan(500);
 });

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { grounding, PassedWords } from "../../../src/protocols/gemini/server/grounds.ts";
+import { grounding, SentText } from "../../../src/protocols/gemini/server/grounds.ts";
 
 const words = fc.string({ unit: fc.constantFrom("a", " ", "é", "語", "😀", "\n"), maxLength: 60 });
 
 it("a place is told in bytes, wherever the words were cut on their way", () => {
   fc.assert(
     fc.property(words, fc.array(fc.nat(130)), fc.array(fc.nat(70)), (text, cuts, places) => {
-      const passed = new PassedWords();
+      const passed = new SentText();
       // Also between the two halves of a letter.
       const ends = [...cuts.map((at) => at % (text.length + 1)), text.length].toSorted(
         (a, b) => a - b,
@@ -26,5 +26,5 @@ it("a place is told in bytes, wherever the words were cut on their way", () => {
 });
 
 it("where nothing of the web is cited nothing is said", () => {
-  expect(grounding(new PassedWords(), [{ type: "char_location" }])).toBeUndefined();
+  expect(grounding(new SentText(), [{ type: "char_location" }])).toBeUndefined();
 });

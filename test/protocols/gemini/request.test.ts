@@ -2,7 +2,7 @@
 // wire cannot say.
 import { describe, expect, it } from "vitest";
 import {
-  faultOf,
+  getFault,
   type Block,
   type ChatRequest,
   type Proof,
@@ -10,22 +10,22 @@ import {
   type Turn,
 } from "tollgate/plugin";
 import { gemini, type GeminiDialect } from "tollgate/protocols/gemini";
-import { asking, outgoing, sending } from "tollgate/testing";
-import { unfitting } from "../../../src/protocols/names.ts";
+import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/testing";
+import { createNameRestorer } from "../../../src/protocols/names.ts";
 import { judged } from "./judge.ts";
-import { chatRequest } from "../../kit/requests.ts";
+import { createChatRequest } from "../../kit/requests.ts";
 
 const NEW = "gemini-3.5-flash";
 const ask: Turn = { role: "user", blocks: [{ type: "text", text: "Hi" }] };
 
 function sent(
   more: Partial<ChatRequest> = {},
-  of: Parameters<typeof asking>[0] = {},
+  of: Parameters<typeof createCallContext>[0] = {},
   dialect: GeminiDialect = {},
 ) {
-  const request = chatRequest(more);
-  const call = asking({ model: NEW, ...of });
-  const out = sending(gemini(dialect).client!, request, call);
+  const request = createChatRequest(more);
+  const call = createCallContext({ model: NEW, ...of });
+  const out = encodeOutgoing(gemini(dialect).client!, request, call);
   const body = JSON.parse(JSON.stringify(out.body));
   judged(body, call.model);
   return { body, losses: call.losses.map(({ field, code, how }) => `${field}: ${code ?? how}`) };
@@ -38,7 +38,7 @@ const refusal = (run: () => unknown) => {
   try {
     run();
   } catch (error) {
-    const { kind, code, param } = faultOf(error) ?? {};
+    const { kind, code, param } = getFault(error) ?? {};
     return { kind, code, param };
   }
   throw new Error("Nothing was refused.");
@@ -158,7 +158,7 @@ describe("tools", () => {
     expect(sentNames[5]).toBe("ok");
     expect(new Set(sentNames).size).toBe(names.length);
     // As the server halves look them up again.
-    expect(sentNames.map(unfitting(() => names))).toEqual(names);
+    expect(sentNames.map(createNameRestorer(() => names))).toEqual(names);
     const old = declared(
       names.map((name) => tool(undefined, { name })),
       "gemini-2.5-flash",
@@ -233,7 +233,7 @@ describe("the conversation", () => {
   const call = (id: string, proof?: Proof): Block => ({
     type: "call",
     id,
-    name: `f_${id}`,
+    action: `f_${id}`,
     tool: "function",
     args: '{"n":12345678901234567890}',
     ...(proof && { proof }),
@@ -260,10 +260,10 @@ describe("the conversation", () => {
   });
 
   it("integers keep their digits", () => {
-    const call_ = asking({ model: NEW });
-    const out = sending(
+    const call_ = createCallContext({ model: NEW });
+    const out = encodeOutgoing(
       gemini().client!,
-      chatRequest({ turns: [ask, { role: "assistant", blocks: [call("a")] }, result("a")] }),
+      createChatRequest({ turns: [ask, { role: "assistant", blocks: [call("a")] }, result("a")] }),
       call_,
     );
     expect(JSON.stringify(out.body)).toContain('"n":12345678901234567890');
@@ -514,7 +514,7 @@ describe("knobs", () => {
 
 describe("a count", () => {
   it("asks for all that would be sent, and for nothing beside it", () => {
-    const { body } = sent({ rest: { safetySettings: [] } }, { op: "count" });
+    const { body } = sent({ rest: { safetySettings: [] } }, { actionType: "count" });
     expect(Object.keys(body)).toEqual(["generateContentRequest"]);
     expect(body.generateContentRequest).toMatchObject({
       model: `models/${NEW}`,
@@ -527,7 +527,7 @@ describe("a count", () => {
 describe("where it goes", () => {
   const path = (model: string, more = {}) => {
     const { generate } = gemini().client!.paths;
-    return (generate as (of: unknown) => string)(asking({ model, ...more }));
+    return (generate as (of: unknown) => string)(createCallContext({ model, ...more }));
   };
   it.each([
     ["gemini-3.5-flash", {}, "/models/gemini-3.5-flash:generateContent"],
@@ -548,8 +548,8 @@ describe("where it goes", () => {
 
 describe("a bound", () => {
   const bounded = (config: object | undefined, tokens: number) => {
-    const out = outgoing(config ? { generationConfig: config as never } : {});
-    gemini().client!.cap!(out, tokens);
+    const out = createOutgoing(config ? { generationConfig: config as never } : {});
+    gemini().client!.capOutput!(out, tokens);
     return out.body!["generationConfig"];
   };
   it("is the smaller one, and leaves room for an answer", () => {

@@ -1,15 +1,15 @@
 // Schemas for models that read a part of JSON Schema only: the same in other words, less and declared, or refused.
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { faultOf, type JsonObject } from "tollgate/plugin";
+import { getFault, type JsonObject } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
-import { asking, sending } from "tollgate/testing";
-import { chatRequest } from "../../kit/requests.ts";
+import { createCallContext, encodeOutgoing } from "tollgate/testing";
+import { createChatRequest } from "../../kit/requests.ts";
 
 function declared(schema: object) {
-  const call = asking({ model: "gemini-2.0-flash" });
-  const request = chatRequest({ tools: [{ type: "function", name: "f", schema }] as never });
-  const { body } = sending(gemini().client!, request, call);
+  const call = createCallContext({ model: "gemini-2.0-flash" });
+  const request = createChatRequest({ tools: [{ type: "function", name: "f", schema }] as never });
+  const { body } = encodeOutgoing(gemini().client!, request, call);
   const [tool] = JSON.parse(JSON.stringify(body!["tools"]))[0].functionDeclarations;
   return {
     parameters: tool.parameters,
@@ -191,12 +191,12 @@ describe("refuses", () => {
     } catch (error) {
       thrown = error;
     }
-    expect(faultOf(thrown)).toMatchObject({
+    expect(getFault(thrown)).toMatchObject({
       kind: "unsupported",
       code: "unsupported_schema",
       param: "tools.f",
     });
-    expect(faultOf(thrown)!.message).toContain("tools.f");
+    expect(getFault(thrown)!.message).toContain("tools.f");
   });
 });
 

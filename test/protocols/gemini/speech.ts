@@ -1,13 +1,13 @@
 // What a model says, as a fake Gemini says it. Written from the API's documentation, not with the codec.
 import {
-  eventStream,
-  json,
-  spokenAt,
-  type ScriptedAnswer,
+  eventStreamResponse,
+  jsonResponse,
+  protocolAtPath,
+  type ScriptedResponse,
   type UpstreamRequest,
-  type Piece,
+  type ResponsePiece,
   type ScriptedRoutes,
-  type Speech,
+  type ModelScript,
 } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
 import { countsOf, endOf } from "./writes.ts";
@@ -19,14 +19,14 @@ export interface Manner {
 }
 
 /** A signature stands on the first call that follows the thoughts it signs, else on the words; at the end, on a part without any. */
-function partsOf({ words: { said } }: Speech): JsonObject[] {
+function partsOf({ output: { items } }: ModelScript): JsonObject[] {
   const parts: JsonObject[] = [];
   let signature: string | undefined;
   const add = (part: JsonObject) => {
     parts.push(signature === undefined ? part : { ...part, thoughtSignature: signature });
     signature = undefined;
   };
-  for (const one of said)
+  for (const one of items)
     switch (one.type) {
       case "reasoning":
         if (one.text !== "") parts.push({ text: one.text, thought: true });
@@ -38,7 +38,7 @@ function partsOf({ words: { said } }: Speech): JsonObject[] {
         break;
       }
       default:
-        if (said.some(({ type }) => type === "call")) parts.push({ text: one.text });
+        if (items.some(({ type }) => type === "call")) parts.push({ text: one.text });
         else add({ text: one.text });
     }
   if (signature !== undefined) add({ text: "" });
@@ -46,39 +46,39 @@ function partsOf({ words: { said } }: Speech): JsonObject[] {
 }
 
 export function inGemini(
-  speech: Speech,
+  speech: ModelScript,
   { stream, model = "gemini-x", n = 1 }: Manner,
-): ScriptedAnswer {
-  const { words } = speech;
+): ScriptedResponse {
+  const { output } = speech;
   const parts = partsOf(speech);
   const head = { modelVersion: model, responseId: `answer-${n}` };
-  const usage = words.usage && { usageMetadata: countsOf(words.usage) };
-  const refused = words.said.some(({ type }) => type === "refusal");
-  const finishReason = endOf({ reason: words.finish ?? (refused ? "refusal" : "stop") });
+  const usage = output.usage && { usageMetadata: countsOf(output.usage) };
+  const refused = output.items.some(({ type }) => type === "refusal");
+  const finishReason = endOf({ reason: output.finish ?? (refused ? "refusal" : "stop") });
   const candidate = (some: readonly JsonObject[], more: JsonObject = {}) => ({
     candidates: [{ content: { role: "model", parts: some }, index: 0, ...more }],
   });
-  const bill = words.usage === undefined ? {} : { bill: words.usage };
+  const bill = output.usage === undefined ? {} : { billedUsage: output.usage };
   if (!stream) {
     const body = { ...candidate(parts, { finishReason }), ...usage, ...head };
-    const tells = words.usage && { bytes: JSON.stringify(body), tells: words.usage };
-    return { ...json(body as never), ...(tells && { body: tells }), ...bill };
+    const tells = output.usage && { bytes: JSON.stringify(body), tells: output.usage };
+    return { ...jsonResponse(body as never), ...(tells && { body: tells }), ...bill };
   }
   const event = (data: object) => `data: ${JSON.stringify(data)}\r\n\r\n`;
-  const pieces: Piece[] = parts.flatMap(spread).map((part) =>
+  const pieces: ResponsePiece[] = parts.flatMap(spread).map((part) =>
     event({
       ...candidate([part]),
       ...head,
-      usageMetadata: countsOf({ input: words.usage?.input }),
+      usageMetadata: countsOf({ input: output.usage?.input }),
     }),
   );
-  if (words.error !== undefined) {
-    const error = { code: 503, message: words.error, status: "UNAVAILABLE" };
-    return { ...eventStream([...pieces, event({ error })]), ...bill };
+  if (output.error !== undefined) {
+    const error = { code: 503, message: output.error, status: "UNAVAILABLE" };
+    return { ...eventStreamResponse([...pieces, event({ error })]), ...bill };
   }
   const last = event({ ...candidate([{ text: "" }], { finishReason }), ...usage, ...head });
   return {
-    ...eventStream([...pieces, words.usage ? { bytes: last, tells: words.usage } : last]),
+    ...eventStreamResponse([...pieces, output.usage ? { bytes: last, tells: output.usage } : last]),
     ...bill,
   };
 }
@@ -97,18 +97,18 @@ function spread(part: JsonObject): JsonObject[] {
 
 /** A fake Gemini API that says this to every client, counts tokens and lists one model. */
 export function speakingGemini(
-  what: Speech | ((asked: UpstreamRequest) => Speech),
+  what: ModelScript | ((asked: UpstreamRequest) => ModelScript),
 ): ScriptedRoutes {
   return {
     "POST /v1beta/models/*": (asked) => {
       const [, model, verb] = /models\/(.+):(\w+)$/.exec(asked.path) ?? [];
-      if (verb === "countTokens") return json({ totalTokens: 42 });
+      if (verb === "countTokens") return jsonResponse({ totalTokens: 42 });
       const stream = verb === "streamGenerateContent";
       if (stream && asked.query.get("alt") !== "sse") throw new Error("A stream without alt=sse.");
       const speech = typeof what === "function" ? what(asked) : what;
-      return inGemini(speech, { stream, model: model!, n: asked.n });
+      return inGemini(speech, { stream, model: model!, n: asked.number });
     },
-    "GET /v1beta/models": json({
+    "GET /v1beta/models": jsonResponse({
       models: [
         {
           name: "models/gemini-3.5-flash",
@@ -126,9 +126,9 @@ export function speakingGemini(
 const ASKED = /models\/(.+):(?:g|streamG)enerateContent$/;
 
 /** In the protocol that a path belongs to: a fake upstream of all of them. Undefined where it is none of theirs. */
-export function inAny(speech: Speech, asked: UpstreamRequest): ScriptedAnswer | undefined {
-  if (spokenAt(asked.path)) return speech.to(asked);
+export function inAny(speech: ModelScript, asked: UpstreamRequest): ScriptedResponse | undefined {
+  if (protocolAtPath(asked.path)) return speech.toResponse(asked);
   const [, model] = ASKED.exec(asked.path) ?? [];
   if (model === undefined) return undefined;
-  return inGemini(speech, { stream: asked.path.includes(":stream"), model, n: asked.n });
+  return inGemini(speech, { stream: asked.path.includes(":stream"), model, n: asked.number });
 }

@@ -1,16 +1,16 @@
 // What a client may say of pictures that are to be changed, and what becomes of it with each vendor: the README's table.
 import type { Body, JsonObject, Protocol } from "tollgate/plugin";
 import { geminiImage } from "tollgate/protocols/gemini";
-import { imageEdits, images, xaiEdits } from "tollgate/protocols/images";
-import { all } from "../../../plugins/providers/rows.ts";
+import { imageEdits, images, xaiImageEdits } from "tollgate/protocols/images";
+import { ALL_ROWS } from "../../../plugins/providers/rows.ts";
 import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
 
-const xai = all.find(({ name }) => name === "xai")!.speaks["xai-edits"]!;
+const xai = ALL_ROWS.find(({ name }) => name === "xai")!.protocols["xai-edits"]!;
 
 const WIRES: Wires = {
   "compatible hosts": images({ edits: true }),
-  OpenAI: images({ edits: true, responseFormat: "bytes", drop: ["style"], most: 10 }),
-  xAI: xaiEdits(xai),
+  OpenAI: images({ edits: true, responseFormat: "bytes", dropFields: ["style"], maxImages: 10 }),
+  xAI: xaiImageEdits(xai),
   Gemini: geminiImage() as Protocol,
 };
 
@@ -39,11 +39,11 @@ const ROWS: readonly Row<object>[] = [
 export function table(): string {
   const { server } = imageEdits();
   const read = (more: object) =>
-    server!.request({ ...LEAST, ...more } as JsonObject as Body, "generate");
+    server!.decodeRequest({ ...LEAST, ...more } as JsonObject as Body, "generate");
   return verdicts(
     "images/edits",
     WIRES,
     ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
-    { name: "edits" },
+    { action: "edits" },
   );
 }

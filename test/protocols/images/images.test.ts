@@ -2,12 +2,12 @@ import { Ajv } from "ajv";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import schema from "../../../schemas/images.request.json" with { type: "json" };
-import { faultOf } from "../../../src/model/error.ts";
+import { getFault } from "../../../src/model/error.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
-import { fold } from "../../../src/model/fold.ts";
+import { collectResponse } from "../../../src/model/fold.ts";
 import type { Body, JsonObject } from "../../../src/model/values.ts";
 import { images, type ImageDialect } from "../../../src/protocols/images/index.ts";
-import { cut, grammar } from "../../../src/testing/index.ts";
+import { splitChunks, createEventGrammar } from "../../../src/testing/index.ts";
 import { answering, asking, collected, departure, left, png, sink } from "./pictures.ts";
 
 const protocol = images();
@@ -17,12 +17,12 @@ const caught = (run: () => unknown) => {
   try {
     run();
   } catch (error) {
-    return faultOf(error);
+    return getFault(error);
   }
   return undefined;
 };
 const judged = (events: readonly ModelEvent[]): readonly ModelEvent[] => {
-  const judge = grammar();
+  const judge = createEventGrammar();
   for (const e of events) judge.event(e);
   judge.end();
   return events;
@@ -80,8 +80,8 @@ describe("the request", () => {
   it("loses nothing on its way through the common vocabulary", () => {
     fc.assert(
       fc.property(body, (b) => {
-        const r = server.request(b, "generate");
-        const sent: Body = { ...client.request(r, asking()), ...r.rest };
+        const r = server.decodeRequest(b, "generate");
+        const sent: Body = { ...client.encodeRequest(r, asking()), ...r.rest };
         const { n, ...expected } = { ...b, model: "picture-1" } as Record<string, Body[string]>;
         expect(sent).toEqual({
           response_format: "b64_json",
@@ -93,7 +93,7 @@ describe("the request", () => {
   });
 
   it("what only this wire documents stays off the others", () => {
-    const { rest, ext } = server.request(
+    const { rest, ext } = server.decodeRequest(
       { model: "m", prompt: "x", style: "vivid", steps: 4 },
       "generate",
     );
@@ -101,7 +101,7 @@ describe("the request", () => {
   });
 
   it("a null is a field that was left out", () => {
-    const r = server.request(
+    const r = server.decodeRequest(
       { model: "a/b", prompt: "x", n: null, size: null, style: null, steps: null },
       "generate",
     );
@@ -119,12 +119,12 @@ describe("the request", () => {
   });
 
   it("is surveyed: how many, a stream, and what cannot be done while bytes pass", () => {
-    expect(server.survey({ model: "m", prompt: "x" })).toEqual({
+    expect(server.analyze({ model: "m", prompt: "x" })).toEqual({
       features: [],
       n: 1,
       translate: false,
     });
-    expect(server.survey({ n: 3, stream: true, response_format: "url" })).toEqual({
+    expect(server.analyze({ n: 3, stream: true, response_format: "url" })).toEqual({
       features: ["stream", "n"],
       n: 3,
       translate: true,
@@ -132,22 +132,22 @@ describe("the request", () => {
   });
 
   it("drafts are asked of whom a stream is asked, and else named", () => {
-    const r = server.request(
+    const r = server.decodeRequest(
       { model: "m", prompt: "x", stream: true, partial_images: 2 },
       "generate",
     );
     const streamed = asking({ stream: true });
-    expect(client.request(r, streamed)).toMatchObject({ stream: true, partial_images: 2 });
+    expect(client.encodeRequest(r, streamed)).toMatchObject({ stream: true, partial_images: 2 });
     expect(streamed.lost).toEqual([]);
     const whole = asking({ stream: false });
-    expect(client.request(r, whole)).not.toHaveProperty("partial_images");
+    expect(client.encodeRequest(r, whole)).not.toHaveProperty("partial_images");
     expect(whole.lost).toMatchObject([{ field: "partial_images", how: "dropped" }]);
   });
 
   it("pictures to start from are refused, not forgotten", () => {
-    const r = server.request({ model: "m", prompt: "x" }, "generate");
+    const r = server.decodeRequest({ model: "m", prompt: "x" }, "generate");
     expect(
-      caught(() => client.request({ ...r, refs: [{ base64: "eA==" }] }, asking())),
+      caught(() => client.encodeRequest({ ...r, inputImages: [{ base64: "eA==" }] }, asking())),
     ).toMatchObject({
       kind: "unsupported",
     });
@@ -209,13 +209,13 @@ describe("dialects, the same on both lanes", () => {
     ],
     [
       "quality in the host's words",
-      { responseFormat: "bytes", qualities: { hd: "high" } },
+      { responseFormat: "bytes", qualityNames: { hd: "high" } },
       { quality: "hd" },
       { quality: "high" },
     ],
     [
       "what is refused is dropped, and told when it said something",
-      { responseFormat: "bytes", drop: ["quality", "style", "background"] },
+      { responseFormat: "bytes", dropFields: ["quality", "style", "background"] },
       { quality: "auto", style: "vivid", background: null },
       { lost: ["style dropped"] },
     ],
@@ -235,12 +235,12 @@ describe("dialects, the same on both lanes", () => {
       kind: "unsupported",
       param: "size",
     });
-    expect(caught(() => sent({ most: 4 }, { n: 5 }))).toMatchObject({ param: "n" });
+    expect(caught(() => sent({ maxImages: 4 }, { n: 5 }))).toMatchObject({ param: "n" });
   });
 
   it("where only addresses can be had, nothing is relayed", () => {
-    expect(images({ responseFormat: "url" }).client!.relay).toBeUndefined();
-    expect(images().client!.relay).toBeDefined();
+    expect(images({ responseFormat: "url" }).client!.createPassthrough).toBeUndefined();
+    expect(images().client!.createPassthrough).toBeDefined();
   });
 });
 
@@ -253,7 +253,7 @@ describe("a whole answer", () => {
     output_tokens_details: { image_tokens: 4100, text_tokens: 60 },
   };
   const decode = (answer: unknown, of = asking()) =>
-    judged(collected((emit) => client.whole(json(answer), emit, of, {})));
+    judged(collected((emit) => client.decodeResponse(json(answer), emit, of, {})));
 
   it("is events: one block each, with the words its maker changed", () => {
     expect(
@@ -293,7 +293,7 @@ describe("a whole answer", () => {
     fc.assert(
       fc.property(fc.array(item, { minLength: 1, maxLength: 4 }), fc.boolean(), (data, counted) => {
         const events = decode({ created: 1, data, ...(counted && { usage: USAGE }) });
-        const answer = server.whole(fold(events), answering()) as JsonObject;
+        const answer = server.encodeResponse(collectResponse(events), answering()) as JsonObject;
         expect(answer["data"]).toEqual(data);
         expect(answer["usage"]).toEqual(counted ? USAGE : undefined);
         expect(answer["created"]).toBe(1_795_000_000);
@@ -303,8 +303,8 @@ describe("a whole answer", () => {
 
   it("claims only what is true of the bytes", () => {
     const of = (...data: JsonObject[]) => {
-      const { size, output_format } = server.whole(
-        fold(decode({ data })),
+      const { size, output_format } = server.encodeResponse(
+        collectResponse(decode({ data })),
         answering(),
       ) as JsonObject;
       return [size, output_format];
@@ -315,8 +315,8 @@ describe("a whole answer", () => {
   });
 
   it("an address is made of bytes when one was asked for and nobody kept them", () => {
-    const answer = server.whole(
-      fold(decode({ data: [{ b64_json: b64(4, 2) }] })),
+    const answer = server.encodeResponse(
+      collectResponse(decode({ data: [{ b64_json: b64(4, 2) }] })),
       answering({ response_format: "url" }),
     ) as JsonObject;
     expect(answer["data"]).toEqual([{ url: `data:image/png;base64,${b64(4, 2)}` }]);
@@ -394,8 +394,8 @@ describe("a stream", () => {
     ]);
   const written = (events: readonly ModelEvent[], body: Body = { stream: true }): string => {
     let text = "";
-    const encoder = server.stream((t) => (text += t), answering(body));
-    for (const e of events) encoder.event(e);
+    const encoder = server.createEncoder((t) => (text += t), answering(body));
+    for (const e of events) encoder.writeEvent(e);
     return text;
   };
 
@@ -403,8 +403,8 @@ describe("a stream", () => {
     fc.assert(
       fc.property(answer, fc.integer(), (events, seed) => {
         const read = collected((emit) => {
-          const decoder = client.stream(emit, asking({ stream: true }), {});
-          for (const chunk of cut([Buffer.from(written(events))], { seed, max: 400 }))
+          const decoder = client.createDecoder(emit, asking({ stream: true }), {});
+          for (const chunk of splitChunks([Buffer.from(written(events))], { seed, max: 400 }))
             decoder.push(chunk);
           decoder.end();
         });
@@ -453,7 +453,7 @@ describe("a stream", () => {
   it("that ends before its image is not an answer; one that fails says so", () => {
     const run = (text: string) =>
       caught(() => {
-        const decoder = client.stream(() => {}, asking({ stream: true }), {});
+        const decoder = client.createDecoder(() => {}, asking({ stream: true }), {});
         decoder.push(Buffer.from(text));
         decoder.end();
       });
@@ -470,7 +470,9 @@ describe("a stream", () => {
     ).toBeDefined();
     expect(run("data: nonsense\n\n")).toMatchObject({ code: "bad_stream" });
     let text = "";
-    server.stream((t) => (text += t), answering()).fail({ kind: "overloaded", message: "busy" });
+    server
+      .createEncoder((t) => (text += t), answering())
+      .writeFault({ kind: "overloaded", message: "busy" });
     expect(text).toMatch(/^event: error\ndata: \{"type":"error","error":\{"message":"busy"/);
   });
 
@@ -481,8 +483,8 @@ describe("a stream", () => {
         const text = written(events) + (done ? "data: [DONE]\n\n" : ": bye\n\n");
         const to = answering({ stream: true, n });
         const s = sink();
-        const relay = client.relay!(s, to, {});
-        for (const chunk of cut([Buffer.from(text)], { seed, max: 400 })) relay.push(chunk);
+        const relay = client.createPassthrough!(s, to, {});
+        for (const chunk of splitChunks([Buffer.from(text)], { seed, max: 400 })) relay.push(chunk);
         relay.end();
         expect(s.text()).toBe(text);
         const said = s.log.filter((l) => l !== "bytes" && l !== "content");
@@ -501,7 +503,7 @@ describe("a stream", () => {
   it("the relay refuses what is cut and what says an error", () => {
     const relay = (text: string) =>
       caught(() => {
-        const r = client.relay!(sink(), answering({ stream: true }), {});
+        const r = client.createPassthrough!(sink(), answering({ stream: true }), {});
         r.push(Buffer.from(text));
         r.end();
       });
@@ -515,7 +517,7 @@ describe("a stream", () => {
 describe("the relay of a whole answer", () => {
   const run = (text: string, more = {}) => {
     const s = sink();
-    const relay = client.relay!(s, answering({}, more), {});
+    const relay = client.createPassthrough!(s, answering({}, more), {});
     relay.push(Buffer.from(text));
     relay.end();
     return s;
@@ -565,9 +567,9 @@ describe("the relay of a whole answer", () => {
     fc.assert(
       fc.property(fc.array(item, { minLength: 1, maxLength: 4 }), usage, (data, u) => {
         const text = JSON.stringify({ created: 1, data, usage: u });
-        const seen = collected((emit) => client.whole(Buffer.from(text), emit, asking(), {})).find(
-          (e) => e.type === "usage",
-        )!;
+        const seen = collected((emit) =>
+          client.decodeResponse(Buffer.from(text), emit, asking(), {}),
+        ).find((e) => e.type === "usage")!;
         expect(run(text).log[0]).toBe(
           `usage ${JSON.stringify(seen.usage)}${seen.costNano === undefined ? "" : ` ${seen.costNano}n`}`,
         );
@@ -589,20 +591,20 @@ describe("the relay of a whole answer", () => {
 
 describe("errors", () => {
   it("have OpenAI's shape, with its own words for refused prompts", () => {
-    expect(server.fault({ kind: "not_found", message: "no", param: "model" }, { id: "r" })).toEqual(
-      {
-        status: 404,
-        body: {
-          error: {
-            message: "no",
-            type: "invalid_request_error",
-            param: "model",
-            code: "not_found",
-          },
+    expect(
+      server.encodeFault({ kind: "not_found", message: "no", param: "model" }, { id: "r" }),
+    ).toEqual({
+      status: 404,
+      body: {
+        error: {
+          message: "no",
+          type: "invalid_request_error",
+          param: "model",
+          code: "not_found",
         },
       },
-    );
-    expect(server.fault({ kind: "content_policy", message: "no" }, { id: "r" })).toEqual({
+    });
+    expect(server.encodeFault({ kind: "content_policy", message: "no" }, { id: "r" })).toEqual({
       status: 400,
       body: {
         error: {
@@ -617,7 +619,7 @@ describe("errors", () => {
 
   it("of hosts become ours", () => {
     const fault = (status: number, body: unknown, headers = {}) =>
-      client.fault(status, headers, json(body));
+      client.decodeFault(status, headers, json(body));
     expect(
       fault(400, {
         error: { type: "image_generation_user_error", code: "moderation_blocked", message: "no" },

@@ -1,15 +1,15 @@
 import { describe, it } from "vitest";
-import { all } from "../../../plugins/providers/rows.ts";
-import { images, xaiEdits } from "../../../src/protocols/images/index.ts";
-import { protocolLaws } from "../../../src/testing/protocol-laws.ts";
+import { ALL_ROWS } from "../../../plugins/providers/rows.ts";
+import { images, xaiImageEdits } from "../../../src/protocols/images/index.ts";
+import { protocolChecks } from "../../../src/testing/protocol-laws.ts";
 
 const recordings = (wire: string) => new URL(`../../fixtures/recordings/${wire}/`, import.meta.url);
-const xai = all.find(({ name }) => name === "xai")!.speaks["xai-edits"]!;
+const xai = ALL_ROWS.find(({ name }) => name === "xai")!.protocols["xai-edits"]!;
 
-describe.each([images(), xaiEdits(xai)].map((wire) => [wire.id, wire] as const))(
+describe.each([images(), xaiImageEdits(xai)].map((wire) => [wire.id, wire] as const))(
   "the laws of protocols: %s",
   (id, wire) => {
-    for (const { name, run } of protocolLaws(wire, { recordings: recordings(id), trials: 20 }))
+    for (const { name, run } of protocolChecks(wire, { recordings: recordings(id), trials: 20 }))
       it(name, run);
   },
 );

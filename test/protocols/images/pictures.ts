@@ -3,8 +3,8 @@ import { deflateSync, crc32 } from "node:zlib";
 import type { ModelInfo } from "../../../src/model/facts.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
 import type { Body, JsonObject } from "../../../src/model/values.ts";
-import type { AnswerContext, CallContext } from "../../../src/plugin/protocol.ts";
-import type { RelaySink } from "../../../src/plugin/protocol.ts";
+import type { ResponseContext, CallContext } from "../../../src/plugin/protocol.ts";
+import type { PassthroughSink } from "../../../src/plugin/protocol.ts";
 import { OutgoingRequest } from "../../../src/walk/upstream/outgoing-request.ts";
 
 export function png(width: number, height: number): Buffer {
@@ -37,27 +37,30 @@ export function asking(
 ): CallContext & { lost: Lost[] } {
   const lost: Lost[] = [];
   return {
-    op: "generate",
-    name: "generate",
+    actionType: "generate",
+    action: "generate",
     model: "picture-1",
-    info: { model: "picture-1", kind: "image" },
+    info: { model: "picture-1", operation: "image" },
     stream: false,
     params: {},
     query: new URLSearchParams(),
-    lose: (field, how) => void lost.push({ field, how }),
+    reportLoss: (field, how) => void lost.push({ field, how }),
     ...more,
     lost,
   };
 }
 
-export const answering = (body: Body = {}, more: Partial<AnswerContext> = {}): AnswerContext => ({
+export const answering = (
+  body: Body = {},
+  more: Partial<ResponseContext> = {},
+): ResponseContext => ({
   id: "r1",
   model: "host/picture-1",
   created: 1_795_000_000,
   stream: body["stream"] === true,
   body,
   query: new URLSearchParams(),
-  lose() {},
+  reportLoss() {},
   ...more,
 });
 
@@ -65,7 +68,7 @@ export const departure = (body: Body): OutgoingRequest =>
   new OutgoingRequest({ method: "POST", path: "/images/generations", body });
 
 export const left = (out: OutgoingRequest): JsonObject =>
-  JSON.parse(out.bytes()!.whole().toString()) as JsonObject;
+  JSON.parse(out.toChunks()!.toBuffer().toString()) as JsonObject;
 
 export function collected(run: (emit: (e: ModelEvent) => void) => void): ModelEvent[] {
   const events: ModelEvent[] = [];
@@ -74,23 +77,27 @@ export function collected(run: (emit: (e: ModelEvent) => void) => void): ModelEv
 }
 
 /** Notes what a relay reports, in order, with the bytes between. */
-export function sink(): RelaySink & { log: string[]; bytes(b: Buffer): void; text(): string } {
+export function sink(): PassthroughSink & {
+  log: string[];
+  write(b: Buffer): void;
+  text(): string;
+} {
   const log: string[] = [];
   const chunks: Buffer[] = [];
   return {
     log,
-    type() {},
-    bytes(b) {
+    setContentType() {},
+    write(b) {
       chunks.push(Buffer.from(b));
       log.push("bytes");
     },
-    content: () => void log.push("content"),
-    start: (id) => void log.push(`start ${id}`),
-    usage: ({ usage, costNano }) =>
+    reportContent: () => void log.push("content"),
+    reportStart: (id) => void log.push(`start ${id}`),
+    reportUsage: ({ usage, costNano }) =>
       void log.push(
         `usage ${JSON.stringify(usage)}${costNano === undefined ? "" : ` ${costNano}n`}`,
       ),
-    finish(reason) {
+    reportFinish(reason) {
       log.push(`finish ${reason}`);
       return undefined;
     },

@@ -1,8 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
+import { getFault } from "../../../src/model/error.ts";
 import type { ModelInfo } from "../../../src/model/facts.ts";
-import { fitting, ratioOf, sizeOf, sniff } from "../../../src/protocols/images/index.ts";
+import {
+  requireSupported,
+  ratioOf,
+  sizeOf,
+  sniffImage,
+} from "../../../src/protocols/images/index.ts";
 import { png } from "./pictures.ts";
 
 const side = fc.integer({ min: 1, max: 20_000 });
@@ -52,13 +57,17 @@ describe("sizes", () => {
 });
 
 describe("what a model cannot do is refused with what it can", () => {
-  const info = (more: Partial<ModelInfo>): ModelInfo => ({ model: "m", kind: "image", ...more });
-  const refusal = (...of: Parameters<typeof fitting>) => {
+  const info = (more: Partial<ModelInfo>): ModelInfo => ({
+    model: "m",
+    operation: "image",
+    ...more,
+  });
+  const refusal = (...of: Parameters<typeof requireSupported>) => {
     try {
-      fitting(...of);
+      requireSupported(...of);
       return undefined;
     } catch (error) {
-      return faultOf(error);
+      return getFault(error);
     }
   };
   it("and what is not known is let through", () => {
@@ -170,18 +179,18 @@ describe("a picture's first bytes", () => {
   ] as const;
   for (const [name, make, seen] of CASES)
     it(`${name}, as bytes and as base64`, () => {
-      expect(sniff({ bytes: make() })).toEqual(seen);
-      expect(sniff({ base64: make().toString("base64") })).toEqual(seen);
+      expect(sniffImage({ bytes: make() })).toEqual(seen);
+      expect(sniffImage({ base64: make().toString("base64") })).toEqual(seen);
     });
   it("what is elsewhere cannot be seen", () => {
-    expect(sniff({ url: "https://x.test/a.png" })).toBeUndefined();
-    expect(sniff({ fileId: "f", origin: "o" })).toBeUndefined();
+    expect(sniffImage({ url: "https://x.test/a.png" })).toBeUndefined();
+    expect(sniffImage({ fileId: "f", origin: "o" })).toBeUndefined();
   });
   it("no bytes break it", () => {
     const magic = fc.constantFrom("", "ffd8ff", "89504e470d0a1a0a", "52494646", "47494638");
     fc.assert(
       fc.property(magic, fc.uint8Array({ maxLength: 80 }), (head, rest) => {
-        sniff({ bytes: Buffer.concat([Buffer.from(head, "hex"), rest]) });
+        sniffImage({ bytes: Buffer.concat([Buffer.from(head, "hex"), rest]) });
       }),
     );
   });

@@ -1,7 +1,7 @@
 // How work grows: the same shape at several sizes. It runs where little of the stack is left, so that what recurses, or spreads a list over arguments, falls.
 import assert from "node:assert/strict";
-import { faultOf } from "tollgate/plugin";
-import { spent } from "../../kit/processor.ts";
+import { getFault } from "tollgate/plugin";
+import { measure } from "../../kit/processor.ts";
 
 /** Made once; what it returns is run, and only that is measured. */
 export type Shape = (n: number) => () => unknown;
@@ -47,15 +47,15 @@ function mean(shape: Shape, n: number): number {
   return spent / runs;
 }
 
-function measured(run: () => unknown): ReturnType<typeof spent> {
+function measured(run: () => unknown): ReturnType<typeof measure> {
   let found = { elapsed: 0, processor: 0 };
   narrowly(() => {
-    found = spent(() => {
+    found = measure(() => {
       try {
         run();
       } catch (error) {
         // To refuse is an answer.
-        if (!faultOf(error)) throw error;
+        if (!getFault(error)) throw error;
       }
     });
   });

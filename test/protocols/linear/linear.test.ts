@@ -2,11 +2,11 @@
 // stack for 64 levels and no more, and throws nothing but faults.
 import { describe, it } from "vitest";
 import {
-  fold,
+  collectResponse,
   type CallContext,
   type Body,
   type JsonObject,
-  type Kind,
+  type Operation,
   type Protocol,
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
@@ -14,7 +14,14 @@ import { gemini, geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { answering, asking, cut, decodeWhole, outgoing, sending } from "tollgate/testing";
+import {
+  createResponseContext,
+  createCallContext,
+  splitChunks,
+  decodeWhole,
+  createOutgoing,
+  encodeOutgoing,
+} from "tollgate/testing";
 import { scan } from "../../../src/lib/json.ts";
 import { upstreamAnswers } from "./answers.ts";
 import { eventShapes } from "./events.ts";
@@ -34,13 +41,13 @@ const chats: { readonly [id: string]: Protocol<"chat"> } = {
 /** A backend that wants everything else than usual: each of its traits is a walk over the request. */
 const odd = chatCompletions({
   customTools: false,
-  parts: false,
+  contentParts: false,
   strictTools: false,
   developerRole: false,
   toolIds: "alnum9",
   thinkTags: true,
   reasoning: { control: "effort", echo: "reasoning_details", echoRequired: true },
-  rename: { max_completion_tokens: "max_tokens" },
+  renameFields: { max_completion_tokens: "max_tokens" },
 });
 
 const targets: readonly (readonly [name: string, Protocol<"chat">, Partial<CallContext>])[] = [
@@ -62,31 +69,31 @@ describe.each(Object.keys(bodies))("a request of %s", (id) => {
     it("is surveyed", () => {
       linear((n) => {
         const body = made(n);
-        return () => server!.survey(body);
+        return () => server!.analyze(body);
       }, N);
     });
     it("is prepared", () => {
       linear((n) => {
         const body = made(n);
-        return () => client!.prepare?.(outgoing(body), asking());
+        return () => client!.prepare?.(createOutgoing(body), createCallContext());
       }, N);
     });
     it("is read", () => {
       linear((n) => {
         const body = made(n);
-        return () => server!.request(body, "generate");
+        return () => server!.decodeRequest(body, "generate");
       }, N);
     });
     it.each(targets)("is written for %s", (_name, { client: target }, of) => {
       linear((n) => {
-        const request = server!.request(made(n), "generate");
-        return () => JSON.stringify(sending(target!, request, asking(of)).body);
+        const request = server!.decodeRequest(made(n), "generate");
+        return () => JSON.stringify(encodeOutgoing(target!, request, createCallContext(of)).body);
       }, N);
     });
   });
 });
 
-const decoders: { readonly [id: string]: readonly Protocol<Kind>[] } = {
+const decoders: { readonly [id: string]: readonly Protocol<Operation>[] } = {
   "chat-completions": [chats["chat-completions"]!, odd],
   messages: [chats["messages"]!],
   responses: [chats["responses"]!],
@@ -104,20 +111,24 @@ describe.each(Object.keys(upstreamAnswers))("an answer of %s", (id) => {
         "is read by %s",
         (_id, { client }) => {
           linear((n) => {
-            const chunks = cut(streams[shape]!(n), how);
+            const chunks = splitChunks(streams[shape]!(n), how);
             return () => {
-              const decoder = client!.stream(() => {}, asking({ stream: true }), {});
+              const decoder = client!.createDecoder(
+                () => {},
+                createCallContext({ stream: true }),
+                {},
+              );
               for (const chunk of chunks) decoder.push(chunk);
               decoder.end();
             };
           }, N);
         },
       );
-      const { relay } = decoders[id]![0]!.client!;
-      it.runIf(relay)("is passed on", () => {
+      const { createPassthrough } = decoders[id]![0]!.client!;
+      it.runIf(createPassthrough)("is passed on", () => {
         linear((n) => {
-          const chunks = cut(streams[shape]!(n), how);
-          return () => passed(relay!, chunks, true);
+          const chunks = splitChunks(streams[shape]!(n), how);
+          return () => passed(createPassthrough!, chunks, true);
         }, N);
       });
     });
@@ -128,33 +139,33 @@ describe.each(Object.keys(upstreamAnswers))("an answer of %s", (id) => {
       (_id, { client }) => {
         linear((n) => {
           const body = wholes[shape]!(n);
-          return () => decodeWhole(client!, body, asking());
+          return () => decodeWhole(client!, body, createCallContext());
         }, N);
       },
     );
-    const { relay } = decoders[id]![0]!.client!;
-    it.runIf(relay)("is passed on", () => {
+    const { createPassthrough } = decoders[id]![0]!.client!;
+    it.runIf(createPassthrough)("is passed on", () => {
       linear((n) => {
         const body = wholes[shape]!(n);
-        return () => passed(relay!, [body], false);
+        return () => passed(createPassthrough!, [body], false);
       }, N);
     });
   });
 });
 
-type Relaying = NonNullable<NonNullable<Protocol["client"]>["relay"]>;
+type Relaying = NonNullable<NonNullable<Protocol["client"]>["createPassthrough"]>;
 
 function passed(relay: Relaying, chunks: readonly Buffer[], stream: boolean): void {
   const tap = relay(
     {
-      type() {},
-      bytes() {},
-      content() {},
-      start() {},
-      usage() {},
-      finish: () => ({ input: 1, output: 1 }),
+      setContentType() {},
+      write() {},
+      reportContent() {},
+      reportStart() {},
+      reportUsage() {},
+      reportFinish: () => ({ input: 1, output: 1 }),
     },
-    answering({ stream, body: { stream_options: { include_usage: true } } }),
+    createResponseContext({ stream, body: { stream_options: { include_usage: true } } }),
     {},
   );
   for (const chunk of chunks) tap.push(chunk);
@@ -183,8 +194,11 @@ describe.each(Object.keys(chats))("an answer for %s", (id) => {
         const events = eventShapes[shape]!(n);
         const body = declaring[id]!(n);
         return () => {
-          const encoder = server!.stream(() => {}, answering({ stream: true, body }));
-          for (const event of events) encoder.event(event);
+          const encoder = server!.createEncoder(
+            () => {},
+            createResponseContext({ stream: true, body }),
+          );
+          for (const event of events) encoder.writeEvent(event);
         };
       }, N);
     });
@@ -192,7 +206,10 @@ describe.each(Object.keys(chats))("an answer for %s", (id) => {
       linear((n) => {
         const events = eventShapes[shape]!(n);
         const body = declaring[id]!(n);
-        return () => JSON.stringify(server!.whole(fold(events), answering({ body })));
+        return () =>
+          JSON.stringify(
+            server!.encodeResponse(collectResponse(events), createResponseContext({ body })),
+          );
       }, N);
     });
   });

@@ -1,12 +1,12 @@
 // Whatever text a client puts wherever a text or a name can stand, no codec handles its characters one by one: all that is done
 // with a request costs a few passes of the engine's own JSON over it. Every protocol that is exported is tried, in its own review's places.
-import { spent } from "../../kit/processor.ts";
+import { measure } from "../../kit/processor.ts";
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { faultOf, type JsonObject, type Kind, type Protocol } from "tollgate/plugin";
-import { look } from "tollgate/protocols/look";
-import { asking, outgoing, sending } from "tollgate/testing";
-import { oneReading } from "../../../src/walk/stations/ambiguous-keys.ts";
+import { getFault, type JsonObject, type Operation, type Protocol } from "tollgate/plugin";
+import { findReferences } from "tollgate/protocols/look";
+import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/testing";
+import { rejectAmbiguousKeys } from "../../../src/walk/stations/ambiguous-keys.ts";
 import { SENT } from "../../walk/clients.ts";
 import { mixed, namesIn, reviewed, stringsIn, wordsOf, type Place } from "./places.ts";
 import { bodies } from "./requests.ts";
@@ -14,8 +14,8 @@ import { bodies } from "./requests.ts";
 const ROOT = new URL("../../../src/protocols/", import.meta.url);
 
 /** Every protocol that some folder makes without being told anything. */
-async function exported(): Promise<Map<string, Protocol<Kind>>> {
-  const found = new Map<string, Protocol<Kind>>();
+async function exported(): Promise<Map<string, Protocol<Operation>>> {
+  const found = new Map<string, Protocol<Operation>>();
   for (const entry of readdirSync(ROOT, { withFileTypes: true })) {
     if (!entry.isDirectory()) continue;
     const files = readdirSync(new URL(`${entry.name}/`, ROOT));
@@ -29,12 +29,12 @@ async function exported(): Promise<Map<string, Protocol<Kind>>> {
   return found;
 }
 
-function protocolFrom(make: unknown): Protocol<Kind> | undefined {
+function protocolFrom(make: unknown): Protocol<Operation> | undefined {
   if (typeof make !== "function" || make.length > 1) return undefined;
   try {
-    const made = (make as () => Partial<Protocol<Kind>>)();
-    return made?.id !== undefined && made.work && made.client
-      ? (made as Protocol<Kind>)
+    const made = (make as () => Partial<Protocol<Operation>>)();
+    return made?.id !== undefined && made.operationSpec && made.client
+      ? (made as Protocol<Operation>)
       : undefined;
   } catch {
     return undefined;
@@ -58,28 +58,30 @@ const large = mixed(LARGE);
 type Stage = readonly [name: string, run: (body: JsonObject) => unknown];
 
 /** All that reads a request before it leaves. */
-function stagesOf({ server, client, work }: Protocol<Kind>): Stage[] {
-  const targets = [...protocols].filter(([, one]) => one.work.kind === work.kind);
+function stagesOf({ server, client, operationSpec }: Protocol<Operation>): Stage[] {
+  const targets = [...protocols].filter(([, one]) => one.operationSpec.name === operationSpec.name);
   return [
-    ["keys", (body) => oneReading(body, server!.schema)],
-    ["look", (body) => look(body)],
-    ["survey", (body) => server!.survey(body)],
-    ["conversation", (body) => server!.conversation?.(body)],
-    ["prepare", (body) => client!.prepare?.(outgoing(body), asking())],
-    ["request", (body) => server!.request(body, "generate")],
+    ["keys", (body) => rejectAmbiguousKeys(body, server!.schema)],
+    ["look", (body) => findReferences(body)],
+    ["survey", (body) => server!.analyze(body)],
+    ["conversation", (body) => server!.conversationKey?.(body)],
+    ["prepare", (body) => client!.prepare?.(createOutgoing(body), createCallContext())],
+    ["request", (body) => server!.decodeRequest(body, "generate")],
     ...targets.map(([name, target]): Stage => [
       `to ${name}`,
-      (body) => sending(target.client!, server!.request(body, "generate"), asking()).body,
+      (body) =>
+        encodeOutgoing(target.client!, server!.decodeRequest(body, "generate"), createCallContext())
+          .body,
     ]),
   ];
 }
 
 const measured = (run: () => unknown) =>
-  spent(() => {
+  measure(() => {
     try {
       run();
     } catch (error) {
-      if (!faultOf(error)) throw error;
+      if (!getFault(error)) throw error;
     }
   });
 
@@ -102,7 +104,7 @@ function slow(stages: readonly Stage[], place: Place, k: number): string | undef
   const all = () => {
     for (const [, run] of stages) measured(() => run(body));
   };
-  if (spent(all).elapsed < 0.4) return undefined;
+  if (measure(all).elapsed < 0.4) return undefined;
   const allowed = (PASSES / 2) * least(() => measured(pass(body)).elapsed);
   const whole = place.body(large[k]!);
   let yard: number | undefined;
@@ -119,9 +121,9 @@ function slow(stages: readonly Stage[], place: Place, k: number): string | undef
 const once = <T>(all: Iterable<T>): T[] => [...all];
 
 describe.each(served)("%s", (_name, protocol) => {
-  const { id, client, work } = protocol;
+  const { id, client, operationSpec } = protocol;
   const start = JSON.parse(
-    JSON.stringify(client!.request(work.sample("m"), asking())),
+    JSON.stringify(client!.encodeRequest(operationSpec.sampleRequest("m"), createCallContext())),
   ) as JsonObject;
   const corpus: JsonObject[] = [
     start,

@@ -1,7 +1,14 @@
 // Where a client's text can stand in a body, for any protocol: in its review, in the bodies that tests have, and under the
 // words that mean something wherever they stand. And the texts that are worst for whatever reads them.
-import type { Inside, Json, JsonObject, Protocol, Reviewed } from "tollgate/plugin";
-import { all, ACCOUNTS, CACHE_HINTS, CACHE_MARKS, ROUTING, STATE } from "tollgate/protocols/look";
+import type { AllowedContent, Json, JsonObject, Protocol, AllowedFields } from "tollgate/plugin";
+import {
+  mergeAllowlist,
+  ACCOUNT_FIELDS,
+  CACHE_HINTS,
+  CACHE_MARKS,
+  ROUTING_FIELDS,
+  STATE_RULES,
+} from "tollgate/protocols/look";
 
 /** A body with a text, or a name, at one place of it. */
 export interface Place {
@@ -96,22 +103,30 @@ function replaced(value: Json, [first, ...rest]: Path, text: string): Json {
 }
 
 /** Every place of a protocol's review, on top of the least that is a body. */
-export function* reviewed({ reviewed: review }: Protocol, least: JsonObject): Generator<Place> {
+export function* reviewed(
+  { zdrAllowedFields: review }: Protocol,
+  least: JsonObject,
+): Generator<Place> {
   if (!review) return;
   const seen = new Set<string>();
-  for (const [name, inside] of Object.entries(all(review)))
+  for (const [name, inside] of Object.entries(mergeAllowlist(review)))
     yield* within(inside, name, (value) => ({ ...least, [name]: value }), seen);
 }
 
 type Put = (value: Json) => JsonObject;
 
 /** `seen`: a member of one type of object is the same wherever such an object stands. */
-function* within(inside: Inside, at: string, put: Put, seen: Set<string>): Generator<Place> {
+function* within(
+  inside: AllowedContent,
+  at: string,
+  put: Put,
+  seen: Set<string>,
+): Generator<Place> {
   yield { at, body: (text) => put(text) };
   yield { at: `${at}[]`, body: (text) => put([text]) };
   if (inside === "plain") return;
   if (inside === "free") return yield { at: `${at}.x`, body: (text) => put({ x: text }) };
-  const [absent, types] = isPair(inside) ? inside : [null, { "": inside as Reviewed }];
+  const [absent, types] = isPair(inside) ? inside : [null, { "": inside as AllowedFields }];
   if (isPair(inside)) yield { at: `${at}[].type`, body: (text) => put([{ type: text }]) };
   for (const [type, members] of Object.entries(types)) {
     if (members === "free") continue;
@@ -133,13 +148,19 @@ function* within(inside: Inside, at: string, put: Put, seen: Set<string>): Gener
 const LISTS = /(?:s|\bcontent|\binput|\bsystem|\bsummary|\boutput)$/;
 
 const isPair = (
-  inside: Inside,
-): inside is readonly [string | null, { readonly [type: string]: Reviewed | "free" }] =>
+  inside: AllowedContent,
+): inside is readonly [string | null, { readonly [type: string]: AllowedFields | "free" }] =>
   Array.isArray(inside);
 
 /** Words that mean the same wherever they stand, at the top and inside of a member that no protocol knows. */
 export function* wordsOf(least: JsonObject): Generator<Place> {
-  const words = [...Object.keys(STATE), ...CACHE_MARKS, ...CACHE_HINTS, ...ACCOUNTS, ...ROUTING];
+  const words = [
+    ...Object.keys(STATE_RULES),
+    ...CACHE_MARKS,
+    ...CACHE_HINTS,
+    ...ACCOUNT_FIELDS,
+    ...ROUTING_FIELDS,
+  ];
   for (const word of ["model", "models", "preset", "plugins", "tools", "type", ...words])
     for (const [how, put] of [
       ["", (value: Json): JsonObject => ({ ...least, [word]: value })],

@@ -1,8 +1,8 @@
 // A client's word is never a key to more than a table holds: at every place of a body where a word stands, "constructor" and
 // "__proto__" are as unknown as any other, in every half of every codec.
 import { describe, expect, it } from "vitest";
-import { faultOf, type Json, type JsonObject } from "tollgate/plugin";
-import { asking, outgoing, sending } from "tollgate/testing";
+import { getFault, type Json, type JsonObject } from "tollgate/plugin";
+import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/testing";
 import { chats } from "../codecs.ts";
 import { bodies } from "./requests.ts";
 
@@ -28,20 +28,22 @@ describe.each(Object.keys(bodies))("a request of %s", (id) => {
           try {
             return run();
           } catch (error) {
-            if (!faultOf(error))
+            if (!getFault(error))
               throw new Error(`${shape}: ${JSON.stringify(body)}`, { cause: error });
             return undefined;
           }
         };
-        const seen = tried(() => server!.survey(body)) as
+        const seen = tried(() => server!.analyze(body)) as
           | { features: readonly unknown[] }
           | undefined;
         for (const feature of seen?.features ?? []) expect(typeof feature, shape).toBe("string");
-        tried(() => client!.prepare?.(outgoing(body), asking()));
-        const request = tried(() => server!.request(body, "generate"));
+        tried(() => client!.prepare?.(createOutgoing(body), createCallContext()));
+        const request = tried(() => server!.decodeRequest(body, "generate"));
         if (request === undefined) continue;
         for (const target of targets) {
-          const left = tried(() => sending(target.client!, request as never, asking()).body);
+          const left = tried(
+            () => encodeOutgoing(target.client!, request as never, createCallContext()).body,
+          );
           // Nothing but data leaves: no function, and nothing that a table has from its maker.
           if (left !== undefined) expect(functionIn(left), `${shape} to ${target.id}`).toBe(false);
         }
@@ -64,7 +66,7 @@ describe("an envelope that a client has written itself", () => {
     ["reasoning_details", "{}", undefined],
     ["reasoning_details", "no JSON", undefined],
   ])("%s", (kind, data, of) => {
-    const request = chats["messages"]!.server!.request(
+    const request = chats["messages"]!.server!.decodeRequest(
       {
         model: "m",
         messages: [
@@ -83,7 +85,7 @@ describe("an envelope that a client has written itself", () => {
     );
     for (const target of targets)
       expect(
-        JSON.stringify(sending(target.client!, request as never, asking()).body),
+        JSON.stringify(encodeOutgoing(target.client!, request as never, createCallContext()).body),
       ).not.toContain("no JSON");
   });
 });

@@ -1,30 +1,33 @@
 // A codec's halves on requests, without a host.
 import { expect } from "vitest";
-import { faultOf, type Fault } from "../../../src/model/error.ts";
+import { getFault, type Fault } from "../../../src/model/error.ts";
 import type { ModelInfo } from "../../../src/model/facts.ts";
 import type { ChatRequest, Tool } from "../../../src/model/request.ts";
 import type { Body } from "../../../src/model/values.ts";
 import { messages, type MessagesDialect } from "../../../src/protocols/messages/index.ts";
-import { asking } from "../../../src/testing/asking.ts";
-import { freeze } from "../../../src/testing/freeze.ts";
+import { createCallContext } from "../../../src/testing/asking.ts";
+import { deepFreeze } from "../../../src/testing/freeze.ts";
 import { server } from "./recorded.ts";
-import { chatRequest } from "../../kit/requests.ts";
+import { createChatRequest } from "../../kit/requests.ts";
 
 export const decode = (body: object): ChatRequest =>
-  server.request(freeze(body) as Body, "generate") as ChatRequest;
+  server.decodeRequest(deepFreeze(body) as Body, "generate") as ChatRequest;
 
 export const encode = (
   r: ChatRequest,
   dialect: MessagesDialect = {},
   more: { info?: Partial<ModelInfo>; op?: "count"; stream?: boolean } = {},
 ) => {
-  const of = asking({
+  const of = createCallContext({
     model: "m",
-    ...(more.op && { op: more.op }),
+    ...(more.op && { actionType: more.op }),
     stream: more.stream ?? r.stream,
-    info: { model: "m", kind: "chat", ...more.info },
+    info: { model: "m", operation: "chat", ...more.info },
   });
-  const body = messages(dialect).client!.request(freeze(r), freeze(of)) as Record<string, any>;
+  const body = messages(dialect).client!.encodeRequest(deepFreeze(r), deepFreeze(of)) as Record<
+    string,
+    any
+  >;
   return { body, losses: of.losses };
 };
 
@@ -32,13 +35,13 @@ export const refusal = (run: () => unknown): Fault => {
   try {
     run();
   } catch (error) {
-    return faultOf(error) ?? expect.unreachable(String(error));
+    return getFault(error) ?? expect.unreachable(String(error));
   }
   return expect.unreachable("nothing was refused");
 };
 
 /** As another protocol's server half hands it over. */
 export const asked = (more: Partial<ChatRequest> = {}): ChatRequest =>
-  chatRequest({ model: "p/m", output: { maxTokens: 100 }, ...more });
+  createChatRequest({ model: "p/m", output: { maxTokens: 100 }, ...more });
 
 export const f: Tool = { type: "function", name: "f", schema: { type: "object", properties: {} } };

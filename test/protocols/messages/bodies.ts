@@ -160,7 +160,7 @@ const system = fc.oneof(
 const tool = fc.oneof(
   fc.record(
     {
-      name: fc.constantFrom("a", "b", "c", "d"),
+      action: fc.constantFrom("a", "b", "c", "d"),
       input_schema: fc.constant({ type: "object", properties: {} }),
       description: said,
       strict: fc.constant(true),
@@ -168,11 +168,11 @@ const tool = fc.oneof(
       input_examples: fc.constant([{ x: 1 }]),
       cache_control: fc.constant({ type: "ephemeral" }),
     },
-    { requiredKeys: ["name", "input_schema"] },
+    { requiredKeys: ["action", "input_schema"] },
   ),
   fc.constantFrom(
-    { type: "web_search_20250305", name: "web_search", max_uses: 3 },
-    { type: "bash_20250124", name: "bash" },
+    { type: "web_search_20250305", action: "web_search", max_uses: 3 },
+    { type: "bash_20250124", action: "bash" },
     { type: "mcp_toolset", mcp_server_name: "m" },
   ),
 );
@@ -195,13 +195,13 @@ const optional = {
   tools: fc.uniqueArray(tool, {
     minLength: 1,
     maxLength: 4,
-    selector: (t) => (t as { name?: string }).name ?? t,
+    selector: (t) => (t as { action?: string }).action ?? t,
   }),
   tool_choice: fc.constantFrom(
     { type: "auto" },
     { type: "auto", disable_parallel_tool_use: true },
     { type: "any", disable_parallel_tool_use: false },
-    { type: "tool", name: "a" },
+    { type: "tool", action: "a" },
     { type: "none" },
     { type: "newer" },
   ),

@@ -2,22 +2,24 @@
 import Anthropic from "@anthropic-ai/sdk";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { fail, faultOf } from "../../../src/model/error.ts";
+import { fail, getFault } from "../../../src/model/error.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
-import { fold } from "../../../src/model/fold.ts";
+import { collectResponse } from "../../../src/model/fold.ts";
 import type { Block, ChatRequest } from "../../../src/model/request.ts";
-import { unfitting } from "../../../src/protocols/names.ts";
-import { answering, asking } from "../../../src/testing/asking.ts";
-import { decode, decodeWhole, encode, essence } from "../../../src/testing/codec.ts";
+import { createNameRestorer } from "../../../src/protocols/names.ts";
+import { createResponseContext, createCallContext } from "../../../src/testing/asking.ts";
+import { decode, decodeWhole, encodeText, comparableContent } from "../../../src/testing/codec.ts";
 import { checkStream, checkWhole } from "../wire/messages.ts";
 import { answers } from "./answers.ts";
 import { client, server } from "./recorded.ts";
 
 const streamed = (events: readonly ModelEvent[], body = {}) =>
-  encode(server, events, answering({ stream: true, body }));
+  encodeText(server, events, createResponseContext({ stream: true, body }));
 
 const wholly = (events: readonly ModelEvent[], body = {}) =>
-  JSON.parse(JSON.stringify(server.whole(fold(events), answering({ body }))));
+  JSON.parse(
+    JSON.stringify(server.encodeResponse(collectResponse(events), createResponseContext({ body }))),
+  );
 
 test("every stream obeys the grammar, whatever is said and in whichever order", () => {
   fc.assert(fc.property(answers, (events) => checkStream(streamed(events), "complete")));
@@ -30,9 +32,17 @@ test("every whole answer has its shape", () => {
 test("stream and whole say the same", () => {
   fc.assert(
     fc.property(answers, (events) => {
-      const stream = decode(client, [Buffer.from(streamed(events))], asking({ stream: true }));
-      const whole = decodeWhole(client, Buffer.from(JSON.stringify(wholly(events))), asking());
-      expect(essence(stream)).toEqual(essence(whole));
+      const stream = decode(
+        client,
+        [Buffer.from(streamed(events))],
+        createCallContext({ stream: true }),
+      );
+      const whole = decodeWhole(
+        client,
+        Buffer.from(JSON.stringify(wholly(events))),
+        createCallContext(),
+      );
+      expect(comparableContent(stream)).toEqual(comparableContent(whole));
     }),
   );
 });
@@ -65,7 +75,7 @@ test("the official SDK puts the stream together to the whole answer", async () =
 /** What a client that echoes the answer to the letter brings back. */
 const echoed = (content: unknown): readonly Block[] =>
   (
-    server.request(
+    server.decodeRequest(
       {
         model: "m",
         max_tokens: 1,
@@ -93,7 +103,7 @@ function spokenLast(blocks: readonly Block[]): readonly Block[] {
 test("an answer comes back as it was, proofs of other providers included", () => {
   fc.assert(
     fc.property(answers, (events) => {
-      const { blocks, finish } = fold(events);
+      const { blocks, finish } = collectResponse(events);
       const expected = blocks.flatMap((block): Block[] => {
         if ((block.type === "text" || block.type === "refusal") && block.text === "") return [];
         if (block.type === "reasoning") {
@@ -113,9 +123,9 @@ test("an answer comes back as it was, proofs of other providers included", () =>
       const { content } = wholly(events);
       if (content.length === 0) return;
       const got = echoed(content);
-      const names = blocks.flatMap((b) => (b.type === "call" ? [b.name] : []));
+      const names = blocks.flatMap((b) => (b.type === "call" ? [b.action] : []));
       const back = got.map((b) =>
-        b.type === "call" ? { ...b, name: unfitting(() => names)(b.name) } : b,
+        b.type === "call" ? { ...b, action: createNameRestorer(() => names)(b.action) } : b,
       );
       expect(finish).toBeDefined();
       expect(back.map(comparable)).toEqual(spokenLast(expected).map(comparable));
@@ -149,7 +159,7 @@ describe("names and ids", () => {
     {
       type: "open",
       index: 0,
-      block: { type: "call", id: "call|1:é", name: "files_read_5d8f0ac3", tool: "function" },
+      block: { type: "call", id: "call|1:é", action: "files_read_5d8f0ac3", tool: "function" },
     },
     { type: "close", index: 0 },
     { type: "finish", reason: "stop" },
@@ -162,15 +172,17 @@ describe("names and ids", () => {
   });
 
   test("a name that was fitted to another wire is the client's own again", () => {
-    const request = server.request(
+    const request = server.decodeRequest(
       { model: "m", max_tokens: 1, messages: [{ role: "user", content: "x" }], tools },
       "generate",
     ) as ChatRequest;
-    const sent = client.request(request, asking()) as { tools: { name: string }[] };
+    const sent = client.encodeRequest(request, createCallContext()) as {
+      tools: { name: string }[];
+    };
     const [open, ...rest] = call.slice(1);
     const events = [
       call[0]!,
-      { ...open!, block: { ...(open as any).block, name: sent.tools[0]!.name } } as ModelEvent,
+      { ...open!, block: { ...(open as any).block, action: sent.tools[0]!.name } } as ModelEvent,
       ...rest,
     ];
     expect(sent.tools[0]!.name).toMatch(/^[a-zA-Z0-9_-]+$/);
@@ -182,7 +194,7 @@ describe("names and ids", () => {
 describe("what calls ask for", () => {
   const called = (args: string, reason: "stop" | "length" = "stop"): ModelEvent[] => [
     { type: "start" },
-    { type: "open", index: 0, block: { type: "call", id: "a", name: "f", tool: "function" } },
+    { type: "open", index: 0, block: { type: "call", id: "a", action: "f", tool: "function" } },
     { type: "delta", index: 0, text: args },
     { type: "close", index: 0 },
     { type: "finish", reason },
@@ -199,17 +211,19 @@ describe("what calls ask for", () => {
 
   test("a large number keeps its digits", () => {
     const args = '{"channel":1234567890123456789}';
-    const text = JSON.stringify(server.whole(fold(called(args)), answering()));
+    const text = JSON.stringify(
+      server.encodeResponse(collectResponse(called(args)), createResponseContext()),
+    );
     expect(text).toContain('"input":{"channel":1234567890123456789}');
   });
 
   test("what is no object is an error, never an empty one", () => {
     for (const args of ["{'a':1}", "[1]", '{"a":1} and more', "null"])
       try {
-        server.whole(fold(called(args)), answering());
+        server.encodeResponse(collectResponse(called(args)), createResponseContext());
         expect.unreachable(args);
       } catch (error) {
-        expect(faultOf(error)).toMatchObject({ kind: "upstream", code: "invalid_tool_arguments" });
+        expect(getFault(error)).toMatchObject({ kind: "upstream", code: "invalid_tool_arguments" });
       }
   });
 
@@ -244,7 +258,9 @@ describe("what calls ask for", () => {
     events.splice(3, 0, more);
     const input = { input: 'a "quoted"\n😀 end' };
     expect(wholly(events).content[0].input).toEqual(input);
-    const decoded = fold(decode(client, [Buffer.from(streamed(events))], asking()));
+    const decoded = collectResponse(
+      decode(client, [Buffer.from(streamed(events))], createCallContext()),
+    );
     expect(JSON.parse((decoded.blocks[0] as { args: string }).args)).toEqual(input);
   });
 });
@@ -258,12 +274,15 @@ describe("a stream that fails", () => {
 
   const broken = () => {
     let text = "";
-    const encoder = server.stream((more) => (text += more), answering({ stream: true }));
-    for (const e of cut) encoder.event(e);
+    const encoder = server.createEncoder(
+      (more) => (text += more),
+      createResponseContext({ stream: true }),
+    );
+    for (const e of cut) encoder.writeEvent(e);
     try {
       fail("overloaded", "Too busy.", { code: "busy" });
     } catch (error) {
-      encoder.fail(faultOf(error)!);
+      encoder.writeFault(getFault(error)!);
     }
     return text;
   };
@@ -297,8 +316,11 @@ test("counts that are known when the message begins stand in its first event", (
     { type: "finish", reason: "stop" },
   ];
   let text = "";
-  const encoder = server.stream((more) => (text += more), answering({ stream: true }));
-  for (const e of events) encoder.event(e);
+  const encoder = server.createEncoder(
+    (more) => (text += more),
+    createResponseContext({ stream: true }),
+  );
+  for (const e of events) encoder.writeEvent(e);
   expect(text.slice(0, text.indexOf("\n\n"))).toContain('"input_tokens":7');
   expect(text).toMatch(/message_delta.*"input_tokens":7.*"output_tokens":2/);
 });

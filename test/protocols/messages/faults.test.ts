@@ -1,15 +1,15 @@
 // Errors: what an upstream's mean, and how ours are told.
 import { describe, expect, test } from "vitest";
-import { ERRORS, faultOf, type ErrorKind } from "../../../src/model/error.ts";
+import { ERRORS, getFault, type ErrorKind } from "../../../src/model/error.ts";
 import type { HeadersIn } from "../../../src/model/values.ts";
-import { asking } from "../../../src/testing/asking.ts";
+import { createCallContext } from "../../../src/testing/asking.ts";
 import { client, server } from "./recorded.ts";
 
 const said = (type: string, message: string, details?: object) =>
   JSON.stringify({ type: "error", error: { type, message, ...(details && { details }) } });
 
 const fault = (status: number, body: string, headers: HeadersIn = {}) =>
-  client.fault(status, headers, Buffer.from(body));
+  client.decodeFault(status, headers, Buffer.from(body));
 
 test.each<[number, string, ErrorKind]>([
   [400, said("invalid_request_error", "max_tokens: Field required"), "invalid"],
@@ -124,7 +124,7 @@ test.each<[ErrorKind, number, string]>([
   ["timeout", 504, "timeout_error"],
   ["overloaded", 529, "overloaded_error"],
 ])("%s is told as %i %s", (kind, status, type) => {
-  const told = server.fault(
+  const told = server.encodeFault(
     { kind, message: "Words.", code: "some_code", param: "a.b" },
     { id: "r1" },
   );
@@ -140,14 +140,15 @@ test.each<[ErrorKind, number, string]>([
 
 test("every kind has a type", () => {
   for (const kind of Object.keys(ERRORS) as ErrorKind[])
-    expect(server.fault({ kind, message: "x" }, { id: "r" }).body).toMatchObject({
+    expect(server.encodeFault({ kind, message: "x" }, { id: "r" }).body).toMatchObject({
       error: { type: expect.stringMatching(/_error$|^request_too_large$/) },
     });
 });
 
 test("a context that is too long is told in the words that clients act on", () => {
   const told = (message: string) =>
-    (server.fault({ kind: "context_length", message }, { id: "r" }).body["error"] as any).message;
+    (server.encodeFault({ kind: "context_length", message }, { id: "r" }).body["error"] as any)
+      .message;
   expect(told("maximum context length is 8192")).toMatch(/^prompt is too long: maximum/);
   expect(told("prompt is too long: 2 > 1")).toBe("prompt is too long: 2 > 1");
 });
@@ -155,10 +156,10 @@ test("a context that is too long is told in the words that clients act on", () =
 test("what a thread is refused with makes the SDK send its history", () => {
   const out = { get: (f: string) => (f === "thread" ? { type: "create" } : undefined) };
   try {
-    client.prepare!(out as never, asking());
+    client.prepare!(out as never, createCallContext());
     expect.unreachable();
   } catch (error) {
-    const { body, status } = server.fault(faultOf(error)!, { id: "r" });
+    const { body, status } = server.encodeFault(getFault(error)!, { id: "r" });
     expect(status).toBe(400);
     expect(body).toMatchObject({
       error: { details: { error_code: "thread_unsupported_request" } },
@@ -173,13 +174,13 @@ describe("the head", () => {
     unit,
     max,
     per: "minute" as const,
-    left,
+    remaining: left,
     resetsAt: at,
   });
 
   test("names the request and, of each kind, the limit that is nearest to its end", () => {
     expect(
-      server.head!({
+      server.encodeHeaders!({
         id: "r1",
         now: 0,
         limits: [
@@ -207,8 +208,8 @@ test("a ping is an event of this protocol", () => {
 });
 
 test("counts", () => {
-  expect(server.count!(12)).toEqual({ input_tokens: 12 });
-  expect(client.count!(Buffer.from('{"input_tokens":2095}'))).toBe(2095);
+  expect(server.encodeCount!(12)).toEqual({ input_tokens: 12 });
+  expect(client.decodeCount!(Buffer.from('{"input_tokens":2095}'))).toBe(2095);
   for (const odd of ["", "{}", '{"input_tokens":"9"}', "null"])
-    expect(() => client.count!(Buffer.from(odd))).toThrow(/not a number/);
+    expect(() => client.decodeCount!(Buffer.from(odd))).toThrow(/not a number/);
 });

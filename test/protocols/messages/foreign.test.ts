@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import type { Block, ChatRequest } from "../../../src/model/request.ts";
 import { messages } from "../../../src/protocols/messages/index.ts";
-import { asking } from "../../../src/testing/asking.ts";
-import { freeze } from "../../../src/testing/freeze.ts";
+import { createCallContext } from "../../../src/testing/asking.ts";
+import { deepFreeze } from "../../../src/testing/freeze.ts";
 import { asked, encode, f, refusal } from "./asked.ts";
 
 describe("what is lost is declared", () => {
@@ -126,8 +126,8 @@ describe("what is lost is declared", () => {
     expect(sent.losses.map((l) => [l.code, l.field]).flat()).toContain(code);
     expect(sent.body).toMatchObject(body);
     // Strict: the same loss is an error.
-    const strict = asking({ model: "m" }, true);
-    expect(() => messages().client!.request(freeze(asked(more)), strict)).toThrow();
+    const strict = createCallContext({ model: "m" }, true);
+    expect(() => messages().client!.encodeRequest(deepFreeze(asked(more)), strict)).toThrow();
   });
 
   test("bookkeeping is no loss", () => {
@@ -180,7 +180,7 @@ describe("what would be another request is refused", () => {
     ["two tools of one name", { tools: [f, { ...f, description: "other" }] }, "tools"],
     [
       "arguments that are no object",
-      turn({ type: "call", id: "c", name: "f", tool: "function", args: "{'a'" }, "assistant"),
+      turn({ type: "call", id: "c", action: "f", tool: "function", args: "{'a'" }, "assistant"),
       "messages.0",
     ],
     [

@@ -13,8 +13,8 @@ describe("turns", () => {
           {
             role: "assistant",
             blocks: [
-              { type: "call", id: "a", name: "f", tool: "function", args: "" },
-              { type: "call", id: "b|2", name: "f", tool: "function", args: '{"x":1}' },
+              { type: "call", id: "a", action: "f", tool: "function", args: "" },
+              { type: "call", id: "b|2", action: "f", tool: "function", args: '{"x":1}' },
             ],
           },
           {
@@ -50,7 +50,7 @@ describe("turns", () => {
         turns: [
           {
             role: "assistant",
-            blocks: [{ type: "call", id: "a", name: "f", tool: "function", args }],
+            blocks: [{ type: "call", id: "a", action: "f", tool: "function", args }],
           },
         ],
       }),
@@ -119,7 +119,10 @@ describe("proofs", () => {
 
   test("unsigned thoughts go to those who sign none", () => {
     const r = history({ type: "reasoning", text: "Hm." });
-    expect(first(r, { unsigned: true })).toMatchObject({ thinking: "Hm.", signature: "" });
+    expect(first(r, { acceptsUnsignedThinking: true })).toMatchObject({
+      thinking: "Hm.",
+      signature: "",
+    });
   });
 
   test("another's proof rides in the envelope and comes out of it", () => {
@@ -133,14 +136,14 @@ describe("proofs", () => {
           content: [
             { type: "thinking", thinking: "Sum.", signature: seal({ proof, summary: true }) },
             { type: "tool_use", id: "c", name: "f", input: {} },
-            { type: "redacted_thinking", data: seal({ proof, of: "call" }) },
+            { type: "redacted_thinking", data: seal({ proof, precedingBlock: "call" }) },
           ],
         },
       ],
     });
     expect(turns[0]!.blocks).toEqual([
       { type: "reasoning", summary: ["Sum."], proof },
-      { type: "call", id: "c", name: "f", tool: "function", args: "{}", proof },
+      { type: "call", id: "c", action: "f", tool: "function", args: "{}", proof },
     ]);
   });
 

@@ -1,13 +1,13 @@
 // An upstream that is broken or means harm: a clean error or a right answer, on both lanes, never a hang or a crash.
 import { describe, expect, test } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
-import { fold } from "../../../src/model/fold.ts";
-import { answering, asking } from "../../../src/testing/asking.ts";
-import { decode, decodeWhole, relay } from "../../../src/testing/codec.ts";
+import { getFault } from "../../../src/model/error.ts";
+import { collectResponse } from "../../../src/model/fold.ts";
+import { createResponseContext, createCallContext } from "../../../src/testing/asking.ts";
+import { decode, decodeWhole, runRelay } from "../../../src/testing/codec.ts";
 import { client } from "./recorded.ts";
 
-const of = asking({ stream: true });
-const to = answering({ stream: true });
+const of = createCallContext({ stream: true });
+const to = createResponseContext({ stream: true });
 
 const event = (type: string, fields: object = {}) =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
@@ -26,13 +26,13 @@ const END = event("message_delta", {
 const STOP = event("message_stop");
 const HI = open(0) + say(0, "Hi") + stop(0);
 
-const translated = (text: string) => fold(decode(client, [Buffer.from(text)], of));
-const verbatim = (text: string) => relay(client, [Buffer.from(text)], to);
+const translated = (text: string) => collectResponse(decode(client, [Buffer.from(text)], of));
+const verbatim = (text: string) => runRelay(client, [Buffer.from(text)], to);
 const faultIn = (run: () => unknown) => {
   try {
     run();
   } catch (error) {
-    return faultOf(error) ?? expect.unreachable(`not a fault: ${String(error)}`);
+    return getFault(error) ?? expect.unreachable(`not a fault: ${String(error)}`);
   }
   return undefined;
 };
@@ -61,8 +61,15 @@ describe("is an error on both lanes", () => {
 
   test("what came before an error has been passed on, and the error itself has not", () => {
     const out: Buffer[] = [];
-    const tap = client.relay!(
-      { type() {}, bytes: (b) => out.push(b), content() {}, start() {}, usage() {}, finish() {} },
+    const tap = client.createPassthrough!(
+      {
+        setContentType() {},
+        write: (b) => out.push(b),
+        reportContent() {},
+        reportStart() {},
+        reportUsage() {},
+        reportFinish() {},
+      },
       to,
       {},
     );
@@ -71,16 +78,23 @@ describe("is an error on both lanes", () => {
     ).toThrow();
     expect(Buffer.concat(out).toString()).toContain("content_block_stop");
     expect(Buffer.concat(out).toString()).not.toContain("error");
-    tap.fail({ kind: "upstream", message: "x" });
+    tap.writeFault({ kind: "upstream", message: "x" });
     expect(Buffer.concat(out).toString()).toMatch(/event: error\ndata: {"type":"error".*\n\n$/);
   });
 
   test.each([50, 33])("a line of %i MB", (mb) => {
     const piece = Buffer.alloc(1024 * 1024, "a");
     for (const push of [
-      client.stream(() => {}, of, {}),
-      client.relay!(
-        { type() {}, bytes() {}, content() {}, start() {}, usage() {}, finish() {} },
+      client.createDecoder(() => {}, of, {}),
+      client.createPassthrough!(
+        {
+          setContentType() {},
+          write() {},
+          reportContent() {},
+          reportStart() {},
+          reportUsage() {},
+          reportFinish() {},
+        },
         to,
         {},
       ),
@@ -247,15 +261,17 @@ describe("a whole answer", () => {
     ['{"content":"x"}', "bad_answer"],
   ])("%j is an error on both lanes", (body, code) => {
     for (const run of [
-      () => decodeWhole(client, Buffer.from(body), asking()),
-      () => relay(client, [Buffer.from(body)], answering()),
+      () => decodeWhole(client, Buffer.from(body), createCallContext()),
+      () => runRelay(client, [Buffer.from(body)], createResponseContext()),
     ])
       expect(faultIn(run)).toMatchObject({ kind: "upstream", code });
   });
 
   test("an error under a 200 is an error", () => {
     const body = '{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}';
-    expect(faultIn(() => decodeWhole(client, Buffer.from(body), asking()))).toMatchObject({
+    expect(
+      faultIn(() => decodeWhole(client, Buffer.from(body), createCallContext())),
+    ).toMatchObject({
       kind: "rate_limited",
       message: "Slow down.",
     });
@@ -264,7 +280,7 @@ describe("a whole answer", () => {
   test("a name that is there twice is written anew", () => {
     const body =
       '{"model":"a","id":"msg_1","content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1},"model":"b"}';
-    const { bytes } = relay(client, [Buffer.from(body)], answering());
+    const { bytes } = runRelay(client, [Buffer.from(body)], createResponseContext());
     expect(bytes.toString().match(/"model"/g)).toHaveLength(1);
     expect(JSON.parse(bytes.toString()).model).toBe("provider/model");
   });

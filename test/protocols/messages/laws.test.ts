@@ -1,6 +1,6 @@
 // The laws that hold for every protocol, over this one's recordings.
 import { test } from "vitest";
-import { protocolLaws } from "../../../src/testing/protocol-laws.ts";
+import { protocolChecks } from "../../../src/testing/protocol-laws.ts";
 import { protocol } from "./recorded.ts";
 
 const recordings = new URL("../../fixtures/recordings/messages/", import.meta.url);
@@ -8,5 +8,5 @@ const recordings = new URL("../../fixtures/recordings/messages/", import.meta.ur
 /** A call whose arguments were cut off can be streamed as far as it goes; a whole answer has objects only, and leaves it out. */
 const EXCEPT = "messages: stream and whole say the same: truncated-call";
 
-for (const { name, run } of protocolLaws(protocol, { recordings, trials: 20 }))
+for (const { name, run } of protocolChecks(protocol, { recordings, trials: 20 }))
   if (name !== EXCEPT) test(name, run);

@@ -1,14 +1,14 @@
 // Messages beside chat completions, where both have their own ways: what a coding client sends to a chat backend, and
 // what a chat client's tools become on this wire and back.
 import { describe, expect, test } from "vitest";
-import { fold } from "../../../src/model/fold.ts";
+import { collectResponse } from "../../../src/model/fold.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
 import type { ChatRequest } from "../../../src/model/request.ts";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import type { ClientHalf, ServerHalf } from "../../../src/plugin/protocol.ts";
-import { answering, asking } from "../../../src/testing/asking.ts";
-import { decode, encode } from "../../../src/testing/codec.ts";
-import { say, think, sending, type Speech } from "../../../src/testing/index.ts";
+import { createResponseContext, createCallContext } from "../../../src/testing/asking.ts";
+import { decode, encodeText } from "../../../src/testing/codec.ts";
+import { say, think, encodeOutgoing, type ModelScript } from "../../../src/testing/index.ts";
 import { client, server } from "./recorded.ts";
 
 const chat = {
@@ -16,17 +16,17 @@ const chat = {
   server: chatCompletions().server as ServerHalf<"chat">,
 };
 
-const bytes = (speech: Speech, wire: "messages" | "chat-completions", stream: boolean) =>
+const bytes = (speech: ModelScript, wire: "messages" | "chat-completions", stream: boolean) =>
   Buffer.from(
-    ([speech.in(wire, { stream }).body].flat() as any[])
+    ([speech.toProtocol(wire, { stream }).body].flat() as any[])
       .map((piece) => String(piece.bytes ?? piece))
       .join(""),
   );
-const heard = (speech: Speech, wire: "messages" | "chat-completions"): ModelEvent[] =>
+const heard = (speech: ModelScript, wire: "messages" | "chat-completions"): ModelEvent[] =>
   decode(
     (wire === "messages" ? client : chat.client) as never,
     [bytes(speech, wire, true)],
-    asking({ stream: true }),
+    createCallContext({ stream: true }),
   );
 
 /** A backend that thinks in the open, and wants to be reminded of what it thought. */
@@ -35,14 +35,20 @@ const thoughtful = chatCompletions({
 }).client as ClientHalf<"chat">;
 
 const toChat = (body: object, backend = chat.client) => {
-  const of = asking();
-  const request = server.request(body as never, "generate") as ChatRequest;
-  return { body: sending(backend, request, of).body as Record<string, any>, losses: of.losses };
+  const of = createCallContext();
+  const request = server.decodeRequest(body as never, "generate") as ChatRequest;
+  return {
+    body: encodeOutgoing(backend, request, of).body as Record<string, any>,
+    losses: of.losses,
+  };
 };
 const toMessages = (body: object) => {
-  const of = asking();
-  const request = chat.server.request(body as never, "generate") as ChatRequest;
-  return { body: sending(client, request, of).body as Record<string, any>, losses: of.losses };
+  const of = createCallContext();
+  const request = chat.server.decodeRequest(body as never, "generate") as ChatRequest;
+  return {
+    body: encodeOutgoing(client, request, of).body as Record<string, any>,
+    losses: of.losses,
+  };
 };
 
 describe("a coding client on a chat backend", () => {
@@ -123,11 +129,11 @@ describe("a coding client on a chat backend", () => {
   });
 
   test("gets thoughts that nobody signed, and they go back to the backend that wants them", () => {
-    const answer = server.whole(
-      fold(
+    const answer = server.encodeResponse(
+      collectResponse(
         heard(think("Hm, a.txt.").call("Read", { path: "a.txt" }, "call_1"), "chat-completions"),
       ),
-      answering({ body: body as never }),
+      createResponseContext({ body: body as never }),
     ) as { content: any[] };
     const [thought] = answer.content;
     expect(thought).toMatchObject({ type: "thinking", thinking: "Hm, a.txt." });
@@ -143,10 +149,10 @@ describe("a coding client on a chat backend", () => {
     const echo = toChat(next, thoughtful).body["messages"].at(-2);
     expect(echo).toMatchObject({ role: "assistant", reasoning_content: "Hm, a.txt." });
     // The same conversation, moved to Anthropic: what is not signed there is an error there.
-    const moved = sending(
+    const moved = encodeOutgoing(
       client,
-      server.request(next as never, "generate") as ChatRequest,
-      asking(),
+      server.decodeRequest(next as never, "generate") as ChatRequest,
+      createCallContext(),
     );
     expect(JSON.stringify(moved.body)).not.toContain('"thinking":"Hm');
   });
@@ -173,14 +179,17 @@ describe("a chat client's tools on this wire", () => {
       say("").call("apply_patch", { input: '*** "Begin"\n+1' }, "c1"),
       "messages",
     );
-    const answer = chat.server.whole(fold(events), answering({ body: custom as never })) as any;
+    const answer = chat.server.encodeResponse(
+      collectResponse(events),
+      createResponseContext({ body: custom as never }),
+    ) as any;
     expect(answer.choices[0].message.tool_calls).toEqual([
       { id: "c1", type: "custom", custom: { name: "apply_patch", input: '*** "Begin"\n+1' } },
     ]);
-    const stream = encode(
+    const stream = encodeText(
       chat.server as never,
       events,
-      answering({ stream: true, body: custom as never }),
+      createResponseContext({ stream: true, body: custom as never }),
     );
     const pieces = [...stream.matchAll(/"custom":\{[^}]*"input":("(?:[^"\\]|\\.)*")/g)];
     expect(pieces.map(([, piece]) => JSON.parse(piece!)).join("")).toBe('*** "Begin"\n+1');
@@ -190,7 +199,10 @@ describe("a chat client's tools on this wire", () => {
     const fitted = toMessages(custom).body["tools"][1].name;
     expect(fitted).toMatch(/^[a-zA-Z0-9_-]+$/);
     const events = heard(say("").call(fitted, {}, "c1"), "messages");
-    const answer = chat.server.whole(fold(events), answering({ body: custom as never })) as any;
+    const answer = chat.server.encodeResponse(
+      collectResponse(events),
+      createResponseContext({ body: custom as never }),
+    ) as any;
     expect(answer.choices[0].message.tool_calls[0].function.name).toBe("files.read");
   });
 
@@ -205,7 +217,10 @@ describe("a chat client's tools on this wire", () => {
     const fitted = toChat(body).body["tools"][0].function.name;
     expect(fitted.length).toBeLessThanOrEqual(64);
     const events = heard(say("").call(fitted, {}, "c1"), "chat-completions");
-    const answer = server.whole(fold(events), answering({ body: body as never })) as any;
+    const answer = server.encodeResponse(
+      collectResponse(events),
+      createResponseContext({ body: body as never }),
+    ) as any;
     expect(answer.content[0].name).toBe(name);
   });
 });

@@ -1,12 +1,12 @@
 // The last look before a request leaves, on both lanes: state, envelopes, dialects, bounds.
 import { describe, expect, test } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
+import { getFault } from "../../../src/model/error.ts";
 import type { Proof } from "../../../src/model/request.ts";
 import type { Outgoing } from "../../../src/plugin/outgoing.ts";
 import { seal } from "../../../src/protocols/envelope.ts";
 import { messages, type MessagesDialect } from "../../../src/protocols/messages/index.ts";
-import { asking } from "../../../src/testing/asking.ts";
-import { freeze } from "../../../src/testing/freeze.ts";
+import { createCallContext } from "../../../src/testing/asking.ts";
+import { deepFreeze } from "../../../src/testing/freeze.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -18,8 +18,8 @@ function leaving(body: Fields, headers: Record<string, string> = {}) {
     headers,
     get: (f) => (f in edits ? edits[f] : body[f]) as never,
     set: (f, v) => void (edits[f] = v),
-    drop: (f) => void (edits[f] = undefined),
-    header: (name, value) =>
+    remove: (f) => void (edits[f] = undefined),
+    setHeader: (name, value) =>
       value === undefined ? void delete headers[name] : void (headers[name] = value),
   };
   return { out, edits, headers };
@@ -28,11 +28,11 @@ function leaving(body: Fields, headers: Record<string, string> = {}) {
 const prepared = (
   body: Fields,
   dialect: MessagesDialect = {},
-  of: Parameters<typeof asking>[0] = {},
+  of: Parameters<typeof createCallContext>[0] = {},
   headers: Record<string, string> = {},
 ) => {
-  const asked = asking(of);
-  const left = leaving(freeze(body), headers);
+  const asked = createCallContext(of);
+  const left = leaving(deepFreeze(body), headers);
   messages(dialect).client!.prepare!(left.out, asked);
   return { ...left, losses: asked.losses };
 };
@@ -101,9 +101,9 @@ describe("state", () => {
       prepared(body);
       expect.unreachable();
     } catch (error) {
-      expect(faultOf(error)).toMatchObject({ kind: "unsupported", param });
+      expect(getFault(error)).toMatchObject({ kind: "unsupported", param });
     }
-    expect(prepared(body, {}, { state: "relay" }).edits).toEqual({});
+    expect(prepared(body, {}, { stateMode: "relay" }).edits).toEqual({});
   });
 
   test("a container that is new is no state", () => {
@@ -143,7 +143,7 @@ describe("envelopes that a client brings to the verbatim lane", () => {
   });
 
   test("of nobody go to those who sign nothing", () => {
-    expect(kept([sealed(undefined), text], { unsigned: true })).toEqual([
+    expect(kept([sealed(undefined), text], { acceptsUnsignedThinking: true })).toEqual([
       { type: "thinking", thinking: "T", signature: "" },
       text,
     ]);
@@ -151,7 +151,7 @@ describe("envelopes that a client brings to the verbatim lane", () => {
 
   test("that carry another block's proof are left out, and so is a message of nothing else", () => {
     const proof = { origin: "gemini", kind: "thoughtSignature", data: "G" };
-    const carried = { type: "redacted_thinking", data: seal({ proof, of: "call" }) };
+    const carried = { type: "redacted_thinking", data: seal({ proof, precedingBlock: "call" }) };
     expect(prepared(conversation(carried)).edits["messages"]).toEqual([user, user]);
   });
 
@@ -167,7 +167,9 @@ describe("dialects", () => {
     expect(prepared({}, { betas: false }, {}, { ...beta }).headers).toEqual({});
     const path = (dialect: MessagesDialect, query: string) => {
       const { generate } = messages(dialect).client!.paths;
-      return (generate as (of: object) => string)(asking({ query: new URLSearchParams(query) }));
+      return (generate as (of: object) => string)(
+        createCallContext({ query: new URLSearchParams(query) }),
+      );
     };
     expect(path({}, "beta=true&x=1")).toBe("/messages?beta=true");
     expect(path({}, "")).toBe("/messages");
@@ -177,7 +179,7 @@ describe("dialects", () => {
   test("fields that are refused are dropped and named", () => {
     const { edits, losses } = prepared(
       { metadata: { user_id: "u" } },
-      { drop: ["metadata", "speed"] },
+      { dropFields: ["metadata", "speed"] },
     );
     expect(edits).toEqual({ metadata: undefined });
     expect(losses.map((l) => l.field)).toEqual(["metadata"]);
@@ -191,15 +193,15 @@ describe("dialects", () => {
   });
 
   test("without a way to count there is none", () => {
-    const { client } = messages({ counts: false });
+    const { client } = messages({ countsTokens: false });
     expect(client!.paths["count"]).toBeUndefined();
-    expect(client!.count).toBeUndefined();
+    expect(client!.decodeCount).toBeUndefined();
   });
 });
 
 test("a count leaves out what does not count", () => {
   const body = { model: "m", max_tokens: 5, stream: true, messages: [user], brand_new: 1 };
-  expect(prepared(body, {}, { op: "count" }).edits).toEqual({
+  expect(prepared(body, {}, { actionType: "count" }).edits).toEqual({
     max_tokens: undefined,
     stream: undefined,
   });
@@ -208,7 +210,7 @@ test("a count leaves out what does not count", () => {
 describe("a bound", () => {
   const capped = (body: Fields, tokens: number) => {
     const { out, edits } = leaving(body);
-    messages().client!.cap!(out, tokens);
+    messages().client!.capOutput!(out, tokens);
     return edits;
   };
 

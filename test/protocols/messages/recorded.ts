@@ -1,5 +1,9 @@
 // What the messages tests have in common: recordings written after the documented wire, and a codec without a host.
-import { isStream, recordings, type Recording } from "../../../src/testing/recording.ts";
+import {
+  isStreamRecording,
+  readRecordings,
+  type Recording,
+} from "../../../src/testing/recording.ts";
 import { messages } from "../../../src/protocols/messages/index.ts";
 import type { ClientHalf, ServerHalf } from "../../../src/plugin/protocol.ts";
 
@@ -7,6 +11,6 @@ export const protocol = messages();
 export const client = protocol.client as ClientHalf<"chat">;
 export const server = protocol.server as ServerHalf<"chat">;
 
-const all = recordings(new URL("../../fixtures/recordings/messages/", import.meta.url));
-export const streams: readonly Recording[] = all.filter(isStream);
-export const wholes: readonly Recording[] = all.filter((r) => !isStream(r));
+const all = readRecordings(new URL("../../fixtures/recordings/messages/", import.meta.url));
+export const streams: readonly Recording[] = all.filter(isStreamRecording);
+export const wholes: readonly Recording[] = all.filter((r) => !isStreamRecording(r));

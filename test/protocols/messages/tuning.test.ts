@@ -93,7 +93,7 @@ describe("thinking", () => {
     const turns: ChatRequest["turns"] = [
       {
         role: "assistant",
-        blocks: [{ type: "call", id: "a", name: "f", tool: "function", args: "{}" }],
+        blocks: [{ type: "call", id: "a", action: "f", tool: "function", args: "{}" }],
       },
       { role: "tool", blocks: [{ type: "result", callId: "a", blocks: [], isError: false }] },
     ];
@@ -150,7 +150,9 @@ describe("tools", () => {
     [{ names: ["f"], must: true }, undefined, { type: "tool", name: "f" }],
     [{ names: ["f"], must: false }, undefined, { type: "auto" }],
   ])("%j, parallel %j", (toolChoice, parallel, choice) => {
-    expect(sent({ tools: [f], toolChoice, parallel })["tool_choice"]).toEqual(choice);
+    expect(sent({ tools: [f], toolChoice, parallelToolCalls: parallel })["tool_choice"]).toEqual(
+      choice,
+    );
   });
 
   test("a tool without parameters has an empty object of them", () => {
@@ -175,7 +177,7 @@ describe("tools", () => {
       turns: [
         {
           role: "assistant",
-          blocks: [{ type: "call", id: "a", name, tool: "function", args: "{}" }],
+          blocks: [{ type: "call", id: "a", action: name, tool: "function", args: "{}" }],
         },
       ],
     });

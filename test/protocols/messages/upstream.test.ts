@@ -1,15 +1,21 @@
 import { describe, expect, test } from "vitest";
 import * as fc from "fast-check";
-import { fold } from "../../../src/model/fold.ts";
+import { collectResponse } from "../../../src/model/fold.ts";
 import { mergeUsage, type Usage } from "../../../src/model/usage.ts";
-import { answering, asking } from "../../../src/testing/asking.ts";
-import { cut } from "../../../src/testing/chunks.ts";
-import { decode, decodeWhole, encode, essence, relay } from "../../../src/testing/codec.ts";
+import { createResponseContext, createCallContext } from "../../../src/testing/asking.ts";
+import { splitChunks } from "../../../src/testing/chunks.ts";
+import {
+  decode,
+  decodeWhole,
+  encodeText,
+  comparableContent,
+  runRelay,
+} from "../../../src/testing/codec.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
 import { client, server, streams, wholes } from "./recorded.ts";
 
-const of = asking({ stream: true });
-const to = answering({ stream: true, model: "anthropic/claude-sonnet-5" });
+const of = createCallContext({ stream: true });
+const to = createResponseContext({ stream: true, model: "anthropic/claude-sonnet-5" });
 
 const usageOf = (events: readonly ModelEvent[]): Usage =>
   events.reduce((u, e) => (e.type === "usage" ? mergeUsage(u, e.usage) : u), {} as Usage);
@@ -21,26 +27,28 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
   test("means the same wherever its bytes are split", () => {
     for (let at = 1; at < body.length; at++)
       expect(decode(client, [body.subarray(0, at), body.subarray(at)], of)).toEqual(events);
-    expect(decode(client, cut([body], "bytes"), of)).toEqual(events);
+    expect(decode(client, splitChunks([body], "bytes"), of)).toEqual(events);
   });
 
   test("is relayed alike wherever its bytes are split", () => {
-    const whole = relay(client, [body], to);
+    const whole = runRelay(client, [body], to);
     for (let at = 1; at < body.length; at++) {
-      const other = relay(client, [body.subarray(0, at), body.subarray(at)], to);
+      const other = runRelay(client, [body.subarray(0, at), body.subarray(at)], to);
       expect(other.bytes.equals(whole.bytes), `cut at ${at}`).toBe(true);
       expect(other.usage).toEqual(whole.usage);
     }
     fc.assert(
       fc.property(fc.integer({ min: 0 }), fc.integer({ min: 1, max: 200 }), (seed, max) => {
-        expect(relay(client, cut([body], { seed, max }), to).bytes.equals(whole.bytes)).toBe(true);
+        expect(
+          runRelay(client, splitChunks([body], { seed, max }), to).bytes.equals(whole.bytes),
+        ).toBe(true);
       }),
       { numRuns: 50 },
     );
   });
 
   test("the tap and the decoder hear the same", () => {
-    const tapped = relay(client, [body], to);
+    const tapped = runRelay(client, [body], to);
     const start = events.find((e) => e.type === "start");
     const finish = events.find((e) => e.type === "finish");
     expect(tapped.usage).toEqual(usageOf(events));
@@ -50,7 +58,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
   });
 
   test("relayed and decoded, it means what it meant", () => {
-    const passed = relay(client, [body], to);
+    const passed = runRelay(client, [body], to);
     const again = decode(client, [passed.bytes], of);
     const named = again.map((e) => ("model" in e && e.model ? { ...e, model: "x" } : e));
     const before = events.map((e) => ("model" in e && e.model ? { ...e, model: "x" } : e));
@@ -59,23 +67,23 @@ describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name,
   });
 
   test("the terminal waits for the finish, and content for nothing but itself", () => {
-    const passed = relay(client, cut([body], "bytes"), to);
-    const tail = passed.bytes.subarray(passed.finishAt).toString();
+    const passed = runRelay(client, splitChunks([body], "bytes"), to);
+    const tail = passed.bytes.subarray(passed.finishOffset).toString();
     expect(tail).toMatch(/^event: message_stop\r?\ndata: /);
-    const held = passed.bytes.subarray(0, passed.contentAt).toString();
+    const held = passed.bytes.subarray(0, passed.firstContentOffset).toString();
     expect(held).not.toContain("content_block_delta");
   });
 
   test("translated to its own protocol it says the same", () => {
-    const again = decode(client, [Buffer.from(encode(server, events, to))], of);
-    expect(essence(again)).toEqual(essence(events));
+    const again = decode(client, [Buffer.from(encodeText(server, events, to))], of);
+    expect(comparableContent(again)).toEqual(comparableContent(events));
   });
 
   test("what was cut before its end is an error, at every byte", () => {
     const end = Buffer.from(body.toString("latin1")).indexOf("stop_reason", 600);
     for (let at = 0; at < end; at += 7) {
       expect(() => decode(client, [body.subarray(0, at)], of)).toThrow();
-      expect(() => relay(client, [body.subarray(0, at)], to)).toThrow();
+      expect(() => runRelay(client, [body.subarray(0, at)], to)).toThrow();
     }
   });
 });
@@ -87,7 +95,7 @@ test("only the model's name changes, byte for byte", () => {
       .toString()
       .replace(/("role":"assistant","model":)"[^"]*"/, `$1"${to.model}"`);
     expect(headers["content-type"]).toContain("event-stream");
-    expect(relay(client, [body], to).bytes.toString()).toBe(expected);
+    expect(runRelay(client, [body], to).bytes.toString()).toBe(expected);
   }
 });
 
@@ -97,8 +105,15 @@ test("a chunk that needs no change leaves as the Buffer that came", () => {
     .body.toString()
     .split("\n\n");
   const out: Buffer[] = [];
-  const tap = client.relay!(
-    { type() {}, bytes: (b) => out.push(b), content() {}, start() {}, usage() {}, finish() {} },
+  const tap = client.createPassthrough!(
+    {
+      setContentType() {},
+      write: (b) => out.push(b),
+      reportContent() {},
+      reportStart() {},
+      reportUsage() {},
+      reportFinish() {},
+    },
     to,
     {},
   );
@@ -112,7 +127,7 @@ test("a chunk that needs no change leaves as the Buffer that came", () => {
 
 test("events without their name get it: SDKs do not see them otherwise", () => {
   const { body } = streams.find((r) => r.name === "no-event-lines")!;
-  const text = relay(client, [body], to).bytes.toString();
+  const text = runRelay(client, [body], to).bytes.toString();
   for (const block of text.trimEnd().split("\n\n")) {
     const [name, data] = block.split("\n");
     expect(name).toBe(`event: ${JSON.parse(data!.slice(6)).type}`);
@@ -123,7 +138,7 @@ test("events without their name get it: SDKs do not see them otherwise", () => {
 test("an end that was named but not said is said", () => {
   const { body } = streams.find((r) => r.name === "text")!;
   const unsaid = body.subarray(0, body.indexOf("event: message_stop"));
-  const passed = relay(client, [unsaid], to);
+  const passed = runRelay(client, [unsaid], to);
   expect(passed.bytes.toString()).toMatch(/message_stop"}\n\n$/);
   expect(passed.finish).toBe("stop");
   expect(decode(client, [unsaid], of).at(-1)).toEqual({ type: "finish", reason: "stop" });
@@ -139,26 +154,26 @@ test.each([
   const { body } = streams.find((r) => r.name === "text")!;
   const before = body.subarray(0, body.indexOf("event: message_stop"));
   const said = Buffer.concat([before, Buffer.from(`event: message_stop\n${data}`)]);
-  const good = relay(client, [before], to);
-  expect(relay(client, [said], to)).toEqual(good);
+  const good = runRelay(client, [before], to);
+  expect(runRelay(client, [said], to)).toEqual(good);
   expect(good.bytes.toString()).toMatch(/data: {"type":"message_stop"}\n\n$/);
   // Where the answer has no end yet, its name alone makes none.
   const early = before.subarray(0, before.indexOf("event: message_delta"));
   const cut = Buffer.concat([early, Buffer.from(`event: message_stop\n${data}`)]);
-  expect(() => relay(client, [cut], to)).toThrow(/ended before its answer did/);
+  expect(() => runRelay(client, [cut], to)).toThrow(/ended before its answer did/);
 });
 
 test("nothing follows the end", () => {
   const { body } = streams.find((r) => r.name === "text")!;
   const twice = Buffer.concat([body, body]);
-  expect(relay(client, [twice], to).bytes).toEqual(relay(client, [body], to).bytes);
+  expect(runRelay(client, [twice], to).bytes).toEqual(runRelay(client, [body], to).bytes);
   expect(decode(client, [twice], of)).toEqual(decode(client, [body], of));
 });
 
 test("output is not reported before it is known: a cut stream would be billed its placeholder", () => {
   const { body } = streams.find((r) => r.name === "text")!;
   const events: ModelEvent[] = [];
-  client.stream((e) => void events.push(e), of, {}).push(body.subarray(0, 700));
+  client.createDecoder((e) => void events.push(e), of, {}).push(body.subarray(0, 700));
   expect(usageOf(events)).toEqual({
     input: 14,
     cache_read: 0,
@@ -213,7 +228,7 @@ describe("usage", () => {
 
 describe("blocks", () => {
   const folded = (name: string) =>
-    fold(decode(client, [streams.find((r) => r.name === name)!.body], of)).blocks;
+    collectResponse(decode(client, [streams.find((r) => r.name === name)!.body], of)).blocks;
 
   test("parallel calls keep their arguments to the letter", () => {
     expect(folded("parallel-tools")).toEqual([
@@ -225,18 +240,18 @@ describe("blocks", () => {
       {
         type: "call",
         id: "toolu_a",
-        name: "get_weather",
+        action: "get_weather",
         tool: "function",
         args: '{"city":"Oslo"}',
       },
       {
         type: "call",
         id: "toolu_b",
-        name: "get_weather",
+        action: "get_weather",
         tool: "function",
         args: '{"city":"Rome","id":12345678901234567890}',
       },
-      { type: "call", id: "toolu_c", name: "get_time", tool: "function", args: "{}" },
+      { type: "call", id: "toolu_c", action: "get_time", tool: "function", args: "{}" },
     ]);
   });
 
@@ -258,26 +273,34 @@ describe("blocks", () => {
 
 describe.each(wholes.map((r) => [r.name, r] as const))("the whole answer %s", (_name, { body }) => {
   test("is relayed with its model's name changed and nothing else", () => {
-    const passed = relay(client, [body], answering({ model: "anthropic/claude-sonnet-5" }));
+    const passed = runRelay(
+      client,
+      [body],
+      createResponseContext({ model: "anthropic/claude-sonnet-5" }),
+    );
     const text = body.toString();
     const own = JSON.stringify(JSON.parse(text).model);
     expect(passed.bytes.toString()).toBe(text.replace(own, '"anthropic/claude-sonnet-5"'));
-    expect(passed.usage).toEqual(usageOf(decodeWhole(client, body, asking())));
+    expect(passed.usage).toEqual(usageOf(decodeWhole(client, body, createCallContext())));
   });
 
   test("translated to its own protocol it says the same", () => {
-    const events = decodeWhole(client, body, asking());
-    const again = server.whole(fold(events), answering());
-    const twice = decodeWhole(client, Buffer.from(JSON.stringify(again)), asking());
-    expect(essence(twice)).toEqual(essence(events));
+    const events = decodeWhole(client, body, createCallContext());
+    const again = server.encodeResponse(collectResponse(events), createResponseContext());
+    const twice = decodeWhole(client, Buffer.from(JSON.stringify(again)), createCallContext());
+    expect(comparableContent(twice)).toEqual(comparableContent(events));
   });
 });
 
 test("whole and stream of one message are the same events", () => {
-  const whole = decodeWhole(client, wholes.find((r) => r.name === "whole")!.body, asking());
+  const whole = decodeWhole(
+    client,
+    wholes.find((r) => r.name === "whole")!.body,
+    createCallContext(),
+  );
   const stream = decode(client, [streams.find((r) => r.name === "thinking-tool")!.body], of);
-  const blocks = (events: ModelEvent[]) => fold(events).blocks.map((b) => b.type);
+  const blocks = (events: ModelEvent[]) => collectResponse(events).blocks.map((b) => b.type);
   expect(blocks(whole)).toEqual(blocks(stream));
-  expect(fold(whole).usage).toEqual(fold(stream).usage);
-  expect(fold(whole).finish).toEqual(fold(stream).finish);
+  expect(collectResponse(whole).usage).toEqual(collectResponse(stream).usage);
+  expect(collectResponse(whole).finish).toEqual(collectResponse(stream).finish);
 });

@@ -1,10 +1,11 @@
 // What a client may say of a ranking, and what becomes of it with each vendor: the README's table.
 import type { Body, JsonObject } from "tollgate/plugin";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
-import { all } from "../../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../../plugins/providers/rows.ts";
 import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
 
-const row = (name: string) => rerank(all.find((one) => one.name === name)!.speaks.rerank ?? {});
+const row = (name: string) =>
+  rerank(ALL_ROWS.find((one) => one.name === name)!.protocols.rerank ?? {});
 
 const WIRES: Wires = {
   "compatible hosts": rerank(),
@@ -29,7 +30,7 @@ const ROWS: readonly Row<object>[] = [
 export function table(): string {
   const { server } = rerank();
   const read = (more: object) =>
-    server!.request({ ...LEAST, ...more } as JsonObject as Body, "generate");
+    server!.decodeRequest({ ...LEAST, ...more } as JsonObject as Body, "generate");
   return verdicts(
     "rerank",
     WIRES,

@@ -1,10 +1,10 @@
 import { describe, it } from "vitest";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
-import { protocolLaws } from "tollgate/testing";
+import { protocolChecks } from "tollgate/testing";
 
 describe("the laws of protocols", () => {
   for (const wire of [rerank(), voyageRerank()]) {
     const recordings = new URL(`../../fixtures/recordings/${wire.id}/`, import.meta.url);
-    for (const { name, run } of protocolLaws(wire, { recordings, trials: 20 })) it(name, run);
+    for (const { name, run } of protocolChecks(wire, { recordings, trials: 20 })) it(name, run);
   }
 });

@@ -1,10 +1,10 @@
 // A ranking is in order, names each document once, and is as long as was asked for, whatever upstream said and on either lane.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { faultOf, type Body } from "tollgate/plugin";
+import { getFault, type Body } from "tollgate/plugin";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
-import { answering, asking, decodeWhole, relay } from "tollgate/testing";
-import { wholeBytes } from "../../../src/testing/codec.ts";
+import { createResponseContext, createCallContext, decodeWhole, runRelay } from "tollgate/testing";
+import { encodeWhole } from "../../../src/testing/codec.ts";
 
 const wire = rerank();
 const texts = (n: number) => Array.from({ length: n }, (_, i) => `text ${i}`);
@@ -19,10 +19,10 @@ const said = (rows: readonly object[]) =>
 
 /** On both lanes: what a client reads. */
 const read = (from: Buffer, asked: Body): any[] => {
-  const to = answering({ body: asked });
+  const to = createResponseContext({ body: asked });
   return [
-    relay(wire.client!, [from], to).bytes,
-    wholeBytes(wire.server!, decodeWhole(wire.client!, from, asking()), to),
+    runRelay(wire.client!, [from], to).bytes,
+    encodeWhole(wire.server!, decodeWhole(wire.client!, from, createCallContext()), to),
   ].map((bytes) => JSON.parse(bytes.toString()));
 };
 
@@ -54,19 +54,19 @@ describe("a ranking", () => {
   it("of a document that is not there, of one twice, or of too few is none", () => {
     const fails = (rows: readonly object[], asked: Body) =>
       [
-        () => relay(wire.client!, [said(rows)], answering({ body: asked })),
+        () => runRelay(wire.client!, [said(rows)], createResponseContext({ body: asked })),
         () =>
-          wholeBytes(
+          encodeWhole(
             wire.server!,
-            decodeWhole(wire.client!, said(rows), asking()),
-            answering({ body: asked }),
+            decodeWhole(wire.client!, said(rows), createCallContext()),
+            createResponseContext({ body: asked }),
           ),
       ].map((run) => {
         try {
           run();
           return undefined;
         } catch (error) {
-          return faultOf(error)?.code;
+          return getFault(error)?.code;
         }
       });
     const row = (index: number) => ({ index, relevance_score: 1 });
@@ -81,9 +81,9 @@ describe("a ranking", () => {
 it("is read by Voyage's clients in their own words", () => {
   const { server } = voyageRerank();
   const from = said([{ index: 1, relevance_score: 0.5 }]);
-  const to = answering({ body: body(2, { top_k: 1, return_documents: true }) });
+  const to = createResponseContext({ body: body(2, { top_k: 1, return_documents: true }) });
   const answer = JSON.parse(
-    wholeBytes(server!, decodeWhole(wire.client!, from, asking()), to).toString(),
+    encodeWhole(server!, decodeWhole(wire.client!, from, createCallContext()), to).toString(),
   );
   expect(answer).toEqual({
     object: "list",
@@ -94,12 +94,12 @@ it("is read by Voyage's clients in their own words", () => {
 });
 
 it("asks Voyage for texts, by its names", () => {
-  const asked = wire.server!.request(
+  const asked = wire.server!.decodeRequest(
     { model: "m", query: "q", documents: ["a", { text: "b" }], top_n: 1, max_tokens_per_doc: 9 },
     "generate",
   );
-  const of = asking({ model: "rerank-2.5" });
-  expect(voyageRerank().client!.request(asked, of)).toEqual({
+  const of = createCallContext({ model: "rerank-2.5" });
+  expect(voyageRerank().client!.encodeRequest(asked, of)).toEqual({
     model: "rerank-2.5",
     query: "q",
     documents: ["a", "b"],
@@ -115,5 +115,5 @@ it("counts a search for each hundred documents that were begun", () => {
     [101, 2],
     [1_000, 10],
   ] as const)
-    expect(wire.server!.survey(body(documents)).counts).toEqual({ searches });
+    expect(wire.server!.analyze(body(documents)).exactUsage).toEqual({ searches });
 });

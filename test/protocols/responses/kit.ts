@@ -1,11 +1,11 @@
-import { faultOf, type Fault } from "tollgate/plugin";
+import { getFault, type Fault } from "tollgate/plugin";
 
 /** What was refused; nothing else may be thrown. */
 export function faultFrom(run: () => unknown): Fault {
   try {
     run();
   } catch (error) {
-    const fault = faultOf(error);
+    const fault = getFault(error);
     if (fault) return fault;
     throw error;
   }

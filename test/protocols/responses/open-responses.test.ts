@@ -3,9 +3,15 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fold, type Body, type Fault, type ModelEvent, type OpenBlock } from "tollgate/plugin";
+import {
+  collectResponse,
+  type Body,
+  type Fault,
+  type ModelEvent,
+  type OpenBlock,
+} from "tollgate/plugin";
 import { responses, type ResponsesDialect } from "tollgate/protocols/responses";
-import { answering, encode } from "tollgate/testing";
+import { createResponseContext, encodeText } from "tollgate/testing";
 import { answers } from "../arbitrary.ts";
 import { judge, replay } from "./oracle.ts";
 import published from "./open-responses.schema.json" with { type: "json" };
@@ -82,18 +88,23 @@ interface Asked {
 /** Both lanes, every event of the stream. */
 function told(events: readonly ModelEvent[], { body = {}, dialect = {} }: Asked = {}): any {
   const server = responses(dialect).server!;
-  const whole = JSON.parse(JSON.stringify(server.whole(fold(events), answering({ body }))));
+  const whole = JSON.parse(
+    JSON.stringify(server.encodeResponse(collectResponse(events), createResponseContext({ body }))),
+  );
   hold(isResponse, within(judge(whole)));
-  const heard = replay(encode(server, events, answering({ stream: true, body })));
+  const heard = replay(encodeText(server, events, createResponseContext({ stream: true, body })));
   for (const event of heard.events) holdEvent(event);
   return whole;
 }
 
 function broken(events: readonly ModelEvent[], kind: Fault["kind"]): any {
   let out = "";
-  const encoder = responses().server!.stream((t) => (out += t), answering({ stream: true }));
-  for (const event of events) encoder.event(event);
-  encoder.fail({ kind, message: "It broke." });
+  const encoder = responses().server!.createEncoder(
+    (t) => (out += t),
+    createResponseContext({ stream: true }),
+  );
+  for (const event of events) encoder.writeEvent(event);
+  encoder.writeFault({ kind, message: "It broke." });
   const heard = replay(out, "failed");
   for (const event of heard.events) holdEvent(event);
   return heard;
@@ -121,7 +132,7 @@ const text: OpenBlock = { type: "text" };
 const call = (tool: "function" | "custom"): OpenBlock => ({
   type: "call",
   id: "call_1",
-  name: "f",
+  action: "f",
   tool,
 });
 const proof = { type: "proof", proof: { origin: "messages", kind: "signature", data: "EqoB" } };
@@ -240,7 +251,10 @@ describe("the published schema of Open Responses", () => {
     const format = { type: "json_schema", name: "n", schema: {}, strict: null, description: null };
     const server = responses().server!;
     const body: Body = { text: { format } };
-    const said: any = server.whole(fold(ANSWERS["text"]!), answering({ body }));
+    const said: any = server.encodeResponse(
+      collectResponse(ANSWERS["text"]!),
+      createResponseContext({ body }),
+    );
     expect(said.text.format).toEqual({ ...format, strict: false });
     said.text.format.schema = null;
     hold(isResponse, JSON.parse(JSON.stringify(said)));
@@ -259,7 +273,10 @@ describe("the published schema of Open Responses", () => {
 
   it.each(ECHOES_BEYOND)("has no word for %s", (_name, body, at) => {
     const { server } = responses();
-    const said = server!.whole(fold(ANSWERS["text"]!), answering({ body }));
+    const said = server!.encodeResponse(
+      collectResponse(ANSWERS["text"]!),
+      createResponseContext({ body }),
+    );
     expect(isResponse(JSON.parse(JSON.stringify(said)))).toBe(false);
     for (const { instancePath } of isResponse.errors!)
       expect(at.startsWith(instancePath)).toBe(true);

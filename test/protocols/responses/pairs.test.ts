@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  faultOf,
-  fold,
+  getFault,
+  collectResponse,
   type Block,
   type Body,
   type ChatRequest,
@@ -16,16 +16,16 @@ import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import {
-  answering,
-  asking,
+  createResponseContext,
+  createCallContext,
   call,
   decode,
   decodeWhole,
-  encode,
-  plain,
+  encodeText,
+  withoutUndefined,
   say,
   think,
-  type Speech,
+  type ModelScript,
 } from "tollgate/testing";
 import * as chatWire from "../wire/chat-completions.ts";
 import * as messagesWire from "../wire/messages.ts";
@@ -50,7 +50,7 @@ const bytesOf = (answer: { body?: unknown }) =>
   Buffer.from(([answer.body].flat() as any[]).map((p) => p.bytes ?? p).join(""));
 
 const usage = { input: 100, cache_read: 900, output: 100, reasoning: 60 };
-const speeches: Record<string, Speech> = {
+const speeches: Record<string, ModelScript> = {
   text: say("Hello, wörld 🌍!").usage(usage),
   "text, then a tool": say("Let me look.").call("get_weather", { city: "Oslo" }).usage(usage),
   "reasoning, then text": think("Think.", "c2ln").say("Yes.").usage(usage),
@@ -64,7 +64,7 @@ const speeches: Record<string, Speech> = {
 const answers = (upstream: Name): [string, ModelEvent[]][] =>
   Object.entries(speeches).flatMap(([name, speech]) => {
     const { client } = half(upstream);
-    const of = asking({ stream: true });
+    const of = createCallContext({ stream: true });
     return [
       [
         `${name}, streamed`,
@@ -72,7 +72,7 @@ const answers = (upstream: Name): [string, ModelEvent[]][] =>
           client,
           [
             bytesOf(
-              speech.in(upstream, {
+              speech.toProtocol(upstream, {
                 stream: true,
                 body: { stream_options: { include_usage: true } },
               }),
@@ -81,19 +81,24 @@ const answers = (upstream: Name): [string, ModelEvent[]][] =>
           of,
         ),
       ],
-      [`${name}, whole`, decodeWhole(client, bytesOf(speech.in(upstream)), asking())],
+      [
+        `${name}, whole`,
+        decodeWhole(client, bytesOf(speech.toProtocol(upstream)), createCallContext()),
+      ],
     ];
   });
 
 /** What an answer says to its reader: words, calls, counts. */
 function told(events: readonly ModelEvent[]) {
-  const { blocks, usage: u, finish } = fold(events);
+  const { blocks, usage: u, finish } = collectResponse(events);
   const words = (type: string) =>
     blocks.flatMap((b) => (b.type === type && "text" in b && b.text ? [b.text] : [])).join("");
   return {
     text: words("text"),
     refusal: words("refusal"),
-    calls: blocks.flatMap((b) => (b.type === "call" ? [[b.name, JSON.parse(b.args || "{}")]] : [])),
+    calls: blocks.flatMap((b) =>
+      b.type === "call" ? [[b.action, JSON.parse(b.args || "{}")]] : [],
+    ),
     finish: finish.reason === "tool_calls" ? "stop" : finish.reason,
     usage: { input: u.input, cache_read: u.cache_read, output: u.output },
   };
@@ -109,13 +114,19 @@ describe.each(pairs)("a %s client of a %s upstream", (from, upstream) => {
 
   it.each(answers(upstream))("is told the same: %s", (_name, events) => {
     const body: Body = { model: "m", stream_options: { include_usage: true } };
-    const streamed = encode(server, events, answering({ stream: true, body }));
+    const streamed = encodeText(server, events, createResponseContext({ stream: true, body }));
     check(streamed);
-    const whole = JSON.parse(JSON.stringify(server.whole(fold(events), answering({ body }))));
+    const whole = JSON.parse(
+      JSON.stringify(
+        server.encodeResponse(collectResponse(events), createResponseContext({ body })),
+      ),
+    );
     if (from === "responses") judge(whole);
-    const inStream = told(decode(client, [Buffer.from(streamed)], asking({ stream: true })));
+    const inStream = told(
+      decode(client, [Buffer.from(streamed)], createCallContext({ stream: true })),
+    );
     expect(inStream).toEqual(
-      told(decodeWhole(client, Buffer.from(JSON.stringify(whole)), asking())),
+      told(decodeWhole(client, Buffer.from(JSON.stringify(whole)), createCallContext())),
     );
     expect(inStream).toEqual(told(events));
   });
@@ -125,10 +136,12 @@ describe.each(pairs)("a %s client of a %s upstream", (from, upstream) => {
     const speech = think("Hm, \n think.", "c2ln").call("f", { a: 1 });
     const events = decode(
       half(upstream).client,
-      [bytesOf(speech.in(upstream, { stream: true }))],
-      asking({ stream: true }),
+      [bytesOf(speech.toProtocol(upstream, { stream: true }))],
+      createCallContext({ stream: true }),
     );
-    const whole = JSON.parse(JSON.stringify(server.whole(fold(events), answering())));
+    const whole = JSON.parse(
+      JSON.stringify(server.encodeResponse(collectResponse(events), createResponseContext())),
+    );
     // As SDKs send an answer back.
     const history: Body =
       from === "responses"
@@ -167,10 +180,10 @@ describe.each(pairs)("a %s client of a %s upstream", (from, upstream) => {
                 },
               ],
             };
-    const request = server.request(history, "generate") as ChatRequest;
-    const body = half(upstream).client.request(
+    const request = server.decodeRequest(history, "generate") as ChatRequest;
+    const body = half(upstream).client.encodeRequest(
       request,
-      asking({ info: { model: "m", kind: "chat", can: { reasoning: true } } }),
+      createCallContext({ info: { model: "m", operation: "chat", can: { reasoning: true } } }),
     );
     expect(JSON.stringify(body)).toContain(
       upstream === "messages" ? '"signature":"c2ln"' : '"encrypted_content":"c2ln"',
@@ -285,26 +298,26 @@ const inResult: Record<Name, (part: JsonObject) => Body> = {
 type Verdict = "carried" | "moved" | "refused" | "lost";
 
 function verdict(from: Name, to: Name, body: Body): Verdict {
-  const request = half(from).server.request(body, "generate") as ChatRequest;
+  const request = half(from).server.decodeRequest(body, "generate") as ChatRequest;
   const sent = found(request);
   expect(sent, "the sender's own codec sees it").toHaveLength(1);
   // A copy: what is written anew is what is judged.
-  const of = asking();
+  const of = createCallContext();
   let wire: Body;
   try {
-    wire = half(to).client.request(structuredClone(request), of);
+    wire = half(to).client.encodeRequest(structuredClone(request), of);
   } catch (error) {
-    expect(faultOf(error)?.kind, String(error)).toBe("unsupported");
+    expect(getFault(error)?.kind, String(error)).toBe("unsupported");
     return "refused";
   }
   const got = found(
-    half(to).server.request(JSON.parse(JSON.stringify(wire)), "generate") as ChatRequest,
+    half(to).server.decodeRequest(JSON.parse(JSON.stringify(wire)), "generate") as ChatRequest,
   );
   if (got.length === 0) {
     expect(of.losses, "what is not there was declared").not.toEqual([]);
     return "lost";
   }
-  expect(plain(got[0]!.media)).toEqual(plain(sent[0]!.media));
+  expect(withoutUndefined(got[0]!.media)).toEqual(withoutUndefined(sent[0]!.media));
   if (got[0]!.place === sent[0]!.place) return "carried";
   expect(of.losses, "what stands elsewhere was declared").not.toEqual([]);
   return "moved";
@@ -477,7 +490,7 @@ describe("a conversation", () => {
       for (const b of blocks) {
         if (b.type === "text") add(role, b.text);
         if (b.type === "call")
-          add("call", `${b.id} ${b.name} ${JSON.stringify(JSON.parse(b.args))}`);
+          add("call", `${b.id} ${b.action} ${JSON.stringify(JSON.parse(b.args))}`);
         if (b.type === "result")
           add("result", `${b.callId} ${b.blocks.map((x) => ("text" in x ? x.text : "")).join("")}`);
       }
@@ -494,15 +507,15 @@ describe("a conversation", () => {
   it.each(pairs)("says the same from %s to %s", (from, to) =>
     fc.assert(
       fc.property(talk, (t) => {
-        const request = half(from).server.request(
+        const request = half(from).server.decodeRequest(
           JSON.parse(JSON.stringify(bodies[from](t))),
           "generate",
         ) as ChatRequest;
-        const of = asking();
+        const of = createCallContext();
         const wire = JSON.parse(
-          JSON.stringify(half(to).client.request(structuredClone(request), of)),
+          JSON.stringify(half(to).client.encodeRequest(structuredClone(request), of)),
         );
-        const arrived = half(to).server.request(wire, "generate") as ChatRequest;
+        const arrived = half(to).server.decodeRequest(wire, "generate") as ChatRequest;
         expect(gist(arrived)).toEqual(gist(request));
         expect(of.losses).toEqual([]);
       }),
@@ -517,10 +530,10 @@ describe("a conversation", () => {
         "utf8",
       ),
     );
-    const request = half("responses").server.request(codex, "generate") as ChatRequest;
+    const request = half("responses").server.decodeRequest(codex, "generate") as ChatRequest;
     for (const to of ["chat-completions", "messages"] as const) {
-      const of = asking();
-      const wire = half(to).client.request(request, of);
+      const of = createCallContext();
+      const wire = half(to).client.encodeRequest(request, of);
       expect(JSON.stringify(wire)).toContain("apply_patch");
       expect(of.losses.map((l) => l.field)).toEqual(
         expect.arrayContaining(["tools.web_search", "tools.tool_search"]),

@@ -1,9 +1,9 @@
 // The final list says every item once more. Whatever stands between, in front or without a name: each is heard once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { fold, type JsonObject, type ModelEvent } from "tollgate/plugin";
+import { collectResponse, type JsonObject, type ModelEvent } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
-import { asking } from "tollgate/testing";
+import { createCallContext } from "tollgate/testing";
 
 const { client } = responses();
 
@@ -51,15 +51,19 @@ function events(one: Item, output_index: number): JsonObject[] {
 
 function heard(stream: readonly JsonObject[]): string[] {
   const got: ModelEvent[] = [];
-  const decoder = client!.stream((event) => void got.push(event), asking({ stream: true }), {
-    "content-type": "text/event-stream",
-  });
+  const decoder = client!.createDecoder(
+    (event) => void got.push(event),
+    createCallContext({ stream: true }),
+    {
+      "content-type": "text/event-stream",
+    },
+  );
   const text = stream
     .map((e) => `event: ${String(e["type"])}\ndata: ${JSON.stringify(e)}\n\n`)
     .join("");
   decoder.push(Buffer.from(text));
   decoder.end();
-  return fold(got)
+  return collectResponse(got)
     .blocks.map((b) =>
       b.type === "call" ? b.args : b.type === "reasoning" ? b.summary!.join("") : textOf(b),
     )

@@ -6,13 +6,14 @@ import type { Body, ChatRequest, JsonObject } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { asking, freeze, plain } from "tollgate/testing";
+import { createCallContext, deepFreeze, withoutUndefined } from "tollgate/testing";
 import { faultFrom } from "./kit.ts";
-import { chatRequest } from "../../kit/requests.ts";
+import { createChatRequest } from "../../kit/requests.ts";
 
 const { server, client } = responses() as Required<ReturnType<typeof responses>>;
-const decode = (body: Body) => server.request(freeze(body), "generate");
-const encode = (request: ChatRequest, of = asking()) => client.request(freeze(request), of) as any;
+const decode = (body: Body) => server.decodeRequest(deepFreeze(body), "generate");
+const encode = (request: ChatRequest, of = createCallContext()) =>
+  client.encodeRequest(deepFreeze(request), of) as any;
 
 const codex: Body = JSON.parse(
   readFileSync(
@@ -118,7 +119,9 @@ describe("tools by their names", () => {
     const drop = { type: "function", name: "drop", description: "Drops one." };
     const crm = { type: "namespace", name: "crm", description: "Customers.", tools: [find, drop] };
     const request = decode({ ...body, tools: [crm] }) as ChatRequest;
-    const said = chatCompletions().client!.request(request, asking())["tools"] as any[];
+    const said = chatCompletions().client!.encodeRequest(request, createCallContext())[
+      "tools"
+    ] as any[];
     expect(said.map((tool) => tool.function.description)).toEqual([
       "Customers.\n\nFinds a customer.",
       "Drops one.",
@@ -165,9 +168,9 @@ describe("a request", () => {
     for (const body of bodies) {
       const request = decode(body) as ChatRequest;
       for (const other of [chatCompletions(), messages()])
-        expect(faultFrom(() => other.client!.request(request as never, asking())).kind).toBe(
-          "unsupported",
-        );
+        expect(
+          faultFrom(() => other.client!.encodeRequest(request as never, createCallContext())).kind,
+        ).toBe("unsupported");
       // This protocol says it again, touched or not.
       for (const same of [request, { ...request, turns: structuredClone(request.turns) as any }]) {
         const wire = encode(same);
@@ -196,7 +199,7 @@ describe("a request", () => {
 
   it("with an unknown type of tool is somebody's hosted one; without a type it is none", () => {
     const seen = (tool: object) =>
-      server.survey({ model: "m", input: "x", tools: [tool] } as never);
+      server.analyze({ model: "m", input: "x", tools: [tool] } as never);
     expect(seen({ type: "web_serch" }).features).toEqual(["hosted.web_serch"]);
     expect(seen({ type: "acme:thing" }).features).toEqual(["hosted.acme:thing"]);
     expect(faultFrom(() => seen({ name: "f" }))).toMatchObject({
@@ -208,7 +211,7 @@ describe("a request", () => {
   it("is surveyed for what it needs and what it would have kept", () =>
     expect(
       server
-        .survey({
+        .analyze({
           model: "m",
           stream: true,
           store: true,
@@ -288,10 +291,10 @@ describe("a request", () => {
 });
 
 describe("another protocol's request", () => {
-  const base = chatRequest();
+  const base = createChatRequest();
   const refusal = (more: Partial<ChatRequest>) => faultFrom(() => encode({ ...base, ...more }));
   const losses = (more: Partial<ChatRequest>, info: any = {}) => {
-    const of = asking({ info: { model: "m", kind: "chat", ...info } });
+    const of = createCallContext({ info: { model: "m", operation: "chat", ...info } });
     encode({ ...base, ...more }, of);
     return of.losses.map(({ field, how }) => `${field} ${how}`);
   };
@@ -353,7 +356,7 @@ describe("another protocol's request", () => {
     const thinking = (reasoning: ChatRequest["reasoning"], can?: boolean) =>
       encode(
         { ...base, reasoning },
-        asking({ info: { model: "m", kind: "chat", can: { reasoning: can } } }),
+        createCallContext({ info: { model: "m", operation: "chat", can: { reasoning: can } } }),
       ).reasoning;
     expect(thinking({ mode: "budget", budget: 1000 }, true)).toEqual({ effort: "minimal" });
     expect(thinking({ mode: "budget", budget: 20_000 }, true)).toEqual({ effort: "high" });
@@ -371,7 +374,7 @@ describe("another protocol's request", () => {
     const include = (reasoning: ChatRequest["reasoning"], can?: boolean) =>
       encode(
         { ...base, reasoning },
-        asking({ info: { model: "m", kind: "chat", can: { reasoning: can } } }),
+        createCallContext({ info: { model: "m", operation: "chat", can: { reasoning: can } } }),
       ).include;
     expect(include({ mode: "auto" }, true)).toEqual(["reasoning.encrypted_content"]);
     expect(include({ mode: "effort", effort: "low" })).toEqual(["reasoning.encrypted_content"]);
@@ -406,7 +409,7 @@ describe("another protocol's request", () => {
       turns: [
         {
           role: "assistant",
-          blocks: [{ type: "call", id, name: "f", tool: "custom", args: "in" }],
+          blocks: [{ type: "call", id, action: "f", tool: "custom", args: "in" }],
         },
         { role: "tool", blocks: [{ type: "result", callId: id, blocks: [], isError: false }] },
       ],
@@ -444,7 +447,7 @@ describe("another protocol's request", () => {
       toolChoice: { names: ["c"], must: true },
     });
     expect(tools).toMatchObject([
-      { name: "f", strict: false, parameters: { type: "object", properties: {} } },
+      { action: "f", strict: false, parameters: { type: "object", properties: {} } },
       { strict: true },
       { type: "custom", format: { type: "grammar", syntax: "lark" } },
       {
@@ -460,7 +463,9 @@ describe("another protocol's request", () => {
 
   it("counts tokens with nothing but what is counted", () =>
     expect(
-      Object.keys(encode({ ...base, state: { store: true } }, asking({ op: "count" }))).toSorted(),
+      Object.keys(
+        encode({ ...base, state: { store: true } }, createCallContext({ actionType: "count" })),
+      ).toSorted(),
     ).toEqual(["input", "model"]));
 });
 
@@ -562,7 +567,7 @@ describe("any request of this protocol", () => {
     text: fc.constantFrom(
       undefined,
       { format: { type: "json_object" } },
-      { format: { type: "json_schema", name: "n", schema: {} }, verbosity: "low" },
+      { format: { type: "json_schema", action: "n", schema: {} }, verbosity: "low" },
     ),
     metadata: fc.constantFrom(undefined, { a: "b" }),
   });
@@ -572,8 +577,8 @@ describe("any request of this protocol", () => {
     fc.assert(
       fc.property(body, (raw) => {
         const sent = same(raw);
-        const of = asking();
-        const wire = plain(encode(decode(sent) as ChatRequest, of)) as any;
+        const of = createCallContext();
+        const wire = withoutUndefined(encode(decode(sent) as ChatRequest, of)) as any;
         const { input, tools, instructions, text, metadata, tool_choice, temperature } = wire;
         expect(
           same({
@@ -598,7 +603,7 @@ describe("any request of this protocol", () => {
         const first = decode(same(raw)) as ChatRequest;
         // A copy has forgotten its words.
         const again = decode(same(encode(structuredClone(first)))) as ChatRequest;
-        const meaning = ({ ext: _e, model: _m, ...r }: ChatRequest) => plain(r);
+        const meaning = ({ ext: _e, model: _m, ...r }: ChatRequest) => withoutUndefined(r);
         // A result says of itself which kind of call it answers only where that call is known.
         expect(meaning(again)).toEqual(meaning(first));
       }),

@@ -7,15 +7,15 @@ import { makeParseableTextFormat } from "openai/lib/parser";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   ERRORS,
-  faultOf,
-  fold,
+  getFault,
+  collectResponse,
   type Body,
   type ChatRequest,
   type Fault,
   type ModelEvent,
 } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
-import { answering, encode } from "tollgate/testing";
+import { createResponseContext, encodeText } from "tollgate/testing";
 
 const server = responses().server!;
 const valid = new Ajv({ strict: false }).compile(server.schema as object);
@@ -38,7 +38,7 @@ const call = (
   args: string,
   tool: "function" | "custom" = "function",
 ): ModelEvent[] => [
-  { type: "open", index, block: { type: "call", id: `call_${index}`, name, tool } },
+  { type: "open", index, block: { type: "call", id: `call_${index}`, action: name, tool } },
   { type: "delta", index, text: args },
   { type: "close", index },
 ];
@@ -65,38 +65,43 @@ beforeAll(async () => {
     req.on("end", () => {
       const id = `x${++n}`;
       const refuse = (fault: Fault) => {
-        const { status, body } = server.fault(fault, { id });
+        const { status, body } = server.encodeFault(fault, { id });
         res.writeHead(status ?? ERRORS[fault.kind][0], {
           "content-type": "application/json",
-          ...server.head!({ id, limits: [], now: 0 }),
+          ...server.encodeHeaders!({ id, limits: [], now: 0 }),
         } as Record<string, string>);
         res.end(JSON.stringify(body));
       };
       try {
         const body = JSON.parse(Buffer.concat(parts).toString()) as Body;
         if (!valid(body)) return refuse({ kind: "invalid", message: valid.errors![0]!.message! });
-        server.survey(body);
-        const request = server.request(body, "generate") as ChatRequest;
+        server.analyze(body);
+        const request = server.decodeRequest(body, "generate") as ChatRequest;
         asked.push(request);
         const told = script(request);
-        const to = answering({ id, model: String(body["model"]), stream: request.stream, body });
+        const to = createResponseContext({
+          id,
+          model: String(body["model"]),
+          stream: request.stream,
+          body,
+        });
         const type = request.stream ? "text/event-stream" : "application/json";
         if (!("fault" in told)) {
           res.writeHead(200, { "content-type": type });
           return res.end(
             request.stream
-              ? encode(server, told, to)
-              : JSON.stringify(server.whole(fold(told), to)),
+              ? encodeText(server, told, to)
+              : JSON.stringify(server.encodeResponse(collectResponse(told), to)),
           );
         }
         if (!told.after) return refuse(told.fault);
         res.writeHead(200, { "content-type": type });
-        const encoder = server.stream((text) => res.write(text), to);
-        for (const e of told.after) encoder.event(e);
-        encoder.fail(told.fault);
+        const encoder = server.createEncoder((text) => res.write(text), to);
+        for (const e of told.after) encoder.writeEvent(e);
+        encoder.writeFault(told.fault);
         return res.end();
       } catch (error) {
-        return refuse(faultOf(error) ?? { kind: "internal", message: String(error) });
+        return refuse(getFault(error) ?? { kind: "internal", message: String(error) });
       }
     });
   });

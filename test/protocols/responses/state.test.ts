@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { CallContext, Body } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
-import { answering, asking, encode } from "tollgate/testing";
+import { createResponseContext, createCallContext, encodeText } from "tollgate/testing";
 import { OutgoingRequest } from "../../../src/walk/upstream/outgoing-request.ts";
 import { faultFrom } from "./kit.ts";
 
@@ -11,12 +11,12 @@ const client = responses().client!;
 /** What is left of a body after the codec's last word. */
 function leaving(body: Body, of: Partial<CallContext> = {}, codec = client): any {
   const out = new OutgoingRequest({ method: "POST", path: "/responses", body });
-  codec.prepare!(out, asking(of));
-  return JSON.parse(out.bytes()!.whole().toString());
+  codec.prepare!(out, createCallContext(of));
+  return JSON.parse(out.toChunks()!.toBuffer().toString());
 }
 const hi: Body = { model: "m", input: "Hi" };
-const relay = { state: "relay" } as const;
-const reasons = { info: { model: "m", kind: "chat", can: { reasoning: true } } } as const;
+const relay = { stateMode: "relay" } as const;
+const reasons = { info: { model: "m", operation: "chat", can: { reasoning: true } } } as const;
 
 describe("what is kept", () => {
   it("is nothing, unless the client asked or the operator relays state", () => {
@@ -25,7 +25,7 @@ describe("what is kept", () => {
     expect(leaving({ ...hi, store: true }).store).toBe(true);
     expect(leaving({ ...hi, store: false }).store).toBe(false);
     expect(leaving(hi, relay)).not.toHaveProperty("store");
-    expect(leaving(hi, { op: "count" })).not.toHaveProperty("store");
+    expect(leaving(hi, { actionType: "count" })).not.toHaveProperty("store");
     expect(
       leaving({ ...hi, store: true }, {}, responses({ store: false }).client!),
     ).not.toHaveProperty("store");
@@ -42,9 +42,9 @@ describe("what is kept", () => {
   });
 
   it("leaves out, and says so, what an upstream does not take", () => {
-    const of = asking();
+    const of = createCallContext();
     const out = new OutgoingRequest({ method: "POST", path: "/", body: { ...hi, metadata: {} } });
-    responses({ drop: ["metadata", "user"] }).client!.prepare!(out, of);
+    responses({ dropFields: ["metadata", "user"] }).client!.prepare!(out, of);
     expect(out.get("metadata")).toBeUndefined();
     expect(of.losses.map((l) => l.field)).toEqual(["metadata"]);
   });
@@ -52,7 +52,7 @@ describe("what is kept", () => {
   it("is bounded when a budget says so", () => {
     const bounded = (body: Body) => {
       const out = new OutgoingRequest({ method: "POST", path: "/", body });
-      client.cap!(out, 100);
+      client.capOutput!(out, 100);
       return out.get("max_output_tokens");
     };
     expect(bounded(hi)).toBe(100);
@@ -124,7 +124,9 @@ describe("an id in the input", () => {
   it("of an item that is only referred to is nobody's", () => {
     for (const item of [{ type: "item_reference", id: "msg_1" }, { id: "msg_1" }])
       for (const state of ["refuse", "relay"] as const)
-        expect(faultFrom(() => leaving({ ...hi, input: [item] }, { state }))).toMatchObject({
+        expect(
+          faultFrom(() => leaving({ ...hi, input: [item] }, { stateMode: state })),
+        ).toMatchObject({
           kind: "invalid",
           code: "item_not_found",
           message: expect.stringContaining("store: false"),
@@ -165,7 +167,7 @@ describe("proofs of others", () => {
       { type: "close", index: 0 },
       { type: "finish", reason: "stop" },
     ] as const;
-    const text = encode(responses().server!, events, answering({ stream: true }));
+    const text = encodeText(responses().server!, events, createResponseContext({ stream: true }));
     const last = text.split("\n").findLast((line) => line.startsWith("data: {"))!;
     return JSON.parse(last.slice(6)).response.output;
   };
@@ -185,11 +187,11 @@ describe("proofs of others", () => {
 
 describe("an answer by its id", () => {
   const of = (state?: "relay") =>
-    asking({
-      op: "relay",
-      name: "retrieve",
+    createCallContext({
+      actionType: "relay",
+      action: "retrieve",
       params: { id: "resp_1/../x" },
-      ...(state && { state }),
+      ...(state && { stateMode: state }),
     });
   const out = () => new OutgoingRequest({ method: "GET", path: "/", body: null });
 

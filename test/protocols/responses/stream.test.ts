@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fold, type Body, type ModelEvent, type OpenBlock } from "tollgate/plugin";
+import { collectResponse, type Body, type ModelEvent, type OpenBlock } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
-import { answering, encode } from "tollgate/testing";
+import { createResponseContext, encodeText } from "tollgate/testing";
 import { judge, replay } from "./oracle.ts";
 import { REQUIRED } from "./shapes.ts";
 
@@ -41,7 +41,7 @@ const reasoning: OpenBlock = { type: "reasoning" };
 const call = (n: number, tool: "function" | "custom" = "function"): OpenBlock => ({
   type: "call",
   id: `call_${n}`,
-  name: "get_weather",
+  action: "get_weather",
   tool,
 });
 const signed = (index: number, ...said: string[]): ModelEvent[] =>
@@ -157,9 +157,15 @@ const scenarios: Record<string, ModelEvent[]> = {
 };
 
 const whole = (events: readonly ModelEvent[], body: Body = {}) =>
-  judge(JSON.parse(JSON.stringify(server.whole(fold(events), answering({ body })))));
+  judge(
+    JSON.parse(
+      JSON.stringify(
+        server.encodeResponse(collectResponse(events), createResponseContext({ body })),
+      ),
+    ),
+  );
 const streamed = (events: readonly ModelEvent[], body: Body = {}) =>
-  replay(encode(server, events, answering({ stream: true, body })));
+  replay(encodeText(server, events, createResponseContext({ stream: true, body })));
 
 describe.each(Object.entries(scenarios))("%s", (_name, events) => {
   it("obeys the grammar from the first event to the last", () => void streamed(events));
@@ -228,7 +234,7 @@ describe("an answer", () => {
       truncation: "auto",
       store: false,
       reasoning: { effort: "low", summary: null },
-      tools: [{ name: "f", description: null, strict: null }, { type: "mcp" }],
+      tools: [{ action: "f", description: null, strict: null }, { type: "mcp" }],
     });
     expect(JSON.stringify(said)).not.toContain("secret");
   });
@@ -241,7 +247,10 @@ describe("an answer", () => {
     ];
     const said = (name: string, args: string) =>
       streamed(
-        answer("tool_calls", block(0, { type: "call", id: "c1", name, tool: "function" }, ...args)),
+        answer(
+          "tool_calls",
+          block(0, { type: "call", id: "c1", action: name, tool: "function" }, ...args),
+        ),
         { tools },
       ).response.output[0];
     // A function that stands for free text gives its text, unescaped.
@@ -266,8 +275,8 @@ describe("an answer", () => {
       { type: "close", index: 2 },
     ]);
     const { output } = streamed(events).response;
-    const back = server.request({ model: "m", input: output }, "generate");
-    if (back.kind !== "chat") throw new Error("not chat");
+    const back = server.decodeRequest({ model: "m", input: output }, "generate");
+    if (back.operation !== "chat") throw new Error("not chat");
     expect(back.turns).toEqual([
       {
         role: "assistant",
@@ -277,7 +286,7 @@ describe("an answer", () => {
           {
             type: "call",
             id: "call_1",
-            name: "get_weather",
+            action: "get_weather",
             tool: "function",
             args: "{}",
             proof: onCall,
@@ -291,11 +300,14 @@ describe("an answer", () => {
     for (const [name, events] of Object.entries(scenarios))
       for (let n = 0; n < events.length; n++) {
         let out = "";
-        const encoder = server.stream((t) => (out += t), answering({ stream: true }));
-        for (const e of events.slice(0, n)) encoder.event(e);
-        encoder.fail({ kind: "upstream", message: "It broke.", code: "truncated" });
+        const encoder = server.createEncoder(
+          (t) => (out += t),
+          createResponseContext({ stream: true }),
+        );
+        for (const e of events.slice(0, n)) encoder.writeEvent(e);
+        encoder.writeFault({ kind: "upstream", message: "It broke.", code: "truncated" });
         // Nothing follows the end.
-        encoder.fail({ kind: "internal", message: "Again." });
+        encoder.writeFault({ kind: "internal", message: "Again." });
         const { response, events: told } = replay(out, "failed");
         assert.equal(response.error.message, "It broke.", name);
         assert.equal(told.at(-2).type, "error", name);
@@ -319,8 +331,8 @@ describe("an answer", () => {
     const code = (kind: any, own?: string) => {
       let out = "";
       server
-        .stream((t) => (out += t), answering({ stream: true }))
-        .fail({ kind, message: "No.", code: own });
+        .createEncoder((t) => (out += t), createResponseContext({ stream: true }))
+        .writeFault({ kind, message: "No.", code: own });
       return replay(out, "failed").response.error;
     };
     expect(code("rate_limited").code).toBe("rate_limit_exceeded");
@@ -332,10 +344,10 @@ describe("an answer", () => {
   });
 
   it("shows raw reasoning by the newer name where that is wished", () => {
-    const out = encode(
+    const out = encodeText(
       responses({ reasoning: "text" }).server!,
       scenarios["reasoning, then text"]!,
-      answering({ stream: true }),
+      createResponseContext({ stream: true }),
     );
     const { response } = replay(out);
     expect(response.output[0]).toMatchObject({
@@ -353,8 +365,8 @@ describe("any order of events", () => {
         { type: "refusal" },
         reasoning,
         { type: "reasoning", summary: true },
-        { type: "call", id: "", name: "f", tool: "function" },
-        { type: "call", id: "", name: "g", tool: "custom" },
+        { type: "call", id: "", action: "f", tool: "function" },
+        { type: "call", id: "", action: "g", tool: "custom" },
         { type: "image" },
         { type: "audio" },
         { type: "opaque", origin: "responses", raw: { type: "new_thing" } },

@@ -2,26 +2,26 @@
 // success that was none.
 import assert from "node:assert/strict";
 import { describe, expect, it } from "vitest";
-import { faultOf, fold, type JsonObject } from "tollgate/plugin";
+import { getFault, collectResponse, type JsonObject } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
 import {
-  answering,
-  asking,
-  cut,
+  createResponseContext,
+  createCallContext,
+  splitChunks,
   decode,
   decodeWhole,
-  encode,
-  essence,
-  recordings,
-  relay,
+  encodeText,
+  comparableContent,
+  readRecordings,
+  runRelay,
 } from "tollgate/testing";
 import { judge, replay } from "./oracle.ts";
 import { faultFrom } from "./kit.ts";
 
 const { client, server } = responses() as Required<ReturnType<typeof responses>>;
-const of = asking({ stream: true });
+const of = createCallContext({ stream: true });
 const to = (body: JsonObject = { input: "Hi" }) =>
-  answering({ stream: true, model: "openai/gpt-6", body });
+  createResponseContext({ stream: true, model: "openai/gpt-6", body });
 
 const sse = (...events: (JsonObject | string)[]) =>
   Buffer.from(
@@ -77,7 +77,8 @@ const completed = (more: JsonObject = {}) => ({
 const good = [created, added, delta, done, completed()];
 
 describe("an upstream's stream", () => {
-  const read = (...events: (JsonObject | string)[]) => fold(decode(client, [sse(...events)], of));
+  const read = (...events: (JsonObject | string)[]) =>
+    collectResponse(decode(client, [sse(...events)], of));
   const wrong = (...events: (JsonObject | string)[]) =>
     faultFrom(() => decode(client, [sse(...events)], of));
 
@@ -138,8 +139,8 @@ describe("an upstream's stream", () => {
     expect(fault.message).not.toBe("");
     if (code) expect(fault.code).toBe(code);
     assert.throws(
-      () => relay(client, [sse(...events)], to()),
-      (e) => faultOf(e) !== undefined,
+      () => runRelay(client, [sse(...events)], to()),
+      (e) => getFault(e) !== undefined,
     );
   });
 
@@ -178,8 +179,8 @@ describe("an upstream's stream", () => {
   it("may be an answer that is no stream", () => {
     const json = { "content-type": "application/json" };
     const body = Buffer.from(JSON.stringify(completed().response));
-    const events = decode(client, cut([body], 7), of, json);
-    expect(fold(events).blocks).toEqual([{ type: "text", text: "Hi" }]);
+    const events = decode(client, splitChunks([body], 7), of, json);
+    expect(collectResponse(events).blocks).toEqual([{ type: "text", text: "Hi" }]);
   });
 
   it("is not believed when it counts what cannot be", () => {
@@ -204,7 +205,7 @@ describe("an upstream's stream", () => {
 
 describe("an upstream's whole answer", () => {
   const read = (body: unknown) =>
-    fold(
+    collectResponse(
       decodeWhole(client, Buffer.from(typeof body === "string" ? body : JSON.stringify(body)), of),
     );
 
@@ -218,24 +219,26 @@ describe("an upstream's whole answer", () => {
   ])("that is %s is an error", (_what, body) => {
     assert.throws(
       () => read(body),
-      (e) => faultOf(e) !== undefined,
+      (e) => getFault(e) !== undefined,
     );
     const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
-    const at = answering({ body: { input: "Hi" } });
+    const at = createResponseContext({ body: { input: "Hi" } });
     if (_what !== "an object without output" && _what !== "an answer that is not finished")
       assert.throws(
-        () => relay(client, [bytes], at),
-        (e) => faultOf(e) !== undefined,
+        () => runRelay(client, [bytes], at),
+        (e) => getFault(e) !== undefined,
       );
   });
 
   it("of raw reasoning is shown as a summary, and comes back as it was", () => {
-    const [raw] = recordings(new URL("../../fixtures/recordings/responses-raw/", import.meta.url));
+    const [raw] = readRecordings(
+      new URL("../../fixtures/recordings/responses-raw/", import.meta.url),
+    );
     const events = decode(client, [raw!.body], of, raw!.headers);
-    const { response: shown } = replay(encode(server, events, to()));
+    const { response: shown } = replay(encodeText(server, events, to()));
     expect(shown.output[0].summary).toEqual([{ type: "summary_text", text: "The user says hi." }]);
-    const back = server.request({ model: "m", input: shown.output }, "generate");
-    expect(back.kind === "chat" && back.turns[0]!.blocks).toEqual([
+    const back = server.decodeRequest({ model: "m", input: shown.output }, "generate");
+    expect(back.operation === "chat" && back.turns[0]!.blocks).toEqual([
       { type: "reasoning", text: "The user says hi." },
       { type: "text", text: "Hi." },
     ]);
@@ -256,8 +259,8 @@ describe("the verbatim lane", () => {
           sse(done, completed()),
         ];
         assert.throws(
-          () => relay(client, bytes, to()),
-          (e) => faultOf(e) !== undefined,
+          () => runRelay(client, bytes, to()),
+          (e) => getFault(e) !== undefined,
         );
       }
   });
@@ -268,7 +271,7 @@ describe("the verbatim lane", () => {
       delta: '"model":"gpt-6-2026","response":{"model":"x"}',
       model: "keep",
     };
-    const out = relay(client, [sse(created, added, tricky, done, completed())], to());
+    const out = runRelay(client, [sse(created, added, tricky, done, completed())], to());
     const expected = sse(created, added, tricky, done, completed())
       .toString()
       .replaceAll(
@@ -281,26 +284,26 @@ describe("the verbatim lane", () => {
 
   it("passes what is newer than us", () => {
     const odd = { type: "response.new_thing.added", x: 1 };
-    const out = relay(client, [sse(created, ": note\n\n", odd, completed())], to());
+    const out = runRelay(client, [sse(created, ": note\n\n", odd, completed())], to());
     expect(out.bytes.toString()).toContain(": note\n\n");
     expect(out.bytes.toString()).toContain('"type":"response.new_thing.added","x":1');
   });
 
   it("commits at the first content, not before", () => {
     const before = sse(created, added).length + "openai/gpt-6".length - "gpt-6-2026".length;
-    const out = relay(client, cut([sse(...good)], "bytes"), to());
-    expect(out.contentAt).toBe(before);
+    const out = runRelay(client, splitChunks([sse(...good)], "bytes"), to());
+    expect(out.firstContentOffset).toBe(before);
   });
 
   it("ends a broken stream in this protocol's own words, numbered on", () => {
     const chunks: Buffer[] = [];
     const sink = {
-      type() {},
-      bytes: (b: Buffer) => void chunks.push(Buffer.from(b)),
-      content() {},
-      start() {},
-      usage() {},
-      finish: () => undefined,
+      setContentType() {},
+      write: (b: Buffer) => void chunks.push(Buffer.from(b)),
+      reportContent() {},
+      reportStart() {},
+      reportUsage() {},
+      reportFinish: () => undefined,
     };
     const text = sse(created, added, delta).toString();
     for (const said of [
@@ -311,11 +314,11 @@ describe("the verbatim lane", () => {
       `${text}event: respo`,
     ]) {
       chunks.length = 0;
-      const tap = client.relay!(sink, to(), {});
+      const tap = client.createPassthrough!(sink, to(), {});
       if (said) tap.push(Buffer.from(said));
-      expect(tap.between).toBe(!said.endsWith("respo"));
-      tap.fail({ kind: "upstream", message: "It broke." });
-      tap.fail({ kind: "upstream", message: "Again." });
+      expect(tap.isBetweenEvents).toBe(!said.endsWith("respo"));
+      tap.writeFault({ kind: "upstream", message: "It broke." });
+      tap.writeFault({ kind: "upstream", message: "Again." });
       const events = Buffer.concat(chunks)
         .toString()
         .split("\n\n")
@@ -337,12 +340,12 @@ describe("the verbatim lane", () => {
   it("keeps what a failed answer cost", () => {
     let seen: unknown;
     const sink = {
-      type() {},
-      bytes() {},
-      content() {},
-      start() {},
-      usage: (u: unknown) => void (seen = u),
-      finish: () => undefined,
+      setContentType() {},
+      write() {},
+      reportContent() {},
+      reportStart() {},
+      reportUsage: (u: unknown) => void (seen = u),
+      reportFinish: () => undefined,
     };
     const failed = {
       type: "response.failed",
@@ -352,17 +355,17 @@ describe("the verbatim lane", () => {
         usage: { input_tokens: 3, output_tokens: 1 },
       }),
     };
-    const tap = client.relay!(sink, to(), {});
+    const tap = client.createPassthrough!(sink, to(), {});
     expect(faultFrom(() => tap.push(sse(created, failed))).message).toBe("No.");
     expect(seen).toMatchObject({ usage: { input: 3, output: 1 } });
   });
 
   it("renames the model of a whole answer, and passes what is no response", () => {
     const pass = (body: JsonObject, asked: JsonObject = {}) =>
-      relay(
+      runRelay(
         client,
         [Buffer.from(JSON.stringify(body, null, 1))],
-        answering({ model: "openai/gpt-6", body: asked }),
+        createResponseContext({ model: "openai/gpt-6", body: asked }),
       ).bytes.toString();
     const answer = response({ status: "completed", tools: [{ model: "gpt-6-2026" }] });
     expect(pass(answer)).toBe(JSON.stringify({ ...answer, model: "openai/gpt-6" }, null, 1));
@@ -378,10 +381,14 @@ describe("the verbatim lane", () => {
 describe("lanes that meet", () => {
   it("give a client of either the same answer", () => {
     const events = decode(client, [sse(...good)], of);
-    const whole = judge(JSON.parse(JSON.stringify(server.whole(fold(events), answering()))));
+    const whole = judge(
+      JSON.parse(
+        JSON.stringify(server.encodeResponse(collectResponse(events), createResponseContext())),
+      ),
+    );
     expect(whole.output[0].content[0].text).toBe("Hi");
-    expect(essence(events)).toEqual(
-      essence(decodeWhole(client, Buffer.from(JSON.stringify(whole)), of)),
+    expect(comparableContent(events)).toEqual(
+      comparableContent(decodeWhole(client, Buffer.from(JSON.stringify(whole)), of)),
     );
   });
 });

@@ -22,7 +22,7 @@ const ROWS: readonly Row<object>[] = [
 export function table(): string {
   const { server } = speech();
   const read = (more: object) =>
-    server!.request({ ...LEAST, ...more } as JsonObject as Body, "generate");
+    server!.decodeRequest({ ...LEAST, ...more } as JsonObject as Body, "generate");
   return verdicts(
     "speech",
     WIRES,

@@ -1,17 +1,17 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { faultOf, type Body, type HeadersIn } from "tollgate/plugin";
+import { getFault, type Body, type HeadersIn } from "tollgate/plugin";
 import { speech, type SpeechDialect } from "tollgate/protocols/speech";
 import {
-  answering,
-  asking,
+  createResponseContext,
+  createCallContext,
   decode,
-  outgoing,
-  protocolLaws,
-  relay,
+  createOutgoing,
+  protocolChecks,
+  runRelay,
   type Recording,
 } from "tollgate/testing";
-import { encoded, wholeBytes } from "../../../src/testing/codec.ts";
+import { encodeBytes, encodeWhole } from "../../../src/testing/codec.ts";
 
 const wire = speech();
 const EVENTS: HeadersIn = { "content-type": "text/event-stream" };
@@ -73,7 +73,7 @@ const RECORDINGS: readonly Recording[] = [
 ];
 
 describe("the laws of protocols", () => {
-  for (const { name, run } of protocolLaws(wire, { recordings: RECORDINGS, trials: 20 }))
+  for (const { name, run } of protocolChecks(wire, { recordings: RECORDINGS, trials: 20 }))
     it(name, run);
 });
 
@@ -99,17 +99,17 @@ describe("sound", () => {
     fc.assert(
       fc.property(sounds, sizes, fc.boolean(), fc.boolean(), (sound, at, came, wanted) => {
         const body = { ...LEAST, ...(wanted && { stream_format: "sse" }) } as Body;
-        const to = answering({ stream: true, body });
+        const to = createResponseContext({ stream: true, body });
         const headers = came ? EVENTS : SOUND;
         const chunks = cut(came ? inEvents(sound, 3_001) : sound, at);
-        const verbatim = relay(wire.client!, chunks, to, undefined, headers);
-        const events = decode(wire.client!, chunks, asking({ stream: true }), headers);
-        const translated = encoded(wire.server!, events, to);
-        const inOne = wholeBytes(wire.server!, events, to);
+        const verbatim = runRelay(wire.client!, chunks, to, undefined, headers);
+        const events = decode(wire.client!, chunks, createCallContext({ stream: true }), headers);
+        const translated = encodeBytes(wire.server!, events, to);
+        const inOne = encodeWhole(wire.server!, events, to);
         for (const bytes of [verbatim.bytes, translated, inOne])
           expect((wanted ? heard(bytes) : bytes).equals(sound)).toBe(true);
         expect(verbatim.usage).toEqual(came ? { input: 7, audio_out: 21 } : {});
-        expect(verbatim.finishAt).toBeLessThan(verbatim.bytes.length);
+        expect(verbatim.finishOffset).toBeLessThan(verbatim.bytes.length);
       }),
       { numRuns: 300 },
     );
@@ -128,10 +128,17 @@ describe("sound", () => {
         const body = { ...LEAST, ...(wanted && { stream_format: "sse" }) } as Body;
         const chunks = cut(Buffer.from(said), at);
         for (const run of [
-          () => relay(wire.client!, chunks, answering({ stream: true, body }), undefined, SOUND),
-          () => decode(wire.client!, chunks, asking({ stream: true }), SOUND),
+          () =>
+            runRelay(
+              wire.client!,
+              chunks,
+              createResponseContext({ stream: true, body }),
+              undefined,
+              SOUND,
+            ),
+          () => decode(wire.client!, chunks, createCallContext({ stream: true }), SOUND),
         ])
-          expect(faultOf(caught(run)), said.slice(0, 100)).toMatchObject({
+          expect(getFault(caught(run)), said.slice(0, 100)).toMatchObject({
             kind: /overloaded/.test(said) ? "overloaded" : "upstream",
           });
       }),
@@ -152,10 +159,17 @@ describe("sound", () => {
     for (const body of [LEAST, { ...LEAST, stream_format: "sse" }])
       for (const [bytes, headers] of kinds)
         for (const run of [
-          () => relay(wire.client!, [bytes], answering({ stream: true, body }), undefined, headers),
-          () => decode(wire.client!, [bytes], asking({ stream: true }), headers),
+          () =>
+            runRelay(
+              wire.client!,
+              [bytes],
+              createResponseContext({ stream: true, body }),
+              undefined,
+              headers,
+            ),
+          () => decode(wire.client!, [bytes], createCallContext({ stream: true }), headers),
         ])
-          expect(faultOf(caught(run)), bytes.toString()).toMatchObject({
+          expect(getFault(caught(run)), bytes.toString()).toMatchObject({
             kind: expect.any(String),
           });
   });
@@ -172,8 +186,8 @@ function caught(run: () => unknown): unknown {
 
 describe("events are asked for", () => {
   const sent = (dialect: SpeechDialect, model: string, more: object) => {
-    const out = outgoing({ ...LEAST, ...more } as Body);
-    speech(dialect).client!.prepare!(out, asking({ model }));
+    const out = createOutgoing({ ...LEAST, ...more } as Body);
+    speech(dialect).client!.prepare!(out, createCallContext({ model }));
     return out.get("stream_format");
   };
   it.each([
@@ -193,5 +207,5 @@ it("characters are counted as people count them", () => {
     ["🌍🌍", 2],
     ["", 0],
   ] as const)
-    expect(wire.server!.survey({ ...LEAST, input }).counts).toEqual({ characters });
+    expect(wire.server!.analyze({ ...LEAST, input }).exactUsage).toEqual({ characters });
 });

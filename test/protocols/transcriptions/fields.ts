@@ -2,11 +2,11 @@
 import type { Body } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
 import openai from "../../../plugins/providers/openai.ts";
-import { all } from "../../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../../plugins/providers/rows.ts";
 import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
 
 const row = (name: string) =>
-  transcriptions(all.find((one) => one.name === name)!.speaks.transcriptions);
+  transcriptions(ALL_ROWS.find((one) => one.name === name)!.protocols.transcriptions);
 
 /** As OpenAI's own provider has it, for one of its models. */
 function ofOpenai(model: string): ReturnType<typeof transcriptions> {
@@ -22,7 +22,8 @@ function ofOpenai(model: string): ReturnType<typeof transcriptions> {
     ...protocol,
     client: {
       ...client!,
-      prepare: (out, of) => client!.prepare!(out, { ...of, lose: of.lose.bind(of), model }),
+      prepare: (out, of) =>
+        client!.prepare!(out, { ...of, reportLoss: of.reportLoss.bind(of), model }),
     },
   };
 }
@@ -57,7 +58,7 @@ const ROWS: readonly Row<object>[] = [
 
 export function table(): string {
   const { server } = transcriptions();
-  const read = (more: object) => server!.request({ ...LEAST, ...more } as Body, "generate");
+  const read = (more: object) => server!.decodeRequest({ ...LEAST, ...more } as Body, "generate");
   return verdicts(
     "transcriptions",
     WIRES,

@@ -1,17 +1,17 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { faultOf, type Body, type HeadersIn, type JsonObject } from "tollgate/plugin";
+import { getFault, type Body, type HeadersIn, type JsonObject } from "tollgate/plugin";
 import { transcriptions, type TranscriptDialect } from "tollgate/protocols/transcriptions";
 import {
-  answering,
-  asking,
+  createResponseContext,
+  createCallContext,
   decodeWhole,
-  outgoing,
-  protocolLaws,
-  relay,
+  createOutgoing,
+  protocolChecks,
+  runRelay,
   type Recording,
 } from "tollgate/testing";
-import { wholeBytes } from "../../../src/testing/codec.ts";
+import { encodeWhole } from "../../../src/testing/codec.ts";
 import { CAPTIONS, SEGMENTS, wav, WORDS } from "../../e2e/audio/vendors.ts";
 
 const wire = transcriptions();
@@ -105,7 +105,7 @@ const RECORDINGS: readonly Recording[] = [
 ];
 
 describe("the laws of protocols", () => {
-  for (const { name, run } of protocolLaws(wire, { recordings: RECORDINGS, trials: 20 }))
+  for (const { name, run } of protocolChecks(wire, { recordings: RECORDINGS, trials: 20 }))
     it(name, run);
 });
 
@@ -118,10 +118,10 @@ describe("the form that a client asked for", () => {
     dialect: TranscriptDialect = {},
   ) => {
     const { client, server } = transcriptions(dialect);
-    const to = answering({ body: { ...LEAST, response_format } as Body });
+    const to = createResponseContext({ body: { ...LEAST, response_format } as Body });
     return [
-      relay(client!, [said], to, undefined, headers).bytes,
-      wholeBytes(server!, decodeWhole(client!, said, asking(), headers), to),
+      runRelay(client!, [said], to, undefined, headers).bytes,
+      encodeWhole(server!, decodeWhole(client!, said, createCallContext(), headers), to),
     ].map(String);
   };
   const whole = Buffer.from(JSON.stringify(verbose));
@@ -162,12 +162,17 @@ describe("the form that a client asked for", () => {
   it("captions without times are no answer, on either lane", () => {
     const said = Buffer.from('{"text":"Hello"}');
     for (const response_format of ["srt", "vtt"]) {
-      const to = answering({ body: { ...LEAST, response_format } as Body });
+      const to = createResponseContext({ body: { ...LEAST, response_format } as Body });
       for (const run of [
-        () => relay(wire.client!, [said], to, undefined, JSONS),
-        () => wholeBytes(wire.server!, decodeWhole(wire.client!, said, asking(), JSONS), to),
+        () => runRelay(wire.client!, [said], to, undefined, JSONS),
+        () =>
+          encodeWhole(
+            wire.server!,
+            decodeWhole(wire.client!, said, createCallContext(), JSONS),
+            to,
+          ),
       ])
-        expect(faultOf(caught(run))).toMatchObject({ kind: "upstream", code: "times_missing" });
+        expect(getFault(caught(run))).toMatchObject({ kind: "upstream", code: "times_missing" });
     }
   });
 
@@ -188,10 +193,10 @@ describe("the form that a client asked for", () => {
 
 describe("counts", () => {
   const usage = (said: object) =>
-    relay(
+    runRelay(
       wire.client!,
       [Buffer.from(JSON.stringify({ text: "x", ...said }))],
-      answering({ body: LEAST as never }),
+      createResponseContext({ body: LEAST as never }),
       undefined,
       JSONS,
     ).usage;
@@ -206,9 +211,9 @@ describe("counts", () => {
   ])("%j is %j", (said, due) => expect(usage(said)).toEqual(due));
 
   it("the file's own seconds are known before it leaves", () => {
-    expect(wire.server!.survey(LEAST as never).counts).toEqual({ seconds: 2 });
+    expect(wire.server!.analyze(LEAST as never).exactUsage).toEqual({ seconds: 2 });
     const odd = { ...LEAST, file: { ...LEAST.file, data: Buffer.from("no sound at all") } };
-    expect(wire.server!.survey(odd as never).counts).toBeUndefined();
+    expect(wire.server!.analyze(odd as never).exactUsage).toBeUndefined();
   });
 });
 
@@ -216,10 +221,10 @@ describe("what is sent", () => {
   const sent = (
     dialect: TranscriptDialect,
     more: object,
-    of: Parameters<typeof asking>[0] = {},
+    of: Parameters<typeof createCallContext>[0] = {},
   ) => {
-    const out = outgoing({ ...LEAST, ...more } as Body);
-    transcriptions(dialect).client!.prepare!(out, asking({ model: "m", ...of }));
+    const out = createOutgoing({ ...LEAST, ...more } as Body);
+    transcriptions(dialect).client!.prepare!(out, createCallContext({ model: "m", ...of }));
     return [out.get("response_format"), out.get("timestamp_granularities")];
   };
   const formats = [{ of: ["*"], formats: ["json", "verbose_json"] }];
@@ -235,7 +240,7 @@ describe("what is sent", () => {
     const priced = (unit: "seconds" | "audio_in") => ({
       info: {
         model: "m",
-        kind: "transcript" as const,
+        operation: "transcript" as const,
         price: { lines: [{ unit, usd: "1", per: 1 as const }] },
       },
     });

@@ -2,8 +2,8 @@
 // is held against the counts that have a price.
 import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "node:http";
-import type { Entry, Json, JsonObject } from "tollgate/plugin";
-import { parse } from "../../../src/lib/key.ts";
+import type { LedgerEntry, Json, JsonObject } from "tollgate/plugin";
+import { parseKey } from "../../../src/lib/key.ts";
 import { ordered, PRICED, type Order } from "./bills.ts";
 import { EXTRAS, reported, type Wire } from "./reports.ts";
 import type { Attack, Site } from "./site.ts";
@@ -47,13 +47,13 @@ const bodyOf = ({ wire, stream, order, fields = {} }: Call): JsonObject => {
 };
 
 /** The settled rows of a key, once there are so many. */
-async function rowsOf(site: Site, key: string, count: number): Promise<readonly Entry[]> {
-  let rows: readonly Entry[] = [];
+async function rowsOf(site: Site, key: string, count: number): Promise<readonly LedgerEntry[]> {
+  let rows: readonly LedgerEntry[] = [];
   for (let i = 0; i < 100 && rows.length < count; i++) {
     const { items } = (await site.daemon.ask("ledger.entries", {
       key,
       limit: 1_000,
-    })) as unknown as { items: readonly Entry[] };
+    })) as unknown as { items: readonly LedgerEntry[] };
     rows = items.filter(({ kind }) => kind === "settle");
     if (rows.length < count) await sleep(50);
   }
@@ -170,7 +170,7 @@ async function run(site: Site, { name, generate }: Class): Promise<readonly stri
 }
 
 const dollars = (nano: bigint): string => (Number(nano) / 1e9).toFixed(2);
-const keyId = (secret: string): string => parse(secret)!.id;
+const keyId = (secret: string): string => parseKey(secret)!.id;
 
 /** Words by which some backend is told not to think; this one is not, and thinks. */
 const OFF: readonly JsonObject[] = [

@@ -3,9 +3,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Entry, JsonObject } from "tollgate/plugin";
-import { parse } from "../../../src/lib/key.ts";
-import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import type { LedgerEntry, JsonObject } from "tollgate/plugin";
+import { parseKey } from "../../../src/lib/key.ts";
+import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import { until } from "../../kit/waits.ts";
 import { lies } from "../../unit/lib/sound-lies.ts";
 import type { Fields } from "../generous.ts";
@@ -93,19 +93,19 @@ async function provider() {
 
 async function keyed(
   daemon: Daemon,
-): Promise<{ readonly secret: string; rows(): Promise<Entry[]> }> {
+): Promise<{ readonly secret: string; rows(): Promise<LedgerEntry[]> }> {
   const limits = ["usd=1000000/total"];
   const { secret } = (await daemon.ask("keys.create", { limits } as JsonObject)) as {
     secret: string;
   };
-  const key = parse(secret)!.id;
+  const key = parseKey(secret)!.id;
   return {
     secret,
     async rows() {
-      let rows: Entry[] = [];
+      let rows: LedgerEntry[] = [];
       await until(async () => {
         const page = await daemon.ask("ledger.entries", { key, limit: 1_000 });
-        const { items } = page as unknown as { items: Entry[] };
+        const { items } = page as unknown as { items: LedgerEntry[] };
         rows = items.filter(({ kind }) => kind === "settle");
         return items.length === 2 * rows.length;
       });
@@ -139,7 +139,7 @@ export const spelledAttack = (requests: number): Attack => ({
   async run({ chance }) {
     const wrong: string[] = [];
     await using up = await provider();
-    await using daemon = await startGateway({ yaml: yaml(up.url) });
+    await using daemon = await startDaemon({ yaml: yaml(up.url) });
     for (const door of DOORS)
       for (let left = Math.ceil(requests / DOORS.length); left > 0;) {
         // Few enough for one page of the ledger.
@@ -183,7 +183,7 @@ export const soundsAttack: Attack = {
   async run() {
     const wrong: string[] = [];
     await using up = await provider();
-    await using daemon = await startGateway({ yaml: yaml(up.url) });
+    await using daemon = await startDaemon({ yaml: yaml(up.url) });
     for (const name of readdirSync(SOUNDS)) {
       const [, ms] = /-(\d+)ms\./.exec(name) ?? [];
       if (ms === undefined) continue;

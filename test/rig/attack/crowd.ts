@@ -77,7 +77,7 @@ const nearly: Attack = {
   },
 };
 
-const PER_ADDRESS = BOUNDS.connectionsPerAddress.most;
+const PER_ADDRESS = BOUNDS.connectionsPerAddress.max;
 
 const silent: Attack = {
   name: "2,500 sockets of one address",

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { childrenOf, isAlive } from "../../kit/alive.ts";
-import { type Daemon, startGateway } from "../../kit/daemon.ts";
+import { type Daemon, startDaemon } from "../../kit/daemon.ts";
 import { GUARD } from "../../e2e/outside/broken.ts";
 import type { Chance } from "../rig.ts";
 import type { Attack } from "./site.ts";
@@ -31,7 +31,7 @@ async function create(at: Daemon, name: string, more: object): Promise<string | 
 /** Principals of every role and account give one command under one Idempotency-Key, again and again and in any order. */
 async function principals(chance: Chance, rounds: number): Promise<string[]> {
   const wrong: string[] = [];
-  await using at = await startGateway({
+  await using at = await startDaemon({
     yaml: `admin: { port: 0, tokens: { ann: { role: owner, token: ${FILE_TOKEN} } } }
 accounts: { acme: {}, research: { parent: acme }, sales: { parent: acme } }
 ${PROVIDERS}`,
@@ -97,7 +97,7 @@ const answers = (port: number): Promise<boolean> =>
 /** A plugin in a child sends every signal by every road to every process of its gateway; then SIGUSR1 comes from outside. */
 async function signals(chance: Chance, times: number): Promise<string[]> {
   const wrong: string[] = [];
-  await using at = await startGateway({
+  await using at = await startDaemon({
     yaml: `workers: 2
 frontends: [chat-completions]
 middleware: [auth, { use: ./guard.ts, isolate: child, timeout: 20s, on_error: pass }]

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import * as fc from "fast-check";
 import { importLocked, lockModules } from "../../../src/loader/locked.ts";
-import { treeOf } from "../../../src/loader/tree.ts";
+import { readPackageTree } from "../../../src/loader/tree.ts";
 
 /** Folders of a file, from the installation's root. `links`: symbolic links that lead there. */
 const PLACES: Readonly<
@@ -136,7 +136,7 @@ async function check(all: readonly Loading[]): Promise<void> {
   const root = join(base, `t${n++}`);
   counts.trees++;
   build(root, all);
-  const tree = treeOf(join(root, "node_modules/p"));
+  const tree = readPackageTree(join(root, "node_modules/p"));
   lockModules("p", tree.files);
   const { seen, refused } = (await importLocked(join(root, "node_modules/p/index.mjs"))) as Loaded;
   counts.loaded += seen.length;
@@ -161,11 +161,11 @@ async function check(all: readonly Loading[]): Promise<void> {
   for (const [i] of seen.slice(0, 2)) {
     const copy = join(base, `t${n++}`);
     build(copy, all);
-    const before = treeOf(join(copy, "node_modules/p"));
+    const before = readPackageTree(join(copy, "node_modules/p"));
     lockModules("p", before.files);
     const file = join(copy, fileOf(all[i]!, i));
     writeFileSync(file, readFileSync(file, "utf8").replace("0", "1"));
-    if (treeOf(join(copy, "node_modules/p")).hash === before.hash)
+    if (readPackageTree(join(copy, "node_modules/p")).hash === before.hash)
       wrong.push(`${JSON.stringify(all[i])}: one byte more and the same hash`);
     const again = (await importLocked(join(copy, "node_modules/p/index.mjs"))) as Loaded;
     counts.changed++;

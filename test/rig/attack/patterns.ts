@@ -1,8 +1,8 @@
 // Patterns of model names with up to three stars, in every place that takes one: each matches what the regular expression of the same
 // meaning does, or `check` rejects it and names a form that it accepts.
 import { loadConfig } from "../../../src/config/load.ts";
-import { json, upstream } from "tollgate/testing";
-import { startGateway } from "../../kit/daemon.ts";
+import { jsonResponse, startUpstream } from "tollgate/testing";
+import { startDaemon } from "../../kit/daemon.ts";
 import { until } from "../../kit/waits.ts";
 import { load } from "../../unit/config/stubs.ts";
 import type { Chance } from "../rig.ts";
@@ -64,17 +64,17 @@ async function options({ chance: of, noted }: Site, times: number): Promise<stri
     const names = Array.from({ length: Math.ceil(times / POOL) }, () => nameFor(of, its));
     return { id: `p${i}`, its, names: [...new Set(names)] };
   });
-  await using up = await upstream({
+  await using up = await startUpstream({
     "GET /*": ({ path }) => {
       const names = all.find(({ id }) => path.startsWith(`/${id}/`))?.names ?? [];
-      return json({ object: "list", data: names.map((id) => ({ id, object: "model" })) });
+      return jsonResponse({ object: "list", data: names.map((id) => ({ id, object: "model" })) });
     },
   });
   const providers = all.map(
     ({ id, its }) =>
       `  ${id}: { use: openai-compatible, with: { base_url: "${up.url}/${id}/v1", api_key: k, images: ["${its}"] } }\n`,
   );
-  await using at = await startGateway({
+  await using at = await startDaemon({
     yaml: `frontends: [chat-completions, images, models]\nstore: memory\nproviders:\n${providers.join("")}`,
   });
   const listed = async (query: string) => {
@@ -109,7 +109,11 @@ async function routes({ chance: of, noted }: Site, times: number): Promise<strin
   let refused = 0;
   const check = async (name: string, candidate: string) => {
     const text = `providers: { demo: {} }\nmodels: { ${JSON.stringify(name)}: [${JSON.stringify(candidate)}] }\n`;
-    const { problems } = await loadConfig("/gateway.yaml", { env: {}, load, text });
+    const { problems } = await loadConfig("/gateway.yaml", {
+      env: {},
+      loadPlugin: load,
+      textOverride: text,
+    });
     return problems.filter(({ severity }) => severity === "error");
   };
   for (let i = 0; i < times; i++) {

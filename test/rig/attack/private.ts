@@ -2,12 +2,12 @@
 // gateway's own, part of a field that the target's review names, or a header value that it names.
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
-import { all, allowing, stranger } from "tollgate/protocols/look";
+import { mergeAllowlist, parseAllowances, findDisallowedField } from "tollgate/protocols/look";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { json, say, upstream, type UpstreamRequest } from "tollgate/testing";
+import { jsonResponse, say, startUpstream, type UpstreamRequest } from "tollgate/testing";
 import type { JsonObject, Protocol } from "tollgate/plugin";
-import { startGateway } from "../../kit/daemon.ts";
+import { startDaemon } from "../../kit/daemon.ts";
 import { inAny } from "../../protocols/gemini/speech.ts";
 import type { Chance } from "../rig.ts";
 import type { Attack } from "./site.ts";
@@ -111,7 +111,7 @@ function headersOf(of: Chance, client: string): Headers {
       ? `x-${MARK}-${of.below(1e6)}`
       : of.one(passed.length > 0 && of.often(0.5) ? passed : HEADERS);
     const reviewed = Object.values(TARGETS).flatMap(
-      ({ headers }) => headers?.reviewed?.[name] ?? [],
+      ({ headers }) => headers?.zdrAllowed?.[name] ?? [],
     );
     const words = Array.from({ length: 1 + of.below(3) }, () =>
       reviewed.length > 0 && of.often(0.6) ? of.one(reviewed) : `${MARK}-${of.below(1e6)}`,
@@ -164,7 +164,7 @@ const VARIES = new Set(["content-length", "host"]);
 function judged(target: string, sent: UpstreamRequest, plain: UpstreamRequest): string[] {
   const wrong: string[] = [];
   const protocol = TARGETS[target]!;
-  const reviewed = protocol.headers?.reviewed ?? {};
+  const reviewed = protocol.headers?.zdrAllowed ?? {};
   for (const [name, value] of Object.entries(sent.headers)) {
     if (VARIES.has(name) || value === plain.headers[name]) continue;
     const words = String(value).split(",");
@@ -175,7 +175,11 @@ function judged(target: string, sent: UpstreamRequest, plain: UpstreamRequest): 
   if (sent.path !== plain.path || query !== plain.query.toString())
     wrong.push(`the address ${sent.path}?${query}`);
   const body = sent.json() as JsonObject;
-  const found = stranger(body, all(protocol.reviewed!), allowing([]));
+  const found = findDisallowedField(
+    body,
+    mergeAllowlist(protocol.zdrAllowedFields!),
+    parseAllowances([]),
+  );
   if (found) wrong.push(`the field ${JSON.stringify(found)}`);
   if (sent.body.includes(`"${MARK}`) && JSON.stringify(body).includes(`"${MARK}_`))
     wrong.push("a member with a made-up name");
@@ -186,11 +190,12 @@ export const privateAttack = (requests: number): Attack => ({
   name: `${requests} requests under Service-ZDR with headers, parameters, and members of their own`,
   async run({ chance, noted }) {
     const wrong: string[] = [];
-    await using up = await upstream({
-      "GET /*": json({ object: "list", data: [] }),
-      "POST /*": (asked) => inAny(say("Hello"), asked) ?? json({ error: { message: "no" } }, 400),
+    await using up = await startUpstream({
+      "GET /*": jsonResponse({ object: "list", data: [] }),
+      "POST /*": (asked) =>
+        inAny(say("Hello"), asked) ?? jsonResponse({ error: { message: "no" } }, 400),
     });
-    await using at = await startGateway({ yaml: yaml(up.url) });
+    await using at = await startDaemon({ yaml: yaml(up.url) });
     const send = async (
       client: string,
       target: string,
@@ -202,7 +207,7 @@ export const privateAttack = (requests: number): Attack => ({
       const model = `${target}/m`;
       const place =
         client === "gemini" ? `${path}/${encodeURIComponent(model)}:generateContent` : path;
-      up.forget();
+      up.reset();
       const res = await fetch(`${at.url}${place}${query && `?${query}`}`, {
         method: "POST",
         headers: {

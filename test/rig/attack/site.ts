@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { Agent, request } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
-import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import type { Chance } from "../rig.ts";
 import { upstream, type Upstream } from "./upstream.ts";
 
@@ -88,7 +88,7 @@ async function free(): Promise<number> {
 export async function openSite(chance: Chance): Promise<Site> {
   const up = await upstream();
   const gaugePort = await free();
-  const daemon = await startGateway({
+  const daemon = await startDaemon({
     yaml: yaml(up.url),
     env: {
       ATTACK_GAUGE: String(gaugePort),

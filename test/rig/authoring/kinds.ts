@@ -1,6 +1,12 @@
 // Each kind and like of `tollgate new`, with how an operator mounts it and how it is asked.
 import { join } from "node:path";
-import { recordings, replay, say, speaking, type ScriptedRoutes } from "tollgate/testing";
+import {
+  readRecordings,
+  replayResponse,
+  say,
+  scriptedModel,
+  type ScriptedRoutes,
+} from "tollgate/testing";
 import { root } from "./workshop.ts";
 
 export interface AuthoredKind {
@@ -18,8 +24,8 @@ export interface AuthoredKind {
 const DEMO = "providers:\n  demo: { use: demo }\n";
 const provider = (url: string, use = "acme") =>
   `providers:\n  acme: { use: ${use}, with: { base_url: "${url}/v1", api_key: "\${env:ACME}" } }\n`;
-const hello = (): ScriptedRoutes => speaking(say("Hello"), ["model"]);
-const recorded = (folder: string) => recordings(join(root, "templates", folder));
+const hello = (): ScriptedRoutes => scriptedModel(say("Hello"), ["model"]);
+const recorded = (folder: string) => readRecordings(join(root, "templates", folder));
 
 export const KINDS: readonly AuthoredKind[] = [
   ...["openai", "anthropic"].map((like): AuthoredKind => ({
@@ -35,7 +41,7 @@ export const KINDS: readonly AuthoredKind[] = [
     package: "tollgate-provider-acme",
     yaml: provider,
     upstream: () => ({
-      "POST /v1/say": replay(recorded("provider-native/test/recordings/native/hello")[0]!),
+      "POST /v1/say": replayResponse(recorded("provider-native/test/recordings/native/hello")[0]!),
     }),
     model: "acme/model",
     says: "Hello ☕",
@@ -54,7 +60,7 @@ export const KINDS: readonly AuthoredKind[] = [
     yaml: (url) =>
       `frontends: [chat-completions, { use: tollgate-protocol-acme/frontend }]\n${provider(url, "tollgate-protocol-acme/provider")}`,
     upstream: () => ({
-      "POST /v1/say": replay(recorded("protocol/test/recordings/whole")[0]!),
+      "POST /v1/say": replayResponse(recorded("protocol/test/recordings/whole")[0]!),
     }),
     model: "acme/model",
     says: "Hello ☕",

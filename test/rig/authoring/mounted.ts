@@ -1,5 +1,5 @@
 // A plugin's tarball beside a gateway that was installed from its own: found by its name, asked, and billed.
-import { upstream } from "tollgate/testing";
+import { startUpstream } from "tollgate/testing";
 import type { AuthoredKind } from "./kinds.ts";
 import { operator, serving, type Workshop } from "./workshop.ts";
 
@@ -10,7 +10,7 @@ export async function answered(
   tarball: string,
 ): Promise<{ readonly text: string; readonly calls: number; readonly usage: string }> {
   const folder = await operator(of, "operator", [tarball]);
-  await using up = await upstream(kind.upstream?.() ?? {});
+  await using up = await startUpstream(kind.upstream?.() ?? {});
   await using at = await serving(folder, kind.yaml(up.url), { ACME: "canary-acme-7f3a91" });
   const response = await fetch(`${at.url}${kind.path ?? "/v1/chat/completions"}`, {
     method: "POST",

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { cleanClone, installedIn } from "../../kit/clean-clone.ts";
+import { cleanClone, linkDependencies } from "../../kit/clean-clone.ts";
 
 export const root = new URL("../../..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
@@ -61,7 +61,7 @@ export async function workshop(): Promise<Workshop> {
   // Packing builds, and gateways may run from what was built here.
   const clone = join(folder, "tollgate");
   cleanClone(clone);
-  installedIn(clone);
+  linkDependencies(clone);
   const { out } = await must(clone, "npm", "pack", "--json", "--pack-destination", folder, ...NPM);
   return {
     folder,

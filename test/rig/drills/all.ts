@@ -8,9 +8,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { askControl } from "../../../src/gateway/control/asking.ts";
-import type { Status } from "../../../src/gateway/types.ts";
-import { hasPostgres, postgresStore, startPostgres } from "../../kit/postgres.ts";
+import { callControl } from "../../../src/gateway/control/asking.ts";
+import type { GatewayStatus } from "../../../src/gateway/types.ts";
+import { hasPostgres, postgresStoreYaml, startPostgres } from "../../kit/postgres.ts";
 import { root } from "../../kit/program.ts";
 import { until } from "../../kit/waits.ts";
 import { authority } from "../faults/certificates.ts";
@@ -73,7 +73,7 @@ async function outage(at: Stage, begin: () => unknown, end: () => unknown) {
 async function database() {
   if (!hasPostgres()) return undefined;
   await using postgres = await startPostgres();
-  const store = postgresStore(await postgres.database());
+  const store = postgresStoreYaml(await postgres.database());
   await using at = await stage(`store: ${store}\n${DEMO}`);
   // The gateway ends with this function.
   return await outage(
@@ -278,7 +278,9 @@ async function terminalGone() {
   });
   const state = join(dir, "state");
   const status = async () =>
-    (await askControl(state, "status").catch(() => undefined)) as unknown as Status | undefined;
+    (await callControl(state, "status").catch(() => undefined)) as unknown as
+      | GatewayStatus
+      | undefined;
   const ready = async () => (await status())?.state === "ready";
   const lives = (pid: number) => spawnSync("kill", ["-0", String(pid)]).status === 0;
   let last = 0;

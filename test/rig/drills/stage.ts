@@ -3,9 +3,9 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { JsonObject } from "tollgate/plugin";
-import type { Status } from "../../../src/gateway/types.ts";
-import { startGateway, type Daemon, type DaemonOptions } from "../../kit/daemon.ts";
-import { sumOf } from "../../kit/exposition.ts";
+import type { GatewayStatus } from "../../../src/gateway/types.ts";
+import { startDaemon, type Daemon, type DaemonOptions } from "../../kit/daemon.ts";
+import { sumSamples } from "../../kit/exposition.ts";
 import { until } from "../../kit/waits.ts";
 
 export const TOKEN = "0123456789abcdef01234567";
@@ -21,7 +21,7 @@ export interface Stage extends AsyncDisposable {
   readonly gateway: Daemon;
   /** Alerts, in the order in which they came. */
   readonly heard: readonly Heard[];
-  status(): Promise<Status>;
+  status(): Promise<GatewayStatus>;
   /** Waits until it has this value: the text is made at most once per second. */
   metric(name: string, value: number): Promise<void>;
   /** `/readyz` on many connections, each of which any process may get: "200 ready". */
@@ -52,7 +52,7 @@ export async function stage(
   const heard: Heard[] = [];
   const { server, url } = await receiver(heard);
   const around = aroundOf(url, more.workers ?? 2);
-  const gateway = await startGateway({ ...more, yaml: `${around}${yaml}` }).catch((error) => {
+  const gateway = await startDaemon({ ...more, yaml: `${around}${yaml}` }).catch((error) => {
     server.close();
     throw error;
   });
@@ -68,11 +68,11 @@ export async function stage(
       write: (text) => gateway.write(`${around}${text}`),
     },
     heard,
-    status: async () => (await gateway.ask("status")) as unknown as Status,
+    status: async () => (await gateway.ask("status")) as unknown as GatewayStatus,
     async metric(name, value) {
       let last = Number.NaN;
       await until(
-        async () => (last = sumOf(await admin("/metrics"), name)) === value,
+        async () => (last = sumSamples(await admin("/metrics"), name)) === value,
         () => `${name} ${value}; it is ${last}`,
       );
     },

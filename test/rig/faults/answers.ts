@@ -1,10 +1,10 @@
 // What a model that is well would answer, in each protocol, as the bytes that something then goes wrong with.
 import {
-  eventStream,
-  json,
+  eventStreamResponse,
+  jsonResponse,
   say,
-  type Piece,
-  type ScriptedAnswer,
+  type ResponsePiece,
+  type ScriptedResponse,
   type UpstreamRequest,
 } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
@@ -26,13 +26,13 @@ export interface GoodAnswer {
 const FINISH =
   /"finish_reason":"|"stop_reason":"|"finishReason":"|^event: \S*completed|"(speech\.audio|transcript\.text)\.done"/;
 
-const bytesOf = (piece: Piece): Buffer =>
+const bytesOf = (piece: ResponsePiece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
 
 export function goodAnswer(asked: UpstreamRequest, counted = true): GoodAnswer {
   const { into, stream } = wanted(asked);
   const made = spoken(into, stream, counted, asked);
-  const pieces = ([made.body ?? []].flat() as Piece[]).map(bytesOf);
+  const pieces = ([made.body ?? []].flat() as ResponsePiece[]).map(bytesOf);
   const finish = pieces.findIndex((piece) => FINISH.test(piece.toString()));
   const type = String(made.headers!["content-type"]);
   return { into, stream, type, pieces, bytes: Buffer.concat(pieces), finish };
@@ -48,7 +48,7 @@ function spoken(
   stream: boolean,
   counted: boolean,
   asked: UpstreamRequest,
-): ScriptedAnswer {
+): ScriptedResponse {
   const usage = (of: object) => (counted ? { usage: of } : {});
   switch (into) {
     case "images":
@@ -56,7 +56,7 @@ function spoken(
     case "gemini-image":
       return drawn(stream, counted);
     case "embeddings":
-      return json({
+      return jsonResponse({
         object: "list",
         data: [{ object: "embedding", index: 0, embedding: [Number(NUMBER), 0.5] }],
         model: "m",
@@ -65,11 +65,11 @@ function spoken(
     case "gemini-vectors": {
       const values = [Number(NUMBER), 0.5];
       return asked.path.endsWith("batchEmbedContents")
-        ? json({ embeddings: [{ values }] })
-        : json({ embedding: { values } });
+        ? jsonResponse({ embeddings: [{ values }] })
+        : jsonResponse({ embedding: { values } });
     }
     case "rerank":
-      return json({
+      return jsonResponse({
         id: "r1",
         results: [
           { index: 1, relevance_score: 0.5 },
@@ -78,7 +78,7 @@ function spoken(
         ...(counted && { meta: { billed_units: { search_units: 1 } } }),
       });
     case "moderations":
-      return json({
+      return jsonResponse({
         id: "modr-1",
         model: "m",
         results: [
@@ -88,11 +88,11 @@ function spoken(
       } as JsonObject);
     case "transcriptions":
       return stream
-        ? eventStream([
+        ? eventStreamResponse([
             ...PIECES.map((delta) => data({ type: "transcript.text.delta", delta })),
             data({ type: "transcript.text.done", text: WORDS, ...usage(HEARD) }),
           ])
-        : json({ text: WORDS, ...usage(HEARD) } as JsonObject);
+        : jsonResponse({ text: WORDS, ...usage(HEARD) } as JsonObject);
     case "speech":
       return spokenAloud(stream, counted);
     case "completions":
@@ -100,8 +100,13 @@ function spoken(
     default: {
       const speech = say(WORDS).usage(counted ? { input: 12, output: 8 } : null);
       return into === "gemini"
-        ? inGemini(speech, { stream, n: asked.n })
-        : speech.in(into, { stream, model: "m", n: asked.n, body: asked.json() });
+        ? inGemini(speech, { stream, n: asked.number })
+        : speech.toProtocol(into, {
+            stream,
+            model: "m",
+            responseNumber: asked.number,
+            body: asked.json(),
+          });
     }
   }
 }
@@ -109,10 +114,10 @@ function spoken(
 const HEARD = { type: "tokens", ...COUNTS };
 
 /** Its bytes say nothing of what they cost; its events do. */
-function spokenAloud(stream: boolean, counted: boolean): ScriptedAnswer {
+function spokenAloud(stream: boolean, counted: boolean): ScriptedResponse {
   if (!stream)
     return { headers: { "content-type": "audio/mpeg" }, body: PIECES, framing: "chunked" };
-  return eventStream([
+  return eventStreamResponse([
     ...PIECES.map((piece) =>
       data({ type: "speech.audio.delta", audio: Buffer.from(piece).toString("base64") }),
     ),
@@ -120,7 +125,7 @@ function spokenAloud(stream: boolean, counted: boolean): ScriptedAnswer {
   ]);
 }
 
-function goneOn(stream: boolean, counted: boolean): ScriptedAnswer {
+function goneOn(stream: boolean, counted: boolean): ScriptedResponse {
   const frame = { id: "cmpl-1", object: "text_completion", created: 1, model: "m" };
   const usage = { prompt_tokens: 12, completion_tokens: 8, total_tokens: 20 };
   const choices = (text: string, finish_reason: string | null) => ({
@@ -128,8 +133,11 @@ function goneOn(stream: boolean, counted: boolean): ScriptedAnswer {
     choices: [{ text, index: 0, logprobs: null, finish_reason }],
   });
   if (!stream)
-    return json({ ...choices(WORDS, "stop"), ...(counted && { usage }) } as unknown as JsonObject);
-  return eventStream([
+    return jsonResponse({
+      ...choices(WORDS, "stop"),
+      ...(counted && { usage }),
+    } as unknown as JsonObject);
+  return eventStreamResponse([
     ...PIECES.map((text) => data(choices(text, null))),
     data(choices("", "stop")),
     ...(counted ? [data({ ...frame, choices: [], usage })] : []),
@@ -137,22 +145,22 @@ function goneOn(stream: boolean, counted: boolean): ScriptedAnswer {
   ]);
 }
 
-function pictures(stream: boolean, counted: boolean, changed: boolean): ScriptedAnswer {
+function pictures(stream: boolean, counted: boolean, changed: boolean): ScriptedResponse {
   const usage = counted ? { usage: COUNTS } : {};
-  if (!stream) return json({ created: 1795000000, data: [{ b64_json: PNG }], ...usage });
+  if (!stream) return jsonResponse({ created: 1795000000, data: [{ b64_json: PNG }], ...usage });
   const what = changed ? "image_edit" : "image_generation";
   const event = (step: string, more: object) => {
     const type = `${what}.${step}`;
     return `event: ${type}\n${data({ type, b64_json: PNG, created_at: 1795000000, ...more })}`;
   };
-  return eventStream([
+  return eventStreamResponse([
     event("partial_image", { partial_image_index: 0 }),
     event("partial_image", { partial_image_index: 1 }),
     event("completed", usage),
   ]);
 }
 
-function drawn(stream: boolean, counted: boolean): ScriptedAnswer {
+function drawn(stream: boolean, counted: boolean): ScriptedResponse {
   const usage = counted
     ? { usageMetadata: { promptTokenCount: 12, candidatesTokenCount: 80, totalTokenCount: 92 } }
     : {};
@@ -161,7 +169,7 @@ function drawn(stream: boolean, counted: boolean): ScriptedAnswer {
   });
   const picture = { inlineData: { mimeType: "image/png", data: PNG } };
   const whole = { ...candidate(picture, { finishReason: "STOP" }), ...usage };
-  if (!stream) return json(whole as JsonObject);
+  if (!stream) return jsonResponse(whole as JsonObject);
   const event = (said: object) => `data: ${JSON.stringify(said)}\r\n\r\n`;
-  return eventStream([event(candidate({ text: "Here:" })), event(whole)]);
+  return eventStreamResponse([event(candidate({ text: "Here:" })), event(whole)]);
 }

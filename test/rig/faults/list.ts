@@ -2,7 +2,12 @@
 // which the docs show.
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
-import { html, json, type ScriptedAnswer, type Cut } from "tollgate/testing";
+import {
+  htmlResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type Truncation,
+} from "tollgate/testing";
 import { spokenError } from "./errors.ts";
 import type { Chance } from "../rig.ts";
 import type { GoodAnswer } from "./answers.ts";
@@ -59,7 +64,7 @@ export interface Fault {
   /** Its bytes are many: one at a time. */
   readonly heavy?: true;
   /** What is sent in place of a good answer. */
-  readonly answer?: (good: GoodAnswer, chance: Chance) => ScriptedAnswer;
+  readonly answer?: (good: GoodAnswer, chance: Chance) => ScriptedResponse;
   /** The provider counts nothing. */
   readonly uncounted?: true;
 }
@@ -92,7 +97,7 @@ const at = (place: Place, name: string, outcome: Outcome, waits?: keyof typeof L
   ...(waits && { waits }),
 });
 
-const good = ({ type, pieces, stream, bytes }: GoodAnswer): ScriptedAnswer => ({
+const good = ({ type, pieces, stream, bytes }: GoodAnswer): ScriptedResponse => ({
   headers: { "content-type": type },
   body: stream ? pieces : bytes,
   framing: stream ? "chunked" : "length",
@@ -108,11 +113,11 @@ const boundary = ({ stream, pieces, finish, bytes }: GoodAnswer, chance: Chance)
     ? pieces.slice(0, 1 + chance.below(finish)).reduce((sum, piece) => sum + piece.length, 0)
     : 1 + chance.below(bytes.length - 2);
 const cutAt =
-  (how: Cut["how"], inside = 0) =>
-  (of: GoodAnswer, chance: Chance): ScriptedAnswer => ({
+  (how: Truncation["how"], inside = 0) =>
+  (of: GoodAnswer, chance: Chance): ScriptedResponse => ({
     ...good(of),
     framing: "chunked",
-    cut: { after: boundary(of, chance) + (of.stream ? inside : 0), how },
+    truncation: { after: boundary(of, chance) + (of.stream ? inside : 0), how },
   });
 const LINE = Buffer.alloc(64 * 1024, "x");
 const replaced = (of: GoodAnswer, from: RegExp, to: string): GoodAnswer => {
@@ -123,13 +128,13 @@ const replaced = (of: GoodAnswer, from: RegExp, to: string): GoodAnswer => {
 /** What an answer is known by: a word, a picture, a number. */
 const MARK = /Hello|iVBOR|0\.015625/g;
 const POISON = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nPOISON";
-const raw = (...pieces: readonly (string | Buffer)[]): ScriptedAnswer => ({
+const raw = (...pieces: readonly (string | Buffer)[]): ScriptedResponse => ({
   raw: pieces.map((piece) => Buffer.from(piece as string)),
 });
 const failing =
   (status: number, headers: Record<string, string> = {}) =>
   (of: GoodAnswer) => ({
-    ...json(spokenError(of.into, status), status),
+    ...jsonResponse(spokenError(of.into, status), status),
     headers: { "content-type": "application/json", ...headers },
   });
 const COUNT = /"(prompt_tokens|input_tokens|promptTokenCount|search_units)":\d+/g;
@@ -176,7 +181,7 @@ export const FAULTS: readonly Fault[] = [
   ...(["reset", "close"] as const).map((how): Fault => ({
     name: `${how === "reset" ? "RST" : "FIN"} before the head`,
     ...both(LOST),
-    answer: () => ({ cut: { after: "nothing", how } }),
+    answer: () => ({ truncation: { after: "nothing", how } }),
   })),
   {
     name: "a head that comes byte by byte",
@@ -185,7 +190,7 @@ export const FAULTS: readonly Fault[] = [
     answer: (of) => ({
       ...raw(head(of, `x-long: ${"x".repeat(200)}`)),
       chunks: "bytes",
-      gapMs: 40,
+      chunkDelayMs: 40,
     }),
   },
   {
@@ -211,9 +216,9 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "100 Continue that was not asked for",
     ...both(refused(502, "bad_http", "estimated")),
-    answer: (of) => ({ ...good(of), interim: [100] }),
+    answer: (of) => ({ ...good(of), interimStatuses: [100] }),
   },
-  { name: "103 Early Hints", ...FINE, answer: (of) => ({ ...good(of), interim: [103] }) },
+  { name: "103 Early Hints", ...FINE, answer: (of) => ({ ...good(of), interimStatuses: [103] }) },
   {
     name: "204 with a body",
     ...both(UNREADABLE),
@@ -236,15 +241,15 @@ export const FAULTS: readonly Fault[] = [
     name: "a redirect",
     ...both(refused(502, "upstream_redirect", "void")),
     answer: (_of, chance) => ({
-      ...json({}, chance.one([301, 302, 307, 308])),
+      ...jsonResponse({}, chance.one([301, 302, 307, 308])),
       headers: { location: "http://169.254.169.254/" },
     }),
   },
-  { name: "a page of HTML with status 200", ...both(UNREADABLE), answer: () => html() },
+  { name: "a page of HTML with status 200", ...both(UNREADABLE), answer: () => htmlResponse() },
   {
     name: "a page of HTML with status 200, called an answer",
     ...both(UNREADABLE),
-    answer: (of) => ({ ...html(), headers: { "content-type": of.type } }),
+    answer: (of) => ({ ...htmlResponse(), headers: { "content-type": of.type } }),
   },
   {
     name: "Content-Length larger than the body",
@@ -331,7 +336,7 @@ export const FAULTS: readonly Fault[] = [
     whole: [refused(504, "upstream_timeout", "estimated"), HEARD_WHOLE, HEARD_BROKEN],
     stream: [refused(504, "upstream_timeout", "estimated"), BROKEN],
     // The shortest answer has some forty bytes.
-    answer: (of) => ({ ...good(of), chunks: "bytes", gapMs: 300 }),
+    answer: (of) => ({ ...good(of), chunks: "bytes", chunkDelayMs: 300 }),
   },
   {
     name: "garbage from the first byte on",
@@ -432,12 +437,12 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "an error as a page of HTML",
     ...both(refused(500, "*", "void")),
-    answer: () => html(500, "<h1>Oops</h1>"),
+    answer: () => htmlResponse(500, "<h1>Oops</h1>"),
   },
   {
     name: "an error in JSON with HTML in it",
     ...both(refused(500, "*", "void")),
-    answer: () => json({ error: "<html><script>alert(1)</script></html>" }, 500),
+    answer: () => jsonResponse({ error: "<html><script>alert(1)</script></html>" }, 500),
   },
   {
     name: "an error in place of an answer, with status 200",

@@ -8,8 +8,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
-import { json, upstream, type ScriptedAnswer, type UpstreamRequest } from "tollgate/testing";
-import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import {
+  jsonResponse,
+  startUpstream,
+  type ScriptedResponse,
+  type UpstreamRequest,
+} from "tollgate/testing";
+import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import { preloaded, type ChangedSource } from "../plants/changed.ts";
 import { certificates } from "./certificates.ts";
 import { LIMITS, PLACES, type Place } from "./list.ts";
@@ -32,7 +37,7 @@ export type Models = ReadonlyMap<`${Place} ${UpstreamName}`, number>;
 
 /** `answer`: by what stands in the prompt. `plant`: what is wrong with the daemon. */
 export async function openStage(
-  answer: (asked: UpstreamRequest) => ScriptedAnswer,
+  answer: (asked: UpstreamRequest) => ScriptedResponse,
   models: Models,
   plant?: ChangedSource,
 ): Promise<Stage> {
@@ -40,7 +45,10 @@ export async function openStage(
   try {
     const dir = await mkdtemp(join(tmpdir(), "tollgate-faults-"));
     stack.defer(() => rm(dir, { recursive: true, force: true }));
-    const up = await upstream({ "POST /*": answer, "GET /*": json({ object: "list", data: [] }) });
+    const up = await startUpstream({
+      "POST /*": answer,
+      "GET /*": jsonResponse({ object: "list", data: [] }),
+    });
     stack.use(up);
     const { root, ...leaves } = certificates(HOST);
     await writeFile(join(dir, "root.pem"), root);
@@ -77,7 +85,7 @@ export async function openStage(
       h2: `https://${HOST}:${ports.h2}`,
       stalled: `https://${HOST}:${ports.stalled}`,
     };
-    const daemon = await startGateway({
+    const daemon = await startDaemon({
       yaml: yaml(places, models),
       env: {
         RIG_KEY: "sk-upstream-rig",

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Entry } from "tollgate/plugin";
-import { startGateway } from "../../kit/daemon.ts";
+import type { LedgerEntry } from "tollgate/plugin";
+import { startDaemon } from "../../kit/daemon.ts";
 import { freePort } from "../../kit/ports.ts";
-import { postgresStore } from "../../kit/postgres.ts";
+import { postgresStoreYaml } from "../../kit/postgres.ts";
 import { until } from "../../kit/waits.ts";
 import { readEntries } from "../fleet.ts";
 import { EACH, NODES, type Stage } from "./stage.ts";
@@ -99,7 +99,7 @@ const stopped: Part = async (stage) => {
   return { figures: [["stopped_corrected", rows.length - OPEN, OPEN]], wrong };
 };
 
-const presumedIn = async ({ fleet }: Stage): Promise<readonly Entry[]> =>
+const presumedIn = async ({ fleet }: Stage): Promise<readonly LedgerEntry[]> =>
   (await readEntries(fleet)).filter(({ outcome }) => outcome === "presumed");
 
 /** No client asks: statements of a gateway a second. */
@@ -123,8 +123,8 @@ const late: Part = async ({ postgres, yaml }) => {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-late-"));
   const port = await freePort();
   await postgres.kill();
-  const starting = startGateway({
-    yaml: `store: ${postgresStore(url)}\n${yaml}`,
+  const starting = startDaemon({
+    yaml: `store: ${postgresStoreYaml(url)}\n${yaml}`,
     dir,
     args: ["--port", `${port}`],
   });

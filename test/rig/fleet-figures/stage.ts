@@ -1,5 +1,5 @@
 // Three gateways on one PostgreSQL, with everything as it is where nothing is said, and a provider that can be made to wait.
-import { json, say, upstream, type TestUpstream } from "tollgate/testing";
+import { jsonResponse, say, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../../kit/fleet.ts";
 import { startPostgres, type Postgres } from "../../kit/postgres.ts";
 
@@ -35,9 +35,9 @@ export async function staged(): Promise<Stage> {
   );
   let waitMs = 0;
   const up = made.use(
-    await upstream({
-      "POST /v1/chat/completions": (asked) => ({ ...SHORT.to(asked), waitMs }),
-      "GET /v1/models": json({ object: "list", data: [{ id: "model" }] }),
+    await startUpstream({
+      "POST /v1/chat/completions": (asked) => ({ ...SHORT.toResponse(asked), delayMs: waitMs }),
+      "GET /v1/models": jsonResponse({ object: "list", data: [{ id: "model" }] }),
     }),
   );
   const url = await postgres.database();

@@ -2,13 +2,13 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import {
-  json,
-  upstream,
-  type ScriptedAnswer,
+  jsonResponse,
+  startUpstream,
+  type ScriptedResponse,
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
-import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import { goodAnswer } from "../faults/answers.ts";
 import { edited, read } from "./input.ts";
 import { ANSWERS, OPERATORS } from "./sse.ts";
@@ -49,7 +49,7 @@ const KEY = "${env:RIG_KEY}";
 /** How a prompt spells the answer to it. */
 export const SPELLED = /fuzz (sse:\d+:[\d.+]*)/;
 
-function answer(asked: UpstreamRequest): ScriptedAnswer {
+function answer(asked: UpstreamRequest): ScriptedResponse {
   const spelled = SPELLED.exec(asked.body.toString("latin1"))?.[1];
   if (spelled === undefined) return well(asked);
   const { input } = read(spelled);
@@ -63,20 +63,23 @@ function answer(asked: UpstreamRequest): ScriptedAnswer {
   };
 }
 
-function well(asked: UpstreamRequest): ScriptedAnswer {
+function well(asked: UpstreamRequest): ScriptedResponse {
   try {
     const { type, bytes } = goodAnswer(asked);
     return { headers: { "content-type": type }, body: bytes };
   } catch {
-    return json({ error: { message: "What is that?" } }, 400);
+    return jsonResponse({ error: { message: "What is that?" } }, 400);
   }
 }
 
 /** `plugin`: one that stands in its chain. */
 export async function openSite(plugin?: string): Promise<FuzzSite> {
-  const up = await upstream({ "POST /*": answer, "GET /*": json({ object: "list", data: [] }) });
+  const up = await startUpstream({
+    "POST /*": answer,
+    "GET /*": jsonResponse({ object: "list", data: [] }),
+  });
   const port = await freePort();
-  const daemon = await startGateway({
+  const daemon = await startDaemon({
     yaml: plugin ? yaml(up.url).replace("limits,", "limits, ./planted.ts,") : yaml(up.url),
     ...(plugin && { files: { "planted.ts": plugin } }),
     env: {

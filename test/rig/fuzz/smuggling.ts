@@ -1,7 +1,7 @@
 // Requests that two parsers in a row might take for two, each with a second one inside: what that asks for must never be asked of a
 // provider. Directly, and through proxies, whose parsers are others than ours.
 import { connect } from "node:net";
-import type { Entry } from "tollgate/plugin";
+import type { LedgerEntry } from "tollgate/plugin";
 import type { Daemon } from "../../kit/daemon.ts";
 import type { FuzzSite } from "./site.ts";
 import { proxies } from "./proxies.ts";
@@ -223,7 +223,7 @@ export async function smuggling(
   let played = 0;
   const tripped = () => up.requests.filter(({ body }) => body.includes(TRIPWIRE)).length;
   for (const { name, text, control } of TABLE) {
-    up.forget();
+    up.reset();
     const said = await exchange(
       port,
       text.replaceAll("KEY", daemon.key),
@@ -239,7 +239,7 @@ export async function smuggling(
     await using through = proxy;
     const before = (await callsOf(daemon)).length;
     for (const { name, text } of TABLE) {
-      up.forget();
+      up.reset();
       await exchange(through.port, text.replaceAll("KEY", daemon.key));
       const mine = await next(through.port, daemon.key);
       played++;
@@ -271,14 +271,14 @@ async function unproxied(daemon: Daemon, from: number): Promise<string[]> {
     .map(({ request }) => `the call ${request} was hidden in another request`);
 }
 
-async function callsOf(daemon: Daemon): Promise<Entry[]> {
-  const all: Entry[] = [];
+async function callsOf(daemon: Daemon): Promise<LedgerEntry[]> {
+  const all: LedgerEntry[] = [];
   let after: string | undefined;
   do {
     const page = (await daemon.ask("ledger.entries", {
       ...(after !== undefined && { after }),
       limit: 1_000,
-    })) as unknown as { items: Entry[]; next?: string };
+    })) as unknown as { items: LedgerEntry[]; next?: string };
     all.push(...page.items.filter(({ kind }) => kind === "reserve"));
     after = page.next;
   } while (after !== undefined);

@@ -1,7 +1,7 @@
 // Answers of providers: recorded ones, changed in their events, their lines, the JSON in them and their bytes.
 import { join } from "node:path";
-import { recordings } from "tollgate/testing";
-import { isStream } from "../../../src/testing/recording.ts";
+import { readRecordings } from "tollgate/testing";
+import { isStreamRecording } from "../../../src/testing/recording.ts";
 import { OPERATORS as ON_JSON } from "./json.ts";
 import { pick, type Operator } from "./input.ts";
 
@@ -23,12 +23,12 @@ const FOLDERS = {
 
 export const ANSWERS: readonly RecordedAnswer[] = Object.entries(FOLDERS).flatMap(
   ([folder, into]) =>
-    recordings(join(FIXTURES, folder))
+    readRecordings(join(FIXTURES, folder))
       .filter(({ status }) => status === 200)
       .map((recording) => ({
         into,
         type: String(recording.headers["content-type"]),
-        stream: isStream(recording),
+        stream: isStreamRecording(recording),
         body: recording.body,
       })),
 );

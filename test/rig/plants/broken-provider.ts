@@ -113,6 +113,6 @@ export default defineProvider({
     properties: { how: { enum: Object.keys(WAYS), description: "What it does wrong" } },
   },
   setup: ({ how }) => ({
-    endpoints: [{ kind: "chat", run: () => WAYS[how as string]!() }],
+    endpoints: [{ operation: "chat", run: () => WAYS[how as string]!() }],
   }),
 });

@@ -6,7 +6,7 @@ const ZERO: EffectivePolicy = {
   retention: { kind: "zero" },
   trains: "no",
   basis: "declared",
-  because: [],
+  reasons: [],
 };
 
 export default defineMiddleware({

@@ -20,6 +20,6 @@ export default defineStore({
       <A extends unknown[], T>(method: (...args: A) => Promise<T>) =>
       (...args: A) =>
         open().then(() => method.apply(store, args));
-    return { ...store, apply: after(store.apply), key: after(store.key) };
+    return { ...store, apply: after(store.apply), findKey: after(store.findKey) };
   },
 });

@@ -6,13 +6,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   defineStore,
   type StoreCommand,
-  type Entry,
+  type LedgerEntry,
   type KeyRecord,
   type Reserve,
   type Settle,
 } from "tollgate/plugin";
 
-type Line = { entry: Entry } | { key: KeyRecord };
+type Line = { entry: LedgerEntry } | { key: KeyRecord };
 
 export default defineStore({
   api: 1,
@@ -32,9 +32,9 @@ export default defineStore({
   },
   setup({ bug, file }, ctx) {
     const path = file || join(ctx.stateDir(), "ledger.jsonl");
-    const rows: Entry[] = [];
+    const rows: LedgerEntry[] = [];
     const keys = new Map<string, KeyRecord>();
-    const reserves = new Map<string, Entry>();
+    const reserves = new Map<string, LedgerEntry>();
     const settled = new Set<string>();
     let instance = "";
     let batches = 0;
@@ -70,7 +70,7 @@ export default defineStore({
     };
     const reserve = (c: Reserve & { at: number }): void => {
       if (reserves.has(c.attempt)) return;
-      const entry: Entry = {
+      const entry: LedgerEntry = {
         seq: 0,
         kind: "reserve",
         attempt: c.attempt,
@@ -119,7 +119,7 @@ export default defineStore({
               outcome: "presumed",
             });
           }
-        return { epoch: 1, presumed };
+        return { epoch: 1, recovered: presumed };
       },
       async apply(batch) {
         const settles = batch.filter(
@@ -143,15 +143,15 @@ export default defineStore({
           throw new Error("The connection was lost.");
         return batch.map(() => ({ ok: true as const }));
       },
-      key: async (digest) => keys.get(digest),
-      keys: async () => ({ items: [...keys.values()] }),
-      entries: async (_query, page) => {
+      findKey: async (digest) => keys.get(digest),
+      listKeys: async () => ({ items: [...keys.values()] }),
+      listEntries: async (_query, page) => {
         const from = Number(page?.after ?? 0);
         const items = rows.slice(from, from + (page?.limit ?? 100));
         const next = from + items.length;
         return { items, ...(next < rows.length && { next: String(next) }) };
       },
-      totals: async () => [],
+      sumEntries: async () => [],
     };
   },
 });

@@ -2,7 +2,7 @@
 // had to ask once more.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Chance } from "../rig.ts";
-import { ask, nextRequest, type Heard } from "../traffic.ts";
+import { ask, nextRequest, type ClientResult } from "../traffic.ts";
 
 /** Where they ask now. */
 export interface Asked {
@@ -18,7 +18,7 @@ const AGAIN_MS = 250;
 const TRIES = 240;
 
 export class Others {
-  readonly heard: Heard[] = [];
+  readonly heard: ClientResult[] = [];
   readonly failed: string[] = [];
   again = 0;
   #asked = 0;
@@ -82,10 +82,14 @@ export class Others {
 const FAILED = /"error":\s*\{|"type":\s*"error"/;
 
 /** No answer, one that was cut off, or a word that it is to be asked again. */
-const mayBeAsked = ({ status, text }: Heard): boolean =>
+const mayBeAsked = ({ status, text }: ClientResult): boolean =>
   status === 0 || status === 503 || (status === 200 && !FAILED.test(text));
 
-function retagged(request: Heard["request"], from: string, tag: string): Heard["request"] {
+function retagged(
+  request: ClientResult["request"],
+  from: string,
+  tag: string,
+): ClientResult["request"] {
   const said = JSON.stringify(request.body).replaceAll(`tag=${from} `, `tag=${tag} `);
   return { ...request, tag, body: JSON.parse(said) as object };
 }

@@ -1,9 +1,9 @@
 // A plugin in a process of its own that reads, dials, forks, loops and leaks: it is refused or ended there, the gateway's processes are
 // the same ones as before, and clients that do not pass by it notice nothing.
 import { setTimeout as sleep } from "node:timers/promises";
-import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import { GUARD } from "../../e2e/outside/broken.ts";
-import { billing, FRONTENDS, type Biller } from "../biller.ts";
+import { billing, FRONTENDS, type BillingUpstream } from "../biller.ts";
 import { TARGETS } from "../traffic.ts";
 import { askBroken, pidsOf, statusOf } from "./stage.ts";
 
@@ -25,8 +25,8 @@ export type OutsideWay = string;
 export const OUTSIDE_WAYS: readonly OutsideWay[] = [...OUTSIDE.denied, ...OUTSIDE.deadly];
 
 /** `within`: it stands in the gateway after all, which must be found. */
-export const withGuard = (up: Biller, within: boolean): Promise<Daemon> =>
-  startGateway({
+export const withGuard = (up: BillingUpstream, within: boolean): Promise<Daemon> =>
+  startDaemon({
     yaml: `
 workers: 2
 frontends: ${FRONTENDS}

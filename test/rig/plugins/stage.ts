@@ -1,11 +1,11 @@
 // A gateway with every broken plugin mounted beside providers that are well, and those that are asked.
 import { readFile } from "node:fs/promises";
 import { request } from "node:http";
-import type { Entry, JsonObject } from "tollgate/plugin";
-import { startGateway, type Daemon } from "../../kit/daemon.ts";
-import { billing, FRONTENDS, type Biller } from "../biller.ts";
+import type { LedgerEntry, JsonObject } from "tollgate/plugin";
+import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { billing, FRONTENDS, type BillingUpstream } from "../biller.ts";
 import { judged } from "../crash-judge.ts";
-import { TARGETS, type Heard } from "../traffic.ts";
+import { TARGETS, type ClientResult } from "../traffic.ts";
 import { DEADLY, HELD, HOOKS } from "./ways.ts";
 
 /** What stands in for the store: ours, or one that writes some settles twice. */
@@ -40,7 +40,7 @@ ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TA
 const plant = (name: string) => readFile(new URL(`../plants/${name}`, import.meta.url), "utf8");
 
 export async function broken(of: {
-  readonly up: Biller;
+  readonly up: BillingUpstream;
   readonly workers: number;
   readonly plant: Plant;
   /** An earlier one's folder. */
@@ -49,7 +49,7 @@ export async function broken(of: {
   readonly node?: string;
 }): Promise<Daemon> {
   const hook = await plant("broken-hook.ts");
-  return startGateway({
+  return startDaemon({
     yaml: yaml(of.up.up.url, of.workers, of.plant),
     files: {
       "broken-provider.ts": await plant("broken-provider.ts"),
@@ -113,11 +113,15 @@ export const pidsOf = ({ pid, workers = [] }: Processes): string =>
   [pid, ...workers.map((one) => one.pid)].join(" ");
 
 /** What is wrong with the ledger, when all that was under way is over. */
-export async function ledgerOf(at: Daemon, up: Biller, heard: readonly Heard[]): Promise<string[]> {
+export async function ledgerOf(
+  at: Daemon,
+  up: BillingUpstream,
+  heard: readonly ClientResult[],
+): Promise<string[]> {
   const rows = await entries(at);
   const ill: ReadonlySet<string> = new Set([...Object.keys(HELD), ...Object.keys(DEADLY)]);
   const of = (which: boolean) => rows.filter(({ target }) => !ill.has(target.provider) === which);
-  const open = (kind: Entry["kind"]) =>
+  const open = (kind: LedgerEntry["kind"]) =>
     of(false)
       .filter((row) => row.kind === kind)
       .map(({ attempt }) => attempt)
@@ -138,24 +142,24 @@ export async function ledgerOf(at: Daemon, up: Biller, heard: readonly Heard[]):
 }
 
 /** All of them, as soon as no call is open, or it has been given the time for it. */
-async function entries(at: Daemon): Promise<Entry[]> {
+async function entries(at: Daemon): Promise<LedgerEntry[]> {
   for (
     const end = performance.now() + FORGOTTEN_MS / 4;
     ;
     await new Promise((r) => setTimeout(r, 100))
   ) {
-    const all: Entry[] = [];
+    const all: LedgerEntry[] = [];
     let after: string | undefined;
     do {
       const page = (await at.ask("ledger.entries", {
         ...(after !== undefined && { after }),
         limit: 1_000,
-      })) as unknown as { items: Entry[]; next?: string };
+      })) as unknown as { items: LedgerEntry[]; next?: string };
       for (const row of page.items)
         all.push({ ...row, costNano: row.costNano === null ? null : BigInt(row.costNano) });
       after = page.next;
     } while (after !== undefined);
-    const count = (kind: Entry["kind"]) => all.filter((row) => row.kind === kind).length;
+    const count = (kind: LedgerEntry["kind"]) => all.filter((row) => row.kind === kind).length;
     if (count("reserve") <= count("settle") || performance.now() > end) return all;
   }
 }

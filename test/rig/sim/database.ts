@@ -4,7 +4,7 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { PGlite } from "@electric-sql/pglite";
 import { migrate } from "../../../plugins/stores/postgres/forms.ts";
-import type { Ask, Row } from "../../../plugins/stores/postgres/line.ts";
+import type { RunSql, Row } from "../../../plugins/stores/postgres/line.ts";
 import { planted } from "../fleet-plants.ts";
 import { extended, messagesIn, simple, type Statement } from "./protocol.ts";
 
@@ -202,7 +202,7 @@ export class SimulatedDatabase {
     }
   }
 
-  readonly ask: Ask = async (statement) => this.rows(literally(statement));
+  readonly ask: RunSql = async (statement) => this.rows(literally(statement));
 
   close(): Promise<void> {
     return this.#lite.close();

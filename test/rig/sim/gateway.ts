@@ -1,12 +1,12 @@
 // A simulated gateway: the host's queue and the store's writer as they are, on a machine with a disk of its own. Its process can be killed, paused and
 // started again; the disk stays.
-import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
+import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
 import type { LedgerQueue } from "../../../src/gateway/services/ledger.ts";
-import { faultOf } from "../../../src/model/error.ts";
-import type { StoreNews } from "../../../src/plugin/instance.ts";
-import type { StoreCommand, Verdict } from "../../../src/plugin/store.ts";
-import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
-import { Line } from "../../../plugins/stores/postgres/line.ts";
+import { getFault } from "../../../src/model/error.ts";
+import type { StoreEvent } from "../../../src/plugin/instance.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
+import { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import type { Writer, WriterSettings } from "../../../plugins/stores/postgres/writing-door.ts";
 import { MemoryDisk } from "./disk.ts";
@@ -16,14 +16,14 @@ import type { Process, VirtualTime } from "./time.ts";
 
 export type GatewaySettings = Pick<
   WriterSettings,
-  "leaseMs" | "away" | "slicesFrom" | "durability"
+  "leaseMs" | "offline" | "leaseThreshold" | "durability"
 >;
 
 const ADDRESS = {
   url: "postgres://tollgate@127.0.0.1:5432/tollgate",
   tls: "off",
-  pooled: true,
-  read: async () => Buffer.alloc(0),
+  isPooled: true,
+  readFile: async () => Buffer.alloc(0),
 } as const;
 
 export class Gateway {
@@ -37,7 +37,7 @@ export class Gateway {
   link: Link;
   writer: Writer | undefined;
   ledger: LedgerQueue | undefined;
-  readonly news: StoreNews[] = [];
+  readonly news: StoreEvent[] = [];
 
   constructor(machine: string, of: GatewaySettings, server: Server, time: VirtualTime) {
     this.machine = machine;
@@ -59,23 +59,23 @@ export class Gateway {
   }
 
   async #open(instance: string, link: Link): Promise<void> {
-    const line = new Line(async () => ({
-      ...(await configOf(ADDRESS, { statementMs: 2_000 })),
+    const line = new PipelinedConnection(async () => ({
+      ...(await connectionConfig(ADDRESS, { statementMs: 2_000 })),
       stream: () => new Socket(this.#server, link) as never,
     }));
     const writer = createWriter(line, {
       schema: "tollgate",
-      named: false,
+      usesPreparedStatements: false,
       clock: "database",
-      folder: () => `/${this.machine}`,
+      spoolDir: () => `/${this.machine}`,
       disk: this.disk,
       ...this.#of,
     });
     this.writer = writer;
     let ledger: LedgerQueue | undefined;
-    const hear = (news: StoreNews) => {
+    const hear = (news: StoreEvent) => {
       this.news.push(news);
-      if (news.type === "away") ledger?.away(news.why);
+      if (news.type === "away") ledger?.markUnreachable(news.reason);
     };
     const open = () => writer.open({ instance }, hear);
     for (;;)
@@ -86,17 +86,17 @@ export class Gateway {
         await new Promise((resolve) => setTimeout(resolve, 500));
       }
     // As the host does: a gateway that was taken for dead opens the store again, and repeats the batch.
-    const apply = async (batch: readonly StoreCommand[]): Promise<readonly Verdict[]> => {
+    const apply = async (batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> => {
       try {
         return await writer.apply(batch);
       } catch (error) {
-        if (faultOf(error)?.code !== "fenced") throw error;
+        if (getFault(error)?.code !== "fenced") throw error;
         await open();
         return writer.apply(batch);
       }
     };
-    const lease = { ms: this.#of.leaseMs, beatMs: Math.floor(this.#of.leaseMs / 3) };
-    ledger = createLedger({ lease, apply });
+    const lease = { durationMs: this.#of.leaseMs, heartbeatMs: Math.floor(this.#of.leaseMs / 3) };
+    ledger = createLedgerQueue({ lease, apply });
     this.ledger = ledger;
   }
 
@@ -116,7 +116,7 @@ export class Gateway {
     const { ledger, writer } = this;
     await this.#time.as(this.process, async () => {
       await ledger?.close();
-      await writer?.end(true);
+      await writer?.close(true);
     });
     this.process.alive = false;
   }

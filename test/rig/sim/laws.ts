@@ -1,5 +1,5 @@
 // What must hold in every world: after each step by the database's rows, and at the end, when all calls are over, by the provider's bill.
-import { ARGUMENTS } from "../../../plugins/stores/postgres/gate.ts";
+import { APPLY_BATCH_ARGUMENTS } from "../../../plugins/stores/postgres/gate.ts";
 import type { Row } from "../../../plugins/stores/postgres/line.ts";
 import type { SimulatedDatabase } from "./database.ts";
 import { idOf, TAKE, type Budget, type Truth } from "./truth.ts";
@@ -76,7 +76,7 @@ export function gateLaws(database: SimulatedDatabase): string[] {
 
 /** What the gate says of a batch of this node: `step` after its last one, ending `attempt`. */
 function asked(database: SimulatedDatabase, node: Row, step: number, attempt?: string): string {
-  const values = ARGUMENTS.map(([name, type]) => {
+  const values = APPLY_BATCH_ARGUMENTS.map(([name, type]) => {
     if (name === "p_node") return node["epoch"];
     if (name === "p_n") return String(Number(node["n"]) + step);
     if (name === "p_hash") return "'\\x00'";
@@ -85,7 +85,7 @@ function asked(database: SimulatedDatabase, node: Row, step: number, attempt?: s
     if (name === "s_attempt" && attempt !== undefined) return `ARRAY['${attempt}']`;
     return type.endsWith("[]") ? "'{}'" : "''";
   });
-  const casts = values.map((value, i) => `${value}::${ARGUMENTS[i]![1]}`).join(", ");
+  const casts = values.map((value, i) => `${value}::${APPLY_BATCH_ARGUMENTS[i]![1]}`).join(", ");
   database.rows("BEGIN");
   try {
     return database.rows(`SELECT tollgate.apply_1(${casts}) AS said`)[0]!["said"]!.split(";")[0]!;

@@ -1,9 +1,9 @@
 // One simulated world: some gateways on one database and a few budgets, calls by chance, and faults by chance. Then the faults stop, and what the fleet
 // promises must hold. The same seed gives the same world.
 import { createHash } from "node:crypto";
-import { faultOf } from "../../../src/model/error.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
-import { chance, type Chance } from "../rig.ts";
+import { getFault } from "../../../src/model/error.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { createChance, type Chance } from "../rig.ts";
 import type { SimulatedDatabase } from "./database.ts";
 import { Gateway, type GatewaySettings } from "./gateway.ts";
 import { EVENTS, type Events } from "./events.ts";
@@ -35,7 +35,7 @@ export async function world(
 ): Promise<Seen> {
   database.clear();
   const time = new VirtualTime();
-  const restore = time.install(chance(seed + 1));
+  const restore = time.install(createChance(seed + 1));
   const made = new World(database, time, seed);
   try {
     await made.run(without);
@@ -68,23 +68,23 @@ class World {
   #steps = 0;
 
   constructor(database: SimulatedDatabase, time: VirtualTime, seed: number) {
-    const chanced = chance(seed);
+    const chanced = createChance(seed);
     this.#seed = seed;
     this.#database = database;
     this.#time = time;
     this.#chance = chanced;
-    this.#server = new Server(time, database, chance(seed + 2));
+    this.#server = new Server(time, database, createChance(seed + 2));
     this.#server.wrong = (what) => void this.wrong.push(what);
     this.#of = {
       leaseMs: chanced.one([3_000, 3_000, 6_000]),
       durability: chanced.one(["flushed", "flushed", "synced"]),
-      slicesFrom: chanced.one([0, 1, 1, 2]),
-      away: chanced.often(0.5)
-        ? { forMs: chanced.one([5_000, 300_000]), share: chanced.one([0.05, 0.3]) }
+      leaseThreshold: chanced.one([0, 1, 1, 2]),
+      offline: chanced.often(0.5)
+        ? { maxMs: chanced.one([5_000, 300_000]), share: chanced.one([0.05, 0.3]) }
         : undefined,
     };
     // A budget is counted in slices only while there is plenty of room.
-    const isHot = this.#of.slicesFrom! > 0 && !this.#of.away;
+    const isHot = this.#of.leaseThreshold! > 0 && !this.#of.offline;
     const max = () => BigInt(chanced.one(isHot ? [30, 200, 200] : [6, 12, 30])) * TAKE;
     this.#budgets = ["account:all", "key:a", "key:b"].map((scope) => ({ scope, max: max() }));
     this.#gateways = Array.from(
@@ -115,7 +115,7 @@ class World {
     );
     for (; this.#steps < STEPS && this.wrong.length === 0; this.#steps++) {
       if (without.has(this.#steps)) continue;
-      this.#chance = chance(this.#seed * 1_000 + this.#steps);
+      this.#chance = createChance(this.#seed * 1_000 + this.#steps);
       const name = this.#chance.one(events);
       this.#say(name);
       EVENTS[name]![1](this.#events);
@@ -177,7 +177,7 @@ class World {
         per: "total" as const,
         take,
       }));
-      const command = reserve(attempt, { at: Date.now(), claims, holdNano: take });
+      const command = reserveCommand(attempt, { at: Date.now(), claims, holdNano: take });
       const answers = [ledger!.reserve(command), ...(twice ? [ledger!.reserve(command)] : [])];
       for (const answer of answers)
         answer.then(
@@ -190,7 +190,7 @@ class World {
             setTimeout(() => this.#end(of, call, cost, twice), lasts);
           },
           (error: unknown) => {
-            const code = faultOf(error)?.code ?? String(error);
+            const code = getFault(error)?.code ?? String(error);
             if (!REFUSALS.has(code)) this.wrong.push(`${attempt} is refused with ${code}`);
             if (call.state !== "asked") return;
             call.state = "refused";
@@ -205,7 +205,7 @@ class World {
   /** The provider has answered. */
   #end(of: Gateway, call: Call, cost: bigint, twice: boolean): void {
     call.cost = cost;
-    const command = settle(call.attempt, { at: Date.now(), costNano: cost });
+    const command = settleCommand(call.attempt, { at: Date.now(), costNano: cost });
     for (const answer of [
       of.ledger!.settle(command),
       ...(twice ? [of.ledger!.settle(command)] : []),

@@ -1,35 +1,35 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  createCatalogue,
-  type CatalogueParts,
+  createCatalog,
+  type CatalogSources,
   type ProviderFacts,
 } from "../../../src/catalogue/catalogue.ts";
-import { createLists } from "../../../src/catalogue/lists.ts";
+import { createInMemoryModelLists } from "../../../src/catalogue/lists.ts";
 import type { ModelInfo } from "../../../src/model/facts.ts";
 
 const chat = (model: string, more: Partial<ModelInfo> = {}): ModelInfo => ({
   model,
-  kind: "chat",
+  operation: "chat",
   ...more,
 });
 const image = (model: string, more: Partial<ModelInfo> = {}): ModelInfo => ({
   model,
-  kind: "image",
+  operation: "image",
   ...more,
 });
 const price = (usd: string) => ({
   lines: [{ unit: "input" as const, usd, per: 1_000_000 as const }],
 });
 const shipped = (...models: ModelInfo[]): ProviderFacts => ({
-  lists: true,
+  hasLiveList: true,
   shipped: { asOf: "2026-11-01", models },
 });
-const stock = (providers: Record<string, ProviderFacts>, parts: CatalogueParts = {}) => {
-  const lists = createLists();
+const stock = (providers: Record<string, ProviderFacts>, parts: CatalogSources = {}) => {
+  const lists = createInMemoryModelLists();
   return {
     lists,
-    catalogue: createCatalogue({ ...parts, lists, providers: new Map(Object.entries(providers)) }),
+    catalogue: createCatalog({ ...parts, lists, providers: new Map(Object.entries(providers)) }),
   };
 };
 const AT = Date.parse("2026-11-20T10:00:00Z");
@@ -49,7 +49,7 @@ describe("what is known of a model", () => {
         operator: new Map([["gpt-6", { price: price("9"), can: { vision: false } }]]),
       },
     });
-    lists.replace("openai", "main", [chat("gpt-6", { limits: { context: 400_000 } })], AT);
+    lists.update("openai", "main", [chat("gpt-6", { limits: { context: 400_000 } })], AT);
     const { info, sources, listed } = catalogue.find("openai", "gpt-6");
     expect(listed).toBe(true);
     expect(info).toEqual({
@@ -98,7 +98,7 @@ describe("what is known of a model", () => {
       openai: shipped(),
     });
     expect(catalogue.find("azure", "mine").info.price).toBeUndefined();
-    lists.replace("openai", "main", [chat("gpt-6", { price: price("4") })], AT);
+    lists.update("openai", "main", [chat("gpt-6", { price: price("4") })], AT);
     for (const model of ["mine", "twice"]) {
       expect(catalogue.find("azure", model).info.price).toEqual(price("4"));
       expect(catalogue.find("azure", model).sources["price"]).toMatchObject({
@@ -118,21 +118,21 @@ describe("what exists", () => {
       listed: false,
       info: { kind: "image" },
     });
-    lists.replace("openai", "main", [chat("gpt-image-2"), chat("gpt-6")], AT);
+    lists.update("openai", "main", [chat("gpt-image-2"), chat("gpt-6")], AT);
     expect(catalogue.find("openai", "gpt-image-2")).toMatchObject({
       listed: true,
       info: { kind: "image" },
     });
-    expect(catalogue.list({ kind: "image" }).map((l) => l.id)).toEqual(["openai/gpt-image-2"]);
-    lists.replace("openai", "main", [chat("gpt-6")], AT);
+    expect(catalogue.list({ operation: "image" }).map((l) => l.id)).toEqual(["openai/gpt-image-2"]);
+    lists.update("openai", "main", [chat("gpt-6")], AT);
     expect(catalogue.find("openai", "gpt-image-2").listed).toBe(false);
-    expect(catalogue.list({ kind: "image" })).toEqual([]);
+    expect(catalogue.list({ operation: "image" })).toEqual([]);
   });
 
   it("shipped chat models stand in until a list was heard", () => {
     const { lists, catalogue } = stock({ openai: shipped(chat("gpt-6", { price: price("2") })) });
     expect(catalogue.list().map((l) => l.id)).toEqual(["openai/gpt-6"]);
-    lists.replace("openai", "main", [chat("gpt-7")], AT);
+    lists.update("openai", "main", [chat("gpt-7")], AT);
     expect(catalogue.list().map((l) => l.id)).toEqual(["openai/gpt-7"]);
     // Forwarded, and what we know of it is still known.
     expect(catalogue.find("openai", "gpt-6")).toMatchObject({
@@ -151,9 +151,9 @@ describe("what exists", () => {
   it("the operator's word makes a model exist when it states its kind, not when it prices it", () => {
     const { catalogue } = stock({
       local: {
-        lists: true,
+        hasLiveList: true,
         operator: new Map([
-          ["sdxl", { kind: "image" as const }],
+          ["sdxl", { operation: "image" as const }],
           ["other", { price: "free" as const }],
         ]),
       },
@@ -163,20 +163,20 @@ describe("what exists", () => {
   });
 
   it("is what any credential may call", () => {
-    const { lists, catalogue } = stock({ xai: { lists: true } });
-    lists.replace("xai", "a", [chat("one"), chat("both", { name: "A's" })], AT);
-    lists.replace("xai", "b", [chat("both", { name: "B's" }), image("two")], AT);
+    const { lists, catalogue } = stock({ xai: { hasLiveList: true } });
+    lists.update("xai", "a", [chat("one"), chat("both", { name: "A's" })], AT);
+    lists.update("xai", "b", [chat("both", { name: "B's" }), image("two")], AT);
     expect(catalogue.list().map((l) => l.id)).toEqual(["xai/both", "xai/one", "xai/two"]);
     expect(catalogue.find("xai", "both").info.name).toBe("A's");
-    lists.keep("xai", ["b"]);
+    lists.retainCredentials("xai", ["b"]);
     expect(catalogue.list().map((l) => l.id)).toEqual(["xai/both", "xai/two"]);
     expect(catalogue.find("xai", "both").info.name).toBe("B's");
   });
 
   it("a disposed catalogue no longer follows", () => {
-    const { lists, catalogue } = stock({ xai: { lists: true } });
+    const { lists, catalogue } = stock({ xai: { hasLiveList: true } });
     catalogue[Symbol.dispose]();
-    lists.replace("xai", "a", [chat("one")], AT);
+    lists.update("xai", "a", [chat("one")], AT);
     expect(catalogue.list()).toEqual([]);
   });
 });
@@ -196,18 +196,18 @@ describe("listings", () => {
 
   it("are filtered by kind, provider, permission and privacy", () => {
     const { catalogue } = stock(providers, {
-      policy: (provider) => ({
+      policyOf: (provider) => ({
         retention: { kind: provider === "a" ? "zero" : "memory" },
         trains: "no",
         basis: "test",
-        because: [],
+        reasons: [],
       }),
     });
     const ids = (of: Parameters<typeof catalogue.list>[0]) => catalogue.list(of).map((l) => l.id);
     expect(ids({})).toEqual(["a/p", "a/x", "b/x"]);
-    expect(ids({ kind: "chat" })).toEqual(["a/x", "b/x"]);
+    expect(ids({ operation: "chat" })).toEqual(["a/x", "b/x"]);
     expect(ids({ provider: "a" })).toEqual(["a/p", "a/x"]);
-    expect(ids({ may: (id) => id.endsWith("x") })).toEqual(["a/x", "b/x"]);
+    expect(ids({ isAllowed: (id) => id.endsWith("x") })).toEqual(["a/x", "b/x"]);
     expect(ids({ privacy: "strict" })).toEqual(["a/p", "a/x"]);
     expect(ids({ privacy: "required" })).toEqual(["a/p", "a/x", "b/x"]);
   });
@@ -253,11 +253,11 @@ describe("listings", () => {
     let now = AT;
     const { catalogue } = stock(providers, {
       now: () => now,
-      policy: () => ({
+      policyOf: () => ({
         retention: { kind: now > AT + 30_000 ? "unknown" : "zero" },
         trains: "no",
         basis: "test",
-        because: [],
+        reasons: [],
       }),
     });
     expect(catalogue.list({ privacy: "strict" })).toHaveLength(3);
@@ -274,22 +274,25 @@ describe("names near a name", () => {
   });
 
   it("are nearest first, at most three, of the kind and permission asked for", () => {
-    expect(catalogue.near("openai/claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
-    expect(catalogue.near("claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
-    expect(catalogue.near("anthropic/claude-sonet-5")[0]).toBe("anthropic/claude-sonnet-5");
-    expect(catalogue.near("openai/gpt-6")).toEqual([
+    expect(catalogue.suggest("openai/claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
+    expect(catalogue.suggest("claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
+    expect(catalogue.suggest("anthropic/claude-sonet-5")[0]).toBe("anthropic/claude-sonnet-5");
+    expect(catalogue.suggest("openai/gpt-6")).toEqual([
       "openai/gpt-6-sol",
       "openai/gpt-6-luna",
       "images/gpt-6-picture",
     ]);
-    expect(catalogue.near("openai/gpt-6", "image")).toEqual(["images/gpt-6-picture"]);
-    expect(catalogue.near("images/gpt-7-picture", "image")[0]).toBe("images/gpt-6-picture");
-    expect(catalogue.near("openai/gpt-6-sal")).toEqual(["openai/gpt-6-sol", "openai/gpt-6-luna"]);
-    expect(catalogue.near("openai/gpt-6", "chat", (id) => id.endsWith("luna"))).toEqual([
+    expect(catalogue.suggest("openai/gpt-6", "image")).toEqual(["images/gpt-6-picture"]);
+    expect(catalogue.suggest("images/gpt-7-picture", "image")[0]).toBe("images/gpt-6-picture");
+    expect(catalogue.suggest("openai/gpt-6-sal")).toEqual([
+      "openai/gpt-6-sol",
       "openai/gpt-6-luna",
     ]);
-    expect(catalogue.near("")).toEqual([]);
-    expect(catalogue.near("z".repeat(300))).toEqual([]);
+    expect(catalogue.suggest("openai/gpt-6", "chat", (id) => id.endsWith("luna"))).toEqual([
+      "openai/gpt-6-luna",
+    ]);
+    expect(catalogue.suggest("")).toEqual([]);
+    expect(catalogue.suggest("z".repeat(300))).toEqual([]);
   });
 
   it("one wrong letter is always found", () => {
@@ -297,7 +300,7 @@ describe("names near a name", () => {
     fc.assert(
       fc.property(fc.constantFrom(...ids), fc.nat(), fc.constantFrom("q", "0", "-"), (id, n, c) => {
         const at = n % id.length;
-        expect(catalogue.near(id.slice(0, at) + c + id.slice(at + 1))).toContain(id);
+        expect(catalogue.suggest(id.slice(0, at) + c + id.slice(at + 1))).toContain(id);
       }),
     );
   });

@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createLists, openLists } from "../../../src/catalogue/lists.ts";
-import { readList } from "../../../src/catalogue/reading.ts";
+import { createInMemoryModelLists, openModelLists } from "../../../src/catalogue/lists.ts";
+import { parseModelList } from "../../../src/catalogue/reading.ts";
 import type { ModelInfo } from "../../../src/model/facts.ts";
 
 const AT = Date.parse("2026-11-20T10:00:00Z");
 const one: ModelInfo[] = [
   {
     model: "gpt-6",
-    kind: "chat",
+    operation: "chat",
     can: { tools: true },
     price: { lines: [{ unit: "input", usd: "0.25", per: 1_000_000 }] },
   },
@@ -23,15 +23,15 @@ afterEach(() => rm(dir, { recursive: true, force: true }));
 
 describe("live lists", () => {
   it("survive a restart, readable by their owner alone", async () => {
-    const lists = await openLists(dir);
-    expect(lists.replace("open.ai/../x", "main", one, AT)).toBe(true);
-    lists.replace("openai", "main", one, AT);
-    lists.replace("openai", "spare", [], AT + 1);
-    await lists.saved();
+    const lists = await openModelLists(dir);
+    expect(lists.update("open.ai/../x", "main", one, AT)).toBe(true);
+    lists.update("openai", "main", one, AT);
+    lists.update("openai", "spare", [], AT + 1);
+    await lists.whenSaved();
     for (const name of await readdir(dir))
       expect((await stat(join(dir, name))).mode & 0o777).toBe(0o600);
-    const again = await openLists(dir);
-    expect(again.problems).toEqual([]);
+    const again = await openModelLists(dir);
+    expect(again.errors).toEqual([]);
     expect(again.of("openai")).toEqual([
       { credential: "main", at: AT, models: one },
       { credential: "spare", at: AT + 1, models: [] },
@@ -40,19 +40,19 @@ describe("live lists", () => {
   });
 
   it("the same list again changes its date and nothing else", async () => {
-    const lists = createLists();
+    const lists = createInMemoryModelLists();
     let told = 0;
     lists.onChange(() => told++);
-    lists.replace("openai", "main", one, AT);
+    lists.update("openai", "main", one, AT);
     const { version } = lists;
-    expect(lists.replace("openai", "main", structuredClone(one), AT + 5)).toBe(false);
+    expect(lists.update("openai", "main", structuredClone(one), AT + 5)).toBe(false);
     expect([lists.version, told]).toEqual([version, 1]);
     expect(lists.of("openai")![0]!.at).toBe(AT + 5);
   });
 
   it("what cannot be read leaves the old list in force", () => {
-    const lists = createLists();
-    lists.replace("openai", "main", one, AT);
+    const lists = createInMemoryModelLists();
+    lists.update("openai", "main", one, AT);
     for (const garbage of [
       undefined,
       null,
@@ -70,7 +70,7 @@ describe("live lists", () => {
       [{ model: "x", kind: "chat", price: { lines: [{ unit: "vibes", usd: "1", per: 1 }] } }],
       Array.from({ length: 20_001 }, (_, i) => ({ model: `m${i}`, kind: "chat" })),
     ])
-      expect(() => lists.replace("openai", "main", garbage, AT)).toThrowError(/not usable/);
+      expect(() => lists.update("openai", "main", garbage, AT)).toThrowError(/not usable/);
     expect(lists.of("openai")).toEqual([{ credential: "main", at: AT, models: one }]);
   });
 
@@ -87,9 +87,9 @@ describe("live lists", () => {
     );
     fc.assert(
       fc.property(fc.array(info), (list) => {
-        const read = readList(list);
-        expect(readList(read)).toEqual(read);
-        expect(readList(JSON.parse(JSON.stringify(read)))).toEqual(read);
+        const read = parseModelList(list);
+        expect(parseModelList(read)).toEqual(read);
+        expect(parseModelList(JSON.parse(JSON.stringify(read)))).toEqual(read);
         expect(read.every((m) => !("junk" in m) && /^[!#-~]+$/.test(m.model))).toBe(true);
         expect(new Set(read.map((m) => m.model)).size).toBe(read.length);
       }),
@@ -97,9 +97,9 @@ describe("live lists", () => {
   });
 
   it("files that are garbage, foreign or huge are told of and passed over", async () => {
-    const lists = await openLists(dir);
-    lists.replace("good", "main", one, AT);
-    await lists.saved();
+    const lists = await openModelLists(dir);
+    lists.update("good", "main", one, AT);
+    await lists.whenSaved();
     await writeFile(join(dir, "bad.json"), "{");
     await writeFile(join(dir, "null.json"), "null");
     await writeFile(join(dir, "foreign.json"), '{"format":99,"lists":[]}');
@@ -109,9 +109,9 @@ describe("live lists", () => {
     );
     await writeFile(join(dir, "huge.json"), Buffer.alloc(33 * 1024 * 1024, 32));
     await writeFile(join(dir, "good.json.77.tmp"), "half");
-    const again = await openLists(dir);
+    const again = await openModelLists(dir);
     expect(again.of("good")).toHaveLength(1);
-    expect(again.problems.map((p) => p.split(" ")[0]).sort()).toEqual([
+    expect(again.errors.map((p) => p.split(" ")[0]).sort()).toEqual([
       "bad.json",
       "foreign.json",
       "huge.json",
@@ -122,37 +122,37 @@ describe("live lists", () => {
   });
 
   it("many changes at once end as the last one, whole at every moment", async () => {
-    const lists = await openLists(dir);
+    const lists = await openModelLists(dir);
     const path = join(dir, "openai.json");
     for (let i = 0; i < 50; i++) {
-      lists.replace("openai", "main", [{ model: `m${i}`, kind: "chat" }], AT + i);
+      lists.update("openai", "main", [{ model: `m${i}`, kind: "chat" }], AT + i);
       if (i % 5 === 0) await new Promise(setImmediate);
       // A reader that comes at any time finds a whole file or none.
       const text = await readFile(path, "utf8").catch(() => "{}");
       expect(() => JSON.parse(text)).not.toThrow();
     }
-    await lists.saved();
-    expect((await openLists(dir)).of("openai")![0]!.models[0]!.model).toBe("m49");
+    await lists.whenSaved();
+    expect((await openModelLists(dir)).of("openai")![0]!.models[0]!.model).toBe("m49");
   });
 
   it("a credential that is gone takes its list along, also from disk", async () => {
-    const lists = await openLists(dir);
-    lists.replace("openai", "a", one, AT);
-    lists.replace("openai", "b", one, AT);
-    lists.keep("openai", ["b"]);
-    await lists.saved();
-    expect((await openLists(dir)).of("openai")!.map((h) => h.credential)).toEqual(["b"]);
-    lists.keep("openai", []);
-    await lists.saved();
+    const lists = await openModelLists(dir);
+    lists.update("openai", "a", one, AT);
+    lists.update("openai", "b", one, AT);
+    lists.retainCredentials("openai", ["b"]);
+    await lists.whenSaved();
+    expect((await openModelLists(dir)).of("openai")!.map((h) => h.credential)).toEqual(["b"]);
+    lists.retainCredentials("openai", []);
+    await lists.whenSaved();
     expect(await readdir(dir)).toEqual([]);
   });
 
   it("a folder that cannot be written loses nothing in memory, and says so", async () => {
-    const lists = await openLists(dir);
+    const lists = await openModelLists(dir);
     await rm(dir, { recursive: true });
-    lists.replace("openai", "main", one, AT);
-    await lists.saved();
+    lists.update("openai", "main", one, AT);
+    await lists.whenSaved();
     expect(lists.of("openai")).toHaveLength(1);
-    expect(lists.problems).toHaveLength(1);
+    expect(lists.errors).toHaveLength(1);
   });
 });

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { merge, type FactLayer, type StatedFacts } from "../../../src/catalogue/merge.ts";
+import { mergeFacts, type FactLayer, type StatedFacts } from "../../../src/catalogue/merge.ts";
 import { FREE } from "../../../src/money/price.ts";
 
 const price = (usd: string) => ({
@@ -9,7 +9,7 @@ const price = (usd: string) => ({
 
 const said: fc.Arbitrary<StatedFacts> = fc.record(
   {
-    kind: fc.constantFrom("chat", "image"),
+    operation: fc.constantFrom("chat", "image"),
     name: fc.string(),
     price: fc.oneof(fc.constant("free" as const), fc.constantFrom("1", "2").map(price)),
     pricedAs: fc.constantFrom("a", "b"),
@@ -23,7 +23,7 @@ const said: fc.Arbitrary<StatedFacts> = fc.record(
 const layer: fc.Arbitrary<FactLayer> = fc.record({
   from: fc.constantFrom("operator", "live", "shipped"),
   at: fc.constantFrom("2026-11-01", "2026-11-02"),
-  said,
+  facts: said,
 });
 /** Strongest first, as the catalogue hands them over. */
 const layers = fc
@@ -48,8 +48,8 @@ describe("merging what is said of a model", () => {
   it("a weaker layer never changes what a stronger one says", () => {
     fc.assert(
       fc.property(layers, layer, (strong, weak) => {
-        const before = merge("m", strong);
-        const after = merge("m", [...strong, { ...weak, from: "shipped" }]);
+        const before = mergeFacts("m", strong);
+        const after = mergeFacts("m", [...strong, { ...weak, from: "shipped" }]);
         const now = new Map(facts(after.info));
         for (const [fact, value] of facts(before.info)) {
           // Below the operator's word, "image" says more than "chat".
@@ -63,7 +63,7 @@ describe("merging what is said of a model", () => {
   it("every fact has a source, and its source said exactly that", () => {
     fc.assert(
       fc.property(layers, (all) => {
-        const { info, sources } = merge("m", all);
+        const { info, sources } = mergeFacts("m", all);
         const stated = facts(info).filter(
           ([f]) => f !== "model" && f !== "pricedAs" && !(f === "kind" && !sources["kind"]),
         );
@@ -74,7 +74,7 @@ describe("merging what is said of a model", () => {
           const source = sources[fact]!;
           const possible = all
             .filter((l) => l.from === source.from && l.at === source.at)
-            .flatMap((l) => facts(l.said))
+            .flatMap((l) => facts(l.facts))
             .filter(([f]) => f === fact)
             .map(([, v]) => (v === "free" ? FREE : v));
           expect(possible).toContainEqual(value);
@@ -84,16 +84,17 @@ describe("merging what is said of a model", () => {
   });
 
   it("what nobody says stays absent", () => {
-    expect(merge("m", [])).toEqual({ info: { model: "m", kind: "chat" }, sources: {} });
+    expect(mergeFacts("m", [])).toEqual({ info: { model: "m", kind: "chat" }, sources: {} });
     expect(
-      merge("m", [{ from: "live", said: { kind: "chat", name: undefined, can: {} } }]).info,
+      mergeFacts("m", [{ from: "live", facts: { operation: "chat", name: undefined, can: {} } }])
+        .info,
     ).toEqual({ model: "m", kind: "chat" });
   });
 
   it("a price is never made of two halves", () => {
-    const { info, sources } = merge("m", [
-      { from: "operator", at: "2026-11-01", said: { pricedAs: "other" } },
-      { from: "shipped", at: "2026-10-01", said: { price: price("1") } },
+    const { info, sources } = mergeFacts("m", [
+      { from: "operator", at: "2026-11-01", facts: { pricedAs: "other" } },
+      { from: "shipped", at: "2026-10-01", facts: { price: price("1") } },
     ]);
     expect(info).toMatchObject({ pricedAs: "other" });
     expect(info.price).toBeUndefined();
@@ -101,21 +102,21 @@ describe("merging what is said of a model", () => {
   });
 
   it("free is a price of zero; zero said by a weaker layer is not heard", () => {
-    expect(merge("m", [{ from: "operator", said: { price: "free" } }]).info.price).toBe(FREE);
+    expect(mergeFacts("m", [{ from: "operator", facts: { price: "free" } }]).info.price).toBe(FREE);
     expect(
-      merge("m", [
-        { from: "operator", said: { price: price("3") } },
-        { from: "live", said: { price: "free" } },
+      mergeFacts("m", [
+        { from: "operator", facts: { price: price("3") } },
+        { from: "live", facts: { price: "free" } },
       ]).info.price,
     ).toEqual(price("3"));
   });
 
   it("a list that calls everything chat does not unmake an image model; the operator does", () => {
-    const live: FactLayer = { from: "live", said: { kind: "chat" } };
-    const shipped: FactLayer = { from: "shipped", said: { kind: "image" } };
-    expect(merge("m", [live, shipped]).info.kind).toBe("image");
-    expect(merge("m", [{ from: "operator", said: { kind: "chat" } }, shipped]).info.kind).toBe(
-      "chat",
-    );
+    const live: FactLayer = { from: "live", facts: { operation: "chat" } };
+    const shipped: FactLayer = { from: "shipped", facts: { operation: "image" } };
+    expect(mergeFacts("m", [live, shipped]).info.operation).toBe("image");
+    expect(
+      mergeFacts("m", [{ from: "operator", facts: { operation: "chat" } }, shipped]).info.operation,
+    ).toBe("chat");
   });
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { DataPolicy, Privacy, Retention } from "tollgate/plugin";
-import { effectivePolicy, satisfies, type PolicyFacts } from "../../../src/catalogue/policy.ts";
+import { effectivePolicy, satisfies, type PolicyInputs } from "../../../src/catalogue/policy.ts";
 
 const NOW = Date.parse("2026-11-21");
 const EVIDENCE = ["https://example.com/policy"];
@@ -30,7 +30,7 @@ const level: fc.Arbitrary<DataPolicy> = fc.record({
   evidence: fc.constantFrom(undefined, EVIDENCE, ["somewhere"]),
   expires: fc.constantFrom(undefined, "2026-01-01", "2027-01-01", "rubbish"),
 });
-const facts: fc.Arbitrary<PolicyFacts> = fc.record({
+const facts: fc.Arbitrary<PolicyInputs> = fc.record({
   provider: fc.option(level, { nil: undefined }),
   endpoint: fc.option(level, { nil: undefined }),
   model: fc.option(level, { nil: undefined }),
@@ -123,7 +123,7 @@ describe("effective policy", () => {
       trains: "unknown",
       basis: "unknown",
     });
-    expect(policy.because).toContain("retention_unknown");
+    expect(policy.reasons).toContain("retention_unknown");
   });
 
   const zero: DataPolicy = { retention: { kind: "zero" }, trains: "no", evidence: EVIDENCE };
@@ -133,7 +133,7 @@ describe("effective policy", () => {
     zeroWhen: "credential",
     evidence: EVIDENCE,
   };
-  it.each<[string, Partial<PolicyFacts>, boolean, string]>([
+  it.each<[string, Partial<PolicyInputs>, boolean, string]>([
     ["evidence of zero", { provider: zero }, true, "published"],
     ["zero without evidence", { provider: { ...zero, evidence: [] } }, false, "published"],
     ["a third party's zero", { provider: zero, trusted: false }, false, "published"],

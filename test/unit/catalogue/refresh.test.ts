@@ -2,15 +2,15 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import * as fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { createCatalogue } from "../../../src/catalogue/catalogue.ts";
-import { createLists } from "../../../src/catalogue/lists.ts";
+import { createCatalog } from "../../../src/catalogue/catalogue.ts";
+import { createInMemoryModelLists } from "../../../src/catalogue/lists.ts";
 import {
-  createRefresh,
-  pause,
+  createListRefresher,
+  refreshDelay,
   type Clock,
   type ListSource,
 } from "../../../src/catalogue/refresh.ts";
-import { revalidating } from "../../../src/catalogue/revalidate.ts";
+import { createConditionalFetch } from "../../../src/catalogue/revalidate.ts";
 
 /** Time that moves when told to, in the order of what is due. */
 class Hand implements Clock {
@@ -49,14 +49,14 @@ describe("how long to wait", () => {
         fc.integer({ min: 1_000, max: 1e8 }),
         random,
         (failures, every, r) => {
-          const wait = pause(failures, every, r);
+          const wait = refreshDelay(failures, every, r);
           if (failures === 0) {
             expect(wait).toBeGreaterThanOrEqual(every * 0.9);
             expect(wait).toBeLessThanOrEqual(every * 1.1 + 1e-6);
           } else {
             expect(wait).toBeLessThanOrEqual(every);
             expect(wait).toBeGreaterThanOrEqual(Math.min(every, 5_000) / 2);
-            expect(pause(failures + 1, every, r)).toBeGreaterThanOrEqual(wait);
+            expect(refreshDelay(failures + 1, every, r)).toBeGreaterThanOrEqual(wait);
           }
         },
       ),
@@ -65,19 +65,23 @@ describe("how long to wait", () => {
 });
 
 describe("refreshing", () => {
-  const line = (models: ListSource["models"], provider = "p", credential = "c"): ListSource => ({
+  const line = (
+    models: ListSource["fetchModels"],
+    provider = "p",
+    credential = "c",
+  ): ListSource => ({
     provider,
     credential,
-    models,
+    fetchModels: models,
   });
   const list = (...names: string[]) => names.map((model) => ({ model, kind: "chat" }));
 
   it("asks at once, then at its pace; a new model is there within it, a gone one gone", async () => {
     const clock = new Hand();
-    const lists = createLists();
-    const catalogue = createCatalogue({ lists, providers: new Map([["p", { lists: true }]]) });
+    const lists = createInMemoryModelLists();
+    const catalogue = createCatalog({ lists, providers: new Map([["p", { hasLiveList: true }]]) });
     let upstream = list("a", "b");
-    const refresh = createRefresh(lists, { pace, clock });
+    const refresh = createListRefresher(lists, { times: pace, clock });
     refresh.follow([line(async () => upstream)]);
     await clock.pass(0);
     expect(catalogue.list().map((l) => l.id)).toEqual(["p/a", "p/b"]);
@@ -89,14 +93,14 @@ describe("refreshing", () => {
 
   it("a failure keeps the old list, says so, and is tried again sooner each time less", async () => {
     const clock = new Hand();
-    const lists = createLists();
+    const lists = createInMemoryModelLists();
     let works = true;
     const asked: number[] = [];
     const told: string[] = [];
-    const refresh = createRefresh(lists, {
-      pace,
+    const refresh = createListRefresher(lists, {
+      times: pace,
       clock,
-      tell: (s) => told.push(s.lastError?.message ?? "works"),
+      onStatusChange: (s) => told.push(s.lastError?.message ?? "works"),
     });
     refresh.follow([
       line(async () => {
@@ -123,7 +127,7 @@ describe("refreshing", () => {
       },
     ]);
     works = true;
-    await refresh.now();
+    await refresh.refreshNow();
     expect(refresh.status()).toMatchObject([{ failures: 0, lastError: undefined, ageMs: 0 }]);
     expect(told).toEqual(["connection refused", "works"]);
     refresh[Symbol.dispose]();
@@ -131,13 +135,13 @@ describe("refreshing", () => {
 
   it("garbage is a failure like any other", async () => {
     const clock = new Hand();
-    const lists = createLists();
+    const lists = createInMemoryModelLists();
     let answer: unknown = list("a");
-    const refresh = createRefresh(lists, { pace, clock });
+    const refresh = createListRefresher(lists, { times: pace, clock });
     refresh.follow([line(async () => answer)]);
     await clock.pass(0);
     answer = { error: "sorry" };
-    await refresh.now("p");
+    await refresh.refreshNow("p");
     expect(refresh.status()[0]).toMatchObject({ count: 1, failures: 1 });
     expect(refresh.status()[0]!.lastError!.message).toMatch(/not usable/);
     refresh[Symbol.dispose]();
@@ -145,7 +149,7 @@ describe("refreshing", () => {
 
   it("an upstream that hangs meets the deadline, even when nobody listens to the signal", async () => {
     const clock = new Hand();
-    const refresh = createRefresh(createLists(), { pace, clock });
+    const refresh = createListRefresher(createInMemoryModelLists(), { times: pace, clock });
     let signal: AbortSignal | undefined;
     refresh.follow([
       line((s) => {
@@ -163,7 +167,7 @@ describe("refreshing", () => {
     const clock = new Hand();
     let open = 0;
     let most = 0;
-    const refresh = createRefresh(createLists(), { pace, clock });
+    const refresh = createListRefresher(createInMemoryModelLists(), { times: pace, clock });
     refresh.follow([
       line(async () => {
         most = Math.max(most, ++open);
@@ -172,14 +176,19 @@ describe("refreshing", () => {
         return list("a");
       }),
     ]);
-    await Promise.all([refresh.now(), refresh.now(), refresh.now("p"), refresh.now("other")]);
+    await Promise.all([
+      refresh.refreshNow(),
+      refresh.refreshNow(),
+      refresh.refreshNow("p"),
+      refresh.refreshNow("other"),
+    ]);
     expect(most).toBe(1);
     refresh[Symbol.dispose]();
   });
 
   it("a reload keeps the rhythm of the lines that stay and lets the others go", async () => {
     const clock = new Hand();
-    const lists = createLists();
+    const lists = createInMemoryModelLists();
     const asked: string[] = [];
     const ask = (name: string) =>
       line(
@@ -190,7 +199,7 @@ describe("refreshing", () => {
         "p",
         name.slice(0, 1),
       );
-    const refresh = createRefresh(lists, { pace, clock });
+    const refresh = createListRefresher(lists, { times: pace, clock });
     refresh.follow([ask("a1"), ask("b1")]);
     await clock.pass(1_000);
     refresh.follow([ask("a2"), ask("c1")]);
@@ -214,7 +223,7 @@ describe("refreshing", () => {
         return list("a");
       }),
     ];
-    const refresh = createRefresh(createLists(), { pace, clock });
+    const refresh = createListRefresher(createInMemoryModelLists(), { times: pace, clock });
     refresh.follow(only);
     await clock.pass(0);
     refresh.follow(only, EVERY * 100);
@@ -232,9 +241,9 @@ describe("refreshing", () => {
 
   it("an answer that comes after its line was let go is not taken", async () => {
     const clock = new Hand();
-    const lists = createLists();
+    const lists = createInMemoryModelLists();
     let answer: (models: unknown) => void = () => {};
-    const refresh = createRefresh(lists, { pace, clock });
+    const refresh = createListRefresher(lists, { times: pace, clock });
     refresh.follow([line(() => new Promise((r) => (answer = r)))]);
     await clock.pass(0);
     refresh.follow([]);
@@ -265,7 +274,7 @@ describe("asking only for what is new", () => {
       else answer.writeHead(200, { etag, "content-type": "application/json" }).end(body);
     });
     // Each question has a fetch of its own, with its own deadline; the memory is the line's.
-    const through = revalidating();
+    const through = createConditionalFetch();
     const get = () => through(plain)(url).then((answer) => answer.json());
     for (let i = 0; i < 3; i++) expect(await get()).toEqual({ data: [1] });
     body = '{"data":[1,2]}';
@@ -278,7 +287,7 @@ describe("asking only for what is new", () => {
     const url = await serve((asked, answer) =>
       answer.writeHead(asked.method === "POST" ? 200 : 503, { etag: '"x"' }).end("down"),
     );
-    const get = revalidating()(plain);
+    const get = createConditionalFetch()(plain);
     for (let i = 0; i < 2; i++) {
       const answer = await get(url);
       expect([answer.status, await answer.text()]).toEqual([503, "down"]);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FORMATS, schemaFlaw, validator } from "../../../src/config/dialect.ts";
+import { FORMAT_CHECKS, findSchemaFlaw, getValidator } from "../../../src/config/dialect.ts";
 
 describe("formats", () => {
   it.each([
@@ -21,8 +21,8 @@ describe("formats", () => {
     ["ipv6", ["::1"], ["127.0.0.1", ":"]],
     ["regex", ["^a+$"], ["(", "\\k<x>("]],
   ] as const)("%s", (format, good, bad) => {
-    expect(good.filter((text) => !FORMATS[format](text))).toEqual([]);
-    expect(bad.filter((text) => FORMATS[format](text))).toEqual([]);
+    expect(good.filter((text) => !FORMAT_CHECKS[format](text))).toEqual([]);
+    expect(bad.filter((text) => FORMAT_CHECKS[format](text))).toEqual([]);
   });
   it("take any text at all, quickly", () => {
     const text = fc.oneof(
@@ -31,7 +31,7 @@ describe("formats", () => {
     );
     fc.assert(
       fc.property(text, (t) =>
-        Object.values(FORMATS).every((test) => typeof test(t) === "boolean"),
+        Object.values(FORMAT_CHECKS).every((test) => typeof test(t) === "boolean"),
       ),
     );
   });
@@ -54,18 +54,18 @@ const schema = {
 describe("a validator", () => {
   it("fills defaults in, in a copy", () => {
     const given = Object.freeze({ keys: Object.freeze(["x"]) });
-    const first = validator(schema)(given);
+    const first = getValidator(schema)(given);
     expect(first.value).toEqual({ keys: ["x"], a: { n: 1 } });
     (first.value as any).a.n = 2;
-    expect(validator(schema)({}).value).toEqual({ a: { n: 1 } });
+    expect(getValidator(schema)({}).value).toEqual({ a: { n: 1 } });
   });
   it("says which places are secret, through references, lists, maps and alternatives", () => {
-    const { secrets } = validator(schema)({ keys: ["x", "y"], by: { one: 1, two: "z" } });
+    const { secrets } = getValidator(schema)({ keys: ["x", "y"], by: { one: 1, two: "z" } });
     expect([...secrets].sort()).toEqual(["/by/two", "/keys/0", "/keys/1"]);
   });
   it("says all that is wrong, and is compiled once", () => {
-    expect(validator(schema)({ b: 1, c: 2, keys: 3 }).errors).toHaveLength(3);
-    expect(validator(schema)).toBe(validator(schema));
+    expect(getValidator(schema)({ b: 1, c: 2, keys: 3 }).errors).toHaveLength(3);
+    expect(getValidator(schema)).toBe(getValidator(schema));
   });
 });
 
@@ -82,5 +82,5 @@ it.each([
     },
     /default is ignored/,
   ],
-])("%j is no schema of ours", (bad, why) => expect(schemaFlaw(bad)).toMatch(why));
-it("what is one has no flaw", () => expect(schemaFlaw(schema)).toBeUndefined());
+])("%j is no schema of ours", (bad, why) => expect(findSchemaFlaw(bad)).toMatch(why));
+it("what is one has no flaw", () => expect(findSchemaFlaw(schema)).toBeUndefined());

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../../src/config/load.ts";
-import { printProblems } from "../../../src/config/report.ts";
+import { formatProblems } from "../../../src/config/report.ts";
 import { load } from "./stubs.ts";
 
 const folder = new URL("../../fixtures/config/", import.meta.url).pathname;
@@ -16,8 +16,15 @@ describe("every broken config says what is wrong with it, where, all at once", (
       const path = join(folder, name);
       const [text = "", expected] = readFileSync(path, "utf8").split(DASHES);
       const file = join(folder, "gateway.yaml");
-      const { problems, config } = await loadConfig(file, { env, load, text });
-      const said = printProblems(problems, { from: folder }).replaceAll(folder, "/etc/tollgate/");
+      const { problems, config } = await loadConfig(file, {
+        env,
+        loadPlugin: load,
+        textOverride: text,
+      });
+      const said = formatProblems(problems, { baseDir: folder }).replaceAll(
+        folder,
+        "/etc/tollgate/",
+      );
       if (process.env["UPDATE_FIXTURES"]) writeFileSync(path, `${text}${"-".repeat(80)}\n${said}`);
       else expect(said).toBe(expected);
       expect(config === undefined).toBe(problems.some((p) => p.severity === "error"));

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import {
   escapeTemplate,
-  fill,
+  fillTemplate,
   isTemplate,
   parseTemplate,
   type TemplatePart,
@@ -13,7 +13,7 @@ import { load } from "./stubs.ts";
 
 const filled = (text: string, env: Record<string, string | undefined> = {}) => {
   const { parts, flaws } = parseTemplate(text);
-  const result = fill(parts, "/x/gateway.yaml", { env, files: new Map() });
+  const result = fillTemplate(parts, "/x/gateway.yaml", { env, files: new Map() });
   return { text: result.text, flaws: [...flaws, ...result.flaws].map((f) => f.words.id) };
 };
 
@@ -94,7 +94,11 @@ describe("no value becomes structure", () => {
           providers: { openai: { with: { api_key: "${env:A}", label: "x ${env:A}${env:B} y" } } },
         });
         const env = { A: value, B: other };
-        const { config, problems } = await loadConfig("/x/gateway.yaml", { env, load, text });
+        const { config, problems } = await loadConfig("/x/gateway.yaml", {
+          env,
+          loadPlugin: load,
+          textOverride: text,
+        });
         if (value === "") return void expect(problems[0]?.id).toBe("config/bad-value");
         expect(problems).toEqual([]);
         const provider = config!.providers.get("openai")!;

@@ -2,16 +2,16 @@
 import { expect, it } from "vitest";
 import { builtin } from "../../../plugins/index.ts";
 import { loadConfig } from "../../../src/config/load.ts";
-import { secretsOf } from "../../../src/config/redact.ts";
-import { printProblems } from "../../../src/config/report.ts";
+import { listSecrets } from "../../../src/config/redact.ts";
+import { formatProblems } from "../../../src/config/report.ts";
 import { createLoader } from "../../../src/loader/load.ts";
 
-const load = createLoader({ builtin: builtin as never, host: {} });
+const load = createLoader({ builtin: builtin as never, hostModules: {} });
 const of = (oidc: string) =>
   loadConfig("/nowhere/gateway.yaml", {
     env: { SECRET: "canary-oidc-9f3c" },
-    load,
-    text: `admin:\n  oidc: ${oidc}\nproviders: { demo: { use: demo } }\n`,
+    loadPlugin: load,
+    textOverride: `admin:\n  oidc: ${oidc}\nproviders: { demo: { use: demo } }\n`,
   });
 const RIGHT = `{ issuer: "https://login.example", client_id: t, client_secret: "\${env:SECRET}", url: "https://g.example/", roles: { a: { role: owner }, b: { role: viewer, account: acme } } }`;
 
@@ -31,7 +31,7 @@ it("is read with what is usual filled in, and its secret is one", async () => {
       { group: "b", role: "viewer", account: "acme" },
     ],
   });
-  expect(secretsOf(config!)).toContain("canary-oidc-9f3c");
+  expect(listSecrets(config!)).toContain("canary-oidc-9f3c");
 });
 
 it.each([
@@ -46,7 +46,7 @@ it.each([
   [RIGHT.replace("a: { role: owner }", "a: {}"), "2:", '"role" is missing'],
 ])("%s", async (oidc, place, words) => {
   const { problems } = await of(oidc);
-  const said = printProblems(problems.filter(({ severity }) => severity === "error"));
+  const said = formatProblems(problems.filter(({ severity }) => severity === "error"));
   expect(said).toContain(`/nowhere/gateway.yaml:${place}`);
   expect(said).toContain(words);
 });

@@ -1,13 +1,13 @@
 // Words of other products: a config that uses one is told what to write here, and what it is told is a config that passes.
 import { expect, it } from "vitest";
-import { createLoad } from "../../../src/cli/loading.ts";
+import { createPluginLoader } from "../../../src/cli/loading.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 
 const checked = async (text: string) => {
   const { problems } = await loadConfig(`${import.meta.dirname}/gateway.yaml`, {
     env: {},
-    load: createLoad(),
-    text,
+    loadPlugin: createPluginLoader(),
+    textOverride: text,
   });
   return problems.filter(({ severity }) => severity === "error");
 };

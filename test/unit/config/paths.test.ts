@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { builtin } from "../../../plugins/index.ts";
 import { loadConfig } from "../../../src/config/load.ts";
-import { printProblems } from "../../../src/config/report.ts";
+import { formatProblems } from "../../../src/config/report.ts";
 import { createLoader } from "../../../src/loader/load.ts";
 
-const load = createLoader({ builtin: builtin as never, host: {} });
+const load = createLoader({ builtin: builtin as never, hostModules: {} });
 let folder = "";
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "tollgate-paths-"));
@@ -18,8 +18,11 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 async function configOf(files: Record<string, string>) {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  const { config, problems } = await loadConfig(join(folder, "gateway.yaml"), { env: {}, load });
-  expect(printProblems(problems.filter(({ severity }) => severity === "error"))).toBe("");
+  const { config, problems } = await loadConfig(join(folder, "gateway.yaml"), {
+    env: {},
+    loadPlugin: load,
+  });
+  expect(formatProblems(problems.filter(({ severity }) => severity === "error"))).toBe("");
   return config!;
 }
 

@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { loadConfig } from "../../../src/config/load.ts";
-import { secretsOf } from "../../../src/config/redact.ts";
-import { printProblems, problemsJson } from "../../../src/config/report.ts";
+import { listSecrets } from "../../../src/config/redact.ts";
+import { formatProblems, formatProblemsJson } from "../../../src/config/report.ts";
 import { load } from "./stubs.ts";
 
 const file = "/etc/tollgate/gateway.yaml";
@@ -16,7 +16,7 @@ const env = {
   EMPTY: "",
 };
 const read = (text: string, also: Record<string, string> = {}) =>
-  loadConfig(file, { env: { ...env, ...also }, load, text });
+  loadConfig(file, { env: { ...env, ...also }, loadPlugin: load, textOverride: text });
 
 const FULL = `
 listen: { port: "\${env:PORT}", hosts: [llm.test] }
@@ -319,7 +319,7 @@ describe("print", () => {
 describe("secretsOf", () => {
   it("is every value that a schema calls secret, resolved, the longest first", async () => {
     const { config } = await read(FULL);
-    expect(secretsOf(config!)).toEqual([
+    expect(listSecrets(config!)).toEqual([
       "Key sk-outside-1 fallback-secret-3",
       "literal-secret-of-24-characters",
       "graphs-secret-of-24-letters",
@@ -337,7 +337,7 @@ describe("problems, printed", () => {
     "listen: { prot: 1 }\nstore: postgers\nmodels: { x: demo/y }\nproviders: { demo: { when: 0 } }\n";
   it("as JSON: whether it may run, and every one with its place", async () => {
     const { problems } = await read(BROKEN);
-    const json = JSON.parse(problemsJson(problems));
+    const json = JSON.parse(formatProblemsJson(problems));
     expect(json.ok).toBe(false);
     expect(json.problems).toEqual(problems);
     expect(json.problems[0]).toEqual({
@@ -351,24 +351,24 @@ describe("problems, printed", () => {
       hint: 'did you mean "port"?',
       frame: "> 1 | listen: { prot: 1 }\n    |           ^^^^",
     });
-    expect(JSON.parse(problemsJson([]))).toEqual({ ok: true, problems: [] });
+    expect(JSON.parse(formatProblemsJson([]))).toEqual({ ok: true, problems: [] });
   });
   it("in colour is the same text with colour around it", async () => {
     const { problems } = await read(BROKEN);
-    const plain = printProblems(problems);
-    const colour = printProblems(problems, { colour: true });
+    const plain = formatProblems(problems);
+    const colour = formatProblems(problems, { useColor: true });
     expect(colour).toContain("\u001B[31merror\u001B[39m");
     // eslint-disable-next-line no-control-regex
     expect(colour.replaceAll(/\u001B\[\d+m/g, "")).toBe(plain);
     expect(plain).toMatch(/2 errors, 1 note\n$/);
-    expect(printProblems([])).toBe("");
+    expect(formatProblems([])).toBe("");
   });
   it("names files below the folder it is asked from, others whole", async () => {
     const { problems } = await read(BROKEN);
-    expect(printProblems(problems, { from: "/etc" })).toMatch(
+    expect(formatProblems(problems, { baseDir: "/etc" })).toMatch(
       /^tollgate\/gateway\.yaml:1:11 {2}error/,
     );
-    expect(printProblems(problems, { from: "/home" })).toMatch(
+    expect(formatProblems(problems, { baseDir: "/home" })).toMatch(
       /^\/etc\/tollgate\/gateway\.yaml:1:11/,
     );
   });
@@ -379,6 +379,6 @@ describe("problems, printed", () => {
     expect(problems[0]!.id).toBe("config/syntax");
     const other = await read("x:\n  api_key: ${env:A:-sk-live-77}\n  token: abc-88\n y: 1\n");
     expect(other.problems[0]!.frame).toContain("api_key: ${env:A:-**********}");
-    expect(printProblems(problems)).not.toMatch(/sk-live-77|abc-88/);
+    expect(formatProblems(problems)).not.toMatch(/sk-live-77|abc-88/);
   });
 });

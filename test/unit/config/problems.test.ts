@@ -1,6 +1,6 @@
 import { LineCounter } from "yaml";
 import { expect, it } from "vitest";
-import { count, problem, type ProblemText } from "../../../src/config/problems.ts";
+import { summarizeProblems, problem, type ProblemText } from "../../../src/config/problems.ts";
 
 const spot = { source: { file: "f", text: "x", lines: new LineCounter() }, start: 0, end: 1 };
 spot.source.lines.addNewLine(0);
@@ -134,7 +134,8 @@ it("sentences are one line, begin small and end without a stop", () => {
 });
 
 it("counts", () => {
-  const of = (...list: ProblemText["severity"][]) => count(list.map((severity) => ({ severity })));
+  const of = (...list: ProblemText["severity"][]) =>
+    summarizeProblems(list.map((severity) => ({ severity })));
   expect(of("error", "warning", "error", "note")).toBe("2 errors, 1 warning, 1 note");
   expect(of()).toBe("");
 });

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { checkModels, patternFor } from "../../../src/config/references.ts";
+import { checkModels, findPattern } from "../../../src/config/references.ts";
 
 const check = (models: Record<string, unknown>, providers = ["demo"], unmounted: string[] = []) => {
   const said: string[] = [];
-  const names = { providers, unmounted: new Map(unmounted.map((name) => [name, "why"])) };
+  const names = { providers, unmountedProviders: new Map(unmounted.map((name) => [name, "why"])) };
   checkModels(models, names, (words, pointer) => said.push(`${words.id} ${pointer}`));
   return said;
 };
@@ -60,7 +60,7 @@ it("the pattern that is meant is the longest one that matches", () => {
   fc.assert(
     fc.property(fc.array(pattern), fc.stringMatching(/^[ab-]{0,8}$/), (patterns, name) => {
       const matches = patterns.filter((p) => new RegExp(`^${p.replace("*", ".*")}$`).test(name));
-      const meant = patternFor(name, patterns);
+      const meant = findPattern(name, patterns);
       if (matches.length === 0) expect(meant).toBeUndefined();
       else {
         expect(matches).toContain(meant);

@@ -1,7 +1,7 @@
 // Keys of gateway.yaml that have gone: understood for a year on, with a warning that has the replacement at the line where the old one stands.
 import { expect, it } from "vitest";
 import { loadConfig } from "../../../src/config/load.ts";
-import { RETIRED, type RetiredKey } from "../../../src/config/retired.ts";
+import { RETIRED_KEYS, type RetiredKey } from "../../../src/config/retired.ts";
 import { load } from "./stubs.ts";
 
 const GONE: readonly RetiredKey[] = [
@@ -10,7 +10,12 @@ const GONE: readonly RetiredKey[] = [
 ];
 
 const loaded = (text: string, retired = GONE) =>
-  loadConfig("/etc/tollgate/gateway.yaml", { env: { PORT: "9001" }, load, text, retired });
+  loadConfig("/etc/tollgate/gateway.yaml", {
+    env: { PORT: "9001" },
+    loadPlugin: load,
+    textOverride: text,
+    retiredKeys: retired,
+  });
 
 it("the old key does what the new one does, and a warning at its line says which that is", async () => {
   const old = await loaded(
@@ -21,7 +26,7 @@ it("the old key does what the new one does, and a warning at its line says which
   );
   expect(now.problems.filter(({ id }) => id === "config/retired-key")).toEqual([]);
   expect(old.config?.listen).toEqual(now.config?.listen);
-  expect(old.config?.drainMs).toBe(7_000);
+  expect(old.config?.shutdownTimeoutMs).toBe(7_000);
   const told = old.problems.filter(({ id }) => id === "config/retired-key");
   expect(told.map(({ severity, line, message }) => [severity, line, message])).toEqual([
     ["warning", 1, '"listener" is called "listen" now'],
@@ -45,7 +50,7 @@ it("both at once is an error, and one that nobody promised is an unknown key", a
 });
 
 it("each that has gone has its year, and its replacement is a key that there is", async () => {
-  for (const { from, to, since, until } of RETIRED) {
+  for (const { from, to, since, until } of RETIRED_KEYS) {
     expect(Date.parse(until) - Date.parse(since)).toBeGreaterThanOrEqual(365 * 86_400_000);
     const at = (pointer: string) =>
       pointer

@@ -1,10 +1,10 @@
 // Definitions with the names of real plugins and just enough options to be wrong about, behind the real loader.
 import { createLoader } from "../../../src/loader/load.ts";
 import { DEFAULT_FRONTENDS } from "../../../src/config/skeleton.ts";
-import type { Builtin } from "../../../src/loader/find.ts";
+import type { BuiltinPlugins } from "../../../src/loader/find.ts";
 import auth from "../../../plugins/middleware/auth.ts";
 import {
-  apiKey,
+  apiKeySchema,
   defineFrontend,
   defineMiddleware,
   defineObserver,
@@ -29,7 +29,7 @@ const keyed = (name: string) =>
     api: 1,
     name,
     summary: name,
-    credential: apiKey,
+    credential: apiKeySchema,
     options: {
       type: "object",
       additionalProperties: false,
@@ -128,7 +128,7 @@ export const definitions = {
   sqlite,
 };
 
-export const builtin: Builtin = {
+export const builtin: BuiltinPlugins = {
   provider: {
     demo: module(demo),
     openai: module(definitions.openai),
@@ -150,4 +150,4 @@ export const builtin: Builtin = {
   store: { sqlite: module(sqlite) },
 };
 
-export const load = createLoader({ builtin, host: {} });
+export const load = createLoader({ builtin, hostModules: {} });

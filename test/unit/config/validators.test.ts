@@ -2,16 +2,21 @@
 import { createRequire } from "node:module";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAjv, keyOf, type CompiledSchema, type Rules } from "../../../src/config/compile.ts";
+import {
+  createAjv,
+  schemaKeyOf,
+  type PrecompiledSchema,
+  type SchemaRules,
+} from "../../../src/config/compile.ts";
 import { schemas, source } from "../../../.build/validators.ts";
 
 const require = createRequire(import.meta.url);
 const all = await schemas();
 
-function made(schema: object, rules: Rules) {
-  const exports = {} as CompiledSchema;
+function made(schema: object, rules: SchemaRules) {
+  const exports = {} as PrecompiledSchema;
   new Function("exports", "require", source(schema, rules))(exports, require);
-  return exports.make(rules.options.formats);
+  return exports.create(rules.options.formats);
 }
 
 /** Every key, every word and every example that the schema has, at any depth. */
@@ -41,7 +46,9 @@ function valuesFor(schema: object): fc.Arbitrary<unknown> {
 }
 
 test("for any value the same verdict, errors, defaults and secrets", () => {
-  const seen = new Map(all.map(([schema, rules]) => [keyOf(schema, rules), { schema, rules }]));
+  const seen = new Map(
+    all.map(([schema, rules]) => [schemaKeyOf(schema, rules), { schema, rules }]),
+  );
   expect(seen.size).toBeGreaterThan(60);
   for (const { schema, rules } of seen.values()) {
     const ways = [made(schema, rules), createAjv(rules).compile(schema)];
@@ -68,9 +75,9 @@ test("for any value the same verdict, errors, defaults and secrets", () => {
 test("another schema, or other rules, have another name", () => {
   const [schema, rules] = all[0]!;
   const names = [
-    keyOf(schema, rules),
-    keyOf({ ...schema, title: "other" }, rules),
-    keyOf(schema, { options: { ...rules.options, allErrors: false } }),
+    schemaKeyOf(schema, rules),
+    schemaKeyOf({ ...schema, title: "other" }, rules),
+    schemaKeyOf(schema, { options: { ...rules.options, allErrors: false } }),
   ];
   expect(new Set(names).size).toBe(3);
 });

@@ -3,10 +3,10 @@ import fc from "fast-check";
 import { parse } from "yaml";
 import { expect, it } from "vitest";
 import {
-  accountLines,
+  accountDiff,
   accountYaml,
 } from "../../../plugins/observers/console/web/pages/keys-yaml.ts";
-import { limitText } from "../../../src/plugin/limit.ts";
+import { formatLimit } from "../../../src/plugin/limit.ts";
 import { LIMIT_SPANS, LIMIT_UNITS } from "../../../src/plugin/limit-words.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 12 }).filter((each) => each.trim() !== "");
@@ -17,7 +17,7 @@ const limit = fc
     max: fc.integer({ min: 0, max: 900_000_000_000 }),
     per: fc.constantFrom(...LIMIT_SPANS),
   })
-  .map(limitText);
+  .map(formatLimit);
 const account = fc.record(
   {
     id,
@@ -53,7 +53,7 @@ it("a change is the old lines without those that go, and the new lines with thos
   fc.assert(
     fc.property(account, account, (one, other) => {
       const [before, after] = [one as never, { ...other, id: one.id } as never];
-      const lines = accountLines(before, after).slice(1);
+      const lines = accountDiff(before, after).slice(1);
       const side = (sign: string) =>
         lines.filter((line) => line[0] === sign || line[0] === " ").map((line) => line.slice(2));
       expect(side("-")).toEqual(accountYaml(before));

@@ -3,9 +3,9 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import {
-  firstModel,
+  defaultModelOf,
   FRONTENDS,
-  offered,
+  availableFrontends,
 } from "../../../plugins/observers/console/web/pages/playground-frontends.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../plugins/frontends");
@@ -59,7 +59,7 @@ it("the playground offers exactly the frontends that are mounted", async () => {
   const found: string[] = [];
   for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".ts"))) {
     const paths = [...(await routesOf(file)).values()].flat();
-    const words = offered([{ name: file, paths }]);
+    const words = availableFrontends([{ name: file, paths }]);
     for (const word of words)
       expect(
         paths.some((path) => pattern(path).test(FRONTENDS[word]!.path(DRAFT).split("?")[0]!)),
@@ -67,13 +67,13 @@ it("the playground offers exactly the frontends that are mounted", async () => {
     found.push(...words);
   }
   expect(found.toSorted()).toEqual(Object.keys(FRONTENDS).toSorted());
-  expect(offered([])).toEqual([]);
+  expect(availableFrontends([])).toEqual([]);
 });
 
 it("the playground begins with a model that is here, or with none", () => {
   for (const frontend of Object.values(FRONTENDS))
-    for (const ids of [[], ["acme/one"], ["acme/one", frontend.usual]])
-      expect([...ids, ""]).toContain(firstModel(frontend, ids));
-  expect(firstModel(FRONTENDS["chat"]!, ["acme/one"])).toBe("acme/one");
-  expect(firstModel(FRONTENDS["chat"]!, ["acme/one", "demo/echo"])).toBe("demo/echo");
+    for (const ids of [[], ["acme/one"], ["acme/one", frontend.defaultModel]])
+      expect([...ids, ""]).toContain(defaultModelOf(frontend, ids));
+  expect(defaultModelOf(FRONTENDS["chat"]!, ["acme/one"])).toBe("acme/one");
+  expect(defaultModelOf(FRONTENDS["chat"]!, ["acme/one", "demo/echo"])).toBe("demo/echo");
 });

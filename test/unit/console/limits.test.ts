@@ -3,14 +3,14 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
   isLimit,
-  limitFlaw,
-  limitsIn,
-  nameOfLimit,
+  limitError,
+  splitLimits,
+  limitTitle,
 } from "../../../plugins/observers/console/web/limit-text.ts";
-import { LIMIT, parseLimit } from "../../../src/plugin/limit.ts";
+import { LIMIT_SCHEMA, parseLimit } from "../../../src/plugin/limit.ts";
 
 it("a text is a limit in the console exactly if it is one in the gateway", () => {
-  const limit = fc.stringMatching(new RegExp(LIMIT.pattern));
+  const limit = fc.stringMatching(new RegExp(LIMIT_SCHEMA.pattern));
   const part = fc.constantFrom("usd", "tokens", "concurrent", "=", "/", "day", "total", "1", ".5");
   const text = fc.oneof(
     limit,
@@ -26,13 +26,13 @@ it("a text is a limit in the console exactly if it is one in the gateway", () =>
 });
 
 it("a field holds several, and the first that is wrong is named", () => {
-  expect(limitsIn(" usd=5/month,requests=60/minute\nconcurrent=4 ")).toEqual([
+  expect(splitLimits(" usd=5/month,requests=60/minute\nconcurrent=4 ")).toEqual([
     "usd=5/month",
     "requests=60/minute",
     "concurrent=4",
   ]);
-  expect(limitFlaw("")).toBeUndefined();
-  expect(limitFlaw("usd=5/month, usd=5")).toMatch(/^"usd=5" is not a limit/);
+  expect(limitError("")).toBeUndefined();
+  expect(limitError("usd=5/month, usd=5")).toMatch(/^"usd=5" is not a limit/);
 });
 
 it.each([
@@ -41,5 +41,5 @@ it.each([
   ["tokens=9/total", "Tokens, lifetime"],
   ["concurrent=4", "Concurrent requests"],
 ])("%s is named %s", (text, name) => {
-  expect(nameOfLimit(text)).toBe(name);
+  expect(limitTitle(text)).toBe(name);
 });

@@ -3,7 +3,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { COMMANDS } from "../../../src/gateway/control/table.ts";
+import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
 
 const WEB = join(import.meta.dirname, "../../../plugins/observers/console/web");
 const SOURCES = globSync("**/*.ts", { cwd: WEB }).map((file) => [
@@ -39,5 +39,5 @@ it("each command of a button is offered only where the reader may use it", () =>
 
 it("each page names commands that exist", () => {
   expect(NEEDED.size).toBeGreaterThan(8);
-  for (const name of NEEDED) expect(Object.keys(COMMANDS)).toContain(name);
+  for (const name of NEEDED) expect(Object.keys(COMMAND_SPECS)).toContain(name);
 });

@@ -1,7 +1,11 @@
 // The time that a page is about: days are the reader's, in every zone and over every change of clocks.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { dayStart, localOf, momentOf } from "../../../plugins/observers/console/web/dates.ts";
+import {
+  dayStart,
+  toLocalField,
+  parseLocalField,
+} from "../../../plugins/observers/console/web/dates.ts";
 
 const ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Apia"] as const;
 const DAY = 86_400_000;
@@ -11,9 +15,9 @@ const moment = fc.integer({ min: Date.UTC(2024, 0, 1), max: Date.UTC(2028, 0, 1)
 it("a local time is the moment that it came from, to the minute", () => {
   fc.assert(
     fc.property(moment, fc.constantFrom(...ZONES), (at, zone) => {
-      const local = localOf(at, zone);
-      const back = momentOf(local, zone)!;
-      expect(localOf(back, zone)).toBe(local);
+      const local = toLocalField(at, zone);
+      const back = parseLocalField(local, zone)!;
+      expect(toLocalField(back, zone)).toBe(local);
       // An hour that the clocks repeat has two moments of one name.
       expect([0, 3_600_000]).toContain(Math.abs(at - (at % 60_000) - back));
     }),
@@ -24,8 +28,8 @@ it("a day begins at its midnight, and holds the moment", () => {
   fc.assert(
     fc.property(moment, fc.constantFrom(...ZONES), fc.nat(3), (at, zone, before) => {
       const start = dayStart(at, zone);
-      expect(localOf(start, zone).slice(11)).toBe("00:00");
-      expect(localOf(start, zone).slice(0, 10)).toBe(localOf(at, zone).slice(0, 10));
+      expect(toLocalField(start, zone).slice(11)).toBe("00:00");
+      expect(toLocalField(start, zone).slice(0, 10)).toBe(toLocalField(at, zone).slice(0, 10));
       const earlier = dayStart(at, zone, before);
       // A day has 23 to 25 hours.
       expect(Math.abs(start - earlier - before * DAY)).toBeLessThanOrEqual(3_600_000);
@@ -35,6 +39,6 @@ it("a day begins at its midnight, and holds the moment", () => {
 
 it("what is no time is none, and a zone that is none is UTC", () => {
   for (const text of ["", "2026-11-28", "2026-13-40T99:99", "now", "2026-11-28T10:00:00"])
-    expect(momentOf(text, "UTC")).toBeUndefined();
-  expect(momentOf("2026-11-28T10:00", "Nowhere/At_All")).toBe(Date.UTC(2026, 10, 28, 10));
+    expect(parseLocalField(text, "UTC")).toBeUndefined();
+  expect(parseLocalField("2026-11-28T10:00", "Nowhere/At_All")).toBe(Date.UTC(2026, 10, 28, 10));
 });

@@ -6,11 +6,11 @@ import {
   accountCommands,
   type ShownAccount,
 } from "../../../src/gateway/control/account-commands.ts";
-import type { Around } from "../../../src/gateway/control/grants.ts";
-import { keyCommands, type ShownKey } from "../../../src/gateway/control/key-commands.ts";
-import { readsOf, type Shelf } from "../../../src/gateway/control/shelf.ts";
-import { digest } from "../../../src/lib/key.ts";
-import { faultOf } from "../../../src/model/error.ts";
+import type { GrantTargets } from "../../../src/gateway/control/grants.ts";
+import { createKeyCommands, type ShownKey } from "../../../src/gateway/control/key-commands.ts";
+import { createRepositoryReads, type KeyRepository } from "../../../src/gateway/control/shelf.ts";
+import { digestKey } from "../../../src/lib/key.ts";
+import { getFault } from "../../../src/model/error.ts";
 import type { Store } from "../../../src/plugin/store.ts";
 import { makeMemory } from "../../plugins/stores/made.ts";
 
@@ -28,29 +28,29 @@ const inFile = (id: string, parent?: string): [string, AccountConfig] => [
     defaults: { limits: [{ unit: "requests", max: 60, per: "minute" }] },
   },
 ];
-const around: Around = {
-  model: (pattern) => pattern.startsWith("demo/"),
-  frontend: () => true,
-  accounts: new Map([inFile("house"), inFile("wing", "house")]),
-  stands: (id) => `gateway.yaml:${id === "house" ? 3 : 4}`,
-  defaults: { limits: [{ unit: "nano_usd", max: 5n, per: "month" }] },
+const around: GrantTargets = {
+  hasModel: (pattern) => pattern.startsWith("demo/"),
+  hasFrontend: () => true,
+  fileAccounts: new Map([inFile("house"), inFile("wing", "house")]),
+  locationOf: (id) => `gateway.yaml:${id === "house" ? 3 : 4}`,
+  keyDefaults: { limits: [{ unit: "nano_usd", max: 5n, per: "month" }] },
 };
 
 let store: Store;
 let told: string[];
 const now = Date.UTC(2026, 10, 22);
 
-const shelf = (of: Store): Shelf => ({
-  ...readsOf(of, () => now),
-  write: async (key) => void (await of.apply([{ do: "key", at: now, key }])),
+const shelf = (of: Store): KeyRepository => ({
+  ...createRepositoryReads(of, () => now),
+  writeKey: async (key) => void (await of.apply([{ do: "key", at: now, key }])),
   writeOpening: async () => {},
   writeAccount: async (account) => void (await of.apply([{ do: "account", at: now, account }])),
-  changed: ({ type, change }, id) => void told.push(`${type} ${change} ${id}`),
+  onChanged: ({ type, change }, id) => void told.push(`${type} ${change} ${id}`),
 });
 const ask = async <T>(command: string, input: JsonObject, of = store) => {
   const on = shelf(of);
   const commands = {
-    ...keyCommands(
+    ...createKeyCommands(
       on,
       () => around,
       () => now,
@@ -67,7 +67,7 @@ const refusal = (command: string, input: JsonObject, of = store) =>
   ask(command, input, of).then(
     () => undefined,
     (error: unknown) => {
-      const { kind, code, message } = faultOf(error)!;
+      const { kind, code, message } = getFault(error)!;
       return [kind, code, message];
     },
   );
@@ -120,10 +120,9 @@ it("an account is made in one of the file, changed, moved and ended, each with i
     "account ended web",
   ]);
   expect(
-    (await ask<{ accounts: ShownAccount[] }>("accounts.list", {})).accounts.map(({ id, from }) => [
-      id,
-      from,
-    ]),
+    (await ask<{ accounts: ShownAccount[] }>("accounts.list", {})).accounts.map(
+      ({ id, definedAt }) => [id, definedAt],
+    ),
   ).toEqual([
     ["house", "gateway.yaml:3"],
     ["wing", "gateway.yaml:4"],
@@ -183,14 +182,18 @@ it("what cannot be is refused by name", async () => {
 });
 
 it("a store that keeps no accounts says so, and lists those of the file", async () => {
-  const plain: Store = { ...store, accounts: undefined as never, counted: undefined as never };
+  const plain: Store = {
+    ...store,
+    listAccounts: undefined as never,
+    readLimits: undefined as never,
+  };
   expect(await refusal("accounts.create", { id: "a" }, plain)).toEqual([
     "unsupported",
     "no_accounts",
     "This store keeps no accounts: write them under accounts in gateway.yaml.",
   ]);
   const { accounts } = await ask<{ accounts: ShownAccount[] }>("accounts.list", {}, plain);
-  expect(accounts.map(({ id, counted }) => [id, counted])).toEqual([
+  expect(accounts.map(({ id, limitUsage }) => [id, limitUsage])).toEqual([
     ["house", undefined],
     ["wing", undefined],
   ]);
@@ -239,9 +242,12 @@ it("a key is changed without a new secret: what is not said stays, null takes aw
     limits,
   });
   expect([changed!.labels, warnings.length]).toEqual([undefined, 1]);
-  expect(await store.key(digest(made.secret))).toMatchObject({ models: ["nowhere/*"], version: 2 });
+  expect(await store.findKey(digestKey(made.secret))).toMatchObject({
+    models: ["nowhere/*"],
+    version: 2,
+  });
   await ask("keys.update", { id, limits: [], account: "wing" });
-  expect(await store.key(digest(made.secret))).toMatchObject({
+  expect(await store.findKey(digestKey(made.secret))).toMatchObject({
     limits: undefined,
     account: "wing",
     version: 3,
@@ -269,7 +275,7 @@ it("of a rotated key both secrets get what is changed, and the old one lives no 
   const limits = ["requests=3/day"];
   await ask("keys.update", { id, limits, expires: now + 9_000_000 });
   const [old, fresh] = await Promise.all(
-    [first.secret, secret].map((each) => store.key(digest(each))),
+    [first.secret, secret].map((each) => store.findKey(digestKey(each))),
   );
   expect([old!.expires, fresh!.expires]).toEqual([now + 1_000, now + 9_000_000]);
   expect(old!.limits).toEqual(fresh!.limits);
@@ -277,9 +283,9 @@ it("of a rotated key both secrets get what is changed, and the old one lives no 
 
 it("keys of another gateway are taken in by their hashes, once", async () => {
   const keys = [
-    { digest: digest("sk-theirs"), name: "theirs", account: "wing" },
-    { digest: digest("sk-other"), revoked: true },
-    { digest: digest("sk-theirs") },
+    { digest: digestKey("sk-theirs"), name: "theirs", account: "wing" },
+    { digest: digestKey("sk-other"), revoked: true },
+    { digest: digestKey("sk-theirs") },
   ];
   const first = await ask<{ keys: ShownKey[]; there: number }>("keys.import", { keys });
   expect([first.keys.map(({ name, state }) => [name, state]), first.there]).toEqual([
@@ -289,8 +295,8 @@ it("keys of another gateway are taken in by their hashes, once", async () => {
     ],
     1,
   ]);
-  expect(JSON.stringify(first)).not.toContain(digest("sk-theirs"));
-  expect(await store.key(digest("sk-theirs"))).toMatchObject({
+  expect(JSON.stringify(first)).not.toContain(digestKey("sk-theirs"));
+  expect(await store.findKey(digestKey("sk-theirs"))).toMatchObject({
     account: "wing",
     limits: undefined,
   });
@@ -299,7 +305,7 @@ it("keys of another gateway are taken in by their hashes, once", async () => {
     "bad_input",
   );
   expect(
-    (await refusal("keys.import", { keys: [{ digest: digest("c"), account: "nowhere" }] }))?.[1],
+    (await refusal("keys.import", { keys: [{ digest: digestKey("c"), account: "nowhere" }] }))?.[1],
   ).toBe("unknown_account");
 });
 
@@ -308,7 +314,9 @@ it("what is shown of a key has its own limits' numbers, and alone those of its a
   await account("create", { id: "web", limits });
   const { id } = await keyOf("create", { account: "web", limits, defaults: false });
   const [listed] = (await ask<{ keys: ShownKey[] }>("keys.list", {})).keys;
-  expect(listed!.counted!.map(({ scope, left }) => [scope, left])).toEqual([[`key:${id}`, 3]]);
+  expect(listed!.limitUsage!.map(({ scope, remaining }) => [scope, remaining])).toEqual([
+    [`key:${id}`, 3],
+  ]);
   const [shown] = (await ask<{ keys: ShownKey[] }>("keys.show", { id })).keys;
-  expect(shown!.counted!.map(({ scope }) => scope)).toEqual([`key:${id}`, "account:web"]);
+  expect(shown!.limitUsage!.map(({ scope }) => scope)).toEqual([`key:${id}`, "account:web"]);
 });

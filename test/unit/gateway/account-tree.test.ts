@@ -1,6 +1,6 @@
 // The tree of accounts against a model of it, command by command: made, moved, changed and ended while calls are open, over two processes
 // and both stores. Each verdict, each number and each row is what the model says.
-import { limitText } from "../../../src/plugin/limit.ts";
+import { formatLimit } from "../../../src/plugin/limit.ts";
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Reserve, Store } from "tollgate/plugin";
@@ -9,9 +9,9 @@ import {
   accountCommands,
   type ShownAccount,
 } from "../../../src/gateway/control/account-commands.ts";
-import { readsOf } from "../../../src/gateway/control/shelf.ts";
-import { KnownAccounts } from "../../../src/gateway/services/accounts.ts";
-import { faultOf } from "../../../src/model/error.ts";
+import { createRepositoryReads } from "../../../src/gateway/control/shelf.ts";
+import { AccountCache } from "../../../src/gateway/services/accounts.ts";
+import { getFault } from "../../../src/model/error.ts";
 import type { JsonObject } from "../../../src/model/values.ts";
 import { Accounts } from "../../../src/walk/accounts.ts";
 import { makeMemory, makeSqlite } from "../../plugins/stores/made.ts";
@@ -91,12 +91,12 @@ const newModel = () => {
 };
 
 async function newReal(store: Store): Promise<Real> {
-  const known = [new KnownAccounts(), new KnownAccounts()];
-  for (const each of known) await each.read(store);
+  const known = [new AccountCache(), new AccountCache()];
+  for (const each of known) await each.load(store);
   const commands = accountCommands(
     {
-      ...readsOf(store, Date.now),
-      write: async () => {},
+      ...createRepositoryReads(store, Date.now),
+      writeKey: async () => {},
       writeOpening: async () => {},
       async writeAccount(account) {
         await store.apply([{ do: "account", at: Date.now(), account }]);
@@ -104,11 +104,11 @@ async function newReal(store: Store): Promise<Real> {
       },
     },
     () => ({
-      model: () => true,
-      frontend: () => true,
-      accounts: FILE,
-      stands: () => "gateway.yaml:3",
-      defaults: undefined,
+      hasModel: () => true,
+      hasFrontend: () => true,
+      fileAccounts: FILE,
+      locationOf: () => "gateway.yaml:3",
+      keyDefaults: undefined,
     }),
   );
   return {
@@ -122,7 +122,7 @@ async function newReal(store: Store): Promise<Real> {
 const codeOf = (work: Promise<unknown>): Promise<string | undefined> =>
   work.then(
     () => undefined,
-    (error: unknown) => faultOf(error)?.code ?? String(error),
+    (error: unknown) => getFault(error)?.code ?? String(error),
   );
 
 type Run = (model: Model, real: Real) => Promise<void>;
@@ -137,7 +137,7 @@ const some = fc.constantFrom(...IDS, "house");
 const parent = fc.option(some, { nil: undefined });
 const max = fc.option(fc.bigInt(0n, 200n), { nil: undefined });
 const limits = (id: string, most: bigint | undefined) =>
-  most === undefined ? [] : [limitText({ unit: "nano_usd", max: most, per: "total" })];
+  most === undefined ? [] : [formatLimit({ unit: "nano_usd", max: most, per: "total" })];
 
 const create = fc.tuple(some, parent, max).map(([id, under, most]) =>
   command(`create ${id} in ${under} ${most}`, async (model, real) => {
@@ -202,7 +202,7 @@ const end = some.map((id) =>
 );
 const begin = fc.tuple(some, fc.nat(1), fc.bigInt(1n, 60n)).map(([id, process, hold]) =>
   command(`call of ${id} holds ${hold}`, async (model, real) => {
-    const branch = async () => real.processes[process]!.branch(id);
+    const branch = async () => real.processes[process]!.resolve(id);
     const closed = !model.nodes.has(id)
       ? "unknown_account"
       : model.closed(id)
@@ -218,7 +218,7 @@ const begin = fc.tuple(some, fc.nat(1), fc.bigInt(1n, 60n)).map(([id, process, h
       at: Date.now(),
       attempt,
       request: attempt,
-      n: 1,
+      number: 1,
       key: "k",
       target: { provider: "p", model: "m", protocol: null, credential: "c" },
       privacy: "off",
@@ -266,13 +266,13 @@ const look = fc.constant(
     expect(new Map(accounts.map((each) => [each.id, each.path]))).toEqual(
       new Map([...model.nodes.keys()].map((id) => [id, model.path(id).join("/")])),
     );
-    for (const { id, state, version, counted } of accounts) {
+    for (const { id, state, version, limitUsage } of accounts) {
       const { max: most, spent, held, version: at } = model.nodes.get(id)!;
       expect([state, version]).toEqual([model.closed(id) ? "ended" : "valid", at]);
-      if (most === undefined) expect(counted).toBeUndefined();
+      if (most === undefined) expect(limitUsage).toBeUndefined();
       else {
         const left = most - spent - held;
-        const of = counted!.map((each) => [each.used, each.held, BigInt(each.left)]);
+        const of = limitUsage!.map((each) => [each.used, each.reserved, BigInt(each.remaining)]);
         expect(of).toEqual([[spent, held, left > 0n ? left : 0n]]);
       }
     }
@@ -280,7 +280,7 @@ const look = fc.constant(
     for (const [path, cost] of model.rows)
       for (let at = path; at !== ""; at = at.includes("/") ? at.slice(0, at.lastIndexOf("/")) : "")
         sums.set(at, (sums.get(at) ?? 0n) + cost);
-    const totals = await real.store.totals({ by: ["account"] });
+    const totals = await real.store.sumEntries({ by: ["account"] });
     expect(new Map(totals.map(({ by, costNano }) => [by["account"]!, costNano]))).toEqual(sums);
   }),
 );
@@ -292,8 +292,8 @@ const stores = [
 
 describe.each(stores)("over the %s store", (_name, make, numRuns) => {
   it("is what its model says, whatever is moved, changed or ended while calls are open", async () => {
-    const made: { end(): Promise<void> }[] = [];
-    onTestFinished(async () => void (await Promise.all(made.map((each) => each.end()))));
+    const made: { dispose(): Promise<void> }[] = [];
+    onTestFinished(async () => void (await Promise.all(made.map((each) => each.dispose()))));
     await fc.assert(
       fc.asyncProperty(
         fc.commands(

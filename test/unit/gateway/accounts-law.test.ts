@@ -2,11 +2,16 @@
 // no call is refused but by a meter that had no room for it.
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Reserve, Store, Verdict } from "tollgate/plugin";
+import type { Reserve, Store, CommandResult } from "tollgate/plugin";
 import type { AccountConfig } from "../../../src/config/types.ts";
-import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
-import { carrying } from "../../../src/gateway/workers/carrier.ts";
-import { heard, pack, told, unpack } from "../../../src/gateway/workers/wire.ts";
+import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
+import { createBatchForwarder } from "../../../src/gateway/workers/carrier.ts";
+import {
+  unpackResults,
+  packBatch,
+  packResults,
+  unpackBatch,
+} from "../../../src/gateway/workers/wire.ts";
 import { Accounts } from "../../../src/walk/accounts.ts";
 import { makeMemory, makeSqlite } from "../../plugins/stores/made.ts";
 
@@ -27,7 +32,7 @@ const call = fc.record({
 const budget = (id: string, max: bigint) =>
   ({ scope: `account:${id}`, unit: "nano_usd", max, per: "total" }) as const;
 
-const stores: [string, () => Promise<{ store: Store; end(): Promise<void> }>][] = [
+const stores: [string, () => Promise<{ store: Store; dispose(): Promise<void> }>][] = [
   ["memory", makeMemory],
   ["sqlite", () => makeSqlite({ durability: "process" })],
 ];
@@ -35,13 +40,14 @@ const stores: [string, () => Promise<{ store: Store; end(): Promise<void> }>][] 
 describe.each(stores)("over the %s store", (_name, make) => {
   it("Σ bills ≤ each account's budget, and each refusal names one that was full", async () => {
     const made = await make();
-    onTestFinished(() => made.end());
+    onTestFinished(() => made.dispose());
     await made.store.open({ instance: "one" });
-    const apply = carrying(made.store);
+    const apply = createBatchForwarder(made.store);
     // As two workers have it: packed, carried together, and told.
     const workers = [0, 1].map(() =>
-      createLedger({
-        apply: async (batch) => heard(told(await apply(unpack(pack(batch))))),
+      createLedgerQueue({
+        apply: async (batch) =>
+          unpackResults(packResults(await apply(unpackBatch(packBatch(batch))))),
       }),
     );
     let runs = 0;
@@ -76,7 +82,7 @@ describe.each(stores)("over the %s store", (_name, make) => {
           };
           const all = await Promise.all(
             calls.map(async ({ of, worker, hold, bill, turns }, i) => {
-              const branch = accounts.branch(ids[of % ids.length]!);
+              const branch = accounts.resolve(ids[of % ids.length]!);
               const ledger = workers[worker]!;
               const attempt = `${run}.${i}`;
               const command: Reserve & { at: number } = {
@@ -84,7 +90,7 @@ describe.each(stores)("over the %s store", (_name, make) => {
                 at: Date.now(),
                 attempt,
                 request: attempt,
-                n: 1,
+                number: 1,
                 key: `k${of}`,
                 target: { provider: "p", model: "m", protocol: null, credential: "c" },
                 privacy: "off",
@@ -94,11 +100,11 @@ describe.each(stores)("over the %s store", (_name, make) => {
                 holdNano: hold,
                 price: null,
               };
-              const verdict: Verdict = await ledger.reserve(command);
+              const verdict: CommandResult = await ledger.reserve(command);
               if (!verdict.ok) {
                 // What it names is its own, and had less left than was asked for.
                 expect(branch.limits.map(({ scope }) => scope)).toContain(verdict.denied.scope);
-                expect(BigInt(verdict.denied.left)).toBeLessThan(hold);
+                expect(BigInt(verdict.denied.remaining)).toBeLessThan(hold);
                 refused++;
                 return undefined;
               }
@@ -127,7 +133,7 @@ describe.each(stores)("over the %s store", (_name, make) => {
               at: Date.now(),
               attempt: `${run}.look${i}`,
               request: "look",
-              n: 1,
+              number: 1,
               key: "look",
               target: { provider: "p", model: "m", protocol: null, credential: "c" },
               privacy: "off",
@@ -137,7 +143,7 @@ describe.each(stores)("over the %s store", (_name, make) => {
               price: null,
             });
             if (max !== undefined) expect(left).toMatchObject({ limits: [{ left: max - spent }] });
-            const [total] = await made.store.totals({ by: [], account: ids[i]! });
+            const [total] = await made.store.sumEntries({ by: [], account: ids[i]! });
             expect(total?.costNano ?? 0n).toBe(spent);
           }
         },

@@ -1,12 +1,12 @@
 import type { ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { afterEach, expect, test } from "vitest";
-import { toHandler } from "../../../src/gateway/http/adapter.ts";
-import { stray } from "../../../src/gateway/http/app.ts";
-import { listen, type Listening } from "../../../src/gateway/http/listener.ts";
-import { turns } from "../../kit/waits.ts";
+import { createNodeHandler } from "../../../src/gateway/http/adapter.ts";
+import { createUnroutedResponder } from "../../../src/gateway/http/app.ts";
+import { listen, type ListenerHandle } from "../../../src/gateway/http/listener.ts";
+import { turnEventLoop } from "../../kit/waits.ts";
 
-let listening: Listening | undefined;
+let listening: ListenerHandle | undefined;
 afterEach(() => listening?.close(0));
 
 const handled = Symbol.for("h3.handled");
@@ -15,11 +15,15 @@ const nodeOf = (event: H3Event) => event.runtime!.node!.res as unknown as Server
 async function ask(
   answer: (event: H3Event) => unknown,
   path = "/x",
-  ...more: [ReturnType<typeof stray>?]
+  ...more: [ReturnType<typeof createUnroutedResponder>?]
 ): Promise<Response> {
   const app = new H3({ silent: true });
   app.post("/x", answer as never);
-  listening = await listen({ host: "127.0.0.1", port: 0, handler: toHandler(app, ...more) });
+  listening = await listen({
+    host: "127.0.0.1",
+    port: 0,
+    handler: createNodeHandler(app, ...more),
+  });
   return fetch(`${listening.url}${path}`, { method: "POST", body: "hello" });
 }
 
@@ -33,7 +37,7 @@ test("what a handler writes itself is left alone, however late it ends", async (
     const res = nodeOf(event);
     res.writeHead(201, { "x-own": "yes" });
     res.write("one ");
-    void turns().then(() => res.end("two"));
+    void turnEventLoop().then(() => res.end("two"));
     return handled;
   });
   expect([response.status, response.headers.get("x-own"), await response.text()]).toEqual([
@@ -59,7 +63,7 @@ test("an answer that breaks while it is sent breaks the connection, not the proc
         new ReadableStream({
           async pull(controller) {
             controller.enqueue(new TextEncoder().encode("x"));
-            await turns();
+            await turnEventLoop();
             controller.error(new Error("broken"));
           },
         }),
@@ -76,7 +80,7 @@ test("a handler that fails is the gateway's own error, and a bad path the client
     ["/x", 500, "Something went wrong here."],
     ["/%ff", 400, "The path is not well encoded."],
   ] as const) {
-    const response = await ask(failing, path, stray([]));
+    const response = await ask(failing, path, createUnroutedResponder([]));
     expect([response.status, await response.text()]).toEqual([
       status,
       expect.stringContaining(code),

@@ -4,8 +4,8 @@ import type { Limit } from "tollgate/plugin";
 import { AccountTree } from "../../../src/gateway/control/account-tree.ts";
 import {
   type Attention,
-  type AttentionOf,
-  attentionCommand,
+  type AttentionOptions,
+  createAttentionCommand,
 } from "../../../src/gateway/control/attention.ts";
 
 const NOW = 1_795_000_000_000;
@@ -58,8 +58,8 @@ const listing = (id: string, retires: number | undefined) => ({
   retires: retires === undefined ? undefined : new Date(retires).toISOString(),
 });
 
-function asking(more: Partial<AttentionOf> = {}, status: object = {}, readings: object = {}) {
-  const { attention } = attentionCommand({
+function asking(more: Partial<AttentionOptions> = {}, status: object = {}, readings: object = {}) {
+  const { attention } = createAttentionCommand({
     status: async () =>
       ({
         leftOut: [],
@@ -69,10 +69,12 @@ function asking(more: Partial<AttentionOf> = {}, status: object = {}, readings: 
         lastReload: undefined,
         ...status,
       }) as never,
-    readings: async () =>
+    stats: async () =>
       ({ ledger: { ok: true }, certificates: [], resting: [], ...readings }) as never,
-    stats: { series: () => ({ totals: [{ name: "acme/old" }, { name: "acme/new" }] }) as never },
-    built: () =>
+    requestStats: {
+      readSeries: () => ({ totals: [{ name: "acme/old" }, { name: "acme/new" }] }) as never,
+    },
+    current: () =>
       ({
         gen: {
           catalogue: {
@@ -86,14 +88,14 @@ function asking(more: Partial<AttentionOf> = {}, status: object = {}, readings: 
           },
         },
       }) as never,
-    names: () => new Map([["fast", ["acme/aliased", "acme/plain"]]]),
-    shelf: {
-      keys: async () => [
+    modelNames: () => new Map([["fast", ["acme/aliased", "acme/plain"]]]),
+    repository: {
+      listKeys: async () => [
         key("k1", "research"),
         key("k2", undefined),
         key("gone", "research", { revoked: 5 }),
       ],
-      counted: async (limits) =>
+      readLimits: async (limits) =>
         limits.map((limit) => ({
           ...limit,
           used: USED[limit.scope] ?? 0n,
@@ -101,7 +103,7 @@ function asking(more: Partial<AttentionOf> = {}, status: object = {}, readings: 
           resetsAt: NOW + DAY,
         })) as never,
     },
-    tree: async () => TREE,
+    readTree: async () => TREE,
     now: () => NOW,
     ...more,
   });
@@ -122,7 +124,10 @@ it("has budgets that are nearly used up and models that retire, the urgent ones 
 
 it("has what is wrong with the gateway", async () => {
   const all = await asking(
-    { shelf: { keys: async () => [], counted: async () => [] }, names: () => new Map() },
+    {
+      repository: { listKeys: async () => [], readLimits: async () => [] },
+      modelNames: () => new Map(),
+    },
     {
       lastReload: {
         ok: false,
@@ -175,9 +180,9 @@ it("is bounded: limits that are looked at, and items", async () => {
   const keys = Array.from({ length: 12_000 }, (_, i) => key(`k${i}`, undefined));
   const counted: number[] = [];
   const all = await asking({
-    shelf: {
-      keys: async () => keys,
-      counted: async (limits) => {
+    repository: {
+      listKeys: async () => keys,
+      readLimits: async (limits) => {
         counted.push(limits.length);
         return limits.map((limit) => ({ ...limit, used: 100n, held: 0n, resetsAt: NOW })) as never;
       },
@@ -186,5 +191,5 @@ it("is bounded: limits that are looked at, and items", async () => {
   expect(counted).toEqual([10_000]);
   expect(all.items).toHaveLength(100);
   expect(all.omitted).toBeGreaterThan(9_000);
-  expect(all.unchecked).toBe(2_003);
+  expect(all.uncheckedLimits).toBe(2_003);
 });

@@ -2,13 +2,13 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
-import { auditCommands } from "../../../src/gateway/control/admin-commands.ts";
-import { Auditing } from "../../../src/gateway/control/auditing.ts";
-import { SHELL } from "../../../src/gateway/control/giver.ts";
-import type { CommandFacts } from "../../../src/gateway/control/command-facts.ts";
-import { CommandGate } from "../../../src/gateway/control/gate.ts";
-import { COMMANDS } from "../../../src/gateway/control/table.ts";
-import { faultOf, fail } from "../../../src/model/error.ts";
+import { createAuditCommands } from "../../../src/gateway/control/admin-commands.ts";
+import { CommandAudit } from "../../../src/gateway/control/auditing.ts";
+import { SHELL_PRINCIPAL } from "../../../src/gateway/control/giver.ts";
+import type { CommandSpec } from "../../../src/gateway/control/command-facts.ts";
+import { CommandDispatcher } from "../../../src/gateway/control/gate.ts";
+import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
+import { getFault, fail } from "../../../src/model/error.ts";
 
 function written(more: Partial<AuditLog> = {}) {
   const rows: (AuditEntry | AuditEnd)[] = [];
@@ -19,9 +19,13 @@ function written(more: Partial<AuditLog> = {}) {
     list: async () => ({ items: [] }),
     ...more,
   };
-  const mask = { text: (text: string) => text.replaceAll("sk-hidden", "sk-***") };
+  const mask = { maskText: (text: string) => text.replaceAll("sk-hidden", "sk-***") };
   const told = { error: (_: object, message: string) => void errors.push(message) };
-  return { rows, errors, auditing: new Auditing({ log, mask, now: () => 7, told }) };
+  return {
+    rows,
+    errors,
+    auditing: new CommandAudit({ auditLog: log, mask, now: () => 7, log: told }),
+  };
 }
 
 const work = { command: "keys.update", target: "k1", before: undefined, after: undefined };
@@ -29,7 +33,7 @@ const work = { command: "keys.update", target: "k1", before: undefined, after: u
 it("a row that cannot be written refuses the command, which is not begun", async () => {
   let done = 0;
   const { auditing, rows } = written({ begin: async () => fail("internal", "The disk is full.") });
-  const refused = await auditing.through(work, SHELL, async () => ++done).catch(faultOf);
+  const refused = await auditing.run(work, SHELL_PRINCIPAL, async () => ++done).catch(getFault);
   expect([refused, done, rows]).toMatchObject([
     { kind: "unavailable", code: "audit_failed" },
     0,
@@ -39,7 +43,7 @@ it("a row that cannot be written refuses the command, which is not begun", async
 
 it("the row is there before the command begins, and its end after it", async () => {
   const { auditing, rows } = written();
-  const seen = await auditing.through(work, SHELL, async () => rows.length);
+  const seen = await auditing.run(work, SHELL_PRINCIPAL, async () => rows.length);
   expect([seen, rows]).toMatchObject([
     1,
     [
@@ -59,13 +63,17 @@ it("the row is there before the command begins, and its end after it", async () 
 
 it("a sign-in is a row of its own, and is let in where none can be written", async () => {
   const { auditing, rows } = written();
-  await auditing.noted("sign-in", { ...SHELL, door: "session", address: "127.0.0.1" });
+  await auditing.recordSignIn("sign-in", {
+    ...SHELL_PRINCIPAL,
+    channel: "session",
+    address: "127.0.0.1",
+  });
   expect(rows).toMatchObject([
     { command: "sign-in", actor: "shell", door: "session", address: "127.0.0.1" },
     { outcome: "done" },
   ]);
   const full = written({ begin: async () => fail("internal", "The disk is full.") });
-  await full.auditing.noted("sign-in", SHELL);
+  await full.auditing.recordSignIn("sign-in", SHELL_PRINCIPAL);
   expect(full.errors).toEqual(["a sign-in or sign-out could not be written down"]);
 });
 
@@ -73,13 +81,13 @@ it("a failure is its answer and its end, and an end that cannot be written is no
   const failing = written();
   const broken = async () => fail("conflict", "No.", { code: "changed_since" });
   expect(
-    faultOf(await failing.auditing.through(work, SHELL, broken).catch((e: unknown) => e)),
+    getFault(await failing.auditing.run(work, SHELL_PRINCIPAL, broken).catch((e: unknown) => e)),
   ).toMatchObject({
     code: "changed_since",
   });
   expect(failing.rows[1]).toMatchObject({ outcome: "failed", code: "changed_since" });
   const endless = written({ end: async () => fail("internal", "The disk is full.") });
-  expect(await endless.auditing.through(work, SHELL, async () => "done")).toBe("done");
+  expect(await endless.auditing.run(work, SHELL_PRINCIPAL, async () => "done")).toBe("done");
   expect(endless.errors).toHaveLength(1);
 });
 
@@ -103,21 +111,25 @@ it("no secret is in it, no text that a person may be known by, and nothing large
     labels: { user: "4711" },
     url: "https://sk-hidden@host",
   };
-  await auditing.through({ ...work, before, after }, SHELL, async () => {});
+  await auditing.run({ ...work, before, after }, SHELL_PRINCIPAL, async () => {});
   expect(rows[0]).toMatchObject({
     before: { keys: [{ id: "k1", name: "(not kept)", labels: "(not kept)", models: ["a/*"] }] },
     after: { name: null, labels: "(not kept)", url: "https://sk-***@host" },
   });
   expect(JSON.stringify(rows)).not.toMatch(/Anna|4711|tg_x|dddd|counted|sk-hidden/);
-  await auditing.through({ ...work, after: { text: "x".repeat(5_000) } }, SHELL, async () => {});
+  await auditing.run(
+    { ...work, after: { text: "x".repeat(5_000) } },
+    SHELL_PRINCIPAL,
+    async () => {},
+  );
   expect(rows[2]).toMatchObject({ after: { characters: 5_011 } });
 });
 
 it("an answer that says that nothing was changed is a failure", async () => {
   const { auditing, rows } = written();
   const reload = { ...work, command: "reload", target: undefined };
-  await auditing.through(reload, SHELL, async () => ({ ok: false, problems: [] }));
-  await auditing.through(reload, SHELL, async () => ({ ok: true, problems: [] }));
+  await auditing.run(reload, SHELL_PRINCIPAL, async () => ({ ok: false, problems: [] }));
+  await auditing.run(reload, SHELL_PRINCIPAL, async () => ({ ok: true, problems: [] }));
   expect([rows[1], rows[3]]).toMatchObject([
     { outcome: "failed", code: "refused" },
     { outcome: "done" },
@@ -128,21 +140,21 @@ it("an answer that says that nothing was changed is a failure", async () => {
 const WHOLE = ["reload", "ledger.prune", "erase", "keys.import", "console"];
 
 it("every command that changes something names what it changes, also what it is about to create", async () => {
-  const facts: Readonly<Record<string, CommandFacts>> = COMMANDS;
-  const unnamed = Object.entries(facts).flatMap(([name, { writes, changes, creates }]) =>
-    writes && !changes && !creates ? [name] : [],
+  const facts: Readonly<Record<string, CommandSpec>> = COMMAND_SPECS;
+  const unnamed = Object.entries(facts).flatMap(([name, { writes, changedRecord, createId }]) =>
+    writes && !changedRecord && !createId ? [name] : [],
   );
   expect(unnamed.toSorted()).toEqual(WHOLE.toSorted());
 
   const { auditing, rows } = written();
   const made: (string | undefined)[] = [];
-  const gate = new CommandGate({
+  const gate = new CommandDispatcher({
     commands: { "keys.create": async (_input, _giver, id) => void made.push(id) },
-    own: { find: () => undefined, all: () => [] },
-    world: {} as never,
-    auditing,
+    pluginCommands: { find: () => undefined, all: () => [] },
+    scopes: {} as never,
+    audit: auditing,
   });
-  await gate.give("keys.create", { name: "laptop" }, SHELL);
+  await gate.dispatch("keys.create", { name: "laptop" }, SHELL_PRINCIPAL);
   expect(made[0]).toMatch(/^[0-9A-Za-z]{10}$/);
   expect(rows[0]).toMatchObject({ command: "keys.create", target: made[0] });
 });
@@ -163,7 +175,7 @@ it("audit.list returns the entries of a time, each once, however its pages are c
           const items = all.slice(Number(after), end);
           return { items, ...(end < all.length && { next: `${end}` }) };
         };
-        const command = auditCommands({ list } as never)["audit.list"];
+        const command = createAuditCommands({ list } as never)["audit.list"];
         const found: string[] = [];
         let after: string | undefined;
         do {
@@ -189,11 +201,11 @@ it("audit.list returns the entries of a time, each once, however its pages are c
 });
 
 it("a command that changes something writes, and so do these, which are written down without a target", () => {
-  const rows: readonly (readonly [string, CommandFacts])[] = Object.entries(COMMANDS);
-  const names = (fits: (of: CommandFacts) => boolean) =>
+  const rows: readonly (readonly [string, CommandSpec])[] = Object.entries(COMMAND_SPECS);
+  const names = (fits: (of: CommandSpec) => boolean) =>
     rows.filter(([, of]) => fits(of)).map(([name]) => name);
-  expect(names((of) => of.changes !== undefined && !of.writes)).toEqual([]);
-  expect(names((of) => of.changes === undefined && of.writes).sort()).toEqual([
+  expect(names((of) => of.changedRecord !== undefined && !of.writes)).toEqual([]);
+  expect(names((of) => of.changedRecord === undefined && of.writes).sort()).toEqual([
     "console",
     "erase",
     "keys.create",

@@ -2,15 +2,15 @@
 // the same to the nano-dollar.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { LedgerLine, StoreCommand } from "tollgate/plugin";
-import { context } from "tollgate/testing";
+import type { ChargeRecord, StoreCommand } from "tollgate/plugin";
+import { createTestContext } from "tollgate/testing";
 import memory from "../../../plugins/stores/memory.ts";
-import { Audience } from "../../../src/gateway/observers/audience.ts";
+import { ObserverHub } from "../../../src/gateway/observers/audience.ts";
 import { ReservedCalls } from "../../../src/gateway/observers/reserved-calls.ts";
-import { hearingCommits } from "../../../src/gateway/observers/commits.ts";
-import { Crossings } from "../../../src/gateway/observers/crossings.ts";
-import { Durations } from "../../../src/gateway/readings/durations.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { withCommitReports } from "../../../src/gateway/observers/commits.ts";
+import { ThresholdDelivery } from "../../../src/gateway/observers/crossings.ts";
+import { DurationRecorder } from "../../../src/gateway/readings/durations.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 
 const log = { warn() {}, error() {} } as never;
 const OWNER = { instance: "one" };
@@ -31,17 +31,17 @@ it("the sum of all lines is the ledger's, by model, over any batches and lost an
       fc.array(aCall, { minLength: 1, maxLength: 25 }),
       fc.array(fc.boolean(), { minLength: 1, maxLength: 7 }),
       async (calls, lost) => {
-        await using test = context({ id: "store" });
+        await using test = createTestContext({ id: "store" });
         const store = await memory.setup({ keep: 1_000 }, test.ctx);
         await store.open(OWNER);
-        const lines: LedgerLine[] = [];
-        const audience = new Audience(log);
+        const lines: ChargeRecord[] = [];
+        const audience = new ObserverHub(log);
         const one = {
           id: "observers.x",
           sends: "nowhere" as const,
-          observer: { billed: (all: readonly LedgerLine[]) => void lines.push(...all) },
+          observer: { onCharges: (all: readonly ChargeRecord[]) => void lines.push(...all) },
         };
-        audience.mount([one]);
+        audience.attach([one]);
         let turn = 0;
         const flaky = {
           async apply(batch: readonly StoreCommand[]) {
@@ -52,11 +52,11 @@ it("the sum of all lines is the ledger's, by model, over any batches and lost an
             return verdicts;
           },
         };
-        const { apply } = hearingCommits(
+        const { apply } = withCommitReports(
           flaky,
           audience,
-          new Durations(),
-          new Crossings({}, audience, log),
+          new DurationRecorder(),
+          new ThresholdDelivery({}, audience, log),
         );
         const rounds: StoreCommand[][] = [];
         const say = (round: number, command: StoreCommand) => (rounds[round] ??= []).push(command);
@@ -66,14 +66,14 @@ it("the sum of all lines is the ledger's, by model, over any batches and lost an
           const claims = denied
             ? [{ scope: "none", unit: "requests", max: 0, per: "day", take: 1n } as const]
             : [];
-          say(i % 4, reserve(attempt, { target, claims, at: NOON + i }));
+          say(i % 4, reserveCommand(attempt, { target, claims, at: NOON + i }));
           if (denied) return;
           const costNano = state === "void" ? 0n : cost;
           const said = costNano === null && state === "exact" ? "unpriced" : state;
           const at = NOON + i + 1;
           say(
             (i % 4) + 1 + gap,
-            settle(attempt, { at, costNano, state: said as "exact", usage: { output: i } }),
+            settleCommand(attempt, { at, costNano, state: said as "exact", usage: { output: i } }),
           );
           corrections.forEach((nano, n) =>
             say((i % 4) + 2 + gap + n, {
@@ -87,7 +87,7 @@ it("the sum of all lines is the ledger's, by model, over any batches and lost an
           );
         });
         for (const batch of rounds) if (batch) await apply(batch).catch(() => apply(batch));
-        await audience.end([one]);
+        await audience.detach([one]);
 
         // What was void stands in no sum.
         const settled = lines.filter(({ type, state }) => type === "settle" && state !== "void");
@@ -101,7 +101,7 @@ it("the sum of all lines is the ledger's, by model, over any batches and lost an
           ];
         }
         const corrected = lines.filter(({ type }) => type === "adjust");
-        const totals = await store.totals({ by: ["model"] });
+        const totals = await store.sumEntries({ by: ["model"] });
         const all = totals.reduce((sum, { costNano }) => sum + costNano, 0n);
         const added = corrected.reduce((sum, { costNano }) => sum + costNano!, 0n);
         const nanos = Object.values(told).reduce((sum, [nano]) => sum + nano, 0n);
@@ -119,20 +119,23 @@ it("the sum of all lines is the ledger's, by model, over any batches and lost an
 });
 
 it("nothing is kept of a call while no observer asks for bills, and one that comes later hears of all that is settled then", async () => {
-  const lines: LedgerLine[] = [];
-  const audience = new Audience(log);
+  const lines: ChargeRecord[] = [];
+  const audience = new ObserverHub(log);
   const one = {
     id: "observers.x",
     sends: "nowhere" as const,
-    observer: { billed: (all: readonly LedgerLine[]) => void lines.push(...all) },
+    observer: { onCharges: (all: readonly ChargeRecord[]) => void lines.push(...all) },
   };
-  const batch = [reserve("early", {}), reserve("late", {})];
-  audience.mount([]);
-  audience.landed(batch.slice(0, 1), [{ ok: true }]);
-  audience.mount([one]);
-  audience.landed(batch.slice(1), [{ ok: true }]);
-  audience.landed([settle("early", {}), settle("late", {})], [{ ok: true }, { ok: true }]);
-  await audience.end([one]);
+  const batch = [reserveCommand("early", {}), reserveCommand("late", {})];
+  audience.attach([]);
+  audience.reportCommit(batch.slice(0, 1), [{ ok: true }]);
+  audience.attach([one]);
+  audience.reportCommit(batch.slice(1), [{ ok: true }]);
+  audience.reportCommit(
+    [settleCommand("early", {}), settleCommand("late", {})],
+    [{ ok: true }, { ok: true }],
+  );
+  await audience.detach([one]);
   expect(lines.map(({ attempt, call }) => [attempt, call !== undefined])).toEqual([
     ["early", false],
     ["late", true],
@@ -140,33 +143,37 @@ it("nothing is kept of a call while no observer asks for bills, and one that com
 });
 
 it("an observer that sends elsewhere gets no labels of a private call", async () => {
-  const lines: LedgerLine[] = [];
-  const audience = new Audience(log);
+  const lines: ChargeRecord[] = [];
+  const audience = new ObserverHub(log);
   const one = {
     id: "observers.x",
     sends: { retention: { kind: "unknown" as const }, trains: "unknown" as const },
-    observer: { billed: (all: readonly LedgerLine[]) => void lines.push(...all) },
+    observer: { onCharges: (all: readonly ChargeRecord[]) => void lines.push(...all) },
   };
-  audience.mount([one]);
+  audience.attach([one]);
   const labels = { user: "ann" };
-  audience.landed(
+  audience.reportCommit(
     [
-      reserve("private", { privacy: "required", labels }),
-      reserve("plain", { labels }),
-      settle("private", {}),
-      settle("plain", {}),
+      reserveCommand("private", { privacy: "required", labels }),
+      reserveCommand("plain", { labels }),
+      settleCommand("private", {}),
+      settleCommand("plain", {}),
     ],
     Array.from({ length: 4 }, () => ({ ok: true })),
   );
-  await audience.end([one]);
+  await audience.detach([one]);
   expect(lines.map(({ call }) => call!.labels)).toEqual([{}, labels]);
 });
 
 it("of a call that was denied nothing is kept: it is never settled", () => {
   const calls = new ReservedCalls();
   const denied = { scope: "none", unit: "requests", max: 0, per: "day", left: 0, resetsAt: 1 };
-  const lines: LedgerLine[] = [];
-  calls.add(lines, [reserve("a")], [{ ok: false, denied: denied as never, retryAfterMs: 1 }]);
-  calls.add(lines, [settle("a")], [{ ok: true }]);
+  const lines: ChargeRecord[] = [];
+  calls.add(
+    lines,
+    [reserveCommand("a")],
+    [{ ok: false, denied: denied as never, retryAfterMs: 1 }],
+  );
+  calls.add(lines, [settleCommand("a")], [{ ok: true }]);
   expect([lines.length, lines[0]!.call]).toEqual([1, undefined]);
 });

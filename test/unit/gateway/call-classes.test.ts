@@ -1,9 +1,9 @@
 // Classes of calls and kinds of models that gateway.yaml names: one list judges every place, and a wrong name is an error at its key.
 import { describe, expect, it } from "vitest";
-import { rehearse } from "../../../src/gateway/rehearse.ts";
-import { load, quietLog } from "../../../src/cli/loading.ts";
-import { OWN_WORKS } from "../../../src/model/own-works.ts";
-import { folder } from "../../kit/command-line.ts";
+import { startDryRun } from "../../../src/gateway/rehearse.ts";
+import { loadGatewayConfig, quietLog } from "../../../src/cli/loading.ts";
+import { BUILT_IN_OPERATIONS } from "../../../src/model/own-works.ts";
+import { createTestFolder } from "../../kit/command-line.ts";
 
 /** Every place that names a class; `at`: line and column of the name. */
 const PLACES = {
@@ -22,14 +22,18 @@ const PLACES = {
     at: [4, 14],
   },
 };
-const NAMES = ["quick", "thinking", ...[...OWN_WORKS.keys()].filter((kind) => kind !== "chat")];
+const NAMES = [
+  "quick",
+  "thinking",
+  ...[...BUILT_IN_OPERATIONS.keys()].filter((kind) => kind !== "chat"),
+];
 
 async function problemsOf(yaml: string) {
   const providers = /^providers:/m.test(yaml) ? "" : "providers: { demo: { use: demo } }\n";
-  await using at = await folder({ "gateway.yaml": `${yaml}${providers}` });
-  const loaded = await load(`${at.path}/gateway.yaml`);
+  await using at = await createTestFolder({ "gateway.yaml": `${yaml}${providers}` });
+  const loaded = await loadGatewayConfig(`${at.path}/gateway.yaml`);
   if (!loaded.config) return loaded.problems;
-  const made = await rehearse({ loaded, config: loaded.config, ...quietLog() });
+  const made = await startDryRun({ loaded, config: loaded.config, ...quietLog() });
   if ("problems" in made) return made.problems;
   await made[Symbol.asyncDispose]();
   return [];

@@ -5,15 +5,15 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { askControl } from "../../../src/gateway/control/asking.ts";
+import { callControl } from "../../../src/gateway/control/asking.ts";
 import {
-  type ControlCommandsOf,
+  type CommandHandlerMap,
   type ControlSocket,
   serveControl,
 } from "../../../src/gateway/control/socket.ts";
-import { gateOf } from "../../kit/gate.ts";
-import { placeOf } from "../../../src/gateway/control/socket-path.ts";
-import { fail, faultOf } from "../../../src/model/error.ts";
+import { createTestDispatcher } from "../../kit/gate.ts";
+import { findControlSocket } from "../../../src/gateway/control/socket-path.ts";
+import { fail, getFault } from "../../../src/model/error.ts";
 
 let folder: string;
 const open: ControlSocket[] = [];
@@ -25,17 +25,17 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function serve(commands: ControlCommandsOf = {}, path = folder): Promise<ControlSocket> {
+async function serve(commands: CommandHandlerMap = {}, path = folder): Promise<ControlSocket> {
   const control = await serveControl({
     path,
-    gate: gateOf({ status: async () => ({ pid: 42 }), ...commands }),
+    gate: createTestDispatcher({ status: async () => ({ pid: 42 }), ...commands }),
   });
   open.push(control);
   return control;
 }
 
 const faultIn = async (work: Promise<unknown>) =>
-  faultOf(await work.catch((error: unknown) => error));
+  getFault(await work.catch((error: unknown) => error));
 const mode = async (path: string) => (await stat(path)).mode & 0o777;
 const exists = (path: string) =>
   stat(path).then(
@@ -48,7 +48,7 @@ describe("asking", () => {
     await serve({
       "middleware.usage/top": async (input) => ({ got: input, money: 12n, none: undefined }),
     });
-    expect(await askControl(folder, "middleware.usage/top", { n: 3, text: "äöü\n" })).toEqual({
+    expect(await callControl(folder, "middleware.usage/top", { n: 3, text: "äöü\n" })).toEqual({
       got: { n: 3, text: "äöü\n" },
       money: "12",
     });
@@ -56,7 +56,7 @@ describe("asking", () => {
 
   test("a command may answer nothing", async () => {
     await serve({ nothing: async () => {} });
-    expect(await askControl(folder, "nothing")).toBeNull();
+    expect(await callControl(folder, "nothing")).toBeNull();
   });
 
   test("a fault arrives as it was thrown", async () => {
@@ -64,7 +64,7 @@ describe("asking", () => {
       bad: async () =>
         fail("not_found", "No such model.", { code: "model", details: { near: "x" } }),
     });
-    expect(await faultIn(askControl(folder, "bad"))).toEqual({
+    expect(await faultIn(callControl(folder, "bad"))).toEqual({
       kind: "not_found",
       message: "No such model.",
       code: "model",
@@ -76,7 +76,7 @@ describe("asking", () => {
     "there is no command %s",
     async (name) => {
       await serve();
-      expect(await faultIn(askControl(folder, name))).toMatchObject({ code: "unknown_command" });
+      expect(await faultIn(callControl(folder, name))).toMatchObject({ code: "unknown_command" });
     },
   );
 
@@ -87,21 +87,21 @@ describe("asking", () => {
       loop: async () => loop,
       thrown: async () => Promise.reject(new TypeError("oops")),
     });
-    expect(await faultIn(askControl(folder, "loop"))).toMatchObject({ kind: "internal" });
-    expect((await faultIn(askControl(folder, "thrown")))!.message).toMatch(
+    expect(await faultIn(callControl(folder, "loop"))).toMatchObject({ kind: "internal" });
+    expect((await faultIn(callControl(folder, "thrown")))!.message).toMatch(
       /^it broke off \(TypeError/,
     );
   });
 
   test("many at once", async () => {
     await serve({ twice: async ({ n }) => Number(n) * 2 });
-    const asked = Array.from({ length: 50 }, (_, n) => askControl(folder, "twice", { n }));
+    const asked = Array.from({ length: 50 }, (_, n) => callControl(folder, "twice", { n }));
     expect(await Promise.all(asked)).toEqual(Array.from({ length: 50 }, (_, n) => n * 2));
   });
 
   test("where nobody runs, that is what it says", async () => {
-    expect(await faultIn(askControl(folder, "status"))).toMatchObject({ code: "not_running" });
-    expect(await faultIn(askControl(join(folder, "no/such"), "status"))).toMatchObject({
+    expect(await faultIn(callControl(folder, "status"))).toMatchObject({ code: "not_running" });
+    expect(await faultIn(callControl(join(folder, "no/such"), "status"))).toMatchObject({
       code: "not_running",
     });
   });
@@ -118,7 +118,7 @@ describe("the place", () => {
   test("is made when it is not there, and left clean", async () => {
     const state = join(folder, "deep/state");
     const control = await serve({}, state);
-    expect(await askControl(state, "status")).toEqual({ pid: 42 });
+    expect(await callControl(state, "status")).toEqual({ pid: 42 });
     await control[Symbol.asyncDispose]();
     expect(await exists(control.path)).toBe(false);
   });
@@ -128,7 +128,7 @@ describe("the place", () => {
     const fault = await faultIn(serve());
     expect(fault).toMatchObject({ kind: "conflict", code: "already_running" });
     expect(fault?.message).toContain("(pid 42)");
-    expect(await askControl(folder, "status")).toEqual({ pid: 42 });
+    expect(await callControl(folder, "status")).toEqual({ pid: 42 });
   });
 
   test("of somebody else who lives there is an error too", async () => {
@@ -148,7 +148,7 @@ describe("the place", () => {
     await once(child, "exit");
     expect(await exists(join(folder, "control.sock"))).toBe(true);
     await serve();
-    expect(await askControl(folder, "status")).toEqual({ pid: 42 });
+    expect(await callControl(folder, "status")).toEqual({ pid: 42 });
   });
 });
 
@@ -160,7 +160,7 @@ describe("a path too long for a socket", () => {
     expect(control.path.length).toBeLessThan(100);
     expect([await mode(dirname(control.path)), await mode(control.path)]).toEqual([0o700, 0o600]);
     expect((await readFile(join(long(), "control.path"), "utf8")).trim()).toBe(control.path);
-    expect(await askControl(long(), "status")).toEqual({ pid: 42 });
+    expect(await callControl(long(), "status")).toEqual({ pid: 42 });
     expect(await faultIn(serve({}, long()))).toMatchObject({ code: "already_running" });
     await control[Symbol.asyncDispose]();
     expect([
@@ -174,7 +174,7 @@ describe("a path too long for a socket", () => {
     const before = process.env["TMPDIR"];
     process.env["TMPDIR"] = folder;
     try {
-      expect(await askControl(long(), "status")).toEqual({ pid: 42 });
+      expect(await callControl(long(), "status")).toEqual({ pid: 42 });
     } finally {
       if (before === undefined) delete process.env["TMPDIR"];
       else process.env["TMPDIR"] = before;
@@ -182,7 +182,7 @@ describe("a path too long for a socket", () => {
   });
 
   test.each(["open to others", "a link"])("is refused where the folder is %s", async (what) => {
-    const place = dirname(await placeOf(long()));
+    const place = dirname(await findControlSocket(long()));
     if (what === "a link") {
       await mkdir(join(folder, "mine"), { mode: 0o700 });
       await symlink(join(folder, "mine"), place);

@@ -2,21 +2,33 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { gateway } from "tollgate/testing";
+import { startTestGateway } from "tollgate/testing";
 import { loadConfig } from "../../../src/config/load.ts";
 import {
   DEPRECATED,
-  deprecatedIn,
-  deprecatedMade,
+  findDeprecated,
+  findDeprecatedInSetupResult,
   type DeprecatedMember,
 } from "../../../src/plugin/deprecated.ts";
 import { load } from "../config/stubs.ts";
 
 const PLANTED: readonly DeprecatedMember[] = [
-  { kind: "provider", part: "definition", member: "region", since: "0.3", write: "options.region" },
-  { kind: "provider", part: "made", member: "list", since: "0.3", write: "models: () => list" },
-  { part: "endpoint", member: "url", since: "0.3", write: "base: url" },
-  { part: "route", member: "verb", since: "0.3", write: "method: verb" },
+  {
+    kind: "provider",
+    part: "definition",
+    member: "region",
+    since: "0.3",
+    replacement: "options.region",
+  },
+  {
+    kind: "provider",
+    part: "made",
+    member: "list",
+    since: "0.3",
+    replacement: "models: () => list",
+  },
+  { part: "endpoint", member: "url", since: "0.3", replacement: "base: url" },
+  { part: "route", member: "verb", since: "0.3", replacement: "method: verb" },
 ];
 const table = DEPRECATED as DeprecatedMember[];
 beforeEach(() => void table.push(...PLANTED));
@@ -34,8 +46,8 @@ const definition = {
 it("in a definition: a warning at its line, and it is mounted", async () => {
   const { config, problems } = await loadConfig("/etc/tollgate/gateway.yaml", {
     env: {},
-    text: "providers:\n  demo: {}\n  old: { use: ./old.ts }\n",
-    load: async (use, ...rest) =>
+    textOverride: "providers:\n  demo: {}\n  old: { use: ./old.ts }\n",
+    loadPlugin: async (use, ...rest) =>
       use === "./old.ts" ? { definition, from: "/etc/tollgate/old.ts" } : load(use, ...rest),
   });
   expect(config?.providers.has("old")).toBe(true);
@@ -53,7 +65,7 @@ it("in what a setup gave: once, however often it stands there", async () => {
   const endpoint = { protocol: chatCompletions(), base: "http://127.0.0.1:9", url: "x" };
   const made = { list: [], endpoints: [endpoint, { ...endpoint }] };
   const acme = { ...definition, setup: () => made } as unknown as Definition;
-  await using running = await gateway({
+  await using running = await startTestGateway({
     plugins: { acme },
     yaml: "frontends: [chat-completions]\nproviders: { acme: {} }",
   });
@@ -74,7 +86,9 @@ it("in what a setup gave: once, however often it stands there", async () => {
 });
 
 it("is another kind's own affair, and what has none is told nothing", () => {
-  expect(deprecatedIn("frontend", "definition", definition)).toEqual([]);
-  expect(deprecatedMade("frontend", { routes: [{ verb: "GET" }], list: [] })).toEqual([PLANTED[3]]);
-  expect(deprecatedMade("provider", { endpoints: [] })).toEqual([]);
+  expect(findDeprecated("frontend", "definition", definition)).toEqual([]);
+  expect(findDeprecatedInSetupResult("frontend", { routes: [{ verb: "GET" }], list: [] })).toEqual([
+    PLANTED[3],
+  ]);
+  expect(findDeprecatedInSetupResult("provider", { endpoints: [] })).toEqual([]);
 });

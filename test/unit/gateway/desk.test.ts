@@ -1,8 +1,11 @@
 // Readings of the ledger: few at once, one of each key, few that wait; and what no client wants any more makes no room for the next.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { faultOf } from "tollgate/plugin";
-import { createDesk, desked } from "../../../src/gateway/services/ledger-readings.ts";
+import { getFault } from "tollgate/plugin";
+import {
+  createQueryLimiter,
+  withQueryLimits,
+} from "../../../src/gateway/services/ledger-readings.ts";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 
 interface Reading {
@@ -27,8 +30,8 @@ function store() {
     });
   return {
     under,
-    entries: async () => ({ items: [] }),
-    totals: (query: { key?: string | undefined }, of?: { signal?: AbortSignal | undefined }) =>
+    listEntries: async () => ({ items: [] }),
+    sumEntries: (query: { key?: string | undefined }, of?: { signal?: AbortSignal | undefined }) =>
       read(query.key, of!.signal!),
   };
 }
@@ -38,12 +41,12 @@ const turn = () => new Promise((r) => setImmediate(r));
 describe("a desk", () => {
   it("keeps a hundred aborted readings of one key from another key's", async () => {
     const at = store();
-    const { totals } = desked(at, createDesk(60_000));
+    const { sumEntries } = withQueryLimits(at, createQueryLimiter(60_000));
     const codes: (string | undefined)[] = [];
     for (let i = 0; i < 100; i++) {
       const away = new AbortController();
-      totals({ key: "k1", by: [] }, { signal: away.signal }).catch((error: unknown) =>
-        codes.push(faultOf(error)?.code ?? faultOf(error)?.kind),
+      sumEntries({ key: "k1", by: [] }, { signal: away.signal }).catch((error: unknown) =>
+        codes.push(getFault(error)?.code ?? getFault(error)?.kind),
       );
       away.abort();
     }
@@ -52,7 +55,7 @@ describe("a desk", () => {
     expect(at.under.map(({ key }) => key)).toEqual(["k1"]);
     expect(at.under[0]!.signal.aborted).toBe(true);
     expect(codes).toHaveLength(100);
-    const other = totals({ key: "k2", by: [] });
+    const other = sumEntries({ key: "k2", by: [] });
     await turn();
     expect(at.under.map(({ key }) => key)).toEqual(["k1", "k2"]);
     at.under[1]!.done();
@@ -61,14 +64,14 @@ describe("a desk", () => {
 
   it("says so to a key that has too many waiting, and to all when too many wait", async () => {
     const at = store();
-    const { totals } = desked(at, createDesk(60_000));
+    const { sumEntries } = withQueryLimits(at, createQueryLimiter(60_000));
     const faults: unknown[] = [];
     const ask = (key: string) =>
-      void totals({ key, by: [] }).catch((error: unknown) => faults.push(faultOf(error)));
-    for (let i = 0; i < BOUNDS.readingsPerKey.most + 2; i++) ask("k1");
+      void sumEntries({ key, by: [] }).catch((error: unknown) => faults.push(getFault(error)));
+    for (let i = 0; i < BOUNDS.usageQueriesPerKey.max + 2; i++) ask("k1");
     await turn();
     expect(faults).toMatchObject([{ kind: "rate_limited", code: "too_many_reports" }]);
-    for (let i = 0; i < BOUNDS.readings.most * 2; i++) ask(`k${i + 2}`);
+    for (let i = 0; i < BOUNDS.usageQueries.max * 2; i++) ask(`k${i + 2}`);
     await turn();
     expect(faults.at(-1)).toMatchObject({ kind: "overloaded", code: "gateway_busy" });
     expect(at.under.length).toBeLessThanOrEqual(4);
@@ -76,13 +79,13 @@ describe("a desk", () => {
 
   it("gives a reading up after its time, and its place with the store", async () => {
     const at = store();
-    const { totals } = desked(at, createDesk(20));
-    const late = totals({ key: "k1", by: [] }).catch((error: unknown) => faultOf(error));
+    const { sumEntries } = withQueryLimits(at, createQueryLimiter(20));
+    const late = sumEntries({ key: "k1", by: [] }).catch((error: unknown) => getFault(error));
     expect(await late).toMatchObject({ kind: "unavailable", code: "ledger_unavailable" });
     expect(at.under).toHaveLength(1);
     at.under[0]!.done();
     await turn();
-    void totals({ key: "k1", by: [] }).catch(() => {});
+    void sumEntries({ key: "k1", by: [] }).catch(() => {});
     expect(at.under).toHaveLength(1);
   });
 
@@ -95,12 +98,12 @@ describe("a desk", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 120 }), async (steps) => {
         const at = store();
-        const { totals } = desked(at, createDesk(60_000));
+        const { sumEntries } = withQueryLimits(at, createQueryLimiter(60_000));
         const asked: { away: AbortController; over: Promise<unknown> }[] = [];
         for (const one of steps) {
           if ("ask" in one) {
             const away = new AbortController();
-            const over = totals({ key: `k${one.ask}`, by: [] }, { signal: away.signal });
+            const over = sumEntries({ key: `k${one.ask}`, by: [] }, { signal: away.signal });
             asked.push({ away, over: over.then(String, String) });
           } else if ("abort" in one) asked[one.abort % asked.length]?.away.abort();
           else at.under[one.done % at.under.length]?.done();

@@ -1,9 +1,9 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
-import { downloads } from "../../../src/gateway/services/download.ts";
-import { guard } from "../../../src/lib/egress.ts";
-import { faultOf, type Fault } from "../../../src/model/error.ts";
+import { createDownloader } from "../../../src/gateway/services/download.ts";
+import { createEgressGuard } from "../../../src/lib/egress.ts";
+import { getFault, type Fault } from "../../../src/model/error.ts";
 
 const servers: Server[] = [];
 /** On 127.0.0.1, the only address that these tests let in; 127.0.0.2 and localhost's ::1 stay inside. */
@@ -15,13 +15,13 @@ const serve = async (listener: RequestListener, host = "127.0.0.1"): Promise<str
 };
 afterAll(() => servers.forEach((server) => server.close().closeAllConnections()));
 
-const files = downloads(guard((address) => address === "127.0.0.1"));
+const files = createDownloader(createEgressGuard((address) => address === "127.0.0.1"));
 afterAll(() => files[Symbol.asyncDispose]());
 
 const faultFrom = async (promise: Promise<unknown>): Promise<Fault> =>
   promise.then(
     () => expect.unreachable("nothing was refused"),
-    (error) => faultOf(error) ?? expect.unreachable(String(error)),
+    (error) => getFault(error) ?? expect.unreachable(String(error)),
   );
 
 describe("a file from somebody else's address", () => {
@@ -77,7 +77,7 @@ describe("a file from somebody else's address", () => {
   });
 
   it("at an origin that the operator wrote may be inside, and nothing else for its sake", async () => {
-    const strict = downloads();
+    const strict = createDownloader();
     const inside = { count: 0 };
     const secret = await serve((_, answer) => {
       inside.count++;
@@ -89,10 +89,12 @@ describe("a file from somebody else's address", () => {
         : answer.writeHead(302, { location: decodeURIComponent(asked.url!.slice(1)) }).end(),
     );
     const port = new URL(own).port;
-    expect((await strict.get(`${own}/picture`, undefined, { own })).bytes.toString()).toBe(
-      "picture",
-    );
-    expect((await strict.get(`${own}/%2Fpicture`, undefined, { own })).bytes).toHaveLength(7);
+    expect(
+      (await strict.get(`${own}/picture`, undefined, { trustedOrigin: own })).bytes.toString(),
+    ).toBe("picture");
+    expect(
+      (await strict.get(`${own}/%2Fpicture`, undefined, { trustedOrigin: own })).bytes,
+    ).toHaveLength(7);
     for (const to of [
       secret,
       `${own}/${encodeURIComponent(secret)}`,
@@ -102,7 +104,7 @@ describe("a file from somebody else's address", () => {
       `http://me:you@127.0.0.1:${port}/picture`,
       "http://169.254.169.254/latest/meta-data",
     ])
-      expect(await faultFrom(strict.get(to, undefined, { own })), to).toMatchObject({
+      expect(await faultFrom(strict.get(to, undefined, { trustedOrigin: own })), to).toMatchObject({
         code: expect.stringMatching(/^address_/),
       });
     expect(await faultFrom(strict.get(`${own}/picture`))).toMatchObject({

@@ -1,10 +1,10 @@
 // A gateway that was taken for dead while it lived: whatever it writes next, the store is opened again first, and the same is told once more.
 import { expect, it } from "vitest";
-import { Scope, Shared } from "../../../src/lib/scope.ts";
-import { fault } from "../../../src/model/error.ts";
+import { LifetimeScope, SharedResources } from "../../../src/lib/scope.ts";
+import { createFault } from "../../../src/model/error.ts";
 import type { AuditEntry } from "../../../src/plugin/audit.ts";
 import type { Store } from "../../../src/plugin/store.ts";
-import { createPeers } from "../../../src/gateway/services/peers.ts";
+import { createPluginPeers } from "../../../src/gateway/services/peers.ts";
 import { openStore } from "../../../src/gateway/services/store.ts";
 
 /** Fenced once, until it is opened again. */
@@ -12,15 +12,16 @@ function fencing() {
   const told: string[] = [];
   let live = true;
   const work = async (what: string): Promise<void> => {
-    if (!live) throw fault("conflict", "This instance was taken for dead.", { code: "fenced" });
+    if (!live)
+      throw createFault("conflict", "This instance was taken for dead.", { code: "fenced" });
     told.push(what);
   };
   const store: Partial<Store> = {
-    lease: { ms: 3_000, beatMs: 1_000 },
+    lease: { durationMs: 3_000, heartbeatMs: 1_000 },
     async open() {
       live = true;
       told.push("open");
-      return { epoch: 1, presumed: 0 };
+      return { epoch: 1, recovered: 0 };
     },
     async apply() {
       await work("apply");
@@ -43,8 +44,14 @@ it.each(["apply", "begin", "end"] as const)(
     const definition = { setup: () => store, options: { type: "object", properties: {} } };
     const opened = await openStore(
       { store: { use: "./s.ts", definition, options: {} }, file: "gateway.yaml" } as never,
-      { log, env: {}, stateDir: "/nowhere", shared: new Shared(), peers: createPeers() } as never,
-      new Scope(),
+      {
+        log,
+        env: {},
+        stateDir: "/nowhere",
+        shared: new SharedResources(),
+        peers: createPluginPeers(),
+      } as never,
+      new LifetimeScope(),
       { version: "1", instance: "one" },
     );
     bury();

@@ -3,8 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openFiles, type Files, type KeptFile } from "../../../src/gateway/services/files.ts";
-import { faultOf } from "../../../src/model/error.ts";
+import {
+  openFileStore,
+  type FileStore,
+  type StoredFile,
+} from "../../../src/gateway/services/files.ts";
+import { getFault } from "../../../src/model/error.ts";
 
 let dir: string;
 let time: number;
@@ -16,20 +20,20 @@ beforeEach(async () => {
 afterEach(() => rm(join(dir, ".."), { recursive: true, force: true }));
 
 const PNG = Buffer.from("89504e470d0a1a0a00", "hex");
-const ask = (files: Files, path: string) => {
+const ask = (files: FileStore, path: string) => {
   const url = new URL(path, "http://gateway.test");
   return files.serve(url.pathname.slice("/files/".length), url.searchParams);
 };
 const codeOf = (promise: Promise<unknown>) =>
   promise.then(
     () => "served",
-    (error) => faultOf(error)?.code,
+    (error) => getFault(error)?.code,
   );
 
 describe("files with an end", () => {
   it("are served as they were given until their address ends, and refused after", async () => {
-    const files = await openFiles(dir, { now, ttlMs: 60_000 });
-    const kept = await files.keep(PNG, "image/png");
+    const files = await openFileStore(dir, { now, ttlMs: 60_000 });
+    const kept = await files.store(PNG, "image/png");
     expect(kept.path).toMatch(/^\/files\/[\w-]{32}\.png\?e=\d+&s=[\w-]{43}$/);
     expect(kept.expiresAt).toBe(time + 60_000);
     const served = await ask(files, kept.path);
@@ -57,32 +61,32 @@ describe("files with an end", () => {
   });
 
   it("survive a restart, key and counts included", async () => {
-    const kept = await (await openFiles(dir, { now })).keep(PNG, "image/webp");
-    const again = await openFiles(dir, { now });
+    const kept = await (await openFileStore(dir, { now })).store(PNG, "image/webp");
+    const again = await openFileStore(dir, { now });
     expect(again.counts()).toMatchObject({ files: 1, bytes: PNG.length });
     expect((await ask(again, kept.path)).body.equals(PNG)).toBe(true);
   });
 
   it("are nobody else's to read on disk", async () => {
-    const files = await openFiles(dir, { now });
-    await files.keep(PNG, "image/png");
+    const files = await openFileStore(dir, { now });
+    await files.store(PNG, "image/png");
     expect((await stat(dir)).mode & 0o777).toBe(0o700);
     for (const name of await readdir(dir))
       expect((await stat(join(dir, name))).mode & 0o777).toBe(0o600);
   });
 
   it("another key's addresses mean nothing", async () => {
-    const kept = await (await openFiles(dir, { now })).keep(PNG, "image/png");
+    const kept = await (await openFileStore(dir, { now })).store(PNG, "image/png");
     await rm(join(dir, "key"));
-    expect(await codeOf(ask(await openFiles(dir, { now }), kept.path))).toBe("file_not_found");
+    expect(await codeOf(ask(await openFileStore(dir, { now }), kept.path))).toBe("file_not_found");
     await writeFile(join(dir, "key"), "short");
-    await expect(openFiles(dir, { now })).rejects.toThrow(/damaged/);
+    await expect(openFileStore(dir, { now })).rejects.toThrow(/damaged/);
   });
 
   it("no address but the one given out is served", async () => {
-    const files = await openFiles(dir, { now });
-    const { path } = await files.keep(PNG, "image/png");
-    const other = (await files.keep(PNG, "image/jpeg")).path;
+    const files = await openFileStore(dir, { now });
+    const { path } = await files.store(PNG, "image/png");
+    const other = (await files.store(PNG, "image/jpeg")).path;
     const mutated = fc.tuple(fc.nat(path.length - 8), fc.constantFrom(..."0aZ_-.%/&")).map(
       // Everything behind "/files/" may be tried.
       ([at, c]) => path.slice(0, 7 + at) + c + path.slice(8 + at),
@@ -110,9 +114,9 @@ describe("files with an end", () => {
   });
 
   it("ids never repeat and types never come from the caller", async () => {
-    const files = await openFiles(dir, { now });
+    const files = await openFileStore(dir, { now });
     const paths = await Promise.all(
-      Array.from({ length: 50 }, () => files.keep(PNG, "text/html; evil")),
+      Array.from({ length: 50 }, () => files.store(PNG, "text/html; evil")),
     );
     expect(new Set(paths.map((p) => p.path)).size).toBe(50);
     expect((await ask(files, paths[0]!.path)).headers).toMatchObject({
@@ -122,34 +126,34 @@ describe("files with an end", () => {
   });
 
   it("have caps: one file, all files, one life", async () => {
-    const files = await openFiles(dir, { now, maxFileBytes: 10, maxBytes: 25, ttlMs: 1_000 });
-    expect(await codeOf(files.keep(Buffer.alloc(11), "image/png"))).toBe("file_too_large");
+    const files = await openFileStore(dir, { now, maxFileBytes: 10, maxBytes: 25, ttlMs: 1_000 });
+    expect(await codeOf(files.store(Buffer.alloc(11), "image/png"))).toBe("file_too_large");
     const many = await Promise.allSettled(
-      Array.from({ length: 9 }, () => files.keep(Buffer.alloc(10), "image/png")),
+      Array.from({ length: 9 }, () => files.store(Buffer.alloc(10), "image/png")),
     );
     expect(many.filter((m) => m.status === "fulfilled")).toHaveLength(2);
-    expect(await codeOf(files.keep(Buffer.alloc(10), "image/png"))).toBe("files_full");
+    expect(await codeOf(files.store(Buffer.alloc(10), "image/png"))).toBe("files_full");
     expect(files.counts()).toMatchObject({ files: 2, bytes: 20 });
     // What has ended makes room by itself.
     time += 2_000;
-    const kept = await files.keep(Buffer.alloc(10), "image/png", 1e15);
+    const kept = await files.store(Buffer.alloc(10), "image/png", 1e15);
     expect(kept.expiresAt).toBeLessThanOrEqual(time + 7 * 86_400_000 + 1_000);
     expect(files.counts()).toMatchObject({ files: 1, swept: 2 });
   });
 
   it("other caps hold from then on, and what was given out keeps its end", async () => {
-    const files = await openFiles(dir, { now, ttlMs: 60_000 });
-    const before = await files.keep(PNG, "image/png");
-    files.limit({
+    const files = await openFileStore(dir, { now, ttlMs: 60_000 });
+    const before = await files.store(PNG, "image/png");
+    files.setLimits({
       ttlMs: 1_000,
       maxFileBytes: PNG.length,
       maxBytes: 2 * PNG.length,
       maxKeyBytes: 100,
     });
-    const after = await files.keep(PNG, "image/png");
+    const after = await files.store(PNG, "image/png");
     expect([before.expiresAt - time, after.expiresAt - time]).toEqual([60_000, 1_000]);
-    expect(await codeOf(files.keep(PNG, "image/png"))).toBe("files_full");
-    expect(await codeOf(files.keep(Buffer.alloc(10), "image/png"))).toBe("file_too_large");
+    expect(await codeOf(files.store(PNG, "image/png"))).toBe("files_full");
+    expect(await codeOf(files.store(Buffer.alloc(10), "image/png"))).toBe("file_too_large");
     time += 2_000;
     expect(await codeOf(ask(files, before.path))).toBe("served");
     expect(await codeOf(ask(files, after.path))).toBe("file_expired");
@@ -157,15 +161,15 @@ describe("files with an end", () => {
 
   it("several processes sweep, keep and serve in one folder at once", async () => {
     const shelves = await Promise.all(
-      Array.from({ length: 4 }, () => openFiles(dir, { now, ttlMs: 60_000 })),
+      Array.from({ length: 4 }, () => openFileStore(dir, { now, ttlMs: 60_000 })),
     );
-    const short: KeptFile[] = [];
-    const long: KeptFile[] = [];
+    const short: StoredFile[] = [];
+    const long: StoredFile[] = [];
     await Promise.all(
       shelves.flatMap((files) =>
         Array.from({ length: 10 }, async () => {
-          short.push(await files.keep(PNG, "image/png", 1_000));
-          long.push(await files.keep(PNG, "image/png"));
+          short.push(await files.store(PNG, "image/png", 1_000));
+          long.push(await files.store(PNG, "image/png"));
         }),
       ),
     );
@@ -184,7 +188,7 @@ describe("files with an end", () => {
   });
 
   it("what a crash left half written goes when it is old", async () => {
-    const files = await openFiles(dir, { now });
+    const files = await openFileStore(dir, { now });
     await writeFile(join(dir, "old.tmp"), "x");
     await utimes(join(dir, "old.tmp"), 0, 0);
     await writeFile(join(dir, "new.tmp"), "x");
@@ -195,15 +199,15 @@ describe("files with an end", () => {
 
 describe("a key's share", () => {
   const limits = { ttlMs: 60_000, maxBytes: 100, maxKeyBytes: 50 };
-  const many = (files: Files, who: string, n: number) =>
+  const many = (files: FileStore, who: string, n: number) =>
     Promise.all(
       Array.from({ length: n }, () =>
-        codeOf(files.keep(Buffer.alloc(10), "image/png", undefined, who)),
+        codeOf(files.store(Buffer.alloc(10), "image/png", undefined, who)),
       ),
     );
 
   it("ends before the room of all does, at once and one by one, and others have theirs", async () => {
-    const files = await openFiles(dir, { now, ...limits });
+    const files = await openFileStore(dir, { now, ...limits });
     const told = await many(files, "a", 9);
     expect(told.filter((code) => code === "served")).toHaveLength(5);
     expect(new Set(told)).toEqual(new Set(["served", "files_share_full"]));
@@ -212,8 +216,8 @@ describe("a key's share", () => {
   });
 
   it("is the same after a restart, and free again when its files have ended", async () => {
-    await many(await openFiles(dir, { now, ...limits }), "a", 5);
-    const files = await openFiles(dir, { now, ...limits });
+    await many(await openFileStore(dir, { now, ...limits }), "a", 5);
+    const files = await openFileStore(dir, { now, ...limits });
     expect(await many(files, "a", 1)).toEqual(["files_share_full"]);
     time += 60_001;
     expect(await many(files, "a", 5)).toEqual(Array(5).fill("served"));

@@ -1,48 +1,54 @@
 // One health state for all processes: whatever each of them finds out, all say the same once the messages have arrived.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { StoreCommand, Verdict } from "../../../src/plugin/store.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
 import {
-  followHealth,
-  Health,
-  healthName,
-  type LedgerTrouble,
+  followLedgerAvailability,
+  LedgerAvailability,
+  healthStateOf,
+  type LedgerOutage,
 } from "../../../src/gateway/services/health.ts";
-import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
-import { reserve } from "../../../src/testing/store.ts";
+import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
+import { reserveCommand } from "../../../src/testing/store.ts";
 import { until } from "../../kit/waits.ts";
 
 /** A primary with a store that fails on demand, and workers that borrow it, wired as the processes are. */
 function gateway(workers: number) {
   const at = { failing: false, notices: [] as boolean[] };
-  const apply = async (batch: readonly StoreCommand[]): Promise<readonly Verdict[]> => {
+  const apply = async (batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> => {
     await new Promise((turn) => setImmediate(turn));
     if (at.failing) throw new Error("the database is away");
-    return batch.map(() => ({ ok: true }) as Verdict);
+    return batch.map(() => ({ ok: true }) as CommandResult);
   };
-  const health = new Health();
-  const sent: ((trouble: LedgerTrouble | undefined) => void)[] = [];
+  const health = new LedgerAvailability();
+  const sent: ((trouble: LedgerOutage | undefined) => void)[] = [];
   health.onChange((trouble) => {
     at.notices.push(trouble === undefined);
     for (const send of sent) setImmediate(() => send(trouble));
   });
-  const ledger = createLedger(
+  const ledger = createLedgerQueue(
     { apply },
-    { tell: (trouble) => health.set(trouble && { since: 0, ...trouble }) },
+    { onFailureChange: (trouble) => health.set(trouble && { since: 0, ...trouble }) },
   );
   const all = Array.from({ length: workers }, () => {
-    const own = { health: new Health(), ledger: undefined as never as typeof ledger };
-    own.ledger = createLedger(
+    const own = {
+      ledgerAvailability: new LedgerAvailability(),
+      ledgerQueue: undefined as never as typeof ledger,
+    };
+    own.ledgerQueue = createLedgerQueue(
       { apply },
-      { tell: (trouble) => trouble && setImmediate(() => ledger.doubt(trouble.why)) },
+      {
+        onFailureChange: (trouble) =>
+          trouble && setImmediate(() => ledger.suspectFailure(trouble.reason)),
+      },
     );
-    sent.push((trouble) => followHealth(own, trouble));
+    sent.push((trouble) => followLedgerAvailability(own, trouble));
     return own;
   });
-  const processes = [{ health, ledger }, ...all];
+  const processes = [{ ledgerAvailability: health, ledgerQueue: ledger }, ...all];
   const names = () =>
-    processes.map(({ health: { trouble } }) =>
-      healthName({ draining: false, open: true, trouble }),
+    processes.map(({ ledgerAvailability: { outage } }) =>
+      healthStateOf({ draining: false, open: true, trouble: outage }),
     );
   return { at, processes, names, ledger };
 }
@@ -65,13 +71,13 @@ it("a failure that any process meets is every process's state, and so is its end
         let n = 0;
         for (const [who, away] of outages) {
           at.failing = true;
-          if (away) ledger.away("connection refused");
-          else await processes[who]!.ledger.reserve(reserve(`a${n++}`)).catch(() => {});
+          if (away) ledger.markUnreachable("connection refused");
+          else await processes[who]!.ledgerQueue.reserve(reserveCommand(`a${n++}`)).catch(() => {});
           await settled(names, "ledger_down");
           at.failing = false;
           await settled(names, "ready");
           // Ready means that a call is accepted, in each process.
-          for (const { ledger: own } of processes) await own.flush();
+          for (const { ledgerQueue: own } of processes) await own.flush();
         }
         expect(at.notices.at(-1)).toBe(true);
       },
@@ -82,10 +88,16 @@ it("a failure that any process meets is every process's state, and so is its end
 
 it.each([
   [{ draining: true, open: true, trouble: undefined }, "draining"],
-  [{ draining: true, open: true, trouble: { why: "", since: 0, away: true } }, "draining"],
+  [
+    { draining: true, open: true, trouble: { reason: "", since: 0, isUnreachable: true } },
+    "draining",
+  ],
   [{ draining: false, open: false, trouble: undefined }, "starting"],
-  [{ draining: false, open: true, trouble: { why: "", since: 0, away: false } }, "ledger_down"],
+  [
+    { draining: false, open: true, trouble: { reason: "", since: 0, isUnreachable: false } },
+    "ledger_down",
+  ],
   [{ draining: false, open: true, trouble: undefined }, "ready"],
 ] as const)("%o is %s", (of, name) => {
-  expect(healthName(of)).toBe(name);
+  expect(healthStateOf(of)).toBe(name);
 });

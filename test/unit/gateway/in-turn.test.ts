@@ -1,29 +1,29 @@
 // Commands that write what follows from what they read: nothing changes in between, whichever of them it would be.
 import { expect, it } from "vitest";
-import { Auditing } from "../../../src/gateway/control/auditing.ts";
-import { CommandGate } from "../../../src/gateway/control/gate.ts";
-import { SHELL } from "../../../src/gateway/control/giver.ts";
-import { COMMANDS } from "../../../src/gateway/control/table.ts";
-import { turns } from "../../kit/waits.ts";
+import { CommandAudit } from "../../../src/gateway/control/auditing.ts";
+import { CommandDispatcher } from "../../../src/gateway/control/gate.ts";
+import { SHELL_PRINCIPAL } from "../../../src/gateway/control/giver.ts";
+import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
+import { turnEventLoop } from "../../kit/waits.ts";
 
 /** A gate before commands that each take a while, and how many of them were at work at once. */
 function slowGate() {
   let [now, most] = [0, 0];
   const run = async () => {
     most = Math.max(most, ++now);
-    await turns(2);
+    await turnEventLoop(2);
     now--;
     return {};
   };
-  const gate = new CommandGate({
-    commands: Object.fromEntries(Object.keys(COMMANDS).map((name) => [name, run])),
-    own: { find: () => undefined, all: () => [] },
-    world: { path: (account) => [account], keys: async () => [] },
-    auditing: new Auditing({
-      log: undefined,
-      mask: { text: (text) => text },
+  const gate = new CommandDispatcher({
+    commands: Object.fromEntries(Object.keys(COMMAND_SPECS).map((name) => [name, run])),
+    pluginCommands: { find: () => undefined, all: () => [] },
+    scopes: { accountPath: (account) => [account], listKeys: async () => [] },
+    audit: new CommandAudit({
+      auditLog: undefined,
+      mask: { maskText: (text) => text },
       now: () => 0,
-      told: { error() {} },
+      log: { error() {} },
     }),
   });
   return { gate, most: () => most };
@@ -39,7 +39,9 @@ const INPUTS = [
 
 it("are done one after another, two of different kinds too", async () => {
   const { gate, most } = slowGate();
-  const all = [...INPUTS, ...INPUTS].map(([name, input]) => gate.give(name, input, SHELL));
+  const all = [...INPUTS, ...INPUTS].map(([name, input]) =>
+    gate.dispatch(name, input, SHELL_PRINCIPAL),
+  );
   await Promise.all(all);
   expect(most()).toBe(1);
 });
@@ -47,15 +49,15 @@ it("are done one after another, two of different kinds too", async () => {
 it("keep no other command waiting", async () => {
   const { gate, most } = slowGate();
   await Promise.all([
-    gate.give("keys.create", {}, SHELL),
-    gate.give("keys.list", {}, SHELL),
-    gate.give("status", {}, SHELL),
+    gate.dispatch("keys.create", {}, SHELL_PRINCIPAL),
+    gate.dispatch("keys.list", {}, SHELL_PRINCIPAL),
+    gate.dispatch("status", {}, SHELL_PRINCIPAL),
   ]);
   expect(most()).toBe(3);
 });
 
 it("are all that are compared with what they read before they change it", () => {
-  for (const [name, facts] of Object.entries(COMMANDS))
-    if ("changes" in facts && "read" in facts.changes)
-      expect("inTurn" in facts && facts.inTurn, name).toBe(true);
+  for (const [name, facts] of Object.entries(COMMAND_SPECS))
+    if ("changedRecord" in facts && "readCommand" in facts.changedRecord)
+      expect("isSerialized" in facts && facts.isSerialized, name).toBe(true);
 });

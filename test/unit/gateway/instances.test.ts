@@ -3,15 +3,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { defineStore, fault, type Definition, type StoreNews } from "tollgate/plugin";
+import { defineStore, createFault, type Definition, type StoreEvent } from "tollgate/plugin";
 import { createGateway } from "../../../src/gateway/gateway.ts";
-import { askControl } from "../../../src/gateway/control/asking.ts";
+import { callControl } from "../../../src/gateway/control/asking.ts";
 import type { Gateway } from "../../../src/gateway/types.ts";
 import { createLog } from "../../../src/lib/log.ts";
-import { Mask } from "../../../src/lib/mask.ts";
+import { SecretMask } from "../../../src/lib/mask.ts";
 import { builtin } from "../../../plugins/index.ts";
 import { createLoader } from "../../../src/loader/load.ts";
-import { clock } from "../../kit/clock.ts";
+import { installTestClock } from "../../kit/clock.ts";
 import { until } from "../../kit/waits.ts";
 import { sharedLedger, type SharedLedger } from "../../plugins/stores/several.ts";
 
@@ -38,16 +38,16 @@ async function started(
     summary: "One ledger for all",
     setup: () => ledger.store(),
   });
-  const load = createLoader({ builtin: builtin as never, host: {} });
-  const mask = new Mask();
+  const load = createLoader({ builtin: builtin as never, hostModules: {} });
+  const mask = new SecretMask();
   const gateway = await createGateway({
-    file,
+    configFile: file,
     env: {},
     log: createLog({ level: "warn", pretty: false, mask, write: (line) => void lines.push(line) }),
     mask,
     version: "1.2.3",
-    watch: false,
-    load: async (use, kind, from) =>
+    watchesConfig: false,
+    loadPlugin: async (use, kind, from) =>
       use === "shared" ? { definition: shared, from: "test" } : load(use, kind, from),
   });
   if ("problems" in gateway) throw new Error(JSON.stringify(gateway.problems));
@@ -74,17 +74,17 @@ it("of two that start at once, one makes the first key, and both know it", async
   const keys = both.flatMap(({ firstKey }) => (firstKey === undefined ? [] : [firstKey]));
   expect(keys).toHaveLength(1);
   for (const one of both) expect(await ask(one, keys[0]!)).toBe(200);
-  expect((await ledger.store().keys()).items).toHaveLength(1);
+  expect((await ledger.store().listKeys()).items).toHaveLength(1);
 });
 
 it("a key that is revoked at one is refused at the other by the time the command answers", async () => {
   const ledger = sharedLedger();
   const [a, b] = [await started(ledger), await started(ledger)];
-  const { secret } = (await askControl(a.stateDir, "keys.create", { name: "x" })) as {
+  const { secret } = (await callControl(a.stateDir, "keys.create", { name: "x" })) as {
     secret: string;
   };
   expect([await ask(a, secret), await ask(b, secret)]).toEqual([200, 200]);
-  await askControl(a.stateDir, "keys.revoke", { id: "x" });
+  await callControl(a.stateDir, "keys.revoke", { id: "x" });
   expect([await ask(a, secret), await ask(b, secret)]).toEqual([401, 401]);
 });
 
@@ -107,13 +107,13 @@ it("of two that change a key at once one is told so, and what was revoked stays 
       },
     }),
   });
-  const { secret } = (await askControl(a.stateDir, "keys.create", { name: "x" })) as {
+  const { secret } = (await callControl(a.stateDir, "keys.create", { name: "x" })) as {
     secret: string;
   };
-  const renamed = askControl(b.stateDir, "keys.update", { id: "x", name: "y" });
+  const renamed = callControl(b.stateDir, "keys.update", { id: "x", name: "y" });
   const told = expect(renamed).rejects.toThrow(/has changed since/);
   await until(() => asked);
-  await askControl(a.stateDir, "keys.revoke", { id: "x" });
+  await callControl(a.stateDir, "keys.revoke", { id: "x" });
   held.resolve();
   await told;
   expect([await ask(a, secret), await ask(b, secret)]).toEqual([401, 401]);
@@ -122,12 +122,12 @@ it("of two that change a key at once one is told so, and what was revoked stays 
 it("an account that ends at one refuses its keys at the other soon after", async () => {
   const ledger = sharedLedger();
   const [a, b] = [await started(ledger), await started(ledger)];
-  await askControl(a.stateDir, "accounts.create", { id: "team" });
-  const { secret } = (await askControl(b.stateDir, "keys.create", { account: "team" })) as {
+  await callControl(a.stateDir, "accounts.create", { id: "team" });
+  const { secret } = (await callControl(b.stateDir, "keys.create", { account: "team" })) as {
     secret: string;
   };
   expect([await ask(a, secret), await ask(b, secret)]).toEqual([200, 200]);
-  await askControl(b.stateDir, "accounts.end", { id: "team" });
+  await callControl(b.stateDir, "accounts.end", { id: "team" });
   expect(await ask(b, secret)).toBe(403);
   await until(async () => (await ask(a, secret)) === 403);
 });
@@ -137,8 +137,8 @@ it("status says which instances there are, and what they say of themselves", asy
   const [a] = [await started(ledger), await started(ledger)];
   const { instances } = await a.status();
   expect(instances).toHaveLength(2);
-  for (const { about, state } of instances!)
-    expect([about, state]).toEqual([
+  for (const { info, state } of instances!)
+    expect([info, state]).toEqual([
       { version: "1.2.3", host: expect.any(String), pid: process.pid, program: "gateway" },
       "live",
     ]);
@@ -156,7 +156,7 @@ it("one that was taken for dead opens the store again, and no client notices", a
 });
 
 it("signs of life come as often as the store asks for them", async () => {
-  const ledger = sharedLedger({ ms: 1_000, beatMs: 20 });
+  const ledger = sharedLedger({ durationMs: 1_000, heartbeatMs: 20 });
   const a = await started(ledger);
   const [{ instance }] = (await a.status()).instances as never as [{ instance: string }];
   ledger.bury(instance);
@@ -171,34 +171,36 @@ it("a store without an audit log is told of when it is opened", async () => {
 });
 
 it("the fleet: each with what it runs and how its clock is, the asked one marked, and what differs", async () => {
-  const ledger = sharedLedger({ ms: 15_000, beatMs: 20 });
+  const ledger = sharedLedger({ durationMs: 15_000, heartbeatMs: 20 });
   const a = await started(ledger);
   await started(ledger, [], `${YAML}drain: 7s\n`);
-  await until(async () => (await a.fleet()).nodes.every(({ about }) => about?.generation === 1));
-  const { nodes, remarks } = await a.fleet();
-  expect(nodes.map(({ self, state, lagMs }) => [self, state, lagMs]).toSorted()).toEqual([
+  await until(async () => (await a.fleet()).nodes.every(({ info }) => info?.generation === 1));
+  const { nodes, warnings } = await a.fleet();
+  expect(
+    nodes.map(({ isSelf, state, syncLagMs }) => [isSelf, state, syncLagMs]).toSorted(),
+  ).toEqual([
     [false, "live", 0],
     [true, "live", 0],
   ]);
-  const own = nodes.find(({ self }) => self)!;
-  expect(own.about).toMatchObject({ url: a.url, config: (await a.status()).configHash });
-  expect(Math.abs(own.aheadMs!)).toBeLessThan(1_000);
-  expect(remarks).toEqual(["2 configs run side by side"]);
+  const own = nodes.find(({ isSelf }) => isSelf)!;
+  expect(own.info).toMatchObject({ url: a.url, config: (await a.status()).configHash });
+  expect(Math.abs(own.clockAheadMs!)).toBeLessThan(1_000);
+  expect(warnings).toEqual(["2 configs run side by side"]);
 });
 
 it("a store of one process is a fleet of one", async () => {
   const alone = sharedLedger();
-  const { instances: _, ...store } = alone.store();
+  const { listInstances: _, ...store } = alone.store();
   const a = await started({ ...alone, store: () => store });
-  const { nodes, remarks } = await a.fleet();
+  const { nodes, warnings } = await a.fleet();
   expect(nodes).toMatchObject([{ self: true, state: "live", about: { url: a.url } }]);
-  expect(remarks).toEqual([]);
+  expect(warnings).toEqual([]);
 });
 
 it("a store that says that it is away: 503 at once, nothing sent, and served again when it answers", async () => {
   const ledger = sharedLedger();
   let gone = false;
-  let hear: ((news: StoreNews) => void) | undefined;
+  let hear: ((news: StoreEvent) => void) | undefined;
   const store = ledger.store();
   const a = await started({
     ...ledger,
@@ -209,19 +211,19 @@ it("a store that says that it is away: 503 at once, nothing sent, and served aga
         if (gone) throw new Error("connection refused");
         return store.apply(batch);
       },
-      key: async (digest) => (gone ? new Promise<never>(() => {}) : store.key(digest)),
+      findKey: async (digest) => (gone ? new Promise<never>(() => {}) : store.findKey(digest)),
     }),
   });
   const key = a.firstKey!;
   expect(await ask(a, key)).toBe(200);
   gone = true;
-  hear!({ type: "away", why: "connection refused" });
+  hear!({ type: "away", reason: "connection refused" });
   // A store that is asked would keep each of them until some time has passed.
-  const time = clock();
+  const time = installTestClock();
   time.stop();
   for (const each of [key, key, key]) expect(await ask(a, each)).toBe(503);
   time.go();
-  expect((await store.entries({})).items).toHaveLength(2);
+  expect((await store.listEntries({})).items).toHaveLength(2);
   gone = false;
   await until(async () => (await ask(a, key)) === 200);
 });
@@ -242,7 +244,7 @@ it("a store that comes up later than the gateway is waited for; one that says no
   expect(await ask(a, a.firstKey!)).toBe(200);
   // The same again is no news.
   expect(lines.join("").match(/cannot be opened yet/g)).toHaveLength(1);
-  const no = async () => fault("invalid", "Its form is newer than this gateway.");
+  const no = async () => createFault("invalid", "Its form is newer than this gateway.");
   const refused = { ...store, open: () => no().then((error) => Promise.reject(error)) };
   await expect(started({ ...ledger, store: () => refused })).rejects.toThrow(/newer/);
   const { lease: _, ...alone } = late;

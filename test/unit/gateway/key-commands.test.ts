@@ -1,11 +1,11 @@
 import { beforeEach, expect, test } from "vitest";
-import { aroundOf } from "../../../src/gateway/around.ts";
-import type { Around } from "../../../src/gateway/control/grants.ts";
-import { keyCommands, type ShownKey } from "../../../src/gateway/control/key-commands.ts";
-import { readsOf, type Shelf } from "../../../src/gateway/control/shelf.ts";
-import type { ControlCommand } from "../../../src/gateway/control/socket.ts";
-import { digest, parse } from "../../../src/lib/key.ts";
-import { faultOf } from "../../../src/model/error.ts";
+import { createGrantTargets } from "../../../src/gateway/around.ts";
+import type { GrantTargets } from "../../../src/gateway/control/grants.ts";
+import { createKeyCommands, type ShownKey } from "../../../src/gateway/control/key-commands.ts";
+import { createRepositoryReads, type KeyRepository } from "../../../src/gateway/control/shelf.ts";
+import type { CommandHandler } from "../../../src/gateway/control/socket.ts";
+import { digestKey, parseKey } from "../../../src/lib/key.ts";
+import { getFault } from "../../../src/model/error.ts";
 import type { JsonObject } from "../../../src/model/values.ts";
 import type { KeyRecord } from "../../../src/plugin/key.ts";
 import type { PageRequest } from "../../../src/plugin/store.ts";
@@ -13,7 +13,7 @@ import type { PageRequest } from "../../../src/plugin/store.ts";
 const HOUR = 3_600_000;
 let now: number;
 let records: Map<string, KeyRecord>;
-let commands: Readonly<Record<string, ControlCommand>>;
+let commands: Readonly<Record<string, CommandHandler>>;
 
 beforeEach(() => {
   now = Date.UTC(2026, 10, 21);
@@ -25,26 +25,26 @@ beforeEach(() => {
     const items = list().slice(from, from + 2);
     return { items, next: from + 2 < records.size ? `${from + 2}` : undefined };
   };
-  commands = keyCommands(
-    shelf({ keys }),
+  commands = createKeyCommands(
+    shelf({ listKeys: keys }),
     () => ANYWHERE,
     () => now,
   );
 });
 
 /** Over a store that has these readings. */
-const shelf = (store: Parameters<typeof readsOf>[0]): Shelf => ({
-  ...readsOf(store, () => now),
-  write: async (record) => void records.set(record.digest, record),
+const shelf = (store: Parameters<typeof createRepositoryReads>[0]): KeyRepository => ({
+  ...createRepositoryReads(store, () => now),
+  writeKey: async (record) => void records.set(record.digest, record),
   writeOpening: async () => {},
   writeAccount: async () => {},
 });
-const ANYWHERE: Around = {
-  model: () => true,
-  frontend: () => true,
-  accounts: new Map(),
-  stands: () => "gateway.yaml",
-  defaults: undefined,
+const ANYWHERE: GrantTargets = {
+  hasModel: () => true,
+  hasFrontend: () => true,
+  fileAccounts: new Map(),
+  locationOf: () => "gateway.yaml",
+  keyDefaults: undefined,
 };
 
 interface Made {
@@ -56,14 +56,14 @@ const does = async <T>(name: string, input: JsonObject = {}) =>
 const fault = (work: Promise<unknown>) =>
   work.then(
     () => undefined,
-    (error: unknown) => faultOf(error)?.message,
+    (error: unknown) => getFault(error)?.message,
   );
 
 test("a new key is known by its digest, and shown without it", async () => {
   const limits = ["requests=60/minute"];
   const { secret, key } = await does<Made>("create", { name: "a", models: ["demo/*"], limits });
-  expect(parse(secret)?.id).toBe(key.id);
-  expect(records.get(digest(secret))).toMatchObject({
+  expect(parseKey(secret)?.id).toBe(key.id);
+  expect(records.get(digestKey(secret))).toMatchObject({
     id: key.id,
     name: "a",
     models: ["demo/*"],
@@ -72,7 +72,7 @@ test("a new key is known by its digest, and shown without it", async () => {
   });
   for (const each of ["list", "show", "revoke"])
     expect(JSON.stringify(await does(each, each === "list" ? {} : { id: key.id }))).not.toContain(
-      digest(secret),
+      digestKey(secret),
     );
 });
 
@@ -100,12 +100,12 @@ test("rotation keeps the key and its grants, and gives the old secret its time",
     privacy: "strict",
     labels: { team: "x" },
   });
-  expect(parse(second.secret)?.id).toBe(first.key.id);
-  expect(records.get(digest(first.secret))?.expires).toBe(now + HOUR);
-  expect(records.get(digest(second.secret))?.expires).toBeUndefined();
+  expect(parseKey(second.secret)?.id).toBe(first.key.id);
+  expect(records.get(digestKey(first.secret))?.expires).toBe(now + HOUR);
+  expect(records.get(digestKey(second.secret))?.expires).toBeUndefined();
   await does("rotate", { id: "a", overlapMs: 100 * HOUR });
   // What was to end sooner still does.
-  expect(records.get(digest(first.secret))?.expires).toBe(now + HOUR);
+  expect(records.get(digestKey(first.secret))?.expires).toBe(now + HOUR);
   await does("revoke", { id: first.key.id });
   expect([...records.values()].every(({ revoked }) => revoked === now)).toBe(true);
   expect(await fault(does("rotate", { id: "a" }))).toContain("is revoked");
@@ -118,7 +118,7 @@ test("a name that two keys have is not enough", async () => {
   ];
   expect(await fault(does("revoke", { id: "x" }))).toContain("Several keys");
   await does("revoke", { id: a.key.id });
-  expect(records.get(digest(b.secret))?.revoked).toBeUndefined();
+  expect(records.get(digestKey(b.secret))?.revoked).toBeUndefined();
   expect(await fault(does("show", { id: "y" }))).toContain('There is no key "y"');
 });
 
@@ -165,9 +165,9 @@ test("a name that a valid key has already, and grants that name nothing here, ar
     middleware: [{ id: "middleware.receipts" }],
     accounts: new Map([["research", {}]]),
   };
-  const around = aroundOf(config as never, {} as never, ["demo/echo", "demo/image"]);
-  const warned = keyCommands(
-    shelf({ keys: async () => ({ items: [...records.values()] }) }),
+  const around = createGrantTargets(config as never, {} as never, ["demo/echo", "demo/image"]);
+  const warned = createKeyCommands(
+    shelf({ listKeys: async () => ({ items: [...records.values()] }) }),
     () => around,
     () => now,
   );

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createKeys } from "../../../src/gateway/services/keys.ts";
-import { digest, mint } from "../../../src/lib/key.ts";
+import { createKeyCache } from "../../../src/gateway/services/keys.ts";
+import { digestKey, mintKey } from "../../../src/lib/key.ts";
 import type { KeyRecord } from "../../../src/plugin/key.ts";
 
 function house(records: KeyRecord[] = []) {
@@ -10,9 +10,9 @@ function house(records: KeyRecord[] = []) {
   let away = false;
   let answer: (found: KeyRecord | undefined) => Promise<KeyRecord | undefined> = async (found) =>
     found;
-  const keys = createKeys(
+  const keys = createKeyCache(
     {
-      key: (hash) => {
+      findKey: (hash) => {
         asked.push(hash);
         return answer(stored.get(hash));
       },
@@ -30,7 +30,7 @@ function house(records: KeyRecord[] = []) {
   };
 }
 const minted = () => {
-  const { id, secret, digest } = mint();
+  const { id, secret, digest } = mintKey();
   return { secret, record: { id, digest, created: 0 } satisfies KeyRecord as KeyRecord };
 };
 
@@ -39,7 +39,7 @@ describe("keys", () => {
     const { secret, record } = minted();
     const h = house([record]);
     for (let i = 0; i < 5; i++) expect(await h.keys.find(secret)).toBe(record);
-    expect(h.asked).toEqual([digest(secret)]);
+    expect(h.asked).toEqual([digestKey(secret)]);
     h.pass(60_001);
     await h.keys.find(secret);
     expect(h.asked.length).toBe(2);
@@ -67,7 +67,7 @@ describe("keys", () => {
   });
   it("of others' making are found; ours mistyped are not even asked for", async () => {
     const foreign = "sk-legacy";
-    const h = house([{ id: "x", digest: digest(foreign), created: 0 }]);
+    const h = house([{ id: "x", digest: digestKey(foreign), created: 0 }]);
     expect((await h.keys.find(foreign))?.id).toBe("x");
     const { secret } = minted();
     expect(await h.keys.find(`${secret.slice(0, -1)}!`)).toBeUndefined();
@@ -82,7 +82,7 @@ describe("keys", () => {
     expect(await h.keys.find(secret)).toBeDefined();
     h.pass(1);
     expect(await h.keys.find(secret)).toBeUndefined();
-    h.keys.forget();
+    h.keys.invalidate();
     h.stored.set(record.digest, { ...record, revoked: h.now() + 10 });
     expect(await h.keys.find(secret)).toBeDefined();
     h.pass(10);
@@ -96,7 +96,7 @@ describe("keys", () => {
     const late = h.keys.find(secret);
     await Promise.resolve();
     h.stored.set(record.digest, { ...record, revoked: 1 });
-    h.keys.forget();
+    h.keys.invalidate();
     go();
     await late;
     h.answers(async (found) => found);

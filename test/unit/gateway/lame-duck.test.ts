@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { endMs, LameDuck } from "../../../src/gateway/lame-duck.ts";
+import { maxShutdownMs, LameDuck } from "../../../src/gateway/lame-duck.ts";
 import type { Log } from "../../../src/lib/log.ts";
 
 function duck() {
@@ -7,7 +7,7 @@ function duck() {
   const log = { info: (of: object) => void said.push(of) } as unknown as Log;
   const made = new LameDuck();
   const announce = (announceMs: number | undefined, asked: boolean) =>
-    made.announce({ announceMs, drainMs: 1 }, asked, log);
+    made.waitForBalancers({ shutdownAnnounceMs: announceMs, shutdownTimeoutMs: 1 }, asked, log);
   return { made, said, announce };
 }
 
@@ -24,13 +24,15 @@ it("where something asks /readyz it has heard it before the port closes; a secon
   const { made, said, announce } = duck();
   const over = announce(undefined, true);
   expect(said).toEqual([{ ms: 5_000 }]);
-  made.hurry();
+  made.cancel();
   await over;
   await announce(60_000, true);
   expect(said).toHaveLength(1);
 });
 
 it("what stands over all has both times and more", () => {
-  expect(endMs({ announceMs: 2, drainMs: 10 }, false)).toBe(20_012);
-  expect(endMs({ announceMs: undefined, drainMs: 10 }, true)).toBe(40_010);
+  expect(maxShutdownMs({ shutdownAnnounceMs: 2, shutdownTimeoutMs: 10 }, false)).toBe(20_012);
+  expect(maxShutdownMs({ shutdownAnnounceMs: undefined, shutdownTimeoutMs: 10 }, true)).toBe(
+    40_010,
+  );
 });

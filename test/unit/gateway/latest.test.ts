@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { latest } from "../../../src/gateway/reload/latest.ts";
+import { coalesceRuns } from "../../../src/gateway/reload/latest.ts";
 
 it("never two at once, and whoever asks meanwhile gets one that began after they asked", async () => {
   let running = 0;
   let begun = 0;
   const ends: (() => void)[] = [];
-  const run = latest(async (why: string) => {
+  const run = coalesceRuns(async (why: string) => {
     expect(++running).toBe(1);
     const mine = ++begun;
     await new Promise<void>((resolve) => ends.push(resolve));

@@ -1,16 +1,16 @@
 // The ledger as an operator asks for it: a key is meant by its id or its name, and a model is said as clients write it.
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { faultOf, type Store } from "tollgate/plugin";
-import { context } from "../../../src/testing/context.ts";
-import { reserve, settle } from "../../../src/testing/store.ts";
-import type { ControlCommand } from "../../../src/gateway/control/socket.ts";
-import { ledgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
+import { getFault, type Store } from "tollgate/plugin";
+import { createTestContext } from "../../../src/testing/context.ts";
+import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import type { CommandHandler } from "../../../src/gateway/control/socket.ts";
+import { createLedgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
 import memory from "../../../plugins/stores/memory.ts";
 
 let store: Store;
 let ask: (name: string, input: object) => Promise<any>;
 beforeEach(async () => {
-  const lent = context();
+  const lent = createTestContext();
   onTestFinished(() => lent.end());
   store = await memory.setup({ keep: 1_000 }, lent.ctx);
   await store.open({ instance: "i" });
@@ -22,12 +22,13 @@ beforeEach(async () => {
     key("k2", "twin"),
     key("k3", "twin"),
     ...["k1", "k2", "elsewhere"].flatMap((of, i) => [
-      reserve(`a${i}`, { key: of, target }),
-      settle(`a${i}`),
+      reserveCommand(`a${i}`, { key: of, target }),
+      settleCommand(`a${i}`),
     ]),
   ]);
-  const commands: Readonly<Record<string, ControlCommand>> = ledgerCommands(store, (command) =>
-    store.apply([command]),
+  const commands: Readonly<Record<string, CommandHandler>> = createLedgerCommands(
+    store,
+    (command) => store.apply([command]),
   );
   ask = async (name, input) => commands[name]!(input as never);
 });
@@ -40,12 +41,12 @@ describe.each([
     expect(calls(await ask(name, { key }))).toBe(1);
   });
   it("of a name that two have asks which", async () => {
-    const fault = await ask(name, { key: "twin" }).catch(faultOf);
+    const fault = await ask(name, { key: "twin" }).catch(getFault);
     expect(fault).toMatchObject({ kind: "invalid" });
     expect(fault.message).toContain("k2, k3");
   });
   it("of a key that nobody has is no empty answer", async () => {
-    expect(await ask(name, { key: "desktop" }).catch(faultOf)).toMatchObject({
+    expect(await ask(name, { key: "desktop" }).catch(getFault)).toMatchObject({
       kind: "not_found",
       code: "no_such_key",
     });
@@ -53,10 +54,13 @@ describe.each([
 });
 
 it("estimates are counted also where a store does not count them by itself", async () => {
-  await store.apply([reserve("guess", { key: "k2" }), settle("guess", { state: "estimated" })]);
+  await store.apply([
+    reserveCommand("guess", { key: "k2" }),
+    settleCommand("guess", { state: "estimated" }),
+  ]);
   const { rows: counted, total } = await ask("ledger.totals", { by: ["key"] });
-  const totals = store.totals.bind(store);
-  store.totals = async (query) =>
+  const totals = store.sumEntries.bind(store);
+  store.sumEntries = async (query) =>
     (await totals(query)).map(({ estimated: _, ...rest }) => ({ ...rest }));
   expect(await ask("ledger.totals", { by: ["key"] })).toMatchObject({ rows: counted, total });
   expect(total.estimated).toBe(1);
@@ -89,13 +93,13 @@ it("a correction is a row of its own, exact, with its reason; what is no amount 
   expect(after.total.costNano).toBe(before.total.costNano - 300n);
   for (const usd of ["1e3", "five", "0.0000000001", ""])
     expect(
-      await ask("ledger.adjust", { attempt: "a0", usd, reason: "r" }).catch(faultOf),
+      await ask("ledger.adjust", { attempt: "a0", usd, reason: "r" }).catch(getFault),
     ).toMatchObject({
       kind: "invalid",
     });
   for (const attempt of ["nothing"])
     expect(
-      await ask("ledger.adjust", { attempt, usd: "1", reason: "r" }).catch(faultOf),
+      await ask("ledger.adjust", { attempt, usd: "1", reason: "r" }).catch(getFault),
     ).toMatchObject({
       code: "unknown_attempt",
     });

@@ -1,39 +1,39 @@
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { turns, until } from "../../kit/waits.ts";
-import type { LedgerOptions } from "../../../src/gateway/services/ledger.ts";
-import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
-import type { StoreCommand, Store, Verdict } from "../../../src/plugin/store.ts";
-import { context } from "../../../src/testing/context.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { turnEventLoop, until } from "../../kit/waits.ts";
+import type { LedgerQueueOptions } from "../../../src/gateway/services/ledger.ts";
+import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
+import type { StoreCommand, Store, CommandResult } from "../../../src/plugin/store.ts";
+import { createTestContext } from "../../../src/testing/context.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import memory from "../../../plugins/stores/memory.ts";
 
 /** A real store behind a gate: batches can be held, refused, or slowed. */
-async function house(options: LedgerOptions = {}) {
-  const lent = context();
+async function house(options: LedgerQueueOptions = {}) {
+  const lent = createTestContext();
   onTestFinished(() => lent.end());
   const store: Store = await memory.setup({ keep: 100_000 }, lent.ctx);
   await store.open({ instance: "i" });
   const batches: string[][] = [];
   let gate: (batch: readonly StoreCommand[]) => unknown = () => {};
   const told: (string | undefined)[] = [];
-  const ledger = createLedger(
+  const ledger = createLedgerQueue(
     {
-      async apply(batch): Promise<readonly Verdict[]> {
+      async apply(batch): Promise<readonly CommandResult[]> {
         batches.push(batch.map((c) => ("attempt" in c ? `${c.do} ${c.attempt}` : c.do)));
         await gate(batch);
         return store.apply(batch);
       },
     },
-    { tell: (trouble) => void told.push(trouble?.why), ...options },
+    { onFailureChange: (trouble) => void told.push(trouble?.reason), ...options },
   );
   const kinds = async (attempt: string) =>
-    (await store.entries({ attempt })).items.map(({ kind, state }) => `${kind} ${state}`);
+    (await store.listEntries({ attempt })).items.map(({ kind, state }) => `${kind} ${state}`);
   return { ledger, store, batches, told, kinds, gate: (g: typeof gate) => void (gate = g) };
 }
 
 /** What waits this long is given up: where a test is about that. */
-const IMPATIENT = { patienceMs: 60 };
+const IMPATIENT = { storeTimeoutMs: 60 };
 
 function latch() {
   let open = () => {};
@@ -46,10 +46,10 @@ describe("group commit", () => {
     const h = await house();
     const { shut, open } = latch();
     h.gate(() => shut);
-    const first = [h.ledger.reserve(reserve("a")), h.ledger.reserve(reserve("b"))];
+    const first = [h.ledger.reserve(reserveCommand("a")), h.ledger.reserve(reserveCommand("b"))];
     await until(() => h.batches.length === 1);
-    const then = ["c", "d", "e"].map((attempt) => h.ledger.reserve(reserve(attempt)));
-    await turns();
+    const then = ["c", "d", "e"].map((attempt) => h.ledger.reserve(reserveCommand(attempt)));
+    await turnEventLoop();
     expect(h.batches).toEqual([["reserve a", "reserve b"]]);
     open();
     await Promise.all([...first, ...then]);
@@ -63,7 +63,7 @@ describe("group commit", () => {
     let over = false;
     const turn = () => void (turns++, over || setImmediate(turn));
     turn();
-    for (let i = 0; i < 100; i++) await h.ledger.reserve(reserve(`a${i}`));
+    for (let i = 0; i < 100; i++) await h.ledger.reserve(reserveCommand(`a${i}`));
     over = true;
     // A timer of a single millisecond is hundreds of turns of a loop that has nothing else to do.
     expect(turns).toBeLessThan(1_000);
@@ -73,7 +73,7 @@ describe("group commit", () => {
     const h = await house();
     const claims = [{ scope: "k", unit: "requests", max: 2, per: "day", take: 1n }] as const;
     const verdicts = await Promise.all(
-      ["a", "b", "c"].map((attempt) => h.ledger.reserve(reserve(attempt, { claims }))),
+      ["a", "b", "c"].map((attempt) => h.ledger.reserve(reserveCommand(attempt, { claims }))),
     );
     expect(verdicts.map(({ ok }) => ok)).toEqual([true, true, false]);
   });
@@ -83,13 +83,15 @@ describe("group commit", () => {
       const h = await house();
       const all = Array.from({ length: n }, (_, i) =>
         // A settle without its reserve.
-        bad.has(i) ? h.ledger.settle(settle(`none${i}`)) : h.ledger.reserve(reserve(`a${i}`)),
+        bad.has(i)
+          ? h.ledger.settle(settleCommand(`none${i}`))
+          : h.ledger.reserve(reserveCommand(`a${i}`)),
       );
       const ends = await Promise.allSettled(all);
       expect(ends.map(({ status }) => status)).toEqual(
         all.map((_, i) => (bad.has(i) ? "rejected" : "fulfilled")),
       );
-      const written = (await h.store.entries({}, { limit: 2_000 })).items.map((e) => e.attempt);
+      const written = (await h.store.listEntries({}, { limit: 2_000 })).items.map((e) => e.attempt);
       expect(written).toEqual(all.flatMap((_, i) => (bad.has(i) ? [] : [`a${i}`])));
       return h.batches.length;
     };
@@ -105,30 +107,30 @@ describe("group commit", () => {
 
   it("of progress only the last goes along, and none after the settle", async () => {
     const h = await house();
-    await h.ledger.reserve(reserve("a"));
+    await h.ledger.reserve(reserveCommand("a"));
     const { shut, open } = latch();
     h.gate(() => shut);
-    const held = h.ledger.reserve(reserve("b"));
+    const held = h.ledger.reserve(reserveCommand("b"));
     await until(() => h.batches.length === 2);
     for (let i = 1; i < 9; i++)
       h.ledger.progress({ do: "progress", at: NOON, attempt: "a", usage: { output: i } });
     h.ledger.progress({ do: "progress", at: NOON, attempt: "b", usage: {} });
-    const settled = h.ledger.settle(settle("b"));
+    const settled = h.ledger.settle(settleCommand("b"));
     open();
     await Promise.all([held, settled]);
     expect(h.batches.at(-1)).toEqual(["progress a", "settle b"]);
     const next = await h.store.open({ instance: "j" });
-    expect(next.presumed).toBe(1);
-    expect((await h.store.entries({ attempt: "a" })).items[1]?.usage).toEqual({ output: 8 });
+    expect(next.recovered).toBe(1);
+    expect((await h.store.listEntries({ attempt: "a" })).items[1]?.usage).toEqual({ output: 8 });
   });
 
   it("a price is pinned once, before the first reserve that names it", async () => {
     const h = await house();
     const price = { lines: [] };
-    await h.ledger.reserve(reserve("a", { price: "p" }), price);
-    await h.ledger.reserve(reserve("b", { price: "p" }), price);
+    await h.ledger.reserve(reserveCommand("a", { price: "p" }), price);
+    await h.ledger.reserve(reserveCommand("b", { price: "p" }), price);
     expect(h.batches).toEqual([["price", "reserve a"], ["reserve b"]]);
-    expect(await h.store.price?.("p")).toEqual(price);
+    expect(await h.store.findPrice?.("p")).toEqual(price);
   });
 });
 
@@ -136,18 +138,18 @@ describe("a batch that is rejected", () => {
   it("for one command that cannot be: the others get what they asked for", async () => {
     const h = await house();
     const results = await Promise.allSettled([
-      h.ledger.reserve(reserve("a")),
-      h.ledger.settle(settle("nobody")),
-      h.ledger.reserve(reserve("b")),
+      h.ledger.reserve(reserveCommand("a")),
+      h.ledger.settle(settleCommand("nobody")),
+      h.ledger.reserve(reserveCommand("b")),
     ]);
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-    expect(h.ledger.healthy).toBe(true);
+    expect(h.ledger.isHealthy).toBe(true);
     expect(await h.kinds("b")).toEqual(["reserve open"]);
   });
 
   it("settles are tried until they land; readiness and the log say so meanwhile", async () => {
     const h = await house();
-    await h.ledger.reserve(reserve("a"));
+    await h.ledger.reserve(reserveCommand("a"));
     let failures = 0;
     let full = true;
     h.gate(() => {
@@ -155,14 +157,14 @@ describe("a batch that is rejected", () => {
       failures++;
       throw new Error("disk full");
     });
-    const settled = h.ledger.settle(settle("a"));
+    const settled = h.ledger.settle(settleCommand("a"));
     await until(() => failures === 3);
-    expect(h.ledger.healthy).toBe(false);
-    expect(h.ledger.trouble).toBe("disk full");
+    expect(h.ledger.isHealthy).toBe(false);
+    expect(h.ledger.failure).toBe("disk full");
     full = false;
     await settled;
     await h.ledger.flush();
-    expect(h.ledger.healthy).toBe(true);
+    expect(h.ledger.isHealthy).toBe(true);
     expect(await h.kinds("a")).toEqual(["reserve open", "settle exact"]);
     expect(h.told).toEqual(["disk full", undefined]);
   });
@@ -174,12 +176,12 @@ describe("a batch that is rejected", () => {
       if (broken) throw new Error("disk full");
     });
     // While it is still broken.
-    await expect(h.ledger.reserve(reserve("a"))).rejects.toThrow(/ledger cannot be written/);
-    await expect(h.ledger.reserve(reserve("b"))).rejects.toThrow();
+    await expect(h.ledger.reserve(reserveCommand("a"))).rejects.toThrow(/ledger cannot be written/);
+    await expect(h.ledger.reserve(reserveCommand("b"))).rejects.toThrow();
     broken = false;
     await h.ledger.flush();
     expect(await h.kinds("a")).toEqual([]);
-    expect((await h.ledger.reserve(reserve("c"))).ok).toBe(true);
+    expect((await h.ledger.reserve(reserveCommand("c"))).ok).toBe(true);
   });
 
   it("a rejection may be wrong: what was written all the same, and refused, is taken back", async () => {
@@ -189,7 +191,10 @@ describe("a batch that is rejected", () => {
       if (batch.some((c) => c.do === "reserve")) await h.store.apply(batch);
       throw new Error("gone");
     });
-    const [lost, kept] = [h.ledger.reserve(reserve("lost")), h.ledger.reserve(reserve("b"))];
+    const [lost, kept] = [
+      h.ledger.reserve(reserveCommand("lost")),
+      h.ledger.reserve(reserveCommand("b")),
+    ];
     await expect(Promise.all([lost, kept])).rejects.toThrow(/ledger cannot be written/);
     expect(await h.kinds("lost")).toEqual(["reserve open"]);
     h.gate(() => {});
@@ -200,19 +205,19 @@ describe("a batch that is rejected", () => {
 
   it("settles land although reserves cannot: the disk has room for the one only", async () => {
     const h = await house(IMPATIENT);
-    await h.ledger.reserve(reserve("a"));
+    await h.ledger.reserve(reserveCommand("a"));
     let full = true;
     h.gate((batch) => {
       if (full && batch.some((c) => c.do === "reserve" || c.do === "alive"))
         throw new Error("disk full");
     });
-    const refused = h.ledger.reserve(reserve("b")).catch(() => "refused");
-    await h.ledger.settle(settle("a"));
-    expect(h.ledger.healthy).toBe(false);
+    const refused = h.ledger.reserve(reserveCommand("b")).catch(() => "refused");
+    await h.ledger.settle(settleCommand("a"));
+    expect(h.ledger.isHealthy).toBe(false);
     expect(await refused).toBe("refused");
     full = false;
     await h.ledger.flush();
-    expect(h.ledger.healthy).toBe(true);
+    expect(h.ledger.isHealthy).toBe(true);
     expect(await h.kinds("b")).toEqual([]);
   });
 });
@@ -222,15 +227,15 @@ describe("a store that takes its time", () => {
     const h = await house(IMPATIENT);
     const { shut, open } = latch();
     h.gate(() => shut);
-    const asked = h.ledger.reserve(reserve("a"));
+    const asked = h.ledger.reserve(reserveCommand("a"));
     await until(() => h.batches.length === 1);
-    const queued = h.ledger.reserve(reserve("b"));
+    const queued = h.ledger.reserve(reserveCommand("b"));
     const both = await Promise.allSettled([asked, queued]);
     expect(both.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-    expect(h.ledger.healthy).toBe(false);
+    expect(h.ledger.isHealthy).toBe(false);
     open();
     await h.ledger.flush();
-    expect(h.ledger.healthy).toBe(true);
+    expect(h.ledger.isHealthy).toBe(true);
     expect(await h.kinds("a")).toEqual(["reserve open", "settle void"]);
     expect(await h.kinds("b")).toEqual([]);
   });
@@ -239,21 +244,21 @@ describe("a store that takes its time", () => {
 describe("the end", () => {
   it("writes what is under way and takes nothing new", async () => {
     const h = await house();
-    await h.ledger.reserve(reserve("a"));
-    void h.ledger.settle(settle("a"));
+    await h.ledger.reserve(reserveCommand("a"));
+    void h.ledger.settle(settleCommand("a"));
     await h.ledger.close();
     expect(await h.kinds("a")).toEqual(["reserve open", "settle exact"]);
-    await expect(h.ledger.reserve(reserve("b"))).rejects.toThrow();
+    await expect(h.ledger.reserve(reserveCommand("b"))).rejects.toThrow();
   });
 
   it("has an end although the store has none, and says what was lost", async () => {
     const h = await house();
-    await h.ledger.reserve(reserve("a"));
+    await h.ledger.reserve(reserveCommand("a"));
     h.gate(() => {
       throw new Error("gone");
     });
-    const settled = h.ledger.settle(settle("a")).catch(() => "lost");
-    await turns();
+    const settled = h.ledger.settle(settleCommand("a")).catch(() => "lost");
+    await turnEventLoop();
     await expect(h.ledger.close(50)).rejects.toThrow(/commands that it could not write/);
     expect(await settled).toBe("lost");
   });
@@ -262,26 +267,26 @@ describe("the end", () => {
 describe("a store that says that it cannot be reached", () => {
   it("every new call is refused at once, those that wait too, and what is owed lands when it answers", async () => {
     const h = await house();
-    await h.ledger.reserve(reserve("a"));
+    await h.ledger.reserve(reserveCommand("a"));
     const { shut, open } = latch();
     h.gate(() => shut);
-    const under = h.ledger.reserve(reserve("b"));
+    const under = h.ledger.reserve(reserveCommand("b"));
     await until(() => h.batches.length === 2);
-    const waiting = h.ledger.reserve(reserve("c"));
-    const owed = h.ledger.settle(settle("a"));
-    h.ledger.away("connection refused");
-    for (const call of [under, waiting, h.ledger.reserve(reserve("d"))])
+    const waiting = h.ledger.reserve(reserveCommand("c"));
+    const owed = h.ledger.settle(settleCommand("a"));
+    h.ledger.markUnreachable("connection refused");
+    for (const call of [under, waiting, h.ledger.reserve(reserveCommand("d"))])
       await expect(call).rejects.toThrow(/ledger cannot be written/);
-    expect([h.ledger.healthy, h.ledger.isAway]).toEqual([false, true]);
+    expect([h.ledger.isHealthy, h.ledger.isUnreachable]).toEqual([false, true]);
     open();
     await owed;
     await h.ledger.flush();
-    expect([h.ledger.healthy, h.ledger.isAway]).toEqual([true, false]);
+    expect([h.ledger.isHealthy, h.ledger.isUnreachable]).toEqual([true, false]);
     expect(await h.kinds("a")).toEqual(["reserve open", "settle exact"]);
     // It was in the store's hands.
     expect(await h.kinds("b")).toEqual(["reserve open", "settle void"]);
     expect([await h.kinds("c"), await h.kinds("d")]).toEqual([[], []]);
-    expect((await h.ledger.reserve(reserve("e"))).ok).toBe(true);
+    expect((await h.ledger.reserve(reserveCommand("e"))).ok).toBe(true);
     expect(h.told).toEqual(["connection refused", undefined]);
   });
 
@@ -291,17 +296,17 @@ describe("a store that says that it cannot be reached", () => {
     h.gate(() => {
       if (away) throw new Error("gone");
     });
-    h.ledger.away("gone");
+    h.ledger.markUnreachable("gone");
     await until(() => h.batches.length >= 3);
-    await expect(h.ledger.reserve(reserve("a"))).rejects.toThrow();
+    await expect(h.ledger.reserve(reserveCommand("a"))).rejects.toThrow();
     away = false;
-    await until(() => h.ledger.healthy);
-    expect((await h.ledger.reserve(reserve("b"))).ok).toBe(true);
+    await until(() => h.ledger.isHealthy);
+    expect((await h.ledger.reserve(reserveCommand("b"))).ok).toBe(true);
   });
 
   it("a sign of life says what the gateway says of itself", async () => {
     const about = { version: "1", host: "h", pid: 1, generation: 2 };
-    const h = await house({ about: () => about });
+    const h = await house({ instanceInfo: () => about });
     const heard: StoreCommand[] = [];
     h.gate((batch) => void heard.push(...batch));
     await h.ledger.flush();

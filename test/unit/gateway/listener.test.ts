@@ -3,20 +3,20 @@ import { connect } from "node:net";
 import { createServer, type AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import {
-  LIMITS,
+  DEFAULT_LIMITS,
   listen,
-  type Listening,
+  type ListenerHandle,
   type ListenOptions,
 } from "../../../src/gateway/http/listener.ts";
-import { faultOf } from "../../../src/model/error.ts";
-import { clock, type Clock } from "../../kit/clock.ts";
-import { turns, until } from "../../kit/waits.ts";
+import { getFault } from "../../../src/model/error.ts";
+import { installTestClock, type TestClock } from "../../kit/clock.ts";
+import { turnEventLoop, until } from "../../kit/waits.ts";
 import { dial, say } from "./raw.ts";
 
-const open: Listening[] = [];
+const open: ListenerHandle[] = [];
 afterEach(async () => {
   for (const each of open.splice(0)) {
-    each.kill();
+    each.destroy();
     await each.close(0);
   }
 });
@@ -24,19 +24,19 @@ afterEach(async () => {
 async function up(
   handler: RequestListener,
   options: Partial<ListenOptions> = {},
-): Promise<Listening> {
+): Promise<ListenerHandle> {
   const listening = await listen({ host: "127.0.0.1", port: 0, handler, ...options });
   open.push(listening);
   return listening;
 }
 
 /** Passes time in seconds, and lets both sides read and write in each of them. */
-async function pass(time: Clock, ms: number, each: () => void = () => {}): Promise<void> {
+async function pass(time: TestClock, ms: number, each: () => void = () => {}): Promise<void> {
   for (let passed = 0; passed < ms; passed += 1_000) {
     each();
-    await turns(10);
+    await turnEventLoop(10);
     time.skip(1_000);
-    await turns(10);
+    await turnEventLoop(10);
   }
 }
 
@@ -187,7 +187,7 @@ describe("what the door refuses, before the handler sees it", () => {
     const { handler, seen } = echo();
     const told: [status: number, id: string][] = [];
     const { port } = await up(handler, {
-      refused: (refusal, { id }) => told.push([refusal.status, id]),
+      onRejected: (refusal, { id }) => told.push([refusal.status, id]),
     });
     // A second request behind the first must never be answered: that would be a smuggled one.
     const answer = await say(port, `${text}GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n`);
@@ -308,14 +308,14 @@ describe("an answer before a small body is in", () => {
   const busy: RequestListener = (_, res) => void res.writeHead(503).end("busy");
 
   test("leaves the connection as it is: the body is thrown away, and the next request answered", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { port } = await up(busy);
     const client = await dial(port);
     client.send(head);
     expect(await client.until(/busy/)).not.toMatch(/connection: close/i);
     client.send("hello");
     // Longer than a head may take: what came was no head.
-    await pass(time, 2 * LIMITS.headMs);
+    await pass(time, 2 * DEFAULT_LIMITS.headTimeoutMs);
     expect(client.isClosed).toBe(false);
     client.send(`${head}hel`);
     await client.until(/busy[^]*busy/);
@@ -325,11 +325,11 @@ describe("an answer before a small body is in", () => {
   });
 
   test("a body that never comes is not waited for, and no second answer stands behind the first", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { port } = await up(busy);
     const client = await dial(port);
     client.send(head);
-    await pass(time, LIMITS.receiptMs + 3_000);
+    await pass(time, DEFAULT_LIMITS.requestTimeoutMs + 3_000);
     const all = await client.closed();
     expect([answers(all), status(all)]).toEqual([1, 503]);
   });
@@ -383,13 +383,13 @@ describe("Expect: 100-continue", () => {
 
 describe("deadlines", () => {
   test("a head that drips is cut off with a 408", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { handler, seen } = echo();
     const { port } = await up(handler);
     const client = await dial(port);
     client.send("GET / HTTP/1.1\r\nHost: localhost\r\n");
     const drip = () => client.send("x: 1\r\n");
-    await pass(time, LIMITS.headMs - 3_000, drip);
+    await pass(time, DEFAULT_LIMITS.headTimeoutMs - 3_000, drip);
     expect(client.isClosed).toBe(false);
     await pass(time, 6_000, drip);
     const answer = await client.closed();
@@ -397,31 +397,31 @@ describe("deadlines", () => {
   });
 
   test("a socket that says nothing is closed, in silence", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { port } = await up(echo().handler);
     const client = await dial(port);
-    await pass(time, LIMITS.headMs - 3_000);
+    await pass(time, DEFAULT_LIMITS.headTimeoutMs - 3_000);
     expect(client.isClosed).toBe(false);
     await pass(time, 6_000);
     expect(await client.closed()).toBe("");
   });
 
   test("a head that drips on a connection that was good before is cut off too", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { port } = await up(echo().handler);
     const client = await dial(port);
     client.send(request(["GET /1 HTTP/1.1", "Host: localhost"]));
     await client.until(/got 0 at \/1/);
-    await pass(time, 2 * LIMITS.headMs);
+    await pass(time, 2 * DEFAULT_LIMITS.headTimeoutMs);
     expect(client.isClosed).toBe(false);
     client.send("GET /2 HTTP/1.1\r\nHost: localhost\r\n");
-    await pass(time, LIMITS.headMs + 3_000, () => client.send("x: 1\r\n"));
+    await pass(time, DEFAULT_LIMITS.headTimeoutMs + 3_000, () => client.send("x: 1\r\n"));
     const answer = await client.closed();
     expect(answer).toMatch(/HTTP\/1\.1 408 /);
   });
 
   test("a body that drips is cut off with a 408, and the handler learns of it", async () => {
-    const time = clock();
+    const time = installTestClock();
     let aborted = false;
     const { port } = await up((req) => {
       req.on("data", () => {});
@@ -429,22 +429,22 @@ describe("deadlines", () => {
     });
     const client = await dial(port);
     client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 1000"]));
-    await pass(time, LIMITS.receiptMs + 3_000, () => client.send("x"));
+    await pass(time, DEFAULT_LIMITS.requestTimeoutMs + 3_000, () => client.send("x"));
     expect(status(await client.closed())).toBe(408);
     await until(() => aborted);
   });
 
   test("an answer may take as long as it likes, and an idle connection may rest", async () => {
-    const time = clock();
+    const time = installTestClock();
     const asked = Promise.withResolvers<ServerResponse>();
     const { port } = await up((_, res) => asked.resolve(res));
     const client = await dial(port);
     client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 2"], "hi"));
     const answer = await asked.promise;
-    await pass(time, 2 * LIMITS.receiptMs);
+    await pass(time, 2 * DEFAULT_LIMITS.requestTimeoutMs);
     answer.end("late");
     await client.until(/late/);
-    await pass(time, 2 * LIMITS.headMs);
+    await pass(time, 2 * DEFAULT_LIMITS.headTimeoutMs);
     expect(client.isClosed).toBe(false);
     client.socket.destroy();
   });
@@ -455,22 +455,22 @@ describe("too much", () => {
     let now = 0;
     let most = 0;
     const waiting: ServerResponse[] = [];
-    const { port, inflight } = await up((_, res) => {
+    const { port, inFlight } = await up((_, res) => {
       most = Math.max(most, ++now);
       waiting.push(res);
       res.once("close", () => now--);
     });
     const client = await dial(port);
     client.send(request(["GET / HTTP/1.1", "Host: localhost"]).repeat(5_000));
-    await until(() => inflight() === 9);
-    await turns(200);
-    expect([most, inflight()]).toEqual([8, 9]);
+    await until(() => inFlight() === 9);
+    await turnEventLoop(200);
+    expect([most, inFlight()]).toEqual([8, 9]);
     for (const res of waiting) res.end("done");
     const answer = await client.closed();
     expect(answer.match(/HTTP\/1\.1 200 /g)).toHaveLength(8);
     expect(answer.match(/HTTP\/1\.1 429 /g)).toHaveLength(1);
     expect(answers(answer)).toBe(9);
-    await until(() => inflight() === 0);
+    await until(() => inFlight() === 0);
   });
 
   for (const when of ["before reading", "after the first bytes"] as const)
@@ -518,10 +518,10 @@ describe("too much", () => {
       ),
     );
     for (let i = 0; i < 3; i++) {
-      await turns();
+      await turnEventLoop();
       client.send("y".repeat(10_000));
     }
-    await turns();
+    await turnEventLoop();
     client.socket.resume();
     expect((await client.closed()).length).toBeGreaterThan(long.length);
   });
@@ -547,7 +547,7 @@ describe("the port", () => {
     const { port } = other.address() as AddressInfo;
     const error: unknown = await up(echo().handler, { port }).catch((error: unknown) => error);
     other.close();
-    expect(faultOf(error)).toMatchObject({
+    expect(getFault(error)).toMatchObject({
       code: "port_taken",
       message: expect.stringContaining(`Port ${port} on 127.0.0.1 is taken`) as string,
     });
@@ -562,8 +562,8 @@ describe("the port", () => {
     const error: unknown = await up(echo().handler, { host, port }).catch(
       (error: unknown) => error,
     );
-    expect(faultOf(error)?.code).toMatch(/^listen_/);
-    expect(faultOf(error)?.message).toContain(host);
+    expect(getFault(error)?.code).toMatch(/^listen_/);
+    expect(getFault(error)?.message).toContain(host);
   });
 
   test("loopback is all that is bound, whatever the environment says", async () => {
@@ -603,13 +603,13 @@ describe("the end", () => {
     streaming.send(get);
     fresh.send(get);
     await until(() => waiting.length === 2);
-    expect(listening.inflight()).toBe(2);
+    expect(listening.inFlight()).toBe(2);
     const [begun, unbegun] = waiting;
     begun!.write("a");
     const closing = listening.close(60_000);
     await idle.closed();
     await expect(dial(port)).rejects.toThrow("ECONNREFUSED");
-    await turns();
+    await turnEventLoop();
     begun!.end("b");
     unbegun!.end("c");
     // Begun before the end was near, so it could not say that it is the last; ended all the same, when it asks nothing more.
@@ -619,8 +619,10 @@ describe("the end", () => {
   });
 
   test("what had arrived before the end is answered, on a connection that was idle and on one that had just come", async () => {
-    const time = clock();
-    const listening = await up((_, res) => void res.end("told"), { limits: { lastMs: 3_000 } });
+    const time = installTestClock();
+    const listening = await up((_, res) => void res.end("told"), {
+      limits: { closeGraceMs: 3_000 },
+    });
     const { port } = listening;
     const [kept, fresh, late, silent] = await Promise.all([1, 2, 3, 4].map(() => dial(port)));
     const get = request(["GET / HTTP/1.1", "Host: localhost"]);
@@ -631,7 +633,7 @@ describe("the end", () => {
     fresh!.send(get);
     const closing = listening.close(60_000);
     late!.send("GET / HTTP/1.1\r\n");
-    await turns();
+    await turnEventLoop();
     late!.send("Host: localhost\r\n\r\n");
     for (const client of [kept!, fresh!, late!])
       expect((await client.closed()).toLowerCase()).toMatch(/connection: close[^]*told$/);
@@ -642,9 +644,11 @@ describe("the end", () => {
   });
 
   test("a client that was told that it may ask again is answered when it asks soon after the port is closed", async () => {
-    const time = clock();
+    const time = installTestClock();
     const waiting: ServerResponse[] = [];
-    const listening = await up((_, res) => void waiting.push(res), { limits: { lastMs: 9_000 } });
+    const listening = await up((_, res) => void waiting.push(res), {
+      limits: { closeGraceMs: 9_000 },
+    });
     const [idle, streaming] = [await dial(listening.port), await dial(listening.port)];
     const get = request(["GET / HTTP/1.1", "Host: localhost"]);
     idle.send(get);
@@ -676,9 +680,9 @@ describe("the end", () => {
     client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 4"]) + "a");
     await client.until(/told/);
     const closing = listening.close(60_000);
-    await turns();
+    await turnEventLoop();
     client.send("b");
-    await turns();
+    await turnEventLoop();
     client.send("cd");
     await client.closed();
     // None was cut at the deadline.
@@ -686,8 +690,10 @@ describe("the end", () => {
   });
 
   test("a connection that has been silent for long is closed with the port", async () => {
-    const time = clock();
-    const listening = await up((_, res) => void res.end("told"), { limits: { lastMs: 60_000 } });
+    const time = installTestClock();
+    const listening = await up((_, res) => void res.end("told"), {
+      limits: { closeGraceMs: 60_000 },
+    });
     const client = await dial(listening.port);
     client.send(request(["GET / HTTP/1.1", "Host: localhost"]));
     await client.until(/told/);
@@ -722,7 +728,7 @@ describe("the end", () => {
     );
     const [req, res] = await asked.promise;
     const closing = listening.close(60_000);
-    await turns();
+    await turnEventLoop();
     res.writeContinue();
     await client.until(/100 Continue/);
     client.send("hi");
@@ -739,7 +745,7 @@ describe("the end", () => {
     await dial(listening.port);
     expect(await listening.close(100)).toBe(1);
     await client.closed();
-    expect(listening.inflight()).toBe(0);
+    expect(listening.inFlight()).toBe(0);
   });
 });
 
@@ -748,7 +754,7 @@ describe("a socket that takes and gives nothing", () => {
   const large = Buffer.alloc(40_000_000, 97);
 
   test("a whole answer that is not read is closed, and what it held is free", async () => {
-    const time = clock();
+    const time = installTestClock();
     let answer: ServerResponse | undefined;
     const { port } = await up((_req, res) => {
       answer = res;
@@ -758,7 +764,7 @@ describe("a socket that takes and gives nothing", () => {
     client.socket.pause();
     client.send(request(["GET / HTTP/1.1", "Host: localhost"]));
     await until(() => answer !== undefined);
-    await pass(time, 3 * LIMITS.stuckMs);
+    await pass(time, 3 * DEFAULT_LIMITS.stalledWindowMs);
     expect(answer!.destroyed).toBe(true);
     client.socket.destroy();
   });
@@ -768,7 +774,7 @@ describe("a socket that takes and gives nothing", () => {
       (_req, res) => {
         res.writeHead(200, { "content-length": large.length }).end(large);
       },
-      { limits: { stuckMs: 2_000 } },
+      { limits: { stalledWindowMs: 2_000 } },
     );
     const client = await dial(port);
     let got = 0;
@@ -786,19 +792,19 @@ describe("a socket that takes and gives nothing", () => {
     request(["POST / HTTP/1.1", "Host: localhost", `Content-Length: ${length}`]);
 
   test("a body that stops before its end is cut, however much of it is here", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { handler } = echo();
     const { port } = await up(handler);
     const client = await dial(port);
     client.send(half(2_000_000));
     client.send("x".repeat(1_999_999));
-    await turns();
-    await pass(time, 3 * LIMITS.slowMs);
+    await turnEventLoop();
+    await pass(time, 3 * DEFAULT_LIMITS.minRateWindowMs);
     expect(status(await client.closed())).toBe(408);
   });
 
   test("a large body that drips is cut, and one that keeps its pace is not", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { handler } = echo();
     const { port } = await up(handler);
     const [dripping, steady] = [await dial(port), await dial(port)];
@@ -814,13 +820,13 @@ describe("a socket that takes and gives nothing", () => {
   });
 
   test("a body that waits to be read is not slow", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { handler } = echo();
     const read = Promise.withResolvers<void>();
     const { port } = await up((req, res) => void read.promise.then(() => handler(req, res)));
     const client = await dial(port);
     client.send(half(5_000_000) + "x".repeat(5_000_000));
-    await pass(time, 3 * LIMITS.slowMs);
+    await pass(time, 3 * DEFAULT_LIMITS.minRateWindowMs);
     read.resolve();
     expect(status(await client.until(/got 5000000/))).toBe(200);
     client.socket.destroy();
@@ -848,7 +854,7 @@ describe("connections", () => {
     const listening = await up(handler, { limits: { connections: 1 } });
     const first = await dial(listening.port);
     expect(status(await (await dial(listening.port)).closed())).toBe(503);
-    listening.limit({ connections: 5, connectionsPerAddress: 5 });
+    listening.setLimits({ connections: 5, connectionsPerAddress: 5 });
     const second = await dial(listening.port);
     second.send(request(["GET / HTTP/1.1", "Host: localhost"]));
     expect(status(await second.until(/got 0/))).toBe(200);

@@ -1,12 +1,12 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
-import { fail, faultOf, type ProviderAccess } from "tollgate/plugin";
-import { linesOf } from "../../../src/gateway/generation/live-lists.ts";
-import { Pools } from "../../../src/gateway/services/pools.ts";
+import { fail, getFault, type ProviderClient } from "tollgate/plugin";
+import { listSourcesOf } from "../../../src/gateway/generation/live-lists.ts";
+import { ConnectionPools } from "../../../src/gateway/services/pools.ts";
 
 const servers: Server[] = [];
-const pools = new Pools();
+const pools = new ConnectionPools();
 afterAll(async () => {
   servers.forEach((server) => server.close().closeAllConnections());
   await pools[Symbol.asyncDispose]();
@@ -19,7 +19,7 @@ async function line(listener: RequestListener) {
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const endpoint = { base: `${origin}/v1`, auth: { header: "x-key", field: "api_key" } };
-  const models = async (line: ProviderAccess) => {
+  const models = async (line: ProviderClient) => {
     const answer = await line.fetch("models");
     return answer.ok
       ? ((await answer.json()) as never)
@@ -28,10 +28,10 @@ async function line(listener: RequestListener) {
   const mounted = {
     name: "p",
     provider: { models },
-    endpoints: [{ endpoint, pool: pools.take(origin, 1_000).pool }],
+    endpoints: [{ endpoint, pool: pools.acquire(origin, 1_000).pool }],
     credentials: [{ name: "main", fields: { api_key: "s" }, weight: 1 }],
   };
-  const [only] = linesOf({ providers: new Map([["p", mounted as never]]) });
+  const [only] = listSourcesOf({ providers: new Map([["p", mounted as never]]) });
   return only!;
 }
 
@@ -46,10 +46,10 @@ describe("a line that is asked again and again", () => {
       else res.writeHead(200, { etag: '"1"' }).end('[{"model":"a"}]');
     });
     for (let i = 0; i < 4; i++)
-      expect(await asked.models(AbortSignal.timeout(5_000))).toEqual([{ model: "a" }]);
+      expect(await asked.fetchModels(AbortSignal.timeout(5_000))).toEqual([{ model: "a" }]);
     expect(seen).toEqual([undefined, '"1"', '"1"', '"1"']);
-    await expect(asked.models(AbortSignal.timeout(50))).rejects.toThrowError(/given up/);
-    expect(await asked.models(AbortSignal.timeout(5_000))).toEqual([{ model: "a" }]);
+    await expect(asked.fetchModels(AbortSignal.timeout(50))).rejects.toThrowError(/given up/);
+    expect(await asked.fetchModels(AbortSignal.timeout(5_000))).toEqual([{ model: "a" }]);
   });
 
   it("says so when upstream breaks off", async () => {
@@ -57,8 +57,8 @@ describe("a line that is asked again and again", () => {
       res.writeHead(200, { "content-length": 100 }).write("[");
       setTimeout(() => res.destroy(), 20);
     });
-    const problem = await asked.models(AbortSignal.timeout(5_000)).catch((error) => error);
-    expect(faultOf(problem)).toMatchObject({ code: "truncated" });
+    const problem = await asked.fetchModels(AbortSignal.timeout(5_000)).catch((error) => error);
+    expect(getFault(problem)).toMatchObject({ code: "truncated" });
   });
 
   it("refuses a huge list while it arrives", async () => {
@@ -70,7 +70,9 @@ describe("a line that is asked again and again", () => {
       };
       more();
     });
-    await expect(asked.models(AbortSignal.timeout(20_000))).rejects.toThrowError(/larger than/);
+    await expect(asked.fetchModels(AbortSignal.timeout(20_000))).rejects.toThrowError(
+      /larger than/,
+    );
     expect(sent).toBeLessThan(40_000_000);
   });
 });

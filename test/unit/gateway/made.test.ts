@@ -1,14 +1,14 @@
 // Results of the admin API's Idempotency-Keys: each principal has its own room, and none outlasts its time.
 import { expect, it } from "vitest";
-import { Made } from "../../../src/gateway/admin/made.ts";
-import { clock } from "../../kit/clock.ts";
+import { IdempotencyCache } from "../../../src/gateway/admin/made.ts";
+import { installTestClock } from "../../kit/clock.ts";
 
 /** A table, and how often a command of it ran. */
 function table() {
-  const made = new Made();
+  const made = new IdempotencyCache();
   const ran: string[] = [];
   const once = (principal: string, key: string) =>
-    made.once({ principal, key }, ["keys.create"], async () => {
+    made.getOrRun({ principal, key }, ["keys.create"], async () => {
       ran.push(`${principal} ${key}`);
       return { secret: key };
     });
@@ -33,7 +33,7 @@ it("a principal's own results are bounded, and the oldest goes first", async () 
 });
 
 it("a result is gone after 10 minutes", async () => {
-  const time = clock();
+  const time = installTestClock();
   const { ran, once } = table();
   await once("alice", "one");
   time.skip(9 * 60_000);

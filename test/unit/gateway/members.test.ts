@@ -1,13 +1,18 @@
 // What a plugin has and nothing calls is refused when it is mounted, with the name that was meant.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HOOKS, type Definition } from "tollgate/plugin";
+import { HOOK_COMBINATIONS, type Definition } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { gateway } from "tollgate/testing";
+import { startTestGateway } from "tollgate/testing";
 import { builtin } from "../../../plugins/index.ts";
 import { setUpStore } from "../../../src/gateway/services/store.ts";
-import { Scope } from "../../../src/lib/scope.ts";
-import { DEFINITION, MADE, strangerIn, strangerMade } from "../../../src/plugin/members.ts";
+import { LifetimeScope } from "../../../src/lib/scope.ts";
+import {
+  DEFINITION_MEMBERS,
+  SETUP_RESULT_MEMBERS,
+  findUnknownMember,
+  findUnknownSetupMember,
+} from "../../../src/plugin/members.ts";
 
 const chat = {
   "~tollgate": "frontend",
@@ -37,7 +42,7 @@ const mounted = async (kind: string, made: object): Promise<string> => {
     frontend: "frontends: [acme]",
   }[kind]!;
   try {
-    await using _ = await gateway({ plugins: { chat, acme: plugin(kind, made) }, yaml });
+    await using _ = await startTestGateway({ plugins: { chat, acme: plugin(kind, made) }, yaml });
     return "";
   } catch (error) {
     return (error as Error).message;
@@ -102,13 +107,15 @@ describe("a member that nothing calls", () => {
     const store = { definition: plugin("store", made), options: {}, use: "./mine.ts" };
     const ground = { log: { child() {} } };
     await expect(
-      setUpStore({ store, file: "/gateway.yaml" } as never, ground as never, new Scope()),
+      setUpStore({ store, file: "/gateway.yaml" } as never, ground as never, new LifetimeScope()),
     ).rejects.toThrow(/"opne".*did you mean "open"/);
   });
 
   it("every hook is one of the contract's, and each with a slip in it is told its name", () => {
-    const hooks = Object.keys(HOOKS);
-    expect([...hooks, "commands", "routes"].sort()).toEqual(Object.keys(MADE.middleware).sort());
+    const hooks = Object.keys(HOOK_COMBINATIONS);
+    expect([...hooks, "commands", "routes"].sort()).toEqual(
+      Object.keys(SETUP_RESULT_MEMBERS.middleware).sort(),
+    );
     fc.assert(
       fc.property(fc.constantFrom(...hooks), fc.nat(), fc.nat(3), (hook, at, how) => {
         const i = at % (hook.length - 1);
@@ -119,7 +126,7 @@ describe("a member that nothing calls", () => {
           `${hook.slice(0, i)}x${hook.slice(i + 1)}`,
         ][how]!;
         fc.pre(!hooks.includes(slip));
-        expect(strangerMade("middleware", { [slip]() {} })).toMatchObject({ name: slip });
+        expect(findUnknownSetupMember("middleware", { [slip]() {} })).toMatchObject({ name: slip });
       }),
     );
   });
@@ -129,7 +136,10 @@ describe("a member that nothing calls", () => {
       for (const [name, load] of Object.entries(all)) {
         const { default: definition } = (await load()) as { default: object };
         expect(
-          strangerIn(definition, DEFINITION[kind as keyof typeof DEFINITION]),
+          findUnknownMember(
+            definition,
+            DEFINITION_MEMBERS[kind as keyof typeof DEFINITION_MEMBERS],
+          ),
           name,
         ).toBeUndefined();
       }

@@ -4,11 +4,11 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import {
-  answered,
-  ASKED_AT,
-  OtherNodes,
-  sealed,
-  unsealed,
+  answerPeerRequest,
+  PEER_PATH,
+  PeerGateways,
+  encryptMessage,
+  decryptMessage,
 } from "../../../src/gateway/services/nodes.ts";
 import type { InstanceState } from "../../../src/plugin/instance.ts";
 
@@ -21,13 +21,13 @@ afterEach(() => {
 it("any value comes back; nothing that was changed, and nothing with another secret", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.nat(), fc.integer({ min: 1, max: 255 }), (value, at, flip) => {
-      const bytes = sealed(secret, value);
-      expect(unsealed(secret, bytes)).toEqual({ value: JSON.parse(JSON.stringify(value)) });
-      expect(unsealed(Buffer.alloc(32, 8), bytes)).toBeUndefined();
+      const bytes = encryptMessage(secret, value);
+      expect(decryptMessage(secret, bytes)).toEqual({ value: JSON.parse(JSON.stringify(value)) });
+      expect(decryptMessage(Buffer.alloc(32, 8), bytes)).toBeUndefined();
       const changed = Buffer.from(bytes);
       changed[at % changed.length]! ^= flip;
-      expect(unsealed(secret, changed)).toBeUndefined();
-      expect(unsealed(secret, bytes.subarray(0, at % bytes.length))).toBeUndefined();
+      expect(decryptMessage(secret, changed)).toBeUndefined();
+      expect(decryptMessage(secret, bytes.subarray(0, at % bytes.length))).toBeUndefined();
     }),
   );
 });
@@ -35,10 +35,10 @@ it("any value comes back; nothing that was changed, and nothing with another sec
 /** A gateway that knows this. */
 async function node(known: Readonly<Record<string, unknown>>, own = secret): Promise<string> {
   const server = createServer(async (req, res) => {
-    expect(req.url).toBe(ASKED_AT);
+    expect(req.url).toBe(PEER_PATH);
     const parts: Buffer[] = [];
     for await (const part of req) parts.push(part as Buffer);
-    const answer = await answered(
+    const answer = await answerPeerRequest(
       own,
       Buffer.concat(parts),
       (id, of) => known[`${id} ${String(of)}`],
@@ -62,23 +62,25 @@ it("the first that knows answers, or each that does; one that is gone, knows not
     ...urls.map((address, i): InstanceState => ({
       instance: `n${i}`,
       state: "live",
-      heard: 0,
-      about: { version: "1", host: "h", pid: 1, address },
+      lastHeartbeatAt: 0,
+      info: { version: "1", host: "h", pid: 1, address },
     })),
     // This one itself, and one without an address.
     {
       instance: "me",
       state: "live",
-      heard: 0,
-      about: { version: "1", host: "h", pid: 1, address: "http://127.0.0.1:2" },
+      lastHeartbeatAt: 0,
+      info: { version: "1", host: "h", pid: 1, address: "http://127.0.0.1:2" },
     },
-    { instance: "early", state: "live", heard: 0 },
+    { instance: "early", state: "live", lastHeartbeatAt: 0 },
   ];
-  const others = new OtherNodes({ instances }, "me", secret);
-  expect([{ text: "A" }, { text: "another A" }]).toContainEqual(await others.ask("items", "a"));
-  expect(await others.ask("items", "b")).toBeUndefined();
-  expect(await others.ask("items", "a", true)).toBeUndefined();
-  expect(await others.all("items", "a")).toEqual([{ text: "A" }, { text: "another A" }]);
-  expect(await others.all("items", "b")).toEqual([]);
-  expect(await new OtherNodes({}, "me", secret).ask("items", "a")).toBeUndefined();
+  const others = new PeerGateways({ listInstances: instances }, "me", secret);
+  expect([{ text: "A" }, { text: "another A" }]).toContainEqual(
+    await others.askFirst("items", "a"),
+  );
+  expect(await others.askFirst("items", "b")).toBeUndefined();
+  expect(await others.askFirst("items", "a", true)).toBeUndefined();
+  expect(await others.askAll("items", "a")).toEqual([{ text: "A" }, { text: "another A" }]);
+  expect(await others.askAll("items", "b")).toEqual([]);
+  expect(await new PeerGateways({}, "me", secret).askFirst("items", "a")).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 // What rests and what answers again: one line each, however many processes find it out and however often it fails.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { NoticeLog } from "../../../src/gateway/observers/notice-log.ts";
+import { EventLog } from "../../../src/gateway/observers/notice-log.ts";
 
 const what = { provider: "up", credential: "default", model: "m" };
 
@@ -11,15 +11,15 @@ it("is told once when it begins and once when it ends, as dates and not as numbe
       const lines: [string, Record<string, unknown>][] = [];
       const say = (fields: Record<string, unknown>, message: string) =>
         void lines.push([message, fields]);
-      const log = new NoticeLog({ warn: say, info: say } as never);
+      const log = new EventLog({ warn: say, info: say } as never);
       for (const [i, failed] of fails.entries())
-        log.told(
+        log.log(
           failed
             ? {
                 type: "rests",
                 at: i * 1_000,
                 until: i * 1_000 + 5_000,
-                kind: "overloaded",
+                reason: "overloaded",
                 ...what,
               }
             : { type: "recovered", at: i * 1_000, ...what },

@@ -1,11 +1,11 @@
 // What observers get: everything in order, in batches with a bound; nothing waits for one, and one does not wait for another.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Notice, Observer, RequestRecord } from "tollgate/plugin";
-import { Audience } from "../../../src/gateway/observers/audience.ts";
+import type { GatewayEvent, Observer, RequestRecord } from "tollgate/plugin";
+import { ObserverHub } from "../../../src/gateway/observers/audience.ts";
 import type { MountedObserver } from "../../../src/gateway/observers/subscriber.ts";
-import { forwarding } from "../../../src/gateway/observers/forwarding.ts";
-import { turns, until } from "../../kit/waits.ts";
+import { createRemoteSink } from "../../../src/gateway/observers/forwarding.ts";
+import { turnEventLoop, until } from "../../kit/waits.ts";
 
 const logs: { level: string; message: string; fields: Record<string, unknown> }[] = [];
 const say = (level: string) => (fields: Record<string, unknown>, message: string) =>
@@ -41,23 +41,23 @@ describe("an observer", () => {
           const got: string[] = [];
           let inside = 0;
           const one = mounted({
-            async seen(batch) {
+            async onRequests(batch) {
               expect(++inside).toBe(1);
               expect(batch.length).toBeGreaterThan(0);
               expect(batch.length).toBeLessThanOrEqual(256);
-              if (slowness > 0) await turns(slowness);
+              if (slowness > 0) await turnEventLoop(slowness);
               got.push(...batch.map(({ id }) => id));
               inside--;
             },
           });
-          const audience = new Audience(log);
-          audience.mount([one]);
+          const audience = new ObserverHub(log);
+          audience.attach([one]);
           let n = 0;
           for (const { many, pause } of bursts) {
-            for (let i = 0; i < many; i++) audience.seen(record(n++));
-            if (pause) await turns(1);
+            for (let i = 0; i < many; i++) audience.reportRequest(record(n++));
+            if (pause) await turnEventLoop(1);
           }
-          await audience.end([one]);
+          await audience.detach([one]);
           expect(got).toEqual(Array.from({ length: n }, (_, i) => String(i)));
         },
       ),
@@ -68,32 +68,32 @@ describe("an observer", () => {
   it("that hangs loses what is beyond its bound, is told how much, and keeps nobody", async () => {
     logs.length = 0;
     const gate = Promise.withResolvers<void>();
-    const notices: Notice[] = [];
+    const notices: GatewayEvent[] = [];
     let got = 0;
     let quick = 0;
     const slow = mounted({
-      async seen(batch) {
+      async onRequests(batch) {
         await gate.promise;
         got += batch.length;
       },
-      told: (notice) => void notices.push(notice),
+      onEvent: (notice) => void notices.push(notice),
     });
-    const other = mounted({ seen: (batch) => void (quick += batch.length) });
-    const audience = new Audience(log);
-    audience.mount([slow, other]);
-    for (let i = 0; i < 300; i++) audience.seen(record(i));
-    await turns();
+    const other = mounted({ onRequests: (batch) => void (quick += batch.length) });
+    const audience = new ObserverHub(log);
+    audience.attach([slow, other]);
+    for (let i = 0; i < 300; i++) audience.reportRequest(record(i));
+    await turnEventLoop();
     for (let i = 0; i < 30_000; i++) {
-      audience.seen(record(i));
-      if (i % 2_000 === 0) await turns(1);
+      audience.reportRequest(record(i));
+      if (i % 2_000 === 0) await turnEventLoop(1);
     }
-    await audience.end([other]);
+    await audience.detach([other]);
     expect(quick).toBe(30_300);
     gate.resolve();
-    await audience.end([slow]);
+    await audience.detach([slow]);
     const [dropped] = notices;
     expect(dropped).toMatchObject({ type: "dropped" });
-    expect(got + (dropped as Extract<Notice, { type: "dropped" }>).records).toBe(30_300);
+    expect(got + (dropped as Extract<GatewayEvent, { type: "dropped" }>).records).toBe(30_300);
     expect(got).toBeGreaterThanOrEqual(10_000);
     expect(logs).toContainEqual(expect.objectContaining({ level: "warn" }));
   });
@@ -102,17 +102,17 @@ describe("an observer", () => {
     logs.length = 0;
     let batches = 0;
     const one = mounted({
-      seen: () => {
+      onRequests: () => {
         batches++;
         throw new Error("no luck");
       },
-      told: () => Promise.reject(new Error("nor here")),
+      onEvent: () => Promise.reject(new Error("nor here")),
     });
-    const audience = new Audience(log);
-    audience.mount([one]);
-    for (let i = 0; i < 600; i++) audience.seen(record(i));
-    audience.told({ type: "ledger", at: 1, ok: false });
-    await audience.end([one]);
+    const audience = new ObserverHub(log);
+    audience.attach([one]);
+    for (let i = 0; i < 600; i++) audience.reportRequest(record(i));
+    audience.reportEvent({ type: "ledger", at: 1, ok: false });
+    await audience.detach([one]);
     expect(batches).toBe(3);
     expect(logs.map(({ message }) => message)).toEqual(
       Array.from({ length: 4 }, () => "an observer failed"),
@@ -122,18 +122,18 @@ describe("an observer", () => {
   it("that sends what it hears elsewhere gets private requests without labels, and without what a client's tracing wrote", async () => {
     const heard: Record<string, unknown>[] = [];
     const see = (to: string): Observer => ({
-      seen: (batch) =>
+      onRequests: (batch) =>
         void heard.push({
           [to]: batch.map(({ labels, trace }) => [labels["team"], trace.state, trace.spanId]),
         }),
     });
     const home = mounted(see("home"));
     const abroad = mounted(see("abroad"), { retention: "unknown" } as never);
-    const audience = new Audience(log);
-    audience.mount([home, abroad]);
+    const audience = new ObserverHub(log);
+    audience.attach([home, abroad]);
     for (const privacy of ["off", "required", "strict"] as const)
-      audience.seen(record(1, { privacy }));
-    await audience.end([home, abroad]);
+      audience.reportRequest(record(1, { privacy }));
+    await audience.detach([home, abroad]);
     const { spanId, state } = TRACE;
     const all = ["web", state, spanId];
     const bare = [undefined, undefined, spanId];
@@ -144,19 +144,19 @@ describe("an observer", () => {
     logs.length = 0;
     const heard: string[] = [];
     const one = mounted({
-      async seen(batch) {
-        await turns(1);
+      async onRequests(batch) {
+        await turnEventLoop(1);
         heard.push(...batch.map(({ id }) => id));
       },
-      told: ({ type }) => void heard.push(type),
-      end: () => void heard.push("end"),
+      onEvent: ({ type }) => void heard.push(type),
+      flush: () => void heard.push("end"),
     });
-    const broken = mounted({ end: () => Promise.reject(new Error("no luck")) });
-    const audience = new Audience(log);
-    audience.mount([one, broken]);
-    for (let i = 0; i < 600; i++) audience.seen(record(i));
-    const ended = audience.end([one, broken]);
-    audience.told({ type: "ledger", at: 1, ok: false });
+    const broken = mounted({ flush: () => Promise.reject(new Error("no luck")) });
+    const audience = new ObserverHub(log);
+    audience.attach([one, broken]);
+    for (let i = 0; i < 600; i++) audience.reportRequest(record(i));
+    const ended = audience.detach([one, broken]);
+    audience.reportEvent({ type: "ledger", at: 1, ok: false });
     await ended;
     expect(heard.filter((what) => what === "end")).toHaveLength(1);
     expect([heard.length, heard.at(-1)]).toEqual([602, "end"]);
@@ -169,69 +169,71 @@ describe("an observer", () => {
     const heard: string[] = [];
     let [seen, most] = [0, 0];
     const one = mounted({
-      seen: (batch) => void (seen += batch.length),
-      async turnedAway(batch) {
+      onRequests: (batch) => void (seen += batch.length),
+      async onRejected(batch) {
         most = Math.max(most, batch.length);
         heard.push(...batch.map(({ id }) => id));
         if (heard.length > 300) await gate.promise;
       },
     });
-    const deaf = mounted({ seen: () => {} });
-    const audience = new Audience(log);
-    audience.mount([one, deaf]);
+    const deaf = mounted({ onRequests: () => {} });
+    const audience = new ObserverHub(log);
+    audience.attach([one, deaf]);
     const refusal = (n: number) =>
       ({ at: n, id: `d${n}`, status: 404, code: "unknown_path", listener: "clients" }) as const;
     for (let n = 0; n < 12_000; n++) {
-      audience.turnedAway(refusal(n));
+      audience.reportRejection(refusal(n));
       if (n % 1_000 === 0) {
-        audience.seen(record(n));
-        await turns(1);
+        audience.reportRequest(record(n));
+        await turnEventLoop(1);
       }
     }
     gate.resolve();
-    await audience.end([one, deaf]);
+    await audience.detach([one, deaf]);
     expect([seen, most]).toEqual([12, 256]);
     expect(heard.length).toBeGreaterThanOrEqual(10_000);
     // What it was told before it stood still, and what was kept for it since.
     expect(heard.length).toBeLessThan(11_500);
     expect(heard).toEqual(heard.map((_, n) => `d${n}`));
-    expect(audience.dropped()["observers.x"]).toBe(12_000 - heard.length);
+    expect(audience.droppedCounts()["observers.x"]).toBe(12_000 - heard.length);
   });
 
   it("of the host's own hears over all generations, and is among no counts", async () => {
     const got: string[] = [];
-    const own = mounted({ seen: (batch) => void got.push(...batch.map(({ id }) => id)) });
-    const audience = new Audience(log, [own]);
-    audience.seen(record(1));
-    audience.mount([]);
-    audience.seen(record(2));
-    audience.mount([]);
-    audience.seen(record(3));
+    const own = mounted({ onRequests: (batch) => void got.push(...batch.map(({ id }) => id)) });
+    const audience = new ObserverHub(log, [own]);
+    audience.reportRequest(record(1));
+    audience.attach([]);
+    audience.reportRequest(record(2));
+    audience.attach([]);
+    audience.reportRequest(record(3));
     await audience.close();
-    expect([got, audience.dropped()]).toEqual([["1", "2", "3"], {}]);
+    expect([got, audience.droppedCounts()]).toEqual([["1", "2", "3"], {}]);
   });
 
   it("of an earlier generation gets what was left for it, and nothing that comes after", async () => {
     const got: Record<string, string[]> = { old: [], new: [] };
     const see = (who: string) =>
-      mounted({ seen: (batch) => void got[who]!.push(...batch.map(({ id }) => id)) });
+      mounted({ onRequests: (batch) => void got[who]!.push(...batch.map(({ id }) => id)) });
     const [old, young] = [see("old"), see("new")];
-    const audience = new Audience(log);
-    audience.mount([old]);
-    audience.seen(record(1));
-    audience.mount([young]);
-    audience.seen(record(2));
-    await audience.end([old]);
-    await audience.end([young]);
+    const audience = new ObserverHub(log);
+    audience.attach([old]);
+    audience.reportRequest(record(1));
+    audience.attach([young]);
+    audience.reportRequest(record(2));
+    await audience.detach([old]);
+    await audience.detach([young]);
     expect(got).toEqual({ old: ["1"], new: ["2"] });
   });
 });
 
 it("a worker hands on all that it has, in order, many at a time, and the rest when it ends", async () => {
   const told: [string, unknown][] = [];
-  const to = forwarding(() => ({ tell: (name, ...args) => void told.push([name, args[0]]) }));
-  for (let i = 0; i < 600; i++) to.seen(record(i));
-  to.told({ type: "ledger", at: 1, ok: true });
+  const to = createRemoteSink(() => ({
+    notify: (name, ...args) => void told.push([name, args[0]]),
+  }));
+  for (let i = 0; i < 600; i++) to.reportRequest(record(i));
+  to.reportEvent({ type: "ledger", at: 1, ok: true });
   to.flush();
   expect(told.map(([name, said]) => [name, Array.isArray(said) ? said.length : 1])).toEqual([
     ["seen", 256],
@@ -239,7 +241,7 @@ it("a worker hands on all that it has, in order, many at a time, and the rest wh
     ["told", 1],
     ["seen", 88],
   ]);
-  to.seen(record(1));
+  to.reportRequest(record(1));
   await until(() => told.length === 5);
   to.flush();
   expect(told).toHaveLength(5);

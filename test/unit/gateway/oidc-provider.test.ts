@@ -13,10 +13,10 @@ const config: OidcConfig = {
   issuer: ISSUER,
   clientId: CLIENT,
   clientSecret: "s:ecret/1",
-  callback: "https://gateway.example.com/admin/v1/oidc/callback",
+  callbackUrl: "https://gateway.example.com/admin/v1/oidc/callback",
   scopes: ["openid"],
-  groups: "groups",
-  name: "email",
+  groupsClaim: "groups",
+  nameClaim: "email",
   roles: [],
 };
 
@@ -76,7 +76,7 @@ async function providerOf({ discovered, token, keys, asked = [] }: Answers): Pro
   }) as never);
 }
 const claimsOf = async (of: Answers) =>
-  (await providerOf(of)).claims("a code", "the verifier", NONCE);
+  (await providerOf(of)).exchangeCode("a code", "the verifier", NONCE);
 
 it("a token that fits is taken, by each algorithm; the code goes with the verifier and the client's own word", async () => {
   const asked: Request[] = [];
@@ -91,7 +91,7 @@ it("a token that fits is taken, by each algorithm; the code goes with the verifi
   expect(Object.fromEntries(new URLSearchParams(await token.text()))).toEqual({
     grant_type: "authorization_code",
     code: "a code",
-    redirect_uri: config.callback,
+    redirect_uri: config.callbackUrl,
     code_verifier: "the verifier",
   });
   const basic = Buffer.from("toll%20gate:s%3Aecret%2F1").toString("base64");
@@ -160,8 +160,8 @@ it("a provider that says to be another one, names no address, or answers badly i
 it("where it is is asked once, and again after it was not reached", async () => {
   const asked: Request[] = [];
   const provider = await providerOf({ asked });
-  await provider.authorization();
-  await provider.authorization();
+  await provider.authorizationUrl();
+  await provider.authorizationUrl();
   expect(asked).toHaveLength(1);
   let up = false;
   const reached = new OidcProvider(config, (async () => {
@@ -173,7 +173,7 @@ it("where it is is asked once, and again after it was not reached", async () => 
       jwks_uri: `${ISSUER}/k`,
     });
   }) as never);
-  await expect(reached.authorization()).rejects.toThrow("It is down.");
+  await expect(reached.authorizationUrl()).rejects.toThrow("It is down.");
   up = true;
-  expect(await reached.authorization()).toBe(`${ISSUER}/a`);
+  expect(await reached.authorizationUrl()).toBe(`${ISSUER}/a`);
 });

@@ -1,14 +1,14 @@
 // While a provider cannot say what it has, what gateways on one store were told last counts: the newest, in whatever order they answer.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { createLists, type LiveList } from "../../../src/catalogue/lists.ts";
-import { listOfOthers } from "../../../src/gateway/services/others-lists.ts";
+import { createInMemoryModelLists, type ModelList } from "../../../src/catalogue/lists.ts";
+import { adoptNewestPeerList } from "../../../src/gateway/services/others-lists.ts";
 
 const whose = { provider: "p", credential: "c" };
-const list = (at: number): LiveList => ({
+const list = (at: number): ModelList => ({
   credential: "c",
   at,
-  models: [{ model: `of-${at}`, kind: "chat" }],
+  models: [{ model: `of-${at}`, operation: "chat" }],
 });
 
 it("the newest list counts, the own one too, in whatever order others answer", async () => {
@@ -18,14 +18,14 @@ it("the newest list counts, the own one too, in whatever order others answer", a
       fc.option(moment, { nil: undefined }),
       fc.uniqueArray(moment, { maxLength: 5 }),
       async (own, others) => {
-        const lists = createLists();
-        if (own !== undefined) lists.replace("p", "c", list(own).models, own);
+        const lists = createInMemoryModelLists();
+        if (own !== undefined) lists.update("p", "c", list(own).models, own);
         const asked: unknown[] = [];
         const all = async (...question: unknown[]) => {
           asked.push(question);
           return others.map(list);
         };
-        await listOfOthers({ lists, elsewhere: { all } }, whose);
+        await adoptNewestPeerList({ modelLists: lists, peerGateways: { askAll: all } }, whose);
         expect(asked).toEqual([["lists", whose]]);
         const moments = own === undefined ? others : [own, ...others];
         expect(lists.of("p")).toEqual(
@@ -37,25 +37,28 @@ it("the newest list counts, the own one too, in whatever order others answer", a
 });
 
 it("a clock that is ahead elsewhere makes no list one of tomorrow here", async () => {
-  const lists = createLists();
+  const lists = createInMemoryModelLists();
   const ahead = Date.now() + 3_600_000;
-  await listOfOthers({ lists, elsewhere: { all: async () => [list(ahead)] } }, whose);
+  await adoptNewestPeerList(
+    { modelLists: lists, peerGateways: { askAll: async () => [list(ahead)] } },
+    whose,
+  );
   const [{ at, models } = list(ahead)] = lists.of("p")!;
   expect({ models, ahead: at === ahead }).toEqual({ models: list(ahead).models, ahead: false });
 });
 
 it("what was told once more is heard, though nothing has changed", async () => {
-  const lists = createLists();
-  const heard: (readonly LiveList[] | undefined)[] = [];
+  const lists = createInMemoryModelLists();
+  const heard: (readonly ModelList[] | undefined)[] = [];
   let changes = 0;
   lists.onChange(() => changes++);
-  const stop = lists.onHeard((provider) => heard.push(lists.of(provider)));
-  lists.replace("p", "c", [{ model: "m", kind: "chat" }], 1);
-  lists.replace("p", "c", [{ model: "m", kind: "chat" }], 2);
-  lists.keep("p", ["c"]);
-  lists.keep("p", []);
+  const stop = lists.onRefresh((provider) => heard.push(lists.of(provider)));
+  lists.update("p", "c", [{ model: "m", kind: "chat" }], 1);
+  lists.update("p", "c", [{ model: "m", kind: "chat" }], 2);
+  lists.retainCredentials("p", ["c"]);
+  lists.retainCredentials("p", []);
   stop();
-  lists.replace("p", "c", [{ model: "m", kind: "chat" }], 3);
+  lists.update("p", "c", [{ model: "m", kind: "chat" }], 3);
   expect(changes).toBe(3);
   expect(heard.map((each) => each?.[0]?.at)).toEqual([1, 2, undefined]);
 });

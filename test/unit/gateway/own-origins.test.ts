@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineFrontend, defineMiddleware, defineProvider, type Definition } from "tollgate/plugin";
-import { gateway, type TestGateway } from "tollgate/testing";
+import { startTestGateway, type TestGateway } from "tollgate/testing";
 
 const servers = await Promise.all(
   Array.from({ length: 3 }, async () => {
@@ -45,8 +45,8 @@ const fetcher = (more: object = {}): Definition =>
         {
           method: "GET",
           path: "/fetch",
-          open: true,
-          async serve(x) {
+          allowUnauthenticated: true,
+          async handle(x) {
             try {
               let got = await ctx.fetch(x.query.get("to")!);
               const next = got.headers.get("location");
@@ -64,7 +64,7 @@ const fetcher = (more: object = {}): Definition =>
 const fetched = async (at: TestGateway, to: string): Promise<string> =>
   (await (await fetch(`${at.url}/fetch?to=${encodeURIComponent(to)}`)).json()) as string;
 const mounted = (of: object, plugin = fetcher(), env: Record<string, string> = {}) =>
-  gateway({
+  startTestGateway({
     plugins: { fetcher: plugin },
     env,
     yaml: `frontends: [{ use: fetcher, with: ${JSON.stringify(of)} }]`,
@@ -199,7 +199,7 @@ it("every kind of plugin has the same rule, and a provider's own bound origins a
     setup: () => ({
       endpoints: [
         {
-          kind: "chat",
+          operation: "chat",
           base: "https://models.example/v1",
           origins: [listed],
           auth: { header: "authorization", field: "api_key" },
@@ -219,10 +219,10 @@ it("every kind of plugin has the same rule, and a provider's own bound origins a
     summary: "Chat",
     setup: () => ({
       protocol: chatCompletions(),
-      routes: [{ method: "POST", path: "/chat", op: "generate" }],
+      routes: [{ method: "POST", path: "/chat", actionType: "generate" }],
     }),
   });
-  await using here = await gateway({
+  await using here = await startTestGateway({
     plugins: { guard: middleware, asks: provider, chat },
     yaml: `frontends: [chat]
 middleware: [{ use: guard, with: { at: ${JSON.stringify(named)} } }]

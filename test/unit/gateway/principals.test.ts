@@ -5,16 +5,23 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { AdminConfig, OidcConfig } from "../../../src/config/types.ts";
 import { AdminApi } from "../../../src/gateway/admin/api.ts";
-import { Holders } from "../../../src/gateway/admin/holders.ts";
-import { holderOf } from "../../../src/gateway/admin/oidc.ts";
+import { AdminPrincipals } from "../../../src/gateway/admin/holders.ts";
+import { principalOfClaims } from "../../../src/gateway/admin/oidc.ts";
 import { Sessions } from "../../../src/gateway/admin/sessions.ts";
-import { adminCommands, sessionCommands } from "../../../src/gateway/control/admin-commands.ts";
-import { Auditing } from "../../../src/gateway/control/auditing.ts";
-import { CommandGate } from "../../../src/gateway/control/gate.ts";
-import { type Giver, principalId, type Principal } from "../../../src/gateway/control/giver.ts";
-import { Looks } from "../../../src/gateway/control/looks.ts";
-import { mint } from "../../../src/lib/key.ts";
-import { faultOf } from "../../../src/model/error.ts";
+import {
+  createAdminCommands,
+  createSessionCommands,
+} from "../../../src/gateway/control/admin-commands.ts";
+import { CommandAudit } from "../../../src/gateway/control/auditing.ts";
+import { CommandDispatcher } from "../../../src/gateway/control/gate.ts";
+import {
+  type CommandPrincipal,
+  principalId,
+  type Principal,
+} from "../../../src/gateway/control/giver.ts";
+import { AccessCounter } from "../../../src/gateway/control/looks.ts";
+import { mintKey } from "../../../src/lib/key.ts";
+import { getFault } from "../../../src/model/error.ts";
 import type { KeyRecord } from "../../../src/plugin/key.ts";
 import type { Role } from "../../../src/plugin/role.ts";
 
@@ -48,7 +55,7 @@ function site() {
   const records = new Map<string, KeyRecord>();
   const now: { oidc: OidcConfig | undefined } = { oidc: undefined };
   const admin = (): AdminConfig => ({
-    at: { host: "127.0.0.1", port: 0 },
+    address: { host: "127.0.0.1", port: 0 },
     hosts: [],
     behindProxy: false,
     tls: undefined,
@@ -56,7 +63,7 @@ function site() {
     oidc: now.oidc,
   });
   const paths = new Map<string, readonly string[]>();
-  const world = { path: (of: string) => paths.get(of) ?? [of], keys: async () => [] };
+  const world = { accountPath: (of: string) => paths.get(of) ?? [of], listKeys: async () => [] };
   let made = 0;
   const commands = {
     "keys.create": async ({ account = null }: { account?: unknown }) => ({
@@ -65,27 +72,27 @@ function site() {
       warnings: [],
     }),
   };
-  const holders = new Holders({
-    admin,
-    record: async (digest) => records.get(digest),
+  const holders = new AdminPrincipals({
+    adminConfig: admin,
+    findRecord: async (digest) => records.get(digest),
     now: () => 1_000,
   });
-  const gate = new CommandGate({
+  const gate = new CommandDispatcher({
     commands: commands as never,
-    own: { find: () => undefined, all: () => [] },
-    world,
-    auditing: new Auditing({
-      log: undefined,
-      mask: { text: (text) => text },
+    pluginCommands: { find: () => undefined, all: () => [] },
+    scopes: world,
+    audit: new CommandAudit({
+      auditLog: undefined,
+      mask: { maskText: (text) => text },
       now: () => 0,
-      told: { error() {} },
+      log: { error() {} },
     }),
   });
   const api = new AdminApi({
-    gate,
-    holders,
+    dispatcher: gate,
+    adminPrincipals: holders,
     oidc: { offered: false } as never,
-    auditing: { noted: async () => {} },
+    auditing: { recordSignIn: async () => {} },
     log: { error() {} },
   });
   return { tokens, records, paths, now, holders, api, made: () => made };
@@ -101,14 +108,14 @@ function credential(of: Drawn, at: ReturnType<typeof site>, n: number): Record<s
     return { authorization: `Bearer ${token}` };
   }
   if (of.kind === "token") {
-    const { id, secret, digest } = mint(undefined, "ta");
+    const { id, secret, digest } = mintKey(undefined, "ta");
     const { name, role, account } = of;
     at.records.set(digest, { id, name, digest, created: 0, admin: role, account });
     return { authorization: `Bearer ${secret}` };
   }
   const claims = { sub: of.subject, groups: [groupOf(of)], email: of.name, email_verified: true };
-  const holder = holderOf(claims, providerOf(of.issuer, [of]));
-  return { cookie: `tollgate=${at.holders.sessions.begin(holder, "127.0.0.1").word}` };
+  const holder = principalOfClaims(claims, providerOf(of.issuer, [of]));
+  return { cookie: `tollgate=${at.holders.sessions.start(holder, "127.0.0.1").token}` };
 }
 
 /** gateway.yaml's `admin.oidc`, with a group for each of these people. */
@@ -184,13 +191,14 @@ it("never share the result of an Idempotency-Key, and each gets its own result a
 it("have ids that no other issuer, subject, role, or account can spell", () => {
   const principal = fc.record({
     name: fc.constant("anna"),
-    by: fc.stringMatching(/^(file|token|oidc):[ -~]{0,6}$/),
+    credentialId: fc.stringMatching(/^(file|token|oidc):[ -~]{0,6}$/),
     role: fc.constantFrom<Role>("metrics", "viewer", "operator", "owner"),
-    within: fc.option(fc.string({ maxLength: 4 }), { nil: undefined }),
+    account: fc.option(fc.string({ maxLength: 4 }), { nil: undefined }),
   });
   fc.assert(
     fc.property(principal, principal, (a, b) => {
-      const equal = a.by === b.by && a.role === b.role && a.within === b.within;
+      const equal =
+        a.credentialId === b.credentialId && a.role === b.role && a.account === b.account;
       expect(principalId(a) === principalId(b)).toBe(equal);
     }),
     { numRuns: 2_000 },
@@ -199,7 +207,7 @@ it("have ids that no other issuer, subject, role, or account can spell", () => {
 
 it("check account and role again before a result is replayed", async () => {
   const at = site();
-  const { id, secret, digest } = mint(undefined, "ta");
+  const { id, secret, digest } = mintKey(undefined, "ta");
   const record = { id, name: "lead", digest, created: 0, admin: "owner" as Role, account: "acme" };
   const headers = { authorization: `Bearer ${secret}`, "idempotency-key": "k" };
   at.records.set(digest, record);
@@ -222,7 +230,7 @@ it("check account and role again before a result is replayed", async () => {
 
 it("are checked against the accounts of now when a result is replayed", async () => {
   const at = site();
-  const { id, secret, digest } = mint(undefined, "ta");
+  const { id, secret, digest } = mintKey(undefined, "ta");
   at.records.set(digest, { id, digest, created: 0, admin: "owner", account: "acme" });
   const headers = { authorization: `Bearer ${secret}`, "idempotency-key": "k" };
   at.paths.set("team", ["acme", "team"]);
@@ -232,8 +240,13 @@ it("are checked against the accounts of now when a result is replayed", async ()
 });
 
 it("are counted apart although they share a display name", () => {
-  const looks = new Looks(() => 0);
-  const giver = (by: string): Giver => ({ name: "admin:ann", role: "viewer", by, door: "token" });
+  const looks = new AccessCounter(() => 0);
+  const giver = (by: string): CommandPrincipal => ({
+    name: "admin:ann",
+    role: "viewer",
+    credentialId: by,
+    channel: "token",
+  });
   for (const by of ["token:1", "token:2", "token:1"]) looks.count("requests.list", giver(by));
   expect(looks.list().map(({ actor, count }) => [actor, count])).toEqual([
     ["admin:ann", 2],
@@ -252,16 +265,16 @@ it.each(unverified)("use no email address that the provider has not verified: %j
   const roles = [{ group: "staff", role: "owner" as const, account: undefined }];
   const config = { issuer: ISSUERS[0]!, groups: "groups", name: "email", roles } as never;
   const claims = { sub: "s1", email: "boss@example.com", groups: ["staff"], ...said };
-  expect(holderOf(claims, config).name).toBe("admin:oidc:s1");
+  expect(principalOfClaims(claims, config).name).toBe("admin:oidc:s1");
   // Nor as what grants a role.
   const byEmail = {
     ...(config as OidcConfig),
-    groups: "email",
+    groupsClaim: "email",
     roles: [{ group: "boss@example.com", role: "owner" as const, account: undefined }],
   };
-  expect(faultOf(caught(() => holderOf(claims, byEmail)))?.code).toBe("no_role");
+  expect(getFault(caught(() => principalOfClaims(claims, byEmail)))?.code).toBe("no_role");
   const verified = { ...claims, email_verified: true };
-  expect(holderOf(verified, byEmail).name).toBe("admin:oidc:boss@example.com");
+  expect(principalOfClaims(verified, byEmail).name).toBe("admin:oidc:boss@example.com");
 });
 
 const caught = (work: () => unknown): unknown => {
@@ -274,44 +287,44 @@ const caught = (work: () => unknown): unknown => {
 
 it("from the shell's console link keep their scope, their group, and their expiry", async () => {
   const sessions = new Sessions(() => 1_000);
-  const giver: Giver = {
+  const giver: CommandPrincipal = {
     name: "admin:oidc:ann",
     role: "owner",
-    within: "acme",
-    by: "oidc:https://one.example s1",
+    account: "acme",
+    credentialId: "oidc:https://one.example s1",
     group: "staff",
-    until: 5_000,
-    door: "session",
+    expiresAt: 5_000,
+    channel: "session",
   };
-  const { console: link } = sessionCommands(sessions, () => "http://localhost");
+  const { console: link } = createSessionCommands(sessions, () => "http://localhost");
   const { word } = (await link!({} as never, giver)) as { word: string };
   const holder = sessions.redeem(word)!;
-  const { name: _, door: __, ...whose } = giver;
+  const { name: _, channel: __, ...whose } = giver;
   expect(holder).toMatchObject(whose);
-  expect(sessions.begin(holder, "").session.until).toBe(5_000);
+  expect(sessions.start(holder, "").session.expiresAt).toBe(5_000);
 });
 
 it("whose token has ended lose their sessions and the links that were not used yet", async () => {
-  const { digest, id } = mint(undefined, "ta");
+  const { digest, id } = mintKey(undefined, "ta");
   const sessions = new Sessions(() => 1_000);
-  const holder: Principal = { name: "admin:ann", role: "owner", by: `token:${id}` };
-  const { session } = sessions.begin(holder, "");
-  const { word } = sessions.invite(holder);
-  const other = sessions.invite({ ...holder, by: "shell" });
-  const commands = adminCommands(
+  const holder: Principal = { name: "admin:ann", role: "owner", credentialId: `token:${id}` };
+  const { session } = sessions.start(holder, "");
+  const { code } = sessions.invite(holder);
+  const other = sessions.invite({ ...holder, credentialId: "shell" });
+  const commands = createAdminCommands(
     {
       list: async () => [{ id, name: "ann", digest, created: 0, admin: "owner" as const }],
       write: async () => {},
-      file: () => undefined,
-      tree: async () => ({}) as never,
+      fileConfig: () => undefined,
+      readTree: async () => ({}) as never,
       sessions: () => sessions,
     },
     () => 1_000,
   );
   await commands["admins.end"]!({ id } as never);
   expect(sessions.list().map((each) => each.id)).not.toContain(session.id);
-  expect(sessions.redeem(word)).toBeUndefined();
-  expect(sessions.redeem(other.word)).toBeDefined();
+  expect(sessions.redeem(code)).toBeUndefined();
+  expect(sessions.redeem(other.code)).toBeDefined();
 });
 
 it("of a replaced file token are others: its sessions end, and its results are not replayed", async () => {
@@ -322,7 +335,7 @@ it("of a replaced file token are others: its sessions end, and its results are n
   const holder = await at.holders.login({ socket: {}, headers: {} } as never, {
     token: `${TOKEN}1`,
   });
-  const cookie = `tollgate=${at.holders.sessions.begin(holder, "").word}`;
+  const cookie = `tollgate=${at.holders.sessions.start(holder, "").token}`;
   expect((await post(at.api, { cookie }, {})).status).toBe(200);
   at.tokens[0] = { name: "ann", role: "owner", token: `${TOKEN}2` };
   expect((await post(at.api, { cookie }, {})).body.error.code).toBe("session_over");
@@ -349,7 +362,7 @@ it.each([
     admin: "viewer",
     ...more,
   });
-  const commands = adminCommands(
+  const commands = createAdminCommands(
     {
       list: async () => [
         record("tokenid001", "valid"),
@@ -357,14 +370,17 @@ it.each([
         record("3", "expired", { expires: 1 }),
       ],
       write: async (each) => written.push(each),
-      file: () => ({ tokens: [{ name: "anna", role: "owner", token: "t" }], oidc: undefined }),
-      tree: async () => ({}) as never,
+      fileConfig: () => ({
+        tokens: [{ name: "anna", role: "owner", token: "t" }],
+        oidc: undefined,
+      }),
+      readTree: async () => ({}) as never,
     },
     () => 1_000,
   );
   const create = (called: string) =>
     commands["admins.create"]!({ name: called, role: "viewer" } as never);
-  const fault = faultOf(await create(name).catch((error: unknown) => error));
+  const fault = getFault(await create(name).catch((error: unknown) => error));
   expect([fault?.code, written.length]).toEqual(["admin_exists", 0]);
   await create("another");
   expect(written).toHaveLength(1);

@@ -1,15 +1,15 @@
 import { expect, it } from "vitest";
-import { json, upstream } from "tollgate/testing";
-import { createLine } from "../../../src/gateway/generation/provider-access.ts";
+import { jsonResponse, startUpstream } from "tollgate/testing";
+import { createProviderClient } from "../../../src/gateway/generation/provider-access.ts";
 
 it("sends the bytes that it is given, and none that lie beside them", async () => {
-  await using up = await upstream({ "POST /*": json({}) });
-  const { fetch } = createLine({
+  await using up = await startUpstream({ "POST /*": jsonResponse({}) });
+  const { fetch } = createProviderClient({
     reach: undefined,
     dispatcher: undefined,
     credential: { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined },
     signal: new AbortController().signal,
-    origins: new Set([up.url]),
+    allowedOrigins: new Set([up.url]),
   });
   const bytes = Buffer.from("before<the body>behind");
   const given = ["<the body>", bytes.subarray(6, 16), new Uint8Array(bytes).subarray(6, 16)];

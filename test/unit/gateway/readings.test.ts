@@ -2,16 +2,16 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
-  AllReadings,
-  type PrimarySource,
-  type ReadingSource,
+  StatsCollector,
+  type PrimaryStatsSource,
+  type StatsSource,
 } from "../../../src/gateway/readings/all.ts";
-import { Durations } from "../../../src/gateway/readings/durations.ts";
-import { LoopDelay } from "../../../src/gateway/readings/loop-delay.ts";
-import { type OwnReadings, NO_COUNTERS, summed } from "../../../src/gateway/readings/sum.ts";
+import { DurationRecorder } from "../../../src/gateway/readings/durations.ts";
+import { EventLoopDelay } from "../../../src/gateway/readings/loop-delay.ts";
+import { type LocalStats, NO_COUNTERS, sumStats } from "../../../src/gateway/readings/sum.ts";
 import { until } from "../../kit/waits.ts";
 
-const PROCESS: OwnReadings["process"] = {
+const PROCESS: LocalStats["process"] = {
   pid: 1,
   startedAt: 1,
   cpu: { user: 1, system: 1 },
@@ -24,50 +24,50 @@ const PROCESS: OwnReadings["process"] = {
     weakcb: { count: 0, seconds: 0 },
   },
 };
-const own = (more: Partial<OwnReadings> = {}): OwnReadings => ({
+const own = (more: Partial<LocalStats> = {}): LocalStats => ({
   process: PROCESS,
   inFlight: 0,
-  inFlightOf: {},
-  resting: [],
+  inFlightByFrontend: {},
+  cooldowns: [],
   unreachable: [],
   pools: [],
-  queue: 0,
+  queuedCommands: 0,
   loopDelayMs: { mean: 0, p99: 0, max: 0 },
   memory: { rss: 1, heapUsed: 1, external: 1 },
-  refusals: {},
-  dropped: {},
+  rejections: {},
+  droppedRecords: {},
   ...more,
 });
 
 it("adds up what can be added, and takes the worst of what cannot", () => {
-  const more = { state: "told", why: "rate_limited" } as const;
+  const more = { state: "told", reason: "rate_limited" } as const;
   const rest = { provider: "p", credential: "c", model: "m", ...more };
   const pool = { origin: "https://a", connected: 2, free: 1, running: 1, queued: 3 };
   expect(
-    summed(
+    sumStats(
       [
         own({
           inFlight: 2,
-          inFlightOf: { messages: 1, models: 0 },
-          resting: [{ ...rest, until: 5 }],
+          inFlightByFrontend: { messages: 1, models: 0 },
+          cooldowns: [{ ...rest, until: 5 }],
           // The primary sends no requests through middleware while there are workers.
           unreachable: [{ plugin: "middleware.c", since: 1, requests: "refused", processes: 1 }],
           pools: [pool],
-          refusals: { tls: 1 },
+          rejections: { tls: 1 },
         }),
         own({
           inFlight: 3,
-          inFlightOf: { messages: 2 },
-          resting: [
+          inFlightByFrontend: { messages: 2 },
+          cooldowns: [
             { ...rest, until: 9 },
             { provider: "p", credential: "c", until: 1, ...more },
           ],
           pools: [pool, { ...pool, origin: "https://b" }],
-          queue: 4,
+          queuedCommands: 4,
           loopDelayMs: { mean: 1, p99: 20, max: 30 },
         }),
       ],
-      { refusals: { tls: 2, unknown_path: 1 }, dropped: { "observers.a": 7 } },
+      { rejections: { tls: 2, unknown_path: 1 }, droppedRecords: { "observers.a": 7 } },
     ),
   ).toEqual({
     each: [PROCESS, PROCESS],
@@ -94,13 +94,13 @@ it("an unreachable plugin is unreachable since the first process lost it, and ea
   const gone = { plugin: "middleware.a", requests: "refused", processes: 1 } as const;
   const other = { plugin: "middleware.b", since: 4, requests: "passed", processes: 1 } as const;
   const alone = [{ ...gone, since: 9 }];
-  expect(summed([own({ unreachable: alone })], NO_COUNTERS).unreachable).toEqual(alone);
+  expect(sumStats([own({ unreachable: alone })], NO_COUNTERS).unreachable).toEqual(alone);
   const workers = [
     own({ unreachable: [{ ...gone, since: 9 }, other] }),
     own({ unreachable: [{ ...gone, since: 3 }] }),
     own(),
   ];
-  expect(summed([own(), ...workers], NO_COUNTERS).unreachable).toEqual([
+  expect(sumStats([own(), ...workers], NO_COUNTERS).unreachable).toEqual([
     { ...gone, since: 3, processes: 2 },
     other,
   ]);
@@ -113,29 +113,29 @@ it("no more of what rests than its bound, those that rest longest", () => {
     model: `m${until}`,
     until,
     state: "open" as const,
-    why: "overloaded" as const,
+    reason: "overloaded" as const,
   }));
-  const sum = summed([own({ resting })], NO_COUNTERS);
-  expect([sum.resting.length, sum.resting[0]!.until]).toEqual([1_000, 4_999]);
+  const sum = sumStats([own({ cooldowns: resting })], NO_COUNTERS);
+  expect([sum.cooldowns.length, sum.cooldowns[0]!.until]).toEqual([1_000, 4_999]);
 });
 
-const PRIMARY: PrimarySource = {
-  read: () => ({ version: "0", state: "ready", generation: { number: 1, at: 1 }, lists: [] }),
-  commits: () => ({ count: 0, sumMs: 0, upTo: [] }),
-  trouble: () => undefined,
-  certificates: async () => [],
-  fleet: async () => undefined,
-  size: async () => undefined,
+const PRIMARY: PrimaryStatsSource = {
+  read: () => ({ version: "0", state: "ready", generation: { number: 1, at: 1 }, modelLists: [] }),
+  readCommits: () => ({ count: 0, sumMs: 0, buckets: [] }),
+  ledgerFailure: () => undefined,
+  readCertificates: async () => [],
+  readFleet: async () => undefined,
+  readStoreSize: async () => undefined,
 };
 
 /** A process that counts, answers or not, and may end. */
-class Child implements ReadingSource {
+class Child implements StatsSource {
   count = 0;
   silent = false;
   asked = 0;
-  async ask() {
+  async readStats() {
     this.asked++;
-    const told = own({ refusals: { tls: this.count } });
+    const told = own({ rejections: { tls: this.count } });
     await Promise.resolve();
     return this.silent ? undefined : told;
   }
@@ -149,19 +149,19 @@ it("what counts up never falls and is never counted twice, whichever are late, e
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
       let children = [new Child(), new Child()];
-      const all = new AllReadings({ read: own }, PRIMARY, () => children);
+      const all = new StatsCollector({ read: own }, PRIMARY, () => children);
       let before = 0;
       let truth = 0;
       for (const { do: what, which } of steps) {
         const child = children[which % (children.length || 1)];
         if (what === "begin") children = [...children, new Child()];
         if (what === "read") {
-          const { refusals, processes } = await all.read();
-          const now = refusals["tls"] ?? 0;
+          const { rejections, processes } = await all.read();
+          const now = rejections["tls"] ?? 0;
           expect(now).toBeGreaterThanOrEqual(before);
           expect(now).toBeLessThanOrEqual(truth);
           if (children.every(({ silent }) => !silent))
-            expect(processes.answered).toBe(processes.there);
+            expect(processes.responded).toBe(processes.expected);
           before = now;
         }
         if (!child) continue;
@@ -170,7 +170,7 @@ it("what counts up never falls and is never counted twice, whichever are late, e
         if (what === "speak") child.silent = false;
         if (what === "end") {
           children = children.filter((one) => one !== child);
-          all.ended(child);
+          all.sourceEnded(child);
         }
       }
     }),
@@ -179,7 +179,7 @@ it("what counts up never falls and is never counted twice, whichever are late, e
 
 it("asks each process once for all that want to know at one time", async () => {
   const child = new Child();
-  const all = new AllReadings({ read: own }, PRIMARY, () => [child]);
+  const all = new StatsCollector({ read: own }, PRIMARY, () => [child]);
   await Promise.all(Array.from({ length: 50 }, () => all.read()));
   expect(child.asked).toBe(1);
   await all.read();
@@ -187,7 +187,7 @@ it("asks each process once for all that want to know at one time", async () => {
 });
 
 it("a loop that stood is seen by the next reading, and the first reading says nothing", async () => {
-  const delay = new LoopDelay();
+  const delay = new EventLoopDelay();
   expect(delay.read()).toEqual({ mean: 0, p99: 0, max: 0 });
   const stand = () => {
     for (let end = process.cpuUsage().user + 60_000; process.cpuUsage().user < end;);
@@ -201,15 +201,15 @@ it("a loop that stood is seen by the next reading, and the first reading says no
 it("durations: each bucket has what took at most so long, whatever took how long", () => {
   fc.assert(
     fc.property(fc.array(fc.double({ min: 0, max: 1e6, noNaN: true })), (all) => {
-      const durations = new Durations();
-      for (const ms of all) durations.took(ms);
-      const { count, sumMs, upTo } = durations.read();
+      const durations = new DurationRecorder();
+      for (const ms of all) durations.record(ms);
+      const { count, sumMs, buckets } = durations.read();
       expect(count).toBe(all.length);
       expect(sumMs).toBeCloseTo(
         all.reduce((sum, ms) => sum + ms, 0),
         3,
       );
-      for (const { ms, count: within } of upTo)
+      for (const { ms, count: within } of buckets)
         expect(within).toBe(all.filter((took) => took <= ms).length);
     }),
   );

@@ -1,8 +1,8 @@
 // A provider that never says whether it is ready: neither a start nor a reload waits for it for longer than its deadline.
 import { expect, it } from "vitest";
-import { Mask } from "../../../src/lib/mask.ts";
-import { Scope } from "../../../src/lib/scope.ts";
-import { ready } from "../../../src/gateway/generation/ready.ts";
+import { SecretMask } from "../../../src/lib/mask.ts";
+import { LifetimeScope } from "../../../src/lib/scope.ts";
+import { checkReadiness } from "../../../src/gateway/generation/ready.ts";
 
 const never = () => new Promise<void>(() => {});
 
@@ -27,11 +27,11 @@ it.each([
       endpoints: [],
       credentials: [{ name: "default", fields: {}, weight: 1, models: undefined, zdr: undefined }],
     };
-    const found = await ready(
+    const found = await checkReadiness(
       { providers: new Map([["p", mounted]]) } as never,
       new Map([["p", provider]]) as never,
-      { log, mask: new Mask() } as never,
-      new Scope(),
+      { log, mask: new SecretMask() } as never,
+      new LifetimeScope(),
       (path, words) => ({ ...words, file: "", line: 1, column: 1, path }),
       50,
     );

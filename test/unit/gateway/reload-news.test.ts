@@ -1,8 +1,8 @@
 // What observers are told of reloads: enough to know whether the file on disk is what runs, and nothing twice.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { isNews, reasonOf } from "../../../src/gateway/reload/news.ts";
-import type { Reloaded } from "../../../src/gateway/types.ts";
+import { isReportable, rejectionReasonOf } from "../../../src/gateway/reload/news.ts";
+import type { ReloadResult } from "../../../src/gateway/types.ts";
 
 const problem = (message: string) =>
   ({
@@ -13,21 +13,30 @@ const problem = (message: string) =>
     column: 5,
     path: "providers.x",
     message,
-  }) as Reloaded["problems"][number];
+  }) as ReloadResult["problems"][number];
 
-const ACCEPTED: Reloaded = { ok: true, generation: 2, problems: [] };
-const SAME: Reloaded = { ok: true, generation: 1, unchanged: true, problems: [] };
-const REFUSED: Reloaded = { ok: false, generation: 1, problems: [problem("unknown key")] };
-const OTHERWISE: Reloaded = { ok: false, generation: 1, problems: [problem("no such provider")] };
-const STATIC: Reloaded = { ok: false, generation: 1, problems: [], refused: ["listen", "store"] };
+const ACCEPTED: ReloadResult = { ok: true, generation: 2, problems: [] };
+const SAME: ReloadResult = { ok: true, generation: 1, isUnchanged: true, problems: [] };
+const REFUSED: ReloadResult = { ok: false, generation: 1, problems: [problem("unknown key")] };
+const OTHERWISE: ReloadResult = {
+  ok: false,
+  generation: 1,
+  problems: [problem("no such provider")],
+};
+const STATIC: ReloadResult = {
+  ok: false,
+  generation: 1,
+  problems: [],
+  restartKeys: ["listen", "store"],
+};
 
 it("after any sequence of reloads, the last one told says whether the last one was accepted; no two in a row are the same refusal", () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(ACCEPTED, SAME, REFUSED, OTHERWISE, STATIC)), (all) => {
-      const told: Reloaded[] = [];
-      let before: Reloaded | undefined;
+      const told: ReloadResult[] = [];
+      let before: ReloadResult | undefined;
       for (const now of all) {
-        if (isNews(before, now)) told.push(now);
+        if (isReportable(before, now)) told.push(now);
         before = now;
         expect(told.at(-1)?.ok ?? true).toBe(now.ok);
       }
@@ -38,10 +47,10 @@ it("after any sequence of reloads, the last one told says whether the last one w
 });
 
 it("a refusal says why", () => {
-  expect(reasonOf(ACCEPTED)).toBeUndefined();
-  expect(reasonOf(REFUSED)).toBe("gateway.yaml:3:5 providers.x: unknown key");
-  expect(reasonOf({ ...REFUSED, problems: [...REFUSED.problems, ...OTHERWISE.problems] })).toBe(
-    "gateway.yaml:3:5 providers.x: unknown key (and 1 more)",
-  );
-  expect(reasonOf(STATIC)).toBe("listen, store cannot change without a restart");
+  expect(rejectionReasonOf(ACCEPTED)).toBeUndefined();
+  expect(rejectionReasonOf(REFUSED)).toBe("gateway.yaml:3:5 providers.x: unknown key");
+  expect(
+    rejectionReasonOf({ ...REFUSED, problems: [...REFUSED.problems, ...OTHERWISE.problems] }),
+  ).toBe("gateway.yaml:3:5 providers.x: unknown key (and 1 more)");
+  expect(rejectionReasonOf(STATIC)).toBe("listen, store cannot change without a restart");
 });

@@ -3,17 +3,17 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Store, StoreCommand } from "tollgate/plugin";
 import {
-  searched,
+  searchRequests,
   type SearchedRequest,
-  type SearchOf,
-  type SearchTimes,
+  type SearchQuery,
+  type SearchLimits,
 } from "../../../src/gateway/control/request-search.ts";
-import { COMMANDS } from "../../../src/gateway/control/table.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { makeMemory } from "../../plugins/stores/made.ts";
 
-const QUIET: SearchTimes = { now: () => 0, budgetMs: 1, mostMs: 60_000 };
-const HURRIED: SearchTimes = { now: () => 0, budgetMs: 0, mostMs: 60_000 };
+const QUIET: SearchLimits = { now: () => 0, budgetMs: 1, maxStretchMs: 60_000 };
+const HURRIED: SearchLimits = { now: () => 0, budgetMs: 0, maxStretchMs: 60_000 };
 
 interface Called {
   readonly at: number;
@@ -26,13 +26,13 @@ async function ledger(calls: readonly Called[]) {
   await store.open({ instance: "one" });
   for (const [i, { at, outcome, key }] of calls.entries())
     await store.apply([
-      reserve(`c${i}`, { at, key }),
-      settle(`c${i}`, { at: at + 1, outcome }),
+      reserveCommand(`c${i}`, { at, key }),
+      settleCommand(`c${i}`, { at: at + 1, outcome }),
     ] as StoreCommand[]);
   const reads: { rows: number; limit: number }[] = [];
-  const counting: Pick<Store, "entries"> = {
-    async entries(query, page, of) {
-      const found = await store.entries(query, page, of);
+  const counting: Pick<Store, "listEntries"> = {
+    async listEntries(query, page, of) {
+      const found = await store.listEntries(query, page, of);
       reads.push({ rows: found.items.length, limit: page?.limit ?? 100 });
       return found;
     },
@@ -40,13 +40,17 @@ async function ledger(calls: readonly Called[]) {
   return { store: counting, reads };
 }
 
-async function pages(store: Pick<Store, "entries">, of: Partial<SearchOf>, times: SearchTimes) {
+async function pages(
+  store: Pick<Store, "listEntries">,
+  of: Partial<SearchQuery>,
+  times: SearchLimits,
+) {
   const found: SearchedRequest[][] = [];
   let after: string | undefined;
   for (let n = 0; n < 5_000; n++) {
-    const page = await searched(
+    const page = await searchRequests(
       store,
-      { query: {}, status: undefined, from: 0, to: NOON + 1e9, limit: 5, ...of, after },
+      { query: {}, status: undefined, from: 0, to: NOON + 1e9, limit: 5, ...of, cursor: after },
       times,
     );
     found.push([...page.items]);
@@ -102,9 +106,9 @@ it("reads a bounded number of rows for a page of a ledger that is full at one mo
     key: "k1",
   }));
   const { store, reads } = await ledger(calls);
-  const page = await searched(
+  const page = await searchRequests(
     store,
-    { query: {}, status: undefined, from: 0, to: NOON + 100, after: undefined, limit: 50 },
+    { query: {}, status: undefined, from: 0, to: NOON + 100, cursor: undefined, limit: 50 },
     QUIET,
   );
   expect(page.items.length).toBeGreaterThanOrEqual(50);
@@ -151,8 +155,15 @@ it("rows that all have one timestamp are read a page at a time, and each of them
 it("20,000 imported rows with one timestamp: one answer reads a page of them", async () => {
   const calls = Array.from({ length: 10_000 }, () => ({ at: NOON, outcome: "ok", key: "k1" }));
   const { store, reads } = await ledger(calls);
-  const of = { query: {}, status: undefined, from: 0, to: NOON + 100, after: undefined, limit: 50 };
-  const page = await searched(store, of, QUIET);
+  const of = {
+    query: {},
+    status: undefined,
+    from: 0,
+    to: NOON + 100,
+    cursor: undefined,
+    limit: 50,
+  };
+  const page = await searchRequests(store, of, QUIET);
   expect(page.items.length).toBeGreaterThanOrEqual(50);
   expect(page.next).toBeDefined();
   expect(reads.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(6_000);
@@ -175,7 +186,7 @@ it.each([
   await store.open({ instance: "one" });
   const target = { provider: "anthropic", model: "claude-9", protocol: null, credential: "c" };
   const asked = (model: string) => ({
-    asked: { frontend: "chat-completions", model, stream: false } as never,
+    clientRequest: { frontend: "chat-completions", model, stream: false } as never,
   });
   const all = [
     { at: NOON, ...asked("fast") },
@@ -183,7 +194,7 @@ it.each([
     { at: NOON + 2, target },
   ];
   for (const [i, of] of all.entries())
-    await store.apply([reserve(`c${i}`, of), settle(`c${i}`, { at: of.at + 1 })]);
+    await store.apply([reserveCommand(`c${i}`, of), settleCommand(`c${i}`, { at: of.at + 1 })]);
   const found = (await pages(store, { query: { model } }, QUIET)).flat();
   expect(found.map(({ id }) => id).toSorted()).toEqual(ids);
 });
@@ -196,7 +207,7 @@ it("an outcome of the ledger chooses calls by their kind of error", async () => 
       key: "k1",
     })),
   );
-  const { input } = COMMANDS["requests.search"];
+  const { input } = COMMAND_SPECS["requests.search"];
   expect(input.properties.outcome.type).toBe("string");
   const found = (await pages(store, { query: { outcome: "timeout" } }, QUIET)).flat();
   expect(found.map(({ id }) => id)).toEqual(["r-c3", "r-c1"]);
@@ -207,21 +218,21 @@ it("ends where the time that was asked for begins, and where the ledger does", a
     { at: NOON - 50_000, outcome: "ok", key: "k1" },
     { at: NOON - 10, outcome: "ok", key: "k1" },
   ]);
-  const of = { query: {}, status: undefined, to: NOON, after: undefined, limit: 50 };
-  const page = await searched(store, { ...of, from: NOON - 100 }, QUIET);
+  const of = { query: {}, status: undefined, to: NOON, cursor: undefined, limit: 50 };
+  const page = await searchRequests(store, { ...of, from: NOON - 100 }, QUIET);
   expect(page).toMatchObject({ items: [{ id: "r-c1" }], next: undefined, reached: NOON - 100 });
-  const nothing = await searched(store, { ...of, from: NOON + 10, to: NOON + 20 }, QUIET);
+  const nothing = await searchRequests(store, { ...of, from: NOON + 10, to: NOON + 20 }, QUIET);
   expect(nothing).toMatchObject({ items: [], next: undefined });
-  await expect(searched(store, { ...of, from: 0, after: "nonsense" }, QUIET)).rejects.toThrow(
-    "Invalid `after`",
-  );
+  await expect(
+    searchRequests(store, { ...of, from: 0, cursor: "nonsense" }, QUIET),
+  ).rejects.toThrow("Invalid `after`");
 });
 
 it("a stretch that takes too long is cut shorter, and the page says how far it has come", async () => {
   const { store } = await ledger([{ at: NOON - 3_000_000, outcome: "ok", key: "k1" }]);
   const widths: number[] = [];
-  const slow: Pick<Store, "entries"> = {
-    entries: async (query, page, of) => {
+  const slow: Pick<Store, "listEntries"> = {
+    listEntries: async (query, page, of) => {
       const width = query.to! - query.from!;
       if (width > 0) widths.push(width);
       // As a store does that is told to stop.
@@ -229,10 +240,10 @@ it("a stretch that takes too long is cut shorter, and the page says how far it h
         await new Promise((_, no) =>
           of!.signal!.addEventListener("abort", () => no(of!.signal!.reason)),
         );
-      return store.entries(query, page, of);
+      return store.listEntries(query, page, of);
     },
   };
-  const found = (await pages(slow, { to: NOON }, { ...QUIET, mostMs: 20 })).flat();
+  const found = (await pages(slow, { to: NOON }, { ...QUIET, maxStretchMs: 20 })).flat();
   expect(found).toMatchObject([{ id: "r-c0" }]);
   expect(Math.min(...widths)).toBeLessThanOrEqual(900_000);
 });

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { Retiring } from "../../../src/gateway/services/retiring.ts";
+import { RetiringModels } from "../../../src/gateway/services/retiring.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -17,12 +17,12 @@ it("says of each model at most once a day that it goes, and only when that is ne
       const log = {
         warn: ({ model, days }: any) => void said.push({ model, days, at: now }),
       };
-      const retiring = new Retiring(log as never, () => now);
+      const retiring = new RetiringModels(log as never, () => now);
       for (const { afterMs, model, inDays } of uses) {
         now += afterMs;
         const before = said.length;
         const last = said.findLast((line) => line.model === model);
-        retiring.used(model, new Date(now + inDays * DAY_MS).toISOString());
+        retiring.recordUse(model, new Date(now + inDays * DAY_MS).toISOString());
         const due = inDays <= 90 && (!last || now - last.at >= DAY_MS);
         expect(said.length - before).toBe(due ? 1 : 0);
         if (due) expect(said.at(-1)).toEqual({ model, days: inDays, at: now });
@@ -32,6 +32,6 @@ it("says of each model at most once a day that it goes, and only when that is ne
 });
 
 it("a date that nobody can read is no warning", () => {
-  const retiring = new Retiring({ warn: () => expect.unreachable() } as never);
-  retiring.used("a", "2026-99-99");
+  const retiring = new RetiringModels({ warn: () => expect.unreachable() } as never);
+  retiring.recordUse("a", "2026-99-99");
 });

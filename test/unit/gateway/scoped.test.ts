@@ -3,33 +3,36 @@
 import * as fc from "fast-check";
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
-import { faultOf, type Store, type StoreCommand } from "tollgate/plugin";
+import { getFault, type Store, type StoreCommand } from "tollgate/plugin";
 import type { AccountConfig } from "../../../src/config/types.ts";
 import { accountCommands } from "../../../src/gateway/control/account-commands.ts";
-import { Auditing } from "../../../src/gateway/control/auditing.ts";
-import type { CommandFacts } from "../../../src/gateway/control/command-facts.ts";
-import { CommandGate } from "../../../src/gateway/control/gate.ts";
-import type { Giver } from "../../../src/gateway/control/giver.ts";
-import { keyCommands } from "../../../src/gateway/control/key-commands.ts";
-import { ledgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
-import { foundCommand, requestCommands } from "../../../src/gateway/control/request-commands.ts";
+import { CommandAudit } from "../../../src/gateway/control/auditing.ts";
+import type { CommandSpec } from "../../../src/gateway/control/command-facts.ts";
+import { CommandDispatcher } from "../../../src/gateway/control/gate.ts";
+import type { CommandPrincipal } from "../../../src/gateway/control/giver.ts";
+import { createKeyCommands } from "../../../src/gateway/control/key-commands.ts";
+import { createLedgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
+import {
+  createShowCommand,
+  createRequestCommands,
+} from "../../../src/gateway/control/request-commands.ts";
 import { RequestRing } from "../../../src/gateway/requests/ring.ts";
-import { Stats } from "../../../src/gateway/requests/stats.ts";
-import { readsOf, type Shelf } from "../../../src/gateway/control/shelf.ts";
-import { COMMANDS } from "../../../src/gateway/control/table.ts";
-import { keysIn } from "../../../src/gateway/control/world.ts";
-import { plain } from "../../../src/gateway/control/asking.ts";
-import { NOON, reserve, settle } from "../../../src/testing/store.ts";
-import { requestRecord } from "../../kit/request-record.ts";
-import { turns } from "../../kit/waits.ts";
+import { RequestStats } from "../../../src/gateway/requests/stats.ts";
+import { createRepositoryReads, type KeyRepository } from "../../../src/gateway/control/shelf.ts";
+import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
+import { listAllKeys } from "../../../src/gateway/control/world.ts";
+import { jsonReplacer } from "../../../src/gateway/control/asking.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
+import { createRequestRecord } from "../../kit/request-record.ts";
+import { turnEventLoop } from "../../kit/waits.ts";
 import { makeMemory } from "../../plugins/stores/made.ts";
 
-const GIVER: Giver = {
+const GIVER: CommandPrincipal = {
   name: "admin:lead",
   role: "owner",
-  within: "research",
-  by: "token:lead",
-  door: "token",
+  account: "research",
+  credentialId: "token:lead",
+  channel: "token",
 };
 
 const inFile = (id: string, parent?: string): [string, AccountConfig] => [
@@ -51,7 +54,7 @@ const THEIRS = [inFile("sales", "acme"), inFile("sales-east", "sales")];
 const used = (n: string, key: string, account: string, words: string): StoreCommand[] => {
   const target = { provider: "demo", model: "echo", protocol: null, credential: words };
   const of = { key, account, target, labels: { team: words }, at: NOON };
-  return [reserve(`${n}-1`, of), settle(`${n}-1`, { at: NOON })];
+  return [reserveCommand(`${n}-1`, of), settleCommand(`${n}-1`, { at: NOON })];
 };
 const key = (id: string, name: string, account?: string): StoreCommand => ({
   do: "key",
@@ -75,7 +78,7 @@ const COMMANDS_OF: Readonly<Record<"own" | "theirs", readonly StoreCommand[]>> =
 };
 
 const seen = (n: number, key: string | undefined, account: string | undefined) =>
-  requestRecord({
+  createRequestRecord({
     at: NOON + n,
     id: `seen-${n}`,
     key,
@@ -87,7 +90,7 @@ const seen = (n: number, key: string | undefined, account: string | undefined) =
 /** Requests that the gateway remembers, and those that are not over. */
 function liveOf(others: boolean) {
   const ring = new RequestRing(1_000, NOON);
-  const stats = new Stats(() => NOON);
+  const stats = new RequestStats(() => NOON);
   const rows = [
     seen(1, "kTheirs", "acme/sales"),
     seen(2, "kOwn", "acme/research"),
@@ -109,9 +112,9 @@ function liveOf(others: boolean) {
     phase: "asking",
   }));
   return {
-    remembered: { ring, stats } as never,
-    readings: async () => ({}) as never,
-    underWay: async () => underWay as never,
+    history: { ring, stats } as never,
+    stats: async () => ({}) as never,
+    inFlightRequests: async () => underWay as never,
   };
 }
 
@@ -130,15 +133,15 @@ async function world(others: boolean) {
   }) as Store;
   const accounts = new Map(others ? [...OWN, ...THEIRS] : OWN);
   const around = () => ({
-    model: () => true,
-    frontend: () => true,
-    accounts,
-    stands: () => "gateway.yaml",
-    defaults: undefined,
+    hasModel: () => true,
+    hasFrontend: () => true,
+    fileAccounts: accounts,
+    locationOf: () => "gateway.yaml",
+    keyDefaults: undefined,
   });
-  const shelf: Shelf = {
-    ...readsOf(store, () => NOON),
-    write: async (record) => void (await store.apply([{ do: "key", at: NOON, key: record }])),
+  const shelf: KeyRepository = {
+    ...createRepositoryReads(store, () => NOON),
+    writeKey: async (record) => void (await store.apply([{ do: "key", at: NOON, key: record }])),
     writeOpening: async () => {},
     writeAccount: async (account) =>
       void (await store.apply([{ do: "account", at: NOON, account }])),
@@ -147,36 +150,36 @@ async function world(others: boolean) {
     const at = accounts.get(id);
     return at ? [...(at.parent === undefined ? [] : path(at.parent)), id] : [id];
   };
-  const gate = new CommandGate({
+  const gate = new CommandDispatcher({
     commands: {
-      ...ledgerCommands(
+      ...createLedgerCommands(
         store,
         async () => {},
         () => ({ account: [...accounts.keys()] }),
       ),
-      ...requestCommands({ store, live: liveOf(others) }),
+      ...createRequestCommands({ store, running: liveOf(others) }),
       // Without a running gateway it does not wait for a request that may be on its way.
-      ...foundCommand({ store }),
-      ...keyCommands(shelf, around, () => NOON),
+      ...createShowCommand({ store }),
+      ...createKeyCommands(shelf, around, () => NOON),
       ...accountCommands(shelf, around, () => NOON),
     },
-    own: { find: () => undefined, all: () => [] },
-    world: { path, keys: keysIn(store) },
-    auditing: new Auditing({
-      log: undefined,
-      mask: { text: (text) => text },
+    pluginCommands: { find: () => undefined, all: () => [] },
+    scopes: { accountPath: path, listKeys: listAllKeys(store) },
+    audit: new CommandAudit({
+      auditLog: undefined,
+      mask: { maskText: (text) => text },
       now: () => NOON,
-      told: { error() {} },
+      log: { error() {} },
     }),
   });
   const ask = async (name: string, input: JsonObject) => {
     asked.length = 0;
-    const said = await gate.give(name, input, GIVER).catch((error: unknown) => {
-      const fault = faultOf(error);
+    const said = await gate.dispatch(name, input, GIVER).catch((error: unknown) => {
+      const fault = getFault(error);
       if (!fault) throw error;
       return { fault };
     });
-    return { said: JSON.stringify(said, plain), asked: asked.join() };
+    return { said: JSON.stringify(said, jsonReplacer), asked: asked.join() };
   };
   return ask;
 }
@@ -185,11 +188,11 @@ async function world(others: boolean) {
 const settled = (said: string): string =>
   said.replaceAll(/"(secret|id|created)":("[^"]*"|\d+)/g, '"$1":"…"');
 
-const NAMES = Object.entries(COMMANDS as Readonly<Record<string, CommandFacts>>)
+const NAMES = Object.entries(COMMAND_SPECS as Readonly<Record<string, CommandSpec>>)
   .filter(
-    ([name, { within }]) =>
+    ([name, { accountScope }]) =>
       // Those of `status`, `explain`, and models are about the gateway.
-      within && /^(ledger|usage|keys|accounts|requests|stats)\./.test(name),
+      accountScope && /^(ledger|usage|keys|accounts|requests|stats)\./.test(name),
   )
   .map(([name]) => name);
 const THEIR_WORDS = [
@@ -231,7 +234,7 @@ function inputOf({
   limit: number | undefined;
   last: number | undefined;
 }) {
-  const { properties = {}, required = [] } = (COMMANDS as Record<string, CommandFacts>)[name]!
+  const { properties = {}, required = [] } = (COMMAND_SPECS as Record<string, CommandSpec>)[name]!
     .input as { properties?: object; required?: readonly string[] };
   const input = Object.fromEntries(
     Object.entries(said).filter(([member]) => Object.hasOwn(properties, member)),
@@ -297,8 +300,8 @@ it("what others have and what there is not at all is refused after the same work
 it("a wait for news ends with the account's own news, not with that of others", async () => {
   const { store } = await makeMemory();
   const live = liveOf(false);
-  const { ring } = live.remembered as unknown as { ring: RequestRing };
-  const list = requestCommands({ store, live })["requests.list"];
+  const { ring } = live.history as unknown as { ring: RequestRing };
+  const list = createRequestCommands({ store, running: live })["requests.list"];
   const { next } = (await list({ account: "research" }, GIVER)) as { next: number };
   expect(next).toBe(3);
   let ended = false;
@@ -308,7 +311,7 @@ it("a wait for news ends with the account's own news, not with that of others", 
   void waiting.finally(() => (ended = true));
   for (let n = 10; n < 20; n++) {
     ring.add([seen(n, "kTheirs", "acme/sales"), seen(n, undefined, undefined)]);
-    await turns(5);
+    await turnEventLoop(5);
   }
   expect(ended).toBe(false);
   ring.add([seen(30, "kLab", "acme/research/lab")]);
@@ -316,8 +319,12 @@ it("a wait for news ends with the account's own news, not with that of others", 
 });
 
 it("a command that reads for an account reads for the giver's own, where none is named", () => {
-  const rows: readonly (readonly [string, CommandFacts])[] = Object.entries(COMMANDS);
-  const reading = rows.filter(([, of]) => !of.writes && of.within?.account === "account");
+  const rows: readonly (readonly [string, CommandSpec])[] = Object.entries(COMMAND_SPECS);
+  const reading = rows.filter(
+    ([, of]) => !of.writes && of.accountScope?.accountMember === "account",
+  );
   expect(reading.length).toBeGreaterThan(5);
-  expect(reading.filter(([, of]) => !of.within!.fills).map(([name]) => name)).toEqual([]);
+  expect(reading.filter(([, of]) => !of.accountScope!.defaultsToOwn).map(([name]) => name)).toEqual(
+    [],
+  );
 });

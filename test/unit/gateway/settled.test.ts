@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { readSettled } from "../../../src/gateway/reload/settled.ts";
+import { readWhenStable } from "../../../src/gateway/reload/settled.ts";
 
 let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "tollgate-settled-"))));
@@ -68,7 +68,7 @@ it("however it is saved and wherever a look comes between: what is read is whole
         const pause = async () => {
           for (const step of steps.splice(0, at.next().value)) step();
         };
-        const { text } = await readSettled(reader(file), [file], { pause });
+        const { text } = await readWhenStable(reader(file), [file], { sleep: pause });
         // Before: the watcher tells of the rest. Not there: the reload is refused, and the same.
         const whole = [WHOLE, ...(/beside/.test(name) ? [BEFORE] : [])];
         expect(/moved/.test(name) ? [...whole, BEFORE, undefined] : whole, name).toContain(text);
@@ -83,10 +83,10 @@ it("a file that comes in by the reading itself is read twice too", async () => {
   writeFileSync(main, "include: part.yaml\n");
   writeFileSync(part, "mod");
   let pauses = 0;
-  const found = await readSettled(
+  const found = await readWhenStable(
     async () => ({ sources: [main, part], text: readFileSync(part, "utf8") }),
     [main],
-    { pause: async () => void (++pauses === 1 && writeFileSync(part, "models: {}\n")) },
+    { sleep: async () => void (++pauses === 1 && writeFileSync(part, "models: {}\n")) },
   );
   expect([found.text, pauses]).toEqual(["models: {}\n", 2]);
 });
@@ -96,6 +96,10 @@ it("a writer that never rests is read all the same, after a while", async () => 
   writeFileSync(file, "0");
   let pauses = 0;
   const pause = async () => writeFileSync(file, `${++pauses}`);
-  const { text } = await readSettled(reader(file), [file], { pause, stillMs: 50, longestMs: 500 });
+  const { text } = await readWhenStable(reader(file), [file], {
+    sleep: pause,
+    stableMs: 50,
+    maxWaitMs: 500,
+  });
   expect([text, pauses]).toEqual(["9", 10]);
 });

@@ -1,9 +1,12 @@
 // What is found without a search is what a search finds.
 import { H3 } from "h3";
 import { expect, it } from "vitest";
-import { toHandler } from "../../../src/gateway/http/adapter.ts";
+import { createNodeHandler } from "../../../src/gateway/http/adapter.ts";
 import { listen } from "../../../src/gateway/http/listener.ts";
-import { finding, type Straight } from "../../../src/gateway/http/straight.ts";
+import {
+  createExactRouteLookup,
+  type ExactRouteHandler,
+} from "../../../src/gateway/http/straight.ts";
 
 const routed = (...routes: readonly (readonly [string, string | readonly string[]])[]) => ({
   routes: routes.map(([method, path]) => ({ method, path })),
@@ -33,7 +36,7 @@ it.each([
   ["POST http://here/v1/chat", undefined],
 ])("%s", (line, path) => {
   const [method, url] = line.split(" ");
-  expect(finding(FRONTENDS)(method!, url!)?.path).toBe(path);
+  expect(createExactRouteLookup(FRONTENDS)(method!, url!)?.path).toBe(path);
 });
 
 it("is what h3 finds by the same line", () => {
@@ -46,13 +49,13 @@ it("is what h3 finds by the same line", () => {
         for (const path of [route.path].flat())
           app.on(route.method as "GET", path, () => void found.push(path));
     void app.request(url!, { method: method! });
-    expect(found, line).toEqual([finding(FRONTENDS)(method!, url!)?.path]);
+    expect(found, line).toEqual([createExactRouteLookup(FRONTENDS)(method!, url!)?.path]);
   }
 });
 
-async function answer(straight: Straight): Promise<[number, string]> {
+async function answer(straight: ExactRouteHandler): Promise<[number, string]> {
   const app = new H3({ silent: true }).get("/x", () => "searched");
-  const handler = toHandler(app, undefined, straight);
+  const handler = createNodeHandler(app, undefined, straight);
   const { url, close } = await listen({ host: "127.0.0.1", port: 0, handler });
   try {
     const res = await fetch(`${url}/x`);

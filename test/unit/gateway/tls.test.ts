@@ -1,14 +1,18 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { contextOf, renewing, secured } from "../../../src/gateway/http/tls.ts";
+import {
+  loadTlsContext,
+  watchCertificate,
+  createTlsServer,
+} from "../../../src/gateway/http/tls.ts";
 import type { Log } from "../../../src/lib/log.ts";
-import { folder } from "../../kit/command-line.ts";
+import { createTestFolder } from "../../kit/command-line.ts";
 import { until } from "../../kit/waits.ts";
 import { authority } from "../../rig/faults/certificates.ts";
 
 test("a certificate that was replaced after it was read, and before its files were looked at, is taken", async () => {
-  await using dir = await folder();
+  await using dir = await createTestFolder();
   const ours = authority("ours");
   const filesOf = (name: string) => ({
     cert: join(dir.path, `${name}-cert.pem`),
@@ -25,9 +29,13 @@ test("a certificate that was replaced after it was read, and before its files we
   const follow = async (name: string, meanwhile: typeof issue) => {
     const tls = filesOf(name);
     issue(tls);
-    const server = secured(await contextOf(tls as never, "listen.tls"), undefined, () => {});
+    const server = createTlsServer(
+      await loadTlsContext(tls as never, "listen.tls"),
+      undefined,
+      () => {},
+    );
     meanwhile(tls);
-    renewing(server, tls as never, { key: "listen.tls", log });
+    watchCertificate(server, tls as never, { key: "listen.tls", log });
     return server;
   };
   // Its files are looked at first, and it has nothing to say.

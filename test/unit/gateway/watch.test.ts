@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../../../src/config/load.ts";
 import { watchConfig, watchFiles, type WatchOptions } from "../../../src/gateway/reload/watch.ts";
-import { hashOf } from "../../../src/lib/contents.ts";
+import { hashContent } from "../../../src/lib/contents.ts";
 import type { Log } from "../../../src/lib/log.ts";
 import { createLoader } from "../../../src/loader/load.ts";
-import { turns, until } from "../../kit/waits.ts";
+import { turnEventLoop, until } from "../../kit/waits.ts";
 
 let folder: string;
 let watching: AsyncDisposable | undefined;
@@ -28,15 +28,15 @@ async function watched(
 ) {
   const seen = { told: 0, looks: 0, errors: [] as unknown[] };
   watching = watchFiles({
-    files: () => {
+    listFiles: () => {
       seen.looks++;
       return (typeof names === "function" ? names() : names).map(at);
     },
-    read: () => undefined,
-    changed: () => void seen.told++,
-    failed: (error) => void seen.errors.push(error),
+    hashOf: () => undefined,
+    onChange: () => void seen.told++,
+    onError: (error) => void seen.errors.push(error),
     // Events alone, unless a test is about the slow look.
-    lookMs: 1 << 30,
+    pollMs: 1 << 30,
     ...more,
   });
   // Followed from the first look on: an event that brings a second one says that it is so far.
@@ -67,11 +67,11 @@ test("a written file is told once, by an event", async () => {
 test("what changed between the reading and the first look is told", async () => {
   await writeFile(at("a.yaml"), "2");
   await writeFile(at("b.yaml"), "1");
-  const read = (a: string) => (file: string) => hashOf(file === at("a.yaml") ? a : "1");
-  const changed = await watched(["a.yaml", "b.yaml"], { read: read("1") });
+  const read = (a: string) => (file: string) => hashContent(file === at("a.yaml") ? a : "1");
+  const changed = await watched(["a.yaml", "b.yaml"], { hashOf: read("1") });
   expect(changed.told).toBe(1);
   await watching?.[Symbol.asyncDispose]();
-  const same = await watched(["a.yaml", "b.yaml"], { read: read("2") });
+  const same = await watched(["a.yaml", "b.yaml"], { hashOf: read("2") });
   expect(same.told).toBe(0);
 });
 
@@ -79,7 +79,7 @@ test("what changed before a file that a reload brought in was looked at is told"
   const names = ["a.yaml"];
   await writeFile(at("a.yaml"), "1");
   await writeFile(at("b.yaml"), "1");
-  const seen = await watched(() => names, { read: () => hashOf("1"), lookMs: 20 });
+  const seen = await watched(() => names, { hashOf: () => hashContent("1"), pollMs: 20 });
   await writeFile(at("b.yaml"), "2");
   await looked(seen);
   expect(seen.told).toBe(0);
@@ -101,9 +101,9 @@ test("a plugin's file that changed between its import and the first look is told
   const builtin = { provider: {}, frontend: {}, middleware: {}, store: {} };
   const loaded = await loadConfig(at("gateway.yaml"), {
     env: {},
-    load: createLoader({ builtin, host: {} }),
+    loadPlugin: createLoader({ builtin, hostModules: {} }),
   });
-  expect([...loaded.code.keys()].toSorted()).toEqual([at("mine.mjs"), at("said.mjs")]);
+  expect([...loaded.codeFiles.keys()].toSorted()).toEqual([at("mine.mjs"), at("said.mjs")]);
   let told = 0;
   const seen = { looks: 0, errors: [] };
   const watching = () =>
@@ -194,7 +194,7 @@ test("what changes while a reload runs is told after it, once", async () => {
   let count = 0;
   const reloaded = Promise.withResolvers<void>();
   const seen = await watched(["a.yaml"], {
-    changed: async () => {
+    onChange: async () => {
       most = Math.max(most, ++running);
       count++;
       await reloaded.promise;
@@ -205,7 +205,7 @@ test("what changes while a reload runs is told after it, once", async () => {
   await until(() => count === 1);
   for (let i = 2; i < 6; i++) {
     await writeFile(at("a.yaml"), `${i}`);
-    await turns();
+    await turnEventLoop();
   }
   reloaded.resolve();
   await until(() => count === 2);
@@ -218,7 +218,7 @@ test("a list that grows is followed at the next look", async () => {
   await writeFile(at("a.yaml"), "1");
   await writeFile(at("sub/b.yaml"), "1");
   let names = ["a.yaml"];
-  const seen = await watched(() => names, { lookMs: 50 });
+  const seen = await watched(() => names, { pollMs: 50 });
   names = ["a.yaml", "sub/b.yaml"];
   const { looks } = seen;
   // The one after the next begins when the next is over.
@@ -233,7 +233,7 @@ test("a folder that is not there is said once each time, and watched as soon as 
   let slowLooks = 0;
   const beside = setInterval(() => slowLooks++, lookMs);
   onTestFinished(() => clearInterval(beside));
-  const seen = await watched(["later/a.yaml"], { lookMs });
+  const seen = await watched(["later/a.yaml"], { pollMs: lookMs });
   expect(seen.errors).toHaveLength(1);
   for (const n of [1, 2]) {
     await mkdir(at("later"));

@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
-import { gateway } from "tollgate/testing";
-import { askControl } from "../../../src/gateway/control/asking.ts";
-import { gateOf } from "../../kit/gate.ts";
+import { startTestGateway } from "tollgate/testing";
+import { callControl } from "../../../src/gateway/control/asking.ts";
+import { createTestDispatcher } from "../../kit/gate.ts";
 import { serveControl } from "../../../src/gateway/control/socket.ts";
-import { createLink, type Channel } from "../../../src/gateway/workers/link.ts";
-import { faultOf, sayable } from "../../../src/model/error.ts";
+import { createIpcLink, type IpcChannel } from "../../../src/gateway/workers/link.ts";
+import { getFault, publicErrorText } from "../../../src/model/error.ts";
 
 const ENGINE = "Cannot read properties of undefined (reading 'map')";
 const KINDS = [TypeError, RangeError, SyntaxError, ReferenceError, URIError, EvalError];
@@ -28,11 +28,14 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("a %s", (name, Ki
   it("of a command", async () => {
     const path = await mkdtemp(join(tmpdir(), "tollgate-words-"));
     {
-      await using _ = await serveControl({ path, gate: gateOf({ broken: async () => broken() }) });
-      const error: unknown = await askControl(path, "broken").catch((e: unknown) => e);
-      expect(faultOf(error)!.kind).toBe("internal");
-      told(faultOf(error)!.message);
-      expect(faultOf(error)!.message).toContain("words.test.ts:");
+      await using _ = await serveControl({
+        path,
+        gate: createTestDispatcher({ broken: async () => broken() }),
+      });
+      const error: unknown = await callControl(path, "broken").catch((e: unknown) => e);
+      expect(getFault(error)!.kind).toBe("internal");
+      told(getFault(error)!.message);
+      expect(getFault(error)!.message).toContain("words.test.ts:");
     }
     await rm(path, { recursive: true });
   });
@@ -43,10 +46,10 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("a %s", (name, Ki
       Object.assign(own, {
         connected: true,
         send: (message: object) => other.emit("message", structuredClone(message)),
-      }) as unknown as Channel;
-    createLink(channel(far, near), { broken });
-    const link = createLink(channel(near, far), {});
-    told(sayable(await link.ask("broken").catch((e: unknown) => e)));
+      }) as unknown as IpcChannel;
+    createIpcLink(channel(far, near), { broken });
+    const link = createIpcLink(channel(near, far), {});
+    told(publicErrorText(await link.call("broken").catch((e: unknown) => e)));
   });
 
   it("of a plugin's setup", async () => {
@@ -57,7 +60,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("a %s", (name, Ki
       summary: "",
       setup: broken,
     } as unknown as Definition;
-    const error: unknown = await gateway({
+    const error: unknown = await startTestGateway({
       plugins: { acme },
       yaml: "frontends: [acme]",
     }).then(
@@ -71,7 +74,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("a %s", (name, Ki
 it("what was no JSON is told in our words", async () => {
   const path = await mkdtemp(join(tmpdir(), "tollgate-words-"));
   {
-    await using control = await serveControl({ path, gate: gateOf({}) });
+    await using control = await serveControl({ path, gate: createTestDispatcher({}) });
     const { request } = await import("node:http");
     for (const [asked, body] of [
       ["/status", "{"],

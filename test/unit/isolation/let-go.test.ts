@@ -3,11 +3,11 @@
 import { duplexPair } from "node:stream";
 import { GCProfiler } from "node:v8";
 import { expect, it } from "vitest";
-import { outsideHooks, type ToldRequest } from "../../../src/isolation/hooks.ts";
-import { OutsidePlugin } from "../../../src/isolation/inside/plugin.ts";
-import { OutsideLink } from "../../../src/isolation/link.ts";
-import { Stages } from "../../../src/isolation/stages.ts";
-import { ToldRequests } from "../../../src/isolation/told-requests.ts";
+import { createIsolatedHooks, type SentRequest } from "../../../src/isolation/hooks.ts";
+import { PluginProcess } from "../../../src/isolation/inside/plugin.ts";
+import { PluginConnection } from "../../../src/isolation/link.ts";
+import { EventStreams } from "../../../src/isolation/stages.ts";
+import { KnownRequests } from "../../../src/isolation/told-requests.ts";
 import type { Exchange } from "../../../src/plugin/exchange.ts";
 import { call, exchange } from "../../../src/testing/pretend.ts";
 import { until } from "../../kit/waits.ts";
@@ -18,12 +18,17 @@ const NUMBERS = 500;
 
 it("a request that is over is let go of at once, on either side", async () => {
   const [here, there] = duplexPair();
-  new OutsidePlugin(async () => ({ setup: () => ({ inspect() {} }) })).speak(there);
-  const link = new OutsideLink({ stream: here, answers: {}, heard() {}, over() {} });
-  await link.ask("setup", { id: "middleware.looks", options: {} });
-  const told = new ToldRequests<ToldRequest>();
-  const of = { link: () => link, stages: new Stages(), told, echoes: true };
-  const hooks = outsideHooks(of, ["inspect"]);
+  new PluginProcess(async () => ({ setup: () => ({ inspect() {} }) })).serve(there);
+  const link = new PluginConnection({ stream: here, handlers: {}, onNotify() {}, onClose() {} });
+  await link.call("setup", { id: "middleware.looks", options: {} });
+  const told = new KnownRequests<SentRequest>();
+  const of = {
+    connection: () => link,
+    streams: new EventStreams(),
+    requests: told,
+    confirmsRequestEnd: true,
+  };
+  const hooks = createIsolatedHooks(of, ["inspect"]);
   const pretended = exchange({});
   let count = 0;
   class Weighty {
@@ -58,14 +63,19 @@ it.each([
   { what: "another one, which need not say so, at the end", echoes: false, knows: 0 },
 ])("of one that only looks it is let go: of $what", async ({ echoes, knows }) => {
   const [here, there] = duplexPair();
-  new OutsidePlugin(async () => ({ setup: () => ({ watch: () => () => {} }) })).speak(there);
-  const told = new ToldRequests<ToldRequest>();
+  new PluginProcess(async () => ({ setup: () => ({ watch: () => () => {} }) })).serve(there);
+  const told = new KnownRequests<SentRequest>();
   const heard = (name: string, given: unknown) =>
-    void (name === "over" && told.take((given as { x: string }).x));
-  const link = new OutsideLink({ stream: here, answers: {}, heard, over() {} });
-  await link.ask("setup", { id: "middleware.looks", options: {} });
-  const of = { link: () => link, stages: new Stages(), told, echoes };
-  const hooks = outsideHooks(of, ["watch"]);
+    void (name === "over" && told.remove((given as { x: string }).x));
+  const link = new PluginConnection({ stream: here, handlers: {}, onNotify: heard, onClose() {} });
+  await link.call("setup", { id: "middleware.looks", options: {} });
+  const of = {
+    connection: () => link,
+    streams: new EventStreams(),
+    requests: told,
+    confirmsRequestEnd: echoes,
+  };
+  const hooks = createIsolatedHooks(of, ["watch"]);
   const pretended = call();
   hooks.watch!(pretended, () => {})({ type: "finish", reason: "stop" } as never);
   await hooks.settle!(pretended.exchange, undefined as never);

@@ -1,21 +1,21 @@
 // What a plugin outside says is not believed: whatever it says, others go on, and what was asked of it is told.
 import { duplexPair } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { faultOf } from "../../../src/model/error.ts";
-import { frameIn, LineReader } from "../../../src/isolation/frames.ts";
-import { OutsideLink, PluginFailure } from "../../../src/isolation/link.ts";
-import { clock } from "../../kit/clock.ts";
-import { turns, until } from "../../kit/waits.ts";
+import { getFault } from "../../../src/model/error.ts";
+import { parseFrame, LineReader } from "../../../src/isolation/frames.ts";
+import { PluginConnection, PluginFailure } from "../../../src/isolation/link.ts";
+import { installTestClock } from "../../kit/clock.ts";
+import { turnEventLoop, until } from "../../kit/waits.ts";
 
 function linked(answers = {}) {
   const [here, there] = duplexPair();
   const ended: string[] = [];
   const told: string[] = [];
-  const link = new OutsideLink({
+  const link = new PluginConnection({
     stream: here,
-    answers,
-    heard: (name) => void told.push(name),
-    over: (why) => ended.push(why),
+    handlers: answers,
+    onNotify: (name) => void told.push(name),
+    onClose: (why) => ended.push(why),
   });
   const asked: any[] = [];
   const reader = new LineReader();
@@ -34,25 +34,25 @@ function linked(answers = {}) {
     void there.write(`${typeof frame === "string" ? frame : JSON.stringify(frame)}\n`);
   return { link, say, there, asked, ended, told };
 }
-const turn = () => turns(20);
+const turn = () => turnEventLoop(20);
 
 describe("a link", () => {
   it("answers in any order, each by its number", async () => {
     const { link, say } = linked();
-    const both = Promise.all([link.ask("a", 1), link.ask("b", 2)]);
+    const both = Promise.all([link.call("a", 1), link.call("b", 2)]);
     say({ answer: 2, value: "two" });
     say({ answer: 1, value: "one" });
     expect(await both).toEqual(["one", "two"]);
-    link.end("done");
+    link.close("done");
   });
 
   it("says what comes in one turn in one write, and mentions with it what nothing waits for", async () => {
     const { link, say, there, asked } = linked();
     let writes = 0;
     there.on("data", () => writes++);
-    link.mention("over", { x: "0" });
-    const both = Promise.all([link.ask("a", 1), link.ask("b", 2)]);
-    link.mention("over", { x: "1" });
+    link.notifyLazily("over", { x: "0" });
+    const both = Promise.all([link.call("a", 1), link.call("b", 2)]);
+    link.notifyLazily("over", { x: "1" });
     await until(() => asked.length === 4);
     expect(writes).toBe(1);
     expect(asked.map(({ ask, tell }) => ask ?? tell)).toEqual(["over", 1, 2, "over"]);
@@ -60,26 +60,26 @@ describe("a link", () => {
     say({ answer: 2 });
     await both;
     // Alone it goes a little later.
-    link.mention("over", { x: "2" });
+    link.notifyLazily("over", { x: "2" });
     await until(() => asked.length === 5);
-    link.end("done");
+    link.close("done");
   });
 
   it("says once of a question that it takes long, and never of one that does not", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { link, say } = linked();
     const slow: string[] = [];
-    const short = link.ask("a", 1, { slow: () => slow.push("short") });
+    const short = link.call("a", 1, { onSlow: () => slow.push("short") });
     say({ answer: 1 });
     await short;
-    const long = link.ask("b", 2, { slow: () => slow.push("long") });
+    const long = link.call("b", 2, { onSlow: () => slow.push("long") });
     time.skip(800);
     expect(slow).toEqual(["long"]);
     time.skip(800);
     say({ answer: 2 });
     await long;
     expect(slow).toEqual(["long"]);
-    link.end("done");
+    link.close("done");
   });
 
   it("comes to what is made of the answer, and to what that throws", async () => {
@@ -88,28 +88,28 @@ describe("a link", () => {
       if (value !== 1) throw new TypeError("It is not one.");
       return "one";
     };
-    const one = link.ask("a", {}, { read });
-    const two = link.ask("a", {}, { read }).catch((problem: unknown) => problem);
+    const one = link.call("a", {}, { parseReply: read });
+    const two = link.call("a", {}, { parseReply: read }).catch((problem: unknown) => problem);
     say({ answer: 1, value: 1 });
     say({ answer: 2, value: 2 });
     expect(await one).toBe("one");
     expect(await two).toBeInstanceOf(TypeError);
-    expect(link.over).toBe(false);
-    link.end("done");
+    expect(link.isClosed).toBe(false);
+    link.close("done");
   });
 
   it("tells a word from a failure", async () => {
     const { link, say } = linked();
-    const word = link.ask("a", {}).catch((problem: unknown) => problem);
+    const word = link.call("a", {}).catch((problem: unknown) => problem);
     say({ answer: 1, fault: { kind: "forbidden", message: "No.", code: "words", other: 1 } });
-    expect(faultOf(await word)).toEqual({ kind: "forbidden", message: "No.", code: "words" });
-    const failure = link.ask("a", {}).catch((problem: unknown) => problem);
+    expect(getFault(await word)).toEqual({ kind: "forbidden", message: "No.", code: "words" });
+    const failure = link.call("a", {}).catch((problem: unknown) => problem);
     say({ answer: 2, error: "broke" });
     expect(await failure).toBeInstanceOf(PluginFailure);
-    const nonsense = link.ask("a", {}).catch((problem: unknown) => problem);
+    const nonsense = link.call("a", {}).catch((problem: unknown) => problem);
     say({ answer: 3, fault: { kind: "constructor", message: "x" } });
-    expect(faultOf(await nonsense)).toBeUndefined();
-    link.end("done");
+    expect(getFault(await nonsense)).toBeUndefined();
+    link.close("done");
   });
 
   it.each([
@@ -123,16 +123,16 @@ describe("a link", () => {
     ["nothing", ""],
   ])("ends at %s, and what was asked fails", async (_name, frame) => {
     const { link, say, ended } = linked();
-    const asked = link.ask("a", {}).catch((problem: unknown) => problem);
+    const asked = link.call("a", {}).catch((problem: unknown) => problem);
     say(frame);
     expect(await asked).toBeInstanceOf(PluginFailure);
     expect(ended).toHaveLength(1);
-    await expect(link.ask("b", {})).rejects.toBeInstanceOf(PluginFailure);
+    await expect(link.call("b", {})).rejects.toBeInstanceOf(PluginFailure);
   });
 
   it("ends at a second answer", async () => {
     const { link, say, ended } = linked();
-    const asked = link.ask("a", {});
+    const asked = link.call("a", {});
     say({ answer: 1, value: 1 });
     expect(await asked).toBe(1);
     say({ answer: 1, value: 2 });
@@ -142,7 +142,7 @@ describe("a link", () => {
 
   it("ends at a line that has no end, before all of it is kept", async () => {
     const { link, there, ended } = linked();
-    const asked = link.ask("a", {}).catch((problem: unknown) => problem);
+    const asked = link.call("a", {}).catch((problem: unknown) => problem);
     const piece = Buffer.alloc(1024 * 1024, 32);
     for (let i = 0; i < 12 && ended.length === 0; i++) {
       there.write(piece);
@@ -160,12 +160,12 @@ describe("a link", () => {
   });
 
   it("asks one that is silent whether it is there, and ends without a word", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { link, say, asked, ended } = linked();
-    const first = link.ask("a", {});
+    const first = link.call("a", {});
     say({ answer: 1, value: 0 });
     await first;
-    const hung = link.ask("b", {}).catch((problem: unknown) => problem);
+    const hung = link.call("b", {}).catch((problem: unknown) => problem);
     time.skip(1_000);
     await turn();
     time.skip(3_000);
@@ -175,12 +175,12 @@ describe("a link", () => {
   });
 
   it("waits for one that says it is there", async () => {
-    const time = clock();
+    const time = installTestClock();
     const { link, say, asked, ended } = linked();
-    const first = link.ask("a", {});
+    const first = link.call("a", {});
     say({ answer: 1, value: 0 });
     await first;
-    const slow = link.ask("b", {});
+    const slow = link.call("b", {});
     for (let i = 0; i < 40; i++) {
       time.skip(250);
       await turn();
@@ -188,12 +188,12 @@ describe("a link", () => {
     }
     say({ answer: 2, value: "late" });
     expect([await slow, ended]).toEqual(["late", []]);
-    link.end("done");
+    link.close("done");
   });
 
   it("answers what belongs to a question as long as it is open, and nothing else", async () => {
     const { link, say, asked } = linked({ known: () => "there" });
-    const open = link.ask("attempt", {}, { answers: { next: () => "head" } });
+    const open = link.call("attempt", {}, { handlers: { next: () => "head" } });
     say({ ask: 1, name: "next", of: 1 });
     say({ ask: 2, name: "known" });
     say({ ask: 3, name: "next" });
@@ -213,7 +213,7 @@ describe("a link", () => {
       4: expect.stringContaining("cannot be asked"),
       5: expect.stringContaining("cannot be asked"),
     });
-    link.end("done");
+    link.close("done");
   });
 });
 
@@ -234,7 +234,7 @@ describe("lines", () => {
   });
 
   it("are frames of one sort, or none", () => {
-    expect(frameIn('{"ask":1,"name":"x"}')).toEqual({ ask: 1, name: "x" });
+    expect(parseFrame('{"ask":1,"name":"x"}')).toEqual({ ask: 1, name: "x" });
     for (const text of [
       '{"ask":0,"name":"x"}',
       '{"ask":1}',
@@ -243,6 +243,6 @@ describe("lines", () => {
       "null",
       '{"tell":1}',
     ])
-      expect(frameIn(text), text).toBeUndefined();
+      expect(parseFrame(text), text).toBeUndefined();
   });
 });

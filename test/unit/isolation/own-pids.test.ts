@@ -2,12 +2,12 @@
 // no such namespaces there is nothing to see here; the replaced functions of `cli/signals.ts` are tried everywhere (test/e2e/outside.test.ts).
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
-import { ownPids } from "../../../src/isolation/own-pids.ts";
+import { pidNamespacePrefix } from "../../../src/isolation/own-pids.ts";
 
 const SIGNALS = ["SIGKILL", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGSTOP", 0] as const;
 
 it("signals no process outside, by any number that it could have", async (t) => {
-  const [program, ...words] = await ownPids();
+  const [program, ...words] = await pidNamespacePrefix();
   if (program === undefined) return t.skip("no namespaces here");
   const script = `
     const reached = [];

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { ToldRequests } from "../../../src/isolation/told-requests.ts";
+import { KnownRequests } from "../../../src/isolation/told-requests.ts";
 
 it("has a request until it is over, and of those whose end is never told no more than 20,000", () => {
-  const told = new ToldRequests<number>();
+  const told = new KnownRequests<number>();
   for (let n = 0; n < 50_000; n++) {
-    told.put(`${n}`, n);
-    if (n % 2 === 0) expect(told.take(`${n}`)).toBe(n);
+    told.set(`${n}`, n);
+    if (n % 2 === 0) expect(told.remove(`${n}`)).toBe(n);
   }
   const there = Array.from({ length: 50_000 }, (_, n) => told.get(`${n}`)).filter(
     (one) => one !== undefined,
@@ -17,10 +17,10 @@ it("has a request until it is over, and of those whose end is never told no more
 });
 
 it("has the newer one of two that were told under one id, and none when that is over", () => {
-  const told = new ToldRequests<string>();
-  told.put("one", "first");
-  for (let n = 0; n < 10_000; n++) told.put(`${n}`, "other");
-  told.put("one", "second");
-  expect(told.take("one")).toBe("second");
+  const told = new KnownRequests<string>();
+  told.set("one", "first");
+  for (let n = 0; n < 10_000; n++) told.set(`${n}`, "other");
+  told.set("one", "second");
+  expect(told.remove("one")).toBe("second");
   expect(told.get("one")).toBeUndefined();
 });

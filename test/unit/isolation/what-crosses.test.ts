@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { plainExchange } from "../../../src/isolation/what-crosses.ts";
+import { serializeExchange } from "../../../src/isolation/what-crosses.ts";
 import { exchange } from "../../../src/testing/pretend.ts";
 
 const asked = (more: PropertyDescriptorMap) =>
-  plainExchange(Object.create(exchange({}), more) as never).query;
+  serializeExchange(Object.create(exchange({}), more) as never).query;
 
 it("a query crosses as text, and one that is not there is not made for that", () => {
   const query = { value: new URLSearchParams("a=1&b=%20") };

@@ -2,34 +2,34 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { beyond, BOUNDS, type Bound, type BoundName } from "../../../src/lib/bounds.ts";
+import { boundMessage, BOUNDS, type Bound, type BoundName } from "../../../src/lib/bounds.ts";
 import { parseSize } from "../../../src/lib/duration.ts";
-import { ERRORS, faultOf } from "../../../src/model/error.ts";
-import { exceed } from "../../../src/model/excess.ts";
+import { ERRORS, getFault } from "../../../src/model/error.ts";
+import { failBoundExceeded } from "../../../src/model/excess.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const all = Object.entries(BOUNDS) as [BoundName, Bound][];
 const schema = JSON.parse(readFileSync(join(ROOT, "schemas/gateway.schema.json"), "utf8")) as any;
 const page = readFileSync(join(ROOT, "docs/operators.md"), "utf8");
 
-describe.each(all)("%s", (name, { most, error, key }) => {
+describe.each(all)("%s", (name, { max, error, configKey }) => {
   it("fails with its own error, which says how much there may be", () => {
-    expect(beyond(name, 12_345)).not.toContain("#");
+    expect(boundMessage(name, 12_345)).not.toContain("#");
     if (!error) return;
     let fault;
     try {
-      exceed(name, 12_345);
+      failBoundExceeded(name, 12_345);
     } catch (thrown) {
-      fault = faultOf(thrown);
+      fault = getFault(thrown);
     }
     expect(fault).toMatchObject({ kind: error[0], code: error[1] });
     expect(Object.keys(ERRORS)).toContain(error[0]);
   });
 
   it("is in the schema and on the operators' page where an operator may set it", () => {
-    if (key === undefined) return;
-    const at = key.split(".").reduce((node, part) => node.properties[part], schema);
-    expect(typeof at.default === "number" ? at.default : parseSize(at.default)).toBe(most);
-    expect(page).toContain(`${key.split(".").at(-1)}:`);
+    if (configKey === undefined) return;
+    const at = configKey.split(".").reduce((node, part) => node.properties[part], schema);
+    expect(typeof at.default === "number" ? at.default : parseSize(at.default)).toBe(max);
+    expect(page).toContain(`${configKey.split(".").at(-1)}:`);
   });
 });

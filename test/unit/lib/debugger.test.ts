@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { flagsOfOurs, NO_DEBUGGER } from "../../../src/lib/debugger.ts";
+import { childProcessFlags, NO_DEBUGGER } from "../../../src/lib/debugger.ts";
 import { root } from "../../kit/program.ts";
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");
@@ -36,6 +36,6 @@ it("is closed by what ships: image, units, scripts", () => {
 });
 
 it("is said once", () => {
-  expect(flagsOfOurs(["--conditions=x"])).toEqual([NO_DEBUGGER, "--conditions=x"]);
-  expect(flagsOfOurs([NO_DEBUGGER, "-C", "x"])).toEqual([NO_DEBUGGER, "-C", "x"]);
+  expect(childProcessFlags(["--conditions=x"])).toEqual([NO_DEBUGGER, "--conditions=x"]);
+  expect(childProcessFlags([NO_DEBUGGER, "-C", "x"])).toEqual([NO_DEBUGGER, "-C", "x"]);
 });

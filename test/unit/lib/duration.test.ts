@@ -4,8 +4,8 @@ import {
   DURATION_PATTERN,
   parseDuration,
   parseSize,
-  sayDuration,
-  saySize,
+  formatDuration,
+  formatSize,
   SIZE_PATTERN,
 } from "../../../src/lib/duration.ts";
 
@@ -18,14 +18,14 @@ describe("what is said can be read back", () => {
   it("durations", () => {
     fc.assert(
       fc.property(amount, (ms) => {
-        expect(parseDuration(sayDuration(ms))).toBe(ms);
+        expect(parseDuration(formatDuration(ms))).toBe(ms);
       }),
     );
   });
   it("sizes", () => {
     fc.assert(
       fc.property(amount, (bytes) => {
-        expect(parseSize(saySize(bytes))).toBe(bytes);
+        expect(parseSize(formatSize(bytes))).toBe(bytes);
       }),
     );
   });
@@ -68,7 +68,7 @@ it.each([
 ])("%s is %s bytes", (text, bytes) => expect(parseSize(text)).toBe(bytes));
 
 it("says it in the largest unit that is exact", () => {
-  expect([0, 250, 1000, 90_000, 300_000, 3_600_000].map(sayDuration)).toEqual([
+  expect([0, 250, 1000, 90_000, 300_000, 3_600_000].map(formatDuration)).toEqual([
     "0ms",
     "250ms",
     "1s",
@@ -76,5 +76,5 @@ it("says it in the largest unit that is exact", () => {
     "5m",
     "1h",
   ]);
-  expect([1, 1024, 33_554_432, 1_000_000].map(saySize)).toEqual(["1B", "1KiB", "32MiB", "1MB"]);
+  expect([1, 1024, 33_554_432, 1_000_000].map(formatSize)).toEqual(["1B", "1KiB", "32MiB", "1MB"]);
 });

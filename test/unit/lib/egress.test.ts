@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { Agent, request } from "undici";
 import * as fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { allowed, guard } from "../../../src/lib/egress.ts";
+import { isPublicAddress, createEgressGuard } from "../../../src/lib/egress.ts";
 
 const CLOSED = [
   ["this host", "0.0.0.0"],
@@ -64,8 +64,9 @@ const OPEN = [
 describe("which addresses are on the public internet", () => {
   for (const [name, ...addresses] of CLOSED)
     for (const address of addresses)
-      it(`not ${address || '""'} (${name})`, () => expect(allowed(address)).toBe(false));
-  for (const address of OPEN) it(`${address} is`, () => expect(allowed(address)).toBe(true));
+      it(`not ${address || '""'} (${name})`, () => expect(isPublicAddress(address)).toBe(false));
+  for (const address of OPEN)
+    it(`${address} is`, () => expect(isPublicAddress(address)).toBe(true));
 
   it("no IPv6 form lets a closed IPv4 address through", () => {
     const closed4 = fc
@@ -91,14 +92,14 @@ describe("which addresses are on the public internet", () => {
           `2002:${hex(a)}::1`,
           `2001:0:${hex(a)}::1`,
         ];
-        return forms.every((form) => !allowed(form));
+        return forms.every((form) => !isPublicAddress(form));
       }),
     );
   });
 });
 
 describe("addresses as they are written", () => {
-  const { check } = guard();
+  const { check } = createEgressGuard();
   const CHECKED: [string, string | undefined][] = [
     ["http://127.0.0.1/", "address_not_public"],
     ["http://2130706433/", "address_not_public"],
@@ -140,7 +141,7 @@ describe("dialling", () => {
 
   it("a name that leads inside is refused at the look-up, with no connection", async () => {
     const port = await server();
-    const agent = new Agent({ connect: guard().connect });
+    const agent = new Agent({ connect: createEgressGuard().connect });
     for (const host of ["localhost", "127.0.0.1", "[::1]", "[::ffff:7f00:1]", "0.0.0.0"])
       await expect(request(`http://${host}:${port}/`, { dispatcher: agent })).rejects.toThrowError(
         expect.objectContaining({ code: "address_not_public" }),
@@ -153,7 +154,7 @@ describe("dialling", () => {
     const port = await server();
     let asked = 0;
     // Says yes to the look-up and no to the socket: what a look-up that lies would come to.
-    const agent = new Agent({ connect: guard(() => asked++ === 0).connect });
+    const agent = new Agent({ connect: createEgressGuard(() => asked++ === 0).connect });
     await expect(request(`http://127.0.0.1:${port}/`, { dispatcher: agent })).rejects.toThrowError(
       expect.objectContaining({ code: "address_not_public" }),
     );
@@ -162,20 +163,20 @@ describe("dialling", () => {
 
   it("a network that is let in is dialled", async () => {
     const port = await server();
-    const agent = new Agent({ connect: guard((a) => a === "127.0.0.1").connect });
+    const agent = new Agent({ connect: createEgressGuard((a) => a === "127.0.0.1").connect });
     const { body } = await request(`http://127.0.0.1:${port}/`, { dispatcher: agent });
     expect(await body.text()).toBe("here");
     await agent.close();
   });
 
   it("one closed address among several is enough", async () => {
-    const { lookup } = guard((a) => a !== "127.0.0.1");
+    const { lookup } = createEgressGuard((a) => a !== "127.0.0.1");
     const error = await new Promise((done) => lookup("localhost", { all: true }, (e) => done(e)));
     expect(error).toMatchObject({ code: "address_not_public" });
   });
 
   it("the look-up answers in both forms that net.connect asks for", async () => {
-    const { lookup } = guard(() => true);
+    const { lookup } = createEgressGuard(() => true);
     const all = await new Promise((done) =>
       lookup("127.0.0.1", { all: true }, (_, addresses) => done(addresses)),
     );

@@ -4,7 +4,7 @@ import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { endOfString } from "../../../src/lib/json-strings.ts";
 import { scan, Scanner } from "../../../src/lib/json.ts";
 
-const MAX_DEPTH = BOUNDS.depth.most;
+const MAX_DEPTH = BOUNDS.depth.max;
 
 const flawOf = (text: string) => scan(Buffer.from(text)).flaw?.code;
 
@@ -108,10 +108,10 @@ it("four numbers of a list are one value, however the list is written and in whi
   const body = { model: "openai/text-embedding-3-small", input: lists };
   for (const text of [JSON.stringify(body), JSON.stringify(body, null, 2)]) {
     const bytes = Buffer.from(text);
-    expect(scan(bytes, BOUNDS.values.most).flaw).toBeUndefined();
-    const scanner = new Scanner(bytes, BOUNDS.values.most);
+    expect(scan(bytes, BOUNDS.jsonValues.max).flaw).toBeUndefined();
+    const scanner = new Scanner(bytes, BOUNDS.jsonValues.max);
     let seen;
-    while (!(seen = scanner.look(1_000)));
+    while (!(seen = scanner.scanTo(1_000)));
     expect(seen.flaw).toBeUndefined();
   }
   // The object, its list, and the first of it; then one for each four.

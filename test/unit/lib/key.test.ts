@@ -1,22 +1,22 @@
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import { createHash } from "node:crypto";
-import { digest, equal, mint, parse } from "../../../src/lib/key.ts";
+import { digestKey, equalDigests, mintKey, parseKey } from "../../../src/lib/key.ts";
 
 describe("a key", () => {
   it("says its id, and its check sum agrees", () => {
     for (let i = 0; i < 100; i++) {
-      const { id, secret, digest: stored } = mint();
+      const { id, secret, digest: stored } = mintKey();
       expect(secret).toMatch(/^tg_[0-9A-Za-z]{59}$/);
-      expect(parse(secret)).toEqual({ id });
+      expect(parseKey(secret)).toEqual({ id });
       expect(stored).toBe(createHash("sha256").update(secret).digest("hex"));
     }
   });
   it("is never the same twice", () => {
-    expect(new Set(Array.from({ length: 200 }, () => mint().secret)).size).toBe(200);
+    expect(new Set(Array.from({ length: 200 }, () => mintKey().secret)).size).toBe(200);
   });
   it("with any one character changed is no key", () => {
-    const { secret } = mint();
+    const { secret } = mintKey();
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: secret.length - 1 }),
@@ -24,20 +24,20 @@ describe("a key", () => {
         (at, c) => {
           const other = secret.slice(0, at) + c + secret.slice(at + 1);
           fc.pre(other !== secret);
-          expect(parse(other)).toBeUndefined();
+          expect(parseKey(other)).toBeUndefined();
         },
       ),
     );
   });
   it("is not read out of anything else", () => {
-    fc.assert(fc.property(fc.string(), (text) => parse(text) === undefined));
-    expect(parse(`${mint().secret}x`)).toBeUndefined();
-    expect(parse(` ${mint().secret}`)).toBeUndefined();
+    fc.assert(fc.property(fc.string(), (text) => parseKey(text) === undefined));
+    expect(parseKey(`${mintKey().secret}x`)).toBeUndefined();
+    expect(parseKey(` ${mintKey().secret}`)).toBeUndefined();
   });
 });
 
 it("digests compare by content, lengths may differ", () => {
-  expect(equal(digest("a"), digest("a"))).toBe(true);
-  expect(equal(digest("a"), digest("b"))).toBe(false);
-  expect(equal("a", "ab")).toBe(false);
+  expect(equalDigests(digestKey("a"), digestKey("a"))).toBe(true);
+  expect(equalDigests(digestKey("a"), digestKey("b"))).toBe(false);
+  expect(equalDigests("a", "ab")).toBe(false);
 });

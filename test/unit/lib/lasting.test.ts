@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { lastingPart, lastingPiece, lastingText } from "../../../src/lib/lasting.ts";
+import { unpooledSlice, unpooledConcat, unpooledFromText } from "../../../src/lib/lasting.ts";
 
 it("none is written over by another, whatever their sizes", () => {
   fc.assert(
@@ -8,7 +8,7 @@ it("none is written over by another, whatever their sizes", () => {
       fc.array(fc.string({ maxLength: 3_000, unit: "binary" }), { maxLength: 60 }),
       (texts) => {
         const made = texts.map((text, i) =>
-          i % 2 ? lastingText(text) : lastingPiece([Buffer.from(text), Buffer.from("|")]),
+          i % 2 ? unpooledFromText(text) : unpooledConcat([Buffer.from(text), Buffer.from("|")]),
         );
         for (const [i, bytes] of made.entries())
           expect(bytes.toString()).toBe(Buffer.from(texts[i]! + (i % 2 ? "" : "|")).toString());
@@ -19,12 +19,12 @@ it("none is written over by another, whatever their sizes", () => {
 
 it("what lasts holds little more than itself", () => {
   for (let i = 0; i < 10_000; i++)
-    expect(lastingText("x".repeat(i % 4_000)).buffer.byteLength).toBeLessThanOrEqual(8 * 1024);
+    expect(unpooledFromText("x".repeat(i % 4_000)).buffer.byteLength).toBeLessThanOrEqual(8 * 1024);
   fc.assert(
     fc.property(fc.nat(100_000), fc.nat(100_000), fc.nat(100_000), (size, a, b) => {
       const [from, to] = [Math.min(a, b, size), Math.min(Math.max(a, b), size)];
       const whole = Buffer.alloc(size, "tollgate");
-      const part = lastingPart(whole, from, to);
+      const part = unpooledSlice(whole, from, to);
       expect(part.equals(whole.subarray(from, to))).toBe(true);
       expect(part.buffer.byteLength).toBeLessThanOrEqual(Math.max(2 * part.length, 8 * 1024));
     }),

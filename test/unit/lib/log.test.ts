@@ -3,9 +3,12 @@ import { promisify, stripVTControlCharacters } from "node:util";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createLog } from "../../../src/lib/log.ts";
-import { Mask } from "../../../src/lib/mask.ts";
+import { SecretMask } from "../../../src/lib/mask.ts";
 
-function logged(write: (log: ReturnType<typeof createLog>) => void, mask = new Mask()): string[] {
+function logged(
+  write: (log: ReturnType<typeof createLog>) => void,
+  mask = new SecretMask(),
+): string[] {
   const lines: string[] = [];
   write(createLog({ level: "debug", pretty: false, mask, write: (line) => lines.push(line) }));
   return lines;
@@ -60,7 +63,7 @@ describe("the mask", () => {
     test(`no line shows a registered secret: ${name}`, () => {
       fc.assert(
         fc.property(secret, around, around, fc.jsonValue(), (value, before, after, more) => {
-          const mask = new Mask();
+          const mask = new SecretMask();
           mask.add([value]);
           const text = spell(value, before, after);
           fc.pre(![...strings(more)].some((each) => readable(each, value)));
@@ -79,7 +82,7 @@ describe("the mask", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.string(), secret, (value, message, unused) => {
         fc.pre(!JSON.stringify([value, message]).includes(unused.slice(0, 3)));
-        const mask = new Mask();
+        const mask = new SecretMask();
         mask.add([unused]);
         const [line] = logged((log) => log.warn({ value }, message), mask);
         expect(JSON.parse(line!)).toMatchObject({
@@ -114,15 +117,15 @@ describe("the mask", () => {
   });
 
   test("a private key is masked line by line too", () => {
-    const mask = new Mask();
+    const mask = new SecretMask();
     mask.add([
       "-----BEGIN KEY-----\nMIIEvgIBADANBgkqhkiG9w0\nBAQEFAASCBKgwggSkAgEAAo\n-----END KEY-----",
     ]);
-    expect(mask.text("near MIIEvgIBADANBgkqhkiG9w0 it broke")).toBe("near [secret] it broke");
+    expect(mask.maskText("near MIIEvgIBADANBgkqhkiG9w0 it broke")).toBe("near [secret] it broke");
   });
 
   test("a secret of digits is masked as a number too", () => {
-    const mask = new Mask();
+    const mask = new SecretMask();
     mask.add(["123456789"]);
     expect(
       JSON.parse(logged((log) => log.info({ pin: 123456789, port: 8787 }, "x"), mask)[0]!),
@@ -163,9 +166,9 @@ describe("the log", () => {
     const child = log.child({ plugin: "x" });
     log.info({}, "no");
     log.warn({}, "one");
-    log.level("debug");
+    log.setLevel("debug");
     child.debug({}, "two");
-    child.level("error");
+    child.setLevel("error");
     log.warn({}, "no");
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(["one", "two"]);
   });

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { Mask } from "../../../src/lib/mask.ts";
-import { worked } from "../../kit/processor.ts";
+import { SecretMask } from "../../../src/lib/mask.ts";
+import { ownCpuMs } from "../../kit/processor.ts";
 
 it.each([
   ["blanks", " ".repeat(1 << 16)],
@@ -8,9 +8,9 @@ it.each([
   ["a long word", `Bearer ${"x".repeat(1 << 16)}`],
   ["the start of a key, over and over", "sk-".repeat(1 << 14)],
 ])("%s cost no more than a look at each letter", (_, text) => {
-  const mask = new Mask();
+  const mask = new SecretMask();
   mask.add(["a-secret-of-ours"]);
-  const began = worked();
-  mask.text(text);
-  expect(worked() - began).toBeLessThan(1_000);
+  const began = ownCpuMs();
+  mask.maskText(text);
+  expect(ownCpuMs() - began).toBeLessThan(1_000);
 });

@@ -1,8 +1,8 @@
 // The cloud's metadata service has many spellings, and each is known for what it is.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { asideGuard } from "../../../src/lib/egress.ts";
-import { isMetadata, namesMetadata } from "../../../src/lib/metadata.ts";
+import { createMetadataGuard } from "../../../src/lib/egress.ts";
+import { isMetadataAddress, isMetadataUrl } from "../../../src/lib/metadata.ts";
 
 const ADDRESSES = [
   "169.254.169.254",
@@ -40,28 +40,28 @@ describe("an address that means the metadata service", () => {
         fc.constantFrom("http", "https"),
         (host, tail, scheme) => {
           if (host.startsWith("[") && tail === ".") return;
-          expect(namesMetadata(new URL(`${scheme}://${host}${tail}/latest`))).toBe(true);
+          expect(isMetadataUrl(new URL(`${scheme}://${host}${tail}/latest`))).toBe(true);
         },
       ),
     );
     for (const host of ["[fd00:ec2::254]", "[fd00:0ec2::0254]", "[fd20:ce::254]"])
-      expect(namesMetadata(new URL(`http://${host}/`))).toBe(true);
+      expect(isMetadataUrl(new URL(`http://${host}/`))).toBe(true);
     for (const name of ["metadata.google.internal", "METADATA.google.internal.", "metadata"])
-      expect(namesMetadata(new URL(`http://${name}/`))).toBe(true);
+      expect(isMetadataUrl(new URL(`http://${name}/`))).toBe(true);
   });
 
   it("is no other address", () => {
     for (const host of ["169.254.169.253", "127.0.0.1", "[::1]", "metadata.example", "10.0.0.1"])
-      expect(namesMetadata(new URL(`http://${host}/`))).toBe(false);
+      expect(isMetadataUrl(new URL(`http://${host}/`))).toBe(false);
     fc.assert(
       fc.property(fc.ipV4(), (ip) => {
-        expect(isMetadata(ip)).toBe(ADDRESSES.includes(ip));
+        expect(isMetadataAddress(ip)).toBe(ADDRESSES.includes(ip));
       }),
     );
   });
 
   it("is found when a name is looked up, whatever the name is", async () => {
-    const { lookup } = asideGuard();
+    const { lookup } = createMetadataGuard();
     for (const address of [...ADDRESSES, "fd00:ec2::254"]) {
       const { promise, resolve } = Promise.withResolvers<NodeJS.ErrnoException | null>();
       lookup(address, { all: true }, (error) => resolve(error));

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { BlockList, isIPv6 } from "node:net";
 import { describe, expect, it } from "vitest";
-import { networkOf } from "../../../src/lib/network.ts";
+import { networkPrefixOf } from "../../../src/lib/network.ts";
 
 const holds = (network: string, address: string): boolean => {
   const [base, bits] = network.split("/");
@@ -16,10 +16,10 @@ describe("the network of an address", () => {
   it("of IPv4 is its /24, of a mapped address too", () => {
     fc.assert(
       fc.property(fc.ipV4(), (address) => {
-        const network = networkOf(address)!;
+        const network = networkPrefixOf(address)!;
         expect(network.endsWith("/24")).toBe(true);
         expect(holds(network, address)).toBe(true);
-        expect(networkOf(`::ffff:${address}`)).toBe(network);
+        expect(networkPrefixOf(`::ffff:${address}`)).toBe(network);
       }),
     );
   });
@@ -29,10 +29,10 @@ describe("the network of an address", () => {
       fc.property(fc.ipV6(), (address) => {
         // An address of the first kind is IPv4's: it has another network.
         if (/^::ffff:\d+\./i.test(address)) return;
-        const network = networkOf(address)!;
+        const network = networkPrefixOf(address)!;
         expect(network.endsWith("/48")).toBe(true);
         expect(holds(network, address)).toBe(true);
-        expect(networkOf(`${address}%eth0`)).toBe(network);
+        expect(networkPrefixOf(`${address}%eth0`)).toBe(network);
       }),
     );
   });
@@ -42,7 +42,7 @@ describe("the network of an address", () => {
     const groups = (n: number) => fc.array(group, { minLength: n, maxLength: n });
     fc.assert(
       fc.property(groups(3), groups(5), groups(5), (front, one, other) => {
-        const of = (behind: string[]) => networkOf([...front, ...behind].join(":"));
+        const of = (behind: string[]) => networkPrefixOf([...front, ...behind].join(":"));
         expect(of(one)).toBe(of(other));
       }),
     );
@@ -55,9 +55,9 @@ describe("the network of an address", () => {
     ["::1", "::/48"],
     ["0:0:5::1", "0:0:5::/48"],
     ["64:ff9b::192.0.2.1", "64:ff9b::/48"],
-  ])("%s is in %s", (address, network) => expect(networkOf(address)).toBe(network));
+  ])("%s is in %s", (address, network) => expect(networkPrefixOf(address)).toBe(network));
 
   it.each(["", "localhost", "/run/x.sock", "1.2.3", "::gg"])("%j is in none", (address) =>
-    expect(networkOf(address)).toBeUndefined(),
+    expect(networkPrefixOf(address)).toBeUndefined(),
   );
 });

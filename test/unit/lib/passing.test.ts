@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { it } from "vitest";
-import { Passing } from "../../../src/lib/passing.ts";
+import { ProbingMap } from "../../../src/lib/passing.ts";
 
 it("has what was put and not taken, whatever comes and goes in between", () => {
   // Few names, many of which begin their search at one place, and enough of them that it widens.
@@ -16,12 +16,12 @@ it("has what was put and not taken, whatever comes and goes in between", () => {
   });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 600, size: "max" }), (steps) => {
-      const passing = new Passing<number>();
+      const passing = new ProbingMap<number>();
       const known = new Map<string, number>();
-      const takes = (name: string) => passing.take(name) === known.get(name);
+      const takes = (name: string) => passing.remove(name) === known.get(name);
       for (const { name, isPut, value } of steps)
         if (isPut) {
-          passing.put(name, value);
+          passing.set(name, value);
           known.set(name, value);
         } else {
           if (!takes(name)) return false;
@@ -38,10 +38,10 @@ it("has what was put and not taken, whatever comes and goes in between", () => {
 it("has what was put under numbers, also where old ones stay while new ones go round", () => {
   fc.assert(
     fc.property(fc.array(fc.boolean(), { maxLength: 2_000, size: "max" }), (stays) => {
-      const passing = new Passing<string, number>();
+      const passing = new ProbingMap<string, number>();
       for (const [n, stay] of stays.entries()) {
-        passing.put(n, String(n));
-        if (!stay && passing.take(n) !== String(n)) return false;
+        passing.set(n, String(n));
+        if (!stay && passing.remove(n) !== String(n)) return false;
       }
       const left = stays.filter(Boolean).length;
       return (

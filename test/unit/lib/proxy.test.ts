@@ -5,8 +5,8 @@ import { createServer as createSecure } from "node:https";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { Client } from "undici";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { asideGuard } from "../../../src/lib/egress.ts";
-import { tunnelling } from "../../../src/lib/proxy.ts";
+import { createMetadataGuard } from "../../../src/lib/egress.ts";
+import { createTunnelConnector } from "../../../src/lib/proxy.ts";
 import { authority } from "../../rig/faults/certificates.ts";
 
 const ours = authority();
@@ -36,9 +36,9 @@ beforeAll(async () => {
 afterAll(() => [proxy, provider].forEach((server) => server.close()));
 
 async function get(origin: string, except: readonly string[] = [], user = ""): Promise<string> {
-  const connector = tunnelling(
-    { url: `http://${user}127.0.0.1:${portOf(proxy)}`, except },
-    asideGuard(2_000).connect,
+  const connector = createTunnelConnector(
+    { url: `http://${user}127.0.0.1:${portOf(proxy)}`, bypassHosts: except },
+    createMetadataGuard(2_000).connect,
     2_000,
     { ca: ours.root },
   );

@@ -1,7 +1,7 @@
 // A line that would come again and again: told at once the first time, then once a while, and none of them is lost from the count.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Repeats } from "../../../src/lib/repeats.ts";
+import { LogThrottle } from "../../../src/lib/repeats.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -13,12 +13,12 @@ describe("lines that repeat", () => {
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const told = new Map<string, number>();
         const at: Record<string, number[]> = {};
-        const repeats = new Repeats(60_000);
+        const repeats = new LogThrottle(60_000);
         const asked = new Map<string, number>();
         for (const { what, after } of steps) {
           vi.advanceTimersByTime(after);
           asked.set(what, (asked.get(what) ?? 0) + 1);
-          repeats.say(what, (times) => {
+          repeats.log(what, (times) => {
             told.set(what, (told.get(what) ?? 0) + times);
             (at[what] ??= []).push(Date.now());
           });
@@ -35,21 +35,21 @@ describe("lines that repeat", () => {
 
   it("say what the latest of them says", () => {
     const said: string[] = [];
-    const repeats = new Repeats(1_000);
+    const repeats = new LogThrottle(1_000);
     for (const name of ["one", "two", "three"])
-      repeats.say("x", (times) => said.push(`${name} ${times}`));
+      repeats.log("x", (times) => said.push(`${name} ${times}`));
     vi.advanceTimersByTime(1_000);
     expect(said).toEqual(["one 1", "three 2"]);
     vi.advanceTimersByTime(1_000);
-    repeats.say("x", (times) => said.push(`four ${times}`));
+    repeats.log("x", (times) => said.push(`four ${times}`));
     expect(said.at(-1)).toBe("four 1");
   });
 
   it("of more kinds than there is room for are counted together", () => {
-    const repeats = new Repeats();
+    const repeats = new LogThrottle();
     let [lines, times] = [0, 0];
     for (let i = 0; i < 100_000; i++)
-      repeats.say(`made up ${i}`, (n) => {
+      repeats.log(`made up ${i}`, (n) => {
         lines++;
         times += n;
       });

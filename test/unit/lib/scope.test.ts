@@ -1,11 +1,11 @@
 // What a scope does again and again: never beside itself, and not after its end.
 import { expect, it, vi } from "vitest";
-import { Scope } from "../../../src/lib/scope.ts";
+import { LifetimeScope } from "../../../src/lib/scope.ts";
 
 it("a tick never overlaps itself, and there is none after the scope has left", async () => {
   vi.useFakeTimers();
   try {
-    const scope = new Scope();
+    const scope = new LifetimeScope();
     const ticks: (() => void)[] = [];
     scope.every(
       10,
@@ -19,7 +19,7 @@ it("a tick never overlaps itself, and there is none after the scope has left", a
     expect(ticks).toHaveLength(2);
     ticks[1]!();
     await vi.advanceTimersByTimeAsync(0);
-    scope.leave();
+    scope.beginClose();
     await vi.advanceTimersByTimeAsync(30);
     expect(ticks).toHaveLength(2);
     await scope[Symbol.asyncDispose]();

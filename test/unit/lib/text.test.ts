@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { codeFrame, distance, either, nearest, plural } from "../../../src/lib/text.ts";
+import { codeFrame, editDistance, joinWords, nearest, plural } from "../../../src/lib/text.ts";
 
 const KEYS = ["listen", "state_dir", "workers", "providers", "models", "frontends", "middleware"];
 const word = fc.string({ unit: fc.constantFrom(..."abcdefgh"), maxLength: 12 });
@@ -9,9 +9,9 @@ describe("distance", () => {
   it("is a metric but for the triangle: zero for equals only, symmetric, at most the longer length", () => {
     fc.assert(
       fc.property(word, word, (a, b) => {
-        const d = distance(a, b);
+        const d = editDistance(a, b);
         expect(d === 0).toBe(a === b);
-        expect(d).toBe(distance(b, a));
+        expect(d).toBe(editDistance(b, a));
         expect(d).toBeLessThanOrEqual(Math.max(a.length, b.length));
         expect(d).toBeGreaterThanOrEqual(Math.abs(a.length - b.length));
       }),
@@ -71,7 +71,7 @@ describe("codeFrame", () => {
 
 it("words", () => {
   expect([0, 1, 2].map((n) => plural(n, "error"))).toEqual(["0 errors", "1 error", "2 errors"]);
-  expect([[], ["a"], ["a", "b"], ["a", "b", "c"]].map((w) => either(w))).toEqual([
+  expect([[], ["a"], ["a", "b"], ["a", "b", "c"]].map((w) => joinWords(w))).toEqual([
     "",
     "a",
     "a or b",

@@ -5,9 +5,9 @@ import {
   childSpanId,
   newSpanId,
   newTraceId,
-  readParent,
-  readState,
-  writeParent,
+  parseTraceparent,
+  parseTracestate,
+  formatTraceparent,
 } from "../../../src/lib/trace-context.ts";
 
 const hex = (digits: number) =>
@@ -22,9 +22,9 @@ describe("traceparent", () => {
     fc.assert(
       fc.property(hex(32), hex(16), fc.boolean(), (traceId, spanId, sampled) => {
         fc.pre(/[^0]/.test(traceId) && /[^0]/.test(spanId));
-        const text = writeParent({ traceId, spanId, sampled });
+        const text = formatTraceparent({ traceId, spanId, sampled });
         expect(text).toHaveLength(55);
-        expect(readParent(text)).toEqual({ traceId, spanId, sampled });
+        expect(parseTraceparent(text)).toEqual({ traceId, spanId, sampled });
       }),
     );
   });
@@ -37,7 +37,7 @@ describe("traceparent", () => {
     [`cc-${TRACE}-${SPAN}-01`, true],
     [`cc-${TRACE}-${SPAN}-01-what-may-come`, true],
   ])("%s is read", (text, sampled) => {
-    expect(readParent(text)).toEqual({ traceId: TRACE, spanId: SPAN, sampled });
+    expect(parseTraceparent(text)).toEqual({ traceId: TRACE, spanId: SPAN, sampled });
   });
 
   it.each([
@@ -55,14 +55,14 @@ describe("traceparent", () => {
     `00-${TRACE}-${SPAN}-0x`,
     // Twice: Node joins what came in two lines.
     `00-${TRACE}-${SPAN}-01, 00-${TRACE}-${SPAN}-01`,
-  ])("%j is none", (text) => expect(readParent(text)).toBeUndefined());
+  ])("%j is none", (text) => expect(parseTraceparent(text)).toBeUndefined());
 
   it("is never an error, whatever comes", () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.string(), fc.stringMatching(/^[\da-f]{2}-[\da-f-]{0,80}$/)),
         (text) => {
-          const read = readParent(text);
+          const read = parseTraceparent(text);
           expect(read === undefined || /^[\da-f]{32}$/.test(read.traceId)).toBe(true);
         },
       ),
@@ -72,21 +72,21 @@ describe("traceparent", () => {
 
 describe("tracestate", () => {
   it("keeps its members in their order, without what stands around them", () => {
-    expect(readState("rojo=00f067aa0ba902b7 ,  congo=t61rcWkgMzE,,x@y=1")).toBe(
+    expect(parseTracestate("rojo=00f067aa0ba902b7 ,  congo=t61rcWkgMzE,,x@y=1")).toBe(
       "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE,x@y=1",
     );
   });
 
   it.each(["", " ", "a", "=b", "A=b", "a=b=c", "a=\u{e9}", "a=b\u0001c", `${"a".repeat(257)}=b`])(
     "%j is none",
-    (text) => expect(readState(text)).toBeUndefined(),
+    (text) => expect(parseTracestate(text)).toBeUndefined(),
   );
 
   it("has at most 32 members, and goes on with as many as every reader takes", () => {
     const members = (n: number, of: string) => Array.from({ length: n }, (_, i) => `k${i}=${of}`);
-    expect(readState(members(32, "v").join(","))).toBe(members(32, "v").join(","));
-    expect(readState(members(33, "v").join(","))).toBeUndefined();
-    const long = readState(members(32, "v".repeat(60)).join(","))!;
+    expect(parseTracestate(members(32, "v").join(","))).toBe(members(32, "v").join(","));
+    expect(parseTracestate(members(33, "v").join(","))).toBeUndefined();
+    const long = parseTracestate(members(32, "v".repeat(60)).join(","))!;
     expect(long.length).toBeLessThanOrEqual(512);
     expect(long.length).toBeGreaterThan(440);
     expect(long.split(",")).toEqual(members(32, "v".repeat(60)).slice(0, long.split(",").length));

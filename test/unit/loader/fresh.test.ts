@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { createLoader } from "../../../src/loader/load.ts";
 import { linear } from "../../protocols/linear/growth.ts";
-import { graphOf } from "../../../src/loader/graph.ts";
+import { readImportGraph } from "../../../src/loader/graph.ts";
 import * as api from "../../../src/plugin/index.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-fresh-"));
@@ -22,7 +22,7 @@ const write = (path: string, text: string) => {
 const loader = () =>
   createLoader({
     builtin: { provider: {}, frontend: {}, middleware: {}, store: {} },
-    host: { "tollgate/plugin": api },
+    hostModules: { "tollgate/plugin": api },
   });
 const summary = async (load: ReturnType<typeof loader>, use: string): Promise<string> => {
   const found = await load(use, "provider", join(folder, "gateway.yaml"));
@@ -227,7 +227,7 @@ describe("the files of a plugin", () => {
     write("d.json", "{}");
     symlinkSync(join(folder, "p.ts"), join(folder, "link.ts"));
     const names = (entry: string) =>
-      graphOf(join(folder, entry)).files.map((file) => file.slice(folder.length + 1));
+      readImportGraph(join(folder, entry)).files.map((file) => file.slice(folder.length + 1));
     expect(names("p.ts")).toEqual(["p.ts", "a.ts", "b.mts", "c/index.js", "d.json"]);
     expect(names("link.ts")[0]).toBe("p.ts");
     const most = 100_000;

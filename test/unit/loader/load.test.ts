@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { createJiti } from "jiti";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { loadConfig } from "../../../src/config/load.ts";
-import type { Builtin } from "../../../src/loader/find.ts";
+import type { BuiltinPlugins } from "../../../src/loader/find.ts";
 import { createLoader, type LoaderOptions } from "../../../src/loader/load.ts";
 import * as api from "../../../src/plugin/index.ts";
 
@@ -44,9 +44,9 @@ const definition = (name: string, more = "") =>
   `export default { "~tollgate": "provider", api: 1, name: "${name}", summary: "", setup() {}, ${more} };\n`;
 
 const never = () => Promise.reject(new Error("never"));
-const EMPTY: Builtin = { provider: {}, frontend: {}, middleware: {}, store: {} };
+const EMPTY: BuiltinPlugins = { provider: {}, frontend: {}, middleware: {}, store: {} };
 const load = (use: string, kind: api.PluginKind = "provider", of: Partial<LoaderOptions> = {}) =>
-  createLoader({ builtin: EMPTY, host: { "tollgate/plugin": api }, ...of })(
+  createLoader({ builtin: EMPTY, hostModules: { "tollgate/plugin": api }, ...of })(
     use,
     kind,
     join(folder, "gateway.yaml"),
@@ -72,7 +72,7 @@ describe("what use: means", () => {
     expect((await loaded(file)).definition).toBe(a.definition);
     expect((await loaded("./plugins/b.mjs")).definition.name).toBe("b");
     expect((await loaded("./plugins/c")).definition.name).toBe("c");
-    const fromInside = createLoader({ builtin: EMPTY, host: {} });
+    const fromInside = createLoader({ builtin: EMPTY, hostModules: {} });
     expect(
       await fromInside("../plugins/b.mjs", "provider", join(folder, "conf/x.yaml")),
     ).toHaveProperty("from");
@@ -91,7 +91,7 @@ describe("what use: means", () => {
   it("else a built-in, else the package of the conventional name: a built-in cannot be shadowed", async () => {
     install("tollgate-provider-demo", definition("shadow"));
     install("tollgate-provider-ollama", definition("ollama"));
-    const builtin: Builtin = {
+    const builtin: BuiltinPlugins = {
       ...EMPTY,
       provider: {
         demo: async () => ({
@@ -265,7 +265,7 @@ describe("what is in it", () => {
     expect((await problemOf("./m.mjs", "middleware")).message).toMatch(/sends/);
   });
   it("what is not there comes with the line that installs it, and the nearest built-in", async () => {
-    const builtin: Builtin = { ...EMPTY, provider: { openai: never, anthropic: never } };
+    const builtin: BuiltinPlugins = { ...EMPTY, provider: { openai: never, anthropic: never } };
     expect(await problemOf("opnai", "provider", { builtin })).toMatchObject({
       id: "plugin/not-found",
       hint: 'did you mean "openai"? If not: npm i tollgate-provider-opnai',
@@ -276,12 +276,12 @@ describe("what is in it", () => {
   });
   it("an import that does not end is given up", async () => {
     write("slow.mjs", `await new Promise(() => {});\n${definition("slow")}`);
-    expect((await problemOf("./slow.mjs", "provider", { importMs: 20 })).id).toBe(
+    expect((await problemOf("./slow.mjs", "provider", { importTimeoutMs: 20 })).id).toBe(
       "plugin/import-slow",
     );
   });
   it("what failed is looked at again, what was loaded is kept", async () => {
-    const of = createLoader({ builtin: EMPTY, host: {} });
+    const of = createLoader({ builtin: EMPTY, hostModules: {} });
     const from = join(folder, "gateway.yaml");
     expect(await of("./late.mjs", "provider", from)).toHaveProperty("problem");
     write("late.mjs", definition("late"));
@@ -306,7 +306,7 @@ it.each(["provider", "frontend", "observer", "store"] as const)(
     write("p.mjs", `throw new Error("It has run.");`);
     for (const use of ["./p.mjs", "unix:./p.sock"]) {
       const from = join(folder, "gateway.yaml");
-      const found = await createLoader({ builtin: EMPTY, host: {} })(
+      const found = await createLoader({ builtin: EMPTY, hostModules: {} })(
         use,
         kind,
         from,
@@ -334,8 +334,8 @@ it("that a kind cannot be isolated is said once, at the key that asks for it", a
     "    isolate: child",
     "",
   ].join("\n");
-  const load = createLoader({ builtin: EMPTY, host: {} });
-  const { problems } = await loadConfig(file, { env: {}, load, text });
+  const load = createLoader({ builtin: EMPTY, hostModules: {} });
+  const { problems } = await loadConfig(file, { env: {}, loadPlugin: load, textOverride: text });
   const placed = problems.filter(({ line }) => line > 0);
   expect(placed.map(({ line, column, id, hint }) => [line, column, id, hint])).toEqual([
     [1, 29, "config/unknown-key", "only a middleware can stand outside the gateway"],

@@ -1,8 +1,8 @@
 import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { defaultText } from "../../../src/config/default.ts";
-import { WHOLE } from "../../../src/config/skeleton.ts";
+import { readDefaultConfig } from "../../../src/config/default.ts";
+import { EDITOR_CONFIG_SCHEMA } from "../../../src/config/skeleton.ts";
 import { editorSchema, editorSchemaText, type DefinedPlugin } from "../../../src/loader/schema.ts";
 import { type Definition, defineProvider } from "../../../src/plugin/index.ts";
 import { builtin } from "../config/stubs.ts";
@@ -67,7 +67,7 @@ const errors = (text: string) => {
 it("is draft-07, and the shipped gateway.yaml is valid under it", () => {
   expect(ajv.validateSchema(schema)).toBe(true);
   expect(schema["$schema"]).toBe("http://json-schema.org/draft-07/schema#");
-  expect(errors(defaultText())).toEqual([]);
+  expect(errors(readDefaultConfig())).toEqual([]);
 });
 
 describe("knows every plugin's options", () => {
@@ -151,7 +151,9 @@ describe("for whoever hovers", () => {
         : Object.entries(value).flatMap(([key, each]) =>
             key === "description" && typeof each === "string" ? [each] : described(each),
           );
-    const all = [WHOLE, ...known.map((k) => k.definition as object)].flatMap(described);
+    const all = [EDITOR_CONFIG_SCHEMA, ...known.map((k) => k.definition as object)].flatMap(
+      described,
+    );
     expect(all.length).toBeGreaterThan(50);
     for (const description of all) expect(text).toContain(JSON.stringify(description));
   });
@@ -166,7 +168,7 @@ describe("for whoever hovers", () => {
       for (const part of ["else", "then", "items", "additionalProperties"])
         if (typeof node?.[part] === "object") walk(node[part], path);
     };
-    walk(WHOLE, "");
+    walk(EDITOR_CONFIG_SCHEMA, "");
     expect(bare).toEqual([]);
   });
   it("is the same text whatever the order plugins were found in", () => {

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { formatDecimal, halfEven, millionths, parseDecimal } from "../../../src/money/decimal.ts";
+import {
+  formatDecimal,
+  roundHalfEven,
+  toMillionths,
+  parseDecimal,
+} from "../../../src/money/decimal.ts";
 import { formatUsd, nanoToDecimal, parseUsd } from "../../../src/money/format.ts";
 
 describe("decimals", () => {
@@ -18,14 +23,14 @@ describe("decimals", () => {
     expect(parseDecimal("0.1230", 3)).toBe(123n);
   });
   it("ties go to the even one", () => {
-    const rounded = [1n, 2n, 3n, 5n, 7n].map((n) => halfEven({ n, d: 2n }));
+    const rounded = [1n, 2n, 3n, 5n, 7n].map((n) => roundHalfEven({ n, d: 2n }));
     expect(rounded).toEqual([0n, 1n, 2n, 2n, 4n]);
   });
   it("counts are exact in millionths", () => {
-    expect(millionths(0.1)).toBe(100_000n);
-    expect(millionths(1.048576)).toBe(1_048_576n);
-    expect(millionths(2 ** 53 - 1)).toBe((2n ** 53n - 1n) * 1_000_000n);
-    expect(() => millionths(-1)).toThrow();
+    expect(toMillionths(0.1)).toBe(100_000n);
+    expect(toMillionths(1.048576)).toBe(1_048_576n);
+    expect(toMillionths(2 ** 53 - 1)).toBe((2n ** 53n - 1n) * 1_000_000n);
+    expect(() => toMillionths(-1)).toThrow();
   });
 });
 

@@ -1,9 +1,14 @@
-import { imageWork } from "../../../src/model/image-work.ts";
+import { imageOperation } from "../../../src/model/image-work.ts";
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { hold, inputUpTo, outputThatFits, type Ask } from "../../../src/money/estimate.ts";
-import { cost, FREE } from "../../../src/money/price.ts";
-import { createUsual } from "../../../src/money/usual.ts";
+import {
+  estimateHold,
+  estimateInputTokens,
+  maxOutputForBudget,
+  type HoldRequest,
+} from "../../../src/money/estimate.ts";
+import { calculateCost, FREE } from "../../../src/money/price.ts";
+import { createOutputHistory } from "../../../src/money/usual.ts";
 import type { Price } from "../../../src/model/facts.ts";
 
 const opus: Price = {
@@ -15,8 +20,8 @@ const opus: Price = {
   ],
   over: [{ input: 200_000, lines: [{ unit: "output", usd: "37.5", per: 1_000_000 }] }],
 };
-const ask = (more: Partial<Ask> = {}): Ask => ({
-  mode: "expected",
+const ask = (more: Partial<HoldRequest> = {}): HoldRequest => ({
+  budgetMode: "expected",
   price: opus,
   input: 1_000,
   ...more,
@@ -24,49 +29,64 @@ const ask = (more: Partial<Ask> = {}): Ask => ({
 
 describe("the input's estimate", () => {
   it("is a third of the bytes, rounded up", () => {
-    expect(inputUpTo({ bytes: 0 })).toBe(0);
-    expect(inputUpTo({ bytes: 1 })).toBe(1);
-    expect(inputUpTo({ bytes: 3_000 })).toBe(1_000);
+    expect(estimateInputTokens({ bytes: 0 })).toBe(0);
+    expect(estimateInputTokens({ bytes: 1 })).toBe(1);
+    expect(estimateInputTokens({ bytes: 3_000 })).toBe(1_000);
   });
   it("counts media by the piece and not by their bytes", () => {
-    expect(inputUpTo({ bytes: 4_000_300, media: { count: 2, bytes: 4_000_000 } })).toBe(3_300);
+    expect(estimateInputTokens({ bytes: 4_000_300, media: { count: 2, bytes: 4_000_000 } })).toBe(
+      3_300,
+    );
   });
   it("is never more than the model reads", () => {
-    expect(inputUpTo({ bytes: 9_000_000, context: 200_000 })).toBe(200_000);
+    expect(estimateInputTokens({ bytes: 9_000_000, context: 200_000 })).toBe(200_000);
   });
 });
 
 describe("a hold", () => {
   it("expected: input as estimated, at least 1,024 tokens of output", () => {
-    expect(hold(ask())).toMatchObject({
+    expect(estimateHold(ask())).toMatchObject({
       claim: 5_000_000n + 1_024n * 25_000n,
       output: 1_024,
     });
-    expect(hold(ask({ usual: 4_000 })).output).toBe(4_000);
-    expect(hold(ask({ usual: 4_000, output: 100 })).output).toBe(100);
+    expect(estimateHold(ask({ typicalOutput: 4_000 })).outputPerResponse).toBe(4_000);
+    expect(estimateHold(ask({ typicalOutput: 4_000, output: 100 })).outputPerResponse).toBe(100);
   });
   it("hard: the dearest way to read, all that may be written", () => {
-    const { nano, output } = hold(ask({ mode: "hard", output: 8_000, limit: 64_000 }));
-    expect(output).toBe(8_000);
+    const { nano, outputPerResponse } = estimateHold(
+      ask({ budgetMode: "hard", output: 8_000, modelMaxOutput: 64_000 }),
+    );
+    expect(outputPerResponse).toBe(8_000);
     expect(nano).toBe(10_000_000n + 200_000_000n);
-    expect(hold(ask({ mode: "hard", limit: 64_000 })).output).toBe(64_000);
-    expect(hold(ask({ mode: "hard", output: 1e9, limit: 64_000 })).output).toBe(64_000);
+    expect(
+      estimateHold(ask({ budgetMode: "hard", modelMaxOutput: 64_000 })).outputPerResponse,
+    ).toBe(64_000);
+    expect(
+      estimateHold(ask({ budgetMode: "hard", output: 1e9, modelMaxOutput: 64_000 }))
+        .outputPerResponse,
+    ).toBe(64_000);
   });
   it("soft takes a nano-dollar", () => {
-    expect(hold(ask({ mode: "soft" }))).toEqual({ ...hold(ask()), claim: 1n });
+    expect(estimateHold(ask({ budgetMode: "soft" }))).toEqual({
+      ...estimateHold(ask()),
+      claim: 1n,
+    });
   });
   it("the row holds the worst case in every mode: that is what a crash is presumed to have cost", () => {
-    const worst = hold(ask({ mode: "hard", limit: 64_000 }));
+    const worst = estimateHold(ask({ budgetMode: "hard", modelMaxOutput: 64_000 }));
     expect(worst.nano).toBe(10_000_000n + 64_000n * 25_000n);
     for (const mode of ["expected", "soft"] as const)
-      expect(hold(ask({ mode, limit: 64_000 }))).toMatchObject({ nano: worst.nano, most: 64_000 });
-    expect(hold(ask({ limit: 64_000, output: 500, n: 3 }))).toMatchObject({
+      expect(estimateHold(ask({ budgetMode: mode, modelMaxOutput: 64_000 }))).toMatchObject({
+        nano: worst.nano,
+        most: 64_000,
+      });
+    expect(estimateHold(ask({ modelMaxOutput: 64_000, output: 500, n: 3 }))).toMatchObject({
       nano: 10_000_000n + 1_500n * 25_000n,
       most: 1_500,
     });
   });
   it("is unknown where the price is", () => {
-    expect(hold(ask({ price: null, mode: "hard", output: 5 }))).toEqual({
+    expect(estimateHold(ask({ price: null, budgetMode: "hard", output: 5 }))).toEqual({
       nano: null,
       claim: null,
       lacks: [],
@@ -76,36 +96,42 @@ describe("a hold", () => {
     });
   });
   it("names the units and the tier that the price does not list", () => {
-    expect(hold(ask({ tier: "warp" }))).toMatchObject({ lacks: [], tier: "warp" });
+    expect(estimateHold(ask({ tier: "warp" }))).toMatchObject({ lacks: [], tier: "warp" });
     for (const mode of ["hard", "expected", "soft"] as const)
-      expect(hold(ask({ mode, runs: 3, tools: ["searches"] })).lacks).toEqual(["searches"]);
+      expect(
+        estimateHold(ask({ budgetMode: mode, toolRuns: 3, tools: ["searches"] })).unpricedUnits,
+      ).toEqual(["searches"]);
     const priced: Price = { lines: [...opus.lines, { unit: "searches", usd: "0.01", per: 1 }] };
-    const of = { mode: "hard", output: 0, input: 0, price: priced, runs: 3 } as const;
-    expect(hold(ask({ ...of, tools: ["searches"] }))).toMatchObject({
+    const of = { budgetMode: "hard", output: 0, input: 0, price: priced, toolRuns: 3 } as const;
+    expect(estimateHold(ask({ ...of, tools: ["searches"] }))).toMatchObject({
       nano: 30_000_000n,
       lacks: [],
     });
   });
   it("free holds nothing", () => {
-    expect(hold(ask({ price: FREE, mode: "hard" })).claim).toBe(0n);
+    expect(estimateHold(ask({ price: FREE, budgetMode: "hard" })).claim).toBe(0n);
   });
   it("is for every answer that is asked for", () => {
-    const one = hold(ask({ mode: "hard", output: 100, input: 0 })).nano!;
-    expect(hold(ask({ mode: "hard", output: 100, input: 0, n: 3 })).nano).toBe(3n * one);
+    const one = estimateHold(ask({ budgetMode: "hard", output: 100, input: 0 })).nano!;
+    expect(estimateHold(ask({ budgetMode: "hard", output: 100, input: 0, n: 3 })).nano).toBe(
+      3n * one,
+    );
   });
   it("counts pictures by the measure that the price lists", () => {
-    const image = { work: imageWork, n: 2, input: 30, size: "2048x1024" } as const;
+    const image = { operationSpec: imageOperation, n: 2, input: 30, size: "2048x1024" } as const;
     const each: Price = { lines: [{ unit: "images", usd: "0.04", per: 1 }] };
-    expect(hold(ask({ ...image, price: each })).nano).toBe(80_000_000n);
+    expect(estimateHold(ask({ ...image, price: each })).nano).toBe(80_000_000n);
     const area: Price = { lines: [{ unit: "megapixels", usd: "0.01", per: 1 }] };
-    expect(hold(ask({ ...image, price: area })).nano).toBe(60_000_000n);
+    expect(estimateHold(ask({ ...image, price: area })).nano).toBe(60_000_000n);
     const tokens: Price = {
       lines: [
         { unit: "input", usd: "5", per: 1_000_000 },
         { unit: "image_out", usd: "30", per: 1_000_000 },
       ],
     };
-    expect(hold(ask({ ...image, price: tokens })).nano).toBe(150_000n + 2n * 10_923n * 30_000n);
+    expect(estimateHold(ask({ ...image, price: tokens })).nano).toBe(
+      150_000n + 2n * 10_923n * 30_000n,
+    );
   });
   it("a picture that may turn out to be any is the dearest there is", () => {
     const images = (usd: string, variant?: { quality?: string; size?: string }) =>
@@ -118,7 +144,8 @@ describe("a hold", () => {
         images("0.25", { quality: "high", size: "1536x1024" }),
       ],
     };
-    const held = (more: Partial<Ask>) => hold(ask({ work: imageWork, n: 2, price, ...more })).nano;
+    const held = (more: Partial<HoldRequest>) =>
+      estimateHold(ask({ operationSpec: imageOperation, n: 2, price, ...more })).nano;
     expect(held({})).toBe(500_000_000n);
     expect(held({ quality: "auto", size: "auto" })).toBe(500_000_000n);
     expect(held({ size: "1024x1024" })).toBe(340_000_000n);
@@ -139,10 +166,10 @@ describe("a hold", () => {
         fc.double({ min: 0, max: 1, noNaN: true }),
         fc.double({ min: 0, max: 1, noNaN: true }),
         (input, output, cached, written) => {
-          const held = hold(ask({ mode: "hard", input, output })).nano!;
+          const held = estimateHold(ask({ budgetMode: "hard", input, output })).nano!;
           const read = Math.floor(input * cached);
           const wrote = Math.floor((input - read) * written);
-          const bill = cost(
+          const bill = calculateCost(
             { input: input - read - wrote, cache_read: read, cache_write_1h: wrote, output },
             opus,
           )!;
@@ -161,10 +188,11 @@ describe("what would fit", () => {
         fc.nat(20_000),
         fc.constantFrom("hard" as const, "expected" as const),
         (left, input, mode) => {
-          const of = ask({ mode, input, output: 8_000, usual: 8_000 });
-          const fits = outputThatFits(left, of);
-          if (fits > 0) expect(hold({ ...of, output: fits }).claim! <= left).toBe(true);
-          if (fits < 8_000) expect(hold({ ...of, output: fits + 1 }).claim! > left).toBe(true);
+          const of = ask({ budgetMode: mode, input, output: 8_000, typicalOutput: 8_000 });
+          const fits = maxOutputForBudget(left, of);
+          if (fits > 0) expect(estimateHold({ ...of, output: fits }).claim! <= left).toBe(true);
+          if (fits < 8_000)
+            expect(estimateHold({ ...of, output: fits + 1 }).claim! > left).toBe(true);
         },
       ),
     );
@@ -173,18 +201,18 @@ describe("what would fit", () => {
 
 describe("what is usual", () => {
   it("is the p95 of the last answers, once there are some", () => {
-    const usual = createUsual();
-    for (let i = 1; i <= 7; i++) usual.saw("a", i);
+    const usual = createOutputHistory();
+    for (let i = 1; i <= 7; i++) usual.record("a", i);
     expect(usual.p95("a")).toBeUndefined();
-    for (let i = 8; i <= 100; i++) usual.saw("a", i);
+    for (let i = 8; i <= 100; i++) usual.record("a", i);
     expect(usual.p95("a")).toBe(96);
     expect(usual.p95("b")).toBeUndefined();
   });
   it("forgets whom it has not heard of for longest", () => {
-    const usual = createUsual(2);
-    for (const who of ["a", "b"]) for (let i = 0; i < 8; i++) usual.saw(who, 1);
-    usual.saw("a", 1);
-    usual.saw("c", 1);
+    const usual = createOutputHistory(2);
+    for (const who of ["a", "b"]) for (let i = 0; i < 8; i++) usual.record(who, 1);
+    usual.record("a", 1);
+    usual.record("c", 1);
     expect(usual.p95("a")).toBe(1);
     expect(usual.p95("b")).toBeUndefined();
   });

@@ -1,10 +1,10 @@
-import type { Work } from "../../../src/model/work.ts";
-import { chatWork } from "../../../src/model/chat-work.ts";
-import { imageWork } from "../../../src/model/image-work.ts";
+import type { OperationSpec } from "../../../src/model/work.ts";
+import { chatOperation } from "../../../src/model/chat-work.ts";
+import { imageOperation } from "../../../src/model/image-work.ts";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { example } from "../../../src/money/example.ts";
-import { billOf, FREE, isExact } from "../../../src/money/price.ts";
+import { createPricedExample } from "../../../src/money/example.ts";
+import { calculateBill, FREE, isExact } from "../../../src/money/price.ts";
 import type { Price, PriceLine } from "../../../src/model/facts.ts";
 import { UNITS } from "../../../src/model/usage.ts";
 
@@ -18,12 +18,12 @@ describe("an example", () => {
   it("costs what a bill with these counts would, line by line", () => {
     fc.assert(
       fc.property(
-        fc.constantFrom<Work>(chatWork, imageWork),
+        fc.constantFrom<OperationSpec>(chatOperation, imageOperation),
         fc.uniqueArray(line, { selector: (l) => l.unit, maxLength: 8 }),
         (work, lines) => {
           const price: Price = { lines };
-          const { usage, nano, lines: billed } = example(work, price, 0);
-          const bill = billOf(usage, price, { at: 0 })!;
+          const { usage, nano, lines: billed } = createPricedExample(work, price, 0);
+          const bill = calculateBill(usage, price, { at: 0 })!;
           expect(nano).toBe(isExact(bill) ? bill.nano : null);
           if (nano === null) {
             expect(billed).toEqual([]);
@@ -39,12 +39,15 @@ describe("an example", () => {
 
   it("is by whichever measure the price has", () => {
     const about = (unit: PriceLine["unit"], usd: string, per: 1 | 1_000_000) =>
-      example(imageWork, { lines: [{ unit, usd, per }, ...text] }, 0);
+      createPricedExample(imageOperation, { lines: [{ unit, usd, per }, ...text] }, 0);
     const text: PriceLine[] = [{ unit: "input", usd: "5", per: 1_000_000 }];
     expect(about("images", "0.04", 1)).toMatchObject({ about: "one image", nano: 40_000_000n });
     expect(about("megapixels", "1", 1)).toMatchObject({ nano: 1_048_576_000n });
     expect(about("image_out", "30", 1_000_000)).toMatchObject({ nano: 30_500_000n });
-    expect(example(chatWork, FREE, 0).nano).toBe(0n);
-    expect(example(chatWork, undefined, 0)).toMatchObject({ nano: null, lines: [] });
+    expect(createPricedExample(chatOperation, FREE, 0).nano).toBe(0n);
+    expect(createPricedExample(chatOperation, undefined, 0)).toMatchObject({
+      nano: null,
+      lines: [],
+    });
   });
 });

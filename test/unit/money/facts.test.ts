@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { cost, pico, priceHash } from "../../../src/money/price.ts";
+import { calculateCost, picoDollarsPerUnit, priceHash } from "../../../src/money/price.ts";
 import { UNITS, type Unit } from "../../../src/model/usage.ts";
 import type { Facts, Price } from "../../../src/model/facts.ts";
 import { files, priceOf, readList, TARGET } from "../../../.build/facts.ts";
@@ -47,7 +47,7 @@ describe("shipped facts", () => {
         ...(price!.otherwise ? [price!.otherwise.lines] : []),
       ].flat();
       for (const line of lines)
-        if (!TOOLS.includes(line.unit)) expect(pico(line), model).toBeGreaterThan(0n);
+        if (!TOOLS.includes(line.unit)) expect(picoDollarsPerUnit(line), model).toBeGreaterThan(0n);
       expect(priceHash(price!)).toMatch(/^[0-9a-f]{32}$/);
     }
   });
@@ -67,17 +67,21 @@ describe("shipped facts", () => {
       shipped.find((s) => s.provider === provider)!.facts.models.find((m) => m.model === model)!
         .price!;
     const opus = price("anthropic", "claude-opus-4-6");
-    expect(cost({ input: 1_000, cache_write_1h: 100, output: 10 }, opus)).toBe(
+    expect(calculateCost({ input: 1_000, cache_write_1h: 100, output: 10 }, opus)).toBe(
       5_000_000n + 1_000_000n + 250_000n,
     );
-    expect(cost({ output: 10 }, opus, { facts: { inference_geo: "us" } })).toBe(275_000n);
+    expect(
+      calculateCost({ output: 10 }, opus, { pricingAttributes: { inference_geo: "us" } }),
+    ).toBe(275_000n);
     const flash = price("google", "gemini-3.6-flash");
-    expect(cost({ input: 100 }, flash, { at: Date.UTC(2026, 11, 31) })).toBe(75_000n);
-    expect(cost({ input: 100 }, flash, { at: Date.UTC(2027, 0, 1) })).toBe(150_000n);
+    expect(calculateCost({ input: 100 }, flash, { at: Date.UTC(2026, 11, 31) })).toBe(75_000n);
+    expect(calculateCost({ input: 100 }, flash, { at: Date.UTC(2027, 0, 1) })).toBe(150_000n);
     const long = price("openai", "gpt-5.4");
-    expect(cost({ input: 272_001 }, long)).toBe(272_001n * 5_000n);
-    expect(cost({ input: 1, cache_read: 100 }, long, { tier: "flex" })).toBe(1_250n + 13_000n);
-    expect(cost({ image_out: 1_000 }, price("openai", "gpt-image-2"))).toBe(30_000_000n);
+    expect(calculateCost({ input: 272_001 }, long)).toBe(272_001n * 5_000n);
+    expect(calculateCost({ input: 1, cache_read: 100 }, long, { tier: "flex" })).toBe(
+      1_250n + 13_000n,
+    );
+    expect(calculateCost({ image_out: 1_000 }, price("openai", "gpt-image-2"))).toBe(30_000_000n);
   });
 });
 

@@ -5,8 +5,14 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Facts, Price } from "../../../src/model/facts.ts";
 import { UNITS, type Unit, type Usage } from "../../../src/model/usage.ts";
-import { billOf, cost, isExact, SAME_GOODS, type Circumstances } from "../../../src/money/price.ts";
-import { largest } from "../../../src/walk/money/counts.ts";
+import {
+  calculateBill,
+  calculateCost,
+  isExact,
+  EQUIVALENT_UNITS,
+  type PricingContext,
+} from "../../../src/money/price.ts";
+import { mergeReports } from "../../../src/walk/money/counts.ts";
 
 const FACTS = join(import.meta.dirname, "../../../plugins/providers/facts");
 const shipped = readdirSync(FACTS)
@@ -45,8 +51,13 @@ const circumstances = fc.record({
   quality: fc.constantFrom(...QUALITIES),
   size: fc.constantFrom(...SIZES),
   at: fc.constant(Date.UTC(2026, 10, 28)),
-  facts: fc.constantFrom({}, { inference_geo: "us" }, { region: "eu" }, { speed: "fast" }),
-}) as fc.Arbitrary<Circumstances>;
+  pricingAttributes: fc.constantFrom(
+    {},
+    { inference_geo: "us" },
+    { region: "eu" },
+    { speed: "fast" },
+  ),
+}) as fc.Arbitrary<PricingContext>;
 
 const usages = fc.record(
   Object.fromEntries(UNITS.map((unit) => [unit, fc.oneof(fc.nat(20), fc.nat(2_000_000))])) as {
@@ -57,7 +68,7 @@ const usages = fc.record(
 
 /** Without this unit, and without others that measure the same goods. */
 function without(usage: Usage, unit: Unit): Usage {
-  const gone = SAME_GOODS.find((units) => units.includes(unit)) ?? [unit];
+  const gone = EQUIVALENT_UNITS.find((units) => units.includes(unit)) ?? [unit];
   return Object.fromEntries(Object.entries(usage).filter(([u]) => !gone.includes(u as Unit)));
 }
 
@@ -66,11 +77,11 @@ it("cost(usage) >= cost(usage without any one unit): all units, shipped prices, 
   for (const price of [...SHAPES, ...OWN])
     fc.assert(
       fc.property(usages, circumstances, (usage, c) => {
-        const whole = cost(usage, price, c)!;
+        const whole = calculateCost(usage, price, c)!;
         for (const unit of UNITS) {
           // A share of the output, not a further count: its own rate may be lower.
           if (unit === "reasoning" || usage[unit] === undefined) continue;
-          const rest = cost(without(usage, unit), price, c)!;
+          const rest = calculateCost(without(usage, unit), price, c)!;
           expect(whole >= rest, `${unit} of ${JSON.stringify(usage)}: ${whole} < ${rest}`).toBe(
             true,
           );
@@ -88,7 +99,7 @@ it("a priced count never becomes free by what is reported beside it", () => {
           [line.unit]: 1_000_000,
           ...(line.unit === "reasoning" && { output: 1_000_000 }),
         };
-        const bill = billOf({ [unit]: 1_000_000, ...own }, price, {
+        const bill = calculateBill({ [unit]: 1_000_000, ...own }, price, {
           at: Date.UTC(2026, 10, 28),
           ...line.variant,
         });
@@ -101,7 +112,7 @@ it("a bill is exact only where each count has a rate of its own", () => {
   for (const price of SHAPES)
     fc.assert(
       fc.property(usages, circumstances, (usage, c) => {
-        const bill = billOf(usage, price, c)!;
+        const bill = calculateBill(usage, price, c)!;
         if (!isExact(bill)) return;
         const units = new Set(bill.lines.map(({ unit }) => unit));
         const tokens = bill.lines.some(({ unit }) => unit === "input" || unit === "output");
@@ -122,10 +133,10 @@ it("of cumulative reports the largest counts, whatever the last one says", () =>
       fc.array(usages, { minLength: 1, maxLength: 5 }),
       fc.constantFrom(...SHAPES),
       (reports, price) => {
-        const end = reports.reduce(largest);
+        const end = reports.reduce(mergeReports);
         const zeros = Object.fromEntries(UNITS.map((unit) => [unit, 0]));
-        expect(largest(end, zeros)).toMatchObject(end);
-        expect(cost(largest(end, {}), price)).toBe(cost(end, price));
+        expect(mergeReports(end, zeros)).toMatchObject(end);
+        expect(calculateCost(mergeReports(end, {}), price)).toBe(calculateCost(end, price));
       },
     ),
   );

@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { halfEven, plus } from "../../../src/money/decimal.ts";
-import { billOf, cost, FREE, priceHash, type Circumstances } from "../../../src/money/price.ts";
+import { roundHalfEven, addFractions } from "../../../src/money/decimal.ts";
+import {
+  calculateBill,
+  calculateCost,
+  FREE,
+  priceHash,
+  type PricingContext,
+} from "../../../src/money/price.ts";
 import type { Price, PriceLine } from "../../../src/model/facts.ts";
 import { UNITS, type Unit, type Usage } from "../../../src/model/usage.ts";
 
@@ -81,7 +87,7 @@ const tiny: Price = { lines: per1M({ input: "0.0025", output: "0.000001" }) };
 const december = Date.UTC(2026, 11, 31, 23, 59, 59);
 
 /** What, the usage, the price, nano-dollars worked out by hand, and what else decides. */
-const worked: [string, Usage, Price, bigint | null, Circumstances?][] = [
+const worked: [string, Usage, Price, bigint | null, PricingContext?][] = [
   ["a small chat", { input: 1_000, output: 500 }, mini, 150_000n + 300_000n],
   ["one token of each", { input: 1, output: 1 }, mini, 750n],
   ["nothing", {}, mini, 0n],
@@ -113,22 +119,28 @@ const worked: [string, Usage, Price, bigint | null, Circumstances?][] = [
     { input: 1_000, output: 1_000 },
     opus,
     33_000_000n,
-    { facts: { inference_geo: "us" } },
+    { pricingAttributes: { inference_geo: "us" } },
   ],
-  ["fast, six times", { input: 1, output: 1 }, opus, 180_000n, { facts: { speed: "fast" } }],
+  [
+    "fast, six times",
+    { input: 1, output: 1 },
+    opus,
+    180_000n,
+    { pricingAttributes: { speed: "fast" } },
+  ],
   [
     "fast and in-region",
     { input: 1, output: 1 },
     opus,
     198_000n,
-    { facts: { speed: "fast", inference_geo: "us" } },
+    { pricingAttributes: { speed: "fast", inference_geo: "us" } },
   ],
   [
     "elsewhere and slow",
     { input: 1, output: 1 },
     opus,
     30_000n,
-    { facts: { speed: "slow", inference_geo: "eu" } },
+    { pricingAttributes: { speed: "slow", inference_geo: "eu" } },
   ],
   ["at the bracket's edge: still the low price", { input: 272_000 }, long, 680_000_000n],
   ["one token more: all of it at the high price", { input: 272_001 }, long, 1_360_005_000n],
@@ -285,7 +297,7 @@ const worked: [string, Usage, Price, bigint | null, Circumstances?][] = [
 
 describe("worked examples", () => {
   for (const [what, usage, price, nano, circumstances] of worked)
-    it(what, () => expect(cost(usage, price, circumstances)).toBe(nano));
+    it(what, () => expect(calculateCost(usage, price, circumstances)).toBe(nano));
 });
 
 const usd = fc
@@ -315,7 +327,7 @@ describe("laws", () => {
           lines: per1M({ input: `${digits.slice(0, -6)}.${digits.slice(-6)}` }),
         };
         const exact = pico * BigInt(count);
-        const nano = cost({ input: count }, price)!;
+        const nano = calculateCost({ input: count }, price)!;
         const twice = 2n * (exact - nano * 1_000n);
         expect(twice >= -1_000n && twice <= 1_000n).toBe(true);
         if (twice === 1_000n || twice === -1_000n) expect(nano % 2n).toBe(0n);
@@ -326,9 +338,9 @@ describe("laws", () => {
   it("the bill is the sum of its lines, rounded once", () => {
     fc.assert(
       fc.property(anyUsage, anyPrice, (usage, price) => {
-        const parts = billOf(usage, price)!.lines;
-        const sum = parts.map(({ nano }) => nano).reduce(plus, { n: 0n, d: 1n });
-        expect(cost(usage, price)).toBe(halfEven(sum));
+        const parts = calculateBill(usage, price)!.lines;
+        const sum = parts.map(({ nano }) => nano).reduce(addFractions, { n: 0n, d: 1n });
+        expect(calculateCost(usage, price)).toBe(roundHalfEven(sum));
       }),
     );
   });
@@ -336,8 +348,10 @@ describe("laws", () => {
   it("parts together cost what the whole does, but for the rounding", () => {
     fc.assert(
       fc.property(anyUsage, anyPrice, (usage, price) => {
-        const apart = Object.entries(usage).map(([unit, count]) => cost({ [unit]: count }, price)!);
-        const difference = cost(usage, price)! - apart.reduce((a, b) => a + b, 0n);
+        const apart = Object.entries(usage).map(([unit, count]) =>
+          calculateCost({ [unit]: count }, price)!,
+        );
+        const difference = calculateCost(usage, price)! - apart.reduce((a, b) => a + b, 0n);
         const most = BigInt(apart.length);
         expect(difference <= most && difference >= -most).toBe(true);
       }),
@@ -353,7 +367,7 @@ describe("laws", () => {
         fc.nat(1e6),
         (usage, price, unit, more) => {
           const bigger = { ...usage, [unit]: (usage[unit] ?? 0) + more };
-          expect(cost(bigger, price)! >= cost(usage, price)!).toBe(true);
+          expect(calculateCost(bigger, price)! >= calculateCost(usage, price)!).toBe(true);
         },
       ),
     );
@@ -362,7 +376,8 @@ describe("laws", () => {
   it("a hold is never below the bill, nor a nano-dollar above it", () => {
     fc.assert(
       fc.property(anyUsage, anyPrice, (usage, price) => {
-        const difference = cost(usage, price, { round: "ceil" })! - cost(usage, price)!;
+        const difference =
+          calculateCost(usage, price, { round: "ceil" })! - calculateCost(usage, price)!;
         expect(difference === 0n || difference === 1n).toBe(true);
       }),
     );
@@ -377,9 +392,9 @@ describe("laws", () => {
         (usage, price, unit) => {
           const without = { lines: price.lines.filter((line) => line.unit !== unit) };
           const alone = { ...usage, audio_in: undefined, seconds: undefined };
-          const bill = billOf({ ...alone, [unit]: 1 }, without)!;
-          expect(bill.lacks).toEqual([unit]);
-          expect(bill.nano >= cost({ ...alone, [unit]: 0 }, without)!).toBe(true);
+          const bill = calculateBill({ ...alone, [unit]: 1 }, without)!;
+          expect(bill.unpricedUnits).toEqual([unit]);
+          expect(bill.nano >= calculateCost({ ...alone, [unit]: 0 }, without)!).toBe(true);
         },
       ),
     );
@@ -400,6 +415,8 @@ describe("a price's hash", () => {
 });
 
 it("a price finer than a pico-dollar is refused, not rounded", () => {
-  expect(() => cost({ input: 1 }, { lines: per1M({ input: "0.0000001" }) })).toThrow(/decimal/);
-  expect(() => cost({ input: 1 }, { lines: per1M({ input: "1e-7" }) })).toThrow(/decimal/);
+  expect(() => calculateCost({ input: 1 }, { lines: per1M({ input: "0.0000001" }) })).toThrow(
+    /decimal/,
+  );
+  expect(() => calculateCost({ input: 1 }, { lines: per1M({ input: "1e-7" }) })).toThrow(/decimal/);
 });

@@ -10,7 +10,7 @@ function bench(forMs = HOUR) {
   const mint = () =>
     new Promise<MintedToken>((resolve, reject) => {
       asked.push((given) =>
-        typeof given === "string" ? resolve({ token: given, forMs }) : reject(given),
+        typeof given === "string" ? resolve({ token: given, ttlMs: forMs }) : reject(given),
       );
     });
   const tokens = new AccountTokens(() => now);
@@ -87,7 +87,7 @@ describe("tokens of an account", () => {
     const first = get();
     asked[0]!("one");
     await first;
-    const others = [tokens.another("a", mint), tokens.another("a", mint)];
+    const others = [tokens.renew("a", mint), tokens.renew("a", mint)];
     asked[1]!("two");
     expect(await Promise.all(others)).toEqual(["two", "two"]);
     expect(get()).toBe("two");

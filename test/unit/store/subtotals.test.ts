@@ -2,18 +2,18 @@
 import { expect, it } from "vitest";
 import * as fc from "fast-check";
 import {
-  createSubtotals,
+  createRollup,
   createTotals,
-  type Depth,
-  depthOf,
-  DEPTHS,
-  groupsOf,
-  readSubtotals,
+  type RollupLevel,
+  rollupLevelFor,
+  ROLLUP_LEVELS,
+  parseRollupGroups,
+  parseRollup,
 } from "tollgate/store";
-import type { Summand, TotalsQuery } from "tollgate/store";
+import type { SummableRow, TotalsQuery } from "tollgate/store";
 
 /** What each depth must be able to say. */
-const SAYS: Readonly<Record<Depth, TotalsQuery["by"]>> = {
+const SAYS: Readonly<Record<RollupLevel, TotalsQuery["by"]>> = {
   calls: ["provider", "model", "credential", "outcome", "price", "state"],
   holders: ["key", "accounts", "state"],
   tags: ["key", "account", "label", "state"],
@@ -21,7 +21,7 @@ const SAYS: Readonly<Record<Depth, TotalsQuery["by"]>> = {
   labels: ["provider", "model", "key", "labels", "state"],
 };
 
-const row: fc.Arbitrary<Summand> = fc.record({
+const row: fc.Arbitrary<SummableRow> = fc.record({
   kind: fc.constantFrom("settle" as const, "settle" as const, "adjust" as const),
   at: fc.constant(0),
   key: fc.constantFrom("a", "b", "words", "0"),
@@ -35,7 +35,7 @@ const row: fc.Arbitrary<Summand> = fc.record({
   state: fc.constantFrom("exact" as const, "estimated" as const, "void" as const),
   outcome: fc.constantFrom("ok", "timeout"),
   price: fc.constantFrom(null, "p"),
-  asked: fc.constant(undefined),
+  clientRequest: fc.constant(undefined),
   target: fc.record({
     provider: fc.constantFrom("p", "q"),
     model: fc.constantFrom("m", "n/m", "é\ud800"),
@@ -48,23 +48,24 @@ it("are the same in any order and in any parts, at every depth", () => {
     fc.property(
       fc.array(row, { maxLength: 40 }),
       fc.nat(40),
-      fc.constantFrom(...DEPTHS),
+      fc.constantFrom(...ROLLUP_LEVELS),
       (rows, cut, depth) => {
-        const whole = createSubtotals(depth);
+        const whole = createRollup(depth);
         for (const each of rows) whole.add(each);
-        const parts = createSubtotals(depth);
+        const parts = createRollup(depth);
         for (const some of [rows.slice(cut), rows.slice(0, cut).toReversed()]) {
-          const deep = createSubtotals("labels");
+          const deep = createRollup("labels");
           for (const each of some) deep.add(each);
-          parts.take(readSubtotals(deep.text()));
+          parts.merge(parseRollup(deep.serialize()));
         }
-        expect(parts.text()).toBe(whole.text());
-        expect(readSubtotals(whole.text()).text()).toBe(whole.text());
+        expect(parts.serialize()).toBe(whole.serialize());
+        expect(parseRollup(whole.serialize()).serialize()).toBe(whole.serialize());
         const plain = createTotals(SAYS[depth]);
         const fast = createTotals(SAYS[depth]);
         for (const each of rows)
           if (each.kind === "adjust" || each.state !== "void") plain.add(each);
-        for (const [facts, amounts] of groupsOf(parts.text())) fast.take(facts, amounts, 0, {});
+        for (const [facts, amounts] of parseRollupGroups(parts.serialize()))
+          fast.addGroup(facts, amounts, 0, {});
         expect(fast.totals()).toEqual(plain.totals());
       },
     ),
@@ -73,12 +74,12 @@ it("are the same in any order and in any parts, at every depth", () => {
 });
 
 it("the least depth that can answer is taken", () => {
-  for (const depth of DEPTHS) expect(depthOf(SAYS[depth], {})).toBe(depth);
-  expect(depthOf(["state", "day", "hour"], {})).toBeUndefined();
-  expect(depthOf(["state"], { account: "a" })).toBe("holders");
-  expect(depthOf(["key"], { outcome: "ok" })).toBe("keys");
-  expect(depthOf([], { label: "a=b" })).toBe("tags");
-  expect(depthOf(["model"], { label: "a=b" })).toBe("labels");
+  for (const depth of ROLLUP_LEVELS) expect(rollupLevelFor(SAYS[depth], {})).toBe(depth);
+  expect(rollupLevelFor(["state", "day", "hour"], {})).toBeUndefined();
+  expect(rollupLevelFor(["state"], { account: "a" })).toBe("holders");
+  expect(rollupLevelFor(["key"], { outcome: "ok" })).toBe("keys");
+  expect(rollupLevelFor([], { label: "a=b" })).toBe("tags");
+  expect(rollupLevelFor(["model"], { label: "a=b" })).toBe("labels");
 });
 
 it("fractions add up to what a person would write", () => {

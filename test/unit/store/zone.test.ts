@@ -1,7 +1,7 @@
 // Days and hours of time zones, against the system's own calendar.
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { isZone, zoneClock } from "tollgate/store";
+import { isTimeZone, zoneClock } from "tollgate/store";
 
 const ZONES = [
   "UTC",
@@ -70,7 +70,7 @@ describe("of any moment in any zone", () => {
             names.add(clock[unit](each));
             names.add(clock[unit](each + 299_999));
           }
-          if (clock.within(unit, start, start + length)) expect(names.size).toBe(1);
+          if (clock.isWithin(unit, start, start + length)) expect(names.size).toBe(1);
           // It may return false for a stretch in which clocks are changed, and for no other.
           else if (!isChanged(name, start, length)) expect(names.size).toBeGreaterThan(1);
         }
@@ -84,7 +84,7 @@ describe("of any moment in any zone", () => {
       fc.property(zone, at, (name, moment) => {
         const clock = zoneClock(name);
         const day = clock.day(moment);
-        const start = clock.moment(day);
+        const start = clock.parseLocalTime(day);
         expect(start).toBeLessThanOrEqual(moment);
         expect(clock.day(start)).toBe(day);
         expect(clock.day(start - 1)).not.toBe(day);
@@ -97,7 +97,7 @@ describe("of any moment in any zone", () => {
 describe("days on which clocks are changed", () => {
   const berlin = zoneClock("Europe/Berlin");
   const hours = (day: string, next: string) =>
-    (berlin.moment(next) - berlin.moment(day)) / 3_600_000;
+    (berlin.parseLocalTime(next) - berlin.parseLocalTime(day)) / 3_600_000;
   it("have 23 hours, or 25, and the hour that comes twice is two", () => {
     expect(hours("2026-03-29", "2026-03-30")).toBe(23);
     expect(hours("2026-10-25", "2026-10-26")).toBe(25);
@@ -109,16 +109,16 @@ describe("days on which clocks are changed", () => {
     ]);
   });
   it("a time of a day is found, and one that is left out is not nothing", () => {
-    expect(berlin.moment("2026-03-29T12:30")).toBe(Date.UTC(2026, 2, 29, 10, 30));
-    expect(berlin.moment("2026-03-29T02:30")).toBe(Date.UTC(2026, 2, 29, 1, 30));
-    expect(berlin.moment("2026-10-25T02:30")).toBe(Date.UTC(2026, 9, 25, 0, 30));
+    expect(berlin.parseLocalTime("2026-03-29T12:30")).toBe(Date.UTC(2026, 2, 29, 10, 30));
+    expect(berlin.parseLocalTime("2026-03-29T02:30")).toBe(Date.UTC(2026, 2, 29, 1, 30));
+    expect(berlin.parseLocalTime("2026-10-25T02:30")).toBe(Date.UTC(2026, 9, 25, 0, 30));
     for (const text of ["", "yesterday", "2026-13-01", "2026-03-29T12:30Z", "2026"])
-      expect(berlin.moment(text)).toBeNaN();
+      expect(berlin.parseLocalTime(text)).toBeNaN();
   });
 });
 
 it("names that are none are told from others", () => {
   for (const name of ["Europe/Berlin", "europe/berlin", "Asia/Kolkata", "+05:30", "UTC"])
-    expect(isZone(name)).toBe(true);
-  for (const name of ["Europe/Berln", "", "a".repeat(10_000)]) expect(isZone(name)).toBe(false);
+    expect(isTimeZone(name)).toBe(true);
+  for (const name of ["Europe/Berln", "", "a".repeat(10_000)]) expect(isTimeZone(name)).toBe(false);
 });

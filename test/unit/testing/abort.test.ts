@@ -2,12 +2,17 @@
 // takes for it is no fault of the plugin.
 import { expect, it } from "vitest";
 import type { Provider } from "../../../src/plugin/provider.ts";
-import { aborts } from "../../../src/testing/conformance/work.ts";
-import type { Subject } from "../../../src/testing/conformance/subject.ts";
-import { worked } from "../../kit/processor.ts";
+import { checkAborts } from "../../../src/testing/conformance/work.ts";
+import type { ConformanceSubject } from "../../../src/testing/conformance/subject.ts";
+import { ownCpuMs } from "../../kit/processor.ts";
 
-const SUBJECT = { credential: {}, heard: [], secrets: [], works: [] } as unknown as Subject;
-const provider = (models: Provider["models"]) =>
+const SUBJECT = {
+  credential: {},
+  heard: [],
+  secrets: [],
+  works: [],
+} as unknown as ConformanceSubject;
+const provider = (models: Provider["listModels"]) =>
   ({
     endpoints: [{ protocol: { id: "toy" }, base: "https://toy.example", auth: "none" }],
     models,
@@ -15,8 +20,8 @@ const provider = (models: Provider["models"]) =>
 
 /** As on a machine that has no time for this process. */
 function busy(ms: number): void {
-  const from = worked();
-  while (worked() - from < ms);
+  const from = ownCpuMs();
+  while (ownCpuMs() - from < ms);
 }
 
 it("passes work that ends with its signal, however long the machine takes", async () => {
@@ -25,7 +30,7 @@ it("passes work that ends with its signal, however long the machine takes", asyn
     await line.fetch("models");
     return [];
   });
-  await aborts(slow, SUBJECT);
+  await checkAborts(slow, SUBJECT);
 });
 
 it("passes work that is done later, and closes its connection at once", async () => {
@@ -38,7 +43,7 @@ it("passes work that is done later, and closes its connection at once", async ()
     });
     return [];
   });
-  await aborts(later, SUBJECT);
+  await checkAborts(later, SUBJECT);
 });
 
 it("fails work that goes on", async () => {
@@ -48,5 +53,7 @@ it("fails work that goes on", async () => {
       () => new Promise<never>(() => {}),
     ),
   );
-  await expect(aborts(goes, SUBJECT)).rejects.toThrow("models() goes on after its signal fired");
+  await expect(checkAborts(goes, SUBJECT)).rejects.toThrow(
+    "models() goes on after its signal fired",
+  );
 });

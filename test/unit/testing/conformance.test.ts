@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import {
-  apiKey,
+  apiKeySchema,
   defineFrontend,
   defineMiddleware,
   defineObserver,
@@ -15,11 +15,11 @@ import {
   type Definition,
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { conformance, type ConformanceOptions } from "tollgate/testing";
+import { conformanceChecks, type ConformanceOptions } from "tollgate/testing";
 
 async function broken(definition: unknown, options: ConformanceOptions = {}): Promise<string[]> {
   const failed: string[] = [];
-  for (const { name, run } of conformance(definition as Definition, options))
+  for (const { name, run } of conformanceChecks(definition as Definition, options))
     await run().catch((error: Error) =>
       failed.push(`${name.split(": ").slice(1).join(": ")} | ${error.message}`),
     );
@@ -38,7 +38,7 @@ const goodProvider = {
   api: 1,
   name: "acme",
   summary: "Acme's models",
-  credential: apiKey,
+  credential: apiKeySchema,
   options: {
     type: "object",
     additionalProperties: false,

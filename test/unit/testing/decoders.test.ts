@@ -13,8 +13,8 @@ import {
   type Protocol,
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { conformance, type ConformanceOptions } from "tollgate/testing";
-import { toy } from "../../walk/toy.ts";
+import { conformanceChecks, type ConformanceOptions } from "tollgate/testing";
+import { createToyProtocol } from "../../walk/toy.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-decoders-"));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -48,14 +48,14 @@ interface Fault {
   end?(decoder: Decoder, emit: (event: ModelEvent) => void): void;
 }
 function faulty({ event, push, end }: Fault, relay = true): Protocol<"chat"> {
-  const good = toy("toy", { relay });
+  const good = createToyProtocol("toy", { relay });
   return {
     ...good,
     client: {
       ...good.client!,
-      stream(emit, of, headers) {
+      createDecoder(emit, of, headers) {
         const passed = event ? (e: ModelEvent) => event(e, emit) : emit;
-        const decoder = good.client!.stream(passed, of, headers);
+        const decoder = good.client!.createDecoder(passed, of, headers);
         return {
           push: (chunk) => (push ? push(chunk, decoder) : decoder.push(chunk)),
           end: () => (end ? end(decoder, emit) : decoder.end()),
@@ -76,7 +76,7 @@ const provider = (protocol: Protocol, more: object = {}): Definition =>
   });
 const broken = async (definition: Definition, options: ConformanceOptions): Promise<string> => {
   const failed: string[] = [];
-  for (const { name, run } of conformance(definition, options))
+  for (const { name, run } of conformanceChecks(definition, options))
     await run().catch((error: Error) => failed.push(`${name} | ${error.message}`));
   return failed.join("\n");
 };
@@ -118,20 +118,20 @@ describe("a decoder with recordings", () => {
   });
 
   it("that relays what it should not is caught by the gateway", async () => {
-    const good = toy();
+    const good = createToyProtocol();
     const deaf: Protocol<"chat"> = {
       ...good,
       client: {
         ...good.client!,
-        relay: (sink, to, headers) =>
-          good.client!.relay!(
+        createPassthrough: (sink, to, headers) =>
+          good.client!.createPassthrough!(
             {
-              type: (mime) => sink.type(mime),
-              bytes: (chunk) => sink.bytes(chunk),
-              content: (bytes) => sink.content(bytes),
-              start: (id) => sink.start(id),
-              usage() {},
-              finish: (reason) => sink.finish(reason),
+              setContentType: (mime) => sink.setContentType(mime),
+              write: (chunk) => sink.write(chunk),
+              reportContent: (bytes) => sink.reportContent(bytes),
+              reportStart: (id) => sink.reportStart(id),
+              reportUsage() {},
+              reportFinish: (reason) => sink.reportFinish(reason),
             },
             to,
             headers,
@@ -144,7 +144,7 @@ describe("a decoder with recordings", () => {
 
 describe("a decoder without recordings", () => {
   it("is not checked, and that fails, unless its author says so", async () => {
-    const of = provider(toy());
+    const of = provider(createToyProtocol());
     expect(await broken(of, {})).toMatch(
       /decoder of toy is not checked.*recordings\/toy.*recordings: false/,
     );
@@ -158,8 +158,8 @@ describe("a decoder without recordings", () => {
       ...chat,
       client: {
         ...chat.client!,
-        stream: (emit, of, headers) =>
-          chat.client!.stream((e) => e.type === "close" || emit(e), of, headers),
+        createDecoder: (emit, of, headers) =>
+          chat.client!.createDecoder((e) => e.type === "close" || emit(e), of, headers),
       },
     };
     expect(await broken(provider(unclosed), {})).toMatch(/grammar/);
@@ -175,7 +175,7 @@ describe("a native endpoint", () => {
       setup: () => ({
         endpoints: [
           {
-            kind: "chat",
+            operation: "chat",
             base: "https://acme.test",
             auth: "none",
             async *run(_request, call) {

@@ -2,14 +2,14 @@
 // mutants breaks the one that is named for it.
 import { describe, expect, it } from "vitest";
 import {
-  chatWork,
+  chatOperation,
   fail,
   type ChatRequest,
   type Decoder,
   type JsonObject,
   type Protocol,
 } from "tollgate/plugin";
-import { protocolLaws, type Recording } from "tollgate/testing";
+import { protocolChecks, type Recording } from "tollgate/testing";
 
 /** One JSON object a line. */
 interface Mutant {
@@ -47,11 +47,12 @@ const lines = (on: (o: any) => void, m: Mutant): Decoder => {
 
 const small = (m: Mutant = {}): Protocol<"chat"> => ({
   id: "small",
-  work: chatWork,
+  operationSpec: chatOperation,
   client: {
     paths: { generate: "/say" },
-    request(r, of) {
-      if (r.sampling.seed !== undefined && m.dropSeed === "declared") of.lose("seed", "dropped");
+    encodeRequest(r, of) {
+      if (r.sampling.seed !== undefined && m.dropSeed === "declared")
+        of.reportLoss("seed", "dropped");
       if (m.mutate) (r as { model: string }).model = "x";
       return {
         model: r.model,
@@ -60,7 +61,7 @@ const small = (m: Mutant = {}): Protocol<"chat"> => ({
         say: r.turns.map((t) => t.blocks.map((b) => (b.type === "text" ? b.text : "")).join("")),
       };
     },
-    stream(emit) {
+    createDecoder(emit) {
       let open = false;
       let done = false;
       const d = lines((o) => {
@@ -92,7 +93,7 @@ const small = (m: Mutant = {}): Protocol<"chat"> => ({
         },
       };
     },
-    whole(body, emit) {
+    decodeResponse(body, emit) {
       let o: any;
       try {
         o = JSON.parse(body.toString());
@@ -106,48 +107,51 @@ const small = (m: Mutant = {}): Protocol<"chat"> => ({
       emit({ type: "usage", usage: { output: o.out + (m.wholeUsage ?? 0) } });
       emit({ type: "finish", reason: "stop" });
     },
-    fault: (status, _headers, body) => ({
+    decodeFault: (status, _headers, body) => ({
       kind: status === 429 ? "rate_limited" : "upstream",
       message: m.silentFault ? "" : body.toString() || "It failed.",
     }),
-    relay(sink, to) {
+    createPassthrough(sink, to) {
       let done = false;
       if (!to.stream)
         return {
           push(bytes) {
-            sink.content();
-            sink.usage({ type: "usage", usage: { output: JSON.parse(bytes.toString()).out } });
-            sink.finish("stop");
-            sink.bytes(bytes);
+            sink.reportContent();
+            sink.reportUsage({
+              type: "usage",
+              usage: { output: JSON.parse(bytes.toString()).out },
+            });
+            sink.reportFinish("stop");
+            sink.write(bytes);
           },
           end() {},
-          fail() {},
-          between: true,
+          writeFault() {},
+          isBetweenEvents: true,
         };
       const d = lines((o) => {
         const bytes = Buffer.from(`${JSON.stringify(o)}\n`);
-        if (o.text) sink.content();
-        if (m.relayKeepsFinish) sink.bytes(bytes);
+        if (o.text) sink.reportContent();
+        if (m.relayKeepsFinish) sink.write(bytes);
         if (o.done) {
-          sink.usage({ type: "usage", usage: { output: o.out + (m.relayUsage ?? 0) } });
-          sink.finish("stop");
+          sink.reportUsage({ type: "usage", usage: { output: o.out + (m.relayUsage ?? 0) } });
+          sink.reportFinish("stop");
           done = true;
         }
-        if (!m.relayKeepsFinish) sink.bytes(bytes);
+        if (!m.relayKeepsFinish) sink.write(bytes);
       }, m);
       return {
         push: d.push,
         end: () => void (done || fail("upstream", "It ended too soon.")),
-        fail() {},
-        between: true,
+        writeFault() {},
+        isBetweenEvents: true,
       };
     },
   },
   server: {
     schema: { type: "object" },
-    survey: () => ({ features: [] }),
-    request: (b): ChatRequest => ({
-      kind: "chat",
+    analyze: () => ({ features: [] }),
+    decodeRequest: (b): ChatRequest => ({
+      operation: "chat",
       model: b["model"] as string,
       stream: b["stream"] === true,
       instructions: [],
@@ -163,22 +167,22 @@ const small = (m: Mutant = {}): Protocol<"chat"> => ({
         blocks: [{ type: "text", text }],
       })),
     }),
-    stream(write) {
+    createEncoder(write) {
       let out: number | undefined;
       return {
-        event(e) {
+        writeEvent(e) {
           if (e.type === "delta") write(`${JSON.stringify({ text: e.text })}\n`);
           if (e.type === "usage") out = e.usage.output;
           if (e.type === "finish") write(`${JSON.stringify({ done: true, out })}\n`);
         },
-        fail() {},
+        writeFault() {},
       };
     },
-    whole: (a): JsonObject => ({
+    encodeResponse: (a): JsonObject => ({
       text: a.blocks.map((b) => (b.type === "text" ? b.text : "")).join(""),
       out: a.usage.output,
     }),
-    fault: (f) => ({ body: { error: f.message } }),
+    encodeFault: (f) => ({ body: { error: f.message } }),
     ping: "\n",
   },
 });
@@ -202,7 +206,7 @@ const refused = recorded("Slow down.", { name: "refused", status: 429, headers: 
 
 async function broken(m: Mutant): Promise<string[]> {
   const names: string[] = [];
-  for (const { name, run } of protocolLaws(small(m), {
+  for (const { name, run } of protocolChecks(small(m), {
     recordings: [hello, whole, refused],
     trials: 8,
   }))
@@ -253,7 +257,7 @@ describe("the laws of a protocol", () => {
   it("compare with what somebody wrote down", async () => {
     const wrong = { ...hello, events: [{ type: "start" as const }] };
     const failed: string[] = [];
-    for (const { name, run } of protocolLaws(small(), { recordings: [wrong], trials: 1 }))
+    for (const { name, run } of protocolChecks(small(), { recordings: [wrong], trials: 1 }))
       await run().catch(() => failed.push(name));
     expect(failed).toEqual(["small: the recorded meaning: hello"]);
   });

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
-  conformance,
-  json,
+  conformanceChecks,
+  jsonResponse,
   liveChecks,
-  recorded,
+  recordProvider,
   say,
-  speaking,
-  upstream,
-  written,
+  scriptedModel,
+  startUpstream,
+  writeRecordings,
 } from "tollgate/testing";
 import { defineProvider } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
@@ -31,26 +31,26 @@ const folder = () => {
 
 describe("a recording", () => {
   it("is made of each way to ask, and keeps the laws", async () => {
-    await using up = await upstream(speaking(say("Hello, wörld"), ["model"]));
+    await using up = await startUpstream(scriptedModel(say("Hello, wörld"), ["model"]));
     const given = { with: { base_url: `${up.url}/v1` }, credential: { api_key: KEY } };
-    const made = await recorded(acme, { ...given, model: "model", words: "Hi" });
+    const made = await recordProvider(acme, { ...given, model: "model", prompt: "Hi" });
     expect(made.map(({ name, status }) => [name, status])).toEqual([
       ["chat-completions/hello-streamed", 200],
       ["chat-completions/hello-whole", 200],
     ]);
     expect(up.requests[0]!.headers.authorization).toBe(`Bearer ${KEY}`);
     const place = folder();
-    expect(written(made, place)).toHaveLength(2);
+    expect(writeRecordings(made, place)).toHaveLength(2);
     const recordings = join(place, "chat-completions");
-    for (const { name, run } of conformance(acme, { ...given, recordings }))
+    for (const { name, run } of conformanceChecks(acme, { ...given, recordings }))
       if (name.includes("its decoders")) await run();
   });
 
   it("holds no secret, wherever it stands and in whatever clothes, and no header of the account", async () => {
     const clothes = [KEY, JSON.stringify(KEY).slice(1, -1), Buffer.from(KEY).toString("base64")];
-    await using up = await upstream({
+    await using up = await startUpstream({
       "*": {
-        ...json({ choices: [], said: clothes, also: encodeURIComponent(KEY) }),
+        ...jsonResponse({ choices: [], said: clothes, also: encodeURIComponent(KEY) }),
         headers: {
           "content-type": "application/json",
           "set-cookie": "account=ann",
@@ -59,13 +59,13 @@ describe("a recording", () => {
         },
       },
     });
-    const made = await recorded(acme, {
+    const made = await recordProvider(acme, {
       with: { base_url: `${up.url}/v1` },
       credential: { api_key: KEY },
       model: "model",
     });
     const place = folder();
-    written(made, place);
+    writeRecordings(made, place);
     const files = readdirSync(place, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"));
@@ -78,13 +78,13 @@ describe("a recording", () => {
   });
 
   it("of a native endpoint is what its upstream said", async () => {
-    await using up = await upstream({
+    await using up = await startUpstream({
       "POST /v1/say": {
         headers: { "content-type": "application/x-ndjson" },
         body: ['{"say":"Hi"}\n', '{"end":"stop","read":1,"written":1}\n'],
       },
     });
-    const [one] = await recorded(native, {
+    const [one] = await recordProvider(native, {
       with: { base_url: `${up.url}/v1` },
       credential: { api_key: KEY },
       model: "model",
@@ -111,14 +111,14 @@ describe("live", () => {
 
   it("asks, and keeps the laws over what was said", async () => {
     vi.stubEnv("TOLLGATE_LIVE", "1");
-    await using up = await upstream(speaking(say("Hello"), ["model"]));
+    await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
     for (const { run } of asked(up)) await run();
     expect(up.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
   });
 
   it("asks those endpoints that have the model, and judges no other", async () => {
     vi.stubEnv("TOLLGATE_LIVE", "1");
-    await using up = await upstream(speaking(say("Hello"), ["model"]));
+    await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
     const two = defineProvider({
       api: 1,
       name: "two",
@@ -128,7 +128,7 @@ describe("live", () => {
         return {
           endpoints: [
             { ...own, protocol: chatCompletions() },
-            { ...own, protocol: messages(), serves: () => false },
+            { ...own, protocol: messages(), servesModel: () => false },
           ],
         };
       },
@@ -140,7 +140,7 @@ describe("live", () => {
 
   it("sends nothing that could cost more than the cap", async () => {
     vi.stubEnv("TOLLGATE_LIVE", "1");
-    await using up = await upstream(speaking(say("Hello"), ["model"]));
+    await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
     const [check] = asked(up, { price: { input: 300, output: 15_000 } });
     await expect(check!.run()).rejects.toThrow(/could cost 2\.04\d\d USD; the cap is 0\.05/);
     expect(up.requests).toEqual([]);
@@ -148,7 +148,7 @@ describe("live", () => {
 
   it("says a refusal as one", async () => {
     vi.stubEnv("TOLLGATE_LIVE", "1");
-    await using up = await upstream({ "*": json({ error: { message: "No." } }, 401) });
+    await using up = await startUpstream({ "*": jsonResponse({ error: { message: "No." } }, 401) });
     await expect(asked(up)[0]!.run()).rejects.toThrow(/answered with 401/);
   });
 });

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   call,
   say,
-  speaking,
+  scriptedModel,
   think,
-  upstream,
-  type Speech,
+  startUpstream,
+  type ModelScript,
   type TestUpstream,
 } from "tollgate/testing";
 import * as chat from "../../protocols/wire/chat-completions.ts";
@@ -23,7 +23,7 @@ const usage = {
   output: 100,
   reasoning: 60,
 };
-const speeches: Record<string, Speech> = {
+const speeches: Record<string, ModelScript> = {
   text: say("Hello, wörld 🌍!\n").usage(usage),
   thought: think("Need the weather.", "sig")
     .say("Checking.")
@@ -40,17 +40,21 @@ describe.each(Object.entries(speeches))("%s", (_name, speech) => {
   it("obeys each wire, streamed and whole", () => {
     const body = { stream_options: { include_usage: true } };
     chat.checkStream(
-      bodyOf(speech.in("chat-completions", { stream: true, body })),
+      bodyOf(speech.toProtocol("chat-completions", { stream: true, body })),
       "complete",
       true,
     );
-    chat.checkStream(bodyOf(speech.in("chat-completions", { stream: true })), "complete", false);
-    chat.checkWhole(JSON.parse(bodyOf(speech.in("chat-completions"))));
-    messages.checkStream(bodyOf(speech.in("messages", { stream: true })), "complete");
-    messages.checkWhole(JSON.parse(bodyOf(speech.in("messages"))));
-    const streamed = bodyOf(speech.in("responses", { stream: true }));
+    chat.checkStream(
+      bodyOf(speech.toProtocol("chat-completions", { stream: true })),
+      "complete",
+      false,
+    );
+    chat.checkWhole(JSON.parse(bodyOf(speech.toProtocol("chat-completions"))));
+    messages.checkStream(bodyOf(speech.toProtocol("messages", { stream: true })), "complete");
+    messages.checkWhole(JSON.parse(bodyOf(speech.toProtocol("messages"))));
+    const streamed = bodyOf(speech.toProtocol("responses", { stream: true }));
     responses.checkStream(`${streamed}data: [DONE]\n\n`, "complete");
-    responses.checkWhole(JSON.parse(bodyOf(speech.in("responses"))));
+    responses.checkWhole(JSON.parse(bodyOf(speech.toProtocol("responses"))));
   });
 });
 
@@ -59,7 +63,7 @@ describe("the official SDKs", () => {
   let openai: OpenAI;
   let anthropic: Anthropic;
   beforeAll(async () => {
-    up = await upstream();
+    up = await startUpstream();
     openai = new OpenAI({ apiKey: "k", baseURL: `${up.url}/v1`, maxRetries: 0 });
     anthropic = new Anthropic({ apiKey: "k", baseURL: up.url, maxRetries: 0 });
   });
@@ -67,7 +71,7 @@ describe("the official SDKs", () => {
   const asked = { model: "m", messages: [{ role: "user" as const, content: "Hi" }] };
 
   it.each([true, false])("hear it in chat completions (stream: %s)", async (stream) => {
-    up.script(speaking(speeches["thought"]!));
+    up.setRoutes(scriptedModel(speeches["thought"]!));
     const answer = stream
       ? await openai.chat.completions
           .stream({ ...asked, stream_options: { include_usage: true } })
@@ -85,7 +89,7 @@ describe("the official SDKs", () => {
   });
 
   it.each([true, false])("hear it in messages (stream: %s)", async (stream) => {
-    up.script(speaking(speeches["thought"]!));
+    up.setRoutes(scriptedModel(speeches["thought"]!));
     const request = { ...asked, max_tokens: 100 };
     const answer = stream
       ? await anthropic.messages.stream(request).finalMessage()
@@ -93,7 +97,7 @@ describe("the official SDKs", () => {
     expect(answer.content).toMatchObject([
       { type: "thinking", thinking: "Need the weather.", signature: "sig" },
       { type: "text", text: "Checking." },
-      { type: "tool_use", name: "get_weather", input: { city: "Osłó" } },
+      { type: "tool_use", action: "get_weather", input: { city: "Osłó" } },
     ]);
     expect(answer.stop_reason).toBe("tool_use");
     expect(answer.usage).toMatchObject({
@@ -105,7 +109,7 @@ describe("the official SDKs", () => {
   });
 
   it.each([true, false])("hear it in responses (stream: %s)", async (stream) => {
-    up.script(speaking(speeches["thought"]!));
+    up.setRoutes(scriptedModel(speeches["thought"]!));
     const request = { model: "m", input: "Hi" };
     const answer = stream
       ? await openai.responses.stream(request).finalResponse()
@@ -124,7 +128,7 @@ describe("the official SDKs", () => {
   });
 
   it("raise what ends in an error", async () => {
-    up.script(speaking(say("Hel").fail("The model fell over.")));
+    up.setRoutes(scriptedModel(say("Hel").fail("The model fell over.")));
     await expect(openai.chat.completions.stream(asked).finalChatCompletion()).rejects.toThrow(
       "fell over",
     );

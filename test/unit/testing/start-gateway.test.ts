@@ -1,7 +1,7 @@
 // A gateway in a test: what a client asks, what the upstream hears, what the ledger has.
 import { describe, expect, it } from "vitest";
 import { defineMiddleware, defineObserver, fail } from "tollgate/plugin";
-import { failing, hookTester, say, speaking, startGateway } from "tollgate/testing";
+import { errorResponse, hookChecks, say, scriptedModel, startGateway } from "tollgate/testing";
 
 const PROVIDER = {
   up: { use: "openai-compatible", with: { base_url: "${env:UPSTREAM}/v1" } },
@@ -19,7 +19,7 @@ describe("a gateway in a test", () => {
       expect.objectContaining({ provider: "up", model: "model", outcome: "ok", state: "unpriced" }),
       expect.objectContaining({ usage: expect.objectContaining({ input: 10 }) }),
     ]);
-    expect(at.up.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
+    expect(at.upstream.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
   });
 
   it("takes YAML as text, and says what is wrong with it", async () => {
@@ -33,7 +33,7 @@ describe("a gateway in a test", () => {
   it("says an upstream's refusal as its client has it", async () => {
     await using at = await startGateway({
       config: { providers: PROVIDER },
-      upstream: { "*": failing(401, "No such key.") },
+      upstream: { "*": errorResponse(401, "No such key.") },
     });
     const { status, error, text } = await at.ask("up/model", "Hi");
     expect([status, error?.code, text]).toEqual([502, "upstream_auth", ""]);
@@ -47,7 +47,7 @@ describe("a gateway in a test", () => {
       summary: "Counts",
       sends: "nowhere",
       setup: () => ({
-        seen: (batch) => void (seen += batch.length),
+        onRequests: (batch) => void (seen += batch.length),
         commands: { seen: { summary: "How many", run: async () => seen } },
       }),
     });
@@ -55,7 +55,7 @@ describe("a gateway in a test", () => {
       plugins: { counter },
       config: { observers: ["counter"], providers: { demo: { use: "demo" } } },
     });
-    expect(await at.command("observers.counter", "seen")).toBe(0);
+    expect(await at.runCommand("observers.counter", "seen")).toBe(0);
   });
 });
 
@@ -68,7 +68,7 @@ const masker = (split: boolean) =>
     sends: "nowhere",
     setup: () => ({
       rewrite(request) {
-        if (request.kind !== "chat") return request;
+        if (request.operation !== "chat") return request;
         const hidden = (text: string) => text.replaceAll("Ann", "[A]");
         const turns = request.turns.map((turn) => ({
           ...turn,
@@ -105,15 +105,19 @@ const tail = (text: string): number => {
 
 describe("the table of cases", () => {
   const cases = {
-    passes: ["Hello"],
-    rewrites: [{ request: "I am Ann.", becomes: "I am [A].", hides: "Ann" }],
+    allowed: ["Hello"],
+    rewritten: [{ request: "I am Ann.", becomes: "I am [A].", hides: "Ann" }],
     streams: [
-      { says: "It is a secret, you see.", comes: "It is a ******, you see.", leaks: "secret" },
+      {
+        modelOutput: "It is a secret, you see.",
+        clientOutput: "It is a ******, you see.",
+        mustNotContain: "secret",
+      },
     ],
   };
   const failed = async (split: boolean, more: object = {}) => {
     const wrong: string[] = [];
-    for (const { name, run } of hookTester(masker(split), { ...cases, ...more }))
+    for (const { name, run } of hookChecks(masker(split), { ...cases, ...more }))
       await run().catch((error: Error) => wrong.push(`${name} | ${error.message}`));
     return wrong;
   };
@@ -145,11 +149,11 @@ describe("the table of cases", () => {
       sends: "nowhere",
       setup: () => ({
         inspect: (request) =>
-          request.kind === "chat" ? Promise.reject(new Error("x")) : fail("invalid", "No."),
+          request.operation === "chat" ? Promise.reject(new Error("x")) : fail("invalid", "No."),
       }),
     });
     const wrong: string[] = [];
-    for (const { run } of hookTester(broken, { refuses: [{ request: "Hello" }] }))
+    for (const { run } of hookChecks(broken, { rejected: [{ request: "Hello" }] }))
       await run().catch((error: Error) => wrong.push(error.message));
     expect(wrong.filter((one) => one.includes("it failed, which is no refusal"))).toHaveLength(6);
   });
@@ -157,7 +161,7 @@ describe("the table of cases", () => {
   it("speaks as it is told to", async () => {
     await using at = await startGateway({
       config: { providers: PROVIDER },
-      upstream: speaking(say("One").say(" two"), ["model"]),
+      upstream: scriptedModel(say("One").say(" two"), ["model"]),
     });
     expect((await at.ask("up/model", "Hi", { stream: true })).text).toBe("One two");
   });

@@ -1,16 +1,16 @@
 import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { request } from "undici";
-import { clock } from "../../kit/clock.ts";
+import { installTestClock } from "../../kit/clock.ts";
 import { until } from "../../kit/waits.ts";
 import {
-  bomb,
-  failing,
-  json,
+  compressionBomb,
+  errorResponse,
+  jsonResponse,
   say,
-  speaking,
-  upstream,
-  type ScriptedAnswer,
+  scriptedModel,
+  startUpstream,
+  type ScriptedResponse,
   type ScriptedRoutes,
   type TestUpstream,
 } from "tollgate/testing";
@@ -19,8 +19,8 @@ let up: TestUpstream;
 afterEach(() => up.close());
 const post = (path: string, body: unknown = {}, headers = {}) =>
   request(up.url + path, { method: "POST", body: JSON.stringify(body), headers });
-const answering = async (answer: ScriptedAnswer, routes: ScriptedRoutes = {}) => {
-  up = await upstream({ "*": answer, ...routes });
+const answering = async (answer: ScriptedResponse, routes: ScriptedRoutes = {}) => {
+  up = await startUpstream({ "*": answer, ...routes });
 };
 const chunksOf = async (path = "/") => {
   const chunks: string[] = [];
@@ -30,10 +30,10 @@ const chunksOf = async (path = "/") => {
 
 describe("requests", () => {
   it("are recorded to the byte", async () => {
-    await answering(json({ ok: true }));
+    await answering(jsonResponse({ ok: true }));
     const body = Buffer.from([0, 255, 13, 10, 128]);
     await request(`${up.url}/v1/x?beta=true`, { method: "PUT", body, headers: { "X-Odd": "1" } });
-    const asked = await up.request(1);
+    const asked = await up.waitForRequest(1);
     expect(asked).toMatchObject({ n: 1, method: "PUT", path: "/v1/x", state: "whole" });
     expect(asked.query.get("beta")).toBe("true");
     expect(asked.body.equals(body)).toBe(true);
@@ -41,10 +41,10 @@ describe("requests", () => {
   });
 
   it("find the longest route, and a list is used up", async () => {
-    await answering(json("any"), {
-      "POST /v1/*": json("prefix"),
-      "POST /v1/a": [json(1), json(2), () => json(3)],
-      "GET /v1/a": json("get"),
+    await answering(jsonResponse("any"), {
+      "POST /v1/*": jsonResponse("prefix"),
+      "POST /v1/a": [jsonResponse(1), jsonResponse(2), () => jsonResponse(3)],
+      "GET /v1/a": jsonResponse("get"),
     });
     const said = async (path: string) => (await post(path)).body.json();
     expect(await said("/v1/b")).toBe("prefix");
@@ -59,25 +59,25 @@ describe("requests", () => {
   });
 
   it("that nobody scripted are a 404 that says so", async () => {
-    up = await upstream();
+    up = await startUpstream();
     const { statusCode, body } = await post("/v1/none");
     expect(statusCode).toBe(404);
     expect(await body.text()).toContain("POST /v1/none");
   });
 
   it("whose client goes away are aborted, with the moment", async () => {
-    await answering({ body: ["a", "b"], cut: { after: { pieces: 1 }, how: "stall" } });
+    await answering({ body: ["a", "b"], truncation: { after: { pieces: 1 }, how: "stall" } });
     const going = new AbortController();
     const { body } = await request(`${up.url}/`, { method: "POST", signal: going.signal });
-    const asked = await up.request(1);
+    const asked = await up.waitForRequest(1);
     await body[Symbol.asyncIterator]().next();
     expect(asked.state).toBe("open");
-    const time = clock();
+    const time = installTestClock();
     time.stop();
     time.skip(1_000);
     going.abort();
     await body.text().catch(() => {});
-    await asked.over;
+    await asked.whenDone;
     expect(asked.state).toBe("aborted");
     expect(asked.abortedAt).toBe(time.now());
   });
@@ -103,31 +103,31 @@ describe("answers", () => {
       expect(await (await post("/")).body.text()).toBe(text);
       await up.close();
     }
-    await answering(json({}));
+    await answering(jsonResponse({}));
   });
 
   it("break off after so many bytes, with a reset, a close, a clean end or silence", async () => {
     const piece = "x".repeat(100);
     for (const how of ["reset", "close"] as const) {
-      await answering({ body: [piece, piece], cut: { after: 150, how } });
+      await answering({ body: [piece, piece], truncation: { after: 150, how } });
       const { body } = await post("/");
       await expect(body.text()).rejects.toThrow();
       expect(up.requests[0]).toMatchObject({ sent: 150, state: "cut", abortedAt: undefined });
       await up.close();
     }
-    await answering({ body: [piece, piece], cut: { after: { pieces: 1 }, how: "end" } });
+    await answering({ body: [piece, piece], truncation: { after: { pieces: 1 }, how: "end" } });
     expect(await (await post("/")).body.text()).toBe(piece);
     await up.close();
-    await answering({ body: piece, cut: { after: "nothing", how: "stall" } });
+    await answering({ body: piece, truncation: { after: "nothing", how: "stall" } });
     const silent = request(`${up.url}/`, { headersTimeout: 1100 });
     await expect(silent).rejects.toThrow(/timeout/i);
   });
 
   it("may lie about their length, be zipped, or be written by hand", async () => {
-    await answering({ body: "four", framing: 10, cut: { after: 4, how: "close" } });
+    await answering({ body: "four", framing: 10, truncation: { after: 4, how: "close" } });
     await expect((await post("/")).body.text()).rejects.toThrow();
     await up.close();
-    await answering(bomb(1_000_000));
+    await answering(compressionBomb(1_000_000));
     const zipped = await post("/");
     expect(zipped.headers["content-encoding"]).toBe("gzip");
     expect((await zipped.body.bytes()).length).toBeLessThan(5000);
@@ -138,12 +138,12 @@ describe("answers", () => {
   });
 
   it("drip, head included", async () => {
-    await answering({ raw: "HTTP/1.1 204 No Content\r\n\r\n", chunks: "bytes", gapMs: 1 });
+    await answering({ raw: "HTTP/1.1 204 No Content\r\n\r\n", chunks: "bytes", chunkDelayMs: 1 });
     expect((await post("/")).statusCode).toBe(204);
   });
 
   it("say 100 before, asked or not", async () => {
-    await answering({ ...json({}), interim: [103] });
+    await answering({ ...jsonResponse({}), interimStatuses: [103] });
     expect((await post("/")).statusCode).toBe(200);
     const socket = connect(up.port, "127.0.0.1");
     let heard = "";
@@ -160,20 +160,20 @@ describe("answers", () => {
 describe("the bill", () => {
   const usage = { input: 3, output: 2 };
   it("says who was charged, and what they were told", async () => {
-    up = await upstream(speaking(say("Hello there").usage(usage)));
+    up = await startUpstream(scriptedModel(say("Hello there").usage(usage)));
     const body = { model: "m", stream: true, stream_options: { include_usage: true } };
     const text = await (
       await post("/v1/chat/completions", body, { authorization: "Bearer k1" })
     ).body.text();
     expect(text).toContain("[DONE]");
-    expect(up.bill).toEqual([{ n: 1, key: "k1", model: "m", usage, told: usage }]);
+    expect(up.bills).toEqual([{ n: 1, key: "k1", model: "m", usage, told: usage }]);
   });
 
   it("is owed, untold, by those whose answer was cut before the usage", async () => {
-    up = await upstream({
+    up = await startUpstream({
       "*": (asked) => ({
-        ...say("Hello there").usage(usage).to(asked),
-        cut: { after: 300, how: "close" },
+        ...say("Hello there").usage(usage).toResponse(asked),
+        truncation: { after: 300, how: "close" },
       }),
     });
     await (
@@ -181,14 +181,14 @@ describe("the bill", () => {
     ).body
       .text()
       .catch(() => {});
-    expect(up.bill).toEqual([{ n: 1, key: "k2", model: "m", usage, told: undefined }]);
+    expect(up.bills).toEqual([{ n: 1, key: "k2", model: "m", usage, told: undefined }]);
   });
 
   it("has no line for an error", async () => {
-    up = await upstream({ "*": failing(429, "Slow down.", { retryAfter: "2" }) });
+    up = await startUpstream({ "*": errorResponse(429, "Slow down.", { retryAfter: "2" }) });
     const { statusCode, headers, body } = await post("/v1/messages", {});
     expect([statusCode, headers["retry-after"]]).toEqual([429, "2"]);
     expect(await body.json()).toMatchObject({ type: "error", error: { type: "rate_limit_error" } });
-    expect(up.bill).toEqual([]);
+    expect(up.bills).toEqual([]);
   });
 });

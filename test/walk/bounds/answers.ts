@@ -1,12 +1,12 @@
 // Answers with so many of something, on both lanes, streamed and whole.
-import { type ModelEvent, type Protocol, type Settle, type UsageSeen } from "tollgate/plugin";
+import { type ModelEvent, type Protocol, type Settle, type UsageReport } from "tollgate/plugin";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
-import { imageWork } from "../../../src/model/image-work.ts";
-import { HeldBytes } from "../../../src/walk/answer/held-bytes.ts";
-import { backend, scene, type Scene } from "../../kit/scene.ts";
+import { imageOperation } from "../../../src/model/image-work.ts";
+import { BufferedBytes } from "../../../src/walk/answer/held-bytes.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../../kit/scene.ts";
 import { until } from "../../kit/waits.ts";
 import { chats, LEAST } from "../../protocols/codecs.ts";
-import { toy } from "../toy.ts";
+import { createToyProtocol } from "../toy.ts";
 import { faultIn, type Driver, type Outcome, type Way } from "./way.ts";
 
 const SSE = { "content-type": "text/event-stream" };
@@ -27,7 +27,7 @@ const TRANSLATED = Object.entries(LANES).filter(([, { verbatim }]) => !verbatim)
 
 /** A protocol whose answers mean these events, whatever their bytes are. */
 function meaning(events: () => Iterable<ModelEvent>, verbatim: boolean): Protocol<"chat"> {
-  const base = toy(verbatim ? "toy" : "other", { relay: verbatim });
+  const base = createToyProtocol(verbatim ? "toy" : "other", { relay: verbatim });
   const client = base.client!;
   const said = (emit: (event: ModelEvent) => void) => {
     for (const event of events()) emit(event);
@@ -36,22 +36,22 @@ function meaning(events: () => Iterable<ModelEvent>, verbatim: boolean): Protoco
     ...base,
     client: {
       ...client,
-      whole: (_body, emit) => said(emit),
-      stream: (emit) => ({ push: () => said(emit), end() {} }),
+      decodeResponse: (_body, emit) => said(emit),
+      createDecoder: (emit) => ({ push: () => said(emit), end() {} }),
       ...(verbatim && {
-        relay: (sink, to) => ({
+        createPassthrough: (sink, to) => ({
           push() {
             for (const event of events())
-              if (event.type === "start") sink.start(event.id ?? "");
-              else if (event.type === "usage") sink.usage(event);
+              if (event.type === "start") sink.reportStart(event.id ?? "");
+              else if (event.type === "usage") sink.reportUsage(event);
               else if (event.type === "finish") {
-                sink.bytes(Buffer.from('{"end":"stop"}\n'));
-                sink.finish(event.reason);
-              } else sink.content(1);
+                sink.write(Buffer.from('{"end":"stop"}\n'));
+                sink.reportFinish(event.reason);
+              } else sink.reportContent(1);
           },
           end() {},
-          fail: client.relay!(sink, to, {}).fail,
-          between: true,
+          writeFault: client.createPassthrough!(sink, to, {}).writeFault,
+          isBetweenEvents: true,
         }),
       }),
     },
@@ -60,17 +60,17 @@ function meaning(events: () => Iterable<ModelEvent>, verbatim: boolean): Protoco
 
 /** What becomes of an answer that is good but for what there is too much of. */
 async function heard(
-  provider: Scene["providers"][string],
+  provider: TestServicesOptions["providers"][string],
   { stream }: Pick<Lane, "stream">,
-  of: Partial<Scene> & { ask?: object } = {},
+  of: Partial<TestServicesOptions> & { ask?: object } = {},
 ): Promise<{ outcome: Outcome; settles: Settle[] }> {
-  const frontend = of.frontend ?? toy();
-  await using s = await scene({ frontend, providers: { p: provider }, ...of });
+  const frontend = of.frontend ?? createToyProtocol();
+  await using s = await startTestServices({ frontend, providers: { p: provider }, ...of });
   const got = await s.ask({ model: "p/m", stream, ...(of.ask ?? { text: "Hi" }) });
   const text = await got.text();
   const settles = s.journal.filter((c) => c.do === "settle") as Settle[];
   // Whichever way it ended, nothing of it is held any more.
-  await until(() => s.house.room.taken === 0);
+  await until(() => s.house.memoryBudget.usedBytes === 0);
   const outcome = settles[0]?.outcome;
   if (settles.length > 1) throw new Error("It was billed twice.");
   if (got.status === 200 && outcome === "ok") return { outcome: "passes", settles };
@@ -85,7 +85,7 @@ const one = (protocol: Protocol<any>, base: string, more: object = {}) => ({
 });
 
 async function scripted(events: () => Iterable<ModelEvent>, lane: Lane) {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(200, lane.stream ? SSE : JSON_TYPE).end("x\n");
   });
   return await heard(one(meaning(events, lane.verbatim), up.base), lane);
@@ -122,7 +122,7 @@ function* blocks(n: number): Generator<ModelEvent> {
 function* reports(n: number): Generator<ModelEvent> {
   yield START;
   yield* WORDS;
-  for (let i = 0; i < n; i++) yield { type: "usage", usage, model: `m${i}` } as UsageSeen;
+  for (let i = 0; i < n; i++) yield { type: "usage", usage, model: `m${i}` } as UsageReport;
   yield { type: "finish", reason: "stop" };
 }
 
@@ -146,33 +146,38 @@ function* words(n: number): Generator<string> {
   yield said(LINE);
 }
 /** So many of what the lane keeps. */
-async function long(n: number, lane: Lane, of: Partial<Scene>, work: object = {}) {
+async function long(n: number, lane: Lane, of: Partial<TestServicesOptions>, work: object = {}) {
   const text = lane.stream && !lane.verbatim ? [...words(n)].join("") : line(n);
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     res.writeHead(200, lane.stream ? SSE : JSON_TYPE).end(text);
   });
-  const kind = (p: Protocol<"chat">) => ({ ...p, work: { ...p.work, ...work } });
-  const protocol = kind(lane.verbatim ? toy() : toy("other", { relay: false }));
-  const { outcome } = await heard(one(protocol, up.base), lane, { frontend: kind(toy()), ...of });
+  const kind = (p: Protocol<"chat">) => ({ ...p, operationSpec: { ...p.operationSpec, ...work } });
+  const protocol = kind(
+    lane.verbatim ? createToyProtocol() : createToyProtocol("other", { relay: false }),
+  );
+  const { outcome } = await heard(one(protocol, up.base), lane, {
+    frontend: kind(createToyProtocol()),
+    ...of,
+  });
   return outcome;
 }
 const LONG = 3_000_000;
 /** Of an answer that is kept only in numbers. */
 function held(n: number, work: object): Promise<Outcome> {
   const exchange = { work, "~": { gen: { maxAnswerBytes: 1 }, stay: { hold() {} } } };
-  return faultIn(() => new HeldBytes({ exchange } as never).add(n));
+  return faultIn(() => new BufferedBytes({ exchange } as never).add(n));
 }
 
 /** An upstream's refusal of so many bytes: as much of it as its codec reads. */
 async function refusal(n: number, again: boolean): Promise<Outcome> {
   let asked = 0;
   const sizes: number[] = [];
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     asked++;
     res.writeHead(401, JSON_TYPE).end(Buffer.alloc(n, " "));
   });
-  const protocol = toy();
-  protocol.client!.fault = (_status, _headers, body) => {
+  const protocol = createToyProtocol();
+  protocol.client!.decodeFault = (_status, _headers, body) => {
     sizes.push(body.length);
     return { kind: "invalid", message: "No." };
   };
@@ -186,7 +191,7 @@ async function refusal(n: number, again: boolean): Promise<Outcome> {
   await heard({ endpoints: [{ protocol, base: up.base, auth }] } as never, { stream: false });
   if (asked !== (again ? 2 : 1) || sizes.length !== 2) throw new Error(`${asked} ${sizes}`);
   if (sizes.every((size) => size === n)) return "passes";
-  return sizes.every((size) => size === BOUNDS.refusal.most) ? "beyond" : { fault: undefined };
+  return sizes.every((size) => size === BOUNDS.errorBody.max) ? "beyond" : { fault: undefined };
 }
 
 const event = (more: object) =>
@@ -200,7 +205,7 @@ const SAID =
 /** A stream that begins with these bytes, to a client of another protocol or of the same one. */
 const begun = (from: string, stream: boolean, begin: (n: number) => string): Way => ({
   async drive(n) {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).end(begin(n) + SAID);
     });
     const provider = one(chats["chat-completions"]!, up.base, { streams: "always" });
@@ -223,26 +228,26 @@ function lines(n: number): string {
 }
 
 export const answers = {
-  answer: {
+  response: {
     ...onLanes(
       Object.entries(LANES),
-      (n, lane) => long(n, lane, { bounds: { answerBytes: LONG } }),
+      (n, lane) => long(n, lane, { bounds: { responseBytes: LONG } }),
       { most: LONG },
     ),
   },
-  pictures: {
+  imageResponse: {
     ...onLanes(Object.entries(LANES), (n, lane) => long(n, lane, {}, { maxBytes: LONG }), {
       most: LONG,
     }),
-    "as large as pictures are": { drive: (n) => held(n, imageWork) },
+    "as large as pictures are": { drive: (n) => held(n, imageOperation) },
   },
   events: onLanes(TRANSLATED, async (n, lane) => (await scripted(() => events(n), lane)).outcome),
   blocks: onLanes(TRANSLATED, async (n, lane) => (await scripted(() => blocks(n), lane)).outcome),
-  reports: onLanes(
+  usageReports: onLanes(
     Object.entries(LANES),
     async (n, lane) => (await scripted(() => reports(n), lane)).outcome,
   ),
-  id: onLanes(Object.entries(LANES), async (n, lane) => {
+  responseId: onLanes(Object.entries(LANES), async (n, lane) => {
     const id = "u".repeat(n);
     const { outcome, settles } = await scripted(
       () => [{ type: "start", id }, ...WORDS, ...END],
@@ -255,7 +260,7 @@ export const answers = {
         ? "beyond"
         : { fault: undefined };
   }),
-  refusal: {
+  errorBody: {
     "at once": { drive: (n) => refusal(n, false) },
     "after another token": { drive: (n) => refusal(n, true) },
   },

@@ -16,9 +16,9 @@ const DRIVERS: Record<BoundName, Driver> = {
   ...providers,
   ...answers,
   ...stops,
-  answer: { ...answers.answer, ...providers.answer },
+  response: { ...answers.response, ...providers.response },
   inFlight: { ...requests.inFlight, ...providers.inFlight },
-  refusal: { ...answers.refusal, ...providers.refusal },
+  errorBody: { ...answers.errorBody, ...providers.errorBody },
 };
 
 describe.each(Object.entries(DRIVERS) as [BoundName, Driver][])("%s", (name, driver) => {

@@ -2,8 +2,8 @@
 // another call is taken.
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { Gate } from "../../../src/walk/bounds/gate.ts";
-import { Strain } from "../../../src/walk/bounds/strain.ts";
+import { AdmissionQueue } from "../../../src/walk/bounds/gate.ts";
+import { LoadMonitor } from "../../../src/walk/bounds/strain.ts";
 
 /** What a tick is, and more than one. */
 const TICKS_MS = 250;
@@ -13,7 +13,7 @@ const MOST = Number(process.argv[2]) * 2 ** 20;
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
-const gate = new Gate({ most: 10, waitMs: 1_000 }, new Strain());
+const gate = new AdmissionQueue({ maxConcurrent: 10, maxQueueWaitMs: 1_000 }, new LoadMonitor());
 const kept: number[][] = [];
 /** Of what lives longer: with more than all of that V8 ends the process, whatever room is left for what is young. */
 const part = (): number =>
@@ -23,7 +23,7 @@ const part = (): number =>
   ) / MOST;
 const taken = (): boolean => {
   try {
-    gate.arrive();
+    gate.assertNotOverloaded();
     return true;
   } catch {
     return false;
@@ -31,8 +31,8 @@ const taken = (): boolean => {
 };
 
 process.on("message", ({ share, running }: { share: number; running: boolean }) => {
-  if (running && gate.running === 0) void gate.enter("a");
-  if (!running && gate.running > 0) gate.leave("a");
+  if (running && gate.running === 0) void gate.acquire("a");
+  if (!running && gate.running > 0) gate.release("a");
   if (part() > share) kept.length = 0;
   filled(share);
 });

@@ -1,17 +1,17 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { AdaptiveLimit, LEAST } from "../../../src/walk/bounds/adaptive-limit.ts";
-import { Gate } from "../../../src/walk/bounds/gate.ts";
-import { faultOf } from "../../../src/model/error.ts";
+import { AdaptiveLimit, MIN_LIMIT } from "../../../src/walk/bounds/adaptive-limit.ts";
+import { AdmissionQueue } from "../../../src/walk/bounds/gate.ts";
+import { getFault } from "../../../src/model/error.ts";
 
-const EASY = { watch() {}, strained: false, over: false };
+const EASY = { start() {}, isLagging: false, isOverloaded: false };
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
 afterEach(() => void vi.useRealTimers());
 
 /** A gate, and what became of each that came to it. */
 function scene(most: number, waitMs = 1_000) {
-  const gate = new Gate({ most, waitMs }, EASY);
+  const gate = new AdmissionQueue({ maxConcurrent: most, maxQueueWaitMs: waitMs }, EASY);
   const came: { who: string; state: "in" | "waits" | "refused"; after: number }[] = [];
   return {
     gate,
@@ -25,7 +25,7 @@ function scene(most: number, waitMs = 1_000) {
         one.after = performance.now() - began;
       };
       try {
-        const turn = gate.enter(who);
+        const turn = gate.acquire(who);
         if (!turn) over("in");
         else
           turn.then(
@@ -46,7 +46,7 @@ describe("the gate", () => {
     const { gate, enter, states } = scene(2);
     for (const who of ["a", "a", "a", "a"]) enter(who);
     expect(states()).toEqual(["in", "in", "waits", "waits"]);
-    gate.leave("a");
+    gate.release("a");
     await vi.advanceTimersByTimeAsync(1);
     expect(states()).toEqual(["in", "in", "in", "waits"]);
   });
@@ -56,10 +56,10 @@ describe("the gate", () => {
     for (let i = 0; i < 2 + 64; i++) enter("a");
     expect(gate.waiting).toBe(64);
     try {
-      void gate.enter("a");
+      void gate.acquire("a");
       expect.unreachable();
     } catch (error) {
-      const fault = faultOf(error)!;
+      const fault = getFault(error)!;
       expect(fault).toMatchObject({ kind: "overloaded", code: "gateway_overloaded" });
       expect(fault.retryAfterMs).toBeGreaterThanOrEqual(1_000);
       expect(fault.retryAfterMs).toBeLessThanOrEqual(3_000);
@@ -79,10 +79,15 @@ describe("the gate", () => {
 
   it("refuses none for time in which the process itself did not run", () => {
     let now = 0;
-    const gate = new Gate({ most: 1, waitMs: 500 }, EASY, undefined, () => now);
-    void gate.enter("a");
+    const gate = new AdmissionQueue(
+      { maxConcurrent: 1, maxQueueWaitMs: 500 },
+      EASY,
+      undefined,
+      () => now,
+    );
+    void gate.acquire("a");
     let refused = 0;
-    gate.enter("a")!.catch(() => refused++);
+    gate.acquire("a")!.catch(() => refused++);
     for (let i = 0; i < 20; i++) {
       // Its timer is due after some milliseconds, and comes seconds later.
       now += 3_000;
@@ -106,7 +111,7 @@ describe("the gate", () => {
         const one = enter("a");
         if (ms > 200) late.push(one);
       }
-      gate.leave("a");
+      gate.release("a");
       await vi.advanceTimersByTimeAsync(1);
     }
     await vi.advanceTimersByTimeAsync(10);
@@ -128,7 +133,7 @@ describe("the gate", () => {
     for (let ms = 0; ms < 6_000; ms++) {
       while (ends[0] === ms) {
         ends.shift();
-        gate.leave("a");
+        gate.release("a");
       }
       for (let i = 0; i < 1 + Number(ms % 24 !== 0); i++) enter("a");
       await vi.advanceTimersByTimeAsync(1);
@@ -158,7 +163,7 @@ describe("the gate", () => {
       if (ms % 20 === 0) enter("modest");
       // Of those that are in, the one that came first leaves.
       const first = came.findIndex(({ state }) => state === "in");
-      if (gate.running === 10 && first >= 0) gate.leave(came.splice(first, 1)[0]!.who);
+      if (gate.running === 10 && first >= 0) gate.release(came.splice(first, 1)[0]!.who);
       await vi.advanceTimersByTimeAsync(1);
     }
     expect(came.filter(({ who, state }) => who === "modest" && state === "refused")).toEqual([]);
@@ -183,7 +188,7 @@ describe("the gate", () => {
           const one = there[n % there.length];
           if (!one) return;
           left.add(one);
-          gate.leave(one.who);
+          gate.release(one.who);
         };
         for (const each of steps) {
           if ("enter" in each) enter(each.enter);
@@ -205,17 +210,23 @@ describe("the gate", () => {
   });
 
   it("takes nothing while the process is late with everything", () => {
-    const gate = new Gate({ most: 10, waitMs: 100 }, { ...EASY, over: true });
-    void gate.enter("a");
-    expect(() => gate.arrive()).toThrow("more to do");
+    const gate = new AdmissionQueue(
+      { maxConcurrent: 10, maxQueueWaitMs: 100 },
+      { ...EASY, isOverloaded: true },
+    );
+    void gate.acquire("a");
+    expect(() => gate.assertNotOverloaded()).toThrow("more to do");
   });
 
   it("takes what comes when it has nothing else to do, however late it was just now", () => {
-    const gate = new Gate({ most: 10, waitMs: 100 }, { ...EASY, over: true });
-    gate.arrive();
-    expect(gate.enter("a")).toBeUndefined();
-    gate.leave("a");
-    gate.arrive();
+    const gate = new AdmissionQueue(
+      { maxConcurrent: 10, maxQueueWaitMs: 100 },
+      { ...EASY, isOverloaded: true },
+    );
+    gate.assertNotOverloaded();
+    expect(gate.acquire("a")).toBeUndefined();
+    gate.release("a");
+    gate.assertNotOverloaded();
   });
 });
 
@@ -229,8 +240,8 @@ describe("the limit", () => {
     running: number,
   ) => {
     for (let i = 1; i <= windows; i++) {
-      for (let n = 0; n < 20; n++) limit.took(ms);
-      limit.look(from + i * 100, running, false);
+      for (let n = 0; n < 20; n++) limit.recordDuration(ms);
+      limit.update(from + i * 100, running, false);
     }
     return from + windows * 100;
   };
@@ -239,7 +250,7 @@ describe("the limit", () => {
     for (const ms of [1, 40, 400]) {
       const limit = new AdaptiveLimit(1_000, 0);
       pass(limit, 0, 100, ms, 999);
-      expect(limit.now).toBe(1_000);
+      expect(limit.current).toBe(1_000);
     }
   });
 
@@ -247,12 +258,12 @@ describe("the limit", () => {
     const limit = new AdaptiveLimit(1_000, 0);
     let now = pass(limit, 0, 10, 2, 900);
     now = pass(limit, now, 13, 300, 900);
-    expect(limit.now).toBeLessThan(600);
+    expect(limit.current).toBeLessThan(600);
     now = pass(limit, now, 50, 300, 900);
-    expect(limit.now).toBe(LEAST);
+    expect(limit.current).toBe(MIN_LIMIT);
     // It is in the way, and calls are as fast as ever: within two seconds it is where it was.
     now = pass(limit, now, 20, 2, 1_000);
-    expect(limit.now).toBe(1_000);
+    expect(limit.current).toBe(1_000);
   });
 
   it("stays where it is for a burst that is through within a second, however slow it was", () => {
@@ -260,18 +271,18 @@ describe("the limit", () => {
     let now = pass(limit, 0, 10, 2, 100);
     for (let i = 0; i < 5; i++) {
       now = pass(limit, now, 9, 900, 900);
-      expect(limit.now).toBe(1_000);
+      expect(limit.current).toBe(1_000);
       now = pass(limit, now, 1, 2, 100);
     }
   });
 
   it("falls when the process is late though no call is measured, and an operator's own number holds", () => {
     const limit = new AdaptiveLimit(1_000, 0);
-    limit.look(100, 500, true);
-    expect(limit.now).toBe(400);
-    limit.most(8);
-    expect(limit.now).toBe(8);
-    limit.look(200, 8, true);
-    expect(limit.now).toBe(8);
+    limit.update(100, 500, true);
+    expect(limit.current).toBe(400);
+    limit.setMax(8);
+    expect(limit.current).toBe(8);
+    limit.update(200, 8, true);
+    expect(limit.current).toBe(8);
   });
 });

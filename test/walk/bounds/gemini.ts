@@ -1,8 +1,8 @@
 // What a model that reads a part of JSON Schema only is sent, and what its answers cite.
 import type { JsonObject } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
-import { subset } from "../../../src/protocols/gemini/client/schema.ts";
-import { backend, scene } from "../../kit/scene.ts";
+import { toOpenApiSubset } from "../../../src/protocols/gemini/client/schema.ts";
+import { startBackend, startTestServices } from "../../kit/scene.ts";
 import { chats } from "../../protocols/codecs.ts";
 import type { Driver, Outcome } from "./way.ts";
 
@@ -30,7 +30,7 @@ async function asked(
   body: object,
   candidate: object = {},
 ): Promise<{ outcome: Outcome; text: string }> {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     const content = { role: "model", parts: [{ text: "Hello" }] };
     const said = {
       candidates: [{ content, finishReason: "STOP", index: 0, ...candidate }],
@@ -39,7 +39,7 @@ async function asked(
     res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(said));
   });
   const to = chats[from]!;
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: to,
     providers: { p: { endpoints: [{ protocol: gemini(), base: up.base, auth: "none" }] } },
   });
@@ -87,9 +87,9 @@ const repeated = (letters: number, beside: number): JsonObject => ({
 });
 /** As the schema's own reader counts them. */
 function spelledBy(schema: JsonObject): number {
-  const purse = { left: 1e9 };
-  subset(schema, "tools.f", purse, () => {});
-  return 1e9 - purse.left;
+  const purse = { remaining: 1e9 };
+  toOpenApiSubset(schema, "tools.f", purse, () => {});
+  return 1e9 - purse.remaining;
 }
 /** Letters that stand there themselves are paid for twice over: each takes one off. */
 function spelled(n: number): JsonObject {
@@ -127,6 +127,6 @@ async function cited(n: number): Promise<Outcome> {
 export const schemas = {
   schemaLevels: declared(levels),
   schemaParts: declared(parts),
-  schemaSpelled: declared(spelled),
+  schemaExpansion: declared(spelled),
   citationSearch: { "in a whole answer": { drive: cited } },
 } satisfies { readonly [name: string]: Driver };

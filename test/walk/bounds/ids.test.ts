@@ -1,8 +1,8 @@
 // An answer under an id of 10 MB: neither the ledger nor the log has any of it, and the client has its answer.
 import { describe, expect, it } from "vitest";
 import type { Settle } from "tollgate/plugin";
-import { beyond } from "../../../src/lib/bounds.ts";
-import { backend, scene } from "../../kit/scene.ts";
+import { boundMessage } from "../../../src/lib/bounds.ts";
+import { startBackend, startTestServices } from "../../kit/scene.ts";
 import { chats, LEAST } from "../../protocols/codecs.ts";
 
 const ID = "i".repeat(10_000_000);
@@ -118,11 +118,11 @@ const NAMES = Object.keys(SAYS).flatMap((wire) =>
 
 describe("an id of 10 MB", () => {
   it.each(NAMES)("of %s to a client of %s, streamed: %s", async (wire, from, stream) => {
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       const type = stream ? "text/event-stream" : "application/json";
       res.writeHead(200, { "content-type": type }).end(SAYS[wire]![stream ? 1 : 0]());
     });
-    await using s = await scene({
+    await using s = await startTestServices({
       frontend: chats[from]!,
       providers: {
         p: { endpoints: [{ protocol: chats[wire]!, base: up.base, auth: "none" as const }] },
@@ -132,7 +132,7 @@ describe("an id of 10 MB", () => {
     const text = await got.text();
     // Its events hold words, and are small: such a one is not read, and its client is told.
     if (stream && wire === "chat-completions")
-      expect(text.slice(-1_000)).toContain(beyond("event"));
+      expect(text.slice(-1_000)).toContain(boundMessage("event"));
     else expect([got.status, said(text)]).toEqual([200, "Hello"]);
     const settles = s.journal.filter((c) => c.do === "settle") as Settle[];
     expect(settles.map(({ upstreamId }) => upstreamId)).toEqual([undefined]);

@@ -6,11 +6,11 @@ import { gemini, geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { answering, asking } from "tollgate/testing";
-import { createLine } from "../../../src/gateway/generation/provider-access.ts";
-import { lineTo } from "../../../src/gateway/generation/mounting.ts";
-import { backend, scene, type Scene } from "../../kit/scene.ts";
-import { toy } from "../toy.ts";
+import { createResponseContext, createCallContext } from "tollgate/testing";
+import { createProviderClient } from "../../../src/gateway/generation/provider-access.ts";
+import { createCredentialClient } from "../../../src/gateway/generation/mounting.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../../kit/scene.ts";
+import { createToyProtocol } from "../toy.ts";
 import { faultIn, type Driver, type Outcome } from "./way.ts";
 
 const MIB = 1024 * 1024;
@@ -49,32 +49,38 @@ async function fetched(n: number): Promise<Outcome> {
   await using up = await large(n);
   const reach = { base: up.base };
   const origins = new Set([up.base]);
-  const line = createLine({ reach, dispatcher: undefined, credential, signal, origins });
+  const line = createProviderClient({
+    reach,
+    dispatcher: undefined,
+    credential,
+    signal,
+    allowedOrigins: origins,
+  });
   return await faultIn(() => line.fetch("/"));
 }
 async function listed(n: number): Promise<Outcome> {
   await using up = await large(n);
   const endpoints = [{ endpoint: { base: up.base }, pool: undefined }];
   const provider = { endpoints, credentials: [credential], origins: new Set([up.base]) };
-  const line = lineTo(provider as never, 0, signal);
+  const line = createCredentialClient(provider as never, 0, signal);
   return await faultIn(() => line.fetch("/models"));
 }
-async function kept(n: number, of: Partial<Scene>, asked = ASKED): Promise<Outcome> {
+async function kept(n: number, of: Partial<TestServicesOptions>, asked = ASKED): Promise<Outcome> {
   await using up = await large(n);
-  const base = toy();
+  const base = createToyProtocol();
   const paths = { ...base.client!.paths, kept: "/kept" };
   const frontend = { ...base, client: { ...base.client!, paths } };
   const endpoints = [{ protocol: frontend, base: up.base, auth: "none" as const }];
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend,
-    providers: { p: { endpoints, state: "relay" } },
+    providers: { p: { endpoints, stateMode: "relay" } },
     ...of,
   });
   const least = JSON.stringify({ model: "p/m", text: "" }).length;
   const body = { model: "p/m", text: "x".repeat(asked - least) };
   const got = await s.ask(body, { path: "/toy/kept" });
   const text = await got.text();
-  if (s.house.room.taken > 0) throw new Error("It takes up room when it is over.");
+  if (s.house.memoryBudget.usedBytes > 0) throw new Error("It takes up room when it is over.");
   if (got.status === 200 && text.length === n) return "passes";
   return { status: got.status, text, to: frontend as never };
 }
@@ -84,22 +90,30 @@ async function refused(n: number): Promise<Outcome> {
   let size = 0;
   const auth = {
     sign: () => ({}),
-    refused: async ({ body }: { body: Buffer }) => ((size = body.length), false),
+    renewToken: async ({ body }: { body: Buffer }) => ((size = body.length), false),
   };
   const origins = new Set([up.base]);
   const reach = { base: up.base, auth };
-  await createLine({ reach, dispatcher: undefined, credential, signal, origins }).fetch("/");
+  await createProviderClient({
+    reach,
+    dispatcher: undefined,
+    credential,
+    signal,
+    allowedOrigins: origins,
+  }).fetch("/");
   return size === n ? "passes" : size === n - 1 ? "beyond" : { fault: undefined };
 }
 async function counted(n: number): Promise<Outcome> {
-  await using up = await backend((_req, res) => {
+  await using up = await startBackend((_req, res) => {
     const said = JSON.stringify({ tokens: 7 });
     res.writeHead(200).end(said + " ".repeat(n - said.length));
   });
-  const frontend = toy();
-  await using s = await scene({
+  const frontend = createToyProtocol();
+  await using s = await startTestServices({
     frontend,
-    providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" }] } },
+    providers: {
+      p: { endpoints: [{ protocol: createToyProtocol(), base: up.base, auth: "none" }] },
+    },
   });
   const got = await s.ask({ model: "p/m", text: "Hi" }, { path: "/toy/count" });
   const text = await got.text();
@@ -126,27 +140,32 @@ const events = (...protocols: readonly Protocol<any>[]): Driver =>
         {
           drive: (n: number) =>
             pushed(
-              client!.stream(() => {}, asking(), {}),
+              client!.createDecoder(() => {}, createCallContext(), {}),
               n,
             ),
         },
       ],
-      ...(client!.relay
-        ? [[`${id}, verbatim`, { drive: (n: number) => pushed(relayOf(client!.relay!), n) }]]
+      ...(client!.createPassthrough
+        ? [
+            [
+              `${id}, verbatim`,
+              { drive: (n: number) => pushed(relayOf(client!.createPassthrough!), n) },
+            ],
+          ]
         : []),
     ]),
   );
-function relayOf(relay: NonNullable<NonNullable<Protocol<any>["client"]>["relay"]>) {
+function relayOf(relay: NonNullable<NonNullable<Protocol<any>["client"]>["createPassthrough"]>) {
   const sink = { bytes() {}, content() {}, start() {}, usage() {}, finish: () => ({}) };
-  return relay(sink as never, answering({ stream: true }), {});
+  return relay(sink as never, createResponseContext({ stream: true }), {});
 }
 
 export const providers = {
-  answer: {
+  response: {
     "that a plugin fetched": { drive: fetched },
     "that is asked for by its id": {
       most: LONG,
-      drive: (n) => kept(n, { bounds: { answerBytes: LONG } }),
+      drive: (n) => kept(n, { bounds: { responseBytes: LONG } }),
     },
   },
   inFlight: {
@@ -156,9 +175,9 @@ export const providers = {
       drive: (n) => kept(3 * MIB, { room: 2 * MIB + ASKED }, n - 2 * MIB),
     },
   },
-  refusal: { "to what a plugin fetched": { drive: refused } },
+  errorBody: { "to what a plugin fetched": { drive: refused } },
   modelList: { "that is asked for": { drive: listed } },
-  countAnswer: { "of a provider that can tell": { drive: counted } },
+  countResponse: { "of a provider that can tell": { drive: counted } },
   largeEvent: events(messages(), responses()),
-  pictureEvent: events(images(), gemini(), geminiImage()),
+  imageEvent: events(images(), gemini(), geminiImage()),
 } satisfies { readonly [name: string]: Driver };

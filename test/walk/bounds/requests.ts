@@ -2,18 +2,18 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import type { Protocol } from "tollgate/plugin";
-import { json, say, upstream } from "tollgate/testing";
+import { jsonResponse, say, startUpstream } from "tollgate/testing";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { unseal } from "../../../src/protocols/envelope.ts";
 import { until } from "../../kit/waits.ts";
-import { scene, type Scene } from "../../kit/scene.ts";
+import { startTestServices, type TestServicesOptions } from "../../kit/scene.ts";
 import { inAny } from "../../protocols/gemini/speech.ts";
 import { CLIENTS } from "../roads.ts";
-import { toy } from "../toy.ts";
+import { createToyProtocol } from "../toy.ts";
 import type { Driver, Outcome, Told } from "./way.ts";
 
 export const SPOKEN: typeof CLIENTS = {
-  toy: { protocol: toy(), least: { text: "Hi" } },
+  toy: { protocol: createToyProtocol(), least: { text: "Hi" } },
   ...CLIENTS,
 };
 /** One pixel. */
@@ -21,26 +21,26 @@ const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const answers = () =>
-  upstream({
+  startUpstream({
     "POST /*": (asked) =>
       inAny(say("Hello"), asked) ??
       (asked.path.endsWith("/toy")
-        ? json({ id: "u", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" })
-        : json({ created: 1, data: [{ b64_json: PNG }] })),
+        ? jsonResponse({ id: "u", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" })
+        : jsonResponse({ created: 1, data: [{ b64_json: PNG }] })),
   });
 
 /** A gateway for clients of one protocol, and a provider that speaks the same one. */
-async function opened(protocol: Protocol<any>, more: Partial<Scene>) {
+async function opened(protocol: Protocol<any>, more: Partial<TestServicesOptions>) {
   const up = await answers();
-  const image = protocol.work.kind === "image";
-  const s = await scene({
+  const image = protocol.operationSpec.name === "image";
+  const s = await startTestServices({
     frontend: protocol,
     providers: {
       p: {
         endpoints: [{ protocol, base: up.url, auth: "none" as const }],
         ...(image && {
           facts: new Map([["m", { kind: "image" as const }]]) as never,
-          models: async () => [{ model: "m", kind: "image" as const }],
+          listModels: async () => [{ model: "m", operation: "image" as const }],
         }),
       },
     },
@@ -56,18 +56,22 @@ async function opened(protocol: Protocol<any>, more: Partial<Scene>) {
 }
 
 const told = async (
-  { house }: Awaited<ReturnType<typeof scene>>,
+  { house }: Awaited<ReturnType<typeof startTestServices>>,
   to: Protocol<any>,
   got: Response,
 ): Promise<Outcome> => {
   const text = await got.text();
   // Whichever way it ended, nothing of it is held any more.
-  await until(() => house.room.taken === 0);
+  await until(() => house.memoryBudget.usedBytes === 0);
   return got.status === 200 ? "passes" : ({ status: got.status, text, to } as Told);
 };
 
 /** The least that a client sends, and more of it. */
-async function ask(from: string, more: string, of: Partial<Scene> = {}): Promise<Outcome> {
+async function ask(
+  from: string,
+  more: string,
+  of: Partial<TestServicesOptions> = {},
+): Promise<Outcome> {
   const { protocol, least } = SPOKEN[from]!;
   await using at = await opened(protocol, of);
   const body = `${JSON.stringify({ model: "p/m", ...least }).slice(0, -1)},${more}}`;
@@ -80,7 +84,10 @@ async function ask(from: string, more: string, of: Partial<Scene> = {}): Promise
 }
 
 /** From a client of every protocol. */
-const all = (more: (n: number, from: string) => string, of: Partial<Scene> = {}): Driver =>
+const all = (
+  more: (n: number, from: string) => string,
+  of: Partial<TestServicesOptions> = {},
+): Driver =>
   Object.fromEntries(
     Object.keys(SPOKEN).map((from) => [
       `from ${from}`,
@@ -144,7 +151,7 @@ function headed(n: number): string {
 }
 
 /** Of a body that never comes: what its head alone is told. */
-async function announced(n: number, of: Partial<Scene>): Promise<Outcome> {
+async function announced(n: number, of: Partial<TestServicesOptions>): Promise<Outcome> {
   const { protocol } = SPOKEN["toy"]!;
   await using at = await opened(protocol, of);
   const socket = connect(Number(new URL(at.s.url).port), "127.0.0.1").on("error", () => {});
@@ -154,7 +161,7 @@ async function announced(n: number, of: Partial<Scene>): Promise<Outcome> {
   socket.write(
     `POST /toy HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${n}\r\n\r\n`,
   );
-  await until(() => text.endsWith("}") || at.s.house.room.taken === n);
+  await until(() => text.endsWith("}") || at.s.house.memoryBudget.usedBytes === n);
   socket.destroy();
   const status = Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1]);
   return text === "" ? "passes" : { status, text, to: protocol as never };
@@ -164,7 +171,11 @@ const padded = (n: number) => {
   const body = JSON.stringify({ model: "p/m", text: "Hi" });
   return body + " ".repeat(n - body.length);
 };
-async function whole(n: number, chunked: boolean, of: Partial<Scene>): Promise<Outcome> {
+async function whole(
+  n: number,
+  chunked: boolean,
+  of: Partial<TestServicesOptions>,
+): Promise<Outcome> {
   const { protocol } = SPOKEN["toy"]!;
   await using at = await opened(protocol, of);
   const text = padded(n);
@@ -204,7 +215,7 @@ export const requests = {
       drive: (n) => whole(n, true, { bodyBytes: BODY }),
     },
     "as large as it may be": {
-      drive: (n) => announced(n, { bodyBytes: BOUNDS.body.most }),
+      drive: (n) => announced(n, { bodyBytes: BOUNDS.body.max }),
     },
   },
   inFlight: {
@@ -214,16 +225,16 @@ export const requests = {
       drive: (n) => whole(n, true, { room: ROOM }),
     },
   },
-  values: {
+  jsonValues: {
     ...all((n, from) => `"all":${values(n - least(from))}`),
     "of a body that is looked at in turns": {
       drive: (n) =>
         ask("toy", `"all":${values(n - least("toy"))}${" ".repeat(LARGE)}`, {
-          bodyBytes: BOUNDS.body.most,
+          bodyBytes: BOUNDS.body.max,
         }),
     },
   },
-  escapes: all((n) => `"all":"${"\\n".repeat(n)}"`, { bodyBytes: BOUNDS.body.most }),
+  jsonEscapes: all((n) => `"all":"${"\\n".repeat(n)}"`, { bodyBytes: BOUNDS.body.max }),
   depth: {
     ...all((n) => `"all":${"[".repeat(n - 1)}0${"]".repeat(n - 1)}`),
     "in the names of a form": { drive: (n) => form(field(`a${"[b]".repeat(n - 1)}`)) },
@@ -236,7 +247,7 @@ export const requests = {
     },
     "in the names of a form": { drive: (n) => form(field(`a[${"b".repeat(n)}]`)) },
   },
-  parts: {
+  elements: {
     ...all((n) => `"all":[${Array(n).fill(0).join()}]`),
     "of an object": {
       drive: (n) =>

@@ -4,11 +4,11 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { Room } from "../../../src/walk/bounds/room.ts";
-import { Turnstile } from "../../../src/walk/bounds/turnstile.ts";
+import { MemoryBudget } from "../../../src/walk/bounds/room.ts";
+import { ConcurrencyCounter } from "../../../src/walk/bounds/turnstile.ts";
 import { until } from "../../kit/waits.ts";
-import { backend, scene, type Scene } from "../../kit/scene.ts";
-import { toy } from "../toy.ts";
+import { startBackend, startTestServices, type TestServicesOptions } from "../../kit/scene.ts";
+import { createToyProtocol } from "../toy.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;
 const SSE = { "content-type": "text/event-stream" };
@@ -16,7 +16,7 @@ const END = line({ usage: { input: 3, output: 2 }, end: "stop" });
 const ASK = { model: "p/m", text: "Hi" };
 
 const good = () =>
-  backend((req, res) => {
+  startBackend((req, res) => {
     if ((JSON.parse(req.body) as { stream?: boolean }).stream)
       res.writeHead(200, SSE).end(line({ id: "u" }) + line({ say: "Hello" }) + END);
     else
@@ -24,7 +24,7 @@ const good = () =>
         .writeHead(200, { "content-type": "application/json" })
         .end(line({ id: "u", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" }));
   });
-const to = (base: string, protocol = toy()): Scene["providers"] => ({
+const to = (base: string, protocol = createToyProtocol()): TestServicesOptions["providers"] => ({
   p: { endpoints: [{ protocol, base, auth: "none" }] },
 });
 
@@ -47,8 +47,8 @@ async function visit(
 
 describe("room for bodies", () => {
   it("is asked for before a byte of the body is read: a 503 that says when to come back", async () => {
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: to("http://127.0.0.1:9"),
       room: 1000,
     });
@@ -59,27 +59,27 @@ describe("room for bodies", () => {
     expect(socket.said()).toMatch(/\r\nretry-after: 1\r\n/i);
     expect(socket.said()).not.toMatch(/x-should-retry: false/i);
     expect(socket.said()).toMatch(/\r\nconnection: close\r\n/i);
-    expect(s.house.room.taken).toBe(0);
+    expect(s.house.memoryBudget.usedBytes).toBe(0);
     socket.destroy();
   });
 
   it("is asked for piece by piece where no length is said", async () => {
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: to("http://127.0.0.1:9"),
       room: 200_000,
     });
     const piece = "x".repeat(50_000);
     const chunk = `${piece.length.toString(16)}\r\n${piece}\r\n`;
     const socket = await visit(s.url, "chunked", chunk);
-    await until(() => s.house.room.taken > 0);
+    await until(() => s.house.memoryBudget.usedBytes > 0);
     for (let i = 0; i < 6; i++) socket.write(chunk);
     await until(() => socket.said().includes("gateway_busy"));
-    await until(() => s.house.room.taken === 0);
+    await until(() => s.house.memoryBudget.usedBytes === 0);
     socket.destroy();
   });
 
-  const ends: [string, (s: Awaited<ReturnType<typeof scene>>) => Promise<unknown>][] = [
+  const ends: [string, (s: Awaited<ReturnType<typeof startTestServices>>) => Promise<unknown>][] = [
     ["a whole answer", (s) => s.ask(ASK).then((r) => r.text())],
     ["a stream", (s) => s.ask({ ...ASK, stream: true }).then((r) => r.text())],
     ["a refusal", (s) => s.ask({ model: 7 }).then((r) => r.text())],
@@ -92,20 +92,20 @@ describe("room for bodies", () => {
       "a client that goes in its body",
       async (s) => {
         const socket = await visit(s.url, 5000, "{");
-        await until(() => s.house.room.taken === 5000);
+        await until(() => s.house.memoryBudget.usedBytes === 5000);
         socket.destroy();
       },
     ],
   ];
   it.each(ends)("comes back after %s", async (_, go) => {
     await using up = await good();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: to(up.base),
-      bounds: { values: 1000 },
+      bounds: { jsonValues: 1000 },
     });
     await go(s);
-    await until(() => s.house.room.taken === 0);
+    await until(() => s.house.memoryBudget.usedBytes === 0);
   });
 
   it("is kept for the others: one key has half of it, whatever it does", () => {
@@ -117,26 +117,26 @@ describe("room for bodies", () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-        const room = new Room(1_000_000);
+        const room = new MemoryBudget(1_000_000);
         const held = new Map<string, { who: string; bytes: number }>();
         for (const { who, bytes, at, leave } of steps) {
           const name = `${who}${at}`;
           const mine = held.get(name) ?? { who, bytes: 0 };
           if (leave) {
-            room.leave(who, mine.bytes);
+            room.release(who, mine.bytes);
             held.delete(name);
-          } else if (room.take(who, bytes, mine.bytes))
+          } else if (room.tryReserve(who, bytes, mine.bytes))
             held.set(name, { who, bytes: mine.bytes + bytes });
           const all = [...held.values()].reduce((sum, each) => sum + each.bytes, 0);
-          expect(room.taken).toBe(all);
+          expect(room.usedBytes).toBe(all);
           expect(all).toBeLessThanOrEqual(1_000_000);
           const own = [...held.values()].filter((h) => h.who === who && h.bytes >= 65_536);
           if (own.length > 1)
             expect(own.reduce((sum, h) => sum + h.bytes, 0)).toBeLessThanOrEqual(500_000);
         }
-        for (const { who, bytes } of held.values()) room.leave(who, bytes);
-        expect(room.taken).toBe(0);
-        expect(room.take("z", 1_000_000, 0)).toBe(true);
+        for (const { who, bytes } of held.values()) room.release(who, bytes);
+        expect(room.usedBytes).toBe(0);
+        expect(room.tryReserve("z", 1_000_000, 0)).toBe(true);
       }),
     );
   });
@@ -144,7 +144,10 @@ describe("room for bodies", () => {
 
 describe("what is in a body", () => {
   it("is counted before it is parsed", async () => {
-    await using s = await scene({ frontend: toy(), providers: to("http://127.0.0.1:9") });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: to("http://127.0.0.1:9"),
+    });
     const body = JSON.stringify({ ...ASK, all: Array.from({ length: 60_000 }, () => [[], []]) });
     const parse = vi.spyOn(JSON, "parse");
     const answer = await fetch(`${s.url}/toy`, {
@@ -178,18 +181,18 @@ describe("what is in a body", () => {
 describe("requests at once", () => {
   it("are counted from the head on: the second body of a key with one place is not read", async () => {
     await using up = await good();
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: to(up.base),
-      hooks: [{ admit: (x) => x.occupy("key:k1", 1) }],
+      hooks: [{ admit: (x) => x.acquireSlot("key:k1", 1) }],
     });
     const body = JSON.stringify(ASK);
     const first = await visit(s.url, body.length, body.slice(0, 5));
-    await until(() => s.house.room.taken > 0);
+    await until(() => s.house.memoryBudget.usedBytes > 0);
     const second = await visit(s.url, 1_000_000);
     await until(() => second.said().includes("rate_limit"));
     expect(second.said()).toMatch(/^HTTP\/1\.1 429 /);
-    expect(s.house.room.taken).toBe(body.length);
+    expect(s.house.memoryBudget.usedBytes).toBe(body.length);
     first.write(body.slice(5));
     await until(() => first.said().includes("Hello"));
     expect((await s.ask(ASK)).status).toBe(200);
@@ -200,14 +203,14 @@ describe("requests at once", () => {
   it("are counted by the ledger once their call is reserved", async () => {
     let go = () => {};
     const waiting = new Promise<void>((resolve) => (go = resolve));
-    await using up = await backend((_req, res) => {
+    await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).write(line({ id: "u" }) + line({ say: "Hello" }));
       void waiting.then(() => res.end(END));
     });
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: to(up.base),
-      hooks: [{ admit: (x) => x.occupy("key:k1", 1) }],
+      hooks: [{ admit: (x) => x.acquireSlot("key:k1", 1) }],
     });
     const first = await s.ask({ ...ASK, stream: true });
     const second = await s.ask({ ...ASK, stream: true });
@@ -217,21 +220,21 @@ describe("requests at once", () => {
   });
 
   it("leave as they came", () => {
-    const t = new Turnstile();
-    expect([t.enter("a", 2), t.enter("a", 2), t.enter("a", 2), t.enter("b", 1)]).toEqual([
-      true,
-      true,
-      false,
-      true,
-    ]);
-    t.leave("a");
-    expect(t.enter("a", 2)).toBe(true);
+    const t = new ConcurrencyCounter();
+    expect([
+      t.tryAcquire("a", 2),
+      t.tryAcquire("a", 2),
+      t.tryAcquire("a", 2),
+      t.tryAcquire("b", 1),
+    ]).toEqual([true, true, false, true]);
+    t.release("a");
+    expect(t.tryAcquire("a", 2)).toBe(true);
   });
 });
 
 describe("an upstream that does not end", () => {
   const endless = (piece: string, head = "") =>
-    backend((_req, res) => {
+    startBackend((_req, res) => {
       res.writeHead(200, SSE).write(head);
       const more = () => {
         while (!res.destroyed && res.write(piece));
@@ -241,81 +244,89 @@ describe("an upstream that does not end", () => {
     });
   const START = line({ id: "u" }) + line({ say: "Hello" });
   const lanes = [
-    ["verbatim, what its relay keeps", toy(), "x".repeat(60_000)],
-    ["translated", toy("other", { relay: false }), line({ say: "x".repeat(1000) })],
-    ["translated, what its decoder keeps", toy("other", { relay: false }), "x".repeat(60_000)],
+    ["verbatim, what its relay keeps", createToyProtocol(), "x".repeat(60_000)],
+    ["translated", createToyProtocol("other", { relay: false }), line({ say: "x".repeat(1000) })],
+    [
+      "translated, what its decoder keeps",
+      createToyProtocol("other", { relay: false }),
+      "x".repeat(60_000),
+    ],
   ] as const;
   it.each(lanes)("%s: ends with the protocol's error at its bound", async (_, protocol, piece) => {
     await using up = await endless(piece, START);
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: to(up.base, protocol),
-      bounds: { answerBytes: 3_000_000 },
+      bounds: { responseBytes: 3_000_000 },
     });
     const text = await (await s.ask({ ...ASK, stream: true })).text();
     expect(text.slice(-300)).toContain("larger than 3000000 bytes");
-    await until(() => s.house.room.taken === 0);
+    await until(() => s.house.memoryBudget.usedBytes === 0);
     expect(s.journal.filter((c) => c.do === "settle")).toMatchObject([{ state: "estimated" }]);
   });
 
   it("as a stream that a client wants whole: a refusal", async () => {
     await using up = await endless("x".repeat(60_000));
-    for (const protocol of [toy(), toy("other", { relay: false })]) {
-      await using s = await scene({
-        frontend: toy(),
+    for (const protocol of [createToyProtocol(), createToyProtocol("other", { relay: false })]) {
+      await using s = await startTestServices({
+        frontend: createToyProtocol(),
         providers: to(up.base, protocol),
-        bounds: { answerBytes: 3_000_000 },
+        bounds: { responseBytes: 3_000_000 },
       });
       const answer = await s.ask(ASK);
       expect([answer.status, await answer.text()]).toEqual([
         502,
         expect.stringContaining("larger than 3000000 bytes"),
       ]);
-      await until(() => s.house.room.taken === 0);
+      await until(() => s.house.memoryBudget.usedBytes === 0);
     }
   });
 
   it("held whole: a refusal, and its room comes back", async () => {
     await using up = await endless(line({ say: "x".repeat(1000) }), START);
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: to(up.base),
-      bounds: { answerBytes: 3_000_000 },
+      bounds: { responseBytes: 3_000_000 },
     });
     const answer = await s.ask(ASK);
     expect([answer.status, await answer.text()]).toEqual([
       502,
       expect.stringContaining("larger than 3000000 bytes"),
     ]);
-    await until(() => s.house.room.taken === 0);
+    await until(() => s.house.memoryBudget.usedBytes === 0);
   });
 
   it("held whole, by many at once: one that finds no room is a 503, not the end", async () => {
     await using up = await endless(line({ say: "x".repeat(1000) }), START);
-    await using s = await scene({ frontend: toy(), providers: to(up.base), room: 5_000_000 });
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
+      providers: to(up.base),
+      room: 5_000_000,
+    });
     const all = await Promise.all([1, 2, 3].map(() => s.ask(ASK)));
     for (const answer of all)
       expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([
         503,
         "gateway_busy",
       ]);
-    await until(() => s.house.room.taken === 0);
+    await until(() => s.house.memoryBudget.usedBytes === 0);
   });
 
   it("is billed once, even by a codec that finds no words for it", async () => {
-    const mute = toy();
-    const relay = mute.client!.relay!;
-    mute.client!.relay = (sink, answering, headers) => ({
+    const mute = createToyProtocol();
+    const relay = mute.client!.createPassthrough!;
+    mute.client!.createPassthrough = (sink, answering, headers) => ({
       ...relay(sink, answering, headers),
-      fail() {
+      writeFault() {
         throw new Error("no words");
       },
     });
     await using up = await endless("x".repeat(60_000), START);
-    await using s = await scene({
-      frontend: toy(),
+    await using s = await startTestServices({
+      frontend: createToyProtocol(),
       providers: to(up.base, mute),
-      bounds: { answerBytes: 3_000_000 },
+      bounds: { responseBytes: 3_000_000 },
     });
     // It breaks off: what ends without a word would look whole.
     await expect((await s.ask({ ...ASK, stream: true })).text()).rejects.toThrow("terminated");

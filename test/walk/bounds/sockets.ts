@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { listen, type ListenLimits } from "../../../src/gateway/http/listener.ts";
-import { createDesk } from "../../../src/gateway/services/ledger-readings.ts";
+import { createQueryLimiter } from "../../../src/gateway/services/ledger-readings.ts";
 import { until } from "../../kit/waits.ts";
 import { faultIn, type Driver, type Outcome } from "./way.ts";
 
@@ -13,7 +13,7 @@ async function opened(handler: RequestListener, limits: Partial<ListenLimits> = 
   const at = await listen({ host: "127.0.0.1", port: 0, handler, limits });
   return Object.assign(at, {
     async [Symbol.asyncDispose]() {
-      at.kill();
+      at.destroy();
       await at.close(0);
     },
   });
@@ -80,7 +80,7 @@ async function atOnce(n: number): Promise<Outcome> {
   await using at = await opened((_req, res) => void waiting.push(res));
   const socket = await dialled(at.port);
   socket.write(GET.repeat(n));
-  const most = BOUNDS.inFlightPerSocket.most;
+  const most = BOUNDS.inFlightPerSocket.max;
   await until(() => waiting.length === Math.min(n, most));
   for (const res of waiting) res.end("ok");
   await until(() => answered(socket.said()) === n || socket.said().includes("}}"));
@@ -99,9 +99,9 @@ async function inTurn(n: number): Promise<Outcome> {
     over ||= /\r\nconnection: close\r\n/i.test(String(chunk));
   });
   // As many at once as may be, so that it does not take long.
-  const { most } = BOUNDS.inFlightPerSocket;
-  for (let sent = 0; sent < n && !over; sent += most) {
-    const some = Math.min(most, n - sent);
+  const { max } = BOUNDS.inFlightPerSocket;
+  for (let sent = 0; sent < n && !over; sent += max) {
+    const some = Math.min(max, n - sent);
     const before = seen;
     socket.write(GET.repeat(some));
     while (!over && seen - before < some) await once(socket, "data");
@@ -122,7 +122,7 @@ async function headed(n: number): Promise<Outcome> {
 
 /** Reports that wait while as many as may be are under way. */
 async function waiting(n: number, key: (i: number) => string): Promise<Outcome> {
-  const read = createDesk(60_000);
+  const read = createQueryLimiter(60_000);
   const away = new AbortController();
   const ask = (who: string) => read(who, away.signal, () => new Promise<never>(() => {}));
   for (const who of ["a", "b", "c", "k"]) ask(who).catch(() => {});
@@ -150,6 +150,6 @@ export const sockets = {
   requestsPerSocket: { "one after the other": { drive: inTurn } },
   // A head has a status of its own.
   headers: { "of one request": { status: 431, drive: headed } },
-  readings: { "of as many keys": { drive: (n) => waiting(n, (i) => `k${i}`) } },
-  readingsPerKey: { "of one key": { drive: (n) => waiting(n, () => "k") } },
+  usageQueries: { "of as many keys": { drive: (n) => waiting(n, (i) => `k${i}`) } },
+  usageQueriesPerKey: { "of one key": { drive: (n) => waiting(n, () => "k") } },
 } satisfies { readonly [name: string]: Driver };

@@ -1,13 +1,13 @@
 // Stop sequences for a provider whose format has none.
-import { encode, answering } from "tollgate/testing";
-import { backend, scene } from "../../kit/scene.ts";
+import { encodeText, createResponseContext } from "tollgate/testing";
+import { startBackend, startTestServices } from "../../kit/scene.ts";
 import { chats, LEAST } from "../../protocols/codecs.ts";
 import type { Driver, Outcome } from "./way.ts";
 
 async function asked(from: string, more: object): Promise<Outcome> {
   const to = chats[from]!;
-  await using up = await backend((_req, res) => {
-    const said = encode(
+  await using up = await startBackend((_req, res) => {
+    const said = encodeText(
       chats["responses"]!.server!,
       [
         { type: "start", id: "u", model: "m" },
@@ -17,11 +17,11 @@ async function asked(from: string, more: object): Promise<Outcome> {
         { type: "usage", usage: { input: 1, output: 1 } },
         { type: "finish", reason: "stop" },
       ],
-      answering({ stream: true }),
+      createResponseContext({ stream: true }),
     );
     res.writeHead(200, { "content-type": "text/event-stream" }).end(said);
   });
-  await using s = await scene({
+  await using s = await startTestServices({
     frontend: to,
     providers: {
       p: { endpoints: [{ protocol: chats["responses"]!, base: up.base, auth: "none" as const }] },
@@ -40,6 +40,6 @@ const all = (texts: (n: number) => readonly string[]): Driver => ({
 });
 
 export const stops = {
-  stops: all((n) => Array.from({ length: n }, (_, i) => `<${i}>`)),
-  stopLength: all((n) => ["x".repeat(n)]),
+  stopSequences: all((n) => Array.from({ length: n }, (_, i) => `<${i}>`)),
+  stopSequenceLength: all((n) => ["x".repeat(n)]),
 };

@@ -2,16 +2,16 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { Strain } from "../../../src/walk/bounds/strain.ts";
+import { LoadMonitor } from "../../../src/walk/bounds/strain.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
 afterEach(() => void vi.useRealTimers());
 
 /** So many ticks, each late by so much, in which the process worked for so long. */
-function after(ticks: number, lateMs: number, workedMs: number): Strain {
+function after(ticks: number, lateMs: number, workedMs: number): LoadMonitor {
   let [now, worked] = [0, 0];
-  const strain = new Strain({ now: () => now, worked: () => worked });
-  strain.watch();
+  const strain = new LoadMonitor({ now: () => now, cpuMs: () => worked });
+  strain.start();
   for (let i = 0; i < ticks; i++) {
     now += 100 + lateMs;
     worked += workedMs;
@@ -22,19 +22,19 @@ function after(ticks: number, lateMs: number, workedMs: number): Strain {
 
 it("a process that stands in its own work takes nothing", () => {
   using one = after(20, 2_000, 2_100);
-  expect([one.strained, one.over]).toEqual([true, true]);
+  expect([one.isLagging, one.isOverloaded]).toEqual([true, true]);
   using some = after(20, 400, 500);
-  expect([some.strained, some.over]).toEqual([true, false]);
+  expect([some.isLagging, some.isOverloaded]).toEqual([true, false]);
 });
 
 it("one that waits for the processor, or slept with its machine, is neither strained nor over", () => {
   using starved = after(20, 5_000, 60);
-  expect([starved.strained, starved.over]).toEqual([false, false]);
+  expect([starved.isLagging, starved.isOverloaded]).toEqual([false, false]);
 });
 
 it("one that is on time is neither, however much it works", () => {
   using busy = after(20, 0, 100);
-  expect([busy.strained, busy.over]).toEqual([false, false]);
+  expect([busy.isLagging, busy.isOverloaded]).toEqual([false, false]);
 });
 
 /** That of a small container; near the end of a smaller one V8 itself ends the process, in its collections. */

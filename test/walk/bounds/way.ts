@@ -2,8 +2,8 @@
 import { expect } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { BOUNDS, type Bound, type BoundName } from "../../../src/lib/bounds.ts";
-import { ERRORS, faultOf, type Fault } from "../../../src/model/error.ts";
-import { excess } from "../../../src/model/excess.ts";
+import { ERRORS, getFault, type Fault } from "../../../src/model/error.ts";
+import { createBoundExceeded } from "../../../src/model/excess.ts";
 
 /** What a client was told. */
 export interface Told {
@@ -32,7 +32,7 @@ export const faultIn = async (work: () => unknown): Promise<Outcome> => {
     await work();
     return "passes";
   } catch (problem) {
-    return { fault: faultOf(problem) };
+    return { fault: getFault(problem) };
   }
 };
 
@@ -46,12 +46,12 @@ const short = (outcome: Outcome): string =>
 /** So many pass, and of one more is said what the list says. */
 export async function judge(name: BoundName, { drive, most, status }: Way): Promise<void> {
   const bound: Bound = BOUNDS[name];
-  const at = most ?? bound.most;
+  const at = most ?? bound.max;
   expect(short(await drive(at)), `${at} of them`).toBe("passes");
   const outcome = await drive(at + 1);
   const what = `${at + 1} of them`;
   if (!bound.error) return expect(short(outcome), what).toBe("beyond");
-  const fault = faultOf(excess(name, at))!;
+  const fault = getFault(createBoundExceeded(name, at))!;
   if (typeof outcome === "string") return expect(outcome, what).toBe(fault.message);
   if ("fault" in outcome)
     return expect({ ...outcome.fault }).toMatchObject({
@@ -64,7 +64,7 @@ export async function judge(name: BoundName, { drive, most, status }: Way): Prom
   const begun = to !== undefined && outcome.status === 200;
   if (!begun) expect(outcome.status, text.slice(0, 500)).toBe(status ?? ERRORS[fault.kind][0]);
   expect(text.slice(-2_000)).toContain(JSON.stringify(fault.message).slice(1, -1));
-  const own = to?.server!.fault(fault, { id: "x" }).body;
+  const own = to?.server!.encodeFault(fault, { id: "x" }).body;
   if (!begun && (!own || JSON.stringify(own).includes(fault.code!)))
     expect(text).toContain(`"${fault.code}"`);
   if (outcome.outcome !== undefined) expect(outcome.outcome).toBe(fault.kind);

@@ -1,24 +1,24 @@
 // A form that an endpoint sends by itself is looked at and edited by hooks as its JSON is.
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { apiKey, defineMiddleware, defineProvider, isFilePart } from "tollgate/plugin";
-import { gateway, json, upstream, type TestUpstream } from "tollgate/testing";
+import { apiKeySchema, defineMiddleware, defineProvider, isFilePart } from "tollgate/plugin";
+import { startTestGateway, jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import audio from "../../audio/frontend.ts";
 
 let up: TestUpstream;
-beforeAll(async () => void (up = await upstream({ "*": json({ text: "Hello" }) })));
+beforeAll(async () => void (up = await startUpstream({ "*": jsonResponse({ text: "Hello" }) })));
 afterAll(() => up.close());
 
 const native = defineProvider({
   api: 1,
   name: "native",
   summary: "Sends forms by itself",
-  credential: apiKey,
+  credential: apiKeySchema,
   facts: {
     asOf: "2026-11-01",
     models: [
       {
         model: "ear",
-        kind: "dictation",
+        operation: "dictation",
         price: { lines: [{ unit: "seconds", usd: "1", per: 1 }] },
       },
     ],
@@ -26,7 +26,7 @@ const native = defineProvider({
   setup: () => ({
     endpoints: [
       {
-        kind: "dictation",
+        operation: "dictation",
         base: up.url,
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
         async *run(request, call) {
@@ -60,12 +60,12 @@ it("reaches its provider as the prepare hooks left it", async () => {
       admit: (x) => x.identify({ id: "k" }),
       prepare(out) {
         seen.push(out.get("secret"), isFilePart(out.get("file")));
-        out.drop("secret");
+        out.remove("secret");
         out.set("added", ["a", "b"]);
       },
     }),
   });
-  await using at = await gateway({
+  await using at = await startTestGateway({
     plugins: { audio, native, hook },
     yaml: "frontends: [audio]\nmiddleware: [hook]\nproviders: { n: { use: native, with: { api_key: k } } }",
   });

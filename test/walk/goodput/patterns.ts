@@ -14,7 +14,7 @@ const broken: Readonly<Record<string, Ending>> = {
   "429 without retry-after": () => ({ ms: FAIL_MS, kind: "rate_limited" }),
   "429 with retry-after: 1": () => ({ ms: FAIL_MS, kind: "rate_limited", retryAfterMs: 1_000 }),
   "429 with retry-after: 30": () => ({ ms: FAIL_MS, kind: "rate_limited", retryAfterMs: 30_000 }),
-  "a time out": () => ({ ms: 10_000, kind: "timeout", stage: "unanswered" }),
+  "a time out": () => ({ ms: 10_000, kind: "timeout", stage: "no_response" }),
 };
 
 /** Of each target that the pattern touches; the others succeed. */

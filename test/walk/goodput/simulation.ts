@@ -2,14 +2,14 @@
 // what it takes and how it ends. The same requests are sent directly too, with the same luck.
 import { hash } from "node:crypto";
 import type { ErrorKind } from "tollgate/plugin";
-import { fault, faultOf } from "../../../src/model/error.ts";
-import type { CallStage } from "../../../src/model/retry.ts";
-import { RestingTargets } from "../../../src/walk/candidates/resting.ts";
-import type { ClientAnswer } from "../../../src/walk/answer/client-answer.ts";
+import { createFault, getFault } from "../../../src/model/error.ts";
+import type { FailurePoint } from "../../../src/model/retry.ts";
+import { TargetHealth } from "../../../src/walk/candidates/resting.ts";
+import type { ClientResponse } from "../../../src/walk/answer/client-answer.ts";
 import { dispatch } from "../../../src/walk/stations/dispatch.ts";
 import { route } from "../../../src/walk/stations/route.ts";
-import { blame } from "../../../src/walk/upstream/blame.ts";
-import { noteLimit } from "../../../src/walk/upstream/limit-scope.ts";
+import { attributeFault } from "../../../src/walk/upstream/blame.ts";
+import { markAccountLimit } from "../../../src/walk/upstream/limit-scope.ts";
 import { VirtualClock } from "./clock.ts";
 
 /** How one call ends. Without a kind it succeeds. */
@@ -19,7 +19,7 @@ export interface Outcome {
   readonly message?: string;
   readonly retryAfterMs?: number;
   readonly headers?: Record<string, string>;
-  readonly stage?: CallStage;
+  readonly stage?: FailurePoint;
 }
 
 export interface Asked {
@@ -129,7 +129,7 @@ export async function gateway(load: Load, upstreams: Upstreams): Promise<Result>
           () => tally.ended(key, true, ""),
           (problem: unknown) => {
             if (n === 0) tally.move(key);
-            tally.ended(key, false, faultOf(problem)?.code ?? String(problem));
+            tally.ended(key, false, getFault(problem)?.code ?? String(problem));
           },
         );
     });
@@ -180,7 +180,7 @@ const TIMES = { totalMs: 3_600_000, classes: new Map() };
 
 /** One process of a gateway: what it knows of its targets, and a route with all of them in their order. */
 function processOf({ targets, hedgeMs }: Load) {
-  const rests = new RestingTargets();
+  const rests = new TargetHealth();
   const candidates = Array.from({ length: targets }, (_, i) => {
     const name = { provider: `p${i}`, credential: "c", model: "m", base: "" };
     return {
@@ -247,12 +247,12 @@ function exchange(id: string, key: string, gen: object, make: Make) {
 /** In place of the station that makes the call. */
 class SimulatedCall {
   readonly #call: any;
-  stage: CallStage = "refused";
-  readonly waits = true;
+  failurePoint: FailurePoint = "rejected";
+  readonly isAwaitingContent = true;
 
-  readonly #answer: Pick<ClientAnswer, "commit">;
+  readonly #answer: Pick<ClientResponse, "commit">;
 
-  constructor(call: unknown, answer: Pick<ClientAnswer, "commit">) {
+  constructor(call: unknown, answer: Pick<ClientResponse, "commit">) {
     this.#call = call;
     this.#answer = answer;
   }
@@ -275,10 +275,10 @@ class SimulatedCall {
       this.#answer.commit();
       return void x["~"].gen.rests.answered(candidate, started, x.identity.id);
     }
-    this.stage = this.#call.stage = stage ?? "refused";
-    const problem = fault(kind, message, { retryAfterMs });
-    if (headers) noteLimit(faultOf(problem)!, headers);
-    throw blame(problem, "target", candidate.provider);
+    this.failurePoint = this.#call.stage = stage ?? "rejected";
+    const problem = createFault(kind, message, { retryAfterMs });
+    if (headers) markAccountLimit(getFault(problem)!, headers);
+    throw attributeFault(problem, "target", candidate.provider);
   }
 }
 

@@ -15,16 +15,16 @@ function run(of: {
   const answer = (now: number) => {
     for (let one = due[0]; one && one.at <= now; one = due[0]) {
       due.shift();
-      all[one.of]!.answered(one.at, one.at - one.began);
+      all[one.of]!.recordFirstToken(one.at, one.at - one.began);
     }
   };
   for (let now = 0; now < of.untilMs; now += of.everyMs) {
     answer(now);
     const first = all.reduce(
-      (best, one, i) => (one.reckoned(now) < all[best]!.reckoned(now) ? i : best),
+      (best, one, i) => (one.estimateMs(now) < all[best]!.estimateMs(now) ? i : best),
       0,
     );
-    all.forEach((one, i) => (i === first ? one.begins(now) : one.passed()));
+    all.forEach((one, i) => (i === first ? one.recordStart(now) : one.recordSkip()));
     asked.push({ at: now, of: first });
     due.push({ at: now + of.ms[first]!(now), began: now, of: first });
     due.sort((a, b) => a.at - b.at);
@@ -59,9 +59,9 @@ describe("latency", () => {
     const { share } = run({ ms: [() => 100, () => 60_000], everyMs: 10, untilMs: 30_000 });
     expect(share(1, 100, 30_000)).toBe(0);
     const one = new Latency();
-    expect(one.reckoned(0)).toBe(0);
-    one.begins(0);
-    expect(one.reckoned(1)).toBeGreaterThan(1e6);
+    expect(one.estimateMs(0)).toBe(0);
+    one.recordStart(0);
+    expect(one.estimateMs(1)).toBeGreaterThan(1e6);
   });
 
   it("few requests are seldom sent to see: at most one in twenty-five for each time that it is twice as slow", () => {
@@ -72,18 +72,18 @@ describe("latency", () => {
 
   it("is no average of failures: what fails at once is not fast, and what hangs is slow", () => {
     const one = new Latency();
-    one.begins(0);
-    one.ended(1, 1);
-    expect([one.ms, one.reckoned(2)]).toEqual([undefined, 0]);
-    one.begins(10);
-    one.answered(110, 100);
-    one.begins(200);
-    one.ended(201, 1);
-    expect(one.ms).toBe(100);
-    one.begins(300);
-    expect(one.reckoned(5_300)).toBe(5_000);
-    one.ended(5_300, 5_000);
-    expect(one.ms).toBeGreaterThan(500);
+    one.recordStart(0);
+    one.recordEndWithoutContent(1, 1);
+    expect([one.averageMs, one.estimateMs(2)]).toEqual([undefined, 0]);
+    one.recordStart(10);
+    one.recordFirstToken(110, 100);
+    one.recordStart(200);
+    one.recordEndWithoutContent(201, 1);
+    expect(one.averageMs).toBe(100);
+    one.recordStart(300);
+    expect(one.estimateMs(5_300)).toBe(5_000);
+    one.recordEndWithoutContent(5_300, 5_000);
+    expect(one.averageMs).toBeGreaterThan(500);
   });
 
   it("never counts calls that are not there, whatever happens", () => {
@@ -95,17 +95,17 @@ describe("latency", () => {
         for (const [what, passed] of steps) {
           now += passed;
           if (what === "begin") {
-            one.begins(now);
+            one.recordStart(now);
             open++;
-          } else if (what === "pass") one.passed();
+          } else if (what === "pass") one.recordSkip();
           else if (open > 0) {
             open--;
-            if (what === "answer") one.answered(now, passed);
-            else one.ended(now, passed);
+            if (what === "answer") one.recordFirstToken(now, passed);
+            else one.recordEndWithoutContent(now, passed);
           }
-          expect(one.reckoned(now)).toBeGreaterThanOrEqual(0);
-          if (one.ms !== undefined && open === 0)
-            expect(one.reckoned(now)).toBeLessThanOrEqual(one.ms);
+          expect(one.estimateMs(now)).toBeGreaterThanOrEqual(0);
+          if (one.averageMs !== undefined && open === 0)
+            expect(one.estimateMs(now)).toBeLessThanOrEqual(one.averageMs);
         }
       }),
     );

@@ -2,17 +2,21 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ErrorKind, Fault } from "tollgate/plugin";
-import { Breaker } from "../../../src/walk/targets/breaker.ts";
+import { CircuitBreaker } from "../../../src/walk/targets/breaker.ts";
 import { ClientEvidence } from "../../../src/walk/targets/client-evidence.ts";
-import { ConcurrencyLimit, type CallPlace } from "../../../src/walk/targets/concurrency-limit.ts";
-import { Pause } from "../../../src/walk/targets/pause.ts";
+import {
+  ConcurrencyLimit,
+  type ConcurrencySlot,
+} from "../../../src/walk/targets/concurrency-limit.ts";
+import { ProviderCooldown } from "../../../src/walk/targets/pause.ts";
 import { RetryBudget } from "../../../src/walk/targets/retry-budget.ts";
 import { UpstreamTarget } from "../../../src/walk/targets/upstream-target.ts";
-import { Window } from "../../../src/walk/targets/window.ts";
+import { OutcomeWindow } from "../../../src/walk/targets/window.ts";
 
 const NAME = { provider: "p", credential: "c", model: "m", base: "http://p.test" };
-const CLOCK = { now: () => 0, later: () => {} };
-const target = () => new UpstreamTarget(NAME, new Pause(), new Pause(), CLOCK);
+const CLOCK = { now: () => 0, schedule: () => {} };
+const target = () =>
+  new UpstreamTarget(NAME, new ProviderCooldown(), new ProviderCooldown(), CLOCK);
 let n = 0;
 interface More {
   who: string;
@@ -38,8 +42,16 @@ const fail = (
   const fault: Fault = { kind, message: "No.", retryAfterMs };
   const { repeated = false, unsent = false } = more;
   const pass = probe ? "probe" : "plain";
-  const call = { pass, started, who, request, repeated, unsent, scope } as const;
-  return of.failed(now, fault, RESTS[kind] ?? "target", call);
+  const call = {
+    reason: pass,
+    startedAt: started,
+    client: who,
+    requestId: request,
+    isClientRetry: repeated,
+    isUnsent: unsent,
+    limitScope: scope,
+  } as const;
+  return of.recordFailure(now, fault, RESTS[kind] ?? "target", call);
 };
 
 it("a window counts the last ten seconds and nothing older, whatever the clock does in between", () => {
@@ -48,16 +60,16 @@ it("a window counts the last ten seconds and nothing older, whatever the clock d
   }) as fc.Arbitrary<["good" | "bad", number][]>;
   fc.assert(
     fc.property(steps, (all) => {
-      const window = new Window();
+      const window = new OutcomeWindow();
       const seen: { kind: string; second: number }[] = [];
       let now = 0;
       for (const [kind, passed] of all) {
         now += passed;
-        window.add(kind, now);
+        window.record(kind, now);
         const second = Math.floor(now / 1_000);
         seen.push({ kind, second });
         for (const one of ["good", "bad"] as const)
-          expect(window.sum(one, now)).toBe(
+          expect(window.count(one, now)).toBe(
             seen.filter((each) => each.kind === one && each.second > second - 10).length,
           );
       }
@@ -70,9 +82,9 @@ describe("evidence of one client", () => {
     const one = target();
     for (let i = 0; i < 4; i++) expect(fail(one, i)).toBeUndefined();
     expect(fail(one, 4)).toBe("open");
-    expect(one.rest(5, "a")).toMatchObject({ state: "open", why: "overloaded", until: 5_004 });
-    expect(one.rest(5, "b")).toBeUndefined();
-    expect(one.enter(5, "b")).toBe("plain");
+    expect(one.statusFor(5, "a")).toMatchObject({ state: "open", why: "overloaded", until: 5_004 });
+    expect(one.statusFor(5, "b")).toBeUndefined();
+    expect(one.tryEnter(5, "b")).toBe("plain");
   });
 
   it("counts a request that is sent again once, whether the gateway or the client sends it", () => {
@@ -81,7 +93,7 @@ describe("evidence of one client", () => {
       fail(one, i, "overloaded", { request: "same" });
       fail(one, i, "upstream", { repeated: true });
     }
-    expect(one.rest(30, "a")).toBeUndefined();
+    expect(one.statusFor(30, "a")).toBeUndefined();
   });
 
   it("opens it where more than a tenth of at least twenty fails, and not where less does", () => {
@@ -89,10 +101,10 @@ describe("evidence of one client", () => {
       const one = target();
       fail(one, 0);
       for (let i = 0; i < 6; i++) {
-        for (let k = 0; k < good; k++) one.answered(1, 1, "a");
+        for (let k = 0; k < good; k++) one.recordSuccess(1, 1, "a");
         fail(one, 2);
       }
-      return one.rest(3, "a")?.state;
+      return one.statusFor(3, "a")?.state;
     };
     expect([after(4), after(20)]).toEqual(["open", undefined]);
   });
@@ -112,11 +124,11 @@ describe("evidence of one client", () => {
         let now = 0;
         for (const { kind, ms, good, told } of steps) {
           now += ms;
-          for (let i = 0; i < good; i++) one.answered(now, now, "a");
+          for (let i = 0; i < good; i++) one.recordSuccess(now, now, "a");
           // A limit that is said of this request alone.
           const scope = kind === "rate_limited" && told ? "request" : undefined;
           fail(one, now, kind, { scope, ...(scope && { retryAfterMs: 60_000 }) });
-          expect([one.rest(now, "b"), one.enter(now, "b"), one.full("b")]).toEqual([
+          expect([one.statusFor(now, "b"), one.tryEnter(now, "b"), one.isFull("b")]).toEqual([
             undefined,
             "plain",
             false,
@@ -132,23 +144,23 @@ describe("evidence of several clients", () => {
     const one = target();
     for (let i = 0; i < 50; i++) fail(one, i, "overloaded", { who: "a" });
     for (let i = 0; i < 4; i++) fail(one, 60, "overloaded", { who: "b" });
-    expect(one.rest(61, "z")).toBeUndefined();
+    expect(one.statusFor(61, "z")).toBeUndefined();
     fail(one, 61, "overloaded", { who: "c" });
-    expect(one.rest(62, "z")?.state).toBe("open");
+    expect(one.statusFor(62, "z")?.state).toBe("open");
   });
 
   it("does not where the others succeed", () => {
     const one = target();
-    for (let i = 0; i < 200; i++) one.answered(1, 1, "z");
+    for (let i = 0; i < 200; i++) one.recordSuccess(1, 1, "z");
     for (const who of ["a", "b", "c", "d"])
       for (let i = 0; i < 5; i++) fail(one, 2, "overloaded", { who });
-    expect(one.rest(3, "z")).toBeUndefined();
+    expect(one.statusFor(3, "z")).toBeUndefined();
   });
 
   it("is not needed where there is no connection", () => {
     const one = target();
     for (let i = 0; i < 3; i++) fail(one, i, "upstream", { unsent: true });
-    expect(one.rest(4, "z")?.state).toBe("open");
+    expect(one.statusFor(4, "z")?.state).toBe("open");
   });
 });
 
@@ -158,37 +170,37 @@ describe("a breaker", () => {
     let now = 0;
     for (let i = 0; i < 5; i++) fail(one, now);
     for (const seconds of [5, 10, 20, 40, 60, 60]) {
-      expect(one.enter(now + seconds * 1_000 - 1, "a")).toBeUndefined();
+      expect(one.tryEnter(now + seconds * 1_000 - 1, "a")).toBeUndefined();
       now += seconds * 1_000;
-      expect(one.enter(now, "a")).toBe("probe");
-      expect(one.enter(now, "a")).toBeUndefined();
-      expect(one.rest(now, "a")?.state).toBe("half_open");
+      expect(one.tryEnter(now, "a")).toBe("probe");
+      expect(one.tryEnter(now, "a")).toBeUndefined();
+      expect(one.statusFor(now, "a")?.state).toBe("half_open");
       // What was under way when it opened says nothing new.
       fail(one, now);
-      expect(one.rest(now, "a")?.state).toBe("half_open");
+      expect(one.statusFor(now, "a")?.state).toBe("half_open");
       fail(one, now, "overloaded", { probe: true });
     }
     now += 60_000;
-    expect(one.enter(now, "a")).toBe("probe");
-    one.release("a");
-    expect(one.enter(now, "a")).toBe("probe");
-    expect(one.answered(now + 5, now, "a")).toBe(true);
-    expect(one.calm).toBe(true);
+    expect(one.tryEnter(now, "a")).toBe("probe");
+    one.releaseProbe("a");
+    expect(one.tryEnter(now, "a")).toBe("probe");
+    expect(one.recordSuccess(now + 5, now, "a")).toBe(true);
+    expect(one.hasNoCooldown).toBe(true);
   });
 
   it("that was never open is not closed by a success", () => {
     const one = target();
-    expect(one.answered(5, 1, "a")).toBe(false);
+    expect(one.recordSuccess(5, 1, "a")).toBe(false);
     fail(one, 10);
-    expect(one.answered(20, 15, "a")).toBe(false);
+    expect(one.recordSuccess(20, 15, "a")).toBe(false);
   });
 
   it("is closed by what was asked after it had opened, and by nothing older", () => {
     const one = target();
     for (let i = 0; i < 5; i++) fail(one, 1_000);
-    expect(one.answered(1_100, 900, "a")).toBe(false);
-    expect(one.calm).toBe(false);
-    expect(one.answered(1_200, 1_001, "a")).toBe(true);
+    expect(one.recordSuccess(1_100, 900, "a")).toBe(false);
+    expect(one.hasNoCooldown).toBe(false);
+    expect(one.recordSuccess(1_200, 1_001, "a")).toBe(true);
   });
 
   it("never has two probes, whatever happens", () => {
@@ -197,18 +209,19 @@ describe("a breaker", () => {
     >;
     fc.assert(
       fc.property(fc.array(fc.tuple(step, fc.nat(8_000)), { maxLength: 60 }), (steps) => {
-        const one = new Breaker();
-        one.failed(0, { enough: true, probe: false });
+        const one = new CircuitBreaker();
+        one.recordFailure(0, { hasEnoughEvidence: true, isProbe: false });
         let [now, probes] = [0, 0];
         for (const [what, passed] of steps) {
           now += passed;
-          if (what === "ask" && one.probe(now)) probes++;
-          else if (what === "stray") one.failed(now, { enough: true, probe: false });
+          if (what === "ask" && one.tryProbe(now)) probes++;
+          else if (what === "stray")
+            one.recordFailure(now, { hasEnoughEvidence: true, isProbe: false });
           else if (probes > 0) {
             probes--;
-            if (what === "fail") one.failed(now, { enough: true, probe: true });
-            else if (what === "answer") one.answered(now);
-            else one.release();
+            if (what === "fail") one.recordFailure(now, { hasEnoughEvidence: true, isProbe: true });
+            else if (what === "answer") one.recordSuccess(now);
+            else one.releaseProbe();
           }
           expect(probes).toBeLessThanOrEqual(1);
         }
@@ -221,10 +234,10 @@ describe("what a provider says of its limits", () => {
   it("orders candidates for exactly that time, up to five minutes", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 1_000_000 }), (ms) => {
-        const rest = new Pause();
-        rest.begin(1_000, "rate_limited", { ms, refuses: false, started: 1_000 });
+        const rest = new ProviderCooldown();
+        rest.start(1_000, "rate_limited", { ms, refuses: false, started: 1_000 });
         expect(rest.until - 1_000).toBe(Math.min(ms, 300_000));
-        expect(rest.refuses(1_000)).toBe(false);
+        expect(rest.rejectsRequests(1_000)).toBe(false);
       }),
     );
   });
@@ -232,10 +245,18 @@ describe("what a provider says of its limits", () => {
   it("refuses requests only for the account as a whole, and not in the last second, which may be rounded up", () => {
     const one = target();
     fail(one, 1_000, "rate_limited", { retryAfterMs: 30_000 });
-    expect(one.rest(2_000, "z")).toMatchObject({ state: "told", until: 31_000, refuses: false });
+    expect(one.statusFor(2_000, "z")).toMatchObject({
+      state: "told",
+      until: 31_000,
+      refuses: false,
+    });
     fail(one, 1_000, "rate_limited", { retryAfterMs: 30_000, scope: "account" });
-    expect(one.rest(29_999, "z")).toMatchObject({ state: "told", until: 31_000, refuses: true });
-    expect(one.rest(30_000, "z")).toMatchObject({ refuses: false });
+    expect(one.statusFor(29_999, "z")).toMatchObject({
+      state: "told",
+      until: 31_000,
+      refuses: true,
+    });
+    expect(one.statusFor(30_000, "z")).toMatchObject({ refuses: false });
   });
 
   it("is no news of a call that was asked before the one that ended it", () => {
@@ -243,17 +264,17 @@ describe("what a provider says of its limits", () => {
     const late = (started: number) =>
       fail(one, 1_400, "rate_limited", { retryAfterMs: 500, started });
     fail(one, 1_000, "rate_limited", { retryAfterMs: 500 });
-    expect(one.answered(1_300, 1_200, "a")).toBe(true);
+    expect(one.recordSuccess(1_300, 1_200, "a")).toBe(true);
     expect(late(1_100)).toBeUndefined();
-    expect(one.rest(1_401, "a")).toBeUndefined();
+    expect(one.statusFor(1_401, "a")).toBeUndefined();
     expect(late(1_200)).toBe("told");
   });
 
   it("opens no breaker, however often it is said", () => {
     const one = target();
     for (let i = 0; i < 100; i++) fail(one, i, "rate_limited", { retryAfterMs: 10 });
-    expect(one.rest(1_000, "a")).toBeUndefined();
-    expect(one.enter(1_000, "a")).toBe("plain");
+    expect(one.statusFor(1_000, "a")).toBeUndefined();
+    expect(one.tryEnter(1_000, "a")).toBe("plain");
   });
 });
 
@@ -268,9 +289,11 @@ describe("a budget of retries", () => {
         let [requests, more] = [0, 0];
         for (const what of steps) {
           if (what === "add") {
-            budget.add(0);
+            budget.addRequest(0);
             requests++;
-          } else if (what === "elsewhere" ? budget.fallBack() : budget.take(what === "halved"))
+          } else if (
+            what === "elsewhere" ? budget.takeFallback() : budget.takeRetry(what === "halved")
+          )
             more++;
           expect(more).toBeLessThanOrEqual(0.1 * requests + 101);
         }
@@ -300,22 +323,22 @@ describe("a limit on calls where nothing succeeds", () => {
     };
     return { limit, pass };
   }
-  const enter = (limit: ConcurrencyLimit) => limit.enter(250, "p/m");
+  const enter = (limit: ConcurrencyLimit) => limit.acquire(250, "p/m");
 
   it("is never below one, keeps a place for 25 ms after a failure, and is lifted by the first success", async () => {
     const { limit, pass } = stage();
     for (let i = 0; i < 9; i++) limit.decrease();
-    expect(limit.most).toBe(1);
-    (enter(limit) as CallPlace).leave(true);
-    const waits = enter(limit) as Promise<CallPlace>;
+    expect(limit.limit).toBe(1);
+    (enter(limit) as ConcurrencySlot).release(true);
+    const waits = enter(limit) as Promise<ConcurrencySlot>;
     expect(limit.waiting).toBe(1);
     pass(25);
-    (await waits).leave(false);
-    const [first, second] = [enter(limit), enter(limit) as Promise<CallPlace>];
+    (await waits).release(false);
+    const [first, second] = [enter(limit), enter(limit) as Promise<ConcurrencySlot>];
     limit.lift();
-    (await second).leave(false);
-    (first as CallPlace).leave(false);
-    expect(limit.full).toBe(false);
+    (await second).release(false);
+    (first as ConcurrencySlot).release(false);
+    expect(limit.isFull).toBe(false);
   });
 
   it("refuses with 503 and a time to wait, after the wait and not before it", async () => {
@@ -324,25 +347,31 @@ describe("a limit on calls where nothing succeeds", () => {
     void enter(limit);
     // It lasts for longer than failures do: one place more.
     pass(24);
-    const [one, other] = [enter(limit) as Promise<CallPlace>, enter(limit) as Promise<CallPlace>];
+    const [one, other] = [
+      enter(limit) as Promise<ConcurrencySlot>,
+      enter(limit) as Promise<ConcurrencySlot>,
+    ];
     pass(1);
     await one;
     const refused = expect(other).rejects.toThrow(/Every recent request to p\/m failed/);
     pass(300);
-    (await other.catch(() => undefined))?.leave(true);
+    (await other.catch(() => undefined))?.release(true);
     await refused.catch(() => {});
-    expect(limit.most).toBeGreaterThan(1);
+    expect(limit.limit).toBeGreaterThan(1);
   });
 
   it("begins after fifty failures in a row", () => {
     const client = new ClientEvidence(0);
     for (let i = 0; i < 50; i++) {
-      expect(client.limit).toBeUndefined();
-      client.failed({ now: i, request: `${i}`, repeated: false, told: false }, CLOCK);
+      expect(client.concurrencyLimit).toBeUndefined();
+      client.recordFailure(
+        { now: i, requestId: `${i}`, isClientRetry: false, hasRetryAfter: false },
+        CLOCK,
+      );
     }
-    expect(client.limit).toBeDefined();
-    client.answered(60, 60);
-    expect(client.limit).toBeUndefined();
+    expect(client.concurrencyLimit).toBeDefined();
+    client.recordSuccess(60, 60);
+    expect(client.concurrencyLimit).toBeUndefined();
   });
 });
 
@@ -351,10 +380,10 @@ describe("the way back", () => {
   const ailing = (pace: number, awayMs: number) => {
     const one = target();
     for (let second = 0; second < 10; second++)
-      for (let i = 0; i < pace; i++) one.answered(second * 1_000, second * 1_000, "a");
+      for (let i = 0; i < pace; i++) one.recordSuccess(second * 1_000, second * 1_000, "a");
     for (let i = 0; i < 5; i++) fail(one, 10_000, "upstream", { unsent: true });
     const back = 10_000 + awayMs;
-    one.answered(back, back, "a");
+    one.recordSuccess(back, back, "a");
     return { one, back };
   };
   const passed = (of: UpstreamTarget, from: number, ms: number) => {
@@ -362,9 +391,9 @@ describe("the way back", () => {
     // Ten times what it can take, evenly.
     for (let t = from; t < from + ms; t++)
       for (let i = 0; i < 5; i++)
-        if (of.enter(t, "a")) {
+        if (of.tryEnter(t, "a")) {
           count++;
-          of.answered(t, t, "a");
+          of.recordSuccess(t, t, "a");
         }
     return count;
   };

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { defineFrontend, fail, type Arrival, type ServedAnswer } from "tollgate/plugin";
-import { eventOf, frames } from "tollgate/protocols/sse";
+import { defineFrontend, fail, type RequestHead, type RouteResponse } from "tollgate/plugin";
+import { parseEventText, createEventSplitter } from "tollgate/protocols/sse";
 
 type Message = { readonly [name: string]: unknown };
 type May = (name: unknown) => boolean;
@@ -16,7 +16,10 @@ const only = (names: readonly string[], said: (name: string) => unknown) =>
   ) as Record<string, string>;
 
 /** Which tools this client may see and call: those of its key, of its labels, and of everybody. */
-function allowed({ identity }: Arrival, tools: Readonly<Record<string, readonly string[]>>): May {
+function allowed(
+  { identity }: RequestHead,
+  tools: Readonly<Record<string, readonly string[]>>,
+): May {
   const labels = Object.entries(identity?.labels ?? {});
   const whose = [identity?.id ?? "", "*", ...labels.map((pair) => `label:${pair.join("=")}`)];
   const patterns = whose.flatMap((one) => tools[one] ?? []);
@@ -38,9 +41,9 @@ function filtered(text: string, may: May): string {
 /** Whole events alone are passed on, so that a list in one is read whole. */
 async function* events(body: ReadableStream<Uint8Array>, may: May) {
   let whole: string[] = [];
-  const reader = frames((bytes, from, to) => {
+  const reader = createEventSplitter((bytes, from, to) => {
     const event = bytes.subarray(from, to);
-    const data = eventOf(event)?.data;
+    const data = parseEventText(event)?.data;
     if (data === undefined) return whole.push(String(event));
     const others = String(event)
       .split(/\r\n?|\n/)
@@ -81,25 +84,25 @@ export default defineFrontend({
   },
   setup({ name: place, url, token, tools }, ctx) {
     /** A session is its key's own: what the client is given names both, and no other key can say it. */
-    const seal = (x: Arrival, id: string): string => {
+    const seal = (x: RequestHead, id: string): string => {
       const mac = createHmac("sha256", `${url} ${token}`).update(
         JSON.stringify([x.identity?.id, id]),
       );
       return `${id}.${mac.digest("base64url")}`;
     };
-    const opened = (x: Arrival, said: string): string => {
+    const opened = (x: RequestHead, said: string): string => {
       const id = said.slice(0, Math.max(0, said.lastIndexOf(".")));
       const [mine, theirs] = [Buffer.from(seal(x, id)), Buffer.from(said)];
       const same = mine.length === theirs.length && timingSafeEqual(mine, theirs);
       return same ? id : fail("not_found", "There is no such session.");
     };
 
-    async function relay(x: Arrival, message?: Message): Promise<ServedAnswer> {
+    async function relay(x: RequestHead, message?: Message): Promise<RouteResponse> {
       const may = allowed(x, tools);
       if (message?.["method"] === "tools/call") {
         const { name } = (message["params"] ?? {}) as Message;
         // One line of the record for each call: its tool is a label.
-        x.label("mcp", `${place}/${String(name)}`.slice(0, 256));
+        x.addLabel("mcp", `${place}/${String(name)}`.slice(0, 256));
         if (!may(name)) return refused(message, "This key may not call this tool.");
       }
       const session = x.headers[SESSION];
@@ -131,9 +134,9 @@ export default defineFrontend({
     const path = `/mcp/${place}`;
     return {
       routes: [
-        { method: "POST", path, body: "json", serve: (x, body) => relay(x, one(body)) },
-        { method: "GET", path, serve: (x) => relay(x) },
-        { method: "DELETE", path, serve: (x) => relay(x) },
+        { method: "POST", path, body: "json", handle: (x, body) => relay(x, one(body)) },
+        { method: "GET", path, handle: (x) => relay(x) },
+        { method: "DELETE", path, handle: (x) => relay(x) },
       ],
     };
   },
@@ -144,7 +147,7 @@ const one = (body: unknown): Message =>
   Array.isArray(body) ? fail("invalid", "One message at a time.") : (body as Message);
 
 /** As the protocol has it: an answer to this message, that says what is wrong. */
-const refused = ({ id }: Message, message: string): ServedAnswer => ({
+const refused = ({ id }: Message, message: string): RouteResponse => ({
   status: 200,
   body: { jsonrpc: "2.0", id: (id ?? null) as string, error: { code: -32_602, message } },
 });

@@ -1,12 +1,21 @@
 // An MCP server behind the gateway: its tools by key, its token for our key, its sessions for one key each.
 import { defineMiddleware } from "tollgate/plugin";
-import { eventStream, json, startGateway, upstream, type ScriptedAnswer } from "tollgate/testing";
-import { conform } from "tollgate/testing/vitest";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  startGateway,
+  startUpstream,
+  type ScriptedResponse,
+} from "tollgate/testing";
+import { testConformance } from "tollgate/testing/vitest";
 import { describe, expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import plugin from "../src/index.ts";
 
-conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+testConformance(plugin, {
+  ...manifest.tollgate,
+  module: new URL("../src/index.ts", import.meta.url),
+});
 
 const door = defineMiddleware({
   api: 1,
@@ -24,19 +33,19 @@ const door = defineMiddleware({
 const TOOLS = ["search", "crawl_page", "delete_all"].map((name) => ({ name }));
 
 async function house(stream: boolean) {
-  const told = (message: object): ScriptedAnswer =>
+  const told = (message: object): ScriptedResponse =>
     stream
       ? {
-          ...eventStream([
+          ...eventStreamResponse([
             "id: 1\ndata:\n\n",
             `event: message\ndata: ${JSON.stringify(message)}\n\n`,
           ]),
           chunks: "bytes",
         }
-      : json(message as never);
-  const server = await upstream({
+      : jsonResponse(message as never);
+  const server = await startUpstream({
     "POST /mcp": (asked) => {
-      if (asked.headers.authorization !== "Bearer canary-token") return json({}, 401);
+      if (asked.headers.authorization !== "Bearer canary-token") return jsonResponse({}, 401);
       const { id, method, params } = asked.json();
       if (id === undefined) return { status: 202 };
       const result =
@@ -48,7 +57,7 @@ async function house(stream: boolean) {
         ? { ...answer, headers: { ...answer.headers, "mcp-session-id": "s1" } }
         : answer;
     },
-    "GET /mcp": eventStream(['data: {"jsonrpc":"2.0","method":"notifications/x"}\n\n']),
+    "GET /mcp": eventStreamResponse(['data: {"jsonrpc":"2.0","method":"notifications/x"}\n\n']),
     "DELETE /mcp": { status: 204 },
   });
   const tools = { "*": ["search"], "label:team=web": ["crawl_*"], root: ["*"] };

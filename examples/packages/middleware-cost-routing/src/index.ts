@@ -45,13 +45,19 @@ export default defineMiddleware({
     const habits = ctx.shared("habits", () => new Map<string, Habit>());
     return {
       route(list, x) {
-        const bound = x.request.kind === "chat" ? x.request.output.maxTokens : undefined;
+        const bound = x.request.operation === "chat" ? x.request.output.maxTokens : undefined;
         const expected = habits.get(x.model)?.output ?? FIRST;
         const usage =
-          x.kind === "chat" || x.kind === "completion"
-            ? { input: x.size.input, output: Math.round(Math.min(expected, bound ?? expected)) }
-            : { input: x.size.input };
-        const priced = list.map((candidate) => ({ candidate, cost: ctx.price(candidate, usage) }));
+          x.operation === "chat" || x.operation === "completion"
+            ? {
+                input: x.inputSize.tokens,
+                output: Math.round(Math.min(expected, bound ?? expected)),
+              }
+            : { input: x.inputSize.tokens };
+        const priced = list.map((candidate) => ({
+          candidate,
+          cost: ctx.quoteCost(candidate, usage),
+        }));
         const out: Exclusion[] = [];
         const fine: { candidate: Candidate; cost: bigint | null }[] = [];
         for (const one of priced) {

@@ -1,12 +1,12 @@
 // What costs least is asked first, whatever the prices are; nothing is lost on the way.
 import * as fc from "fast-check";
 import type { Candidate } from "tollgate/plugin";
-import { context, pretend, startGateway } from "tollgate/testing";
-import { conform } from "tollgate/testing/vitest";
+import { createTestContext, pretend, startGateway } from "tollgate/testing";
+import { testConformance } from "tollgate/testing/vitest";
 import { expect, test } from "vitest";
 import plugin from "../src/index.ts";
 
-conform(plugin, { module: new URL("../src/index.ts", import.meta.url) });
+testConformance(plugin, { module: new URL("../src/index.ts", import.meta.url) });
 
 test("whatever the prices: by cost, the near ones in their own order, the unknown ones last, and each once", async () => {
   const price = fc.option(fc.bigInt(0n, 1_000n), { nil: null });
@@ -21,7 +21,9 @@ test("whatever the prices: by cost, the near ones in their own order, the unknow
       async (prices, given) => {
         const list = prices.map((_cost, n) => pretend.candidate({ id: `up/${n}` }));
         const costs = new Map(list.map((one, n) => [one.id, prices[n]!]));
-        await using lent = context({ price: (one) => costs.get((one as Candidate).id) ?? null });
+        await using lent = createTestContext({
+          price: (one) => costs.get((one as Candidate).id) ?? null,
+        });
         const { route } = await plugin.setup(given as never, lent.ctx);
         const made = await route!(list, pretend.exchange());
         expect(made).toHaveLength(list.length);
@@ -61,7 +63,7 @@ test("in a gateway the cheaper of two answers, and what is too dear is asked by 
   await using at = await house({});
   expect((await at.ask("fast", "Hi")).status).toBe(200);
   expect(at.calls.map(({ provider }) => provider)).toEqual(["cheap"]);
-  expect(await at.command("middleware.cost-routing", "expected")).toEqual({
+  expect(await at.runCommand("middleware.cost-routing", "expected")).toEqual({
     fast: expect.any(Number),
   });
   await using poor = await house({ most_usd: 0.000_000_001 });

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { defineMiddleware, type Call, type Exchange, type RecordedAnswer } from "tollgate/plugin";
+import { defineMiddleware, type Call, type Exchange, type RecordedResponse } from "tollgate/plugin";
 
 interface Kept {
   readonly tenant: string;
-  readonly answer: RecordedAnswer;
+  readonly answer: RecordedResponse;
   readonly at: number;
 }
 
@@ -35,7 +35,7 @@ const varies = ({ features }: Exchange): boolean =>
 function nameOf(tenant: string, { exchange: x, id }: Call): string {
   const body = Object.entries(x.body).filter(([field]) => !WHO.has(field));
   const headers = Object.entries(x.headers).filter(([name]) => /^(anthropic|openai)-/.test(name));
-  const how = [x.frontend, x.protocol, x.name, x.stream, x.path, String(x.query), headers.sort()];
+  const how = [x.frontend, x.protocol, x.action, x.stream, x.path, String(x.query), headers.sort()];
   return createHash("sha256")
     .update(JSON.stringify([tenant, id, how, body]))
     .digest("base64");
@@ -108,9 +108,9 @@ export default defineMiddleware({
         void keeping.get(x)?.(false);
         const said = String(x.headers["cache-control"] ?? "");
         const tenant = tenantOf(x, share);
-        const off = x.privacy !== "off" || x.op !== "generate" || varies(x);
+        const off = x.privacy !== "off" || x.actionType !== "generate" || varies(x);
         if (off || tenant === undefined || /\bno-store\b/.test(said)) {
-          x.header("x-tollgate-cache", "off");
+          x.setResponseHeader("x-tollgate-cache", "off");
           return next();
         }
         const name = nameOf(tenant, call);
@@ -121,13 +121,16 @@ export default defineMiddleware({
         if (found && Date.now() - found.at < young) {
           shelf.kept.delete(name);
           shelf.kept.set(name, found);
-          x.header("x-tollgate-cache", `hit; age=${Math.floor((Date.now() - found.at) / 1000)}`);
+          x.setResponseHeader(
+            "x-tollgate-cache",
+            `hit; age=${Math.floor((Date.now() - found.at) / 1000)}`,
+          );
           return found.answer;
         }
-        x.header("x-tollgate-cache", "miss");
+        x.setResponseHeader("x-tollgate-cache", "miss");
         const flight = Promise.withResolvers<Kept | undefined>();
         shelf.flights.set(name, flight.promise);
-        let recorded: Promise<RecordedAnswer | null> | undefined;
+        let recorded: Promise<RecordedResponse | null> | undefined;
         keeping.set(x, async (fine) => {
           const answer = fine && (await recorded);
           const one = answer ? { tenant, answer, at: Date.now() } : undefined;
@@ -136,7 +139,7 @@ export default defineMiddleware({
           flight.resolve(one);
         });
         const reply = await next();
-        recorded = reply.record(2 * MB);
+        recorded = reply.recordResponse(2 * MB);
         return reply;
       },
       // An answer that was cut at its length, filtered or refused is not given again.

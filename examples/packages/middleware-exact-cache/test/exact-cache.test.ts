@@ -3,13 +3,16 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { defineMiddleware } from "tollgate/plugin";
-import { json, say, startGateway } from "tollgate/testing";
-import { conform } from "tollgate/testing/vitest";
+import { jsonResponse, say, startGateway } from "tollgate/testing";
+import { testConformance } from "tollgate/testing/vitest";
 import { expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import plugin from "../src/index.ts";
 
-conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+testConformance(plugin, {
+  ...manifest.tollgate,
+  module: new URL("../src/index.ts", import.meta.url),
+});
 
 /** Takes every key for its own name, and what stands before its dash for its team: two keys are two tenants. */
 const door = defineMiddleware({
@@ -30,8 +33,9 @@ const house = (options: object = {}, more: object = {}) => {
   return startGateway({
     plugins: { "exact-cache": plugin, door },
     upstream: {
-      "GET /*": json({ object: "list", data: [{ id: "model", object: "model" }] }),
-      "POST /*": (one) => say(`${++asked} for ${one.json().messages.at(-1).content}`).to(one),
+      "GET /*": jsonResponse({ object: "list", data: [{ id: "model", object: "model" }] }),
+      "POST /*": (one) =>
+        say(`${++asked} for ${one.json().messages.at(-1).content}`).toResponse(one),
     },
     config: {
       middleware: ["door", "zdr", { use: "exact-cache", with: options }],
@@ -80,7 +84,7 @@ test("whatever is asked by whom and how: an answer is its own key's, and it is o
   );
 });
 const known = new Map<string, string>();
-const asked = ({ up }: House) => up.requests.filter(({ method }) => method === "POST");
+const asked = ({ upstream }: House) => upstream.requests.filter(({ method }) => method === "POST");
 
 test("several that ask at once ask a provider once, and each key for itself", async () => {
   await using at = await house();
@@ -127,7 +131,7 @@ test("what was cut, refused, failed, or comes of what a provider keeps is not gi
     say("No").finish("filtered"),
     say("x").fail("Broken"),
   ]) {
-    at.up.script({ "POST /*": (one) => speech.to(one) });
+    at.upstream.setRoutes({ "POST /*": (one) => speech.toResponse(one) });
     expect(await twice({ seed: 1 })).toBe("miss");
   }
 });
@@ -135,9 +139,11 @@ test("what was cut, refused, failed, or comes of what a provider keeps is not gi
 test("a request that is tried again does not wait for itself, and who waits for it is answered", async () => {
   await using at = await house({ wait_s: 60 });
   let tries = 0;
-  at.up.script({
+  at.upstream.setRoutes({
     "POST /*": (one) =>
-      ++tries === 1 ? json({ error: { message: "busy" } }, 503) : say("There").to(one),
+      ++tries === 1
+        ? jsonResponse({ error: { message: "busy" } }, 503)
+        : say("There").toResponse(one),
   });
   const got = await Promise.all(["ann", "ann"].map((key) => at.ask("up/model", "Hi", { key })));
   expect(got.map(({ text }) => text)).toEqual(["There", "There"]);

@@ -140,7 +140,8 @@ export default defineMiddleware({
       },
       inspect(request, x) {
         const files =
-          request.kind === "transcript" || (request.kind === "image" && request.refs[0]);
+          request.operation === "transcript" ||
+          (request.operation === "image" && request.inputImages[0]);
         if (media === "refuse" && (files || x.features.some((one) => MEDIA.test(one))))
           fail("forbidden", "Only text may be sent from here.", { code: "text_only" });
       },

@@ -1,17 +1,20 @@
 // What is personal leaves under a name, and comes back as it was: whole, streamed, in tools' arguments, wherever it is cut.
 import * as fc from "fast-check";
-import { call, say, speaking, startGateway } from "tollgate/testing";
-import { conform, hooks } from "tollgate/testing/vitest";
+import { call, say, scriptedModel, startGateway } from "tollgate/testing";
+import { testConformance, testHooks } from "tollgate/testing/vitest";
 import { expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import plugin, { vaultOf } from "../src/index.ts";
 
-conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+testConformance(plugin, {
+  ...manifest.tollgate,
+  module: new URL("../src/index.ts", import.meta.url),
+});
 
-hooks(plugin, {
+testHooks(plugin, {
   with: { persons: ["Ann Smith"] },
-  passes: ["Hello"],
-  rewrites: [
+  allowed: ["Hello"],
+  rewritten: [
     { request: "I am ann@example.org.", becomes: "I am [EMAIL_1].", hides: "example.org" },
     { request: "Ann Smith, +49 30 1234567", becomes: "[PERSON_2], [PHONE_1]", hides: "1234567" },
     { request: "Card 4111 1111 1111 1111", becomes: "[CARD_1]", hides: "4111" },
@@ -27,8 +30,8 @@ hooks(plugin, {
   streams: [
     {
       request: "I am ann@example.org and Ann Smith.",
-      says: "Dear [PERSON_2], [EMAIL_1] is yours; [EMAIL_9] and [x] are not.",
-      comes: "Dear Ann Smith, ann@example.org is yours; [EMAIL_9] and [x] are not.",
+      modelOutput: "Dear [PERSON_2], [EMAIL_1] is yours; [EMAIL_9] and [x] are not.",
+      clientOutput: "Dear Ann Smith, ann@example.org is yours; [EMAIL_9] and [x] are not.",
     },
   ],
 });
@@ -69,7 +72,9 @@ test.each([true, false])(
   "a tool is called with the words themselves, streamed: %s",
   async (stream) => {
     await using at = await house();
-    at.up.script(speaking(call("send", { to: "[EMAIL_1]", name: "[PERSON_2]" }), ["model"]));
+    at.upstream.setRoutes(
+      scriptedModel(call("send", { to: "[EMAIL_1]", name: "[PERSON_2]" }), ["model"]),
+    );
     const got = await at.ask("up/model", 'ann@example.org, Ann "Zoë" Smith', { stream });
     const parts = got.body
       .split("\n")
@@ -96,7 +101,7 @@ test("what a client sends back of a tool's call is hidden again, however its let
       ],
     },
   });
-  const sent = at.up.requests
+  const sent = at.upstream.requests
     .filter(({ method }) => method === "POST")
     .map(({ body }) => `${body}`)
     .join("");
@@ -106,7 +111,7 @@ test("what a client sends back of a tool's call is hidden again, however its let
 
 test("two requests know nothing of each other", async () => {
   await using at = await house();
-  at.up.script(speaking(say("[EMAIL_1]"), ["model"]));
+  at.upstream.setRoutes(scriptedModel(say("[EMAIL_1]"), ["model"]));
   const [one, two] = await Promise.all([
     at.ask("up/model", "a@example.org"),
     at.ask("up/model", "Hi"),

@@ -17,7 +17,7 @@ function* said(role: string, blocks: readonly Block[]): Generator<{ role: string
 
 /** Of a request of another kind all that it says: a service that cannot read it may say so. */
 function askedIn({ request }: Exchange): unknown {
-  if (request.kind !== "chat") return { kind: request.kind, request };
+  if (request.operation !== "chat") return { kind: request.operation, request };
   const texts = request.turns.flatMap(({ role, blocks }) => [...said(role, blocks)]);
   return { kind: "chat", texts: [...said("system", request.instructions), ...texts] };
 }
@@ -79,7 +79,7 @@ export default defineMiddleware({
         const asked = verdicts.get(x) ?? judged(x);
         verdicts.set(x, asked);
         const refusing = asked.then(({ allow, label }) => {
-          if (label !== undefined) x.label("remote-guard", label.slice(0, 64));
+          if (label !== undefined) x.addLabel("remote-guard", label.slice(0, 64));
           if (!allow)
             fail("content_policy", "This request is not allowed here.", { code: "guard_refused" });
         });

@@ -1,14 +1,17 @@
 // A verdict and a model, asked at once: nothing leaves before the verdict, and no verdict is a refusal.
-import { json, startGateway, upstream, type ScriptedAnswer } from "tollgate/testing";
-import { conform } from "tollgate/testing/vitest";
+import { jsonResponse, startGateway, startUpstream, type ScriptedResponse } from "tollgate/testing";
+import { testConformance } from "tollgate/testing/vitest";
 import { expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import plugin from "../src/index.ts";
 
-conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+testConformance(plugin, {
+  ...manifest.tollgate,
+  module: new URL("../src/index.ts", import.meta.url),
+});
 
-async function house(verdict: ScriptedAnswer, options: object = {}) {
-  const service = await upstream({ "POST /judge": verdict });
+async function house(verdict: ScriptedResponse, options: object = {}) {
+  const service = await startUpstream({ "POST /judge": verdict });
   const at = await startGateway({
     plugins: { "remote-guard": plugin },
     config: {
@@ -35,13 +38,15 @@ async function house(verdict: ScriptedAnswer, options: object = {}) {
 test.each([true, false])(
   "what is allowed is answered, streamed: %s, and the service hears what was said",
   async (stream) => {
-    await using it = await house(json({ allow: true, label: "clean" }));
+    await using it = await house(jsonResponse({ allow: true, label: "clean" }));
     const got = await it.at.ask("up/model", "Hi", { stream });
     expect([got.status, got.text]).toEqual([200, "Hello"]);
     const [asked] = it.service.requests;
     expect(asked!.headers.authorization).toBe("Bearer canary-7d1");
     expect(asked!.json()).toEqual({ kind: "chat", texts: [{ role: "user", text: "Hi" }] });
-    expect(it.at.ledger).toContainEqual(expect.objectContaining({ do: "settle", outcome: "ok" }));
+    expect(it.at.storeCommands).toContainEqual(
+      expect.objectContaining({ do: "settle", outcome: "ok" }),
+    );
   },
 );
 
@@ -49,7 +54,10 @@ test.each([true, false])(
   "what is not allowed is refused, streamed: %s, though the model has answered",
   async (stream) => {
     // The model is done long before: its words wait.
-    await using it = await house({ ...json({ allow: false, label: "injection" }), waitMs: 500 });
+    await using it = await house({
+      ...jsonResponse({ allow: false, label: "injection" }),
+      delayMs: 500,
+    });
     const got = await it.at.ask("up/model", "Hi", { stream });
     expect([got.status, got.error?.code]).toEqual([400, "guard_refused"]);
     expect(got.body).not.toContain("Hello");
@@ -60,11 +68,17 @@ test.each([true, false])(
 );
 
 test.each([
-  ["is down", json({}, 500)],
-  ["answers another thing", json({ allowed: "yes" })],
+  ["is down", jsonResponse({}, 500)],
+  ["answers another thing", jsonResponse({ allowed: "yes" })],
   ["answers no JSON", { body: "<html>" }],
-  ["breaks off", { ...json({ allow: true }), cut: { after: "head", how: "reset" } as const }],
-  ["hangs", { ...json({ allow: true }), cut: { after: "nothing", how: "stall" } as const }],
+  [
+    "breaks off",
+    { ...jsonResponse({ allow: true }), truncation: { after: "head", how: "reset" } as const },
+  ],
+  [
+    "hangs",
+    { ...jsonResponse({ allow: true }), truncation: { after: "nothing", how: "stall" } as const },
+  ],
 ])("a service that %s lets nothing through", async (_how, verdict) => {
   await using it = await house(verdict, { timeout_ms: 300 });
   const got = await it.at.ask("up/model", "Hi");

@@ -1,26 +1,35 @@
 // What is masked, refused and stopped: on both lanes, in every protocol, and wherever an answer is cut.
 import * as fc from "fast-check";
-import { call, say, speaking, startGateway, type Speech } from "tollgate/testing";
-import { conform, hooks } from "tollgate/testing/vitest";
+import { call, say, scriptedModel, startGateway, type ModelScript } from "tollgate/testing";
+import { testConformance, testHooks } from "tollgate/testing/vitest";
 import { describe, expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import plugin, { flowing } from "../src/index.ts";
 
-conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+testConformance(plugin, {
+  ...manifest.tollgate,
+  module: new URL("../src/index.ts", import.meta.url),
+});
 
-hooks(plugin, {
+testHooks(plugin, {
   with: { words: ["tulip", "tulips", "red rose"], mask: "[x]" },
-  rewrites: [{ request: "Any Tulips?", becomes: "Any [x]?", hides: "ulip" }],
+  rewritten: [{ request: "Any Tulips?", becomes: "Any [x]?", hides: "ulip" }],
   streams: [
-    { says: "A TULIP, tulips and a red rose.", comes: "A [x], [x] and a [x].", leaks: "ulip" },
+    {
+      modelOutput: "A TULIP, tulips and a red rose.",
+      clientOutput: "A [x], [x] and a [x].",
+      mustNotContain: "ulip",
+    },
   ],
 });
 
-hooks(plugin, {
+testHooks(plugin, {
   with: { words: ["tulip"], does: "stop" },
-  passes: ["Tell me of roses."],
-  refuses: [{ request: "Any Tulips?", code: "word_not_allowed" }],
-  streams: [{ says: "Here is a tulip for you.", leaks: "tulip", stops: true }],
+  allowed: ["Tell me of roses."],
+  rejected: [{ request: "Any Tulips?", code: "word_not_allowed" }],
+  streams: [
+    { modelOutput: "Here is a tulip for you.", mustNotContain: "tulip", endsInError: true },
+  ],
 });
 
 test("whatever the words and wherever the cuts, pieces become what the whole becomes", () => {
@@ -108,7 +117,7 @@ function words(body: string): string {
 
 describe.each(Object.keys(CLIENTS) as Client[])("to a client that speaks %s", (client) => {
   // A model gives a word a piece, so these come in two; and a letter a piece, in one block or in many.
-  const letters = (text: string): Speech =>
+  const letters = (text: string): ModelScript =>
     [...text].slice(1).reduce((made, one) => made.say(one), say(text[0]!));
 
   test.each(Object.keys(PROVIDERS))(
@@ -118,7 +127,7 @@ describe.each(Object.keys(CLIENTS) as Client[])("to a client that speaks %s", (c
       const said = "I give a blue tulip to STRANGER";
       for (const speech of [say(said), letters(said), say(said.slice(0, 16)).say(said.slice(16))])
         for (const stream of [true, false]) {
-          at.up.script(speaking(speech, ["model"]));
+          at.upstream.setRoutes(scriptedModel(speech, ["model"]));
           const body = await heard(at.url, client, `${provider}/model`, stream);
           expect(body).toContain("stopped at a word");
           expect(words(body)).not.toMatch(/tulip|STRANGER/);
@@ -133,14 +142,16 @@ describe.each(Object.keys(CLIENTS) as Client[])("to a client that speaks %s", (c
       const said = "I give a Blue Tulip to you";
       for (const speech of [say(said), ...(provider === "chat" ? [letters(said)] : [])])
         for (const stream of [true, false]) {
-          at.up.script(speaking(speech, ["model"]));
+          at.upstream.setRoutes(scriptedModel(speech, ["model"]));
           const body = await heard(at.url, client, `${provider}/model`, stream);
           expect(words(body)).toMatch(/masked.* to.* you/s);
           expect(words(body)).not.toMatch(/blue|tulip/i);
         }
       // In a tool's arguments, where a letter may be written by its number.
       for (const stream of [true, false]) {
-        at.up.script(speaking(call("send", '{"flower":"a blue t\\u0075lip"}'), ["model"]));
+        at.upstream.setRoutes(
+          scriptedModel(call("send", '{"flower":"a blue t\\u0075lip"}'), ["model"]),
+        );
         const body = await heard(at.url, client, `${provider}/model`, stream);
         expect(body).toContain("[masked]");
         expect(words(body)).not.toMatch(/u0075|tulip/);

@@ -26,7 +26,7 @@ function* eventsOf(record: RequestRecord): Generator<Event> {
   });
   yield event("trace-create", record.id, {
     timestamp: iso(began),
-    name: `${record.kind} ${record.name}`,
+    name: `${record.operation} ${record.action}`,
     userId: record.key,
     tags: [record.frontend, record.outcome],
     metadata: {
@@ -44,14 +44,16 @@ function* eventsOf(record: RequestRecord): Generator<Event> {
       traceId: record.id,
       name: `${call.provider}/${call.model}`,
       startTime: iso(from),
-      ...(call.ms.content !== undefined && { completionStartTime: iso(from + call.ms.content) }),
+      ...(call.ms.firstToken !== undefined && {
+        completionStartTime: iso(from + call.ms.firstToken),
+      }),
       endTime: iso(from + call.ms.total),
       model: call.model,
       usageDetails: { ...call.usage } as Json,
       ...(call.costNano !== null && { costDetails: { total: Number(call.costNano) / 1e9 } }),
       level: failed === undefined ? "DEFAULT" : "ERROR",
       statusMessage: failed,
-      metadata: { state: call.state, credential: call.credential, lane: call.lane },
+      metadata: { state: call.state, credential: call.credential, lane: call.mode },
     });
   }
 }
@@ -133,14 +135,14 @@ export default defineObserver({
 
     return {
       // Not waited for: an observer that is busy is told less.
-      seen(batch) {
+      onRequests(batch) {
         for (const record of batch) queue.waiting.push(...eventsOf(record));
         const lost = queue.waiting.splice(0, queue.waiting.length - QUEUE).length;
         if (lost > 0)
           ctx.log.warn({ lost }, "there is no room for more that Langfuse has not taken");
         going ??= drain().finally(() => (going = undefined));
       },
-      async end() {
+      async flush() {
         leaving.abort();
         await going;
         await drain();

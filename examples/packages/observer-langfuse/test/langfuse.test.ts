@@ -1,11 +1,14 @@
 // What Langfuse is told, in its ingestion API's shape, by a fake that takes no more than the real one: 207, errors by event.
-import { json, startGateway, upstream } from "tollgate/testing";
-import { conform } from "tollgate/testing/vitest";
+import { jsonResponse, startGateway, startUpstream } from "tollgate/testing";
+import { testConformance } from "tollgate/testing/vitest";
 import { expect, test, vi } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import plugin from "../src/index.ts";
 
-conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+testConformance(plugin, {
+  ...manifest.tollgate,
+  module: new URL("../src/index.ts", import.meta.url),
+});
 
 interface Event {
   readonly id: string;
@@ -17,18 +20,19 @@ interface Event {
 /** It remembers events by their ids, as Langfuse does: one that comes twice counts once. */
 async function langfuse(faults: number[] = []) {
   const kept = new Map<string, Event>();
-  const up = await upstream({
+  const up = await startUpstream({
     "POST /api/public/ingestion": (asked) => {
       const fault = faults.shift() ?? 207;
       const basic = Buffer.from("pk-lf-1:sk-lf-canary").toString("base64");
-      if (asked.headers.authorization !== `Basic ${basic}`) return json({ message: "No." }, 401);
-      if (fault >= 400) return json({ message: "Later." }, fault);
+      if (asked.headers.authorization !== `Basic ${basic}`)
+        return jsonResponse({ message: "No." }, 401);
+      if (fault >= 400) return jsonResponse({ message: "Later." }, fault);
       const { batch } = asked.json() as { batch: Event[] };
       // A fault of 1: the first event of the batch alone cannot be taken now.
       const errors = fault === 1 ? [{ id: batch[0]!.id, status: 500, message: "Busy." }] : [];
       const successes = batch.slice(errors.length).map(({ id }) => ({ id, status: 201 }));
       for (const event of batch.slice(errors.length)) kept.set(event.id, event);
-      return json({ successes, errors }, 207);
+      return jsonResponse({ successes, errors }, 207);
     },
   });
   return { up, kept, [Symbol.asyncDispose]: () => up.close() };
@@ -82,7 +86,9 @@ test("a request is a trace with a generation a call: counts, cost, times, and no
 test("a failed call is an error; what Langfuse cannot take now is sent again, and what it refuses is not", async () => {
   await using fake = await langfuse([500, 1, 429]);
   await using at = await house(fake.up.url);
-  at.up.script({ "POST /v1/chat/completions": json({ error: { message: "No canary." } }, 400) });
+  at.upstream.setRoutes({
+    "POST /v1/chat/completions": jsonResponse({ error: { message: "No canary." } }, 400),
+  });
   await at.ask("up/model", "Hi");
   await vi.waitFor(() => expect(fake.kept.size).toBe(2), 60_000);
   const failed = [...fake.kept.values()].find(({ type }) => type === "generation-create");

@@ -125,12 +125,12 @@ export default defineObserver({
     const go = () => (going ??= drain().finally(() => (going = undefined)));
     return {
       // Not waited for: an observer that is busy is told less.
-      seen(batch) {
+      onRequests(batch) {
         queue.waiting.push(...batch.filter(({ outcome }) => told.has(outcome)));
         queue.lost += queue.waiting.splice(0, queue.waiting.length - QUEUE).length;
         if (queue.waiting.length > 0) void go();
       },
-      async end() {
+      async flush() {
         leaving.abort();
         await going;
         await drain();

@@ -1,12 +1,15 @@
 // What is posted, that it is signed, and that a receiver that is away is told later, in order, once each.
 import { createHmac } from "node:crypto";
-import { json, startGateway, upstream } from "tollgate/testing";
-import { conform } from "tollgate/testing/vitest";
+import { jsonResponse, startGateway, startUpstream } from "tollgate/testing";
+import { testConformance } from "tollgate/testing/vitest";
 import { expect, test, vi } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import plugin from "../src/index.ts";
 
-conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+testConformance(plugin, {
+  ...manifest.tollgate,
+  module: new URL("../src/index.ts", import.meta.url),
+});
 
 const SECRET = "canary-0123456789";
 const house = (url: string, more: object = {}) =>
@@ -21,7 +24,7 @@ const house = (url: string, more: object = {}) =>
   });
 
 test("ends that are asked for are told, signed, without a word of what was said", async () => {
-  await using receiver = await upstream({ "POST /in": json({}) });
+  await using receiver = await startUpstream({ "POST /in": jsonResponse({}) });
   await using at = await house(receiver.url, { outcomes: ["ok", "client_error"] });
   await at.ask("demo/echo", "a canary word");
   await at.ask("nowhere/echo", "a canary word");
@@ -48,16 +51,16 @@ test("ends that are asked for are told, signed, without a word of what was said"
 test("a receiver that is away, refuses or breaks off is told later: each once, in order", async () => {
   const heard: string[] = [];
   let tries = 0;
-  await using receiver = await upstream({
+  await using receiver = await startUpstream({
     "POST /in": (asked) => {
       const faults = [
-        json({}, 500),
-        { ...json({}), cut: { after: "nothing", how: "reset" } as const },
-        json({}, 302),
+        jsonResponse({}, 500),
+        { ...jsonResponse({}), cut: { after: "nothing", how: "reset" } as const },
+        jsonResponse({}, 302),
       ];
       if (tries++ < faults.length) return faults[tries - 1]!;
       heard.push(...(asked.json() as { id: string }[]).map(({ id }) => id));
-      return json({});
+      return jsonResponse({});
     },
   });
   await using at = await house(receiver.url, { outcomes: ["ok"] });
@@ -65,6 +68,6 @@ test("a receiver that is away, refuses or breaks off is told later: each once, i
   for (let n = 0; n < 5; n++)
     ids.push((await at.ask("demo/echo", `${n}`)).headers["x-request-id"]!);
   await vi.waitFor(() => expect(heard).toEqual(ids), 60_000);
-  expect(await at.command("observers.webhook", "queue")).toEqual({ waiting: 0, lost: 0 });
+  expect(await at.runCommand("observers.webhook", "queue")).toEqual({ waiting: 0, lost: 0 });
   expect(JSON.stringify(at.logs)).not.toContain(SECRET);
 });

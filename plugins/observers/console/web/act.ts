@@ -1,14 +1,14 @@
 // What a page does when a button is pressed: one thing at a time, with its answer or the reason why there is none.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, Refusal } from "./ask.ts";
-import { forget } from "./data.ts";
+import { runCommand, CommandError } from "./ask.ts";
+import { clearCache } from "./data.ts";
 
 type Input = Readonly<Record<string, unknown>>;
 
-export interface Act<T> {
+export interface CommandState<T> {
   readonly value: T | undefined;
-  readonly problem: Refusal | undefined;
-  readonly busy: boolean;
+  readonly error: CommandError | undefined;
+  readonly isRunning: boolean;
   /** Resolves with the answer; undefined: it was refused, or the page is gone. */
   run(input?: Input): Promise<T | undefined>;
   clear(): void;
@@ -16,30 +16,34 @@ export interface Act<T> {
 
 interface State<T> {
   readonly value?: T;
-  readonly problem?: Refusal;
+  readonly problem?: CommandError;
   readonly busy: boolean;
 }
 
 /** `changes`: what was seen before may be untrue afterwards. */
-export function useAct<T>(command: string, { changes = true }: { changes?: boolean } = {}): Act<T> {
+export function useCommand<T>(
+  command: string,
+  { changes = true }: { changes?: boolean } = {},
+): CommandState<T> {
   const [state, set] = useState<State<T>>({ busy: false });
-  const gone = useRef(false);
-  useEffect(() => () => void (gone.current = true), []);
+  const isUnmounted = useRef(false);
+  useEffect(() => () => void (isUnmounted.current = true), []);
   return {
     value: state.value,
-    problem: state.problem,
-    busy: state.busy,
+    error: state.problem,
+    isRunning: state.busy,
     clear: () => set({ busy: false }),
     async run(input = {}) {
       set(({ value }) => ({ busy: true, ...(value !== undefined && { value }) }));
       try {
-        const value = await ask<T>(command, input);
-        if (changes) forget();
-        if (!gone.current) set({ value, busy: false });
-        return gone.current ? undefined : value;
+        const value = await runCommand<T>(command, input);
+        if (changes) clearCache();
+        if (!isUnmounted.current) set({ value, busy: false });
+        return isUnmounted.current ? undefined : value;
       } catch (error) {
-        const problem = error instanceof Refusal ? error : new Refusal(0, { message: `${error}` });
-        if (!gone.current) set({ problem, busy: false });
+        const problem =
+          error instanceof CommandError ? error : new CommandError(0, { message: `${error}` });
+        if (!isUnmounted.current) set({ problem, busy: false });
         return undefined;
       }
     },

@@ -1,7 +1,7 @@
 // The one way to the gateway: a command of its table, asked as any program asks it.
 
 /** What a command says instead of an answer. */
-export class Refusal extends Error {
+export class CommandError extends Error {
   override readonly name = "Refusal";
   readonly status: number;
   readonly code: string;
@@ -23,38 +23,45 @@ export class Refusal extends Error {
 
 type Input = Readonly<Record<string, unknown>>;
 
-const signedOut = new Set<() => void>();
+const sessionEndListeners = new Set<() => void>();
 /** Called when the gateway does not know this browser any more. */
-export function onSignedOut(hear: () => void): () => void {
-  signedOut.add(hear);
-  return () => void signedOut.delete(hear);
+export function onSessionEnded(hear: () => void): () => void {
+  sessionEndListeners.add(hear);
+  return () => void sessionEndListeners.delete(hear);
 }
 
 /** What every call of the page carries, and no form of another page can. */
-export const OURS = { "content-type": "application/json", "x-tollgate-console": "1" } as const;
+export const REQUEST_HEADERS = {
+  "content-type": "application/json",
+  "x-tollgate-console": "1",
+} as const;
 
-export async function ask<T>(command: string, input: Input = {}, signal?: AbortSignal): Promise<T> {
+export async function runCommand<T>(
+  command: string,
+  input: Input = {},
+  signal?: AbortSignal,
+): Promise<T> {
   const answer = await fetch(`/admin/v1/${command}`, {
     method: "POST",
-    headers: OURS,
+    headers: REQUEST_HEADERS,
     body: JSON.stringify(input),
     credentials: "same-origin",
     ...(signal && { signal }),
   }).catch((error: unknown) => {
     if (signal?.aborted) throw error;
-    throw new Refusal(0, {
+    throw new CommandError(0, {
       code: "unreachable",
       message: "The gateway cannot be reached.",
       hint: "It may be starting again; this page asks again by itself.",
     });
   });
-  return read<T>(answer);
+  return readResponse<T>(answer);
 }
 
 /** The answer, or what was said in its place. */
-export async function read<T>(answer: Response): Promise<T> {
+export async function readResponse<T>(answer: Response): Promise<T> {
   const body = (await answer.json().catch(() => ({}))) as Record<string, any>;
   if (answer.ok) return body as T;
-  if (answer.status === 401) for (const hear of signedOut) hear();
-  throw new Refusal(answer.status, body["problem"] ?? body["error"] ?? body, body["sign_in"]);
+  if (answer.status === 401) for (const hear of sessionEndListeners) hear();
+  throw new CommandError(answer.status, body["problem"] ?? body["error"] ?? body, body["sign_in"]);
 }

@@ -4,7 +4,7 @@ const DAY = 86_400_000;
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** Falls back to UTC for a zone that the browser does not know. */
-function formatOf(zone: string): Intl.DateTimeFormat {
+function formatFor(zone: string): Intl.DateTimeFormat {
   let format = formats.get(zone);
   if (!format) {
     const how = {
@@ -26,9 +26,9 @@ function formatOf(zone: string): Intl.DateTimeFormat {
 }
 
 /** "2026-11-28T09:30", as a field for a local time has it. */
-export function localOf(at: number, zone: string): string {
+export function toLocalField(at: number, zone: string): string {
   const of = Object.fromEntries(
-    formatOf(zone)
+    formatFor(zone)
       .formatToParts(at)
       .map(({ type, value }) => [type, value]),
   );
@@ -38,13 +38,13 @@ export function localOf(at: number, zone: string): string {
 const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/;
 
 /** Unix milliseconds of a local time; undefined: it is none. A time that the clocks skip is the one after it. */
-export function momentOf(local: string, zone: string): number | undefined {
+export function parseLocalField(local: string, zone: string): number | undefined {
   const wanted = LOCAL.test(local) ? Date.parse(`${local}:00Z`) : NaN;
   if (Number.isNaN(wanted)) return undefined;
   let at = wanted;
   // The offset there may be another one than the offset at the first guess.
   for (let i = 0; i < 3; i++) {
-    const off = Date.parse(`${localOf(at, zone)}:00Z`) - wanted;
+    const off = Date.parse(`${toLocalField(at, zone)}:00Z`) - wanted;
     if (off === 0) break;
     at -= off;
   }
@@ -53,7 +53,7 @@ export function momentOf(local: string, zone: string): number | undefined {
 
 /** When the day begins that `at` is in, or the day so many days before it. */
 export function dayStart(at: number, zone: string, before = 0): number {
-  const today = localOf(at, zone).slice(0, 10);
+  const today = toLocalField(at, zone).slice(0, 10);
   const day = new Date(Date.parse(`${today}T00:00:00Z`) - before * DAY);
-  return momentOf(`${day.toISOString().slice(0, 10)}T00:00`, zone) ?? at;
+  return parseLocalField(`${day.toISOString().slice(0, 10)}T00:00`, zone) ?? at;
 }

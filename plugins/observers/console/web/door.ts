@@ -2,28 +2,28 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { html } from "htm/preact";
-import type { Refusal } from "./ask.ts";
-import { Text } from "./parts/fields.ts";
+import type { CommandError } from "./ask.ts";
+import { TextField } from "./parts/fields.ts";
 import { icon } from "./parts/icons.ts";
-import { Code, Trouble } from "./parts/plain.ts";
-import { comeIn, type Self } from "./session.ts";
+import { Code, ErrorNote } from "./parts/plain.ts";
+import { openSession, type Principal } from "./session.ts";
 
-export function Door({
+export function SignIn({
   entered,
   signIn,
   children,
 }: {
-  entered: (self: Self) => void;
+  entered: (self: Principal) => void;
   signIn?: string | undefined;
   children?: ComponentChildren;
 }) {
   const [token, set] = useState("");
-  const [problem, refused] = useState<Refusal>();
+  const [problem, refused] = useState<CommandError>();
   const [busy, wait] = useState(false);
   const enter = (event: SubmitEvent) => {
     event.preventDefault();
     wait(true);
-    comeIn({ token: token.trim() })
+    openSession({ token: token.trim() })
       .then(entered, refused)
       .finally(() => wait(false));
   };
@@ -33,7 +33,7 @@ export function Door({
         ${icon("gate")}
         <h1>Tollgate</h1>
       </div>
-      ${problem ? html`<${Trouble} problem=${problem} />` : children}
+      ${problem ? html`<${ErrorNote} problem=${problem} />` : children}
       ${
         signIn &&
         html`<a class="button main" href=${signIn}>Sign in with your identity provider</a>`
@@ -43,7 +43,7 @@ export function Door({
         <${Code} text="tollgate console" label="Command that prints a link" />
       </div>
       <form class="form" onSubmit=${enter}>
-        <${Text}
+        <${TextField}
           name="Or an admin token"
           value=${token}
           set=${set}

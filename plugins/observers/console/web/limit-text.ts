@@ -1,24 +1,24 @@
 // Limits as texts, as in usd=300/month. Nothing of the page is imported: tests compare this with the gateway's own parser.
 const SPAN = "/(?:minute|hour|day|week|month|total)";
 const COUNTED = "(?:requests|tokens|input|output|images|characters|seconds|searches)";
-const FORM = new RegExp(
+const LIMIT_PATTERN = new RegExp(
   `^(?:usd=\\d{1,9}(?:\\.\\d{1,9})?${SPAN}|${COUNTED}=\\d{1,15}${SPAN}|concurrent=\\d{1,15})$`,
 );
 
-export const isLimit = (text: string): boolean => FORM.test(text);
+export const isLimit = (text: string): boolean => LIMIT_PATTERN.test(text);
 
 /** The limits of a form's field. */
-export const limitsIn = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
+export const splitLimits = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
 
 /** Why a form's field cannot be sent; undefined: it can. */
-export const limitFlaw = (text: string): string | undefined => {
-  const wrong = limitsIn(text).find((each) => !isLimit(each));
+export const limitError = (text: string): string | undefined => {
+  const wrong = splitLimits(text).find((each) => !isLimit(each));
   return (
     wrong && `"${wrong}" is not a limit. Write usd=25/month, requests=60/minute or concurrent=5.`
   );
 };
 
-const NAMES: Readonly<Record<string, string>> = {
+const UNIT_TITLES: Readonly<Record<string, string>> = {
   usd: "Spend",
   concurrent: "Concurrent requests",
   input: "Input tokens",
@@ -27,8 +27,8 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 /** What a limit measures: "Spend per month". */
-export function nameOfLimit(text: string): string {
+export function limitTitle(text: string): string {
   const [unit = "", , per] = text.split(/[=/]/);
-  const name = NAMES[unit] ?? unit.charAt(0).toUpperCase() + unit.slice(1);
+  const name = UNIT_TITLES[unit] ?? unit.charAt(0).toUpperCase() + unit.slice(1);
   return per === undefined ? name : per === "total" ? `${name}, lifetime` : `${name} per ${per}`;
 }

@@ -1,58 +1,58 @@
 // How far limits are used: each bar has the name of what it measures, what is used and reserved, and when it resets. And the field in which
 // limits are written, as texts such as usd=300/month.
 import { html } from "htm/preact";
-import { nameOfLimit } from "./limit-text.ts";
-import { Text } from "./parts/fields.ts";
-import { Meter } from "./parts/plain.ts";
-import { away, brief, moment, usd } from "./words.ts";
+import { limitTitle } from "./limit-text.ts";
+import { TextField } from "./parts/fields.ts";
+import { UsageBar } from "./parts/plain.ts";
+import { formatDistance, formatCompact, formatDateTime, formatUsd } from "./words.ts";
 
 /** `max`, `used`, `held` and `left` count `unit`. */
-export interface Counted {
+export interface UsedLimit {
   readonly scope?: string;
   readonly limit: string;
   readonly unit: string;
   readonly max: string | number;
   readonly used: string | number;
-  readonly held: string | number;
-  readonly left: string | number;
+  readonly reserved: string | number;
+  readonly remaining: string | number;
   readonly resetsAt: number;
 }
 
 /** "$1.20", "340". */
 export const amountOf = (unit: string, of: string | number): string =>
-  unit === "nano_usd" ? usd(of) : brief(Number(of));
+  unit === "nano_usd" ? formatUsd(of) : formatCompact(Number(of));
 
 /** "account:web" → "web"; undefined: the limit is the owner's own. */
-const accountOf = (scope: string | undefined, own: string | undefined): string | undefined => {
+const accountOfScope = (scope: string | undefined, own: string | undefined): string | undefined => {
   const [, account] = /^account:(.*)$/.exec(scope ?? "") ?? [];
   return account === own ? undefined : account;
 };
 
 /** `limit`: a text alone where the store cannot report its use. `own`: the account that the bars are shown for. */
-export function LimitBar({ limit, own }: { limit: Counted | string; own?: string }) {
+export function LimitBar({ limit, own }: { limit: UsedLimit | string; own?: string }) {
   if (typeof limit === "string")
     return html`<div class="small limit">
-      <span class="strong">${nameOfLimit(limit)}</span> <code>${limit}</code>
+      <span class="strong">${limitTitle(limit)}</span> <code>${limit}</code>
     </div>`;
   const { unit, resetsAt } = limit;
   const max = Number(limit.max);
-  const account = accountOf(limit.scope, own);
-  const name = `${account === undefined ? "" : `Account ${account}: `}${nameOfLimit(limit.limit)}`;
-  const [used, held] = [Number(limit.used), Number(limit.held)];
+  const account = accountOfScope(limit.scope, own);
+  const name = `${account === undefined ? "" : `Account ${account}: `}${limitTitle(limit.limit)}`;
+  const [used, held] = [Number(limit.used), Number(limit.reserved)];
   const share = max === 0 ? 1 : used / max;
   const said = `${amountOf(unit, limit.used)} of ${amountOf(unit, max)}`;
-  const resets = /\/(?!total)/.test(limit.limit) ? `Resets in ${away(resetsAt)}` : "";
+  const resets = /\/(?!total)/.test(limit.limit) ? `Resets in ${formatDistance(resetsAt)}` : "";
   return html`<div class="stack tight limit">
     <div class="row small">
       <span class="grow strong">${name}</span>
       <span class="nowrap">${said}</span>
     </div>
-    <${Meter} of=${share} held=${max === 0 ? 0 : held / max} label=${`${name}: ${said}`} />
+    <${UsageBar} of=${share} held=${max === 0 ? 0 : held / max} label=${`${name}: ${said}`} />
     ${
       (held > 0 || resets) &&
       html`<div class="row small faint">
         <span class="grow">${held > 0 ? `${amountOf(unit, held)} reserved` : ""}</span>
-        ${resets && html`<span class="nowrap" title=${moment(resetsAt)}>${resets}</span>`}
+        ${resets && html`<span class="nowrap" title=${formatDateTime(resetsAt)}>${resets}</span>`}
       </div>`
     }
   </div>`;
@@ -67,7 +67,7 @@ export const LimitField = ({
   value: string;
   set: (to: string) => void;
 }) =>
-  html`<${Text}
+  html`<${TextField}
     name=${name}
     value=${value}
     set=${set}

@@ -2,48 +2,54 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { onSignedOut, Refusal } from "./ask.ts";
-import { forget } from "./data.ts";
-import { Door } from "./door.ts";
-import { Trouble } from "./parts/plain.ts";
-import { allow } from "./rights.ts";
-import { comeIn, failedSignIn, hashOfAddress, type Self, whoAmI } from "./session.ts";
+import { onSessionEnded, CommandError } from "./ask.ts";
+import { clearCache } from "./data.ts";
+import { SignIn } from "./door.ts";
+import { ErrorNote } from "./parts/plain.ts";
+import { setAllowedCommands } from "./rights.ts";
+import {
+  openSession,
+  signInError,
+  takeUrlFragment,
+  type Principal,
+  fetchPrincipal,
+} from "./session.ts";
 import { Shell } from "./shell.ts";
 import { theme } from "./theme.ts";
 
-type State = { self?: Self; asked: boolean; problem?: Refusal };
+type State = { self?: Principal; hasLoaded: boolean; problem?: CommandError };
 
 function Console() {
-  const [{ self, asked, problem }, set] = useState<State>({ asked: false });
+  const [{ self, hasLoaded, problem }, set] = useState<State>({ hasLoaded: false });
   const [signIn, offer] = useState<string>();
-  const entered = (self: Self) => {
-    allow(self.commands);
-    set({ self, asked: true });
+  const entered = (self: Principal) => {
+    setAllowedCommands(self.commands);
+    set({ self, hasLoaded: true });
   };
   useEffect(() => {
-    const { word, problem } = hashOfAddress();
-    const enter = word === undefined ? whoAmI() : comeIn({ word });
+    const { word, problem } = takeUrlFragment();
+    const enter = word === undefined ? fetchPrincipal() : openSession({ word });
     enter.then(
       (self) => {
         offer(self.sign_in);
         entered(self);
       },
-      (refusal: Refusal) => {
+      (refusal: CommandError) => {
         offer(refusal.signIn);
-        if (problem !== undefined) set({ asked: true, problem: failedSignIn(problem) });
-        else if (word === undefined && refusal.status === 401) set({ asked: true });
-        else set({ asked: true, problem: refusal });
+        if (problem !== undefined) set({ hasLoaded: true, problem: signInError(problem) });
+        else if (word === undefined && refusal.status === 401) set({ hasLoaded: true });
+        else set({ hasLoaded: true, problem: refusal });
       },
     );
-    return onSignedOut(() => {
-      forget();
-      set((before) => (before.asked ? { asked: true } : before));
+    return onSessionEnded(() => {
+      clearCache();
+      set((before) => (before.hasLoaded ? { hasLoaded: true } : before));
     });
   }, []);
-  if (self) return html`<${Shell} self=${self} left=${() => set({ asked: true })} />`;
-  if (!asked) return null;
-  return html`<${Door} entered=${entered} signIn=${signIn}
-    >${problem && html`<${Trouble} problem=${problem} />`}<//
+  if (self) return html`<${Shell} self=${self} left=${() => set({ hasLoaded: true })} />`;
+  if (!hasLoaded) return null;
+  return html`<${SignIn} entered=${entered} signIn=${signIn}
+    >${problem && html`<${ErrorNote} problem=${problem} />`}<//
   >`;
 }
 

@@ -1,13 +1,13 @@
 // A new secret, once: as it is, and as clients take it. After a minute it is masked, and it is nowhere else.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
-import { Choice } from "./parts/fields.ts";
+import { SegmentedControl } from "./parts/fields.ts";
 import { Code, CopyButton, NoteBox } from "./parts/plain.ts";
 
 const SHOWN_MS = 60_000;
 
 /** `url`: where clients reach the gateway. */
-const CLIENTS: Readonly<Record<string, (url: string, key: string) => string>> = {
+const CLIENT_SNIPPETS: Readonly<Record<string, (url: string, key: string) => string>> = {
   curl: (url, key) => `curl ${url}/v1/chat/completions \\
   -H "authorization: Bearer ${key}" \\
   -H "content-type: application/json" \\
@@ -57,12 +57,12 @@ export function NewSecret({ secret, url }: { secret: string; url: string }) {
         <span class="secret grow" data-secret="">${secret}</span
         ><${CopyButton} text=${secret} name="Copy the key" /></div
     ><//>
-    <${Choice}
+    <${SegmentedControl}
       name="Client"
       value=${client}
       set=${choose}
-      of=${Object.keys(CLIENTS).map((name) => [name, name] as const)}
+      of=${Object.keys(CLIENT_SNIPPETS).map((name) => [name, name] as const)}
     />
-    <${Code} text=${CLIENTS[client]!(url, secret)} label=${`How ${client} uses the key`} />
+    <${Code} text=${CLIENT_SNIPPETS[client]!(url, secret)} label=${`How ${client} uses the key`} />
   </div>`;
 }

@@ -1,7 +1,7 @@
 // Coming in and going out: a word from the shell, or an operator's token, is traded for a session that scripts cannot read.
-import { OURS, read, Refusal } from "./ask.ts";
+import { REQUEST_HEADERS, readResponse, CommandError } from "./ask.ts";
 
-export interface Self {
+export interface Principal {
   readonly name: string;
   readonly role: string;
   readonly account?: string | null;
@@ -11,22 +11,23 @@ export interface Self {
   readonly sign_in?: string;
 }
 
-const SESSION = "/admin/v1/session";
-const session = (method: string, body?: object): Promise<Response> =>
-  fetch(SESSION, {
+const SESSION_URL = "/admin/v1/session";
+const sessionRequest = (method: string, body?: object): Promise<Response> =>
+  fetch(SESSION_URL, {
     method,
-    headers: OURS,
+    headers: REQUEST_HEADERS,
     credentials: "same-origin",
     ...(body && { body: JSON.stringify(body) }),
   });
 
-export const whoAmI = (): Promise<Self> => session("GET").then((answer) => read<Self>(answer));
-export const comeIn = (by: { word: string } | { token: string }): Promise<Self> =>
-  session("POST", by).then((answer) => read<Self>(answer));
-export const goOut = (): Promise<unknown> => session("DELETE");
+export const fetchPrincipal = (): Promise<Principal> =>
+  sessionRequest("GET").then((answer) => readResponse<Principal>(answer));
+export const openSession = (by: { word: string } | { token: string }): Promise<Principal> =>
+  sessionRequest("POST", by).then((answer) => readResponse<Principal>(answer));
+export const closeSession = (): Promise<unknown> => sessionRequest("DELETE");
 
 /** What the address has after its `#`: the word of a sign-in link, or why a sign-in elsewhere failed. Removed from address and history. */
-export function hashOfAddress(): { readonly word?: string; readonly problem?: string } {
+export function takeUrlFragment(): { readonly word?: string; readonly problem?: string } {
   const text = location.hash.slice(1);
   if (text) history.replaceState(null, "", location.pathname + location.search);
   const [, problem] = /^problem=(\w{1,60})$/.exec(text) ?? [];
@@ -35,7 +36,7 @@ export function hashOfAddress(): { readonly word?: string; readonly problem?: st
 }
 
 /** Why a sign-in with the identity provider failed, by the gateway's code. Only these texts are shown: the address is not trusted. */
-const FAILED: Readonly<Record<string, readonly [message: string, hint: string]>> = {
+const SIGN_IN_ERRORS: Readonly<Record<string, readonly [message: string, hint: string]>> = {
   no_role: [
     "You are signed in with your identity provider, but none of your groups has a role here.",
     "Ask an owner of this gateway to list one of your groups under admin.oidc.roles in gateway.yaml.",
@@ -51,10 +52,10 @@ const FAILED: Readonly<Record<string, readonly [message: string, hint: string]>>
   no_oidc: ["This gateway has no identity provider.", "Sign in with an admin token."],
 };
 
-export function failedSignIn(code: string): Refusal {
-  const [message, hint] = FAILED[code] ?? [
+export function signInError(code: string): CommandError {
+  const [message, hint] = SIGN_IN_ERRORS[code] ?? [
     "Signing in with the identity provider failed.",
     "Start again. If it fails again, the gateway's log says why.",
   ];
-  return new Refusal(403, { code, message, hint });
+  return new CommandError(403, { code, message, hint });
 }

@@ -1,6 +1,6 @@
 // What commands answer, as far as pages read it. Amounts are texts of whole nano-dollars.
 
-export interface Times {
+export interface Percentiles {
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;
@@ -19,39 +19,39 @@ export interface StatsRow {
   readonly input: number;
   readonly output: number;
   readonly costNano: string;
-  readonly ms?: Times;
-  readonly firstContentMs?: Times;
+  readonly ms?: Percentiles;
+  readonly firstTokenMs?: Percentiles;
   /** The gateway's own. */
-  readonly ownMs?: Times;
+  readonly overheadMs?: Percentiles;
 }
 
-export interface Series {
-  readonly since: number;
+export interface StatsSeries {
+  readonly countedSince: number;
   readonly rows: readonly (StatsRow & { readonly at: number })[];
   /** Of the whole time, the largest first. */
   readonly totals: readonly StatsRow[];
 }
 
-export interface Resting {
+export interface Cooldown {
   readonly provider: string;
   readonly credential: string;
   readonly model?: string;
-  readonly why: string;
+  readonly reason: string;
   readonly until: number;
   readonly state: string;
-  readonly refuses?: boolean;
+  readonly rejectsRequests?: boolean;
 }
 
-export interface Recent {
+export interface RecentStats {
   readonly at: number;
-  readonly since: number;
+  readonly countedSince: number;
   readonly inFlight: number;
-  readonly resting: readonly Resting[];
-  readonly ledger: { readonly ok: boolean; readonly why?: string };
-  readonly all?: StatsRow;
+  readonly cooldowns: readonly Cooldown[];
+  readonly ledger: { readonly ok: boolean; readonly reason?: string };
+  readonly total?: StatsRow;
 }
 
-export interface Sum {
+export interface UsageRow {
   readonly by: Readonly<Record<string, string>>;
   readonly calls: number;
   readonly usage: Readonly<Record<string, number>>;
@@ -60,9 +60,9 @@ export interface Sum {
   readonly estimated: number;
 }
 
-export interface Sums {
-  readonly rows: readonly Sum[];
-  readonly total: Sum;
+export interface UsageReport {
+  readonly rows: readonly UsageRow[];
+  readonly total: UsageRow;
   readonly names: Readonly<Record<string, string>>;
 }
 
@@ -82,7 +82,7 @@ export interface Fault {
   readonly errno?: string;
 }
 
-export interface SeenCall {
+export interface ObservedCall {
   readonly n: number;
   /** Made while another call of the request had no content. */
   readonly hedge?: boolean;
@@ -91,16 +91,16 @@ export interface SeenCall {
   readonly model: string;
   readonly credential: string;
   readonly protocol: string | null;
-  readonly lane: string;
+  readonly mode: string;
   readonly state: string;
   readonly usage: Readonly<Record<string, number>>;
   readonly costNano?: string | null;
   readonly fault?: Fault;
-  readonly ms: { readonly head?: number; readonly content?: number; readonly total: number };
+  readonly ms: { readonly headers?: number; readonly firstToken?: number; readonly total: number };
 }
 
 /** A request that is over; of one that was turned away at the door little is known. */
-export interface Seen {
+export interface ObservedRequest {
   readonly at: number;
   readonly id: string;
   readonly status: number;
@@ -112,27 +112,27 @@ export interface Seen {
   readonly outcome?: string;
   readonly frontend?: string;
   readonly protocol?: string;
-  readonly kind?: string;
-  readonly name?: string;
+  readonly operation?: string;
+  readonly action?: string;
   readonly route?: string;
   readonly model?: string;
   readonly alias?: string;
   readonly served?: string;
-  readonly pinned?: boolean;
+  readonly isPinned?: boolean;
   readonly hooks?: readonly {
     readonly plugin: string;
     readonly hook: string;
     readonly did: string;
     readonly ms?: number;
   }[];
-  readonly passedOver?: readonly {
+  readonly skippedCandidates?: readonly {
     readonly candidate: string;
     readonly credential: string;
     readonly by: string;
     readonly code: string;
   }[];
   readonly stream?: boolean;
-  readonly lane?: string | null;
+  readonly mode?: string | null;
   readonly fault?: Fault;
   readonly finish?: string;
   readonly cached?: boolean;
@@ -141,19 +141,19 @@ export interface Seen {
   readonly account?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly privacy?: string;
-  readonly receipt?: string;
+  readonly zdrReceipt?: string;
   readonly losses?: number;
   readonly lossCodes?: Readonly<Record<string, number>>;
   readonly bytesIn?: number;
   readonly bytesOut?: number;
   readonly ms?: number;
-  readonly contentMs?: number;
+  readonly firstTokenMs?: number;
   readonly trace?: { readonly traceId: string };
-  readonly ownMs?: number;
+  readonly overheadMs?: number;
   /** It is not over: what it is at, and which provider is asked. */
   readonly phase?: "arriving" | "waiting" | "asking" | "answering";
   readonly provider?: string;
-  readonly calls?: readonly SeenCall[];
+  readonly calls?: readonly ObservedCall[];
 }
 
 export interface Charge {
@@ -174,7 +174,7 @@ export interface Charge {
   readonly holdNano?: string | null;
   readonly costNano: string | null;
   readonly price?: string | null;
-  readonly lines?: readonly {
+  readonly priceLines?: readonly {
     readonly unit: string;
     readonly count: number;
     readonly nano: string;
@@ -187,11 +187,11 @@ export interface Charge {
     readonly reason?: string;
     readonly actor?: string;
   }[];
-  readonly rows: readonly number[];
+  readonly rowNumbers: readonly number[];
 }
 
 export interface FoundRequest {
   readonly id: string;
-  readonly seen?: Seen;
+  readonly record?: ObservedRequest;
   readonly charges: readonly Charge[];
 }

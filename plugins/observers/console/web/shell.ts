@@ -1,35 +1,35 @@
 // What is around every page: the list of pages, the state of the gateway, the way out.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { useAsk } from "./data.ts";
+import { useQuery } from "./data.ts";
 import { Select } from "./parts/fields.ts";
 import { icon } from "./parts/icons.ts";
-import { Empty, Mark, NoteBox } from "./parts/plain.ts";
+import { EmptyState, Badge, NoteBox } from "./parts/plain.ts";
 import { Toasts } from "./parts/toasts.ts";
-import { ownPages, PAGES, type PageOf } from "./pages.ts";
-import { addressOf, followLinks, go, usePlace } from "./place.ts";
-import { may } from "./rights.ts";
-import { goOut, type Self } from "./session.ts";
-import { moment } from "./words.ts";
+import { permittedPages, PAGES, type PageDefinition } from "./pages.ts";
+import { buildUrl, handleLinkClick, navigate, useLocation } from "./place.ts";
+import { isAllowed } from "./rights.ts";
+import { closeSession, type Principal } from "./session.ts";
+import { formatDateTime } from "./words.ts";
 import { theme, type Theme } from "./theme.ts";
 
 const GROUPS = ["Watch", "Serve", "Govern"] as const;
 
-const pageOf = (path: string): PageOf | undefined =>
+const pageForPath = (path: string): PageDefinition | undefined =>
   PAGES.find((page) => page.path === path) ??
   PAGES.find((page) => page.path !== "/" && path.startsWith(`${page.path}/`));
 
-export function Shell({ self, left }: { self: Self; left: () => void }) {
-  const { path } = usePlace();
+export function Shell({ self, left: onSignedOut }: { self: Principal; left: () => void }) {
+  const { path } = useLocation();
   const [open, show] = useState(false);
   const main = useRef<HTMLElement>(null);
-  const own = ownPages();
-  const page = pageOf(path);
+  const own = permittedPages();
+  const page = pageForPath(path);
   const mine = page !== undefined && own.includes(page);
   const first = useRef(true);
   // The first page of the list is the reader's home, where it is not the overview.
   useEffect(() => {
-    if (path === "/" && !mine && own[0]) go(addressOf(own[0].path), true);
+    if (path === "/" && !mine && own[0]) navigate(buildUrl(own[0].path), true);
   }, [path]);
   useEffect(() => {
     document.title = `${page?.title ?? "Nothing here"} · Tollgate`;
@@ -45,22 +45,22 @@ export function Shell({ self, left }: { self: Self; left: () => void }) {
   const escape = (event: KeyboardEvent) => event.key === "Escape" && show(false);
   return html`<div
     class="shell ${open ? "open" : ""}"
-    onClick=${(event: MouseEvent) => (aside(event), followLinks(event))}
+    onClick=${(event: MouseEvent) => (aside(event), handleLinkClick(event))}
     onKeyDown=${escape}
   >
     <a class="skip" href="#page">Skip to the page</a>
     <aside class="side" aria-label="Console">
-      <a class="brand" href=${addressOf("/")}>${icon("gate")}<span>Tollgate</span></a>
+      <a class="brand" href=${buildUrl("/")}>${icon("gate")}<span>Tollgate</span></a>
       <nav aria-label="Pages" id="pages">
         ${GROUPS.filter((group) => own.some((each) => each.group === group)).map(
           (group) =>
             html`<div key=${group}>
               <h2>${group}</h2>
-              ${own.filter((each) => each.group === group).map((each) => html`<a key=${each.path} href=${addressOf(each.path)} aria-current=${each === page ? "page" : undefined}>${icon(each.icon)}${each.title}</a>`)}
+              ${own.filter((each) => each.group === group).map((each) => html`<a key=${each.path} href=${buildUrl(each.path)} aria-current=${each === page ? "page" : undefined}>${icon(each.icon)}${each.title}</a>`)}
             </div>`,
         )}
       </nav>
-      <footer><${Foot} self=${self} left=${left} /></footer>
+      <footer><${Foot} self=${self} left=${onSignedOut} /></footer>
     </aside>
     <div>
       <header class="bar">
@@ -75,16 +75,16 @@ export function Shell({ self, left }: { self: Self; left: () => void }) {
           ${icon("menu")}
         </button>
         <h1 class="grow">${page?.title ?? "Nothing here"}</h1>
-        <${State} />
+        <${GatewayStateMark} />
       </header>
       <main class="page" id="page" ref=${main} tabindex="-1" aria-label=${page?.title}>
-        <${Outage} />
+        <${LedgerOutage} />
         ${
           mine
-            ? html`<${page.view} key=${page.path} rest=${path.slice(page.path.length + 1)} />`
-            : html`<${Empty} of="search"
-                ><p>${page ? notMine(page, self) : "There is no page at this address."}</p>
-                ${own[0] && html`<a class="button" href=${addressOf(own[0].path)}>${own[0].title}</a>`}<//
+            ? html`<${page.component} key=${page.path} rest=${path.slice(page.path.length + 1)} />`
+            : html`<${EmptyState} of="search"
+                ><p>${page ? noPermissionText(page, self) : "There is no page at this address."}</p>
+                ${own[0] && html`<a class="button" href=${buildUrl(own[0].path)}>${own[0].title}</a>`}<//
               >`
         }
       </main>
@@ -93,29 +93,29 @@ export function Shell({ self, left }: { self: Self; left: () => void }) {
   </div>`;
 }
 
-const notMine = ({ title }: PageOf, { role, account }: Self): string =>
+const noPermissionText = ({ title }: PageDefinition, { role, account }: Principal): string =>
   account
     ? `${title} is about the whole gateway. You are signed in for the account ${account}.`
     : `${title} needs a higher role than yours, ${role}.`;
 
 /** While the ledger accepts no rows, every page says so in one place. */
-function Outage() {
-  const { value } = useAsk<StatusOf>("status", {}, { every: 5_000 });
+function LedgerOutage() {
+  const { value } = useQuery<StatusResponse>("status", {}, { intervalMs: 5_000 });
   if (value?.state !== "ledger_down") return null;
   const { why, since } = value.trouble ?? {};
   return html`<div role="alert">
     <${NoteBox} tone="bad"
       ><p>
         <strong class="strong">The ledger is unavailable</strong
-        >${since && ` since ${moment(since)}`}. New requests are rejected until the store answers.
-        Pages show the last data that they have.
+        >${since && ` since ${formatDateTime(since)}`}. New requests are rejected until the store
+        answers. Pages show the last data that they have.
       </p>
       ${why && html`<p class="quiet break">${why}</p>`}<//
     >
   </div>`;
 }
 
-interface StatusOf {
+interface StatusResponse {
   readonly state: string;
   readonly trouble?: { readonly why?: string; readonly since?: number };
   readonly version: string;
@@ -123,31 +123,31 @@ interface StatusOf {
   readonly lastReload?: { ok: boolean };
 }
 
-const STATES: Readonly<Record<string, string>> = { ledger_down: "ledger unavailable" };
+const STATE_LABELS: Readonly<Record<string, string>> = { ledger_down: "ledger unavailable" };
 
-function State() {
-  const { value, problem } = useAsk<StatusOf>("status", {}, { every: 5_000 });
-  if (!may("status")) return null;
-  if (problem)
+function GatewayStateMark() {
+  const { value, error } = useQuery<StatusResponse>("status", {}, { intervalMs: 5_000 });
+  if (!isAllowed("status")) return null;
+  if (error)
     return html`<span role="status"
-      ><${Mark} tone="bad">${problem.status === 0 ? "not reachable" : "no answer"}<//></span
+      ><${Badge} tone="bad">${error.status === 0 ? "not reachable" : "no answer"}<//></span
     >`;
   if (!value) return null;
   return html`<span class="row" role="status">
-    <${Mark} tone=${value.state === "ready" ? "good" : "warn"}
-      >${STATES[value.state] ?? value.state}<//
+    <${Badge} tone=${value.state === "ready" ? "good" : "warn"}
+      >${STATE_LABELS[value.state] ?? value.state}<//
     >
-    ${value.lastReload?.ok === false && html`<${Mark} tone="bad">last reload refused<//>`}
+    ${value.lastReload?.ok === false && html`<${Badge} tone="bad">last reload refused<//>`}
     <span class="small faint nowrap" title="The generation of gateway.yaml that serves requests"
       >config ${value.generation}</span
     >
   </span>`;
 }
 
-function Foot({ self, left }: { self: Self; left: () => void }) {
+function Foot({ self, left }: { self: Principal; left: () => void }) {
   const [chosen, choose] = useState<Theme>(theme.get());
   const out = () =>
-    void goOut()
+    void closeSession()
       .catch(() => {})
       .then(left);
   const set = (to: string) => {

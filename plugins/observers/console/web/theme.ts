@@ -1,12 +1,12 @@
 // Dark or light: as the system has it, or as the reader has chosen, which this browser remembers.
-const NAME = "tollgate-theme";
+const STORAGE_KEY = "tollgate-theme";
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
 
-function chosen(): Theme {
+function storedTheme(): Theme {
   try {
-    const said = localStorage.getItem(NAME);
+    const said = localStorage.getItem(STORAGE_KEY);
     return said === "light" || said === "dark" ? said : "system";
   } catch {
     return "system";
@@ -14,17 +14,17 @@ function chosen(): Theme {
 }
 
 export const theme = {
-  get: chosen,
+  get: storedTheme,
   set(to: Theme): void {
     try {
-      if (to === "system") localStorage.removeItem(NAME);
-      else localStorage.setItem(NAME, to);
+      if (to === "system") localStorage.removeItem(STORAGE_KEY);
+      else localStorage.setItem(STORAGE_KEY, to);
     } catch {
       // A browser that keeps nothing shows it until the page is left.
     }
     theme.apply(to);
   },
-  apply(to: Theme = chosen()): void {
+  apply(to: Theme = storedTheme()): void {
     if (to === "system") delete document.documentElement.dataset["theme"];
     else document.documentElement.dataset["theme"] = to;
     dispatchEvent(new Event("tollgate-theme"));

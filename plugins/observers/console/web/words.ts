@@ -3,15 +3,15 @@
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
-export const count = (n: number): string => whole.format(n);
+export const formatCount = (n: number): string => whole.format(n);
 /** "18.2K" from ten thousand on. */
-export const brief = (n: number): string =>
+export const formatCompact = (n: number): string =>
   Math.abs(n) < 10_000 ? whole.format(n) : short.format(n);
 
 type Nano = string | number | bigint | null | undefined;
 
 /** Nano-dollars as dollars: two digits from a dollar on, three that say something below it. */
-export function usd(nano: Nano): string {
+export function formatUsd(nano: Nano): string {
   if (nano === null || nano === undefined) return "no price";
   const dollars = Number(nano) / 1e9;
   const size = Math.abs(dollars);
@@ -26,7 +26,7 @@ export function usd(nano: Nano): string {
 }
 
 /** To the last nano-dollar. */
-export function usdExact(nano: Nano): string {
+export function formatUsdExact(nano: Nano): string {
   if (nano === null || nano === undefined) return "no price";
   const n = BigInt(nano);
   const size = `${n < 0n ? -n : n}`.padStart(10, "0");
@@ -34,7 +34,7 @@ export function usdExact(nano: Nano): string {
 }
 
 /** "340 ms", "2.1 s", "3 min 5 s" */
-export function span(ms: number | undefined | null): string {
+export function formatDuration(ms: number | undefined | null): string {
   if (ms === undefined || ms === null) return "–";
   if (ms === 0) return "0 ms";
   if (ms < 1) return `${ms.toFixed(2)} ms`;
@@ -51,12 +51,12 @@ export function span(ms: number | undefined | null): string {
   return `${d} days`;
 }
 
-export const share = (part: number, all: number): string =>
+export const formatShare = (part: number, all: number): string =>
   all === 0
     ? "–"
     : `${((part / all) * 100).toLocaleString("en-US", { maximumFractionDigits: part / all < 0.1 ? 1 : 0 })}%`;
 
-export function size(bytes: number): string {
+export function formatBytes(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let at = 0;
   let rest = bytes;
@@ -64,17 +64,18 @@ export function size(bytes: number): string {
   return `${rest.toFixed(at === 0 || rest >= 100 ? 0 : 1)} ${units[at]}`;
 }
 
-const own = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 /** The zone of the reader: the address names another, or it is the browser's. */
-export const zone = (): string => new URLSearchParams(location.search).get("tz") ?? own;
+export const readerZone = (): string =>
+  new URLSearchParams(location.search).get("tz") ?? browserZone;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
-function written(at: number, how: Intl.DateTimeFormatOptions): string {
-  const name = `${zone()} ${JSON.stringify(how)}`;
+function formatWith(at: number, how: Intl.DateTimeFormatOptions): string {
+  const name = `${readerZone()} ${JSON.stringify(how)}`;
   let format = formats.get(name);
   if (!format) {
     try {
-      format = new Intl.DateTimeFormat("en-GB", { ...how, timeZone: zone() });
+      format = new Intl.DateTimeFormat("en-GB", { ...how, timeZone: readerZone() });
     } catch {
       format = new Intl.DateTimeFormat("en-GB", how);
     }
@@ -84,14 +85,14 @@ function written(at: number, how: Intl.DateTimeFormatOptions): string {
 }
 const TIME = { hour: "2-digit", minute: "2-digit" } as const;
 const DAY = { day: "numeric", month: "short" } as const;
-export const clock = (at: number): string => written(at, { ...TIME, second: "2-digit" });
-export const hour = (at: number): string => written(at, TIME);
-export const day = (at: number): string => written(at, DAY);
-export const moment = (at: number): string =>
-  written(at, { ...DAY, year: "numeric", ...TIME, second: "2-digit" });
+export const formatClock = (at: number): string => formatWith(at, { ...TIME, second: "2-digit" });
+export const formatHour = (at: number): string => formatWith(at, TIME);
+export const formatDay = (at: number): string => formatWith(at, DAY);
+export const formatDateTime = (at: number): string =>
+  formatWith(at, { ...DAY, year: "numeric", ...TIME, second: "2-digit" });
 
 /** "12 s ago", "in 3 h" */
-export function ago(at: number, now: number = Date.now()): string {
+export function formatAgo(at: number, now: number = Date.now()): string {
   const away = Math.abs(now - at);
   const said =
     away < 60_000
@@ -105,12 +106,12 @@ export function ago(at: number, now: number = Date.now()): string {
 }
 
 /** "3 min", "2 days": how long until then, or since. */
-export const away = (at: number, now: number = Date.now()): string =>
-  ago(at, now).replace(/^in /, "").replace(/ ago$/, "");
+export const formatDistance = (at: number, now: number = Date.now()): string =>
+  formatAgo(at, now).replace(/^in /, "").replace(/ ago$/, "");
 
 const DAY_MS = 86_400_000;
 /** Unix milliseconds. */
-export const daysAgo = (days: number, now: number = Date.now()): number => now - days * DAY_MS;
+export const timeDaysAgo = (days: number, now: number = Date.now()): number => now - days * DAY_MS;
 /** Whether it comes within so many days, or is over. */
 export const isWithin = (at: number, days: number, now: number = Date.now()): boolean =>
   at < now + days * DAY_MS;

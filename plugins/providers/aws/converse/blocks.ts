@@ -8,9 +8,16 @@ import {
   type Media,
   type Opt,
 } from "tollgate/plugin";
-import { base64Of, fitName, inputOf } from "tollgate/protocols/codec";
+import { toBase64, fitName, parseToolArguments } from "tollgate/protocols/codec";
 import { isObject } from "../json.ts";
-import { DOCUMENTS, ID, IMAGES, SOUNDS, unsayable, VIDEOS } from "./words.ts";
+import {
+  DOCUMENT_FORMATS,
+  ID,
+  IMAGE_FORMATS,
+  AUDIO_FORMATS,
+  failUnsupported,
+  VIDEO_FORMATS,
+} from "./words.ts";
 
 type Role = "user" | "assistant";
 
@@ -22,15 +29,15 @@ export function blocksTo(
   of: CallContext,
 ): JsonObject[] {
   return blocks.flatMap((block) => {
-    const said = blockTo(block, role, at, of);
-    return said === undefined ? [] : [said, ...cacheTo(block, of)];
+    const converted = blockTo(block, role, at, of);
+    return converted === undefined ? [] : [converted, ...cacheTo(block, of)];
   });
 }
 
 /** Instructions, which are words alone. */
 export const systemTo = (blocks: readonly Block[], of: CallContext): JsonObject[] =>
   blocks.flatMap((block) => {
-    if (block.type !== "text") return unsayable("An instruction that is not text", "system");
+    if (block.type !== "text") return failUnsupported("An instruction that is not text", "system");
     return block.text.trim() === "" ? [] : [{ text: block.text }, ...cacheTo(block, of)];
   });
 
@@ -39,29 +46,29 @@ export function cacheTo({ cache }: Pick<Block, "cache">, of: CallContext): JsonO
   if (!isObject(cache)) return [];
   const { ttl } = cache;
   if (ttl !== undefined && ttl !== "5m" && ttl !== "1h")
-    of.lose("cache_control.ttl", "approximated");
+    of.reportLoss("cache_control.ttl", "approximated");
   return [{ cachePoint: { type: "default", ...(ttl === "1h" && { ttl: "1h" }) } }];
 }
 
 function blockTo(block: Block, role: Role, at: string, of: CallContext): JsonObject | undefined {
   switch (block.type) {
     case "text":
-      if (block.citations?.length) of.lose("citations", "dropped");
+      if (block.citations?.length) of.reportLoss("citations", "dropped");
       // Words of nothing but space are an error here, and say nothing anywhere.
       return block.text.trim() === "" ? undefined : { text: block.text };
     case "refusal":
-      of.lose(`${at}.refusal`, "approximated", "refusal_as_text");
+      of.reportLoss(`${at}.refusal`, "approximated", "refusal_as_text");
       return block.text.trim() === "" ? undefined : { text: block.text };
     case "reasoning":
-      return role === "assistant" ? thoughtTo(block) : undefined;
+      return role === "assistant" ? reasoningTo(block) : undefined;
     case "image":
       if (block.detail !== undefined && block.detail !== "auto")
-        of.lose("image_url.detail", "dropped");
-      return { image: mediaTo(block.media, IMAGES, "image/png", at) };
+        of.reportLoss("image_url.detail", "dropped");
+      return { image: mediaTo(block.media, IMAGE_FORMATS, "image/png", at) };
     case "video":
-      return { video: mediaTo(block.media, VIDEOS, "video/mp4", at) };
+      return { video: mediaTo(block.media, VIDEO_FORMATS, "video/mp4", at) };
     case "audio":
-      return { audio: mediaTo(block.media, SOUNDS, "audio/wav", at) };
+      return { audio: mediaTo(block.media, AUDIO_FORMATS, "audio/wav", at) };
     case "document":
       return { document: documentTo(block, at) };
     case "call":
@@ -74,15 +81,15 @@ function blockTo(block: Block, role: Role, at: string, of: CallContext): JsonObj
 }
 
 /** Only what this wire's models signed goes back to them. */
-function thoughtTo({
+function reasoningTo({
   proof,
   text,
   summary,
 }: Extract<Block, { type: "reasoning" }>): JsonObject | undefined {
   if (proof?.origin !== ID) return undefined;
   if (proof.kind === "redacted") return { reasoningContent: { redactedContent: proof.data } };
-  const said = text ?? summary?.join("\n\n") ?? "";
-  return { reasoningContent: { reasoningText: { text: said, signature: proof.data } } };
+  const thoughtContent = text ?? summary?.join("\n\n") ?? "";
+  return { reasoningContent: { reasoningText: { text: thoughtContent, signature: proof.data } } };
 }
 
 /** Bytes, or an address in the operator's own storage. Nothing is fetched here. */
@@ -92,12 +99,13 @@ function mediaTo(
   usual: string,
   at: string,
 ): JsonObject {
-  if ("fileId" in media) return unsayable("A file id", at, "foreign_file_id");
+  if ("fileId" in media) return failUnsupported("A file id", at, "foreign_file_id");
   const mime = media.mime?.toLowerCase() ?? usual;
   const format =
-    formats.get(mime) ?? unsayable(`Media of type ${mime}`, at, "unsupported_media_type");
-  const bytes = base64Of(media);
-  if (bytes === undefined) return unsayable("Media by an address", at, "unsupported_media_source");
+    formats.get(mime) ?? failUnsupported(`Media of type ${mime}`, at, "unsupported_media_type");
+  const bytes = toBase64(media);
+  if (bytes === undefined)
+    return failUnsupported("Media by an address", at, "unsupported_media_source");
   return { format, source: { bytes } };
 }
 
@@ -111,7 +119,7 @@ interface Document {
 
 function documentTo(block: Document, at: string): JsonObject {
   return {
-    ...mediaTo(block.media, DOCUMENTS, "application/pdf", at),
+    ...mediaTo(block.media, DOCUMENT_FORMATS, "application/pdf", at),
     name: titleTo(block.title),
     ...(block.context !== undefined && { context: block.context }),
     ...(block.cite !== undefined && { citations: { enabled: block.cite } }),
@@ -130,14 +138,14 @@ const LONGEST = 64;
 export const nameTo = (name: string): string => fitName(name, LONGEST);
 
 function callTo(block: Extract<Block, { type: "call" }>, at: string): JsonObject {
-  const input = block.tool === "custom" ? { input: block.args } : inputOf(block.args);
+  const input = block.tool === "custom" ? { input: block.args } : parseToolArguments(block.args);
   if (input === undefined)
     return fail(
       "unsupported",
-      `The arguments of the call ${block.id} to ${block.name} are not a JSON object.`,
+      `The arguments of the call ${block.id} to ${block.action} are not a JSON object.`,
       { param: at, code: "invalid_tool_arguments" },
     );
-  return { toolUseId: nameTo(block.id), name: nameTo(block.name), input };
+  return { toolUseId: nameTo(block.id), name: nameTo(block.action), input };
 }
 
 function resultTo(
@@ -164,12 +172,12 @@ function opaqueTo(
 ): JsonObject | undefined {
   if (block.origin === ID && isObject(block.raw)) return block.raw;
   if (block.text) {
-    of.lose(`${at}.${block.origin}`, "approximated", "shown_as_text");
+    of.reportLoss(`${at}.${block.origin}`, "approximated", "shown_as_text");
     return { text: block.text };
   }
   if (role === "assistant") {
-    of.lose(`${at}.${block.origin}`, "dropped", "hosted_history");
+    of.reportLoss(`${at}.${block.origin}`, "dropped", "hosted_history");
     return undefined;
   }
-  return unsayable("A content part that only its own protocol knows", at);
+  return failUnsupported("A content part that only its own protocol knows", at);
 }

@@ -1,14 +1,14 @@
 // Converse, Bedrock's own protocol for all models that chat. A client half: clients speak to AWS in it, and none to a gateway.
-import { chatWork, fail, type Outgoing, type Protocol } from "tollgate/plugin";
-import { placed } from "../placed.ts";
-import { faultOf } from "../refusal.ts";
+import { chatOperation, fail, type Outgoing, type Protocol } from "tollgate/plugin";
+import { modelPath } from "../placed.ts";
+import { parseAwsError } from "../refusal.ts";
 import { countOf, objectOf, parsed, textOf } from "../json.ts";
 import { ConverseReader } from "./reader.ts";
-import { request } from "./request.ts";
-import { REVIEWED } from "./reviewed.ts";
-import { stream } from "./stream.ts";
-import { survey } from "./survey.ts";
-import { whole } from "./whole.ts";
+import { encodeRequest } from "./request.ts";
+import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { createDecoder } from "./stream.ts";
+import { analyze } from "./survey.ts";
+import { decodeResponse } from "./whole.ts";
 import { ID } from "./words.ts";
 
 /** What the operator has set before every answer, at AWS. */
@@ -19,26 +19,26 @@ export interface Guardrail {
 
 export const converse = (guardrail?: Guardrail): Protocol<"chat"> => ({
   id: ID,
-  work: chatWork,
-  reviewed: REVIEWED,
+  operationSpec: chatOperation,
+  zdrAllowedFields: ZDR_ALLOWED_FIELDS,
   client: {
     paths: {
-      generate: (of) => placed(of.model, of.stream ? "converse-stream" : "converse"),
-      count: (of) => placed(of.model, "count-tokens"),
+      generate: (of) => modelPath(of.model, of.stream ? "converse-stream" : "converse"),
+      count: (of) => modelPath(of.model, "count-tokens"),
     },
-    request,
+    encodeRequest,
     // What another protocol's codec did not know means nothing here.
-    knows: () => true,
-    survey,
-    stream: (emit, _of, headers) =>
-      stream(new ConverseReader(emit, textOf(headers["x-amzn-requestid"]))),
-    whole: (body, emit, _of, headers) =>
-      whole(body, new ConverseReader(emit, textOf(headers["x-amzn-requestid"]))),
-    fault: faultOf,
-    count,
-    cap,
+    knowsField: () => true,
+    analyze,
+    createDecoder: (emit, _of, headers) =>
+      createDecoder(new ConverseReader(emit, textOf(headers["x-amzn-requestid"]))),
+    decodeResponse: (body, emit, _of, headers) =>
+      decodeResponse(body, new ConverseReader(emit, textOf(headers["x-amzn-requestid"]))),
+    decodeFault: parseAwsError,
+    decodeCount: count,
+    capOutput: cap,
     prepare(out, of) {
-      if (guardrail === undefined || of.op === "count") return;
+      if (guardrail === undefined || of.actionType === "count") return;
       const { id, version } = guardrail;
       out.set("guardrailConfig", { guardrailIdentifier: id, guardrailVersion: version });
     },

@@ -10,12 +10,12 @@ import {
 } from "tollgate/plugin";
 import { listOf, objectOf, textOf } from "../json.ts";
 import { usageOf } from "./usage.ts";
-import { finishOf, ID } from "./words.ts";
+import { parseFinishReason, ID } from "./words.ts";
 
-interface Begun {
+interface OpenConverseBlock {
   readonly index: number;
   readonly type: OpenBlock["type"];
-  said: boolean;
+  hasContent: boolean;
   signature: string;
   redacted: string;
 }
@@ -23,7 +23,7 @@ interface Begun {
 export class ConverseReader {
   readonly #emit: (event: ModelEvent) => void;
   readonly #id: string | undefined;
-  readonly #open = new Map<unknown, Begun>();
+  readonly #open = new Map<unknown, OpenConverseBlock>();
   #started = false;
   #next = 0;
   #calls = 0;
@@ -51,19 +51,19 @@ export class ConverseReader {
 
   delta(at: unknown, delta: JsonObject): void {
     const text = textOf(delta["text"]);
-    if (text !== undefined) return this.#say(this.#as(at, "text"), text);
+    if (text !== undefined) return this.#say(this.#blockOfType(at, "text"), text);
     const thought = objectOf(delta["reasoningContent"]);
-    if (thought) return this.#think(this.#as(at, "reasoning"), thought);
+    if (thought) return this.#think(this.#blockOfType(at, "reasoning"), thought);
     const call = objectOf(delta["toolUse"]);
     if (call) return this.#say(this.#called(at), textOf(call["input"]) ?? "");
     if (delta["citation"] !== undefined)
       return this.#emit({
         type: "cite",
-        index: this.#as(at, "text").index,
+        index: this.#blockOfType(at, "text").index,
         citation: delta["citation"] as Json,
       });
     const image = objectOf(delta["image"]);
-    if (image) this.#show(this.#as(at, "image"), image);
+    if (image) this.#show(this.#blockOfType(at, "image"), image);
   }
 
   /** `contentBlockStop`. */
@@ -72,7 +72,7 @@ export class ConverseReader {
     if (!block) return;
     this.#open.delete(at);
     const { index } = block;
-    if (block.type === "call" && !block.said) this.#say(block, "{}");
+    if (block.type === "call" && !block.hasContent) this.#say(block, "{}");
     const proof = block.redacted
       ? { kind: "redacted", data: block.redacted }
       : { kind: "signature", data: block.signature };
@@ -90,12 +90,12 @@ export class ConverseReader {
       this.#call(at, call);
       this.#say(this.#called(at), JSON.stringify(objectOf(call["input"]) ?? {}));
     } else if (thought) {
-      const said = objectOf(thought["reasoningText"]) ?? {};
+      const reasoningBlock = objectOf(thought["reasoningText"]) ?? {};
       this.delta(at, {
-        reasoningContent: { ...said, redactedContent: thought["redactedContent"] },
+        reasoningContent: { ...reasoningBlock, redactedContent: thought["redactedContent"] },
       });
     } else if (cited) {
-      const block = this.#as(at, "text");
+      const block = this.#blockOfType(at, "text");
       for (const one of listOf(cited["content"]).map(objectOf))
         this.#say(block, textOf(one?.["text"]) ?? "");
       for (const citation of listOf(cited["citations"]))
@@ -106,15 +106,15 @@ export class ConverseReader {
     this.close(at);
   }
 
-  stopped(reason: string): void {
+  setStopReason(reason: string): void {
     this.#stop = reason;
   }
 
   /** `metadata`, which comes after the end was named. */
-  count(said: JsonObject): void {
-    const usage = objectOf(said["usage"]);
+  count(metadata: JsonObject): void {
+    const usage = objectOf(metadata["usage"]);
     if (!usage) return;
-    const tier = textOf(objectOf(said["serviceTier"])?.["type"]);
+    const tier = textOf(objectOf(metadata["serviceTier"])?.["type"]);
     this.#emit({ type: "usage", usage: usageOf(usage), ...(tier !== undefined && { tier }) });
   }
 
@@ -127,7 +127,7 @@ export class ConverseReader {
         code: "truncated",
       });
     for (const at of this.#open.keys()) this.close(at);
-    const { reason, ...more } = finishOf(stop);
+    const { reason, ...more } = parseFinishReason(stop);
     this.#finished = true;
     const calls = reason === "stop" && this.#calls > 0;
     this.#emit({ type: "finish", reason: calls ? "tool_calls" : reason, ...more });
@@ -140,10 +140,10 @@ export class ConverseReader {
         code: "bad_stream",
       });
     this.#calls++;
-    this.#begin(at, { type: "call", id, name: called, tool: "function" });
+    this.#begin(at, { type: "call", id, action: called, tool: "function" });
   }
 
-  #called(at: unknown): Begun {
+  #called(at: unknown): OpenConverseBlock {
     const block = this.#open.get(at);
     return block?.type === "call"
       ? block
@@ -153,34 +153,34 @@ export class ConverseReader {
   }
 
   /** The block at this place, begun if it is not there; one of another kind ends. */
-  #as(at: unknown, type: "text" | "reasoning" | "image"): Begun {
+  #blockOfType(at: unknown, type: "text" | "reasoning" | "image"): OpenConverseBlock {
     const block = this.#open.get(at);
     return block?.type === type ? block : this.#begin(at, { type });
   }
 
-  #begin(at: unknown, block: OpenBlock): Begun {
+  #begin(at: unknown, block: OpenBlock): OpenConverseBlock {
     this.start();
     this.close(at);
     const index = this.#next++;
-    const begun = { index, type: block.type, said: false, signature: "", redacted: "" };
+    const begun = { index, type: block.type, hasContent: false, signature: "", redacted: "" };
     this.#open.set(at, begun);
     this.#emit({ type: "open", index, block });
     return begun;
   }
 
-  #say(block: Begun, text: string): void {
+  #say(block: OpenConverseBlock, text: string): void {
     if (text === "") return;
-    block.said = true;
+    block.hasContent = true;
     this.#emit({ type: "delta", index: block.index, text });
   }
 
-  #think(block: Begun, thought: JsonObject): void {
+  #think(block: OpenConverseBlock, thought: JsonObject): void {
     this.#say(block, textOf(thought["text"]) ?? "");
     block.signature += textOf(thought["signature"]) ?? "";
     block.redacted += textOf(thought["redactedContent"]) ?? "";
   }
 
-  #show({ index }: Begun, image: JsonObject): void {
+  #show({ index }: OpenConverseBlock, image: JsonObject): void {
     const format: Opt<string> = textOf(image["format"]);
     const base64 = textOf(objectOf(image["source"])?.["bytes"]);
     if (base64 === undefined) return;

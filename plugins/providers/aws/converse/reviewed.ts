@@ -1,49 +1,49 @@
 // What of a request may leave under Service-ZDR: all that this codec writes, as AWS documents it.
-import type { Review, Reviewed } from "tollgate/plugin";
-import { free, plain } from "tollgate/protocols/look";
+import type { FieldAllowlist, AllowedFields } from "tollgate/plugin";
+import { freeTextFields, valueFields } from "tollgate/protocols/look";
 
-const SOURCE: Reviewed = { source: plain("bytes") };
-const MEDIA: Reviewed = {
-  image: { ...plain("format"), ...SOURCE },
-  video: { ...plain("format"), ...SOURCE },
-  audio: { ...plain("format"), ...SOURCE },
-  document: { ...plain("format name context"), ...SOURCE, citations: plain("enabled") },
+const SOURCE: AllowedFields = { source: valueFields("bytes") };
+const MEDIA: AllowedFields = {
+  image: { ...valueFields("format"), ...SOURCE },
+  video: { ...valueFields("format"), ...SOURCE },
+  audio: { ...valueFields("format"), ...SOURCE },
+  document: { ...valueFields("format name context"), ...SOURCE, citations: valueFields("enabled") },
 };
-const BLOCK: Reviewed = {
-  ...plain("text"),
+const BLOCK: AllowedFields = {
+  ...valueFields("text"),
   ...MEDIA,
-  reasoningContent: { reasoningText: plain("text signature"), redactedContent: "plain" },
-  toolUse: { ...plain("toolUseId name"), input: "free" },
-  toolResult: { ...plain("toolUseId status"), content: { ...plain("text"), ...MEDIA } },
-  cachePoint: plain("type ttl"),
+  reasoningContent: { reasoningText: valueFields("text signature"), redactedContent: "plain" },
+  toolUse: { ...valueFields("toolUseId name"), input: "free" },
+  toolResult: { ...valueFields("toolUseId status"), content: { ...valueFields("text"), ...MEDIA } },
+  cachePoint: valueFields("type ttl"),
 };
-const CONVERSATION: Reviewed = {
+const CONVERSATION: AllowedFields = {
   messages: { role: "plain", content: BLOCK },
-  system: { ...plain("text"), cachePoint: plain("type ttl") },
+  system: { ...valueFields("text"), cachePoint: valueFields("type ttl") },
   toolConfig: {
     tools: {
-      toolSpec: { ...plain("name description strict"), inputSchema: free("json") },
-      cachePoint: plain("type ttl"),
+      toolSpec: { ...valueFields("name description strict"), inputSchema: freeTextFields("json") },
+      cachePoint: valueFields("type ttl"),
     },
-    toolChoice: { auto: {}, any: {}, tool: plain("name") },
+    toolChoice: { auto: {}, any: {}, tool: valueFields("name") },
   },
 };
 
-export const REVIEWED: Review = [
+export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["the conversation itself, and the client's own tools", CONVERSATION],
   [
     "steers one answer and is gone with it",
     {
-      inferenceConfig: plain("maxTokens temperature topP stopSequences"),
+      inferenceConfig: valueFields("maxTokens temperature topP stopSequences"),
       outputConfig: {
-        ...plain("effort"),
+        ...valueFields("effort"),
         textFormat: {
-          ...plain("type"),
-          structure: { jsonSchema: plain("schema name description") },
+          ...valueFields("type"),
+          structure: { jsonSchema: valueFields("schema name description") },
         },
       },
     },
   ],
-  ["how it is ranked, which keeps nothing", { serviceTier: plain("type") }],
+  ["how it is ranked, which keeps nothing", { serviceTier: valueFields("type") }],
   ["the same, to be counted", { input: { converse: CONVERSATION } }],
 ];

@@ -1,13 +1,13 @@
 // A stream of Converse: binary frames, each an event or an exception. The counts come after the end was named, so the answer is
 // finished when the bytes are over.
 import { fail, type Decoder, type JsonObject } from "tollgate/plugin";
-import { frameReader, type EventFrame } from "../event-stream.ts";
+import { createFrameReader, type EventFrame } from "../event-stream.ts";
 import { objectOf, parsed, textOf } from "../json.ts";
-import { faultIn } from "../refusal.ts";
+import { parseAwsStreamError } from "../refusal.ts";
 import type { ConverseReader } from "./reader.ts";
 
-export function stream(reading: ConverseReader): Decoder {
-  const frames = frameReader((frame) => event(frame, reading));
+export function createDecoder(reading: ConverseReader): Decoder {
+  const frames = createFrameReader((frame) => event(frame, reading));
   return {
     push: (chunk) => frames.push(chunk),
     end() {
@@ -19,21 +19,21 @@ export function stream(reading: ConverseReader): Decoder {
 
 function event(frame: EventFrame, reading: ConverseReader): void {
   const name = nameIn(frame);
-  const said = jsonIn(frame.payload);
-  const at = said["contentBlockIndex"];
+  const payload = jsonIn(frame.payload);
+  const at = payload["contentBlockIndex"];
   switch (name) {
     case "messageStart":
       return reading.start();
     case "contentBlockStart":
-      return reading.begin(at, objectOf(said["start"]) ?? {});
+      return reading.begin(at, objectOf(payload["start"]) ?? {});
     case "contentBlockDelta":
-      return reading.delta(at, objectOf(said["delta"]) ?? {});
+      return reading.delta(at, objectOf(payload["delta"]) ?? {});
     case "contentBlockStop":
       return reading.close(at);
     case "messageStop":
-      return reading.stopped(textOf(said["stopReason"]) ?? "");
+      return reading.setStopReason(textOf(payload["stopReason"]) ?? "");
     case "metadata":
-      return reading.count(said);
+      return reading.count(payload);
   }
 }
 
@@ -44,7 +44,7 @@ export function nameIn({ headers, payload }: EventFrame): string | undefined {
   const name = headers.get(type === "exception" ? ":exception-type" : ":error-code") ?? "";
   const words = headers.get(":error-message");
   const body = words === undefined ? payload : Buffer.from(JSON.stringify({ message: words }));
-  const { kind, message, ...more } = faultIn(name, body);
+  const { kind, message, ...more } = parseAwsStreamError(name, body);
   return fail(kind, message, more);
 }
 

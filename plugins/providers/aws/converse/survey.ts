@@ -1,14 +1,14 @@
 // One look at a body as it leaves: what it may cost, and what it names.
-import type { Body, JsonObject, Survey } from "tollgate/plugin";
-import { featuresOf, look } from "tollgate/protocols/look";
+import type { Body, JsonObject, RequestFacts } from "tollgate/plugin";
+import { referencedFeatures, findReferences } from "tollgate/protocols/look";
 import { countOf, listOf, objectOf, textOf } from "../json.ts";
 
 /** Members of a block that are more than words. */
 const MEDIA = { image: "vision", video: undefined, audio: "audio", document: "documents" } as const;
 
-export function survey(body: Body): Survey {
-  const named = look(body);
-  const features = featuresOf(named);
+export function analyze(body: Body): RequestFacts {
+  const named = findReferences(body);
+  const features = referencedFeatures(named);
   const media = { count: 0, bytes: 0 };
   const seen = (raw: unknown): void => {
     const block = objectOf(raw);
@@ -31,7 +31,7 @@ export function survey(body: Body): Survey {
   if (output["effort"]) features.add("reasoning");
   return {
     features: [...features],
-    named,
+    references: named,
     maxOutput: countOf(objectOf(body["inferenceConfig"])?.["maxTokens"]),
     tier: textOf(objectOf(body["serviceTier"])?.["type"]),
     ...(media.count > 0 && { media }),

@@ -1,6 +1,6 @@
 // How much to think. This wire knows an effort; how many tokens that is, is the model's own.
 import type { CallContext, ChatRequest, JsonObject } from "tollgate/plugin";
-import { effortFor, nearest } from "tollgate/protocols/codec";
+import { effortForBudget, nearestEffort } from "tollgate/protocols/codec";
 
 /** From low to high. */
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
@@ -9,18 +9,18 @@ export function effortTo({ reasoning }: ChatRequest, of: CallContext): JsonObjec
   const { mode, effort, budget } = reasoning;
   if (mode === "auto") return {};
   if (of.info.can?.reasoning === false) {
-    if (!isOff(reasoning)) of.lose("reasoning", "dropped", "no_thinking");
+    if (!isOff(reasoning)) of.reportLoss("reasoning", "dropped", "no_thinking");
     return {};
   }
   if (isOff(reasoning)) {
-    of.lose("reasoning", "approximated", "reasoning_left_on");
+    of.reportLoss("reasoning", "approximated", "reasoning_left_on");
     return {};
   }
-  if (mode === "budget") of.lose("reasoning.budget", "approximated", "budget_as_effort");
-  const asked = mode === "budget" ? effortFor(budget ?? 0) : (effort ?? "medium");
-  const said = nearest(asked, EFFORTS);
-  if (mode === "effort" && said !== asked) of.lose("reasoning.effort", "approximated");
-  return { effort: said };
+  if (mode === "budget") of.reportLoss("reasoning.budget", "approximated", "budget_as_effort");
+  const asked = mode === "budget" ? effortForBudget(budget ?? 0) : (effort ?? "medium");
+  const effortName = nearestEffort(asked, EFFORTS);
+  if (mode === "effort" && effortName !== asked) of.reportLoss("reasoning.effort", "approximated");
+  return { effort: effortName };
 }
 
 const isOff = ({ mode, effort }: ChatRequest["reasoning"]): boolean =>

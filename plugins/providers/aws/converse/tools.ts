@@ -1,6 +1,6 @@
 // Tools, and which of them the model may call.
 import type { CallContext, ChatRequest, Json, JsonObject, Tool } from "tollgate/plugin";
-import { declareTool, refuseTool } from "tollgate/protocols/codec";
+import { declareTool, rejectTool } from "tollgate/protocols/codec";
 import { some } from "../json.ts";
 import { cacheTo, nameTo } from "./blocks.ts";
 
@@ -11,12 +11,13 @@ export function toolConfigTo(r: ChatRequest, of: CallContext): JsonObject | unde
   const none = r.toolChoice === "none";
   // A conversation that has calls in it is an error without the tools that were called.
   const declared = none && called.size === 0 ? [] : toolsTo(r, of);
-  if (none && declared.length > 0) of.lose("tool_choice", "approximated", "tool_choice_none");
-  if (r.parallel === false && declared.length > 0) of.lose("parallel_tool_calls", "dropped");
+  if (none && declared.length > 0) of.reportLoss("tool_choice", "approximated", "tool_choice_none");
+  if (r.parallelToolCalls === false && declared.length > 0)
+    of.reportLoss("parallel_tool_calls", "dropped");
   if (declared.length > 0)
     return some({ tools: declared, toolChoice: none ? undefined : choiceTo(r) });
   if (called.size === 0) return undefined;
-  of.lose("tools", "approximated", "tools_from_history");
+  of.reportLoss("tools", "approximated", "tools_from_history");
   return {
     tools: [...called].map((name) => ({ toolSpec: { name, inputSchema: { json: NOTHING } } })),
   };
@@ -25,7 +26,7 @@ export function toolConfigTo(r: ChatRequest, of: CallContext): JsonObject | unde
 const calledIn = ({ turns }: ChatRequest): Set<string> =>
   new Set(
     turns.flatMap(({ blocks }) =>
-      blocks.flatMap((block) => (block.type === "call" ? [nameTo(block.name)] : [])),
+      blocks.flatMap((block) => (block.type === "call" ? [nameTo(block.action)] : [])),
     ),
   );
 
@@ -34,25 +35,25 @@ function toolsTo(r: ChatRequest, of: CallContext): Json[] {
   // One that must be called is named; a choice among some only by leaving the others out.
   const among =
     choice && !(choice.must && choice.names.length === 1) ? new Set(choice.names) : undefined;
-  if (among) of.lose("tool_choice", "approximated", "tools_filtered");
-  const said = new Map<string, JsonObject>();
+  if (among) of.reportLoss("tool_choice", "approximated", "tools_filtered");
+  const declared = new Map<string, JsonObject>();
   const marked: Json[] = [];
   for (const tool of r.tools) {
     if (among && !among.has(tool.name)) continue;
     const spec = specOf(tool, of);
-    const before = said.size;
-    declareTool(said, String(spec["name"]), spec);
-    if (said.size > before) marked.push({ toolSpec: spec }, ...cacheTo(tool, of));
+    const before = declared.size;
+    declareTool(declared, String(spec["name"]), spec);
+    if (declared.size > before) marked.push({ toolSpec: spec }, ...cacheTo(tool, of));
   }
   return marked;
 }
 
 function specOf(tool: Tool, of: CallContext): JsonObject {
-  if (tool.type === "hosted") return refuseTool(tool);
+  if (tool.type === "hosted") return rejectTool(tool);
   const name = nameTo(tool.name);
   const description = tool.description ? { description: tool.description } : {};
   if (tool.type === "custom") {
-    of.lose("tools.custom", "approximated", "custom_tool_wrapped");
+    of.reportLoss("tools.custom", "approximated", "custom_tool_wrapped");
     const input = { type: "string", description: "The input, as free text." };
     const json = { type: "object", properties: { input }, required: ["input"] };
     return { name, ...description, inputSchema: { json } };

@@ -3,7 +3,7 @@ import { fail } from "tollgate/plugin";
 import { listOf, objectOf, parsed, textOf } from "../json.ts";
 import type { ConverseReader } from "./reader.ts";
 
-export function whole(body: Buffer, reading: ConverseReader): void {
+export function decodeResponse(body: Buffer, reading: ConverseReader): void {
   const answer = parsed(body);
   const content = objectOf(objectOf(answer?.["output"])?.["message"])?.["content"];
   if (!answer || !Array.isArray(content))
@@ -14,6 +14,6 @@ export function whole(body: Buffer, reading: ConverseReader): void {
     if (block) reading.block(at, block);
   }
   reading.count(answer);
-  reading.stopped(textOf(answer["stopReason"]) ?? "end_turn");
+  reading.setStopReason(textOf(answer["stopReason"]) ?? "end_turn");
   reading.end();
 }

@@ -3,7 +3,7 @@ import { fail, type FinishReason } from "tollgate/plugin";
 
 export const ID = "converse";
 
-const FINISH = new Map<string, FinishReason>([
+const FINISH_REASONS = new Map<string, FinishReason>([
   ["end_turn", "stop"],
   ["stop_sequence", "stop_sequence"],
   ["max_tokens", "length"],
@@ -14,23 +14,23 @@ const FINISH = new Map<string, FinishReason>([
 ]);
 
 /** A reason that is newer than us keeps its name. What the model broke is no answer. */
-export function finishOf(stop: string): { reason: FinishReason; detail?: string } {
+export function parseFinishReason(stop: string): { reason: FinishReason; detail?: string } {
   if (stop.startsWith("malformed_"))
     return fail("upstream", `The model's answer is broken: ${stop}.`, { code: stop });
-  const reason = FINISH.get(stop);
+  const reason = FINISH_REASONS.get(stop);
   if (reason === undefined) return { reason: "other", detail: stop };
   return stop === "guardrail_intervened" ? { reason, detail: stop } : { reason };
 }
 
 /** By media type, in the words of this wire. */
-export const IMAGES = new Map([
+export const IMAGE_FORMATS = new Map([
   ["image/png", "png"],
   ["image/jpeg", "jpeg"],
   ["image/jpg", "jpeg"],
   ["image/gif", "gif"],
   ["image/webp", "webp"],
 ]);
-export const DOCUMENTS = new Map([
+export const DOCUMENT_FORMATS = new Map([
   ["application/pdf", "pdf"],
   ["text/csv", "csv"],
   ["text/html", "html"],
@@ -41,14 +41,14 @@ export const DOCUMENTS = new Map([
   ["application/vnd.ms-excel", "xls"],
   ["application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"],
 ]);
-export const VIDEOS = new Map([
+export const VIDEO_FORMATS = new Map([
   ["video/mp4", "mp4"],
   ["video/webm", "webm"],
   ["video/quicktime", "mov"],
   ["video/x-matroska", "mkv"],
   ["video/mpeg", "mpeg"],
 ]);
-export const SOUNDS = new Map([
+export const AUDIO_FORMATS = new Map([
   ["audio/mpeg", "mp3"],
   ["audio/mp3", "mp3"],
   ["audio/wav", "wav"],
@@ -57,5 +57,5 @@ export const SOUNDS = new Map([
   ["audio/flac", "flac"],
 ]);
 
-export const unsayable = (what: string, param: string, code = "unsupported_content"): never =>
+export const failUnsupported = (what: string, param: string, code = "unsupported_content"): never =>
   fail("unsupported", `${what} cannot be sent to Converse.`, { param, code });

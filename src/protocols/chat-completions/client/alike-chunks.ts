@@ -9,30 +9,30 @@ const KEY = '"content"';
 /** What stands in a string as itself, as RFC 8259 has it: all but quotes, backslashes and control characters. */
 const PLAIN = /^[ !#-[\]-\uffff]*$/;
 /** A stream in which no chunk is like another is not worth the trying. */
-const PATIENCE = 12;
+const MAX_MISSES = 12;
 
-export class AlikeChunks {
+export class ChunkTemplate {
   #before = "";
   #after = "";
-  #inVain = 0;
+  #misses = 0;
 
   /** What a chunk says that is like the one that was learned. */
-  words(data: string): string | undefined {
+  matchContent(data: string): string | undefined {
     const from = this.#before.length;
     const to = data.length - this.#after.length;
     if (from === 0 || from > to) return undefined;
     if (!data.startsWith(this.#before) || !data.endsWith(this.#after)) return undefined;
     const words = data.slice(from, to);
     if (!PLAIN.test(words)) return undefined;
-    this.#inVain = 0;
+    this.#misses = 0;
     return words;
   }
 
   /** Of a chunk that has said its content and nothing else. */
   learn(data: string): void {
-    if (this.#inVain > PATIENCE) return;
+    if (this.#misses > MAX_MISSES) return;
     this.#before = "";
-    if (++this.#inVain > PATIENCE) return;
+    if (++this.#misses > MAX_MISSES) return;
     const key = data.indexOf(KEY);
     if (key !== data.lastIndexOf(KEY) || data.includes("\\")) return;
     const from = data.indexOf('"', key + KEY.length) + 1;

@@ -1,12 +1,12 @@
 // What the assistant said, as one message: this wire has the text first, and the calls after it.
-import { put } from "../../../lib/member.ts";
+import { setOwnProperty } from "../../../lib/member.ts";
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
-import { list, object, present } from "../../json.ts";
-import { heldIn, ID } from "../words.ts";
-import { named, partOf, type ContentContext, type ToolNames } from "./content.ts";
+import { asList, asObject, omitUndefined } from "../../json.ts";
+import { proofContent, ID } from "../words.ts";
+import { withName, partOf, type ContentContext, type ToolNames } from "./content.ts";
 
-export function assistant(
+export function assistantMessage(
   turn: Turn,
   at: string,
   to: ContentContext,
@@ -23,7 +23,7 @@ export function assistant(
         late ||= calls.length > 0;
         if (block.citations?.length) to.lose("citations", "dropped");
         if (block.proof?.origin === ID && block.proof.kind === "extra_content")
-          more["extra_content"] = heldIn(block.proof) ?? {};
+          more["extra_content"] = proofContent(block.proof) ?? {};
         texts.push(block);
         break;
       case "refusal":
@@ -35,7 +35,7 @@ export function assistant(
       case "reasoning":
         break;
       case "opaque": {
-        const raw = object(block.raw);
+        const raw = asObject(block.raw);
         if (block.origin === ID && raw) join(more, raw);
         else {
           to.lose(`${block.origin} content`, "dropped", "foreign_content");
@@ -61,9 +61,9 @@ export function assistant(
     }
   }
   if (late) to.lose("messages", "approximated", "text_before_calls");
-  const said = spokenOf(texts, to);
+  const rawContent = assistantContent(texts, to);
   if (
-    said === null &&
+    rawContent === null &&
     calls.length === 0 &&
     refusal === "" &&
     Object.keys(more).length === 0 &&
@@ -72,12 +72,12 @@ export function assistant(
     return [];
   const wholly = [...calls, ...((more["tool_calls"] as JsonObject[] | undefined) ?? [])];
   return [
-    named(
+    withName(
       turn,
-      present({
+      omitUndefined({
         role: "assistant",
         ...reasoningOf(turn.blocks, to),
-        content: said,
+        content: rawContent,
         refusal: refusal === "" ? undefined : refusal,
         ...more,
         tool_calls: wholly.length > 0 ? wholly : undefined,
@@ -93,14 +93,14 @@ function join(into: Record<string, Json>, raw: JsonObject): void {
   for (const key in raw) {
     const before = Object.hasOwn(into, key) ? into[key] : undefined;
     const now = raw[key]!;
-    if (!Array.isArray(now)) put(into, key, now);
-    else if (!Array.isArray(before)) put(into, key, [...now]);
+    if (!Array.isArray(now)) setOwnProperty(into, key, now);
+    else if (!Array.isArray(before)) setOwnProperty(into, key, [...now]);
     else for (const one of now as readonly Json[]) before.push(one);
   }
 }
 
 /** One string: list content of the assistant is beyond many servers. Marks are the one reason to write parts. */
-function spokenOf(texts: readonly Block[], to: ContentContext): Json {
+function assistantContent(texts: readonly Block[], to: ContentContext): Json {
   if (texts.length === 0) return null;
   if (to.traits.cacheMarks && texts.some((b) => b.cache !== undefined))
     return texts.map((b, i) => partOf(b, `content[${i}]`, to));
@@ -116,18 +116,18 @@ function callOf(
   const { id, args, proof } = block;
   const extra = proof && extraOf(proof);
   if (block.tool === "custom" && to.traits.customTools !== false)
-    return present({
+    return omitUndefined({
       id,
       type: "custom",
-      custom: { name: name(block.name), input: args },
+      custom: { name: name(block.action), input: args },
       ...extra,
     });
   const said =
     block.tool === "custom" ? JSON.stringify({ input: args }) : args === "" ? "{}" : args;
-  return present({
+  return omitUndefined({
     id,
     type: "function",
-    function: { name: name(block.name), arguments: said },
+    function: { name: name(block.action), arguments: said },
     ...extra,
   });
 }
@@ -135,7 +135,7 @@ function callOf(
 /** A signature goes back to its own kind of upstream only. */
 const extraOf = (proof: NonNullable<Block["proof"]>): JsonObject | undefined =>
   proof.origin === ID && proof.kind === "extra_content"
-    ? { extra_content: heldIn(proof) }
+    ? { extra_content: proofContent(proof) }
     : undefined;
 
 /** Earlier reasoning, where this upstream wants it back; what another provider signed is not for this one. */
@@ -150,9 +150,12 @@ function reasoningOf(blocks: readonly Block[], to: ContentContext): JsonObject |
     if (proof && proof.origin !== ID) continue;
     plain += block.text ?? block.summary?.join("\n\n") ?? "";
     if (proof?.kind === "reasoning_details")
-      for (const detail of list(heldIn(proof))) details.push(detail);
+      for (const detail of asList(proofContent(proof))) details.push(detail);
   }
   if (echo === "reasoning_details" && details.length > 0)
-    return present({ reasoning: plain === "" ? undefined : plain, reasoning_details: details });
+    return omitUndefined({
+      reasoning: plain === "" ? undefined : plain,
+      reasoning_details: details,
+    });
   return plain === "" ? undefined : { reasoning_content: plain };
 }

@@ -3,17 +3,17 @@
 import { fail } from "../../../model/error.ts";
 import type { Json, ModelEvent, Proof } from "../../../plugin/index.ts";
 import { callProof } from "../server/reasoning.ts";
-import { number, object, text } from "../../json.ts";
-import { argsOf, digest } from "../words.ts";
-import { Wholeness } from "./wholeness.ts";
+import { asNumber, asObject, asText } from "../../json.ts";
+import { argumentsText, digest } from "../words.ts";
+import { JsonCompleteness } from "./wholeness.ts";
 
-interface Call {
+interface PartialCall {
   index: number | undefined;
   id: string | undefined;
   name: string | undefined;
   custom: boolean;
   args: string;
-  whole: Wholeness;
+  completeness: JsonCompleteness;
   number: number;
   /** The block's index, once it is open. */
   block: number | undefined;
@@ -22,39 +22,39 @@ interface Call {
 }
 
 /** What a reader of calls asks of the answer around them. */
-export interface AnswerAround {
+export interface ResponseState {
   /** The next block's index; what else is open has been closed by then. */
   open(): number;
   answerId(): string | undefined;
 }
 
-export class CallReader {
+export class ToolCallReader {
   readonly #emit: (event: ModelEvent) => void;
-  readonly #around: AnswerAround;
-  readonly #calls: Call[] = [];
-  readonly #byIndex = new Map<number, Call>();
-  readonly #byId = new Map<string, Call>();
+  readonly #around: ResponseState;
+  readonly #calls: PartialCall[] = [];
+  readonly #byIndex = new Map<number, PartialCall>();
+  readonly #byId = new Map<string, PartialCall>();
   /** Open, and said to the end: another that begins closes them. */
-  readonly #ended = new Set<Call>();
+  readonly #ended = new Set<PartialCall>();
 
-  constructor(emit: (event: ModelEvent) => void, around: AnswerAround) {
+  constructor(emit: (event: ModelEvent) => void, around: ResponseState) {
     this.#emit = emit;
     this.#around = around;
   }
 
-  get any(): boolean {
+  get hasCalls(): boolean {
     return this.#calls.length > 0;
   }
 
-  piece(raw: Json): void {
-    const piece = object(raw);
+  addPiece(raw: Json): void {
+    const piece = asObject(raw);
     if (!piece) return;
-    const custom = object(piece["custom"]);
-    const fn = custom ?? object(piece["function"]);
-    const id = text(piece["id"]) || undefined;
-    const name = text(fn?.["name"]) || undefined;
-    const args = argsOf(custom ? custom["input"] : fn?.["arguments"]);
-    const index = number(piece["index"]);
+    const custom = asObject(piece["custom"]);
+    const fn = custom ?? asObject(piece["function"]);
+    const id = asText(piece["id"]) || undefined;
+    const name = asText(fn?.["name"]) || undefined;
+    const args = argumentsText(custom ? custom["input"] : fn?.["arguments"]);
+    const index = asNumber(piece["index"]);
     const call = this.#find(index, id, name, args) ?? this.#keep(index, id);
     if (id !== undefined && call.id === undefined) {
       call.id = id;
@@ -69,13 +69,13 @@ export class CallReader {
   }
 
   /** The oldest form: one call, without index or id. */
-  legacy(raw: Json): void {
-    const piece = object(raw);
+  addLegacyPiece(raw: Json): void {
+    const piece = asObject(raw);
     if (!piece) return;
     const call = this.#find(0, undefined, undefined, "") ?? this.#keep(0, undefined);
-    const name = text(piece["name"]) || undefined;
+    const name = asText(piece["name"]) || undefined;
     call.id ??= name && `call_${digest(name, 24)}`;
-    this.#add(call, name, argsOf(piece["arguments"]));
+    this.#add(call, name, argumentsText(piece["arguments"]));
   }
 
   end(): void {
@@ -93,7 +93,7 @@ export class CallReader {
     id: string | undefined,
     name: string | undefined,
     args: string,
-  ): Call | undefined {
+  ): PartialCall | undefined {
     if (index !== undefined) {
       const call = this.#byIndex.get(index);
       // All at index 0, told apart by their ids.
@@ -104,18 +104,18 @@ export class CallReader {
     const goesOn =
       name === undefined ||
       last?.name === undefined ||
-      (last.name === name && !isAnother(last, args));
+      (last.name === name && !beginsNewCall(last, args));
     return goesOn ? last : undefined;
   }
 
-  #keep(index: number | undefined, id: string | undefined): Call {
-    const call: Call = {
+  #keep(index: number | undefined, id: string | undefined): PartialCall {
+    const call: PartialCall = {
       index,
       id,
       name: undefined,
       custom: false,
       args: "",
-      whole: new Wholeness(),
+      completeness: new JsonCompleteness(),
       number: this.#calls.length,
       block: undefined,
       closed: false,
@@ -127,13 +127,13 @@ export class CallReader {
     return call;
   }
 
-  #add(call: Call, name: string | undefined, args: string): void {
+  #add(call: PartialCall, name: string | undefined, args: string): void {
     if (args !== "" && call.closed && args.trim() !== "")
       fail("upstream", "The provider went on with a tool call that was complete.", {
         code: "malformed_answer",
       });
     call.args += args;
-    if (!call.whole.grow(args, call)) this.#ended.delete(call);
+    if (!call.completeness.grow(args, call)) this.#ended.delete(call);
     else if (call.block !== undefined && !call.custom) this.#ended.add(call);
     if (call.block !== undefined) {
       if (args !== "" && !call.closed) this.#emit({ type: "delta", index: call.block, text: args });
@@ -143,7 +143,7 @@ export class CallReader {
     if (call.name !== undefined) this.#begin(call, call.name);
   }
 
-  #begin(call: Call, name: string): void {
+  #begin(call: PartialCall, name: string): void {
     // One that already says all it can is over: others need not wait for it.
     for (const other of this.#ended) this.#close(other);
     const index = (call.block = this.#around.open());
@@ -151,13 +151,13 @@ export class CallReader {
       (call.id ??= `call_${digest(`${this.#around.answerId() ?? ""}/${call.number}/${name}`, 24)}`);
     const { custom, proof } = call;
     const tool = custom ? "custom" : "function";
-    this.#emit({ type: "open", index, block: { type: "call", id, name, tool } });
+    this.#emit({ type: "open", index, block: { type: "call", id, action: name, tool } });
     if (proof) this.#emit({ type: "proof", index, proof });
     if (call.args !== "") this.#emit({ type: "delta", index, text: call.args });
-    if (call.whole.is && !custom) this.#ended.add(call);
+    if (call.completeness.isComplete && !custom) this.#ended.add(call);
   }
 
-  #close(call: Call): void {
+  #close(call: PartialCall): void {
     if (call.block === undefined || call.closed) return;
     call.closed = true;
     this.#ended.delete(call);
@@ -166,4 +166,5 @@ export class CallReader {
 }
 
 /** The same name again, with arguments of its own, after a call that was complete. */
-const isAnother = (last: Call, args: string): boolean => /^\s*\{/.test(args) && last.whole.is;
+const beginsNewCall = (last: PartialCall, args: string): boolean =>
+  /^\s*\{/.test(args) && last.completeness.isComplete;

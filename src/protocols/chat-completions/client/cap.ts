@@ -1,12 +1,12 @@
 // The output's bound: at most so many tokens, whatever the client allowed.
 import type { Outgoing } from "../../../plugin/index.ts";
-import { number } from "../../json.ts";
+import { asNumber } from "../../json.ts";
 import type { ChatDialect } from "../dialect.ts";
 
-export function cap(out: Outgoing, tokens: number, dialect: ChatDialect): void {
+export function capOutput(out: Outgoing, tokens: number, dialect: ChatDialect): void {
   let bounded = false;
   for (const field of ["max_completion_tokens", "max_tokens"]) {
-    const asked = number(out.get(field));
+    const asked = asNumber(out.get(field));
     if (asked === undefined) continue;
     bounded = true;
     if (asked > tokens) out.set(field, tokens);

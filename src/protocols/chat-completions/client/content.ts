@@ -1,10 +1,10 @@
 // Blocks as content parts. What the upstream cannot be told is declared or refused here, never dropped unseen.
-import { under } from "../../table.ts";
+import { ownEntry } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
-import { object, present, text } from "../../json.ts";
-import { base64Of, urlOf } from "../../media.ts";
+import { asObject, omitUndefined, asText } from "../../json.ts";
+import { toBase64, toUrl } from "../../media.ts";
 import { ID } from "../words.ts";
 
 /** What is being said, and to which provider: a loss is declared once, not once a message. */
@@ -19,15 +19,15 @@ export interface ToolNames {
   name(of: string): string;
 }
 
-export function saying(of: CallContext, traits: ChatTraits): ContentContext {
-  const told = new Set<string>();
+export function createContentContext(of: CallContext, traits: ChatTraits): ContentContext {
+  const reported = new Set<string>();
   return {
     of,
     traits,
     lose(field, how, code) {
-      if (told.has(field + how)) return;
-      told.add(field + how);
-      of.lose(field, how, code);
+      if (reported.has(field + how)) return;
+      reported.add(field + how);
+      of.reportLoss(field, how, code);
     },
   };
 }
@@ -45,10 +45,10 @@ const unsupported = (message: string, param: string): never =>
 
 /** One part of a user's or tool's content. */
 export function partOf(block: Block, at: string, to: ContentContext): JsonObject {
-  return { ...bare(block, at, to), ...markOf(block.cache, to) };
+  return { ...partWithoutMark(block, at, to), ...cacheMark(block.cache, to) };
 }
 
-function bare(block: Block, at: string, to: ContentContext): JsonObject {
+function partWithoutMark(block: Block, at: string, to: ContentContext): JsonObject {
   switch (block.type) {
     case "text":
       if (block.citations?.length) to.lose("citations", "dropped");
@@ -58,36 +58,36 @@ function bare(block: Block, at: string, to: ContentContext): JsonObject {
       return { type: "text", text: block.text };
     case "image": {
       const url =
-        urlOf(block.media, "image/png") ??
+        toUrl(block.media, "image/png") ??
         unsupported("A file of another provider's store cannot be shown to this model.", at);
-      return { type: "image_url", image_url: present({ url, detail: block.detail }) };
+      return { type: "image_url", image_url: omitUndefined({ url, detail: block.detail }) };
     }
     case "audio": {
-      const data = base64Of(block.media);
-      const format = under(AUDIO, block.media.mime ?? "audio/wav");
+      const data = toBase64(block.media);
+      const format = ownEntry(AUDIO, block.media.mime ?? "audio/wav");
       if (data !== undefined && format !== undefined)
         return { type: "input_audio", input_audio: { data, format } };
-      if ("url" in block.media && to.traits.videos)
+      if ("url" in block.media && to.traits.mediaUrls)
         return { type: "audio_url", audio_url: { url: block.media.url } };
       return unsupported("Audio must be sent as WAV or MP3 bytes to this model.", at);
     }
     case "video": {
-      const url = urlOf(block.media, "video/mp4");
-      if (!to.traits.videos || url === undefined)
+      const url = toUrl(block.media, "video/mp4");
+      if (!to.traits.mediaUrls || url === undefined)
         return unsupported("This model's protocol takes no video.", at);
       return { type: "video_url", video_url: { url } };
     }
     case "document":
       return documentOf(block, at, to);
     case "opaque": {
-      const raw = object(block.raw);
+      const raw = asObject(block.raw);
       if (block.origin === ID && raw && typeof raw["type"] === "string") return raw;
       if (block.text === undefined)
         return unsupported(
-          `Content of type ${text(raw?.["type"]) ?? block.origin} cannot be said to this model.`,
+          `Content of type ${asText(raw?.["type"]) ?? block.origin} cannot be said to this model.`,
           at,
         );
-      to.lose(`${text(raw?.["type"]) ?? block.origin}`, "approximated", "content_as_text");
+      to.lose(`${asText(raw?.["type"]) ?? block.origin}`, "approximated", "content_as_text");
       return { type: "text", text: block.text };
     }
     case "reasoning":
@@ -97,24 +97,24 @@ function bare(block: Block, at: string, to: ContentContext): JsonObject {
   }
 }
 
-type Shown = Extract<Block, { media: unknown }>;
+type MediaBlock = Extract<Block, { media: unknown }>;
 
-function documentOf(block: Shown, at: string, to: ContentContext): JsonObject {
+function documentOf(block: MediaBlock, at: string, to: ContentContext): JsonObject {
   const { media, title } = block;
   if (block.context !== undefined) to.lose("document.context", "dropped");
   if (block.cite) to.lose("document.citations", "dropped");
   if ("fileId" in media) {
     if (media.origin !== ID && media.origin !== "responses")
       return unsupported("A file of another provider's store cannot be shown to this model.", at);
-    return { type: "file", file: present({ file_id: media.fileId, filename: title }) };
+    return { type: "file", file: omitUndefined({ file_id: media.fileId, filename: title }) };
   }
   if ("url" in media)
     return unsupported("This model takes documents as bytes, not by address.", at);
-  const data = base64Of(media)!;
+  const data = toBase64(media)!;
   if (media.mime?.startsWith("text/") === true) {
     to.lose("document", "approximated", "document_as_text");
-    const said = Buffer.from(data, "base64").toString("utf8");
-    return { type: "text", text: title === undefined ? said : `${title}\n\n${said}` };
+    const textContent = Buffer.from(data, "base64").toString("utf8");
+    return { type: "text", text: title === undefined ? textContent : `${title}\n\n${textContent}` };
   }
   const mime = media.mime ?? "application/pdf";
   // A name is required beside bytes.
@@ -125,9 +125,9 @@ function documentOf(block: Shown, at: string, to: ContentContext): JsonObject {
 }
 
 /** Where a reusable prefix ends, as this upstream writes it. */
-export function markOf(cache: Json | undefined, to: ContentContext): JsonObject | undefined {
+export function cacheMark(cache: Json | undefined, to: ContentContext): JsonObject | undefined {
   if (cache === undefined) return undefined;
-  const own = object(cache);
+  const own = asObject(cache);
   const { cacheMarks } = to.traits;
   if (cacheMarks === "cache_control")
     return { cache_control: own?.["type"] === undefined ? { type: "ephemeral" } : cache };
@@ -149,12 +149,12 @@ export function contentOf(
   const parts = blocks.map((b, i) => partOf(b, `${at}[${i}]`, to));
   const plain = parts.every((p) => p["type"] === "text" && Object.keys(p).length === 2);
   if (parts.length === 0) return "";
-  if (plain && (parts.length === 1 || to.traits.parts === false)) {
+  if (plain && (parts.length === 1 || to.traits.contentParts === false)) {
     if (parts.length > 1) to.lose("content", "approximated", "parts_joined");
     return parts.map((p) => p["text"] as string).join(between);
   }
   return parts;
 }
 
-export const named = (turn: Turn, message: JsonObject): JsonObject =>
+export const withName = (turn: Turn, message: JsonObject): JsonObject =>
   turn.name === undefined ? message : { ...message, name: turn.name };

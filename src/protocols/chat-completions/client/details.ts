@@ -2,29 +2,29 @@
 // it becomes one proof, and the gateway does not look inside.
 import type { Json, JsonObject, Proof } from "../../../plugin/index.ts";
 import { textIn } from "../server/reasoning.ts";
-import { object } from "../../json.ts";
+import { asObject } from "../../json.ts";
 import { ID } from "../words.ts";
 
-export interface Details {
+export interface ReasoningDetails {
   add(pieces: readonly Json[]): void;
   /** What the pieces say in words. */
-  said(pieces: readonly Json[]): string;
+  textOf(pieces: readonly Json[]): string;
   /** All that has come since the last time, as one proof. */
-  take(): Proof | undefined;
+  takeProof(): Proof | undefined;
 }
 
 const keyOf = ({ index, type }: JsonObject): string => JSON.stringify([index, type]);
 
-const GROWS = ["text", "summary", "data"] as const;
+const APPENDED_FIELDS = ["text", "summary", "data"] as const;
 
-export function detailing(): Details {
+export function createReasoningDetails(): ReasoningDetails {
   let entries: Record<string, Json | undefined>[] = [];
   /** Those that have a number, by it and their type. */
   const numbered = new Map<string, Record<string, Json | undefined>>();
   return {
     add(pieces) {
       for (const raw of pieces) {
-        const piece = object(raw);
+        const piece = asObject(raw);
         if (!piece) continue;
         const key = piece["index"] === undefined ? undefined : keyOf(piece);
         const last = key === undefined ? undefined : numbered.get(key);
@@ -38,14 +38,14 @@ export function detailing(): Details {
           const before = last[key];
           const now = piece[key];
           if (now === undefined || now === null) continue;
-          const grows = (GROWS as readonly string[]).includes(key);
+          const grows = (APPENDED_FIELDS as readonly string[]).includes(key);
           last[key] =
             grows && typeof before === "string" && typeof now === "string" ? before + now : now;
         }
       }
     },
-    said: (pieces) => (pieces.length === 0 ? "" : textIn(pieces)),
-    take() {
+    textOf: (pieces) => (pieces.length === 0 ? "" : textIn(pieces)),
+    takeProof() {
       if (entries.length === 0) return undefined;
       const data = JSON.stringify(entries);
       entries = [];

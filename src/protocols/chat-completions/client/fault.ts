@@ -2,8 +2,8 @@
 import { parseShallow } from "../../../lib/json.ts";
 import { fail, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersIn, JsonObject } from "../../../plugin/index.ts";
-import { failure, failureIn } from "../../failure/failure.ts";
-import { list, number, object } from "../../json.ts";
+import { parseError, parseErrorBody } from "../../failure/failure.ts";
+import { asList, asNumber, asObject } from "../../json.ts";
 
 /** Where upstream has no code of its own. */
 const CODES: { readonly [K in ErrorKind]?: string } = {
@@ -16,28 +16,28 @@ const CODES: { readonly [K in ErrorKind]?: string } = {
   overloaded: "overloaded",
 };
 
-const coded = (said: Fault, otherwise?: string): Fault => {
-  const code = said.code ?? CODES[said.kind] ?? otherwise;
-  return code === undefined ? said : { ...said, code };
+const withCode = (parsedFault: Fault, otherwise?: string): Fault => {
+  const code = parsedFault.code ?? CODES[parsedFault.kind] ?? otherwise;
+  return code === undefined ? parsedFault : { ...parsedFault, code };
 };
 
-export const fault = (status: number, headers: HeadersIn, body: Buffer): Fault =>
-  coded(failure(status, headers, body));
+export const decodeFault = (status: number, headers: HeadersIn, body: Buffer): Fault =>
+  withCode(parseError(status, headers, body));
 
 /** An error inside an answer that began as a success. */
 export function throwFault(answer: JsonObject): never {
-  const { kind, message, ...more } = coded(failureIn(answer), "upstream_error");
+  const { kind, message, ...more } = withCode(parseErrorBody(answer), "upstream_error");
   return fail(kind, message, more);
 }
 
 /** Whether a chunk or an answer is really an error. */
-export function isError(answer: JsonObject): boolean {
+export function isErrorObject(answer: JsonObject): boolean {
   if (answer["error"] !== undefined && answer["error"] !== null && answer["error"] !== false)
     return true;
   if (answer["object"] === "error") return true;
   // One vendor's own envelope, with status 200 around it.
-  const base = object(answer["base_resp"]);
-  return (number(base?.["status_code"]) ?? 0) !== 0;
+  const base = asObject(answer["base_resp"]);
+  return (asNumber(base?.["status_code"]) ?? 0) !== 0;
 }
 
 export function parsed(text: string): JsonObject {
@@ -47,7 +47,7 @@ export function parsed(text: string): JsonObject {
   } catch {
     value = undefined;
   }
-  const chunk = object(value) ?? object(list(value)[0]);
+  const chunk = asObject(value) ?? asObject(asList(value)[0]);
   return (
     chunk ??
     fail("upstream", "The provider's answer contains something that is not JSON.", {

@@ -2,20 +2,20 @@
 // for word.
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
-import type { InstructionFrom } from "../server/turns.ts";
-import { assistant } from "./assistant.ts";
-import { contentOf, named, partOf, type ContentContext, type ToolNames } from "./content.ts";
-import { cameFrom } from "../words.ts";
+import type { InstructionSource } from "../server/turns.ts";
+import { assistantMessage } from "./assistant.ts";
+import { contentOf, withName, partOf, type ContentContext, type ToolNames } from "./content.ts";
+import { sourceOf } from "../words.ts";
 
 /** How long a tool's name may be on this wire. */
-export const NAME = 64;
+export const MAX_TOOL_NAME = 64;
 
 export function messagesOf(r: ChatRequest, to: ContentContext, { name }: ToolNames): Json[] {
   const messages: Json[] = instructionsOf(r.instructions, to);
   r.turns.forEach((turn, i) => {
-    const from = cameFrom<JsonObject>(turn);
+    const from = sourceOf<JsonObject>(turn);
     if (from && !(to.traits.customTools === false && hasFreeform(turn))) messages.push(from);
-    else for (const one of saidIn(turn, `messages[${i}]`, to, name)) messages.push(one);
+    else for (const one of turnToMessages(turn, `messages[${i}]`, to, name)) messages.push(one);
   });
   return messages;
 }
@@ -24,7 +24,7 @@ const hasFreeform = (turn: Turn): boolean =>
   turn.blocks.some((b) => b.type === "call" && b.tool === "custom");
 
 /** A coding client's telemetry, which stands where a system prompt would. */
-const BILLING = "x-anthropic-billing-header:";
+const BILLING_HEADER = "x-anthropic-billing-header:";
 
 function instructionsOf(blocks: readonly Block[], to: ContentContext): Json[] {
   const messages: Json[] = [];
@@ -38,7 +38,7 @@ function instructionsOf(blocks: readonly Block[], to: ContentContext): Json[] {
     loose = [];
   };
   for (let i = 0; i < blocks.length; i++) {
-    const from = cameFrom<InstructionFrom>(blocks[i]!);
+    const from = sourceOf<InstructionSource>(blocks[i]!);
     if (from) {
       flush();
       messages.push(from.message);
@@ -46,7 +46,7 @@ function instructionsOf(blocks: readonly Block[], to: ContentContext): Json[] {
       continue;
     }
     const block = blocks[i]!;
-    if (!(block.type === "text" && block.text.startsWith(BILLING))) loose.push(block);
+    if (!(block.type === "text" && block.text.startsWith(BILLING_HEADER))) loose.push(block);
   }
   flush();
   return messages;
@@ -61,14 +61,21 @@ function textOnly(blocks: readonly Block[]): readonly Block[] {
   return blocks;
 }
 
-function saidIn(turn: Turn, at: string, to: ContentContext, name: ToolNames["name"]): Json[] {
+function turnToMessages(
+  turn: Turn,
+  at: string,
+  to: ContentContext,
+  name: ToolNames["name"],
+): Json[] {
   if (turn.phase !== undefined) to.lose("phase", "dropped");
   switch (turn.role) {
     case "system":
     case "developer":
-      return [named(turn, { role: turn.role, content: contentOf(textOnly(turn.blocks), at, to) })];
+      return [
+        withName(turn, { role: turn.role, content: contentOf(textOnly(turn.blocks), at, to) }),
+      ];
     case "assistant":
-      return assistant(turn, at, to, name);
+      return assistantMessage(turn, at, to, name);
     case "user":
     case "tool":
       return results(turn, at, to);
@@ -78,16 +85,16 @@ function saidIn(turn: Turn, at: string, to: ContentContext, name: ToolNames["nam
 /** What tools answered comes first, each in its own message; then what people say, images out of answers included. */
 function results(turn: Turn, at: string, to: ContentContext): Json[] {
   const messages: Json[] = [];
-  const said: Block[] = [];
+  const userBlocks: Block[] = [];
   const shown: JsonObject[] = [];
   for (const block of turn.blocks) {
     if (block.type !== "result") {
-      said.push(block);
+      userBlocks.push(block);
       continue;
     }
     if (block.isError) to.lose("is_error", "dropped");
-    const inside = block.blocks.filter((b) => keeps(b, to));
-    const moved = block.blocks.filter((b) => !keeps(b, to));
+    const inside = block.blocks.filter((b) => fitsToolMessage(b, to));
+    const moved = block.blocks.filter((b) => !fitsToolMessage(b, to));
     if (moved.length > 0) {
       to.lose("tool_result.content", "approximated", "tool_image_moved");
       shown.push({ type: "text", text: `What the tool call ${block.callId} returned:` });
@@ -101,14 +108,16 @@ function results(turn: Turn, at: string, to: ContentContext): Json[] {
     });
   }
   if (shown.length > 0) {
-    const parts = said.map((b, i) => partOf(b, `${at}.content[${i}]`, to));
-    messages.push(named(turn, { role: "user", content: [...shown, ...parts] }));
-  } else if (said.length > 0 || messages.length === 0) {
-    messages.push(named(turn, { role: "user", content: contentOf(said, `${at}.content`, to) }));
+    const parts = userBlocks.map((b, i) => partOf(b, `${at}.content[${i}]`, to));
+    messages.push(withName(turn, { role: "user", content: [...shown, ...parts] }));
+  } else if (userBlocks.length > 0 || messages.length === 0) {
+    messages.push(
+      withName(turn, { role: "user", content: contentOf(userBlocks, `${at}.content`, to) }),
+    );
   }
   return messages;
 }
 
 /** Whether a tool's message has room for it. */
-const keeps = ({ type }: Block, to: ContentContext): boolean =>
+const fitsToolMessage = ({ type }: Block, to: ContentContext): boolean =>
   type === "text" || type === "opaque" || (type === "image" && to.traits.toolImages === true);

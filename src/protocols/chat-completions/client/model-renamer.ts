@@ -1,5 +1,5 @@
 // Bytes in which every event is known, on their way out with another name for the model.
-import { lastingText } from "../../../lib/lasting.ts";
+import { unpooledFromText } from "../../../lib/lasting.ts";
 
 export class ModelRenamer {
   readonly #name: Buffer;
@@ -8,7 +8,7 @@ export class ModelRenamer {
   #shorter = 0;
 
   constructor(model: string) {
-    this.#name = lastingText(JSON.stringify(model));
+    this.#name = unpooledFromText(JSON.stringify(model));
   }
 
   /** The next one's place. */

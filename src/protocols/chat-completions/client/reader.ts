@@ -11,34 +11,34 @@ import type {
   Proof,
 } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
-import { finishOf } from "../finish.ts";
+import { parseFinishReason } from "../finish.ts";
 import { textProof } from "../server/reasoning.ts";
-import { thoughtOf } from "../server/content.ts";
+import { reasoningTextOf } from "../server/content.ts";
 import { usageSeen } from "../usage.ts";
-import { list, object, text } from "../../json.ts";
-import { mediaOf } from "../../media.ts";
+import { asList, asObject, asText } from "../../json.ts";
+import { parseMediaUrl } from "../../media.ts";
 import { ID } from "../words.ts";
-import { CallReader } from "./calls.ts";
-import { detailing } from "./details.ts";
-import { untagging, type Untagging } from "./tags.ts";
+import { ToolCallReader } from "./calls.ts";
+import { createReasoningDetails } from "./details.ts";
+import { createThinkTagParser, type ThinkTagParser } from "./tags.ts";
 
 type Channel = "text" | "reasoning" | "refusal";
 type Emit = (event: ModelEvent) => void;
 
-export class ChatReader {
-  done = false;
+export class ChunkReader {
+  isDone = false;
   readonly #emit: Emit;
   readonly #traits: ChatTraits;
-  readonly #tags: Untagging | undefined;
-  readonly #calls: CallReader;
-  readonly #details = detailing();
+  readonly #tags: ThinkTagParser | undefined;
+  readonly #calls: ToolCallReader;
+  readonly #details = createReasoningDetails();
   #next = 0;
   #started = false;
   #id: string | undefined;
   #finish: Finish | undefined;
   #channel: Channel | undefined;
   /** The block of the channel that is open. */
-  #at = -1;
+  #openBlock = -1;
   /** Reasoning came in a field of its own: the details only repeat its words. */
   #plain = false;
   #audio: Record<string, Json> | undefined;
@@ -47,8 +47,10 @@ export class ChatReader {
   constructor(emit: Emit, traits: ChatTraits) {
     this.#emit = emit;
     this.#traits = traits;
-    this.#tags = traits.thinkTags ? untagging((to, words) => this.#say(to, words)) : undefined;
-    this.#calls = new CallReader(emit, {
+    this.#tags = traits.thinkTags
+      ? createThinkTagParser((to, words) => this.#say(to, words))
+      : undefined;
+    this.#calls = new ToolCallReader(emit, {
       open: () => {
         this.#leave();
         return this.#next++;
@@ -60,105 +62,106 @@ export class ChatReader {
   /** Whether it came to its content alone: another one that is like it in all else comes to `words`. */
   chunk(chunk: JsonObject): boolean {
     const usage = usageSeen(chunk, this.#traits);
-    const choices = list(chunk["choices"]);
+    const choices = asList(chunk["choices"]);
     // One vendor begins with a chunk that is about the prompt, and about no answer yet.
-    if (!this.#started && (usage || text(chunk["id"]) || choices.length > 0)) {
+    if (!this.#started && (usage || asText(chunk["id"]) || choices.length > 0)) {
       this.#started = true;
-      this.#id = text(chunk["id"]) || undefined;
-      this.#emit({ type: "start", id: this.#id, model: text(chunk["model"]) });
+      this.#id = asText(chunk["id"]) || undefined;
+      this.#emit({ type: "start", id: this.#id, model: asText(chunk["model"]) });
     }
     const choice = firstOf(choices);
     if (choice) this.#choice(choice);
     if (usage) this.#emit(usage);
-    return !usage && choice !== undefined && saysContentAlone(choice);
+    return !usage && choice !== undefined && hasOnlyContent(choice);
   }
 
-  words(said: string): void {
-    this.#content(said);
+  contentText(textContent: string): void {
+    this.#content(textContent);
   }
 
   /** Once; throws when there was no finish. */
   end(): void {
-    if (this.done) return;
+    if (this.isDone) return;
     const finish =
       this.#finish ??
       fail("upstream", "The provider's answer ended before it was finished.", {
         code: "truncated",
       });
-    this.done = true;
+    this.isDone = true;
     this.#tags?.end();
     this.#leave();
     this.#calls.end();
     if (this.#audio) this.#block({ type: "opaque", origin: ID, raw: { audio: this.#audio } });
-    const calls = this.#calls.any && finish.reason === "stop";
+    const calls = this.#calls.hasCalls && finish.reason === "stop";
     this.#emit(calls ? { ...finish, reason: "tool_calls" } : finish);
   }
 
   #choice(choice: JsonObject): void {
-    const probable = object(choice["logprobs"]);
-    const told = list(probable?.["content"] ?? probable?.["refusal"]);
-    if (told.length > 0) this.#logprobs ??= [];
-    for (const one of told) this.#logprobs!.push(one);
-    const delta = object(choice["delta"]);
+    const probable = asObject(choice["logprobs"]);
+    const entries = asList(probable?.["content"] ?? probable?.["refusal"]);
+    if (entries.length > 0) this.#logprobs ??= [];
+    for (const one of entries) this.#logprobs!.push(one);
+    const delta = asObject(choice["delta"]);
     if (delta) this.#delta(delta);
-    const word = text(choice["finish_reason"]);
-    if (word) this.#finish = finishOf(word);
+    const word = asText(choice["finish_reason"]);
+    if (word) this.#finish = parseFinishReason(word);
   }
 
   #delta(d: JsonObject): void {
-    const more = list(d["reasoning_details"]);
+    const more = asList(d["reasoning_details"]);
     const thought =
-      text(d["reasoning_content"]) ?? text(d["reasoning"]) ?? text(d["reasoning_text"]);
+      asText(d["reasoning_content"]) ?? asText(d["reasoning"]) ?? asText(d["reasoning_text"]);
     this.#details.add(more);
     if (thought) this.#plain = true;
-    this.#say("reasoning", thought ?? (this.#plain ? "" : this.#details.said(more)));
+    this.#say("reasoning", thought ?? (this.#plain ? "" : this.#details.textOf(more)));
     this.#content(d["content"]);
-    this.#say("refusal", text(d["refusal"]) ?? "");
-    for (const piece of list(d["tool_calls"])) this.#calls.piece(piece);
-    if (d["function_call"] != null) this.#calls.legacy(d["function_call"]);
-    for (const citation of list(d["annotations"])) {
+    this.#say("refusal", asText(d["refusal"]) ?? "");
+    for (const piece of asList(d["tool_calls"])) this.#calls.addPiece(piece);
+    if (d["function_call"] != null) this.#calls.addLegacyPiece(d["function_call"]);
+    for (const citation of asList(d["annotations"])) {
       // What is cited after its text was left has no block to stand on.
       if (this.#channel === "text")
-        this.#emit({ type: "cite", index: this.#at, citation: flat(citation) });
+        this.#emit({ type: "cite", index: this.#openBlock, citation: flattenCitation(citation) });
     }
-    const proof = object(d["extra_content"]) && textProof(d);
-    if (proof && this.#channel === "text") this.#emit({ type: "proof", index: this.#at, proof });
-    for (const image of list(d["images"])) this.#picture(image);
-    const sound = object(d["audio"]);
-    if (sound) hear((this.#audio ??= {}), sound);
+    const proof = asObject(d["extra_content"]) && textProof(d);
+    if (proof && this.#channel === "text")
+      this.#emit({ type: "proof", index: this.#openBlock, proof });
+    for (const image of asList(d["images"])) this.#picture(image);
+    const sound = asObject(d["audio"]);
+    if (sound) mergeAudio((this.#audio ??= {}), sound);
   }
 
-  #content(said: Opt<Json>): void {
-    if (typeof said === "string")
-      return this.#tags ? this.#tags.push(said) : this.#say("text", said);
-    for (const raw of list(said)) {
-      const part = object(raw);
-      if (part?.["type"] === "thinking") this.#say("reasoning", thoughtOf(part["thinking"]));
+  #content(rawContent: Opt<Json>): void {
+    if (typeof rawContent === "string")
+      return this.#tags ? this.#tags.push(rawContent) : this.#say("text", rawContent);
+    for (const raw of asList(rawContent)) {
+      const part = asObject(raw);
+      if (part?.["type"] === "thinking") this.#say("reasoning", reasoningTextOf(part["thinking"]));
       else if (part?.["type"] === "reasoning")
         this.#say(
           "reasoning",
-          list(part["summary"])
-            .map((s) => text(object(s)?.["text"]) ?? "")
+          asList(part["summary"])
+            .map((s) => asText(asObject(s)?.["text"]) ?? "")
             .join(""),
         );
-      else this.#say("text", text(part?.["text"]) ?? "");
+      else this.#say("text", asText(part?.["text"]) ?? "");
     }
   }
 
   #picture(image: Json): void {
-    const url = text(object(object(image)?.["image_url"])?.["url"]);
+    const url = asText(asObject(asObject(image)?.["image_url"])?.["url"]);
     if (url === undefined) return;
     this.#leave();
     const index = this.#next++;
     this.#emit({ type: "open", index, block: { type: "image" } });
-    this.#emit({ type: "media", index, media: mediaOf(url) });
+    this.#emit({ type: "media", index, media: parseMediaUrl(url) });
     this.#emit({ type: "close", index });
   }
 
   #say(wanted: Channel, words: string): void {
     if (words === "") return;
     if (this.#channel !== wanted) this.#turn(wanted);
-    const index = this.#at;
+    const index = this.#openBlock;
     const logprobs = this.#logprobs;
     if (logprobs === undefined) return this.#emit({ type: "delta", index, text: words });
     this.#logprobs = undefined;
@@ -169,22 +172,22 @@ export class ChatReader {
     if (wanted === "reasoning") this.#close();
     else this.#leave();
     this.#channel = wanted;
-    this.#at = this.#next++;
-    this.#emit({ type: "open", index: this.#at, block: { type: wanted } });
+    this.#openBlock = this.#next++;
+    this.#emit({ type: "open", index: this.#openBlock, block: { type: wanted } });
   }
 
   #close(): void {
     if (this.#channel === undefined) return;
-    const proof = this.#channel === "reasoning" ? this.#details.take() : undefined;
-    if (proof) this.#emit({ type: "proof", index: this.#at, proof });
-    this.#emit({ type: "close", index: this.#at });
+    const proof = this.#channel === "reasoning" ? this.#details.takeProof() : undefined;
+    if (proof) this.#emit({ type: "proof", index: this.#openBlock, proof });
+    this.#emit({ type: "close", index: this.#openBlock });
     this.#channel = undefined;
   }
 
   /** Something else begins: reasoning that was only signed, never shown, stands before it. */
   #leave(): void {
     this.#close();
-    const proof = this.#details.take();
+    const proof = this.#details.takeProof();
     if (proof) this.#block({ type: "reasoning" }, proof);
   }
 
@@ -200,34 +203,34 @@ export class ChatReader {
 /** Several are never asked for here. */
 function firstOf(choices: readonly Json[]): JsonObject | undefined {
   for (const raw of choices) {
-    const choice = object(raw);
+    const choice = asObject(raw);
     if ((choice?.["index"] ?? 0) === 0) return choice;
   }
   return undefined;
 }
 
 /** A reason to finish may stand beside it: said once more it is the same. */
-function saysContentAlone(choice: JsonObject): boolean {
+function hasOnlyContent(choice: JsonObject): boolean {
   if (choice["logprobs"] != null) return false;
-  const delta = object(choice["delta"]);
+  const delta = asObject(choice["delta"]);
   for (const key in delta)
     if (key !== "content" && key !== "role" && delta[key] != null) return false;
   return typeof delta?.["content"] === "string";
 }
 
 /** Sound comes in pieces; its bytes and its words grow, the rest is said once. */
-function hear(audio: Record<string, Json>, piece: JsonObject): void {
+function mergeAudio(audio: Record<string, Json>, piece: JsonObject): void {
   for (const key in piece) {
     const now = piece[key]!;
     const grows = key === "data" || key === "transcript";
-    audio[key] = grows ? (text(audio[key]) ?? "") + (text(now) ?? "") : now;
+    audio[key] = grows ? (asText(audio[key]) ?? "") + (asText(now) ?? "") : now;
   }
 }
 
 /** Citations are flat everywhere but here. */
-function flat(citation: Json): Json {
-  const c = object(citation);
-  const type = text(c?.["type"]);
-  const inner = type === undefined ? undefined : object(c?.[type]);
+function flattenCitation(citation: Json): Json {
+  const c = asObject(citation);
+  const type = asText(c?.["type"]);
+  const inner = type === undefined ? undefined : asObject(c?.[type]);
   return inner ? { type, ...inner } : citation;
 }

@@ -2,104 +2,108 @@
 import { isAscii } from "node:buffer";
 import { fail, type Fault } from "../../../model/error.ts";
 import type {
-  AnswerContext,
+  ResponseContext,
   CallContext,
   FinishReason,
   JsonObject,
-  Relay,
-  RelaySink,
+  PassthroughStream,
+  PassthroughSink,
 } from "../../../plugin/index.ts";
-import { gather, renaming } from "../../sse/index.ts";
+import { createWriteBatch, createStringReplacer } from "../../sse/index.ts";
 import type { ChatDialect } from "../dialect.ts";
-import { finishOf } from "../finish.ts";
+import { parseFinishReason } from "../finish.ts";
 import { faultBody } from "../server/fault.ts";
-import { stream as encoder } from "../server/stream.ts";
+import { createEncoder as encoder } from "../server/stream.ts";
 import { usageSeen, usageTo } from "../usage.ts";
-import { list, object, text } from "../../json.ts";
-import { wordsIn } from "./amount.ts";
-import { recounted, retold } from "./counts.ts";
-import { isError, parsed, throwFault } from "./fault.ts";
-import { whole } from "./whole.ts";
+import { asList, asObject, asText } from "../../json.ts";
+import { textBytesIn } from "./amount.ts";
+import { withUsage, correctedUsage } from "./counts.ts";
+import { isErrorObject, parsed, throwFault } from "./fault.ts";
+import { decodeResponse } from "./whole.ts";
 
-export function relayWhole(sink: RelaySink, to: AnswerContext, dialect: ChatDialect): Relay {
+export function createResponsePassthrough(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  dialect: ChatDialect,
+): PassthroughStream {
   return {
-    between: false,
+    isBetweenEvents: false,
     push(body) {
       const answer = parsed(isAscii(body) ? body.toString("latin1") : body.toString("utf8"));
-      if (isError(answer)) throwFault(answer);
-      const reason = endOf(answer);
-      sink.start(text(answer["id"]) ?? "");
+      if (isErrorObject(answer)) throwFault(answer);
+      const reason = finishReasonOf(answer);
+      sink.reportStart(asText(answer["id"]) ?? "");
       const usage = usageSeen(answer, dialect);
-      if (usage) sink.usage(usage);
+      if (usage) sink.reportUsage(usage);
       let words = 0;
-      for (const choice of list(answer["choices"]))
-        words += wordsIn(object(object(choice)?.["message"]) ?? {});
-      sink.content(words);
-      const settled = sink.finish(reason);
+      for (const choice of asList(answer["choices"]))
+        words += textBytesIn(asObject(asObject(choice)?.["message"]) ?? {});
+      sink.reportContent(words);
+      const settled = sink.reportFinish(reason);
       // What the ledger prices is what the client reads: where upstream counted nothing, our own count.
-      if (settled && !(usage && object(answer["usage"]))) {
-        const said = { ...answer, model: to.model, usage: usageTo(settled) };
-        return sink.bytes(Buffer.from(JSON.stringify(said)));
+      if (settled && !(usage && asObject(answer["usage"]))) {
+        const response = { ...answer, model: to.model, usage: usageTo(settled) };
+        return sink.write(Buffer.from(JSON.stringify(response)));
       }
-      const better = usage && retold(answer, usage.usage);
-      const told = better ? recounted(body, body.indexOf(123), better) : body;
-      const out = gather((b) => sink.bytes(b));
-      renaming(["model"], to.model)(told, told.indexOf(123), out);
+      const better = usage && correctedUsage(answer, usage.usage);
+      const output = better ? withUsage(body, body.indexOf(123), better) : body;
+      const out = createWriteBatch((b) => sink.write(b));
+      createStringReplacer(["model"], to.model)(output, output.indexOf(123), out);
       out.flush();
     },
     end() {},
-    fail(fault: Fault) {
-      sink.bytes(Buffer.from(JSON.stringify(faultBody(fault))));
+    writeFault(fault: Fault) {
+      sink.write(Buffer.from(JSON.stringify(faultBody(fault))));
     },
   };
 }
 
-function endOf(answer: JsonObject): FinishReason {
-  const choice = object(list(answer["choices"])[0]);
-  const word = text(choice?.["finish_reason"]);
+function finishReasonOf(answer: JsonObject): FinishReason {
+  const choice = asObject(asList(answer["choices"])[0]);
+  const word = asText(choice?.["finish_reason"]);
   if (!choice || !word)
     return fail("upstream", "The provider's answer ended before it was finished.", {
       code: "truncated",
     });
-  const { reason } = finishOf(word);
-  const calls = list(object(choice["message"])?.["tool_calls"]).length > 0;
+  const { reason } = parseFinishReason(word);
+  const calls = asList(asObject(choice["message"])?.["tool_calls"]).length > 0;
   return calls && reason === "stop" ? "tool_calls" : reason;
 }
 
 /** A stream was asked for, and everything came at once: the client gets its stream nevertheless. */
-export function restream(
+export function responseAsStream(
   body: Buffer,
-  sink: RelaySink,
-  to: AnswerContext,
+  sink: PassthroughSink,
+  to: ResponseContext,
   dialect: ChatDialect,
 ): void {
   const asking: CallContext = {
-    op: "generate",
-    name: "generate",
+    actionType: "generate",
+    action: "generate",
     model: to.model,
-    info: { model: to.model, kind: "chat" },
+    info: { model: to.model, operation: "chat" },
     stream: true,
     params: {},
     query: to.query,
-    lose: (field, how, code) => to.lose(field, how, code),
+    reportLoss: (field, how, code) => to.reportLoss(field, how, code),
   };
-  const write = encoder((chunk) => sink.bytes(Buffer.from(chunk)), to);
+  const write = encoder((chunk) => sink.write(Buffer.from(chunk)), to);
   let counted = false;
-  whole(
+  decodeResponse(
     body,
     (event) => {
-      if (event.type === "start") sink.start(event.id ?? "");
-      if (event.type === "open") sink.content(0);
-      if (event.type === "delta") sink.content(Buffer.byteLength(event.text));
+      if (event.type === "start") sink.reportStart(event.id ?? "");
+      if (event.type === "open") sink.reportContent(0);
+      if (event.type === "delta") sink.reportContent(Buffer.byteLength(event.text));
       if (event.type === "usage") {
         counted = true;
-        sink.usage(event);
+        sink.reportUsage(event);
       }
       if (event.type === "finish") {
-        const settled = sink.finish(event.reason);
-        if (settled && !counted) write.event({ type: "usage", usage: settled });
+        const settled = sink.reportFinish(event.reason);
+        if (settled && !counted) write.writeEvent({ type: "usage", usage: settled });
       }
-      write.event(event);
+      write.writeEvent(event);
     },
     asking,
     dialect,

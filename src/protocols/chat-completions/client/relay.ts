@@ -3,37 +3,37 @@
 // templates.ts).
 import { fail, type Fault } from "../../../model/error.ts";
 import type {
-  AnswerContext,
+  ResponseContext,
   FinishReason,
   JsonObject,
-  Relay,
-  RelaySink,
+  PassthroughStream,
+  PassthroughSink,
   Usage,
 } from "../../../plugin/index.ts";
 import {
-  dataOf,
-  EVENT_CAP,
-  eventOf,
-  frames,
-  gather,
-  needle,
-  valueAt,
-  type Frames,
-  type Gather,
+  findEventData,
+  MAX_EVENT_BYTES,
+  parseEventText,
+  createEventSplitter,
+  createWriteBatch,
+  encodeKey,
+  findValue,
+  type EventSplitter,
+  type WriteBatch,
 } from "../../sse/index.ts";
 import type { ChatDialect } from "../dialect.ts";
-import { finishOf } from "../finish.ts";
+import { parseFinishReason } from "../finish.ts";
 import { faultChunk } from "../server/fault.ts";
 import { usageSeen, usageTo } from "../usage.ts";
-import { list, object, text } from "../../json.ts";
-import { wordsIn } from "./amount.ts";
-import { recounted, retold } from "./counts.ts";
-import { firstByte, isError, parsed, throwFault } from "./fault.ts";
-import { relayWhole, restream } from "./relay-whole.ts";
-import { Templates, type Holes } from "../../sse/templates.ts";
+import { asList, asObject, asText } from "../../json.ts";
+import { textBytesIn } from "./amount.ts";
+import { withUsage, correctedUsage } from "./counts.ts";
+import { firstByte, isErrorObject, parsed, throwFault } from "./fault.ts";
+import { createResponsePassthrough, responseAsStream } from "./relay-whole.ts";
+import { EventTemplates, type TemplateFields } from "../../sse/templates.ts";
 import { ModelRenamer } from "./model-renamer.ts";
 
-const MODEL = [needle("model")];
+const MODEL = [encodeKey("model")];
 const DONE = Buffer.from("data: [DONE]\n\n");
 
 const CHUNK = "chat.completion.chunk";
@@ -41,79 +41,92 @@ const CHUNK = "chat.completion.chunk";
 const BRACE = 123;
 const BRACKET = 91;
 
-const HOLES: Holes = {
-  said: new Set(["content", "reasoning_content", "reasoning", "refusal", "arguments", "input"]),
-  beside: new Set(["obfuscation", "text"]),
+const TEMPLATE_FIELDS: TemplateFields = {
+  responseText: new Set([
+    "content",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "arguments",
+    "input",
+  ]),
+  otherText: new Set(["obfuscation", "text"]),
   numbers: new Set(),
 };
 
-export const relay = (sink: RelaySink, to: AnswerContext, dialect: ChatDialect): Relay =>
-  to.stream ? new Streamed(sink, to, dialect) : relayWhole(sink, to, dialect);
+export const createPassthrough = (
+  sink: PassthroughSink,
+  to: ResponseContext,
+  dialect: ChatDialect,
+): PassthroughStream =>
+  to.stream
+    ? new StreamPassthrough(sink, to, dialect)
+    : createResponsePassthrough(sink, to, dialect);
 
-class Streamed implements Relay {
-  readonly #sink: RelaySink;
-  readonly #known = new Templates(HOLES);
+class StreamPassthrough implements PassthroughStream {
+  readonly #sink: PassthroughSink;
+  readonly #templates = new EventTemplates(TEMPLATE_FIELDS);
   readonly #renamed: ModelRenamer;
-  readonly #events: Frames;
-  readonly #out: Gather;
+  readonly #events: EventSplitter;
+  readonly #out: WriteBatch;
   #over = false;
   #begun = false;
   /** Bytes of text since they were last told. */
   #words = 0;
-  #plain: Buffer[] | undefined;
-  readonly #to: AnswerContext;
+  #nonStream: Buffer[] | undefined;
+  readonly #to: ResponseContext;
   readonly #dialect: ChatDialect;
-  readonly #asked: boolean;
+  readonly #clientWantsUsage: boolean;
   /** What every chunk says of its answer, for one of our own. */
   #frame: JsonObject;
   #started = false;
   /** The client has read its usage, where it looks for it. */
-  #told = false;
+  #usageSent = false;
   #committed = false;
   #calls = false;
   #reason: FinishReason | undefined;
   #tier: string | undefined;
   /** What the event at hand should say of its counts. */
-  #better: JsonObject | undefined;
+  #correctedUsage: JsonObject | undefined;
 
-  constructor(sink: RelaySink, to: AnswerContext, dialect: ChatDialect) {
+  constructor(sink: PassthroughSink, to: ResponseContext, dialect: ChatDialect) {
     this.#sink = sink;
     this.#to = to;
     this.#dialect = dialect;
     this.#renamed = new ModelRenamer(to.model);
-    this.#out = gather((b) => sink.bytes(b));
-    this.#events = frames((b, from, till) => this.#event(b, from, till));
-    this.#asked = object(to.body["stream_options"])?.["include_usage"] === true;
+    this.#out = createWriteBatch((b) => sink.write(b));
+    this.#events = createEventSplitter((b, from, till) => this.#event(b, from, till));
+    this.#clientWantsUsage = asObject(to.body["stream_options"])?.["include_usage"] === true;
     this.#frame = { id: `chatcmpl-${to.id}`, object: CHUNK, created: to.created };
   }
 
-  get between(): boolean {
-    return this.#events.between && !this.#over;
+  get isBetweenEvents(): boolean {
+    return this.#events.isBetweenEvents && !this.#over;
   }
 
   push(chunk: Buffer): void {
     if (!this.#begun && !this.#begins(chunk)) return;
-    if (this.#plain) return void this.#plain.push(chunk);
+    if (this.#nonStream) return void this.#nonStream.push(chunk);
     try {
-      const from = this.#events.fresh ? this.#alike(chunk, 0) : 0;
+      const from = this.#events.isAtEventStart ? this.#passKnown(chunk, 0) : 0;
       if (from < chunk.length) this.#events.push(from === 0 ? chunk : chunk.subarray(from));
     } finally {
       this.#out.flush();
-      this.#tell();
-      this.#known.left();
+      this.#reportText();
+      this.#templates.endChunk();
     }
   }
 
   end(): void {
-    if (this.#plain)
-      return restream(Buffer.concat(this.#plain), this.#sink, this.#to, this.#dialect);
+    if (this.#nonStream)
+      return responseAsStream(Buffer.concat(this.#nonStream), this.#sink, this.#to, this.#dialect);
     this.#events.end();
     if (!this.#over) this.#finish();
   }
 
-  fail(fault: Fault): void {
+  writeFault(fault: Fault): void {
     this.#over = true;
-    this.#sink.bytes(Buffer.from(faultChunk(fault)));
+    this.#sink.write(Buffer.from(faultChunk(fault)));
   }
 
   /** Whether there is anything yet. */
@@ -121,7 +134,7 @@ class Streamed implements Relay {
     const first = firstByte(chunk);
     if (first === undefined) return false;
     this.#begun = true;
-    if (first === BRACE || first === BRACKET) this.#plain = [];
+    if (first === BRACE || first === BRACKET) this.#nonStream = [];
     if (first === 60)
       fail("upstream", "The provider answered with a page instead of a stream.", {
         code: "malformed_answer",
@@ -130,16 +143,16 @@ class Streamed implements Relay {
   }
 
   /** Passes on the events that are known from `from` on, and tells how far they go: nearly always to the chunk's end. */
-  #alike(b: Buffer, from: number): number {
-    if (this.#over || b.length > EVENT_CAP) return from;
-    const known = this.#known;
+  #passKnown(b: Buffer, from: number): number {
+    if (this.#over || b.length > MAX_EVENT_BYTES) return from;
+    const known = this.#templates;
     let end = from;
     while (end < b.length && known.find(b, end)) {
       // Where lines end in CR, an event may end before its template does.
       if (end === from && known.hasCr(b)) return from;
       end = known.end;
       this.#renamed.add(known.nameFrom, known.nameTo);
-      this.#words += known.words;
+      this.#words += known.textBytes;
     }
     if (end > from) this.#out.add(this.#renamed.of(b, from, end));
     return end;
@@ -148,24 +161,24 @@ class Streamed implements Relay {
   #event(b: Buffer, from: number, till: number): void {
     // What stands after the end is not part of the answer.
     if (this.#over) return;
-    const known = this.#known;
-    const end = this.#alike(b, from);
+    const known = this.#templates;
+    const end = this.#passKnown(b, from);
     // Alone it may be one that was joined from several chunks, which are no place to go on in.
-    if (end > till) this.#events.took(end);
+    if (end > till) this.#events.skipTo(end);
     if (end > from) return;
     if (known.find(b, from) && known.end === till) {
       this.#renamed.add(known.nameFrom, known.nameTo);
-      this.#words += known.words;
+      this.#words += known.textBytes;
       return this.#out.add(this.#renamed.of(b, from, till));
     }
     let bytes = from === 0 && till === b.length ? b : b.subarray(from, till);
-    const told = eventOf(bytes);
-    if (!told) return this.#out.add(bytes);
-    if (told.data === "[DONE]") return this.#finish();
-    const chunk = parsed(told.data);
-    if (!this.#read(chunk, told.event)) return;
-    const json = dataOf(bytes)?.from;
-    const better = this.#better;
+    const parsedEvent = parseEventText(bytes);
+    if (!parsedEvent) return this.#out.add(bytes);
+    if (parsedEvent.data === "[DONE]") return this.#finish();
+    const chunk = parsed(parsedEvent.data);
+    if (!this.#read(chunk, parsedEvent.event)) return;
+    const json = findEventData(bytes)?.from;
+    const better = this.#correctedUsage;
     // Data over several lines is put together, and written in one line, as other upstreams do.
     if (json === undefined)
       return this.#out.add(
@@ -173,8 +186,8 @@ class Streamed implements Relay {
           `data: ${JSON.stringify({ ...chunk, model: this.#to.model, ...(better && { usage: better }) })}\n\n`,
         ),
       );
-    if (better) bytes = recounted(bytes, json, better);
-    const model = valueAt(bytes, MODEL, json);
+    if (better) bytes = withUsage(bytes, json, better);
+    const model = findValue(bytes, MODEL, json);
     if (!model) return this.#out.add(bytes);
     // Before the commit every event is looked at: an empty word in it may be the next one's first.
     if (this.#committed) known.learn(bytes, json, undefined, model);
@@ -184,52 +197,52 @@ class Streamed implements Relay {
 
   /** Takes what is ours to know; false: the client did not ask for this event. */
   #read(chunk: JsonObject, name: string): boolean {
-    if (name === "error" || isError(chunk)) throwFault(chunk);
-    const id = text(chunk["id"]);
+    if (name === "error" || isErrorObject(chunk)) throwFault(chunk);
+    const id = asText(chunk["id"]);
     if (!this.#started && id) {
       this.#started = true;
       this.#frame = { id, object: CHUNK, created: chunk["created"] ?? this.#to.created };
-      this.#sink.start(id);
+      this.#sink.reportStart(id);
     }
     if (this.#tier === undefined) {
-      this.#tier = text(chunk["service_tier"]);
-      if (this.#tier !== undefined) this.#known.forget();
+      this.#tier = asText(chunk["service_tier"]);
+      if (this.#tier !== undefined) this.#templates.forget();
     }
-    const choices = list(chunk["choices"]);
+    const choices = asList(chunk["choices"]);
     for (const raw of choices) {
-      const choice = object(raw);
-      const delta = object(choice?.["delta"]);
-      if (list(delta?.["tool_calls"]).length > 0) this.#calls = true;
-      if (!this.#committed && delta && says(delta)) {
+      const choice = asObject(raw);
+      const delta = asObject(choice?.["delta"]);
+      if (asList(delta?.["tool_calls"]).length > 0) this.#calls = true;
+      if (!this.#committed && delta && hasContent(delta)) {
         this.#committed = true;
         this.#out.flush();
-        this.#sink.content(0);
+        this.#sink.reportContent(0);
       }
-      if (delta) this.#words += wordsIn(delta);
-      const word = text(choice?.["finish_reason"]);
+      if (delta) this.#words += textBytesIn(delta);
+      const word = asText(choice?.["finish_reason"]);
       if (word) {
-        this.#reason = finishOf(word).reason;
-        this.#known.forget();
+        this.#reason = parseFinishReason(word).reason;
+        this.#templates.forget();
       }
     }
     const usage = usageSeen(chunk, this.#dialect);
     if (usage) {
-      this.#sink.usage(
+      this.#sink.reportUsage(
         usage.tier === undefined && this.#tier !== undefined
           ? { ...usage, tier: this.#tier }
           : usage,
       );
-      this.#known.forget();
+      this.#templates.forget();
     }
-    this.#better = usage && retold(chunk, usage.usage);
-    const counted = object(chunk["usage"]) !== undefined;
-    this.#told ||= counted && usage !== undefined;
+    this.#correctedUsage = usage && correctedUsage(chunk, usage.usage);
+    const counted = asObject(chunk["usage"]) !== undefined;
+    this.#usageSent ||= counted && usage !== undefined;
     // Counts that cannot be true are not passed on; the settled ones are written at the end.
-    return choices.length > 0 || !counted || (this.#asked && usage !== undefined);
+    return choices.length > 0 || !counted || (this.#clientWantsUsage && usage !== undefined);
   }
 
-  #tell(): void {
-    if (this.#committed && this.#words > 0) this.#sink.content(this.#words);
+  #reportText(): void {
+    if (this.#committed && this.#words > 0) this.#sink.reportContent(this.#words);
     this.#words = 0;
   }
 
@@ -240,12 +253,13 @@ class Streamed implements Relay {
       });
     this.#over = true;
     this.#out.flush();
-    this.#tell();
-    const settled = this.#sink.finish(
+    this.#reportText();
+    const settled = this.#sink.reportFinish(
       this.#calls && this.#reason === "stop" ? "tool_calls" : this.#reason!,
     );
-    if (this.#asked && !this.#told && settled) this.#sink.bytes(this.#counts(settled));
-    this.#sink.bytes(DONE);
+    if (this.#clientWantsUsage && !this.#usageSent && settled)
+      this.#sink.write(this.#counts(settled));
+    this.#sink.write(DONE);
   }
 
   #counts(usage: Usage): Buffer {
@@ -259,7 +273,7 @@ class Streamed implements Relay {
   }
 }
 
-const SAYS = [
+const CONTENT_FIELDS = [
   "content",
   "reasoning_content",
   "reasoning",
@@ -272,8 +286,8 @@ const SAYS = [
 ];
 
 /** Whether a delta holds something that a client would show or run. */
-const says = (delta: JsonObject): boolean =>
-  SAYS.some((key) => {
+const hasContent = (delta: JsonObject): boolean =>
+  CONTENT_FIELDS.some((key) => {
     const value = delta[key];
     return (
       value !== undefined &&

@@ -11,27 +11,27 @@ import type {
 } from "../../../plugin/index.ts";
 import { fitName } from "../../names.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
-import { leaveStops } from "../../stops.ts";
-import { returned } from "../../strangers.ts";
-import { KNOWN_INSIDE } from "../known.ts";
+import { delegateStopSequences } from "../../stops.ts";
+import { restoreUnknownFields } from "../../strangers.ts";
+import { KNOWN_FIELDS } from "../known.ts";
 import { reasoningOf } from "../server/request.ts";
-import { object, present } from "../../json.ts";
-import { cameFrom, ID } from "../words.ts";
-import { saying, type ContentContext } from "./content.ts";
-import { messagesOf, NAME } from "./messages.ts";
-import { effortFor } from "../../reasons.ts";
-import { choiceOf, searchOf, toolOf } from "./tools.ts";
+import { asObject, omitUndefined } from "../../json.ts";
+import { sourceOf, ID } from "../words.ts";
+import { createContentContext, type ContentContext } from "./content.ts";
+import { messagesOf, MAX_TOOL_NAME } from "./messages.ts";
+import { effortForBudget } from "../../reasons.ts";
+import { toWireToolChoice, webSearchOptions, toWireTool } from "./tools.ts";
 
-export function request(r: ChatRequest, of: CallContext, dialect: ChatDialect): Body {
-  const to = saying(of, traitsOf(dialect, of.model));
-  const own = object(r.ext[ID]);
-  const name = (n: string): string => (own ? n : fitName(n, NAME));
-  possible(r, of);
-  foreign(r, to);
-  automatic(r, to);
-  const tools = r.tools.flatMap((t) => toolOf(t, to, name) ?? []);
-  const search = r.tools.find((t) => t.origin === ID && !("type" in (object(t.raw) ?? {})));
-  const body = present({
+export function encodeRequest(r: ChatRequest, of: CallContext, dialect: ChatDialect): Body {
+  const to = createContentContext(of, traitsOf(dialect, of.model));
+  const own = asObject(r.ext[ID]);
+  const name = (n: string): string => (own ? n : fitName(n, MAX_TOOL_NAME));
+  rejectUnsupported(r, of);
+  reportForeignFields(r, to);
+  reportAutoCache(r, to);
+  const tools = r.tools.flatMap((t) => toWireTool(t, to, name) ?? []);
+  const search = r.tools.find((t) => t.origin === ID && !("type" in (asObject(t.raw) ?? {})));
+  const body = omitUndefined({
     model: of.model,
     messages: messagesOf(r, to, { name }),
     stream: of.stream,
@@ -52,9 +52,9 @@ export function request(r: ChatRequest, of: CallContext, dialect: ChatDialect): 
     modalities: modalitiesOf(r),
     response_format: (own?.["response_format"] ?? formatOf(r)) as Json | undefined,
     tools: tools.length > 0 ? tools : undefined,
-    tool_choice: own?.["tool_choice"] ?? choiceOf(r, to, name),
-    parallel_tool_calls: tools.length > 0 ? r.parallel : undefined,
-    web_search_options: search?.raw ?? searchOf(r, to),
+    tool_choice: own?.["tool_choice"] ?? toWireToolChoice(r, to, name),
+    parallel_tool_calls: tools.length > 0 ? r.parallelToolCalls : undefined,
+    web_search_options: search?.raw ?? webSearchOptions(r, to),
     ...reasoningFields(r, to, own !== undefined),
     prompt_cache_key: r.cache?.key,
     prompt_cache_retention: r.cache?.auto ? undefined : r.cache?.retention,
@@ -64,23 +64,23 @@ export function request(r: ChatRequest, of: CallContext, dialect: ChatDialect): 
     store: own ? r.state.store : undefined,
     ...ownFields(own),
   });
-  return returned(body, own, KNOWN_INSIDE, to.lose);
+  return restoreUnknownFields(body, own, KNOWN_FIELDS, to.lose);
 }
 
 /** Stop sequences that the API takes. */
-export const MOST_STOPS = 4;
+export const MAX_STOP_SEQUENCES = 4;
 
 /** The host looks for those beyond. */
 function stopTo({ output: { stop } }: ChatRequest, of: CallContext): Opt<Json> {
-  leaveStops(stop?.slice(MOST_STOPS) ?? [], of);
-  return stop?.slice(0, MOST_STOPS);
+  delegateStopSequences(stop?.slice(MAX_STOP_SEQUENCES) ?? [], of);
+  return stop?.slice(0, MAX_STOP_SEQUENCES);
 }
 
 /** What would have to be ignored to go on is refused instead: another candidate may be able to. */
-function possible(r: ChatRequest, of: CallContext): void {
+function rejectUnsupported(r: ChatRequest, of: CallContext): void {
   const no = (message: string, param: string) =>
     fail("unsupported", message, { code: "unsupported_parameter", param });
-  if (of.op !== "generate") no("This model's protocol cannot count tokens.", "model");
+  if (of.actionType !== "generate") no("This model's protocol cannot count tokens.", "model");
   if ((r.sampling.n ?? 1) > 1)
     no("Several choices in one answer cannot be translated. Ask for n: 1.", "n");
   if (r.state.previousId !== undefined)
@@ -98,7 +98,7 @@ function possible(r: ChatRequest, of: CallContext): void {
 }
 
 /** Members of other protocols that say nothing about the answer. */
-const QUIET = new Set([
+const IGNORED_FIELDS = new Set([
   "client_metadata",
   "stream_options",
   "include",
@@ -110,11 +110,11 @@ const QUIET = new Set([
 ]);
 
 /** What only another protocol says cannot be said here. */
-function foreign(r: ChatRequest, to: ContentContext): void {
+function reportForeignFields(r: ChatRequest, to: ContentContext): void {
   for (const id in r.ext) {
     if (id === ID) continue;
-    for (const field in object(r.ext[id]))
-      if (!QUIET.has(field)) to.lose(field, "dropped", "foreign_field");
+    for (const field in asObject(r.ext[id]))
+      if (!IGNORED_FIELDS.has(field)) to.lose(field, "dropped", "foreign_field");
   }
 }
 
@@ -143,7 +143,7 @@ const ownFields = (own: JsonObject | undefined): JsonObject => {
 };
 
 /** Caching wherever it fits: here the upstream decides. */
-function automatic(r: ChatRequest, to: ContentContext): void {
+function reportAutoCache(r: ChatRequest, to: ContentContext): void {
   if (r.cache?.auto) to.lose("cache_control", "dropped");
 }
 
@@ -169,18 +169,18 @@ function formatOf(r: ChatRequest): JsonObject | undefined {
   const { format } = r.output;
   if (!format) return undefined;
   if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
-  const { schema, name, strict, description } = format;
+  const { schema, action, strict, description } = format;
   // A name is required here; others have none.
   return {
     type: "json_schema",
-    json_schema: present({ name: name ?? "response", description, schema, strict }),
+    json_schema: omitUndefined({ name: action ?? "response", description, schema, strict }),
   };
 }
 
 /** The client's own words, while they still mean what the request says. */
 function reasoningFields(r: ChatRequest, to: ContentContext, own: boolean): JsonObject {
-  const said = cameFrom<JsonObject>(r.reasoning);
-  if (own && said && same(reasoningOf(said), r.reasoning)) return said;
+  const source = sourceOf<JsonObject>(r.reasoning);
+  if (own && source && same(reasoningOf(source), r.reasoning)) return source;
   const { mode, effort, budget, show } = r.reasoning;
   switch (mode) {
     case "off":
@@ -189,7 +189,7 @@ function reasoningFields(r: ChatRequest, to: ContentContext, own: boolean): Json
       return { reasoning_effort: effort };
     case "budget":
       to.lose("thinking.budget_tokens", "approximated");
-      return { reasoning_effort: effortFor(budget ?? 0) };
+      return { reasoning_effort: effortForBudget(budget ?? 0) };
     case "auto":
       return show === "full" ? { thinking: { type: "enabled" } } : {};
   }

@@ -3,12 +3,14 @@
 const OPEN = "<think>";
 const CLOSE = "</think>";
 
-export interface Untagging {
+export interface ThinkTagParser {
   push(text: string): void;
   end(): void;
 }
 
-export function untagging(say: (channel: "text" | "reasoning", text: string) => void): Untagging {
+export function createThinkTagParser(
+  say: (channel: "text" | "reasoning", text: string) => void,
+): ThinkTagParser {
   let where: "before" | "inside" | "after" | "text" = "before";
   /** What may be the beginning of a tag. */
   let held = "";
@@ -24,13 +26,13 @@ export function untagging(say: (channel: "text" | "reasoning", text: string) => 
           held = all;
           return;
         }
-        const said = all.trimStart();
-        blank = said === "";
-        if (said.startsWith(OPEN)) {
+        const trimmed = all.trimStart();
+        blank = trimmed === "";
+        if (trimmed.startsWith(OPEN)) {
           where = "inside";
-          return push(said.slice(OPEN.length).replace(/^\n/, ""));
+          return push(trimmed.slice(OPEN.length).replace(/^\n/, ""));
         }
-        if (OPEN.startsWith(said)) {
+        if (OPEN.startsWith(trimmed)) {
           held = all;
           return;
         }
@@ -44,15 +46,15 @@ export function untagging(say: (channel: "text" | "reasoning", text: string) => 
           say("reasoning", all.slice(0, end));
           return push(all.slice(end + CLOSE.length));
         }
-        const keep = tail(all);
+        const keep = possibleCloseTagLength(all);
         held = all.slice(all.length - keep);
         return say("reasoning", all.slice(0, all.length - keep));
       }
       case "after": {
-        const said = all.trimStart();
-        if (said === "") return;
+        const trimmed = all.trimStart();
+        if (trimmed === "") return;
         where = "text";
-        return say("text", said);
+        return say("text", trimmed);
       }
       case "text":
         return say("text", all);
@@ -68,7 +70,7 @@ export function untagging(say: (channel: "text" | "reasoning", text: string) => 
 }
 
 /** How many of the last characters may begin the closing tag. */
-function tail(text: string): number {
+function possibleCloseTagLength(text: string): number {
   for (let n = Math.min(CLOSE.length - 1, text.length); n > 0; n--)
     if (CLOSE.startsWith(text.slice(-n))) return n;
   return 0;

@@ -1,26 +1,26 @@
 // Tool declarations and the choice among them, as this wire has them.
-import { refuseTool } from "../../tools.ts";
+import { rejectTool } from "../../tools.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
-import { byName } from "../../names.ts";
-import { object, present, text } from "../../json.ts";
-import { cameFrom, ID } from "../words.ts";
+import { indexByName } from "../../names.ts";
+import { asObject, omitUndefined, asText } from "../../json.ts";
+import { sourceOf, ID } from "../words.ts";
 import type { ContentContext } from "./content.ts";
 
-export function toolOf(
+export function toWireTool(
   tool: Tool,
   to: ContentContext,
   name: (n: string) => string,
 ): Json | undefined {
-  const from = cameFrom<Json>(tool);
+  const from = sourceOf<Json>(tool);
   if (from !== undefined && !(tool.type === "custom" && to.traits.customTools === false))
     return from;
   switch (tool.type) {
     case "function": {
       if (tool.cache !== undefined && to.traits.cacheMarks !== "cache_control")
         to.lose("tools.cache_control", "dropped");
-      return present({
+      return omitUndefined({
         type: "function",
-        function: present({
+        function: omitUndefined({
           name: name(tool.name),
           description: tool.description,
           parameters: tool.schema ?? { type: "object", properties: {} },
@@ -30,36 +30,38 @@ export function toolOf(
       });
     }
     case "custom":
-      return to.traits.customTools === false ? wrapped(tool, to, name) : customOf(tool, name);
+      return to.traits.customTools === false
+        ? wrapCustomTool(tool, to, name)
+        : customOf(tool, name);
     case "hosted": {
-      if (tool.origin === ID) return "type" in (object(tool.raw) ?? {}) ? tool.raw : undefined;
+      if (tool.origin === ID) return "type" in (asObject(tool.raw) ?? {}) ? tool.raw : undefined;
       if (/^(?:web_search|web_fetch|tool_search)/.test(tool.name)) return undefined;
-      return refuseTool(tool);
+      return rejectTool(tool);
     }
   }
 }
 
 function customOf(tool: Tool, name: (n: string) => string): JsonObject {
-  const raw = object(tool.raw);
+  const raw = asObject(tool.raw);
   const { type, ...grammar } = raw ?? {};
   const format = type === "grammar" && !("grammar" in grammar) ? { type, grammar } : raw;
   return {
     type: "custom",
-    custom: present({ name: name(tool.name), description: tool.description, format }),
+    custom: omitUndefined({ name: name(tool.name), description: tool.description, format }),
   };
 }
 
 /** A freeform tool as a function of one string; the client's own codec takes the string out of the call again. */
-function wrapped(tool: Tool, to: ContentContext, name: (n: string) => string): JsonObject {
+function wrapCustomTool(tool: Tool, to: ContentContext, name: (n: string) => string): JsonObject {
   to.lose("tools.custom", "approximated", "custom_tool_wrapped");
-  const definition = text(object(tool.raw)?.["definition"]);
+  const definition = asText(asObject(tool.raw)?.["definition"]);
   const description = [
     tool.description,
     definition === undefined ? undefined : `The input must follow this grammar:\n${definition}`,
   ].filter((s) => s !== undefined);
   return {
     type: "function",
-    function: present({
+    function: omitUndefined({
       name: name(tool.name),
       description: description.length > 0 ? description.join("\n\n") : undefined,
       parameters: {
@@ -73,7 +75,7 @@ function wrapped(tool: Tool, to: ContentContext, name: (n: string) => string): J
 }
 
 /** Searching the web is a field here; where the model does not know it, the client is told that there will be no search. */
-export function searchOf(r: ChatRequest, to: ContentContext): JsonObject | undefined {
+export function webSearchOptions(r: ChatRequest, to: ContentContext): JsonObject | undefined {
   const hosted = r.tools.filter((t) => t.type === "hosted" && t.origin !== ID);
   const search = hosted.find((t) => t.name.startsWith("web_search"));
   for (const tool of hosted)
@@ -81,16 +83,16 @@ export function searchOf(r: ChatRequest, to: ContentContext): JsonObject | undef
       to.lose(`tools.${tool.name}`, "dropped", "hosted_tool");
   if (!search || !to.traits.webSearch) return undefined;
   to.lose("tools.web_search", "approximated");
-  const raw = object(search.raw) ?? {};
-  const { type: _, ...place } = object(raw["user_location"]) ?? {};
-  return present({
+  const raw = asObject(search.raw) ?? {};
+  const { type: _, ...place } = asObject(raw["user_location"]) ?? {};
+  return omitUndefined({
     search_context_size: raw["search_context_size"],
     user_location:
       Object.keys(place).length > 0 ? { type: "approximate", approximate: place } : undefined,
   });
 }
 
-export function choiceOf(
+export function toWireToolChoice(
   r: ChatRequest,
   to: ContentContext,
   name: (n: string) => string,
@@ -98,9 +100,9 @@ export function choiceOf(
   const choice = r.toolChoice;
   if (choice === undefined || typeof choice === "string")
     return r.tools.length > 0 ? choice : undefined;
-  const from = cameFrom<Json>(choice);
+  const from = sourceOf<Json>(choice);
   if (from !== undefined && to.traits.customTools !== false) return from;
-  const declared = byName(r.tools);
+  const declared = indexByName(r.tools);
   const refer = (n: string): JsonObject => {
     const tool = declared.get(n);
     const custom = tool?.type === "custom" && to.traits.customTools !== false;

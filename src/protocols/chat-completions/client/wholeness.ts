@@ -1,37 +1,37 @@
 /** Whether arguments are an object that has ended. What comes is looked at once, and all of it is parsed once at most. */
-export class Wholeness {
-  is = false;
+export class JsonCompleteness {
+  isComplete = false;
   #depth = 0;
   #quoted = false;
   #escaped = false;
   /** Nothing that follows makes an object of it. */
-  #over = false;
+  #invalid = false;
 
   /** `call`: with all its arguments so far. */
   grow(args: string, call: { readonly args: string }): boolean {
-    for (let i = 0; i < args.length && !this.#over; i++) {
+    for (let i = 0; i < args.length && !this.#invalid; i++) {
       const c = args.charCodeAt(i);
       if (this.#quoted) {
         if (this.#escaped) this.#escaped = false;
         else if (c === 92) this.#escaped = true;
         else if (c === 34) this.#quoted = false;
-      } else if (this.is) {
+      } else if (this.isComplete) {
         if (c > 32) this.#fail();
       } else if (c === 34) this.#quoted = true;
       else if (c === 123 || c === 91) this.#depth++;
       else if (c === 125 || c === 93) {
         if (--this.#depth > 0) continue;
         // The rest of this piece may say more.
-        this.is = this.#depth === 0 && c === 125 && parses(call.args, args.length - 1 - i);
-        if (!this.is) this.#fail();
+        this.isComplete = this.#depth === 0 && c === 125 && parses(call.args, args.length - 1 - i);
+        if (!this.isComplete) this.#fail();
       } else if (c > 32 && this.#depth === 0) this.#fail();
     }
-    return this.is;
+    return this.isComplete;
   }
 
   #fail(): void {
-    this.is = false;
-    this.#over = true;
+    this.isComplete = false;
+    this.#invalid = true;
   }
 }
 

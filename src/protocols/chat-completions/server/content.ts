@@ -1,29 +1,29 @@
 // Content parts, as the common vocabulary has them. What is newer than us stays whole, as an opaque block.
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Opt } from "../../../plugin/index.ts";
-import { list, object, present, text } from "../../json.ts";
-import { mediaOf } from "../../media.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json.ts";
+import { parseMediaUrl } from "../../media.ts";
 import { ID } from "../words.ts";
 
 /** A string is one text; null and nothing are no text at all. */
 export function blocksOf(content: Opt<Json>, at: string): Block[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   if (content === undefined || content === null) return [];
-  if (!Array.isArray(content)) return malformed(at, "must be a string or a list of parts");
+  if (!Array.isArray(content)) return failMalformed(at, "must be a string or a list of parts");
   return content.map((part: Json, i) =>
     typeof part === "string" ? { type: "text", text: part } : blockOf(part, `${at}[${i}]`),
   );
 }
 
 function blockOf(raw: Json, at: string): Block {
-  const part = object(raw);
-  const type = text(part?.["type"]);
-  if (!part || type === undefined) return malformed(at, "must be a part with a type");
+  const part = asObject(raw);
+  const type = asText(part?.["type"]);
+  if (!part || type === undefined) return failMalformed(at, "must be a part with a type");
   const cache = part["cache_control"] ?? part["prompt_cache_breakpoint"] ?? undefined;
-  return present({ ...meaning(part, type, at), cache }) as Block;
+  return omitUndefined({ ...partToBlock(part, type, at), cache }) as Block;
 }
 
-function meaning(part: JsonObject, type: string, at: string): Block {
+function partToBlock(part: JsonObject, type: string, at: string): Block {
   switch (type) {
     case "text":
     case "input_text":
@@ -33,75 +33,78 @@ function meaning(part: JsonObject, type: string, at: string): Block {
       return { type: "refusal", text: need(part, "refusal", at) };
     case "image_url":
     case "input_image": {
-      const image = object(part["image_url"]);
-      const url = text(part["image_url"]) ?? text(image?.["url"]);
-      if (url === undefined) return malformed(`${at}.image_url.url`, "must be a string");
-      const detail = text(image?.["detail"]) ?? text(part["detail"]);
-      return present({ type: "image" as const, media: mediaOf(url), detail });
+      const image = asObject(part["image_url"]);
+      const url = asText(part["image_url"]) ?? asText(image?.["url"]);
+      if (url === undefined) return failMalformed(`${at}.image_url.url`, "must be a string");
+      const detail = asText(image?.["detail"]) ?? asText(part["detail"]);
+      return omitUndefined({ type: "image" as const, media: parseMediaUrl(url), detail });
     }
     case "image":
-      return pasted(part) ?? { type: "opaque", origin: ID, raw: part };
+      return foreignImage(part) ?? { type: "opaque", origin: ID, raw: part };
     case "input_audio": {
-      const audio = object(part["input_audio"]);
-      const base64 = text(audio?.["data"]);
-      if (base64 === undefined) return malformed(`${at}.input_audio.data`, "must be a string");
-      const mime = `audio/${text(audio?.["format"]) ?? "wav"}`;
+      const audio = asObject(part["input_audio"]);
+      const base64 = asText(audio?.["data"]);
+      if (base64 === undefined) return failMalformed(`${at}.input_audio.data`, "must be a string");
+      const mime = `audio/${asText(audio?.["format"]) ?? "wav"}`;
       return { type: "audio", media: { mime, base64 } };
     }
     case "video_url":
     case "audio_url": {
-      const url = text(part[type]) ?? text(object(part[type])?.["url"]);
-      if (url === undefined) return malformed(`${at}.${type}.url`, "must be a string");
-      return { type: type === "video_url" ? "video" : "audio", media: mediaOf(url) };
+      const url = asText(part[type]) ?? asText(asObject(part[type])?.["url"]);
+      if (url === undefined) return failMalformed(`${at}.${type}.url`, "must be a string");
+      return { type: type === "video_url" ? "video" : "audio", media: parseMediaUrl(url) };
     }
     case "file":
       return fileOf(part, at);
     case "thinking":
-      return { type: "reasoning", text: thoughtOf(part["thinking"]) };
+      return { type: "reasoning", text: reasoningTextOf(part["thinking"]) };
     default:
       return { type: "opaque", origin: ID, raw: part };
   }
 }
 
 /** An image as another protocol writes it; people paste them. */
-function pasted(part: JsonObject): Block | undefined {
-  const source = object(part["source"]);
-  const base64 = text(source?.["data"]);
-  const url = text(source?.["url"]);
+function foreignImage(part: JsonObject): Block | undefined {
+  const source = asObject(part["source"]);
+  const base64 = asText(source?.["data"]);
+  const url = asText(source?.["url"]);
   if (base64 !== undefined)
-    return { type: "image", media: present({ mime: text(source?.["media_type"]), base64 }) };
-  return url === undefined ? undefined : { type: "image", media: mediaOf(url) };
+    return {
+      type: "image",
+      media: omitUndefined({ mime: asText(source?.["media_type"]), base64 }),
+    };
+  return url === undefined ? undefined : { type: "image", media: parseMediaUrl(url) };
 }
 
 function fileOf(part: JsonObject, at: string): Block {
-  const file = object(part["file"]);
-  const data = text(file?.["file_data"]);
-  const fileId = text(file?.["file_id"]);
-  const title = text(file?.["filename"]);
+  const file = asObject(part["file"]);
+  const data = asText(file?.["file_data"]);
+  const fileId = asText(file?.["file_id"]);
+  const title = asText(file?.["filename"]);
   if (data !== undefined) {
-    const media = mediaOf(data);
+    const media = parseMediaUrl(data);
     // Bare base64, without the address around it, is common enough.
     const bytes = "url" in media && !/^https?:/i.test(data);
-    return present({
+    return omitUndefined({
       type: "document" as const,
       media: bytes ? { mime: "application/pdf", base64: data } : media,
       title,
     });
   }
-  if (fileId === undefined) return malformed(`${at}.file`, "needs file_data or file_id");
-  return present({ type: "document" as const, media: { fileId, origin: ID }, title });
+  if (fileId === undefined) return failMalformed(`${at}.file`, "needs file_data or file_id");
+  return omitUndefined({ type: "document" as const, media: { fileId, origin: ID }, title });
 }
 
 /** Some imitators write reasoning as a list of texts inside a part. */
-export function thoughtOf(thinking: Opt<Json>): string {
+export function reasoningTextOf(thinking: Opt<Json>): string {
   if (typeof thinking === "string") return thinking;
-  return list(thinking)
-    .map((t) => text(object(t)?.["text"]) ?? "")
+  return asList(thinking)
+    .map((t) => asText(asObject(t)?.["text"]) ?? "")
     .join("");
 }
 
 const need = (part: JsonObject, key: string, at: string): string =>
-  text(part[key]) ?? malformed(`${at}.${key}`, "must be a string");
+  asText(part[key]) ?? failMalformed(`${at}.${key}`, "must be a string");
 
-export const malformed = (at: string, what: string): never =>
+export const failMalformed = (at: string, what: string): never =>
   fail("invalid", `${at} ${what}.`, { param: at, code: "invalid_type" });

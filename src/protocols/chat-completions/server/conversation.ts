@@ -1,13 +1,13 @@
 import type { Body } from "../../../model/values.ts";
-import type { Conversation } from "../../../plugin/survey.ts";
-import { isObject, list, text } from "../../json.ts";
+import type { ConversationKey } from "../../../plugin/survey.ts";
+import { isObject, asList, asText } from "../../json.ts";
 
 /** Its tools and all up to the first turn of the user. */
-export function conversation(body: Body): Conversation {
-  const messages = list(body["messages"]);
+export function conversationKey(body: Body): ConversationKey {
+  const messages = asList(body["messages"]);
   const first = messages.findIndex((message) => isObject(message) && message["role"] === "user");
   return {
-    name: text(body["prompt_cache_key"]),
-    begins: [body["tools"], ...(first < 0 ? [] : messages.slice(0, first + 1))],
+    id: asText(body["prompt_cache_key"]),
+    prefix: [body["tools"], ...(first < 0 ? [] : messages.slice(0, first + 1))],
   };
 }

@@ -2,17 +2,17 @@
 // protocol's provider signed came here inside an envelope, and goes on as it was.
 import type { Block, Json, JsonObject, Opt, Proof } from "../../../plugin/index.ts";
 import { isSealed, unseal, type SealedProof } from "../../envelope.ts";
-import { list, object, present, text } from "../../json.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json.ts";
 import { ID } from "../words.ts";
 
 /** The format that our own entries of `reasoning_details` carry. */
-export const SEALED = "tollgate-v1";
+export const SEALED_FORMAT = "tollgate-v1";
 
 export function reasoningBlocks(message: JsonObject): Block[] {
-  const plain = text(message["reasoning_content"]) ?? text(message["reasoning"]);
-  const details = list(message["reasoning_details"]);
+  const plain = asText(message["reasoning_content"]) ?? asText(message["reasoning"]);
+  const details = asList(message["reasoning_details"]);
   if (details.length > 0) return detailed(details, plain);
-  const signed = list(message["thinking_blocks"]).flatMap((b) => signedOf(object(b)) ?? []);
+  const signed = asList(message["thinking_blocks"]).flatMap((b) => signedOf(asObject(b)) ?? []);
   if (signed.length > 0) return signed;
   return plain ? [{ type: "reasoning", text: plain }] : [];
 }
@@ -21,14 +21,18 @@ function detailed(details: readonly Json[], plain: Opt<string>): Block[] {
   const blocks: Block[] = [];
   const native: Json[] = [];
   for (const detail of details) {
-    const sealed = openedOf(object(detail));
+    const sealed = unsealDetail(asObject(detail));
     if (!sealed) native.push(detail);
-    else if (!sealed.of) blocks.push(reasoningOf(sealed));
+    else if (!sealed.precedingBlock) blocks.push(reasoningOf(sealed));
   }
   if (native.length > 0) {
     const proof: Proof = { origin: ID, kind: "reasoning_details", data: JSON.stringify(native) };
     blocks.push(
-      present({ type: "reasoning" as const, text: plain ?? (textIn(native) || undefined), proof }),
+      omitUndefined({
+        type: "reasoning" as const,
+        text: plain ?? (textIn(native) || undefined),
+        proof,
+      }),
     );
   } else if (
     plain &&
@@ -42,27 +46,27 @@ function detailed(details: readonly Json[], plain: Opt<string>): Block[] {
 }
 
 const reasoningOf = ({ proof, text, summary }: SealedProof): Block =>
-  present({
+  omitUndefined({
     type: "reasoning" as const,
     text: summary ? undefined : text,
     summary: summary ? [text ?? ""] : undefined,
     proof,
   });
 
-const openedOf = (detail: Opt<JsonObject>): SealedProof | undefined => {
-  const data = text(detail?.["data"]);
+const unsealDetail = (detail: Opt<JsonObject>): SealedProof | undefined => {
+  const data = asText(detail?.["data"]);
   return data !== undefined && isSealed(data) ? unseal(data) : undefined;
 };
 
 /** Anthropic's own blocks, as some clients keep them beside the text. */
 function signedOf(block: Opt<JsonObject>): Block | undefined {
-  const signature = text(block?.["signature"]);
-  const redacted = text(block?.["data"]);
+  const signature = asText(block?.["signature"]);
+  const redacted = asText(block?.["data"]);
   if (block?.["type"] === "redacted_thinking" && redacted !== undefined)
     return { type: "reasoning", proof: { origin: "messages", kind: "redacted", data: redacted } };
-  const thinking = text(block?.["thinking"]);
+  const thinking = asText(block?.["thinking"]);
   if (block?.["type"] !== "thinking" || thinking === undefined) return undefined;
-  return present({
+  return omitUndefined({
     type: "reasoning" as const,
     text: thinking,
     proof: signature ? { origin: "messages", kind: "signature", data: signature } : undefined,
@@ -71,23 +75,25 @@ function signedOf(block: Opt<JsonObject>): Block | undefined {
 
 /** What the entries of `reasoning_details` say in words. */
 export const textIn = (details: readonly Json[]): string =>
-  details.map((d) => text(object(d)?.["text"]) ?? text(object(d)?.["summary"]) ?? "").join("");
+  details
+    .map((d) => asText(asObject(d)?.["text"]) ?? asText(asObject(d)?.["summary"]) ?? "")
+    .join("");
 
 /** A signature on a call, as Gemini's imitation of this wire writes it; ours come in the same place. */
 export function callProof(call: JsonObject): Proof | undefined {
-  const extra = object(call["extra_content"]);
+  const extra = asObject(call["extra_content"]);
   if (!extra) return undefined;
-  const signature = text(object(extra["google"])?.["thought_signature"]);
+  const signature = asText(asObject(extra["google"])?.["thought_signature"]);
   const sealed = signature === undefined ? undefined : unseal(signature);
   return sealed?.proof ?? { origin: ID, kind: "extra_content", data: JSON.stringify(extra) };
 }
 
 /** A signature on what was said: the message's own, or one that travels among the reasoning's details. */
 export function textProof(message: JsonObject): Proof | undefined {
-  if (object(message["extra_content"])) return callProof(message);
-  for (const detail of list(message["reasoning_details"])) {
-    const sealed = openedOf(object(detail));
-    if (sealed?.of === "text") return sealed.proof;
+  if (asObject(message["extra_content"])) return callProof(message);
+  for (const detail of asList(message["reasoning_details"])) {
+    const sealed = unsealDetail(asObject(detail));
+    if (sealed?.precedingBlock === "text") return sealed.proof;
   }
   return undefined;
 }

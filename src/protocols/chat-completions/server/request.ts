@@ -1,18 +1,18 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext` under its own name,
 // what no codec knows in `rest`, and what stays untouched remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
-import { answerFormat } from "../../answer-format.ts";
-import { multiplies } from "../../amounts.ts";
-import { strangersIn, unknownIn } from "../../strangers.ts";
-import { KNOWN_INSIDE } from "../known.ts";
-import { flag, list, number, object, present, text } from "../../json.ts";
-import { came, ID, names } from "../words.ts";
-import { malformed } from "./content.ts";
+import { parseResponseFormat } from "../../answer-format.ts";
+import { isMultiplierField } from "../../amounts.ts";
+import { findUnknownFields, unknownTopLevelFields } from "../../strangers.ts";
+import { KNOWN_FIELDS } from "../known.ts";
+import { asBoolean, asList, asNumber, asObject, omitUndefined, asText } from "../../json.ts";
+import { rememberSource, ID, splitNames } from "../words.ts";
+import { failMalformed } from "./content.ts";
 import { conversation } from "./turns.ts";
 import { choiceOf, toolsOf } from "./tools.ts";
 
 /** Fields with a place in the common vocabulary. */
-const COMMON = names(
+const COMMON_FIELDS = splitNames(
   "model messages stream max_tokens max_completion_tokens stop temperature top_p top_k n presence_penalty",
   "frequency_penalty logit_bias logprobs top_logprobs seed response_format verbosity modalities tools tool_choice",
   "parallel_tool_calls functions function_call metadata store service_tier prompt_cache_key prompt_cache_retention",
@@ -20,7 +20,7 @@ const COMMON = names(
 );
 
 /** Ways to say how much to think; only the first two are in the service's documentation. */
-const THINKING = [
+const REASONING_FIELDS = [
   "thinking",
   "reasoning_effort",
   "reasoning",
@@ -29,7 +29,7 @@ const THINKING = [
 ] as const;
 
 /** Fields that only this protocol knows. */
-const OWN = [
+const PROTOCOL_FIELDS = [
   "audio",
   "prediction",
   "moderation",
@@ -37,29 +37,33 @@ const OWN = [
   "include_reasoning",
 ] as const;
 
-const KNOWN: ReadonlySet<string> = new Set([...COMMON, ...THINKING, ...OWN]);
+const KNOWN: ReadonlySet<string> = new Set([
+  ...COMMON_FIELDS,
+  ...REASONING_FIELDS,
+  ...PROTOCOL_FIELDS,
+]);
 
 /** All that this wire knows, in any dialect of it. */
-export const knows = (field: string): boolean => KNOWN.has(field) || multiplies(field);
+export const knowsField = (field: string): boolean => KNOWN.has(field) || isMultiplierField(field);
 
-export function request(body: Body): ChatRequest {
+export function decodeRequest(body: Body): ChatRequest {
   const fields = body as JsonObject;
-  const { instructions, turns } = conversation(list(fields["messages"]));
+  const { instructions, turns } = conversation(asList(fields["messages"]));
   const { choice, kept } = choiceOf(fields["tool_choice"] ?? fields["function_call"]);
-  const format = answerFormat(fields["response_format"], schemaIn);
-  const ext: Record<string, Json> = { ...strangersIn(fields, KNOWN_INSIDE) };
-  for (const field of OWN) if (fields[field] != null) ext[field] = fields[field];
+  const format = parseResponseFormat(fields["response_format"], schemaIn);
+  const ext: Record<string, Json> = { ...findUnknownFields(fields, KNOWN_FIELDS) };
+  for (const field of PROTOCOL_FIELDS) if (fields[field] != null) ext[field] = fields[field];
   if (kept !== undefined) ext["tool_choice"] = kept;
   if (fields["response_format"] != null && !format)
     ext["response_format"] = fields["response_format"];
-  const identifier = text(fields["safety_identifier"]);
-  const user = text(fields["user"]);
+  const identifier = asText(fields["safety_identifier"]);
+  const user = asText(fields["user"]);
   if (identifier !== undefined) ext["safety_identifier"] = identifier;
   if (fields["top_k"] != null) ext["top_k"] = fields["top_k"];
-  const legacy = list(fields["tools"]).length === 0 && list(fields["functions"]).length > 0;
-  return present({
-    kind: "chat" as const,
-    model: text(fields["model"]) ?? "",
+  const legacy = asList(fields["tools"]).length === 0 && asList(fields["functions"]).length > 0;
+  return omitUndefined({
+    operation: "chat" as const,
+    model: asText(fields["model"]) ?? "",
     stream: fields["stream"] === true,
     user: user ?? identifier,
     instructions,
@@ -67,55 +71,58 @@ export function request(body: Body): ChatRequest {
     tools: toolsOf(fields),
     toolChoice: choice,
     // The oldest form has room for one call in an answer.
-    parallel: legacy ? false : flag(fields["parallel_tool_calls"]),
-    output: present({
-      maxTokens: number(fields["max_completion_tokens"]) ?? number(fields["max_tokens"]),
+    parallelToolCalls: legacy ? false : asBoolean(fields["parallel_tool_calls"]),
+    output: omitUndefined({
+      maxTokens: asNumber(fields["max_completion_tokens"]) ?? asNumber(fields["max_tokens"]),
       stop: stopOf(fields["stop"]),
-      verbosity: text(fields["verbosity"]),
+      verbosity: asText(fields["verbosity"]),
       modalities: modalitiesOf(fields["modalities"]),
       format,
     }),
-    sampling: present({
-      temperature: number(fields["temperature"]),
-      topP: number(fields["top_p"]),
-      topK: number(fields["top_k"]),
-      presence: number(fields["presence_penalty"]),
-      frequency: number(fields["frequency_penalty"]),
-      seed: number(fields["seed"]),
-      n: number(fields["n"]),
-      logprobs: fields["logprobs"] === true ? (number(fields["top_logprobs"]) ?? 0) : undefined,
-      logitBias: object(fields["logit_bias"]),
+    sampling: omitUndefined({
+      temperature: asNumber(fields["temperature"]),
+      topP: asNumber(fields["top_p"]),
+      topK: asNumber(fields["top_k"]),
+      presence: asNumber(fields["presence_penalty"]),
+      frequency: asNumber(fields["frequency_penalty"]),
+      seed: asNumber(fields["seed"]),
+      n: asNumber(fields["n"]),
+      logprobs: fields["logprobs"] === true ? (asNumber(fields["top_logprobs"]) ?? 0) : undefined,
+      logitBias: asObject(fields["logit_bias"]),
     }),
     reasoning: reasoningOf(fields),
     cache: cacheOf(fields),
-    tier: text(fields["service_tier"]),
-    metadata: object(fields["metadata"]),
-    state: present({ store: flag(fields["store"]) }),
-    rest: unknownIn(fields, (field) => KNOWN.has(field)),
+    tier: asText(fields["service_tier"]),
+    metadata: asObject(fields["metadata"]),
+    state: omitUndefined({ store: asBoolean(fields["store"]) }),
+    rest: unknownTopLevelFields(fields, (field) => KNOWN.has(field)),
     // Always there, even empty: it says that the request came in this protocol.
     ext: { [ID]: ext },
   });
 }
 
 function stopOf(stop: Opt<Json>): readonly string[] | undefined {
-  const all = typeof stop === "string" ? [stop] : list(stop).flatMap((s) => text(s) ?? []);
+  const all = typeof stop === "string" ? [stop] : asList(stop).flatMap((s) => asText(s) ?? []);
   const some = all.filter((s) => s !== "");
   return some.length > 0 ? some : undefined;
 }
 
 function modalitiesOf(modalities: Opt<Json>): readonly string[] | undefined {
-  const all = list(modalities).flatMap((m) => text(m) ?? []);
+  const all = asList(modalities).flatMap((m) => asText(m) ?? []);
   return all.length > 0 ? all : undefined;
 }
 
 /** In a member of its own. */
 const schemaIn = (format: JsonObject): JsonObject =>
-  object(format["json_schema"]) ?? malformed("response_format.json_schema", "must be an object");
+  asObject(format["json_schema"]) ??
+  failMalformed("response_format.json_schema", "must be an object");
 
 function cacheOf(fields: JsonObject): ChatRequest["cache"] {
-  const key = text(fields["prompt_cache_key"]);
-  const retention = text(fields["prompt_cache_retention"]);
-  return key === undefined && retention === undefined ? undefined : present({ key, retention });
+  const key = asText(fields["prompt_cache_key"]);
+  const retention = asText(fields["prompt_cache_retention"]);
+  return key === undefined && retention === undefined
+    ? undefined
+    : omitUndefined({ key, retention });
 }
 
 /**
@@ -123,32 +130,36 @@ function cacheOf(fields: JsonObject): ChatRequest["cache"] {
  * thinking switched on, without a word about how much.
  */
 export function reasoningOf(fields: JsonObject): Reasoning {
-  const said: Record<string, Json> = {};
-  for (const field of THINKING) if (fields[field] != null) said[field] = fields[field];
-  return came(meaning(said), said);
+  const fieldsPresent: Record<string, Json> = {};
+  for (const field of REASONING_FIELDS)
+    if (fields[field] != null) fieldsPresent[field] = fields[field];
+  return rememberSource(parseReasoning(fieldsPresent), fieldsPresent);
 }
 
-function meaning(said: JsonObject): Reasoning {
-  const thinking = object(said["thinking"]);
-  const wild = object(said["reasoning"]);
-  const effort = text(said["reasoning_effort"]) ?? text(wild?.["effort"]);
+function parseReasoning(fields: JsonObject): Reasoning {
+  const thinking = asObject(fields["thinking"]);
+  const wild = asObject(fields["reasoning"]);
+  const effort = asText(fields["reasoning_effort"]) ?? asText(wild?.["effort"]);
   const budget =
-    number(thinking?.["budget_tokens"]) ??
-    number(wild?.["max_tokens"]) ??
-    number(said["thinking_budget"]);
+    asNumber(thinking?.["budget_tokens"]) ??
+    asNumber(wild?.["max_tokens"]) ??
+    asNumber(fields["thinking_budget"]);
   const show = wild?.["exclude"] === true ? ("none" as const) : undefined;
   if (
     thinking?.["type"] === "disabled" ||
     effort === "none" ||
     wild?.["enabled"] === false ||
-    said["enable_thinking"] === false
+    fields["enable_thinking"] === false
   )
     return { mode: "off" };
-  if (effort !== undefined) return present({ mode: "effort" as const, effort, show });
-  if (budget !== undefined) return present({ mode: "budget" as const, budget, show });
+  if (effort !== undefined) return omitUndefined({ mode: "effort" as const, effort, show });
+  if (budget !== undefined) return omitUndefined({ mode: "budget" as const, budget, show });
   const on =
     thinking?.["type"] === "enabled" ||
     wild?.["enabled"] === true ||
-    said["enable_thinking"] === true;
-  return present({ mode: "auto" as const, show: show ?? (on ? ("full" as const) : undefined) });
+    fields["enable_thinking"] === true;
+  return omitUndefined({
+    mode: "auto" as const,
+    show: show ?? (on ? ("full" as const) : undefined),
+  });
 }

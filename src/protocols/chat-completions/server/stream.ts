@@ -1,7 +1,7 @@
 // Server half: events as chunks. Calls may interleave here; texts may not, so one that opens beside another waits for it.
 import type { Fault } from "../../../model/error.ts";
 import type {
-  AnswerContext,
+  ResponseContext,
   Encoder,
   Finish,
   Json,
@@ -11,64 +11,64 @@ import type {
   Proof,
   Usage,
 } from "../../../plugin/index.ts";
-import { wholeCharacters } from "../../characters.ts";
-import { object } from "../../json.ts";
-import { wordOf } from "../finish.ts";
+import { joinSurrogatePairs } from "../../characters.ts";
+import { asObject } from "../../json.ts";
+import { formatFinishReason } from "../finish.ts";
 import { usageTo } from "../usage.ts";
 import { ID } from "../words.ts";
-import { CallWriter } from "./calls.ts";
+import { ToolCallWriter } from "./calls.ts";
 import { faultChunk } from "./fault.ts";
-import { placing } from "./lists.ts";
+import { createListIndexer } from "./lists.ts";
 import {
   annotationOf,
-  declaredBy,
-  detailsOf,
+  readDeclarations,
+  reasoningDetails,
   mediaDelta,
   textDetail,
   type ChatDeclarations,
 } from "./saying.ts";
-import { Turns, type BlockEvent } from "./turn-taking.ts";
+import { ChannelSequencer, type BlockEvent } from "./turn-taking.ts";
 
-export const stream = (write: (text: string) => void, to: AnswerContext): Encoder =>
-  wholeCharacters(new ChunkWriter(write, to));
+export const createEncoder = (write: (text: string) => void, to: ResponseContext): Encoder =>
+  joinSurrogatePairs(new ChunkWriter(write, to));
 
 interface OpenChatBlock {
   block: OpenBlock;
-  said: string;
+  text: string;
   proof: Proof | undefined;
 }
 
 class ChunkWriter implements Encoder {
   readonly #write: (text: string) => void;
-  readonly #to: AnswerContext;
+  readonly #to: ResponseContext;
   readonly #declared: ChatDeclarations;
   /** The client asked for counts. */
-  readonly #shown: boolean;
+  readonly #includesUsage: boolean;
   /** What every chunk says of its answer, and what stands around a delta. */
   readonly #frame: string;
   readonly #head: string;
   readonly #tail: string;
-  readonly #place = placing();
-  readonly #calls: CallWriter;
-  readonly #turns: Turns;
+  readonly #indexLists = createListIndexer();
+  readonly #calls: ToolCallWriter;
+  readonly #turns: ChannelSequencer;
   readonly #blocks = new Map<number, OpenChatBlock>();
   #begun = false;
   #refused = false;
   #usage: Usage = {};
 
-  constructor(write: (text: string) => void, to: AnswerContext) {
+  constructor(write: (text: string) => void, to: ResponseContext) {
     this.#write = write;
     this.#to = to;
-    this.#declared = declaredBy(to.body);
-    this.#shown = object(to.body["stream_options"])?.["include_usage"] === true;
+    this.#declared = readDeclarations(to.body);
+    this.#includesUsage = asObject(to.body["stream_options"])?.["include_usage"] === true;
     this.#frame = `"id":${JSON.stringify(`chatcmpl-${to.id}`)},"object":"chat.completion.chunk","created":${to.created},"model":${JSON.stringify(to.model)}`;
     this.#head = `data: {${this.#frame},"choices":[{"index":0,"delta":`;
-    this.#tail = `}]${this.#shown ? ',"usage":null' : ""}}\n\n`;
-    this.#calls = new CallWriter(this.#say, this.#declared);
-    this.#turns = new Turns(this.#speak);
+    this.#tail = `}]${this.#includesUsage ? ',"usage":null' : ""}}\n\n`;
+    this.#calls = new ToolCallWriter(this.#writeDelta, this.#declared);
+    this.#turns = new ChannelSequencer(this.#writeBlockEvent);
   }
 
-  event(e: ModelEvent): void {
+  writeEvent(e: ModelEvent): void {
     switch (e.type) {
       case "start":
         return;
@@ -78,20 +78,20 @@ class ChunkWriter implements Encoder {
       case "finish":
         return this.#end(e);
       default:
-        return this.#turns.take(e);
+        return this.#turns.push(e);
     }
   }
 
-  fail(fault: Fault): void {
+  writeFault(fault: Fault): void {
     this.#write(faultChunk(fault));
   }
 
   // A field, as `#say` is, so that neither costs a call more where it is handed on.
-  readonly #speak = (e: BlockEvent): void => {
+  readonly #writeBlockEvent = (e: BlockEvent): void => {
     switch (e.type) {
       case "open":
         this.#begin(e.block.type);
-        this.#blocks.set(e.index, { block: e.block, said: "", proof: undefined });
+        this.#blocks.set(e.index, { block: e.block, text: "", proof: undefined });
         if (e.block.type === "call") this.#calls.open(e.index, e.block);
         return;
       case "delta":
@@ -99,8 +99,8 @@ class ChunkWriter implements Encoder {
       case "media": {
         const { block } = this.#blocks.get(e.index)!;
         if (e.partial || (block.type !== "image" && block.type !== "audio")) return;
-        const said = mediaDelta(block.type, e.media, this.#to);
-        if (said) this.#list(said);
+        const mediaPart = mediaDelta(block.type, e.media, this.#to);
+        if (mediaPart) this.#list(mediaPart);
         return;
       }
       case "proof": {
@@ -112,7 +112,7 @@ class ChunkWriter implements Encoder {
       case "cite": {
         const annotation = annotationOf(e.citation);
         if (annotation) this.#list({ annotations: [annotation] });
-        else this.#to.lose("citations", "dropped");
+        else this.#to.reportLoss("citations", "dropped");
         return;
       }
       case "close":
@@ -143,31 +143,31 @@ class ChunkWriter implements Encoder {
           logprobs && JSON.stringify({ content: null, refusal: logprobs }),
         );
       case "reasoning":
-        open.said += words;
+        open.text += words;
         return this.#send(`{"reasoning_content":${JSON.stringify(words)}}`);
       case "opaque":
       case "image":
       case "audio":
-        open.said += words;
+        open.text += words;
     }
   }
 
-  #close(index: number, { block, said, proof }: OpenChatBlock): void {
+  #close(index: number, { block, text, proof }: OpenChatBlock): void {
     switch (block.type) {
       case "call":
         return this.#calls.close(index);
       case "reasoning":
         if (proof)
-          this.#list({ reasoning_details: detailsOf(proof, said, block.summary === true) });
+          this.#list({ reasoning_details: reasoningDetails(proof, text, block.summary === true) });
         return;
       case "text":
         if (proof) this.#list(textDetail(proof));
         return;
       case "opaque": {
-        const raw = block.origin === ID && object(block.raw);
+        const raw = block.origin === ID && asObject(block.raw);
         // What another protocol's provider did on its own side has no place here.
         if (raw) this.#list(raw);
-        else this.#to.lose(`${block.origin} content`, "dropped", "foreign_content");
+        else this.#to.reportLoss(`${block.origin} content`, "dropped", "foreign_content");
         return;
       }
       case "refusal":
@@ -179,7 +179,7 @@ class ChunkWriter implements Encoder {
   #begin(first: string): void {
     if (this.#begun) return;
     this.#begun = true;
-    this.#say({
+    this.#writeDelta({
       role: "assistant",
       content: first === "text" || first === "none" ? "" : null,
       refusal: null,
@@ -189,14 +189,14 @@ class ChunkWriter implements Encoder {
   #end(finish: Finish): void {
     this.#begin("none");
     if (finish.reason === "refusal" && !this.#refused && finish.detail !== undefined)
-      this.#say({ refusal: finish.detail });
-    const word = wordOf(finish, {
-      calls: this.#calls.any,
+      this.#writeDelta({ refusal: finish.detail });
+    const word = formatFinishReason(finish, {
+      calls: this.#calls.hasCalls,
       refusal: this.#refused,
-      legacy: this.#declared.legacy,
+      legacy: this.#declared.usesLegacyCalls,
     });
     this.#send("{}", "null", JSON.stringify(word));
-    if (this.#shown)
+    if (this.#includesUsage)
       this.#write(
         `data: {${this.#frame},"choices":[],"usage":${JSON.stringify(usageTo(this.#usage))}}\n\n`,
       );
@@ -209,12 +209,12 @@ class ChunkWriter implements Encoder {
     );
   }
 
-  readonly #say = (delta: JsonObject): void => {
+  readonly #writeDelta = (delta: JsonObject): void => {
     this.#send(JSON.stringify(delta));
   };
 
   /** What may hold lists. */
   #list(delta: JsonObject): void {
-    this.#say(this.#place(delta));
+    this.#writeDelta(this.#indexLists(delta));
   }
 }

@@ -1,52 +1,54 @@
 // Tool declarations and the choice among them.
 import type { ChatRequest, Json, JsonObject, Opt, Tool } from "../../../plugin/index.ts";
-import { flag, list, object, present, text } from "../../json.ts";
-import { came, ID } from "../words.ts";
-import { malformed } from "./content.ts";
+import { asBoolean, asList, asObject, omitUndefined, asText } from "../../json.ts";
+import { rememberSource, ID } from "../words.ts";
+import { failMalformed } from "./content.ts";
 
 export function toolsOf(fields: JsonObject): readonly Tool[] {
-  const tools = list(fields["tools"]).map((raw, i) => came(toolOf(raw, `tools[${i}]`), raw));
+  const tools = asList(fields["tools"]).map((raw, i) =>
+    rememberSource(toolOf(raw, `tools[${i}]`), raw),
+  );
   if (tools.length === 0)
-    list(fields["functions"]).forEach((raw, i) => {
+    asList(fields["functions"]).forEach((raw, i) => {
       const at = `functions[${i}]`;
-      tools.push(functionOf(object(raw) ?? malformed(at, "must be an object"), at));
+      tools.push(functionOf(asObject(raw) ?? failMalformed(at, "must be an object"), at));
     });
   // Searching is a tool like others elsewhere; here it has a field of its own.
-  const search = object(fields["web_search_options"]);
+  const search = asObject(fields["web_search_options"]);
   if (search) tools.push({ type: "hosted", name: "web_search", origin: ID, raw: search });
   return tools;
 }
 
 function toolOf(raw: Json, at: string): Tool {
-  const tool = object(raw);
-  const type = text(tool?.["type"]);
-  if (!tool || type === undefined) return malformed(at, "must be an object with a type");
-  const fn = object(tool["function"]);
+  const tool = asObject(raw);
+  const type = asText(tool?.["type"]);
+  if (!tool || type === undefined) return failMalformed(at, "must be an object with a type");
+  const fn = asObject(tool["function"]);
   if (fn)
-    return present({
+    return omitUndefined({
       ...functionOf(fn, `${at}.function`),
       cache: tool["cache_control"] ?? undefined,
     });
-  const custom = object(tool["custom"]);
-  if (!custom) return { type: "hosted", name: text(tool["name"]) ?? type, origin: ID, raw: tool };
-  const format = object(custom["format"]);
-  const grammar = object(format?.["grammar"]);
-  return present({
+  const custom = asObject(tool["custom"]);
+  if (!custom) return { type: "hosted", name: asText(tool["name"]) ?? type, origin: ID, raw: tool };
+  const format = asObject(custom["format"]);
+  const grammar = asObject(format?.["grammar"]);
+  return omitUndefined({
     type: "custom" as const,
-    name: text(custom["name"]) ?? malformed(`${at}.custom.name`, "must be a string"),
-    description: text(custom["description"]),
+    name: asText(custom["name"]) ?? failMalformed(`${at}.custom.name`, "must be a string"),
+    description: asText(custom["description"]),
     // Others write a grammar one level higher.
     raw: grammar ? { type: "grammar", ...grammar } : format,
   });
 }
 
 const functionOf = (fn: JsonObject, at: string): Tool =>
-  present({
+  omitUndefined({
     type: "function" as const,
-    name: text(fn["name"]) ?? malformed(`${at}.name`, "must be a string"),
-    description: text(fn["description"]),
-    schema: object(fn["parameters"]),
-    strict: flag(fn["strict"]),
+    name: asText(fn["name"]) ?? failMalformed(`${at}.name`, "must be a string"),
+    description: asText(fn["description"]),
+    schema: asObject(fn["parameters"]),
+    strict: asBoolean(fn["strict"]),
   });
 
 /** `kept`: what the common vocabulary has no word for; it goes back as it is. */
@@ -54,11 +56,11 @@ export function choiceOf(raw: Opt<Json>): { choice: ChatRequest["toolChoice"]; k
   if (raw === undefined || raw === null) return { choice: undefined };
   if (raw === "auto" || raw === "none" || raw === "required") return { choice: raw };
   if (raw === "any") return { choice: "required" };
-  const choice = object(raw);
-  const allowed = object(choice?.["allowed_tools"]);
+  const choice = asObject(raw);
+  const allowed = asObject(choice?.["allowed_tools"]);
   if (allowed) {
-    const names = list(allowed["tools"]).flatMap((t) => named(object(t)) ?? []);
-    return { choice: came({ names, must: allowed["mode"] === "required" }, raw) };
+    const names = asList(allowed["tools"]).flatMap((t) => named(asObject(t)) ?? []);
+    return { choice: rememberSource({ names, must: allowed["mode"] === "required" }, raw) };
   }
   const name = named(choice);
   return name === undefined
@@ -67,6 +69,6 @@ export function choiceOf(raw: Opt<Json>): { choice: ChatRequest["toolChoice"]; k
 }
 
 const named = (of: JsonObject | undefined): string | undefined =>
-  text(object(of?.["function"])?.["name"]) ??
-  text(object(of?.["custom"])?.["name"]) ??
-  text(of?.["name"]);
+  asText(asObject(of?.["function"])?.["name"]) ??
+  asText(asObject(of?.["custom"])?.["name"]) ??
+  asText(of?.["name"]);

@@ -1,9 +1,9 @@
 // Messages as turns. Every turn remembers the message it was read from, so that this wire's own client half can say an
 // untouched one word for word.
 import type { Block, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
-import { list, object, present, text } from "../../json.ts";
-import { came, argsOf, digest, ID } from "../words.ts";
-import { blocksOf, malformed } from "./content.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json.ts";
+import { rememberSource, argumentsText, digest, ID } from "../words.ts";
+import { blocksOf, failMalformed } from "./content.ts";
 import { callProof, reasoningBlocks, textProof } from "./reasoning.ts";
 
 interface Conversation {
@@ -12,124 +12,135 @@ interface Conversation {
 }
 
 /** What the first of a message's instruction blocks remembers. */
-export interface InstructionFrom {
+export interface InstructionSource {
   message: JsonObject;
   blocks: number;
 }
 
-const above = (role: unknown): boolean => role === "system" || role === "developer";
+const isInstructionRole = (role: unknown): boolean => role === "system" || role === "developer";
 
 export function conversation(messages: readonly Json[]): Conversation {
   const instructions: Block[] = [];
   const turns: Turn[] = [];
-  const legacy: Legacy = { last: undefined };
+  const legacy: LegacyCalls = { last: undefined };
   messages.forEach((raw, i) => {
     const at = `messages[${i}]`;
-    const message = object(raw);
-    if (!message) return malformed(at, "must be an object");
-    const role = text(message["role"]);
-    if (above(role) && turns.length === 0) {
+    const message = asObject(raw);
+    if (!message) return failMalformed(at, "must be an object");
+    const role = asText(message["role"]);
+    if (isInstructionRole(role) && turns.length === 0) {
       const blocks = blocksOf(message["content"], `${at}.content`);
       if (blocks.length > 0)
-        came(blocks[0]!, { message, blocks: blocks.length } satisfies InstructionFrom);
+        rememberSource(blocks[0]!, { message, blocks: blocks.length } satisfies InstructionSource);
       for (const block of blocks) instructions.push(block);
       return;
     }
-    turns.push(came(turnOf(message, role, at, legacy), message));
+    turns.push(rememberSource(turnOf(message, role, at, legacy), message));
   });
   return { instructions, turns };
 }
 
 /** Calls of the oldest form have no id; what answers one names its function. */
-interface Legacy {
+interface LegacyCalls {
   last: { id: string; name: string } | undefined;
 }
 
-function turnOf(message: JsonObject, role: Opt<string>, at: string, legacy: Legacy): Turn {
-  const name = text(message["name"]);
+function turnOf(message: JsonObject, role: Opt<string>, at: string, legacy: LegacyCalls): Turn {
+  const name = asText(message["name"]);
   const content = () => blocksOf(message["content"], `${at}.content`);
   switch (role) {
     case "system":
     case "developer":
     case "user":
-      return present({ role: role as Turn["role"], blocks: content(), name });
+      return omitUndefined({ role: role as Turn["role"], blocks: content(), name });
     case "tool":
     case "function": {
       const callId =
-        text(message["tool_call_id"]) ??
+        asText(message["tool_call_id"]) ??
         (role === "function" ? legacy.last?.id : undefined) ??
-        malformed(`${at}.tool_call_id`, "must be a string");
-      const block = present({
+        failMalformed(`${at}.tool_call_id`, "must be a string");
+      const block = omitUndefined({
         type: "result" as const,
         callId,
-        name,
+        action: name,
         blocks: content(),
         isError: false,
       });
       return { role: "tool", blocks: [block] };
     }
     case "assistant":
-      return present({ role: "assistant" as const, blocks: saidBy(message, at, legacy), name });
+      return omitUndefined({
+        role: "assistant" as const,
+        blocks: messageBlocks(message, at, legacy),
+        name,
+      });
     default:
-      return malformed(`${at}.role`, "must be system, developer, user, assistant or tool");
+      return failMalformed(`${at}.role`, "must be system, developer, user, assistant or tool");
   }
 }
 
-function saidBy(message: JsonObject, at: string, legacy: Legacy): Block[] {
-  const said = blocksOf(message["content"], `${at}.content`);
-  const inContent = said.filter((b) => b.type === "reasoning");
+function messageBlocks(message: JsonObject, at: string, legacy: LegacyCalls): Block[] {
+  const contentBlocks = blocksOf(message["content"], `${at}.content`);
+  const inContent = contentBlocks.filter((b) => b.type === "reasoning");
   const blocks: Block[] = [
     ...(inContent.length > 0 ? inContent : reasoningBlocks(message)),
-    ...said.filter((b) => b.type !== "reasoning"),
+    ...contentBlocks.filter((b) => b.type !== "reasoning"),
   ];
-  const refusal = text(message["refusal"]);
+  const refusal = asText(message["refusal"]);
   if (refusal) blocks.push({ type: "refusal", text: refusal });
   const spoken = blocks.findLastIndex((b) => b.type === "text");
   const last = blocks[spoken];
   if (last?.type === "text") {
-    const citations = list(message["annotations"]);
+    const citations = asList(message["annotations"]);
     const proof = textProof(message);
-    blocks[spoken] = present({
+    blocks[spoken] = omitUndefined({
       ...last,
       citations: citations.length > 0 ? citations : undefined,
       proof,
     });
   }
-  for (const image of list(message["images"]))
+  for (const image of asList(message["images"]))
     blocks.push({ type: "opaque", origin: ID, raw: { images: [image] } });
-  list(message["tool_calls"]).forEach((raw, i) =>
+  asList(message["tool_calls"]).forEach((raw, i) =>
     blocks.push(callOf(raw, `${at}.tool_calls[${i}]`)),
   );
-  const old = object(message["function_call"]);
+  const old = asObject(message["function_call"]);
   if (old) {
-    const name = text(old["name"]) ?? malformed(`${at}.function_call.name`, "must be a string");
+    const name =
+      asText(old["name"]) ?? failMalformed(`${at}.function_call.name`, "must be a string");
     const id = `call_${digest(`${at}/${name}`, 24)}`;
     legacy.last = { id, name };
-    blocks.push({ type: "call", id, name, tool: "function", args: argsOf(old["arguments"]) });
+    blocks.push({
+      type: "call",
+      id,
+      action: name,
+      tool: "function",
+      args: argumentsText(old["arguments"]),
+    });
   }
-  if (object(message["audio"]))
+  if (asObject(message["audio"]))
     blocks.push({ type: "opaque", origin: ID, raw: { audio: message["audio"]! } });
   return blocks;
 }
 
 function callOf(raw: Json, at: string): Block {
-  const call = object(raw);
-  const id = text(call?.["id"]);
-  if (!call || id === undefined) return malformed(`${at}.id`, "must be a string");
-  const custom = object(call["custom"]);
-  const fn = custom ?? object(call["function"]);
-  const name = text(fn?.["name"]);
+  const call = asObject(raw);
+  const id = asText(call?.["id"]);
+  if (!call || id === undefined) return failMalformed(`${at}.id`, "must be a string");
+  const custom = asObject(call["custom"]);
+  const fn = custom ?? asObject(call["function"]);
+  const name = asText(fn?.["name"]);
   if (!fn || name === undefined) {
-    if (text(call["type"]) !== "function" && text(call["type"]) !== undefined)
+    if (asText(call["type"]) !== "function" && asText(call["type"]) !== undefined)
       return { type: "opaque", origin: ID, raw: { tool_calls: [call] } };
-    return malformed(`${at}.function.name`, "must be a string");
+    return failMalformed(`${at}.function.name`, "must be a string");
   }
-  return present({
+  return omitUndefined({
     type: "call" as const,
     id,
-    name,
+    action: name,
     tool: custom ? ("custom" as const) : ("function" as const),
-    args: argsOf(custom ? custom["input"] : fn["arguments"]),
+    args: argumentsText(custom ? custom["input"] : fn["arguments"]),
     proof: callProof(call),
   });
 }

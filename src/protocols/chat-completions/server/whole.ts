@@ -1,22 +1,22 @@
 // Server half: a folded answer as one object. It says what a stream of the same answer would have come to.
 import type {
-  AnswerContext,
+  ResponseContext,
   Block,
   Json,
   JsonObject,
-  ModelAnswer,
+  ModelResponse,
   Opt,
 } from "../../../plugin/index.ts";
-import { wordOf } from "../finish.ts";
+import { formatFinishReason } from "../finish.ts";
 import { usageTo } from "../usage.ts";
-import { object } from "../../json.ts";
+import { asObject } from "../../json.ts";
 import { ID } from "../words.ts";
-import { placing } from "./lists.ts";
+import { createListIndexer } from "./lists.ts";
 import {
   annotationOf,
-  callWith,
-  declaredBy,
-  detailsOf,
+  toolCallDelta,
+  readDeclarations,
+  reasoningDetails,
   isWrapped,
   mediaDelta,
   textDetail,
@@ -36,8 +36,8 @@ interface Message {
   more: Record<string, Json>;
 }
 
-export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
-  const declared = declaredBy(to.body);
+export function encodeResponse(answer: ModelResponse, to: ResponseContext): JsonObject {
+  const declared = readDeclarations(to.body);
   const m: Message = {
     content: null,
     refusal: null,
@@ -55,17 +55,17 @@ export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
   if (finish.reason === "refusal" && !refused) m.refusal = finish.detail ?? null;
   const calls = m.calls.length > 0;
   const nothing = !calls && m.refusal === null && m.more["audio"] === undefined;
-  const fn = declared.legacy ? object(m.calls[0]?.["function"]) : undefined;
+  const fn = declared.usesLegacyCalls ? asObject(m.calls[0]?.["function"]) : undefined;
   const message: JsonObject = {
     role: "assistant",
     content: m.content ?? (nothing ? "" : null),
     refusal: m.refusal,
     annotations: m.annotations,
     ...(m.reasoning !== null && { reasoning_content: m.reasoning }),
-    ...(m.details.length > 0 && placing()({ reasoning_details: m.details })),
+    ...(m.details.length > 0 && createListIndexer()({ reasoning_details: m.details })),
     ...(m.images.length > 0 && { images: m.images }),
     ...m.more,
-    ...(calls && !declared.legacy && { tool_calls: m.calls }),
+    ...(calls && !declared.usesLegacyCalls && { tool_calls: m.calls }),
     ...(fn && { function_call: fn }),
   };
   return {
@@ -78,7 +78,11 @@ export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
         index: 0,
         message,
         logprobs: m.logprobs,
-        finish_reason: wordOf(finish, { calls, refusal: refused, legacy: declared.legacy }),
+        finish_reason: formatFinishReason(finish, {
+          calls,
+          refusal: refused,
+          legacy: declared.usesLegacyCalls,
+        }),
       },
     ],
     usage: usageTo(answer.usage),
@@ -89,21 +93,21 @@ function append(to: Json[], more: Opt<readonly Json[]>): void {
   for (const one of more ?? []) to.push(one);
 }
 
-function weigh(m: Message, what: "content" | "refusal", logprobs: readonly Json[]): void {
+function addLogprobs(m: Message, what: "content" | "refusal", logprobs: readonly Json[]): void {
   m.logprobs ??= { content: null, refusal: null };
   append((m.logprobs[what] ??= []), logprobs);
 }
 
-function add(m: Message, block: Block, to: AnswerContext, declared: ChatDeclarations): void {
+function add(m: Message, block: Block, to: ResponseContext, declared: ChatDeclarations): void {
   switch (block.type) {
     case "text": {
       m.content = (m.content ?? "") + block.text;
       for (const citation of block.citations ?? []) {
         const annotation = annotationOf(citation);
         if (annotation) m.annotations.push(annotation);
-        else to.lose("citations", "dropped");
+        else to.reportLoss("citations", "dropped");
       }
-      if (block.logprobs) weigh(m, "content", block.logprobs);
+      if (block.logprobs) addLogprobs(m, "content", block.logprobs);
       if (block.proof) {
         const { reasoning_details: details, ...extra } = textDetail(block.proof);
         append(m.details, details as Json[] | undefined);
@@ -113,38 +117,39 @@ function add(m: Message, block: Block, to: AnswerContext, declared: ChatDeclarat
     }
     case "refusal":
       m.refusal = (m.refusal ?? "") + block.text;
-      if (block.logprobs) weigh(m, "refusal", block.logprobs);
+      if (block.logprobs) addLogprobs(m, "refusal", block.logprobs);
       return;
     case "reasoning": {
-      const said = block.text ?? block.summary?.join("") ?? "";
-      if (said !== "") m.reasoning = (m.reasoning ?? "") + said;
-      if (block.proof) append(m.details, detailsOf(block.proof, said, block.summary !== undefined));
+      const text = block.text ?? block.summary?.join("") ?? "";
+      if (text !== "") m.reasoning = (m.reasoning ?? "") + text;
+      if (block.proof)
+        append(m.details, reasoningDetails(block.proof, text, block.summary !== undefined));
       return;
     }
     case "call": {
-      const { id, name, tool, args, proof } = block;
-      const call = { type: "call" as const, id, name, tool };
+      const { id, action, tool, args, proof } = block;
+      const call = { type: "call" as const, id, action, tool };
       m.calls.push(
-        callWith(call, isWrapped(call, declared) ? unwrapped(args) : args, declared, proof),
+        toolCallDelta(call, isWrapped(call, declared) ? unwrapped(args) : args, declared, proof),
       );
       return;
     }
     case "image":
     case "audio": {
-      const said = mediaDelta(block.type, block.media, to);
-      if (said?.["images"]) append(m.images, said["images"] as Json[]);
-      else if (said) Object.assign(m.more, said);
+      const text = mediaDelta(block.type, block.media, to);
+      if (text?.["images"]) append(m.images, text["images"] as Json[]);
+      else if (text) Object.assign(m.more, text);
       return;
     }
     case "opaque": {
-      const raw = block.origin === ID && object(block.raw);
+      const raw = block.origin === ID && asObject(block.raw);
       if (raw) Object.assign(m.more, raw);
-      else to.lose(`${block.origin} content`, "dropped", "foreign_content");
+      else to.reportLoss(`${block.origin} content`, "dropped", "foreign_content");
       return;
     }
     case "video":
     case "document":
     case "result":
-      to.lose(block.type, "dropped");
+      to.reportLoss(block.type, "dropped");
   }
 }

@@ -1,3 +1,3 @@
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 
-export const cap = (out: Outgoing, tokens: number): void => out.set("max_tokens", tokens);
+export const capOutput = (out: Outgoing, tokens: number): void => out.set("max_tokens", tokens);

@@ -3,13 +3,13 @@ import { fail } from "../../../model/error.ts";
 import type { CompletionRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { object, present } from "../../json.ts";
+import { asObject, omitUndefined } from "../../json.ts";
 import { ID } from "../words.ts";
 
-export function mistralRequest(r: CompletionRequest, of: CallContext): Body {
-  return present({
+export function encodeFimRequest(r: CompletionRequest, of: CallContext): Body {
+  return omitUndefined({
     model: of.model,
-    prompt: onePrompt(r, of),
+    prompt: singlePrompt(r, of),
     suffix: r.suffix,
     max_tokens: r.maxTokens,
     stop: r.stop,
@@ -21,22 +21,22 @@ export function mistralRequest(r: CompletionRequest, of: CallContext): Body {
 }
 
 /** The text that goes on. What only the completions wire can say is named as lost, or refused where an answer would be another. */
-export function onePrompt(r: CompletionRequest, of: CallContext): string {
+export function singlePrompt(r: CompletionRequest, of: CallContext): string {
   const [prompt] = r.prompts;
   if (r.prompts.length !== 1 || typeof prompt !== "string")
     return fail("unsupported", `${of.model} takes one text as its prompt.`, {
       param: "prompt",
       code: "unsupported_input",
     });
-  const own = object(r.ext[ID]) ?? {};
+  const own = asObject(r.ext[ID]) ?? {};
   if (own["echo"] === true || own["logprobs"] !== undefined)
     fail("unsupported", `${of.model} gives back neither the prompt nor probabilities.`, {
       param: own["echo"] === true ? "echo" : "logprobs",
     });
   for (const field of ["best_of", "logit_bias"])
-    if (own[field] !== undefined) of.lose(field, "dropped");
-  if (r.sampling.presence !== undefined) of.lose("presence_penalty", "dropped");
-  if (r.sampling.frequency !== undefined) of.lose("frequency_penalty", "dropped");
-  if (r.user !== undefined) of.lose("user", "dropped");
+    if (own[field] !== undefined) of.reportLoss(field, "dropped");
+  if (r.sampling.presence !== undefined) of.reportLoss("presence_penalty", "dropped");
+  if (r.sampling.frequency !== undefined) of.reportLoss("frequency_penalty", "dropped");
+  if (r.user !== undefined) of.reportLoss("user", "dropped");
   return prompt;
 }

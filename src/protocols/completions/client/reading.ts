@@ -2,26 +2,30 @@
 import { fail } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { object, objects, parsed, text } from "../../json.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import { asObject, asObjects, parseObject, asText } from "../../json.ts";
 
 /** An error that stands where an answer should is thrown as what it says. */
-export function answerIn(json: string): JsonObject {
-  const said = parsed(json);
-  if (!said)
+export function parseResponseObject(json: string): JsonObject {
+  const parsedJson = parseObject(json);
+  if (!parsedJson)
     return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
-  if (said["error"] !== undefined && said["error"] !== null && !said["choices"]) throwFailure(said);
-  return said;
+  if (parsedJson["error"] !== undefined && parsedJson["error"] !== null && !parsedJson["choices"])
+    throwParsedError(parsedJson);
+  return parsedJson;
 }
 
 /** Of all choices: the text, and why the last of them ended. */
-export function choicesIn(said: JsonObject): { text: string; reason: FinishReason | undefined } {
+export function parseChoices(response: JsonObject): {
+  text: string;
+  reason: FinishReason | undefined;
+} {
   let words = "";
   let reason: FinishReason | undefined;
-  for (const choice of objects(said["choices"])) {
-    words += text(choice["text"]) ?? text(object(choice["message"])?.["content"]) ?? "";
-    const said = text(choice["finish_reason"]);
-    if (said !== undefined) reason = REASONS.get(said) ?? "other";
+  for (const choice of asObjects(response["choices"])) {
+    words += asText(choice["text"]) ?? asText(asObject(choice["message"])?.["content"]) ?? "";
+    const response = asText(choice["finish_reason"]);
+    if (response !== undefined) reason = REASONS.get(response) ?? "other";
   }
   return { text: words, reason };
 }
@@ -32,5 +36,5 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["content_filter", "filtered"],
 ]);
 
-export const truncated = (): never =>
+export const failTruncated = (): never =>
   fail("upstream", "The answer ended before its finish.", { code: "truncated" });

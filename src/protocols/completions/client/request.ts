@@ -2,13 +2,16 @@
 import type { CompletionRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { object, present } from "../../json.ts";
+import { asObject, omitUndefined } from "../../json.ts";
 import { ID } from "../words.ts";
 
-export function request(r: CompletionRequest, of: Pick<CallContext, "model" | "stream">): Body {
+export function encodeRequest(
+  r: CompletionRequest,
+  of: Pick<CallContext, "model" | "stream">,
+): Body {
   const [first] = r.prompts;
   const { sampling: s } = r;
-  return present({
+  return omitUndefined({
     model: of.model,
     prompt: r.prompts.length === 1 && first !== undefined ? first : r.prompts,
     suffix: r.suffix,
@@ -22,6 +25,6 @@ export function request(r: CompletionRequest, of: Pick<CallContext, "model" | "s
     frequency_penalty: s.frequency,
     user: r.user,
     stream: of.stream ? true : undefined,
-    ...object(r.ext[ID]),
+    ...asObject(r.ext[ID]),
   });
 }

@@ -1,34 +1,34 @@
 // A host's stream, as events: one block of text.
 import type { FinishReason, ModelEvent } from "../../../model/event.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
-import { object, present, text } from "../../json.ts";
-import { sse } from "../../sse/index.ts";
+import { asObject, omitUndefined, asText } from "../../json.ts";
+import { createEventDecoder } from "../../sse/index.ts";
 import { usageOf } from "../usage.ts";
-import { answerIn, choicesIn, truncated } from "./reading.ts";
+import { parseResponseObject, parseChoices, failTruncated } from "./reading.ts";
 
-export function stream(emit: (event: ModelEvent) => void): Decoder {
+export function createDecoder(emit: (event: ModelEvent) => void): Decoder {
   let begun = false;
   let over = false;
   let reason: FinishReason | undefined;
   const finish = (): void => {
     over = true;
-    if (reason === undefined) return truncated();
+    if (reason === undefined) return failTruncated();
     emit({ type: "close", index: 0 });
     return emit({ type: "finish", reason });
   };
-  const events = sse((_event, data) => {
+  const events = createEventDecoder((_event, data) => {
     if (over) return;
     if (data === "[DONE]") return finish();
-    const said = answerIn(data);
+    const parsedChunk = parseResponseObject(data);
     if (!begun) {
       begun = true;
-      emit(present({ type: "start" as const, id: text(said["id"]) }));
+      emit(omitUndefined({ type: "start" as const, id: asText(parsedChunk["id"]) }));
       emit({ type: "open", index: 0, block: { type: "text" } });
     }
-    const { text: words, reason: why } = choicesIn(said);
+    const { text: words, reason: why } = parseChoices(parsedChunk);
     if (words !== "") emit({ type: "delta", index: 0, text: words });
     reason = why ?? reason;
-    const usage = object(said["usage"]);
+    const usage = asObject(parsedChunk["usage"]);
     if (usage) emit({ type: "usage", usage: usageOf(usage) });
   });
   return {

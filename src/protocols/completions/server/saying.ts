@@ -1,9 +1,11 @@
 // What every answer of this wire says, whole or in pieces.
 import type { FinishReason } from "../../../model/event.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
 
-export const frameOf = (to: Pick<AnswerContext, "id" | "created" | "model">): JsonObject => ({
+export const responseFrame = (
+  to: Pick<ResponseContext, "id" | "created" | "model">,
+): JsonObject => ({
   id: `cmpl-${to.id}`,
   object: "text_completion",
   created: to.created,
@@ -17,7 +19,7 @@ export const choice = (text: string, finish: Json = null): JsonObject => ({
   finish_reason: finish,
 });
 
-export const reasonTo = (reason: FinishReason): string =>
+export const formatFinishReason = (reason: FinishReason): string =>
   reason === "length" || reason === "context"
     ? "length"
     : reason === "filtered" || reason === "refusal"

@@ -2,21 +2,21 @@
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
-import { object } from "../../json.ts";
-import { fault } from "../../responses/server/fault.ts";
+import type { ResponseContext, Encoder } from "../../../plugin/protocol.ts";
+import { asObject } from "../../json.ts";
+import { encodeFault } from "../../responses/server/fault.ts";
 import { usageTo } from "../usage.ts";
-import { choice, frameOf, reasonTo } from "./saying.ts";
+import { choice, responseFrame, formatFinishReason } from "./saying.ts";
 
-export function stream(write: (text: string) => void, to: AnswerContext): Encoder {
-  const frame = frameOf(to);
-  const told = object(to.body["stream_options"])?.["include_usage"] === true;
+export function createEncoder(write: (text: string) => void, to: ResponseContext): Encoder {
+  const frame = responseFrame(to);
+  const includesUsage = asObject(to.body["stream_options"])?.["include_usage"] === true;
   const texts = new Set<number>();
   let usage: Usage = {};
-  const put = (said: JsonObject): void =>
-    write(`data: ${JSON.stringify({ ...frame, ...said })}\n\n`);
+  const put = (chunk: JsonObject): void =>
+    write(`data: ${JSON.stringify({ ...frame, ...chunk })}\n\n`);
   return {
-    event(e: ModelEvent) {
+    writeEvent(e: ModelEvent) {
       switch (e.type) {
         case "open":
           if (e.block.type === "text") texts.add(e.index);
@@ -27,11 +27,12 @@ export function stream(write: (text: string) => void, to: AnswerContext): Encode
           usage = e.usage;
           return undefined;
         case "finish":
-          put({ choices: [choice("", reasonTo(e.reason))] });
-          if (told) put({ choices: [], usage: usageTo(usage) });
+          put({ choices: [choice("", formatFinishReason(e.reason))] });
+          if (includesUsage) put({ choices: [], usage: usageTo(usage) });
           return write("data: [DONE]\n\n");
       }
     },
-    fail: (f) => write(`data: ${JSON.stringify(fault(f, to).body)}\n\ndata: [DONE]\n\n`),
+    writeFault: (f) =>
+      write(`data: ${JSON.stringify(encodeFault(f, to).body)}\n\ndata: [DONE]\n\n`),
   };
 }

@@ -1,16 +1,16 @@
 // An answer that is one JSON text.
-import type { ModelAnswer } from "../../../model/event.ts";
+import type { ModelResponse } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { usageTo } from "../usage.ts";
-import { choice, frameOf, reasonTo } from "./saying.ts";
+import { choice, responseFrame, formatFinishReason } from "./saying.ts";
 
-export const whole = (answer: ModelAnswer, to: AnswerContext): JsonObject => ({
-  ...frameOf(to),
+export const encodeResponse = (answer: ModelResponse, to: ResponseContext): JsonObject => ({
+  ...responseFrame(to),
   choices: [
     choice(
       answer.blocks.map((block) => (block.type === "text" ? block.text : "")).join(""),
-      reasonTo(answer.finish.reason),
+      formatFinishReason(answer.finish.reason),
     ),
   ],
   usage: usageTo(answer.usage),

@@ -3,50 +3,60 @@
 // that the host said in it.
 import type { Fault } from "../../../model/error.ts";
 import type { JsonObject, Json } from "../../../model/values.ts";
-import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import { number, object, text } from "../../json.ts";
-import { fault } from "../../responses/server/fault.ts";
-import { named } from "../../sse/index.ts";
+import type {
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/protocol.ts";
+import { asNumber, asObject, asText } from "../../json.ts";
+import { encodeFault } from "../../responses/server/fault.ts";
+import { replaceModelName } from "../../sse/index.ts";
 import { usageOf, usageTo } from "../usage.ts";
-import { checked, isWritten, wishOf, written } from "../vectors.ts";
-import { answerIn, vectorsIn } from "./whole.ts";
+import {
+  validateEmbeddings,
+  isInRequestedFormat,
+  readExpectation,
+  encodeEmbedding,
+} from "../vectors.ts";
+import { parseResponseObject, parseEmbeddings } from "./whole.ts";
 
-export function relay(sink: RelaySink, to: AnswerContext): Relay {
+export function createPassthrough(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
   return {
-    between: true,
+    isBetweenEvents: true,
     push(body) {
-      const answer = answerIn(body);
-      const said = object(answer["usage"]);
-      const seen = usageOf(said);
-      const id = text(answer["id"]);
-      if (id !== undefined) sink.start(id);
+      const answer = parseResponseObject(body);
+      const usageReport = asObject(answer["usage"]);
+      const seen = usageOf(usageReport);
+      const id = asText(answer["id"]);
+      if (id !== undefined) sink.reportStart(id);
       // What was read is billed, though its vectors may be no answer.
-      sink.usage({ type: "usage", usage: seen });
-      const wish = wishOf(to.body);
-      const vectors = checked(vectorsIn(answer), wish);
-      const data = vectors.every((vector) => isWritten(vector, wish))
+      sink.reportUsage({ type: "usage", usage: seen });
+      const wish = readExpectation(to.body);
+      const vectors = validateEmbeddings(parseEmbeddings(answer), wish);
+      const data = vectors.every((vector) => isInRequestedFormat(vector, wish))
         ? answer["data"]
         : vectors.map((vector, index) => ({
             object: "embedding",
             index,
-            embedding: written(vector, wish) as Json,
+            embedding: encodeEmbedding(vector, wish) as Json,
           }));
-      sink.content();
-      const usage = { ...seen, ...sink.finish("stop") };
-      const counted = number(said?.["prompt_tokens"]) !== undefined;
-      if (counted && data === answer["data"]) return named(body, to.model, (b) => sink.bytes(b));
+      sink.reportContent();
+      const usage = { ...seen, ...sink.reportFinish("stop") };
+      const counted = asNumber(usageReport?.["prompt_tokens"]) !== undefined;
+      if (counted && data === answer["data"])
+        return replaceModelName(body, to.model, (b) => sink.write(b));
       const anew: JsonObject = {
         ...answer,
         object: "list",
         data,
         model: to.model,
-        usage: counted ? said : { ...said, ...usageTo(usage) },
+        usage: counted ? usageReport : { ...usageReport, ...usageTo(usage) },
       };
-      return sink.bytes(Buffer.from(JSON.stringify(anew)));
+      return sink.write(Buffer.from(JSON.stringify(anew)));
     },
     end() {},
-    fail(f: Fault) {
-      sink.bytes(Buffer.from(JSON.stringify(fault(f, to).body)));
+    writeFault(f: Fault) {
+      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
     },
   };
 }

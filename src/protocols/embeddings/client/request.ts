@@ -2,16 +2,19 @@
 import type { EmbeddingRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { object, present } from "../../json.ts";
-import { foreign } from "../foreign.ts";
+import { asObject, omitUndefined } from "../../json.ts";
+import { reportForeignFields } from "../foreign.ts";
 import { ID } from "../words.ts";
 
 /** As OpenAI has it, with the fields that others have added; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
-export function request(r: EmbeddingRequest, of: Pick<CallContext, "model" | "lose">): Body {
-  foreign(r, of);
-  const own = object(r.ext[ID]);
+export function encodeRequest(
+  r: EmbeddingRequest,
+  of: Pick<CallContext, "model" | "reportLoss">,
+): Body {
+  reportForeignFields(r, of);
+  const own = asObject(r.ext[ID]);
   const [first] = r.inputs;
-  return present({
+  return omitUndefined({
     model: of.model,
     input: r.inputs.length === 1 && first !== undefined ? first : r.inputs,
     dimensions: r.dimensions,
@@ -24,5 +27,5 @@ export function request(r: EmbeddingRequest, of: Pick<CallContext, "model" | "lo
   });
 }
 
-const saysTask = (own: ReturnType<typeof object>): boolean =>
+const saysTask = (own: ReturnType<typeof asObject>): boolean =>
   own !== undefined && Object.keys(own).some((field) => field !== "encoding_format");

@@ -1,36 +1,37 @@
 // A client's words in the common vocabulary.
 import type { EmbeddingRequest } from "../../../model/request.ts";
 import type { Body, Json, Opt } from "../../../model/values.ts";
-import { number, present, text } from "../../json.ts";
-import { unknownIn } from "../../strangers.ts";
-import { taskOf } from "../tasks.ts";
-import { inputsIn, typeIn } from "../vectors.ts";
-import { COMMON, FORM, ID, TASK_FIELDS } from "../words.ts";
+import { asNumber, omitUndefined, asText } from "../../json.ts";
+import { unknownTopLevelFields } from "../../strangers.ts";
+import { parseTask } from "../tasks.ts";
+import { inputsIn, parseDataType } from "../vectors.ts";
+import { COMMON_FIELDS, ENCODING_FORMAT, ID, TASK_FIELDS } from "../words.ts";
 
-export function request(body: Body): EmbeddingRequest {
-  const field = TASK_FIELDS.find((name) => taskOf(body[name]) !== undefined);
+export function decodeRequest(body: Body): EmbeddingRequest {
+  const field = TASK_FIELDS.find((name) => parseTask(body[name]) !== undefined);
   const own: Record<string, Json> = {};
-  if (text(body[FORM]) !== undefined) own[FORM] = text(body[FORM])!;
-  if (field !== undefined) own[field] = text(body[field])!;
-  const dtype = typeIn(body["output_dtype"]);
-  const cut = truncation(body);
-  return present({
-    kind: "embedding" as const,
-    model: text(body["model"]) ?? "",
+  if (asText(body[ENCODING_FORMAT]) !== undefined)
+    own[ENCODING_FORMAT] = asText(body[ENCODING_FORMAT])!;
+  if (field !== undefined) own[field] = asText(body[field])!;
+  const dtype = parseDataType(body["output_dtype"]);
+  const cut = parseTruncation(body);
+  return omitUndefined({
+    operation: "embedding" as const,
+    model: asText(body["model"]) ?? "",
     stream: false,
     inputs: inputsIn(body["input"]),
-    dimensions: number(body["dimensions"]) ?? number(body["output_dimension"]),
-    task: field === undefined ? undefined : taskOf(body[field]),
+    dimensions: asNumber(body["dimensions"]) ?? asNumber(body["output_dimension"]),
+    task: field === undefined ? undefined : parseTask(body[field]),
     dtype,
     truncate: cut,
-    user: text(body["user"]),
-    rest: unknownIn(
+    user: asText(body["user"]),
+    rest: unknownTopLevelFields(
       body,
       (name) =>
         body[name] === null ||
-        name === FORM ||
+        name === ENCODING_FORMAT ||
         name === field ||
-        (COMMON.includes(name) &&
+        (COMMON_FIELDS.includes(name) &&
           (name !== "output_dtype" || dtype !== undefined) &&
           (!name.startsWith("truncat") || cut !== undefined)),
     ),
@@ -39,9 +40,9 @@ export function request(body: Body): EmbeddingRequest {
 }
 
 /** A switch, or one of the words of hosts that cut at either end. */
-function truncation({ truncate, truncation: cuts }: Body): Opt<"none" | "start" | "end"> {
-  const said = truncate ?? cuts;
-  if (typeof said === "boolean") return said ? "end" : "none";
-  const word = text(said)?.toLowerCase();
+function parseTruncation({ truncate, truncation: cuts }: Body): Opt<"none" | "start" | "end"> {
+  const value = truncate ?? cuts;
+  if (typeof value === "boolean") return value ? "end" : "none";
+  const word = asText(value)?.toLowerCase();
   return word === "none" || word === "start" || word === "end" ? word : undefined;
 }

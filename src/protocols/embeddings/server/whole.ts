@@ -1,20 +1,23 @@
 // An answer that is one JSON text.
-import type { ModelAnswer } from "../../../model/event.ts";
-import type { Vector } from "../../../model/request.ts";
+import type { ModelResponse } from "../../../model/event.ts";
+import type { Embedding } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { usageTo } from "../usage.ts";
-import { checked, wishOf, written } from "../vectors.ts";
+import { validateEmbeddings, readExpectation, encodeEmbedding } from "../vectors.ts";
 
-export function whole(answer: ModelAnswer, to: Pick<AnswerContext, "body" | "model">): JsonObject {
-  const wish = wishOf(to.body);
-  const vectors = checked((answer.items ?? []) as readonly Vector[], wish);
+export function encodeResponse(
+  answer: ModelResponse,
+  to: Pick<ResponseContext, "body" | "model">,
+): JsonObject {
+  const wish = readExpectation(to.body);
+  const vectors = validateEmbeddings((answer.items ?? []) as readonly Embedding[], wish);
   return {
     object: "list",
     data: vectors.map((vector, index) => ({
       object: "embedding",
       index,
-      embedding: written(vector, wish) as Json,
+      embedding: encodeEmbedding(vector, wish) as Json,
     })),
     model: to.model,
     usage: usageTo(answer.usage),

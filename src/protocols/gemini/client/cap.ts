@@ -1,13 +1,13 @@
 // The output's bound; thoughts lie inside it.
 import type { JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
-import { object } from "../../json.ts";
+import { asObject } from "../../json.ts";
 
-export function cap(out: Outgoing, tokens: number): void {
-  const config = object(out.get("generationConfig")) ?? ({} as JsonObject);
+export function capOutput(out: Outgoing, tokens: number): void {
+  const config = asObject(out.get("generationConfig")) ?? ({} as JsonObject);
   const asked = config["maxOutputTokens"];
   if (typeof asked === "number" && asked <= tokens) return;
-  const thinking = object(config["thinkingConfig"]);
+  const thinking = asObject(config["thinkingConfig"]);
   const budget = thinking?.["thinkingBudget"];
   // More to think with than there is at all leaves no answer.
   const starved = typeof budget === "number" && budget >= tokens;

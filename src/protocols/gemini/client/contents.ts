@@ -3,12 +3,12 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { unsayable, type GeminiEncoding } from "./encoding.ts";
+import { failUnsupported, type GeminiEncoding } from "./encoding.ts";
 import { partsOf } from "./parts.ts";
-import { vouched } from "./signatures.ts";
-import { object, objects } from "../../json.ts";
-import type { ContentFrom } from "../server/contents.ts";
-import { cameFrom } from "../words.ts";
+import { withRequiredSignatures } from "./signatures.ts";
+import { asObject, asObjects } from "../../json.ts";
+import type { ContentSource } from "../server/contents.ts";
+import { sourceOf } from "../words.ts";
 
 interface Content {
   role: "user" | "model";
@@ -20,19 +20,21 @@ interface Content {
 /** `systemInstruction`; nothing for a model that has none, whose first turn begins with it instead. */
 export function systemTo(blocks: readonly Block[], e: GeminiEncoding): JsonObject | undefined {
   const parts = instructions(blocks, e);
-  if (parts.length === 0 || !e.with.system) return undefined;
+  if (parts.length === 0 || !e.traits.systemInstruction) return undefined;
   return { parts };
 }
 
 /** A client's note to its own vendor, which for other providers only spoils the prompt cache. */
-const NOTE = /^x-anthropic-billing-header:/;
+const BILLING_HEADER = /^x-anthropic-billing-header:/;
 
 function instructions(blocks: readonly Block[], e: GeminiEncoding): JsonObject[] {
   for (const block of blocks)
     if (block.type !== "text" && block.type !== "opaque")
-      unsayable(`A system instruction with ${block.type}`, "system");
+      failUnsupported(`A system instruction with ${block.type}`, "system");
   return blocks.flatMap((block) =>
-    block.type === "text" && NOTE.test(block.text) ? [] : partsOf(block, "user", "system", e),
+    block.type === "text" && BILLING_HEADER.test(block.text)
+      ? []
+      : partsOf(block, "user", "system", e),
   );
 }
 
@@ -46,22 +48,22 @@ export function contentsTo(r: ChatRequest, e: GeminiEncoding): Json[] {
     else if (last?.role === role) for (const part of parts) last.parts.push(part);
     else contents.push({ role, parts: [...parts] });
   };
-  if (!e.with.system) {
+  if (!e.traits.systemInstruction) {
     const parts = instructions(r.instructions, e);
-    if (parts.length > 0) e.of.lose("system", "approximated", "system_as_user");
+    if (parts.length > 0) e.of.reportLoss("system", "approximated", "system_as_user");
     say("user", parts);
   }
   for (const [i, turn] of r.turns.entries()) {
     const at = `messages.${i}`;
-    if (turn.name !== undefined) e.of.lose("messages.name", "dropped");
+    if (turn.name !== undefined) e.of.reportLoss("messages.name", "dropped");
     if (turn.role === "system" || turn.role === "developer") {
-      say("user", interjected(turn, at, e));
+      say("user", systemAsUserParts(turn, at, e));
       continue;
     }
     const role = turn.role === "assistant" ? "model" : "user";
     const parts = turn.blocks.flatMap((block) => partsOf(block, role, at, e));
     empty = parts.length === 0 && role === "user";
-    say(role, parts, cameFrom<ContentFrom>(turn)?.more);
+    say(role, parts, sourceOf<ContentSource>(turn)?.more);
   }
   if (contents.length === 0 || empty)
     fail("unsupported", "The last message has nothing in it that a Gemini model can be asked.", {
@@ -69,56 +71,58 @@ export function contentsTo(r: ChatRequest, e: GeminiEncoding): Json[] {
       code: "empty_message",
     });
   if (contents[0]!.role === "model") {
-    e.of.lose("messages", "approximated", "user_turn_inserted");
+    e.of.reportLoss("messages", "approximated", "user_turn_inserted");
     contents.unshift({ role: "user", parts: [{ text: " " }] });
   }
-  if (contents.at(-1)!.role === "model") e.of.lose("messages", "approximated", "prefill_ignored");
+  if (contents.at(-1)!.role === "model")
+    e.of.reportLoss("messages", "approximated", "prefill_ignored");
   return contents.map(({ role, parts, more }, i) => ({
     ...more,
     role,
-    parts: role === "model" ? vouched(parts, e) : answered(parts, contents[i - 1], e),
+    parts:
+      role === "model" ? withRequiredSignatures(parts, e) : toolResults(parts, contents[i - 1], e),
   }));
 }
 
 /** There is no such role inside a conversation: it is read as the user's, in a wrapper that models are trained on. */
-function interjected(turn: Turn, at: string, e: GeminiEncoding): JsonObject[] {
+function systemAsUserParts(turn: Turn, at: string, e: GeminiEncoding): JsonObject[] {
   const parts: JsonObject[] = [];
   for (const block of turn.blocks) {
     if (block.type !== "text" && block.type !== "opaque")
-      unsayable(`A system message with ${block.type}`, at);
+      failUnsupported(`A system message with ${block.type}`, at);
     for (const part of partsOf(block, "user", at, e))
       parts.push({
         ...part,
         text: `<system-reminder>\n${String(part["text"])}\n</system-reminder>`,
       });
   }
-  if (parts.length > 0) e.of.lose("messages.role", "approximated", "system_moved");
+  if (parts.length > 0) e.of.reportLoss("messages.role", "approximated", "system_moved");
   return parts;
 }
 
 /** Results first, one for each call and in the order of the calls; of two answers to one call the later. */
-function answered(
+function toolResults(
   parts: readonly JsonObject[],
   before: Content | undefined,
   e: GeminiEncoding,
 ): readonly JsonObject[] {
   // A client of this wire may name no id.
   const link = (of: JsonObject): unknown =>
-    e.with.callIds ? (of["id"] ?? of["name"]) : of["name"];
+    e.traits.callIds ? (of["id"] ?? of["name"]) : of["name"];
   /** Where each call stands: the first of its name. */
   const places = new Map<unknown, number>();
-  for (const call of objects((before?.parts ?? []).map((part) => part["functionCall"])))
+  for (const call of asObjects((before?.parts ?? []).map((part) => part["functionCall"])))
     if (!places.has(link(call))) places.set(link(call), places.size);
   const answers = new Map<unknown, { part: JsonObject; place: number }>();
   const others: JsonObject[] = [];
   for (const [i, part] of parts.entries()) {
-    const response = object(part["functionResponse"]);
+    const response = asObject(part["functionResponse"]);
     if (!response) {
       others.push(part);
       continue;
     }
     const place = places.get(link(response)) ?? Infinity;
-    answers.set(e.with.callIds ? (response["id"] ?? i) : i, { part, place });
+    answers.set(e.traits.callIds ? (response["id"] ?? i) : i, { part, place });
   }
   const ordered = [...answers.values()].toSorted(({ place: a }, { place: b }) =>
     a === b ? 0 : a - b,

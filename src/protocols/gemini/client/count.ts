@@ -1,12 +1,12 @@
 // What `countTokens` is answered with.
 import { fail } from "../../../model/error.ts";
-import { object } from "../../json.ts";
+import { asObject } from "../../json.ts";
 import { parsed } from "./whole.ts";
 
-export function count(body: Buffer): number {
-  const tokens = object(parsed(body))?.["totalTokens"];
+export function decodeCount(body: Buffer): number {
+  const tokens = asObject(parsed(body))?.["totalTokens"];
   // An empty prompt has none, and a zero is left out.
-  if (tokens === undefined && object(parsed(body))) return 0;
+  if (tokens === undefined && asObject(parsed(body))) return 0;
   return typeof tokens === "number"
     ? tokens
     : fail("upstream", "The provider's count of tokens is not a number.", { code: "bad_answer" });

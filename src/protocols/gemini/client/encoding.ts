@@ -7,38 +7,43 @@ import type { FullGeminiTraits } from "../dialect.ts";
 import { digest } from "../words.ts";
 
 /** What schemas may spell out, of one request. */
-export interface Purse {
-  left: number;
+export interface ExpansionBudget {
+  remaining: number;
 }
 
 /** What everything that encodes a request must know of it. */
 export interface GeminiEncoding {
   of: CallContext;
-  with: FullGeminiTraits;
+  traits: FullGeminiTraits;
   /** The function that each call names, by the call's id: results go by name here. */
-  called: ReadonlyMap<string, string>;
-  purse: Purse;
+  functionNames: ReadonlyMap<string, string>;
+  expansionBudget: ExpansionBudget;
 }
 
-export function encoding(
+export function createEncoding(
   r: ChatRequest,
   of: CallContext,
   traits: FullGeminiTraits,
 ): GeminiEncoding {
   const called = new Map<string, string>();
   for (const { blocks } of r.turns)
-    for (const block of blocks) if (block.type === "call") called.set(block.id, block.name);
-  return { of, with: traits, called, purse: { left: BOUNDS.schemaSpelled.most } };
+    for (const block of blocks) if (block.type === "call") called.set(block.id, block.action);
+  return {
+    of,
+    traits: traits,
+    functionNames: called,
+    expansionBudget: { remaining: BOUNDS.schemaExpansion.max },
+  };
 }
 
-export const unsayable = (what: string, param: string, code = "unsupported_content"): never =>
+export const failUnsupported = (what: string, param: string, code = "unsupported_content"): never =>
   fail("unsupported", `${what} cannot be sent to a Gemini model.`, { param, code });
 
 const LEGAL = /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/;
 
 /** The name itself where it is legal here, which dots and colons are; else one that leads back to it by its hash. */
-export function nameTo(name: string, e: GeminiEncoding): string {
-  const most = e.with.nameLength;
+export function toFunctionName(name: string, e: GeminiEncoding): string {
+  const most = e.traits.nameLength;
   if (name.length <= most && LEGAL.test(name)) return name;
   const fitted = fitName(name, most - 1);
   if (LEGAL.test(fitted)) return fitted;

@@ -1,7 +1,7 @@
 // Where an answer has its words from. Offsets on this wire count the bytes of UTF-8; all other wires count characters.
 import type { JsonObject, Json } from "../../../model/values.ts";
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { list, object, text } from "../../json.ts";
+import { asList, asObject, asText } from "../../json.ts";
 
 /** As OpenAI's clients know it. Indexes count code points of the text that it stands in. */
 export interface Citation {
@@ -14,50 +14,53 @@ export interface Citation {
 }
 
 /** The words of one text while it grows: each of its bytes is read once, however often it is cited. */
-export class Grounds {
+export class CitationIndex {
   #new: string[] = [];
   #bytes = Buffer.alloc(0);
   #length = 0;
   /** Code points that begin before every so many bytes. */
   readonly #points: number[] = [0];
   /** Bytes that may still be searched for words that do not stand where they are said to. */
-  #patience: number = BOUNDS.citationSearch.most;
+  #searchBudget: number = BOUNDS.citationSearch.max;
 
   get empty(): boolean {
     return this.#length === 0 && this.#new.length === 0;
   }
 
-  add(said: string): void {
-    this.#new.push(said);
+  add(textContent: string): void {
+    this.#new.push(textContent);
   }
 
   /** All citations of a candidate that lie in this text. */
   citations(candidate: JsonObject): Citation[] {
-    const grounding = object(candidate["groundingMetadata"]);
-    const recited = object(candidate["citationMetadata"]);
+    const grounding = asObject(candidate["groundingMetadata"]);
+    const recited = asObject(candidate["citationMetadata"]);
     if (!grounding && !recited) return [];
     this.#read();
     const found: Citation[] = [];
     const add = (from: number, to: number, source: JsonObject | undefined) => {
-      const url = text(source?.["uri"]);
+      const url = asText(source?.["uri"]);
       if (!url) return;
       const start_index = this.#pointsIn(from);
       const end_index = this.#pointsIn(to);
-      const title = text(source!["title"]) ?? "";
+      const title = asText(source!["title"]) ?? "";
       found.push({ type: "url_citation", start_index, end_index, url, title });
     };
-    const chunks = list(grounding?.["groundingChunks"]);
-    for (const raw of list(grounding?.["groundingSupports"])) {
-      const support = object(raw);
-      const range = this.#rangeOf(object(support?.["segment"]));
+    const chunks = asList(grounding?.["groundingChunks"]);
+    for (const raw of asList(grounding?.["groundingSupports"])) {
+      const support = asObject(raw);
+      const range = this.#rangeOf(asObject(support?.["segment"]));
       if (!range) continue;
-      for (const i of list(support?.["groundingChunkIndices"])) {
-        const chunk = object(chunks[Number(i)]);
-        add(...range, object(chunk?.["web"]) ?? object(chunk?.["maps"]));
+      for (const i of asList(support?.["groundingChunkIndices"])) {
+        const chunk = asObject(chunks[Number(i)]);
+        add(...range, asObject(chunk?.["web"]) ?? asObject(chunk?.["maps"]));
       }
     }
-    for (const raw of [...list(recited?.["citationSources"]), ...list(recited?.["citations"])]) {
-      const source = object(raw);
+    for (const raw of [
+      ...asList(recited?.["citationSources"]),
+      ...asList(recited?.["citations"]),
+    ]) {
+      const source = asObject(raw);
       add(count(source?.["startIndex"]), count(source?.["endIndex"]), source);
     }
     return found;
@@ -76,15 +79,15 @@ export class Grounds {
     }
     more.copy(this.#bytes, this.#length);
     this.#length = length;
-    for (let at = this.#points.length * STRIDE; at <= length; at += STRIDE)
-      this.#points.push(this.#points.at(-1)! + begun(this.#bytes, at - STRIDE, at));
+    for (let at = this.#points.length * INDEX_STRIDE; at <= length; at += INDEX_STRIDE)
+      this.#points.push(this.#points.at(-1)! + countCodePoints(this.#bytes, at - INDEX_STRIDE, at));
   }
 
   /** Code points that begin before this byte. */
   #pointsIn(before: number): number {
     const end = Math.min(before, this.#length);
-    const known = Math.floor(end / STRIDE);
-    return this.#points[known]! + begun(this.#bytes, known * STRIDE, end);
+    const known = Math.floor(end / INDEX_STRIDE);
+    return this.#points[known]! + countCodePoints(this.#bytes, known * INDEX_STRIDE, end);
   }
 
   /**
@@ -96,20 +99,20 @@ export class Grounds {
     const bytes = this.#bytes.subarray(0, this.#length);
     const from = count(segment["startIndex"]);
     const to = count(segment["endIndex"]);
-    const words = Buffer.from(text(segment["text"]) ?? "");
+    const words = Buffer.from(asText(segment["text"]) ?? "");
     if (words.length === 0) return to > 0 && to <= bytes.length ? [from, to] : undefined;
     if (bytes.subarray(from, to).equals(words)) return [from, to];
-    if (this.#patience <= 0) return undefined;
+    if (this.#searchBudget <= 0) return undefined;
     const at = bytes.indexOf(words);
-    this.#patience -= at < 0 ? bytes.length : at;
+    this.#searchBudget -= at < 0 ? bytes.length : at;
     return at < 0 ? undefined : [at, at + words.length];
   }
 }
 
-const STRIDE = 64;
+const INDEX_STRIDE = 64;
 
 /** Code points that begin in [from, to). */
-function begun(bytes: Buffer, from: number, to: number): number {
+function countCodePoints(bytes: Buffer, from: number, to: number): number {
   let points = 0;
   for (let i = from; i < to; i++) if ((bytes[i]! & 0xc0) !== 0x80) points++;
   return points;

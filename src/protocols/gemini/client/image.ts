@@ -1,15 +1,15 @@
 // Pictures by the same wire: a model that draws is asked as one that talks, and its picture is a part of the answer.
-import { put } from "../../../lib/member.ts";
-import { reachable } from "./kept.ts";
+import { setOwnProperty } from "../../../lib/member.ts";
+import { requirePublicUrl } from "./kept.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { ImageRequest, Media } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { fitting, ratioOf, sizeOf } from "../../images/index.ts";
+import { requireSupported, ratioOf, sizeOf } from "../../images/index.ts";
 import { mimeOf } from "../../sniff.ts";
-import { object, present, some } from "../../json.ts";
-import { configured, isOurs, knows } from "../words.ts";
+import { asObject, omitUndefined, omitUndefinedOrNothing } from "../../json.ts";
+import { parseExtraConfig, isGeminiFieldName, knowsField } from "../words.ts";
 
 /** Shapes that every model of this kind draws. */
 const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
@@ -22,7 +22,7 @@ const SIZES = [
 ] as const;
 
 export function request(r: ImageRequest, of: CallContext): Body {
-  fitting(
+  requireSupported(
     { n: r.n, quality: r.quality === "auto" ? undefined : r.quality, format: r.format },
     of.info,
   );
@@ -38,39 +38,42 @@ export function request(r: ImageRequest, of: CallContext): Body {
       param: "mask",
     });
   const { config, kept } = restOf(r, of);
-  foreign(r, of);
+  reportForeignFields(r, of);
   return {
     contents: [
-      { role: "user", parts: [...r.refs.map((ref) => picture(ref, of)), { text: r.prompt }] },
+      {
+        role: "user",
+        parts: [...r.inputImages.map((ref) => imagePart(ref, of)), { text: r.prompt }],
+      },
     ],
     generationConfig: {
       ...config,
       seed: r.seed,
       responseModalities: ["TEXT", "IMAGE"],
-      imageConfig: some({ ...shape(r, of) }),
+      imageConfig: omitUndefinedOrNothing({ ...toImageConfig(r, of) }),
     },
     ...kept,
   };
 }
 
 /** An aspect ratio and a class of sizes are all that can be asked for. */
-function shape(r: ImageRequest, of: CallContext): { [field: string]: Json | undefined } {
+function toImageConfig(r: ImageRequest, of: CallContext): { [field: string]: Json | undefined } {
   const size = sizeOf(r.size);
   if (!size) {
     if (r.size !== undefined && r.size !== "auto")
       fail("unsupported", `${r.size} is no size of the form 1024x1024.`, { param: "size" });
     return {};
   }
-  of.lose("size", "approximated", "size_approximated");
+  of.reportLoss("size", "approximated", "size_approximated");
   const longer = Math.max(size.width, size.height);
   // The smallest is what all of them draw anyway, and some know no other.
   const word = SIZES.find(([, upTo]) => longer <= upTo)![0];
   return { aspectRatio: ratioOf(size, RATIOS), imageSize: word === "1K" ? undefined : word };
 }
 
-function picture(media: Media, of: CallContext): Json {
+function imagePart(media: Media, of: CallContext): Json {
   if ("url" in media) {
-    const fileUri = reachable(media.url, "image", of);
+    const fileUri = requirePublicUrl(media.url, "image", of);
     return { fileData: { ...(media.mime && { mimeType: media.mime }), fileUri } };
   }
   if ("fileId" in media)
@@ -87,29 +90,31 @@ function restOf(r: ImageRequest, of: CallContext) {
   const kept: Record<string, undefined> = {};
   for (const [field, value] of Object.entries(r.rest))
     if (field === "generationConfig")
-      config = configured(value, (member) => of.lose(member, "dropped", "foreign_field"));
-    else if (!isOurs(field) || knows(field)) {
-      put(kept, field, undefined);
-      of.lose(field, "dropped", knows(field) ? "foreign_field" : "unknown_to_gemini");
+      config = parseExtraConfig(value, (member) =>
+        of.reportLoss(member, "dropped", "foreign_field"),
+      );
+    else if (!isGeminiFieldName(field) || knowsField(field)) {
+      setOwnProperty(kept, field, undefined);
+      of.reportLoss(field, "dropped", knowsField(field) ? "foreign_field" : "unknown_to_gemini");
     }
   return { config, kept };
 }
 
-function foreign(r: ImageRequest, of: CallContext): void {
+function reportForeignFields(r: ImageRequest, of: CallContext): void {
   const lost: Record<string, unknown> = {
     quality: r.quality === "auto" ? undefined : r.quality,
     background: r.background === "auto" ? undefined : r.background,
     output_format: r.format === "png" ? undefined : r.format,
     output_compression: r.compression,
-    partial_images: r.partials || undefined,
+    partial_images: r.partialImages || undefined,
     user: r.user,
-    ...present(object(r.ext["images"]) ?? {}),
+    ...omitUndefined(asObject(r.ext["images"]) ?? {}),
   };
-  for (const field in lost) if (lost[field] !== undefined) of.lose(field, "dropped");
+  for (const field in lost) if (lost[field] !== undefined) of.reportLoss(field, "dropped");
 }
 
 /** Only the pictures of an answer; without one, why there is none is the answer. */
-export function onlyPictures(emit: (event: ModelEvent) => void): (event: ModelEvent) => void {
+export function imageEventsOnly(emit: (event: ModelEvent) => void): (event: ModelEvent) => void {
   const passed = new Set<number>();
   let words = "";
   let pictures = 0;
@@ -131,7 +136,7 @@ export function onlyPictures(emit: (event: ModelEvent) => void): (event: ModelEv
       case "cite":
         return;
       case "finish":
-        if (pictures === 0) none(event.reason === "filtered", event.detail, words);
+        if (pictures === 0) failNoImage(event.reason === "filtered", event.detail, words);
         return emit(event);
       default:
         return emit(event);
@@ -139,13 +144,17 @@ export function onlyPictures(emit: (event: ModelEvent) => void): (event: ModelEv
   };
 }
 
-function none(filtered: boolean, reason: string | undefined, words: string): never {
+function failNoImage(filtered: boolean, reason: string | undefined, words: string): never {
   if (filtered)
     fail("content_policy", `The provider withheld the image: ${reason ?? "its filters"}.`, {
       code: "moderation_blocked",
     });
-  const said = words.trim().slice(0, 500);
-  return fail("upstream", `The model answered without an image.${said && ` It said: ${said}`}`, {
-    code: "no_image",
-  });
+  const explanation = words.trim().slice(0, 500);
+  return fail(
+    "upstream",
+    `The model answered without an image.${explanation && ` It said: ${explanation}`}`,
+    {
+      code: "no_image",
+    },
+  );
 }

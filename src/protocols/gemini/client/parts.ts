@@ -1,16 +1,16 @@
 // Canonical blocks as parts. What this wire has no word for is refused where the model would see something else than the
 // client wrote, and declared as lost where it would only be less well informed.
-import { under } from "../../table.ts";
+import { ownEntry } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import { mimeOf } from "../../sniff.ts";
-import { inputOf } from "../../arguments.ts";
-import { nameTo, unsayable, type GeminiEncoding } from "./encoding.ts";
-import { reachable } from "./kept.ts";
-import { signatureOf, signed } from "./signatures.ts";
-import { object } from "../../json.ts";
-import { cameFrom, ID } from "../words.ts";
+import { parseToolArguments } from "../../arguments.ts";
+import { toFunctionName, failUnsupported, type GeminiEncoding } from "./encoding.ts";
+import { requirePublicUrl } from "./kept.ts";
+import { signatureOf, withSignature } from "./signatures.ts";
+import { asObject } from "../../json.ts";
+import { sourceOf, ID } from "../words.ts";
 
 export function partsOf(
   block: Block,
@@ -18,33 +18,33 @@ export function partsOf(
   at: string,
   e: GeminiEncoding,
 ): JsonObject[] {
-  const own = cameFrom<JsonObject>(block);
+  const own = sourceOf<JsonObject>(block);
   if (own) return own["text"] === "" && !own["thoughtSignature"] ? [] : [own];
-  if (block.cache !== undefined) e.of.lose("cache_control", "dropped");
+  if (block.cache !== undefined) e.of.reportLoss("cache_control", "dropped");
   switch (block.type) {
     case "text":
-      if (block.citations?.length) e.of.lose("citations", "dropped");
-      return spoken({ text: block.text }, block.proof, e);
+      if (block.citations?.length) e.of.reportLoss("citations", "dropped");
+      return textParts({ text: block.text }, block.proof, e);
     case "refusal":
       if (block.text === "") return [];
-      e.of.lose(`${at}.refusal`, "approximated", "refusal_as_text");
+      e.of.reportLoss(`${at}.refusal`, "approximated", "refusal_as_text");
       return [{ text: block.text }];
     case "reasoning":
-      return role === "model" ? thought(block, e) : [];
+      return role === "model" ? thoughtParts(block, e) : [];
     case "image":
       if (block.detail !== undefined && block.detail !== "auto")
-        e.of.lose("image_url.detail", "dropped");
-      return [signed(mediaTo(block.media, "image/png", at, e), block.proof, e)];
+        e.of.reportLoss("image_url.detail", "dropped");
+      return [withSignature(mediaTo(block.media, "image/png", at, e), block.proof, e)];
     case "audio":
       return [mediaTo(block.media, "audio/wav", at, e)];
     case "video":
       return [mediaTo(block.media, "video/mp4", at, e)];
     case "document":
       for (const field of ["title", "context", "cite"] as const)
-        if (block[field]) e.of.lose(`document.${field}`, "dropped");
+        if (block[field]) e.of.reportLoss(`document.${field}`, "dropped");
       return [mediaTo(block.media, "application/pdf", at, e)];
     case "call":
-      return [signed({ functionCall: callTo(block, at, e) }, block.proof, e)];
+      return [withSignature({ functionCall: callTo(block, at, e) }, block.proof, e)];
     case "result":
       return resultTo(block, at, e);
     case "opaque":
@@ -53,7 +53,7 @@ export function partsOf(
 }
 
 /** Words with their signature, on them or on a part of its own after them. Without either there is nothing to send. */
-function spoken(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject[] {
+function textParts(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject[] {
   const thoughtSignature = signatureOf(proof, e);
   if (!thoughtSignature) return part["text"] === "" ? [] : [part];
   if (part["text"] === "" || proof!.kind !== "after") return [{ ...part, thoughtSignature }];
@@ -61,26 +61,28 @@ function spoken(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObj
 }
 
 /** Only what was signed must come back; a digest of thoughts is nothing that the model would read again. */
-function thought(
+function thoughtParts(
   { proof, text, summary }: Extract<Block, { type: "reasoning" }>,
   e: GeminiEncoding,
 ): JsonObject[] {
   if (!signatureOf(proof, e)) return [];
-  if (proof!.kind === "empty") return spoken({ text: "" }, proof, e);
-  const said = text ?? summary?.join("\n\n") ?? "";
-  return spoken({ text: said, thought: true }, proof, e);
+  if (proof!.kind === "empty") return textParts({ text: "" }, proof, e);
+  const thoughtText = text ?? summary?.join("\n\n") ?? "";
+  return textParts({ text: thoughtText, thought: true }, proof, e);
 }
 
 function mediaTo(media: Media, usual: string, at: string, e: GeminiEncoding): JsonObject {
-  if ("fileId" in media) return unsayable("A file id", at, "foreign_file_id");
+  if ("fileId" in media) return failUnsupported("A file id", at, "foreign_file_id");
   if ("url" in media) {
-    if (!e.with.urls && !isVideoPage(media.url))
-      return unsayable("A file by its address", at, "unsupported_media_source");
+    if (!e.traits.fetchesUrls && !isVideoPage(media.url))
+      return failUnsupported("A file by its address", at, "unsupported_media_source");
     const mimeType = media.mime ?? typeOf(media.url);
-    return { fileData: { ...(mimeType && { mimeType }), fileUri: reachable(media.url, at, e.of) } };
+    return {
+      fileData: { ...(mimeType && { mimeType }), fileUri: requirePublicUrl(media.url, at, e.of) },
+    };
   }
-  const said = media.mime?.toLowerCase().replace("image/jpg", "image/jpeg");
-  const mimeType = said ?? (usual === "image/png" ? mimeOf(media) : usual);
+  const normalizedType = media.mime?.toLowerCase().replace("image/jpg", "image/jpeg");
+  const mimeType = normalizedType ?? (usual === "image/png" ? mimeOf(media) : usual);
   const data = "base64" in media ? media.base64 : media.bytes.toString("base64");
   return { inlineData: { mimeType, data } };
 }
@@ -109,7 +111,7 @@ const LONGEST = 8_192;
 /** What an address says of itself. */
 function typeOf(url: string): string | undefined {
   const path = url.length > LONGEST ? undefined : URL.parse(url)?.pathname;
-  return under(TYPES, /\.([a-z0-9]{1,8})$/i.exec(path ?? "")?.[1]?.toLowerCase());
+  return ownEntry(TYPES, /\.([a-z0-9]{1,8})$/i.exec(path ?? "")?.[1]?.toLowerCase());
 }
 
 function callTo(
@@ -117,14 +119,14 @@ function callTo(
   at: string,
   e: GeminiEncoding,
 ): JsonObject {
-  const args = block.tool === "custom" ? { input: block.args } : inputOf(block.args);
+  const args = block.tool === "custom" ? { input: block.args } : parseToolArguments(block.args);
   if (args === undefined)
     return fail(
       "unsupported",
-      `The arguments of the call ${block.id} to ${block.name} are not a JSON object.`,
+      `The arguments of the call ${block.id} to ${block.action} are not a JSON object.`,
       { param: at, code: "invalid_tool_arguments" },
     );
-  return { ...(e.with.callIds && { id: block.id }), name: nameTo(block.name, e), args };
+  return { ...(e.traits.callIds && { id: block.id }), name: toFunctionName(block.action, e), args };
 }
 
 /** A function answers with an object: its words stand in it by themselves, under the name that says how it went. */
@@ -139,14 +141,14 @@ function resultTo(
     for (const part of partsOf(inner, "user", at, e))
       if (typeof part["text"] === "string") words.push(part["text"]);
       else media.push(part);
-  const name = e.called.get(block.callId) ?? block.name ?? block.callId;
-  const said = words.join("\n");
-  const inside = e.with.toolMedia && media.length > 0;
-  if (!inside && media.length > 0) e.of.lose(at, "approximated", "tool_image_moved");
+  const name = e.functionNames.get(block.callId) ?? block.action ?? block.callId;
+  const resultText = words.join("\n");
+  const inside = e.traits.toolMedia && media.length > 0;
+  if (!inside && media.length > 0) e.of.reportLoss(at, "approximated", "tool_image_moved");
   const response: JsonObject = {
-    ...(e.with.callIds && { id: block.callId }),
-    name: nameTo(name, e),
-    response: block.isError ? { error: said } : { output: said },
+    ...(e.traits.callIds && { id: block.callId }),
+    name: toFunctionName(name, e),
+    response: block.isError ? { error: resultText } : { output: resultText },
     ...(inside && { parts: media }),
   };
   return [{ functionResponse: response }, ...(inside ? [] : media)];
@@ -158,16 +160,16 @@ function opaqueTo(
   at: string,
   e: GeminiEncoding,
 ): JsonObject[] {
-  const raw = object(block.raw);
+  const raw = asObject(block.raw);
   if (block.origin === ID && raw) return [raw];
   if (block.text) {
-    e.of.lose(`${at}.${block.origin}`, "approximated", "shown_as_text");
+    e.of.reportLoss(`${at}.${block.origin}`, "approximated", "shown_as_text");
     return [{ text: block.text }];
   }
   // What another vendor's hosted tool did is history: the answer that followed says what came of it.
   if (role === "model") {
-    e.of.lose(`${at}.${block.origin}`, "dropped", "hosted_history");
+    e.of.reportLoss(`${at}.${block.origin}`, "dropped", "hosted_history");
     return [];
   }
-  return unsayable("A content part that only its own protocol knows", at);
+  return failUnsupported("A content part that only its own protocol knows", at);
 }

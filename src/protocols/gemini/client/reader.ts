@@ -4,13 +4,13 @@ import type { Media } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { errorIn } from "./error-in.ts";
-import { Grounds, type Citation } from "./grounding.ts";
-import { likelihoods } from "./likelihoods.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import { findErrorBody } from "./error-in.ts";
+import { CitationIndex, type Citation } from "./grounding.ts";
+import { parseLogprobs } from "./likelihoods.ts";
 import { ReportedCounts } from "./counts.ts";
-import { list, object, text } from "../../json.ts";
-import { digest, finishOf, ID } from "../words.ts";
+import { asList, asObject, asText } from "../../json.ts";
+import { digest, parseFinishReason, ID } from "../words.ts";
 
 /**
  * Where a signature stood: on a call or a picture, on all the words of its block, on the last of them or on a part without
@@ -22,14 +22,14 @@ export interface GeminiReaderOptions {
   /** How the work was ranked. */
   tier: string | undefined;
   /** Pictures are what was asked for. */
-  draws: boolean;
+  isImageRequest: boolean;
 }
 
 interface Open {
   index: number;
   kind: "text" | "reasoning";
-  said: Grounds;
-  signed: { data: string; at: SignaturePlace } | undefined;
+  citations: CitationIndex;
+  signature: { data: string; at: SignaturePlace } | undefined;
 }
 
 /**
@@ -56,27 +56,27 @@ export class GeminiReader {
   constructor(
     emit: (event: ModelEvent) => void,
     of: Pick<CallContext, "model" | "info">,
-    { tier, draws }: GeminiReaderOptions,
+    { tier, isImageRequest }: GeminiReaderOptions,
   ) {
     this.#emit = emit;
     this.#of = of;
     this.#tier = tier;
-    this.#counts = new ReportedCounts(of.info.price, draws);
+    this.#counts = new ReportedCounts(of.info.price, isImageRequest);
   }
 
   chunk(raw: Json): void {
-    if (errorIn(raw)) throwFailure(raw);
+    if (findErrorBody(raw)) throwParsedError(raw);
     const chunk =
-      object(raw) ??
+      asObject(raw) ??
       fail("upstream", "A piece of the provider's answer is not a JSON object.", {
         code: "bad_stream",
       });
-    const candidates = list(chunk["candidates"]);
-    const blocked = text(object(chunk["promptFeedback"])?.["blockReason"]);
-    if (blocked && candidates.length === 0 && !this.#content) refused(blocked, chunk);
+    const candidates = asList(chunk["candidates"]);
+    const blocked = asText(asObject(chunk["promptFeedback"])?.["blockReason"]);
+    if (blocked && candidates.length === 0 && !this.#content) failBlockedPrompt(blocked, chunk);
     this.#start(chunk);
     // Several candidates are never asked for here.
-    const first = candidates.map(object).find((c) => (c?.["index"] ?? 0) === 0);
+    const first = candidates.map(asObject).find((c) => (c?.["index"] ?? 0) === 0);
     if (first) this.#candidate(first);
     this.#count(this.#counts.add(chunk, this.#end !== undefined));
   }
@@ -91,7 +91,7 @@ export class GeminiReader {
       });
     this.#close();
     this.#finished = true;
-    const { reason, detail } = finishOf(end.reason, this.#calls.size > 0);
+    const { reason, detail } = parseFinishReason(end.reason, this.#calls.size > 0);
     const words = end.message ?? `The model stopped for this reason: ${end.reason}.`;
     if (reason === "broken") return fail("upstream", words, { code: end.reason.toLowerCase() });
     if (reason === "other" && !this.#content)
@@ -103,42 +103,42 @@ export class GeminiReader {
     if (this.#started || !(chunk["candidates"] || chunk["usageMetadata"] || chunk["responseId"]))
       return;
     this.#started = true;
-    this.#id = text(chunk["responseId"]) ?? "";
-    this.#model = text(chunk["modelVersion"]);
+    this.#id = asText(chunk["responseId"]) ?? "";
+    this.#model = asText(chunk["modelVersion"]);
     this.#emit({ type: "start", id: this.#id || undefined, model: this.#model });
   }
 
   #candidate(candidate: JsonObject): void {
-    this.#logprobs = likelihoods(candidate["logprobsResult"]);
-    const parts = list(object(candidate["content"])?.["parts"]);
+    this.#logprobs = parseLogprobs(candidate["logprobsResult"]);
+    const parts = asList(asObject(candidate["content"])?.["parts"]);
     for (const raw of parts) {
-      const part = object(raw);
+      const part = asObject(raw);
       if (part) this.#part(part);
     }
     this.#cite(candidate);
-    const reason = text(candidate["finishReason"]);
+    const reason = asText(candidate["finishReason"]);
     if (reason && reason !== "FINISH_REASON_UNSPECIFIED")
-      this.#end = { reason, message: text(candidate["finishMessage"]) };
+      this.#end = { reason, message: asText(candidate["finishMessage"]) };
   }
 
   #part(part: JsonObject): void {
-    const signature = text(part["thoughtSignature"]) || undefined;
-    const call = object(part["functionCall"]);
+    const signature = asText(part["thoughtSignature"]) || undefined;
+    const call = asObject(part["functionCall"]);
     if (call) return this.#call(call, signature);
-    const inline = object(part["inlineData"]);
+    const inline = asObject(part["inlineData"]);
     if (inline) return this.#media(part, inline, signature);
-    const said = text(part["text"]) ?? "";
-    if ("text" in part || !isMore(part)) return this.#say(part, said, signature);
+    const partText = asText(part["text"]) ?? "";
+    if ("text" in part || !hasUnreadContent(part)) return this.#say(part, partText, signature);
     // What the provider ran by itself, and whatever is newer than us, goes back as it came.
     this.#alone({ type: "opaque", origin: ID, raw: part }, undefined, undefined);
   }
 
-  #say(part: JsonObject, said: string, signature: string | undefined): void {
+  #say(part: JsonObject, textContent: string, signature: string | undefined): void {
     const kind = part["thought"] === true ? "reasoning" : "text";
-    if (said === "") {
+    if (textContent === "") {
       if (!signature) return;
       if (this.#open?.kind === kind) {
-        this.#open.signed = { data: signature, at: "after" };
+        this.#open.signature = { data: signature, at: "after" };
         return;
       }
       // Nothing was said, but it was signed: that must come back as a part of its own.
@@ -148,35 +148,40 @@ export class GeminiReader {
     if (this.#open?.kind !== kind) {
       this.#close();
       const index = this.#next++;
-      this.#open = { index, kind, said: new Grounds(), signed: undefined };
+      this.#open = { index, kind, citations: new CitationIndex(), signature: undefined };
       const block: OpenBlock = kind === "text" ? { type: kind } : { type: kind, summary: true };
       this.#emit({ type: "open", index, block });
     }
     const open = this.#open;
-    const first = open.said.empty;
-    open.said.add(said);
+    const first = open.citations.empty;
+    open.citations.add(textContent);
     this.#content ||= kind === "text";
     const logprobs = kind === "text" ? this.#logprobs : undefined;
     if (logprobs) this.#logprobs = undefined;
-    this.#emit({ type: "delta", index: open.index, text: said, ...(logprobs && { logprobs }) });
-    if (signature) open.signed = { data: signature, at: first ? "words" : "after" };
+    this.#emit({
+      type: "delta",
+      index: open.index,
+      text: textContent,
+      ...(logprobs && { logprobs }),
+    });
+    if (signature) open.signature = { data: signature, at: first ? "words" : "after" };
     // More words, and it no longer stands on all of them.
-    else if (open.signed) open.signed.at = "after";
+    else if (open.signature) open.signature.at = "after";
   }
 
   #call(call: JsonObject, signature: string | undefined): void {
     const name =
-      text(call["name"]) ||
+      asText(call["name"]) ||
       fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
-    const own = text(call["id"]) || undefined;
+    const own = asText(call["id"]) || undefined;
     // Some repeat themselves.
     if (own !== undefined && this.#calls.has(own)) return;
-    const args = JSON.stringify(object(call["args"]) ?? {});
+    const args = JSON.stringify(asObject(call["args"]) ?? {});
     // A call without an id gets one that the same answer would get again.
     const seed = this.#id || `${name}${args}`;
     const id = own ?? `call_${digest(`${seed}:${this.#calls.size}`, 24)}`;
     this.#calls.add(id);
-    this.#alone({ type: "call", id, name, tool: "function" }, signature, "part", (index) =>
+    this.#alone({ type: "call", id, action: name, tool: "function" }, signature, "part", (index) =>
       this.#emit({ type: "delta", index, text: args }),
     );
   }
@@ -184,11 +189,11 @@ export class GeminiReader {
   #media(part: JsonObject, inline: JsonObject, signature: string | undefined): void {
     // Drafts that a model makes while it thinks are no part of the answer.
     if (part["thought"] === true) return;
-    const mime = text(inline["mimeType"]) ?? "";
+    const mime = asText(inline["mimeType"]) ?? "";
     const kind = mime.startsWith("image/") ? "image" : mime.startsWith("audio/") ? "audio" : "";
     if (kind === "")
       return this.#alone({ type: "opaque", origin: ID, raw: part }, undefined, undefined);
-    const media: Media = { mime, base64: text(inline["data"]) ?? "" };
+    const media: Media = { mime, base64: asText(inline["data"]) ?? "" };
     this.#alone({ type: kind }, signature, "part", (index) =>
       this.#emit({ type: "media", index, media }),
     );
@@ -220,7 +225,7 @@ export class GeminiReader {
   #cite(candidate: JsonObject): void {
     const open = this.#open;
     if (open?.kind !== "text") return;
-    for (const citation of open.said.citations(candidate)) {
+    for (const citation of open.citations.citations(candidate)) {
       const key = keyOf(citation);
       if (this.#cited.has(key)) continue;
       this.#cited.add(key);
@@ -236,13 +241,13 @@ export class GeminiReader {
     const open = this.#open;
     if (!open) return;
     this.#open = undefined;
-    if (open.signed) this.#prove(open.index, open.signed.data, open.signed.at);
+    if (open.signature) this.#prove(open.index, open.signature.data, open.signature.at);
     this.#emit({ type: "close", index: open.index });
   }
 }
 
 /** More than a signature and marks: something that this codec does not read. */
-const isMore = (part: JsonObject): boolean => {
+const hasUnreadContent = (part: JsonObject): boolean => {
   for (const key in part) if (key !== "thoughtSignature" && key !== "thought") return true;
   return false;
 };
@@ -250,9 +255,9 @@ const isMore = (part: JsonObject): boolean => {
 const keyOf = (cited: Citation): string => `${cited.start_index}:${cited.end_index}:${cited.url}`;
 
 /** A prompt that was blocked is answered with 200 and nothing. */
-function refused(reason: string, chunk: JsonObject): never {
-  const said = text(object(chunk["promptFeedback"])?.["blockReasonMessage"]);
-  return fail("content_policy", said || `The provider refused the prompt: ${reason}.`, {
+function failBlockedPrompt(reason: string, chunk: JsonObject): never {
+  const message = asText(asObject(chunk["promptFeedback"])?.["blockReasonMessage"]);
+  return fail("content_policy", message || `The provider refused the prompt: ${reason}.`, {
     code: "content_policy_violation",
     details: { reason },
   });

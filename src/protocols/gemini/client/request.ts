@@ -1,38 +1,45 @@
-import { leaveStops } from "../../stops.ts";
-import { put } from "../../../lib/member.ts";
-import { under } from "../../table.ts";
+import { delegateStopSequences } from "../../stops.ts";
+import { setOwnProperty } from "../../../lib/member.ts";
+import { ownEntry } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { contentsTo, systemTo } from "./contents.ts";
 import type { FullGeminiTraits } from "../dialect.ts";
-import { encoding, unsayable, type GeminiEncoding } from "./encoding.ts";
-import { samplingFor } from "../../reasons.ts";
-import { subset } from "./schema.ts";
+import { createEncoding, failUnsupported, type GeminiEncoding } from "./encoding.ts";
+import { supportedSampling } from "../../reasons.ts";
+import { toOpenApiSubset } from "./schema.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
-import { object, present, some, text } from "../../json.ts";
-import { returned } from "../../strangers.ts";
+import { asObject, omitUndefined, omitUndefinedOrNothing, asText } from "../../json.ts";
+import { restoreUnknownFields } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
-import { cameFrom, configured, ID, isOurs, knows, PASSED } from "../words.ts";
+import {
+  sourceOf,
+  parseExtraConfig,
+  ID,
+  isGeminiFieldName,
+  knowsField,
+  PASSED_THROUGH_FIELDS,
+} from "../words.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
-export function request(asked: ChatRequest, of: CallContext, traits: FullGeminiTraits): Body {
-  const r = { ...asked, sampling: samplingFor(asked, of) };
-  const e = encoding(r, of, traits);
+export function encodeRequest(asked: ChatRequest, of: CallContext, traits: FullGeminiTraits): Body {
+  const r = { ...asked, sampling: supportedSampling(asked, of) };
+  const e = createEncoding(r, of, traits);
   const { passed, kept } = restOf(r, e);
-  refuse(r);
-  foreign(r, e);
+  rejectUnsupported(r);
+  reportForeignFields(r, e);
   const tools = toolsTo(r, e);
-  const own = object(r.ext[ID]);
-  const said = present({
+  const own = asObject(r.ext[ID]);
+  const requestBody = omitUndefined({
     ...ownFields(own),
     contents: contentsTo(r, e),
     systemInstruction: systemTo(r.instructions, e),
     tools,
-    toolConfig: some({ ...choiceTo(r, tools, e), ...within(own, "toolConfig") }),
-    generationConfig: some({
+    toolConfig: omitUndefinedOrNothing({ ...choiceTo(r, tools, e), ...within(own, "toolConfig") }),
+    generationConfig: omitUndefinedOrNothing({
       ...passed.config,
       ...config(r, tools, e),
       ...within(own, "generationConfig"),
@@ -40,8 +47,8 @@ export function request(asked: ChatRequest, of: CallContext, traits: FullGeminiT
     serviceTier: tierTo(r, e),
     store: own ? r.state.store : undefined,
   });
-  const body = returned(said, own, KNOWN_INSIDE, e.of.lose.bind(e.of));
-  if (of.op !== "count") return { ...body, ...kept };
+  const body = restoreUnknownFields(requestBody, own, KNOWN_INSIDE, e.of.reportLoss.bind(e.of));
+  if (of.actionType !== "count") return { ...body, ...kept };
   const whole = { ...passed.fields, ...body, model: nameOf(of.model) };
   const apart = Object.fromEntries(Object.keys(passed.fields).map((field) => [field, undefined]));
   return { generateContentRequest: whole, ...kept, ...apart };
@@ -50,7 +57,7 @@ export function request(asked: ChatRequest, of: CallContext, traits: FullGeminiT
 /** What only this wire knows, of a client that speaks it. */
 function ownFields(own: JsonObject | undefined): JsonObject {
   const fields: Record<string, Json | undefined> = {};
-  for (const field of PASSED) fields[field] = own?.[field];
+  for (const field of PASSED_THROUGH_FIELDS) fields[field] = own?.[field];
   return fields;
 }
 
@@ -59,7 +66,7 @@ function within(own: JsonObject | undefined, field: string): JsonObject {
   const members: Record<string, Json | undefined> = {};
   for (const path in own) {
     const name = path.startsWith(`${field}.`) ? path.slice(field.length + 1) : "";
-    if (name !== "" && !/[.[]/.test(name)) put(members, name, own[path]);
+    if (name !== "" && !/[.[]/.test(name)) setOwnProperty(members, name, own[path]);
   }
   return members;
 }
@@ -84,33 +91,36 @@ function restOf(
   for (const [field, value] of Object.entries(r.rest)) {
     if (value === undefined) continue;
     if (field === "generationConfig")
-      within = configured(value, (member) => e.of.lose(member, "dropped", "foreign_field"));
+      within = parseExtraConfig(value, (member) =>
+        e.of.reportLoss(member, "dropped", "foreign_field"),
+      );
     // Of a client of this wire it means what it says.
-    else if (ID in r.ext || (isOurs(field) && !knows(field))) put(passed, field, value);
+    else if (ID in r.ext || (isGeminiFieldName(field) && !knowsField(field)))
+      setOwnProperty(passed, field, value);
     else {
-      put(kept, field, undefined);
-      e.of.lose(field, "dropped", knows(field) ? "foreign_field" : "unknown_to_gemini");
+      setOwnProperty(kept, field, undefined);
+      e.of.reportLoss(field, "dropped", knowsField(field) ? "foreign_field" : "unknown_to_gemini");
     }
   }
   return { passed: { fields: passed, config: within }, kept };
 }
 
 /** Stop sequences that the API takes. */
-export const MOST_STOPS = 5;
+export const MAX_STOP_SEQUENCES = 5;
 
 /** What changes the answer's very shape. */
-function refuse(r: ChatRequest): void {
-  if ((r.sampling.n ?? 1) > 1) unsayable("n > 1", "n", "unsupported_value");
+function rejectUnsupported(r: ChatRequest): void {
+  if ((r.sampling.n ?? 1) > 1) failUnsupported("n > 1", "n", "unsupported_value");
   const { previousId, conversation, background } = r.state;
   if (previousId !== undefined)
-    unsayable("previous_response_id", "previous_response_id", "unsupported_parameter");
+    failUnsupported("previous_response_id", "previous_response_id", "unsupported_parameter");
   if (conversation !== undefined)
-    unsayable("conversation", "conversation", "unsupported_parameter");
-  if (background) unsayable("background", "background", "unsupported_parameter");
+    failUnsupported("conversation", "conversation", "unsupported_parameter");
+  if (background) failUnsupported("background", "background", "unsupported_parameter");
 }
 
 /** Members of other protocols that say nothing about the answer. */
-const QUIET: ReadonlySet<string> = new Set([
+const IGNORED_FIELDS: ReadonlySet<string> = new Set([
   "anthropic_beta",
   "anthropic_version",
   "betas",
@@ -125,7 +135,7 @@ const QUIET: ReadonlySet<string> = new Set([
 ]);
 
 /** Tuning that this wire has no word for, and what only another protocol knows. */
-function foreign(r: ChatRequest, { of }: GeminiEncoding): void {
+function reportForeignFields(r: ChatRequest, { of }: GeminiEncoding): void {
   const { logitBias } = r.sampling;
   const lost: Record<string, unknown> = {
     logit_bias: logitBias && Object.keys(logitBias).length > 0 ? logitBias : undefined,
@@ -136,19 +146,19 @@ function foreign(r: ChatRequest, { of }: GeminiEncoding): void {
     metadata: r.metadata && Object.keys(r.metadata).length > 0 ? r.metadata : undefined,
     user: r.user,
   };
-  for (const field in lost) if (lost[field] !== undefined) of.lose(field, "dropped");
+  for (const field in lost) if (lost[field] !== undefined) of.reportLoss(field, "dropped");
   for (const protocol in r.ext) {
     if (protocol === ID) continue;
-    for (const field in object(r.ext[protocol]))
-      if (!QUIET.has(field)) of.lose(field, "dropped", "foreign_field");
+    for (const field in asObject(r.ext[protocol]))
+      if (!IGNORED_FIELDS.has(field)) of.reportLoss(field, "dropped", "foreign_field");
   }
 }
 
 function config(r: ChatRequest, tools: readonly Json[] | undefined, e: GeminiEncoding): JsonObject {
   const { temperature, topP, topK, presence, frequency, logprobs } = r.sampling;
   const stop = (r.output.stop ?? []).filter((s) => s !== "");
-  leaveStops(stop.slice(MOST_STOPS), e.of);
-  return present({
+  delegateStopSequences(stop.slice(MAX_STOP_SEQUENCES), e.of);
+  return omitUndefined({
     maxOutputTokens: r.output.maxTokens,
     temperature,
     topP,
@@ -156,7 +166,7 @@ function config(r: ChatRequest, tools: readonly Json[] | undefined, e: GeminiEnc
     presencePenalty: presence,
     frequencyPenalty: frequency,
     seed: seedTo(r, e),
-    stopSequences: stop.length > 0 ? stop.slice(0, MOST_STOPS) : undefined,
+    stopSequences: stop.length > 0 ? stop.slice(0, MAX_STOP_SEQUENCES) : undefined,
     responseLogprobs: logprobs === undefined ? undefined : true,
     logprobs: logprobs || undefined,
     responseModalities: modalitiesTo(r, e),
@@ -169,7 +179,7 @@ const INT32 = 2 ** 31;
 
 function seedTo({ sampling: { seed } }: ChatRequest, e: GeminiEncoding): number | undefined {
   if (seed === undefined || (Number.isInteger(seed) && seed >= -INT32 && seed < INT32)) return seed;
-  e.of.lose("seed", "dropped", "seed_too_large");
+  e.of.reportLoss("seed", "dropped", "seed_too_large");
   return undefined;
 }
 
@@ -179,7 +189,8 @@ function modalitiesTo(
 ): Json | undefined {
   if (!modalities || modalities.every((m) => m === "text")) return undefined;
   // The voice and the form of the sound are chosen in words of its own.
-  if (modalities.includes("audio")) e.of.lose("modalities", "approximated", "audio_as_it_comes");
+  if (modalities.includes("audio"))
+    e.of.reportLoss("modalities", "approximated", "audio_as_it_comes");
   return modalities.map((m) => m.toUpperCase());
 }
 
@@ -190,21 +201,21 @@ function formatTo(
 ): JsonObject {
   const { format } = r.output;
   if (format === undefined || format.type === "text") return {};
-  const own = cameFrom<JsonObject>(format);
+  const own = sourceOf<JsonObject>(format);
   if (own) return own;
-  if (tools && !e.with.together)
+  if (tools && !e.traits.combinesTools)
     fail("unsupported", `${e.of.model} cannot use tools and be held to JSON in one request.`, {
       param: "response_format",
       code: "unsupported_parameter",
     });
   const json = { responseMimeType: "application/json" };
   if (format.type !== "schema" || !("schema" in format)) return json;
-  if (text(format.description)) e.of.lose("response_format.description", "dropped");
-  if (format.strict === false) e.of.lose("response_format.strict", "approximated");
-  if (e.with.jsonSchema) return { ...json, responseJsonSchema: format.schema };
+  if (asText(format.description)) e.of.reportLoss("response_format.description", "dropped");
+  if (format.strict === false) e.of.reportLoss("response_format.strict", "approximated");
+  if (e.traits.jsonSchema) return { ...json, responseJsonSchema: format.schema };
   const of = "response_format.schema";
-  const lose = () => e.of.lose(of, "approximated", "schema_simplified");
-  return { ...json, responseSchema: subset(format.schema, of, e.purse, lose) };
+  const lose = () => e.of.reportLoss(of, "approximated", "schema_simplified");
+  return { ...json, responseSchema: toOpenApiSubset(format.schema, of, e.expansionBudget, lose) };
 }
 
 const TIERS: Readonly<Record<string, string | undefined>> = {
@@ -218,6 +229,6 @@ const TIERS: Readonly<Record<string, string | undefined>> = {
 
 function tierTo({ tier }: ChatRequest, e: GeminiEncoding): string | undefined {
   if (tier === undefined) return undefined;
-  if (!Object.hasOwn(TIERS, tier)) e.of.lose("service_tier", "dropped");
-  return under(TIERS, tier);
+  if (!Object.hasOwn(TIERS, tier)) e.of.reportLoss("service_tier", "dropped");
+  return ownEntry(TIERS, tier);
 }

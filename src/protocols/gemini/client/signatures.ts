@@ -4,40 +4,43 @@ import type { Proof } from "../../../model/request.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import { familyOf } from "../dialect.ts";
 import type { GeminiEncoding } from "./encoding.ts";
-import { object, text } from "../../json.ts";
+import { asObject, asText } from "../../json.ts";
 import { ID } from "../words.ts";
 
 /** Documented: it stands in for the signature of a call that some other model made. */
-const SKIP = "skip_thought_signature_validator";
+const SKIP_VALIDATOR = "skip_thought_signature_validator";
 
 /** The signature of a part; nothing for what another provider, or another family of models, signed. */
 export function signatureOf(proof: Opt<Proof>, e: GeminiEncoding): string | undefined {
   if (!proof) return undefined;
-  if (proof.origin !== ID) return compatible(proof);
+  if (proof.origin !== ID) return compatibleSignature(proof);
   const [made, asked] = [familyOf(proof.model), familyOf(e.of.model)];
   return made !== undefined && asked !== undefined && made !== asked ? undefined : proof.data;
 }
 
 /** Google's imitation of chat completions hands out the same signatures, in a place of its own. */
-function compatible(proof: Proof): string | undefined {
+function compatibleSignature(proof: Proof): string | undefined {
   if (proof.origin !== "chat-completions" || proof.kind !== "extra_content") return undefined;
   try {
-    const google = object(object(parseShallow(proof.data))?.["google"]);
-    return text(google?.["thought_signature"]) || undefined;
+    const google = asObject(asObject(parseShallow(proof.data))?.["google"]);
+    return asText(google?.["thought_signature"]) || undefined;
   } catch {
     return undefined;
   }
 }
 
-export function signed(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject {
+export function withSignature(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject {
   const signature = signatureOf(proof, e);
   return signature ? { ...part, thoughtSignature: signature } : part;
 }
 
 /** Of the calls of one step, the first must be signed: history that another model made, or a client that lost it, is not. */
-export function vouched(parts: readonly JsonObject[], e: GeminiEncoding): readonly JsonObject[] {
-  if (!e.with.signatures) return parts;
+export function withRequiredSignatures(
+  parts: readonly JsonObject[],
+  e: GeminiEncoding,
+): readonly JsonObject[] {
+  if (!e.traits.signatures) return parts;
   const first = parts.findIndex((part) => "functionCall" in part);
   if (first < 0 || "thoughtSignature" in parts[first]!) return parts;
-  return parts.with(first, { ...parts[first], thoughtSignature: SKIP });
+  return parts.with(first, { ...parts[first], thoughtSignature: SKIP_VALIDATOR });
 }

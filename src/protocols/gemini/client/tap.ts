@@ -3,29 +3,29 @@ import { fail } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Body, HeadersIn, Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext, RelaySink } from "../../../plugin/protocol.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { list, numeric, object, objects, text } from "../../json.ts";
-import { finishOf } from "../words.ts";
-import { says, wordsIn } from "./amount.ts";
+import type { ResponseContext, PassthroughSink } from "../../../plugin/protocol.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import { asList, parseNumber, asObject, asObjects, asText } from "../../json.ts";
+import { parseFinishReason } from "../words.ts";
+import { hasContent, textBytesIn } from "./amount.ts";
 import { ReportedCounts } from "./counts.ts";
-import { errorIn } from "./error-in.ts";
+import { findErrorBody } from "./error-in.ts";
 
-export class ChunkTap {
-  readonly #sink: RelaySink;
+export class UsageTap {
+  readonly #sink: PassthroughSink;
   readonly #counts: ReportedCounts;
   readonly #tier: string | undefined;
   #id: string | undefined;
   #model: string | undefined;
-  #said = false;
-  #words = 0;
+  #hasContent = false;
+  #textBytes = 0;
   #calls = false;
   #reason: FinishReason | undefined;
   /** Of several answers, those that have ended. */
   readonly #ends = new Set<unknown>();
   readonly #answers: number;
 
-  constructor(sink: RelaySink, to: AnswerContext, tier: string | undefined) {
+  constructor(sink: PassthroughSink, to: ResponseContext, tier: string | undefined) {
     this.#sink = sink;
     this.#counts = new ReportedCounts(to.info?.price, false);
     this.#tier = tier;
@@ -33,42 +33,43 @@ export class ChunkTap {
   }
 
   /** The end of all of it has been named. */
-  get ended(): boolean {
+  get isEnded(): boolean {
     return this.#reason !== undefined && this.#ends.size >= this.#answers;
   }
 
   /** Throws what upstream says went wrong. */
   chunk(raw: Json): JsonObject {
-    if (errorIn(raw)) throwFailure(raw);
+    if (findErrorBody(raw)) throwParsedError(raw);
     const chunk =
-      object(raw) ??
+      asObject(raw) ??
       fail("upstream", "A piece of the provider's answer is not a JSON object.", {
         code: "bad_stream",
       });
-    this.#model ??= text(chunk["modelVersion"]);
-    const id = text(chunk["responseId"]);
+    this.#model ??= asText(chunk["modelVersion"]);
+    const id = asText(chunk["responseId"]);
     if (this.#id === undefined && (id || chunk["candidates"] || chunk["usageMetadata"]))
-      this.#sink.start((this.#id = id ?? ""));
-    this.#words += wordsIn(chunk);
-    for (const candidate of objects(chunk["candidates"])) this.#candidate(candidate);
+      this.#sink.reportStart((this.#id = id ?? ""));
+    this.#textBytes += textBytesIn(chunk);
+    for (const candidate of asObjects(chunk["candidates"])) this.#candidate(candidate);
     // A prompt that was blocked has no candidates: its answer says so, and is whole.
-    if (object(chunk["promptFeedback"])?.["blockReason"] && !chunk["candidates"]) this.#blocked();
+    if (asObject(chunk["promptFeedback"])?.["blockReason"] && !chunk["candidates"]) this.#blocked();
     const usage = this.#counts.add(chunk, this.#reason !== undefined);
-    if (usage) this.#sink.usage({ type: "usage", usage, model: this.#model, tier: this.#tier });
+    if (usage)
+      this.#sink.reportUsage({ type: "usage", usage, model: this.#model, tier: this.#tier });
     return chunk;
   }
 
   /** Whether this is the first that a client would show. */
-  begins(chunk: JsonObject): boolean {
-    if (this.#said || !says(chunk)) return false;
-    return (this.#said = true);
+  isFirstContent(chunk: JsonObject): boolean {
+    if (this.#hasContent || !hasContent(chunk)) return false;
+    return (this.#hasContent = true);
   }
 
   /** Once a write, however many events it had. */
-  told(): void {
-    if (this.#said && this.#words > 0) {
-      this.#sink.content(this.#words);
-      this.#words = 0;
+  reportText(): void {
+    if (this.#hasContent && this.#textBytes > 0) {
+      this.#sink.reportContent(this.#textBytes);
+      this.#textBytes = 0;
     }
   }
 
@@ -79,10 +80,10 @@ export class ChunkTap {
       fail("upstream", "The provider's answer ended before it was finished.", {
         code: "truncated",
       });
-    if (this.#words > 0) this.#sink.content(this.#words);
-    this.#words = 0;
-    const settled = this.#sink.finish(reason);
-    return this.#counts.final ? undefined : settled;
+    if (this.#textBytes > 0) this.#sink.reportContent(this.#textBytes);
+    this.#textBytes = 0;
+    const settled = this.#sink.reportFinish(reason);
+    return this.#counts.isFinal ? undefined : settled;
   }
 
   #blocked(): void {
@@ -92,14 +93,14 @@ export class ChunkTap {
 
   /** The first candidate's end counts; an end that is named again takes its place. */
   #candidate(candidate: JsonObject): void {
-    for (const part of list(object(candidate["content"])?.["parts"]))
-      this.#calls ||= object(object(part)?.["functionCall"]) !== undefined;
-    const reason = text(candidate["finishReason"]);
+    for (const part of asList(asObject(candidate["content"])?.["parts"]))
+      this.#calls ||= asObject(asObject(part)?.["functionCall"]) !== undefined;
+    const reason = asText(candidate["finishReason"]);
     if (!reason || reason === "FINISH_REASON_UNSPECIFIED") return;
     const index = candidate["index"] ?? 0;
     this.#ends.add(index);
     if (index !== 0) return;
-    const meant = finishOf(reason, this.#calls).reason;
+    const meant = parseFinishReason(reason, this.#calls).reason;
     // Clients of this wire know such an end by its name.
     this.#reason = meant === "broken" ? "other" : meant;
   }
@@ -113,6 +114,6 @@ export function tierOf(headers: HeadersIn): string | undefined {
 
 /** How many answers end: by the one name that this API documents, in either spelling. */
 function candidatesIn(body: Body): number {
-  const config = object(body["generationConfig"] ?? body["generation_config"]);
-  return numeric(config?.["candidateCount"] ?? config?.["candidate_count"]) ?? 1;
+  const config = asObject(body["generationConfig"] ?? body["generation_config"]);
+  return parseNumber(config?.["candidateCount"] ?? config?.["candidate_count"]) ?? 1;
 }

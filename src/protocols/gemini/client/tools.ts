@@ -1,38 +1,38 @@
 // Tool declarations and the choice among them.
-import { declareTool, refuseTool } from "../../tools.ts";
+import { declareTool, rejectTool } from "../../tools.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { nameTo, type GeminiEncoding } from "./encoding.ts";
-import { subset } from "./schema.ts";
-import { list, object, present, text } from "../../json.ts";
-import { cameFrom, ID } from "../words.ts";
+import { toFunctionName, type GeminiEncoding } from "./encoding.ts";
+import { toOpenApiSubset } from "./schema.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json.ts";
+import { sourceOf, ID } from "../words.ts";
 
 /** `tools`: every function in one entry, each hosted tool in one of its own. */
 export function toolsTo(r: ChatRequest, e: GeminiEncoding): Json[] | undefined {
   const declared = new Map<string, JsonObject>();
   for (const tool of r.tools) {
     if (tool.type === "hosted") continue;
-    if (tool.cache !== undefined) e.of.lose("cache_control", "dropped");
+    if (tool.cache !== undefined) e.of.reportLoss("cache_control", "dropped");
     const one = declaration(tool, e);
     declareTool(declared, String(one["name"]), one);
   }
   const hosted = r.tools.flatMap((tool) => (tool.type === "hosted" ? hostedTo(tool, e) : []));
   const out: Json[] = [];
   if (declared.size > 0) out.push({ functionDeclarations: [...declared.values()] });
-  if (declared.size > 0 && hosted.length > 0 && !e.with.together)
-    e.of.lose("tools.web_search", "dropped", "not_with_functions");
+  if (declared.size > 0 && hosted.length > 0 && !e.traits.combinesTools)
+    e.of.reportLoss("tools.web_search", "dropped", "not_with_functions");
   else for (const tool of hosted) out.push(tool);
   return out.length > 0 ? out : undefined;
 }
 
 function declaration(tool: Tool, e: GeminiEncoding): JsonObject {
-  const own = cameFrom<JsonObject>(tool);
+  const own = sourceOf<JsonObject>(tool);
   if (own) return own;
-  if (tool.strict) e.of.lose("tools.strict", "dropped");
-  const name = nameTo(tool.name, e);
+  if (tool.strict) e.of.reportLoss("tools.strict", "dropped");
+  const name = toFunctionName(tool.name, e);
   if (tool.type === "custom") {
-    e.of.lose("tools.custom", "approximated", "custom_tool_wrapped");
-    return { name, ...described(tool), ...parameters(WRAPPED, tool.name, e) };
+    e.of.reportLoss("tools.custom", "approximated", "custom_tool_wrapped");
+    return { name, ...describeCustomTool(tool), ...parameters(WRAPPED, tool.name, e) };
   }
   const { description, schema } = tool;
   return {
@@ -50,36 +50,36 @@ const WRAPPED: JsonObject = {
 
 /** A function that takes nothing has no parameters: an object without members is an error to some models. */
 const isNothing = (schema: JsonObject): boolean =>
-  Object.keys(object(schema["properties"]) ?? {}).length === 0 &&
+  Object.keys(asObject(schema["properties"]) ?? {}).length === 0 &&
   ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].every(
     (word) => schema[word] === undefined,
   ) &&
   typeof schema["additionalProperties"] !== "object";
 
 function parameters(schema: JsonObject, name: string, e: GeminiEncoding): JsonObject {
-  if (e.with.jsonSchema) return { parametersJsonSchema: schema };
+  if (e.traits.jsonSchema) return { parametersJsonSchema: schema };
   const of = `tools.${name}`;
-  const lose = () => e.of.lose(of, "approximated", "schema_simplified");
-  return { parameters: subset(schema, of, e.purse, lose) };
+  const lose = () => e.of.reportLoss(of, "approximated", "schema_simplified");
+  return { parameters: toOpenApiSubset(schema, of, e.expansionBudget, lose) };
 }
 
 /** A grammar cannot be enforced here, but it can be asked for. */
-function described(tool: Tool): JsonObject {
-  const format = object(tool.raw) ?? {};
-  const definition = text((object(format["grammar"]) ?? format)["definition"]);
-  const said = [
+function describeCustomTool(tool: Tool): JsonObject {
+  const format = asObject(tool.raw) ?? {};
+  const definition = asText((asObject(format["grammar"]) ?? format)["definition"]);
+  const lines = [
     tool.description,
     definition === undefined ? undefined : `The input must follow this grammar:\n${definition}`,
   ].filter((words) => words !== undefined);
-  return said.length > 0 ? { description: said.join("\n\n") } : {};
+  return lines.length > 0 ? { description: lines.join("\n\n") } : {};
 }
 
 /** Searching the web is the one hosted tool that every vendor has. */
 function hostedTo(tool: Tool, e: GeminiEncoding): JsonObject[] {
-  const raw = object(tool.raw) ?? {};
+  const raw = asObject(tool.raw) ?? {};
   if (tool.origin === ID) return [raw];
-  if (!tool.name.startsWith("web_search")) return refuseTool(tool);
-  e.of.lose("tools.web_search", "approximated");
+  if (!tool.name.startsWith("web_search")) return rejectTool(tool);
+  e.of.reportLoss("tools.web_search", "approximated");
   return [{ googleSearch: {} }];
 }
 
@@ -89,10 +89,10 @@ export function choiceTo(
   tools: readonly Json[] | undefined,
   e: GeminiEncoding,
 ): JsonObject | undefined {
-  if (r.parallel === false) e.of.lose("parallel_tool_calls", "dropped");
-  const functions = (tools ?? []).some((tool) => object(tool)?.["functionDeclarations"]);
+  if (r.parallelToolCalls === false) e.of.reportLoss("parallel_tool_calls", "dropped");
+  const functions = (tools ?? []).some((tool) => asObject(tool)?.["functionDeclarations"]);
   const hosted = (tools?.length ?? 0) > 1 || (tools?.length === 1 && !functions);
-  return present({
+  return omitUndefined({
     functionCallingConfig: functions ? modeOf(r, e) : undefined,
     // Without it, functions beside what Google runs itself are an error.
     includeServerSideToolInvocations: functions && hosted ? true : undefined,
@@ -105,6 +105,6 @@ function modeOf({ toolChoice: choice }: ChatRequest, e: GeminiEncoding): JsonObj
     return { mode: choice === "required" ? "ANY" : choice === "none" ? "NONE" : "AUTO" };
   return {
     mode: choice.must ? "ANY" : "VALIDATED",
-    allowedFunctionNames: list(choice.names.map((name) => nameTo(name, e))),
+    allowedFunctionNames: asList(choice.names.map((name) => toFunctionName(name, e))),
   };
 }

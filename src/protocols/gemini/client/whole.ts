@@ -1,10 +1,10 @@
 import { fail } from "../../../model/error.ts";
 import type { Json } from "../../../model/values.ts";
-import { exactly } from "../../arguments.ts";
+import { parseExactJson } from "../../arguments.ts";
 import type { GeminiReader } from "./reader.ts";
 
 /** One answer; where a server streams all the same, the list of its pieces. */
-export function whole(body: Buffer, reading: GeminiReader): void {
+export function decodeResponse(body: Buffer, reading: GeminiReader): void {
   const answer = parsed(body);
   for (const chunk of Array.isArray(answer) ? (answer as readonly Json[]) : [answer])
     reading.chunk(chunk);
@@ -13,7 +13,7 @@ export function whole(body: Buffer, reading: GeminiReader): void {
 
 export function parsed(body: Buffer): Json {
   try {
-    return exactly(body.toString());
+    return parseExactJson(body.toString());
   } catch {
     return fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
   }

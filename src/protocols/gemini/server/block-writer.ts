@@ -2,58 +2,58 @@
 import type { OpenBlock } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
-import type { EventOfBlock } from "../../in-turn.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
+import type { IndexedEvent } from "../../in-turn.ts";
 import { ID } from "../words.ts";
 import type { ChunkWriter } from "./chunk-writer.ts";
 import {
   callPart,
-  likelihoodsTo,
+  formatLogprobs,
   mediaPart,
   namesOf,
   ownPart,
   showsThoughts,
   signedPart,
-  type AnswerFlaws,
+  type ResponseFlaws,
 } from "./content.ts";
-import { grounding, PassedWords } from "./grounds.ts";
-import { WaitingProofs } from "./proofs.ts";
+import { grounding, SentText } from "./grounds.ts";
+import { PendingProofs } from "./proofs.ts";
 
 export class BlockWriter {
-  readonly proofs = new WaitingProofs();
-  readonly held: AnswerFlaws = { refused: false, broken: false };
-  readonly #page: ChunkWriter;
-  readonly #to: AnswerContext;
-  readonly #shown: boolean;
+  readonly proofs = new PendingProofs();
+  readonly flaws: ResponseFlaws = { hasRefusal: false, hasInvalidCall: false };
+  readonly #chunks: ChunkWriter;
+  readonly #to: ResponseContext;
+  readonly #showsThoughts: boolean;
   readonly #named: (name: string) => string;
   #block: OpenBlock | undefined;
   #proof: Proof | undefined;
   /** A thought, or what a call is given: needed once more at the block's end. */
-  #said: string[] = [];
-  #passed = new PassedWords();
+  #text: string[] = [];
+  #sentText = new SentText();
   #citations: Json[] = [];
 
-  constructor(page: ChunkWriter, to: AnswerContext) {
-    this.#page = page;
+  constructor(page: ChunkWriter, to: ResponseContext) {
+    this.#chunks = page;
     this.#to = to;
-    this.#shown = showsThoughts(to.body);
+    this.#showsThoughts = showsThoughts(to.body);
     this.#named = namesOf(to);
   }
 
-  event(e: EventOfBlock): void {
+  event(e: IndexedEvent): void {
     switch (e.type) {
       case "open":
         this.#block = e.block;
         this.#proof = undefined;
-        this.#said = [];
-        this.#passed = new PassedWords();
+        this.#text = [];
+        this.#sentText = new SentText();
         this.#citations = [];
         return;
       case "delta":
         return this.#delta(e.text, e.logprobs);
       case "media": {
         const part = mediaPart(e.media, this.#block?.type === "audio" ? "audio/wav" : "image/png");
-        if (part && !e.partial) this.#page.part(signedPart(part, this.#ownSignature()));
+        if (part && !e.partial) this.#chunks.part(signedPart(part, this.#ownSignature()));
         return;
       }
       case "proof":
@@ -72,20 +72,20 @@ export class BlockWriter {
     if (text === "" && !logprobs) return;
     switch (this.#block?.type) {
       case "reasoning":
-        if (this.#shown) this.#page.text(text, true);
-        this.#said.push(text);
+        if (this.#showsThoughts) this.#chunks.text(text, true);
+        this.#text.push(text);
         return;
       case "call":
-        this.#said.push(text);
+        this.#text.push(text);
         return;
       case "refusal":
-        this.held.refused = true;
+        this.flaws.hasRefusal = true;
     }
-    this.proofs.said();
-    this.#passed.add(text);
-    if (text !== "" && !logprobs) return this.#page.text(text, false);
-    if (text !== "") this.#page.part({ text });
-    if (logprobs) this.#page.beside({ logprobsResult: likelihoodsTo(logprobs) });
+    this.proofs.onText();
+    this.#sentText.add(text);
+    if (text !== "" && !logprobs) return this.#chunks.text(text, false);
+    if (text !== "") this.#chunks.part({ text });
+    if (logprobs) this.#chunks.addToCandidate({ logprobsResult: formatLogprobs(logprobs) });
   }
 
   #close(): void {
@@ -97,37 +97,37 @@ export class BlockWriter {
       case "reasoning":
         return this.#thought(block.summary === true);
       case "call": {
-        const call = { ...block, name: this.#named(block.name), args: this.#said.join("") };
-        const part = callPart(call, this.proofs.forCall(this.#proof));
-        if (part) this.#page.part(part);
-        else this.held.broken = true;
+        const call = { ...block, name: this.#named(block.action), args: this.#text.join("") };
+        const part = callPart(call, this.proofs.takeForCall(this.#proof));
+        if (part) this.#chunks.part(part);
+        else this.flaws.hasInvalidCall = true;
         return;
       }
       case "opaque": {
         const part = ownPart(block.origin, block.raw);
-        if (part) this.#page.part(part);
-        else if (this.#passed.none) this.#to.lose(`content.${block.origin}`, "dropped");
+        if (part) this.#chunks.part(part);
+        else if (this.#sentText.isEmpty) this.#to.reportLoss(`content.${block.origin}`, "dropped");
       }
     }
   }
 
   #words(): void {
-    const sources = grounding(this.#passed, this.#citations);
-    if (sources) this.#page.beside({ groundingMetadata: sources });
+    const sources = grounding(this.#sentText, this.#citations);
+    if (sources) this.#chunks.addToCandidate({ groundingMetadata: sources });
     this.#sign({ text: "" });
   }
 
   #thought(summary: boolean): void {
     const proof = this.#proof;
-    if (proof?.origin !== ID) return this.proofs.thought(this.#said.join(""), proof, summary);
+    if (proof?.origin !== ID) return this.proofs.thought(this.#text.join(""), proof, summary);
     this.#sign(proof.kind === "empty" ? { text: "" } : { text: "", thought: true });
   }
 
   /** After words that have left there is a part for their signature; another provider's waits. */
   #sign(part: JsonObject): void {
     const signature = this.#ownSignature();
-    if (signature !== undefined) this.#page.sign(signature, part);
-    else if (this.#proof) this.proofs.words(this.#proof);
+    if (signature !== undefined) this.#chunks.sign(signature, part);
+    else if (this.#proof) this.proofs.addTextProof(this.#proof);
   }
 
   #ownSignature(): string | undefined {

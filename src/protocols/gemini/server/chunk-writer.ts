@@ -5,9 +5,9 @@
 // it. The reason for the end, sources and signatures come after the words that they belong to: the last character of a text and
 // the last part of any other kind are held back until it is known what goes out beside them.
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { isObject } from "../../json.ts";
-import { isListed } from "../words.ts";
+import { isJsonListStream } from "../words.ts";
 import { signedPart } from "./content.ts";
 
 /** Between the elements of a list. */
@@ -19,28 +19,28 @@ const EACH_LINE_END = new RegExp(LINE_ENDS, "g");
 const escaped = (end: string): string => `\\u${end.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /** The end of what was written, which has not left. */
-interface Held {
+interface HeldPart {
   part: JsonObject;
   /** Members of the candidate. */
-  more: JsonObject;
+  candidateFields: JsonObject;
 }
 
 export class ChunkWriter {
   readonly #write: (text: string) => void;
-  readonly #listed: boolean;
+  readonly #isJsonList: boolean;
   /** What every chunk ends with. */
   readonly #tail: string;
   #begun = false;
   /** The last character of a text. At most one of this and `#held` is set. */
-  #letter = "";
+  #lastCharacter = "";
   #thought = false;
-  #held: Held | undefined;
+  #held: HeldPart | undefined;
   /** Members of the candidate that go out with the next part. */
   #waiting: JsonObject | undefined;
 
-  constructor(write: (text: string) => void, to: AnswerContext) {
+  constructor(write: (text: string) => void, to: ResponseContext) {
     this.#write = write;
-    this.#listed = isListed(to.body);
+    this.#isJsonList = isJsonListStream(to.body);
     this.#tail = `"modelVersion":${JSON.stringify(to.model)},"responseId":${JSON.stringify(to.id)}}`;
   }
 
@@ -48,24 +48,24 @@ export class ChunkWriter {
   text(text: string, thought: boolean): void {
     if (this.#waiting) return this.part({ text, ...(thought && { thought: true }) });
     if (this.#held || this.#thought !== thought) this.#flush();
-    const said = this.#letter + text;
-    const end = said.length - lastLength(said);
-    if (end > 0) this.#text(said.slice(0, end), thought);
-    this.#letter = said.slice(end);
+    const pending = this.#lastCharacter + text;
+    const end = pending.length - lastLength(pending);
+    if (end > 0) this.#text(pending.slice(0, end), thought);
+    this.#lastCharacter = pending.slice(end);
     this.#thought = thought;
   }
 
   part(part: JsonObject): void {
     this.#flush();
-    this.#held = { part, more: this.#waiting ?? {} };
+    this.#held = { part, candidateFields: this.#waiting ?? {} };
     this.#waiting = undefined;
   }
 
   /** Members of the candidate that belong to the last part, or to the next one if there is none. */
-  beside(more: JsonObject): void {
+  addToCandidate(more: JsonObject): void {
     const held = this.#last();
-    if (held) held.more = joined(held.more, more);
-    else this.#waiting = this.#waiting ? joined(this.#waiting, more) : more;
+    if (held) held.candidateFields = mergeWithLists(held.candidateFields, more);
+    else this.#waiting = this.#waiting ? mergeWithLists(this.#waiting, more) : more;
   }
 
   /** Signs the last words of a text or a thought; `alone` is the part if there are none. */
@@ -77,19 +77,19 @@ export class ChunkWriter {
   }
 
   /** The end of the answer: `candidate` and `more` go out with the last part. */
-  last(candidate: JsonObject, more: JsonObject): void {
+  end(candidate: JsonObject, more: JsonObject): void {
     // An answer without any part has one empty text, as Google's own has.
     if (!this.#last()) this.part({ text: "" });
     const held = this.#held!;
     this.#held = undefined;
-    this.#put(this.#chunk(held.part, { ...candidate, ...held.more }, more));
-    if (this.#listed) this.#write("]");
+    this.#put(this.#chunk(held.part, { ...candidate, ...held.candidateFields }, more));
+    if (this.#isJsonList) this.#write("]");
   }
 
   /** An event that is an error. A list ends after it, so that what came can be read. */
   fail(body: JsonObject): void {
     this.#flush();
-    this.end(body);
+    this.endWith(body);
   }
 
   /** One that was written elsewhere. */
@@ -98,43 +98,43 @@ export class ChunkWriter {
   }
 
   /** The same, and the last. */
-  end(chunk: JsonObject): void {
+  endWith(chunk: JsonObject): void {
     this.chunk(chunk);
-    if (this.#listed) this.#write("]");
+    if (this.#isJsonList) this.#write("]");
   }
 
   /** What is held, as a part. */
-  #last(): Held | undefined {
-    if (this.#letter === "") return this.#held;
-    const part: JsonObject = { text: this.#letter, ...(this.#thought && { thought: true }) };
-    this.#letter = "";
-    return (this.#held = { part, more: {} });
+  #last(): HeldPart | undefined {
+    if (this.#lastCharacter === "") return this.#held;
+    const part: JsonObject = { text: this.#lastCharacter, ...(this.#thought && { thought: true }) };
+    this.#lastCharacter = "";
+    return (this.#held = { part, candidateFields: {} });
   }
 
   #flush(): void {
     const held = this.#held;
-    const letter = this.#letter;
+    const letter = this.#lastCharacter;
     this.#held = undefined;
-    this.#letter = "";
+    this.#lastCharacter = "";
     if (letter !== "") this.#text(letter, this.#thought);
-    if (held) this.#put(this.#chunk(held.part, held.more));
+    if (held) this.#put(this.#chunk(held.part, held.candidateFields));
   }
 
-  #text(said: string, thought: boolean): void {
+  #text(textContent: string, thought: boolean): void {
     this.#put(
-      `{"candidates":[{"content":{"parts":[{"text":${JSON.stringify(said)}${thought ? ',"thought":true' : ""}}],"role":"model"},"index":0}],${this.#tail}`,
+      `{"candidates":[{"content":{"parts":[{"text":${JSON.stringify(textContent)}${thought ? ',"thought":true' : ""}}],"role":"model"},"index":0}],${this.#tail}`,
     );
   }
 
   #chunk(part: JsonObject, candidate: JsonObject, more: JsonObject = {}): string {
     const content = { parts: [part], role: "model" };
-    const said = JSON.stringify({ candidates: [{ content, index: 0, ...candidate }], ...more });
-    return `${said.slice(0, -1)},${this.#tail}`;
+    const json = JSON.stringify({ candidates: [{ content, index: 0, ...candidate }], ...more });
+    return `${json.slice(0, -1)},${this.#tail}`;
   }
 
   #put(text: string): void {
     const json = LINE_ENDS.test(text) ? text.replace(EACH_LINE_END, escaped) : text;
-    if (!this.#listed) return this.#write(`data: ${json}\n\n`);
+    if (!this.#isJsonList) return this.#write(`data: ${json}\n\n`);
     this.#write(`${this.#begun ? NEXT : "["}${json}`);
     this.#begun = true;
   }
@@ -147,12 +147,12 @@ const isUnsigned = (part: JsonObject, thought: boolean): boolean =>
   part["thoughtSignature"] === undefined;
 
 /** Both; lists in them are one after the other. */
-function joined(one: JsonObject, other: JsonObject): JsonObject {
+function mergeWithLists(one: JsonObject, other: JsonObject): JsonObject {
   const both: Record<string, Opt<Json>> = { ...one };
   for (const name in other) {
     const [before, after] = [both[name], other[name]];
     if (Array.isArray(before) && Array.isArray(after)) both[name] = [...before, ...after];
-    else both[name] = isObject(before) && isObject(after) ? joined(before, after) : after;
+    else both[name] = isObject(before) && isObject(after) ? mergeWithLists(before, after) : after;
   }
   return both;
 }

@@ -3,11 +3,11 @@ import type { Finish } from "../../../model/event.ts";
 import type { Media } from "../../../model/request.ts";
 import { inputTokens, type Usage } from "../../../model/usage.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
-import { inputOf } from "../../arguments.ts";
-import { unfitting } from "../../names.ts";
-import { list, object, objects, text } from "../../json.ts";
-import { ID, reasonOf } from "../words.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
+import { parseToolArguments } from "../../arguments.ts";
+import { createNameRestorer } from "../../names.ts";
+import { asList, asObject, asObjects, asText } from "../../json.ts";
+import { ID, formatFinishReason } from "../words.ts";
 
 /** By either of its names. */
 const member = (of: JsonObject | undefined, name: string, snake: string): Json | undefined =>
@@ -15,17 +15,17 @@ const member = (of: JsonObject | undefined, name: string, snake: string): Json |
 
 /** Older clients take every text for the answer: thoughts are told to those that asked for them. */
 export function showsThoughts(body: Body): boolean {
-  const config = object(member(body as JsonObject, "generationConfig", "generation_config"));
-  const thinking = object(member(config, "thinkingConfig", "thinking_config"));
+  const config = asObject(member(body as JsonObject, "generationConfig", "generation_config"));
+  const thinking = asObject(member(config, "thinkingConfig", "thinking_config"));
   return member(thinking, "includeThoughts", "include_thoughts") === true;
 }
 
 /** A name as this client declared it, whatever another wire made of it on the way. */
-export function namesOf({ body }: AnswerContext): (name: string) => string {
-  return unfitting(() =>
-    objects(body["tools"]).flatMap((tool) =>
-      list(member(tool, "functionDeclarations", "function_declarations")).flatMap(
-        (one) => text(object(one)?.["name"]) ?? [],
+export function namesOf({ body }: ResponseContext): (name: string) => string {
+  return createNameRestorer(() =>
+    asObjects(body["tools"]).flatMap((tool) =>
+      asList(member(tool, "functionDeclarations", "function_declarations")).flatMap(
+        (one) => asText(asObject(one)?.["name"]) ?? [],
       ),
     ),
   );
@@ -36,7 +36,7 @@ export function callPart(
   call: { id: string; name: string; tool: "function" | "custom"; args: string },
   signature: string | undefined,
 ): JsonObject | undefined {
-  const args = call.tool === "custom" ? { input: call.args } : inputOf(call.args);
+  const args = call.tool === "custom" ? { input: call.args } : parseToolArguments(call.args);
   if (args === undefined) return undefined;
   return signedPart({ functionCall: { id: call.id, name: call.name, args } }, signature);
 }
@@ -54,46 +54,49 @@ export function mediaPart(media: Media, usual: string): JsonObject | undefined {
 
 /** This wire's own parts come back as they were. */
 export const ownPart = (origin: string, raw: Json): JsonObject | undefined =>
-  origin === ID ? object(raw) : undefined;
+  origin === ID ? asObject(raw) : undefined;
 
 /** What an answer has that its end tells. */
-export interface AnswerFlaws {
-  refused: boolean;
+export interface ResponseFlaws {
+  hasRefusal: boolean;
   /** A call's arguments were no object. */
-  broken: boolean;
+  hasInvalidCall: boolean;
 }
 
 /** Why it ended. Arguments that a limit has cut are no call that went wrong. */
-export function ending(finish: Pick<Finish, "reason" | "detail">, held: AnswerFlaws): string {
-  if (held.broken && finish.reason !== "length" && finish.reason !== "context")
+export function formatFinish(
+  finish: Pick<Finish, "reason" | "detail">,
+  held: ResponseFlaws,
+): string {
+  if (held.hasInvalidCall && finish.reason !== "length" && finish.reason !== "context")
     return "MALFORMED_FUNCTION_CALL";
-  return held.refused && finish.reason === "stop" ? "SAFETY" : reasonOf(finish);
+  return held.hasRefusal && finish.reason === "stop" ? "SAFETY" : formatFinishReason(finish);
 }
 
 /** What was counted, of all that was made. A zero is left out, as protobuf does. */
 export function countsTo(u: Usage): JsonObject {
   const prompt = inputTokens(u);
   const thoughts = Math.min(u.reasoning ?? 0, u.output ?? 0);
-  const said = (u.output ?? 0) + (u.image_out ?? 0) + (u.audio_out ?? 0) - thoughts;
+  const outputTokens = (u.output ?? 0) + (u.image_out ?? 0) + (u.audio_out ?? 0) - thoughts;
   return {
     ...(prompt > 0 && { promptTokenCount: prompt }),
     ...(u.cache_read && { cachedContentTokenCount: u.cache_read }),
-    ...(said > 0 && { candidatesTokenCount: said }),
+    ...(outputTokens > 0 && { candidatesTokenCount: outputTokens }),
     ...(thoughts > 0 && { thoughtsTokenCount: thoughts }),
-    totalTokenCount: prompt + said + thoughts,
+    totalTokenCount: prompt + outputTokens + thoughts,
   };
 }
 
 /** As chat completions and responses tell them. */
-export function likelihoodsTo(all: readonly Json[]): JsonObject {
+export function formatLogprobs(all: readonly Json[]): JsonObject {
   const one = (raw: Json): JsonObject => ({
-    token: text(object(raw)?.["token"]) ?? "",
-    logProbability: object(raw)?.["logprob"],
+    token: asText(asObject(raw)?.["token"]) ?? "",
+    logProbability: asObject(raw)?.["logprob"],
   });
   return {
     chosenCandidates: all.map(one),
     topCandidates: all.map((raw) => ({
-      candidates: list(object(raw)?.["top_logprobs"]).map(one),
+      candidates: asList(asObject(raw)?.["top_logprobs"]).map(one),
     })),
   };
 }

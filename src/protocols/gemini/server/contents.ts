@@ -2,14 +2,14 @@
 // the functions in the order of the calls.
 import type { Block, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { isObject, list, only, text } from "../../json.ts";
-import { came, digest, malformed } from "../words.ts";
-import { blockOf, type Calling } from "./parts.ts";
-import { under } from "../../table.ts";
-import { ReturnedBlocks } from "./proofs.ts";
+import { isObject, asList, hasOnlyKeys, asText } from "../../json.ts";
+import { rememberSource, digest, failMalformed } from "../words.ts";
+import { blockOf, type CallTracking } from "./parts.ts";
+import { ownEntry } from "../../table.ts";
+import { TurnBlocks } from "./proofs.ts";
 
 /** What a content says beside its role and its parts. */
-export interface ContentFrom {
+export interface ContentSource {
   more: JsonObject;
 }
 
@@ -21,61 +21,61 @@ const ROLES: { readonly [role: string]: "user" | "assistant" } = {
 
 export function instructionsOf(content: unknown): Block[] {
   if (content === undefined || content === null) return [];
-  if (!isObject(content)) return malformed("systemInstruction", "must be a content with parts");
-  const calls = new Calls();
-  return list(content["parts"]).flatMap((part, i) => {
+  if (!isObject(content)) return failMalformed("systemInstruction", "must be a content with parts");
+  const calls = new CallTracker();
+  return asList(content["parts"]).flatMap((part, i) => {
     const at = `systemInstruction.parts[${i}]`;
-    return isObject(part) ? blockOf(part, at, calls) : malformed(at, "must be a part");
+    return isObject(part) ? blockOf(part, at, calls) : failMalformed(at, "must be a part");
   });
 }
 
-interface Growing {
+interface PartialTurn {
   role: Turn["role"];
-  blocks: ReturnedBlocks;
+  blocks: TurnBlocks;
   more?: JsonObject;
 }
 
 /** What follows one another from one side is one turn; what a function answered is a turn of its own. */
 export function turnsOf(contents: unknown): Turn[] {
-  if (!Array.isArray(contents)) return malformed("contents", "must be a list of contents");
-  const turns: Growing[] = [];
-  const calls = new Calls();
+  if (!Array.isArray(contents)) return failMalformed("contents", "must be a list of contents");
+  const turns: PartialTurn[] = [];
+  const calls = new CallTracker();
   for (const [i, content] of (contents as readonly Json[]).entries()) {
     const at = `contents[${i}]`;
-    if (!isObject(content)) return malformed(at, "must be a content with parts");
+    if (!isObject(content)) return failMalformed(at, "must be a content with parts");
     const role = roleOf(content["role"], at);
     // What says more of itself begins anew.
-    const more = only(content, ["role", "parts"]) ? undefined : beside(content);
+    const more = hasOnlyKeys(content, ["role", "parts"]) ? undefined : extraFields(content);
     let open = more ? undefined : turns.at(-1);
-    if (more) turns.push((open = { role, blocks: new ReturnedBlocks(), more }));
+    if (more) turns.push((open = { role, blocks: new TurnBlocks(), more }));
     if (role === "assistant" && (more || open?.role !== role)) calls.begin();
-    for (const [k, part] of list(content["parts"]).entries()) {
+    for (const [k, part] of asList(content["parts"]).entries()) {
       const place = `${at}.parts[${k}]`;
-      if (!isObject(part)) return malformed(place, "must be a part");
+      if (!isObject(part)) return failMalformed(place, "must be a part");
       const block = blockOf(part, place, calls);
       const who = block.type === "result" ? "tool" : role;
       if (open?.role !== who || who === "tool")
-        turns.push((open = { role: who, blocks: new ReturnedBlocks() }));
-      open.blocks.add(block, text(part["thoughtSignature"]));
+        turns.push((open = { role: who, blocks: new TurnBlocks() }));
+      open.blocks.add(block, asText(part["thoughtSignature"]));
     }
   }
   return turns.map(({ role, blocks, more }) => {
     const turn: Turn = { role, blocks: blocks.all() };
-    return more ? came(turn, { more } satisfies ContentFrom) : turn;
+    return more ? rememberSource(turn, { more } satisfies ContentSource) : turn;
   });
 }
 
-function roleOf(said: unknown, at: string): "user" | "assistant" {
-  const role = under(ROLES, said ?? "user");
-  return role ?? malformed(`${at}.role`, "must be user or model");
+function roleOf(value: unknown, at: string): "user" | "assistant" {
+  const role = ownEntry(ROLES, value ?? "user");
+  return role ?? failMalformed(`${at}.role`, "must be user or model");
 }
 
-function beside({ role: _role, parts: _parts, ...more }: JsonObject): JsonObject {
+function extraFields({ role: _role, parts: _parts, ...more }: JsonObject): JsonObject {
   return more;
 }
 
 /** The calls of a conversation, as they are made and answered. */
-class Calls implements Calling {
+class CallTracker implements CallTracking {
   #made = 0;
   /** Of the last step: the ids of those that are not answered yet, and all of them by their names. */
   #open = new Set<string>();
@@ -86,7 +86,7 @@ class Calls implements Calling {
     this.#named = new Map();
   }
 
-  made(id: string | undefined, name: string): string {
+  recordCall(id: string | undefined, name: string): string {
     // The same conversation makes the same ids whenever it is sent.
     const own = id ?? `call_${digest(`${this.#made}:${name}`, 24)}`;
     this.#made++;
@@ -97,7 +97,7 @@ class Calls implements Calling {
     return own;
   }
 
-  answered(id: string | undefined, name: string): string {
+  recordResult(id: string | undefined, name: string): string {
     const own = id ?? this.#next(name) ?? `call_${digest(`none:${name}`, 24)}`;
     this.#open.delete(own);
     return own;

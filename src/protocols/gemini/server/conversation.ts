@@ -1,12 +1,12 @@
 import type { Body, Field, Opt } from "../../../model/values.ts";
-import type { Conversation } from "../../../plugin/survey.ts";
-import { isObject, list } from "../../json.ts";
+import type { ConversationKey } from "../../../plugin/survey.ts";
+import { isObject, asList } from "../../json.ts";
 
 /** Its instructions, its tools and its first turn, which is the user's, by whichever of their two names. */
-export function conversation(body: Body): Conversation {
-  const [first] = list(body["contents"]);
+export function conversationKey(body: Body): ConversationKey {
+  const [first] = asList(body["contents"]);
   return {
-    begins: [
+    prefix: [
       parts(body["systemInstruction"] ?? body["system_instruction"]),
       body["tools"],
       isObject(first) ? parts(first) : undefined,

@@ -1,46 +1,51 @@
 // Vectors for Google's clients, from models of any provider.
 import { fail } from "../../../model/error.ts";
-import type { ModelAnswer } from "../../../model/event.ts";
-import type { EmbeddingRequest, Vector } from "../../../model/request.ts";
+import type { ModelResponse } from "../../../model/event.ts";
+import type { EmbeddingRequest, Embedding } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
-import type { Survey } from "../../../plugin/survey.ts";
-import { taskOf, written } from "../../embeddings/index.ts";
-import { number, object, objects, present, text } from "../../json.ts";
-import { featuresOf, look } from "../../look/index.ts";
-import { spending } from "../../spending.ts";
-import { unknownIn } from "../../strangers.ts";
-import { vectorsInOneSpelling } from "../one-spelling.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
+import type { RequestFacts } from "../../../plugin/survey.ts";
+import { parseTask, encodeEmbedding } from "../../embeddings/index.ts";
+import { asNumber, asObject, asObjects, omitUndefined, asText } from "../../json.ts";
+import { referencedFeatures, findReferences } from "../../look/index.ts";
+import { analyzeCost } from "../../spending.ts";
+import { unknownTopLevelFields } from "../../strangers.ts";
+import { normalizeEmbeddingBody } from "../one-spelling.ts";
 import { needs } from "../survey.ts";
-import { asksIn, owed, VECTORS } from "../vectors.ts";
+import { embeddingRequestsIn, validateEmbeddingsFor, EMBEDDING_EXT } from "../vectors.ts";
 
-export function survey(body: Body): Survey {
-  const named = look(body);
-  const features = featuresOf(named);
+export function analyze(body: Body): RequestFacts {
+  const named = findReferences(body);
+  const features = referencedFeatures(named);
   const media = { count: 0, bytes: 0 };
-  for (const one of asksIn(body))
-    for (const part of objects(object(one["content"])?.["parts"])) needs(part, media, features);
-  const { n: _, ...spent } = spending(body, named, { output: undefined });
+  for (const one of embeddingRequestsIn(body))
+    for (const part of asObjects(asObject(one["content"])?.["parts"])) needs(part, media, features);
+  const { n: _, ...spent } = analyzeCost(body, named, { maxOutput: undefined });
   return {
     features: [...features],
-    named,
+    references: named,
     ...spent,
     ...(media.count > 0 && { media }),
   };
 }
 
 /** One for all texts of a request, with other vendors. */
-const SHARED = ["taskType", "outputDimensionality"] as const;
+const SHARED_FIELDS = ["taskType", "outputDimensionality"] as const;
 /** What stands at the top beside what was asked. */
-const TOP: ReadonlySet<string> = new Set(["model", "requests"]);
-const SAID: ReadonlySet<string> = new Set([...TOP, ...SHARED, "content", "title"]);
+const TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set(["model", "requests"]);
+const KNOWN_FIELDS: ReadonlySet<string> = new Set([
+  ...TOP_LEVEL_FIELDS,
+  ...SHARED_FIELDS,
+  "content",
+  "title",
+]);
 
-export function request(body: Body): EmbeddingRequest {
-  const fields = vectorsInOneSpelling(body) as JsonObject;
-  const asks = asksIn(body);
+export function decodeRequest(body: Body): EmbeddingRequest {
+  const fields = normalizeEmbeddingBody(body) as JsonObject;
+  const asks = embeddingRequestsIn(body);
   const [first = {}] = asks;
   for (const [i, one] of asks.entries())
-    for (const field of SHARED)
+    for (const field of SHARED_FIELDS)
       if (one[field] !== first[field])
         fail(
           "unsupported",
@@ -51,35 +56,35 @@ export function request(body: Body): EmbeddingRequest {
           },
         );
   const several = fields["requests"] !== undefined;
-  const known = several ? TOP : SAID;
+  const known = several ? TOP_LEVEL_FIELDS : KNOWN_FIELDS;
   const own = asks.map((one) => ownOf(one, several));
-  return present({
-    kind: "embedding" as const,
-    model: text(body["model"]) ?? "",
+  return omitUndefined({
+    operation: "embedding" as const,
+    model: asText(body["model"]) ?? "",
     stream: false,
     inputs: asks.map(({ content }, i) =>
-      wordsOf(content, several ? `requests[${i}].content` : "content"),
+      contentText(content, several ? `requests[${i}].content` : "content"),
     ),
-    dimensions: number(first["outputDimensionality"]),
-    task: taskOf(first["taskType"]),
-    rest: unknownIn(fields, (name) => known.has(name)),
-    ext: own.some((one) => Object.keys(one).length > 0) ? { [VECTORS]: own } : {},
+    dimensions: asNumber(first["outputDimensionality"]),
+    task: parseTask(first["taskType"]),
+    rest: unknownTopLevelFields(fields, (name) => known.has(name)),
+    ext: own.some((one) => Object.keys(one).length > 0) ? { [EMBEDDING_EXT]: own } : {},
   });
 }
 
 /** A title, a task that is newer than us; of one in a list, whatever it says beside. */
 function ownOf(one: JsonObject, several: boolean): JsonObject {
   const { content: _content, model: _model, outputDimensionality: _width, taskType, ...rest } = one;
-  const task = taskOf(taskType) === undefined ? { taskType } : {};
-  return present({ ...(several ? rest : { title: rest["title"] }), ...task }) as JsonObject;
+  const task = parseTask(taskType) === undefined ? { taskType } : {};
+  return omitUndefined({ ...(several ? rest : { title: rest["title"] }), ...task }) as JsonObject;
 }
 
 /** All parts of a content make one vector. */
-function wordsOf(content: unknown, at: string): string {
-  return objects(object(content)?.["parts"])
+function contentText(content: unknown, at: string): string {
+  return asObjects(asObject(content)?.["parts"])
     .map(
       (part) =>
-        text(part["text"]) ??
+        asText(part["text"]) ??
         fail("unsupported", "What is no text is turned into vectors by Google's models alone.", {
           param: `${at}.parts`,
           code: "unsupported_input",
@@ -88,26 +93,35 @@ function wordsOf(content: unknown, at: string): string {
     .join("\n");
 }
 
-export const several = (answer: ModelAnswer, to: Pick<AnswerContext, "body">): JsonObject => ({
+export const encodeEmbeddingList = (
+  answer: ModelResponse,
+  to: Pick<ResponseContext, "body">,
+): JsonObject => ({
   embeddings: vectorsOf(answer, to),
   ...countsOf(answer),
 });
 
-export const single = (answer: ModelAnswer, to: Pick<AnswerContext, "body">): JsonObject => ({
+export const encodeSingleEmbedding = (
+  answer: ModelResponse,
+  to: Pick<ResponseContext, "body">,
+): JsonObject => ({
   embedding: vectorsOf(answer, to)[0],
   ...countsOf(answer),
 });
 
-const vectorsOf = (answer: ModelAnswer, { body }: Pick<AnswerContext, "body">): readonly Json[] =>
-  owed(body, (answer.items ?? []) as readonly Vector[]).map((vector) => ({
-    values: written(vector, FLOATS) as Json,
+const vectorsOf = (
+  answer: ModelResponse,
+  { body }: Pick<ResponseContext, "body">,
+): readonly Json[] =>
+  validateEmbeddingsFor(body, (answer.items ?? []) as readonly Embedding[]).map((vector) => ({
+    values: encodeEmbedding(vector, FLOATS) as Json,
   }));
 
-const FLOATS = { count: 1, width: undefined, dtype: "float", base64: false } as const;
+const FLOATS = { count: 1, dimensions: undefined, dtype: "float", base64: false } as const;
 
-function countsOf({ usage: { input } }: ModelAnswer): JsonObject {
+function countsOf({ usage: { input } }: ModelResponse): JsonObject {
   return input ? { usageMetadata: { promptTokenCount: input, totalTokenCount: input } } : {};
 }
 
-export const stream = (): never =>
+export const failNotStreamed = (): never =>
   fail("unsupported", "Vectors come in one piece.", { param: "alt" });

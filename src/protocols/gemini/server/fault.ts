@@ -1,8 +1,8 @@
 // Errors as Google's APIs tell them: a status in words, and details by their types.
 import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersOut, JsonObject } from "../../../model/values.ts";
-import type { ErrorAnswer } from "../../../plugin/protocol.ts";
-import { isObject, some } from "../../json.ts";
+import type { ErrorResponse } from "../../../plugin/protocol.ts";
+import { isObject, omitUndefinedOrNothing } from "../../json.ts";
 
 const STATUS: Record<ErrorKind, string> = {
   invalid: "INVALID_ARGUMENT",
@@ -29,7 +29,7 @@ const STATUS: Record<ErrorKind, string> = {
   internal: "INTERNAL",
 };
 
-export const fault = (f: Fault, x: { status?: number }): ErrorAnswer => ({
+export const encodeFault = (f: Fault, x: { status?: number }): ErrorResponse => ({
   body: faultBody(f, x.status),
 });
 
@@ -46,7 +46,7 @@ const TYPE = "type.googleapis.com/google.rpc.";
 
 function detailsOf(f: Fault): JsonObject[] {
   const { limit, ...more } = f.details ?? {};
-  const metadata = some({
+  const metadata = omitUndefinedOrNothing({
     param: f.param,
     ...Object.fromEntries(Object.entries(more).map(([name, value]) => [name, worded(value)])),
   });

@@ -1,6 +1,6 @@
 // Where words have come from: sources of the web, with the bytes of UTF-8 that each stands for. Other wires count code points.
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { object, text } from "../../json.ts";
+import { asObject, asText } from "../../json.ts";
 
 interface Source {
   url: string;
@@ -11,10 +11,10 @@ interface Source {
 }
 
 /** `said`: the words that were cited. Undefined where no citation is one of the web. */
-export function grounding(said: PassedWords, citations: readonly Json[]): JsonObject | undefined {
+export function grounding(sentText: SentText, citations: readonly Json[]): JsonObject | undefined {
   const sources = citations.flatMap((citation) => sourceOf(citation) ?? []);
   if (sources.length === 0) return undefined;
-  const bytes = said.bytesAt(sources.flatMap(({ from, to }) => [from ?? 0, to ?? 0]));
+  const bytes = sentText.bytesAt(sources.flatMap(({ from, to }) => [from ?? 0, to ?? 0]));
   return {
     groundingChunks: sources.map(({ url, title }) => ({ web: { uri: url, title } })),
     groundingSupports: sources.flatMap(({ from, to }, i) => {
@@ -33,13 +33,13 @@ export function grounding(said: PassedWords, citations: readonly Json[]): JsonOb
 
 /** In the words of OpenAI's two protocols, and of Anthropic's. */
 function sourceOf(citation: Json): Source | undefined {
-  const raw = object(citation);
-  const of = object(raw?.["url_citation"]) ?? raw;
-  const url = text(of?.["url"]);
+  const raw = asObject(citation);
+  const of = asObject(raw?.["url_citation"]) ?? raw;
+  const url = asText(of?.["url"]);
   if (!url) return undefined;
   return {
     url,
-    title: text(of!["title"]) ?? "",
+    title: asText(of!["title"]) ?? "",
     from: pointOf(of!["start_index"]),
     to: pointOf(of!["end_index"]),
   };
@@ -49,10 +49,10 @@ const pointOf = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 
 /** Words that have left, as far as a place in them may still be asked for: letters of one byte are counted and not kept. */
-export class PassedWords {
+export class SentText {
   readonly #parts: { plain: number; text: string }[] = [];
 
-  get none(): boolean {
+  get isEmpty(): boolean {
     return this.#parts.length === 0;
   }
 

@@ -6,7 +6,7 @@ import { sealBytes, unsealBytes, type SealedProof } from "../../envelope.ts";
 import { ID } from "../words.ts";
 
 /** Of an answer, while it is written. */
-export class WaitingProofs {
+export class PendingProofs {
   #waiting: SealedProof[] = [];
 
   /** Reasoning that this wire has shown, or not. Some providers want it back though they sign nothing, but only beside a call. */
@@ -15,21 +15,21 @@ export class WaitingProofs {
   }
 
   /** Words were said: what waits came before them. */
-  said(): void {
-    for (const one of this.#waiting) if (one.of === undefined) one.ahead = true;
+  onText(): void {
+    for (const one of this.#waiting) if (one.precedingBlock === undefined) one.isBeforeText = true;
   }
 
   /** The proof of words that have just been said. */
-  words(proof: Proof): void {
-    this.#waiting.push({ proof, of: "text" });
+  addTextProof(proof: Proof): void {
+    this.#waiting.push({ proof, precedingBlock: "text" });
   }
 
   /** The signature of a call; `own`: what its maker signed it with, which stays as it is where nothing else waits. */
-  forCall(own: Proof | undefined): string | undefined {
+  takeForCall(own: Proof | undefined): string | undefined {
     const all = own?.origin === ID ? this.#signed() : this.#waiting;
     this.#waiting = [];
     if (all.length === 0 && own?.origin === ID) return own.data;
-    if (own) all.push({ proof: own, of: "call" });
+    if (own) all.push({ proof: own, precedingBlock: "call" });
     return all.length > 0 ? sealBytes(all) : undefined;
   }
 
@@ -39,24 +39,24 @@ export class WaitingProofs {
 }
 
 /** The blocks of one turn of a client's history, with what stood in their envelopes back in its place. */
-export class ReturnedBlocks {
+export class TurnBlocks {
   readonly #before: Block[] = [];
   /** What was said last, and may have been thought about before. */
   #words: Block[] = [];
 
   add(block: Block, signature: string | undefined): void {
     const sealed = unsealBytes(signature ?? "");
-    for (const one of sealed) if (one.of === "text") this.#sign(one.proof);
-    const thoughts = sealed.filter(({ of }) => of === undefined);
+    for (const one of sealed) if (one.precedingBlock === "text") this.#sign(one.proof);
+    const thoughts = sealed.filter(({ precedingBlock }) => precedingBlock === undefined);
     // The same thoughts, as they were shown.
     if (thoughts.length > 0) this.#withoutUnsigned();
-    for (const one of thoughts) if (one.ahead) this.#before.push(thoughtOf(one));
+    for (const one of thoughts) if (one.isBeforeText) this.#before.push(thoughtOf(one));
     // A part that was made for its envelope says nothing.
     const isCarrier = sealed.length > 0 && block.type === "text" && block.text === "";
-    if (thoughts.some(({ ahead }) => !ahead)) this.#settle();
-    for (const one of thoughts) if (!one.ahead) this.#before.push(thoughtOf(one));
+    if (thoughts.some(({ isBeforeText }) => !isBeforeText)) this.#settle();
+    for (const one of thoughts) if (!one.isBeforeText) this.#before.push(thoughtOf(one));
     if (isCarrier) return;
-    const own = sealed.find(({ of }) => of === "call")?.proof;
+    const own = sealed.find(({ precedingBlock }) => precedingBlock === "call")?.proof;
     const signed = own ? { ...block, proof: own } : block;
     if (signed.type === "text") this.#words.push(signed);
     else {

@@ -1,11 +1,11 @@
 // A schema in the words of OpenAPI, as this wire has it, in those of JSON Schema: what other wires read.
-import { put } from "../../../lib/member.ts";
+import { setOwnProperty } from "../../../lib/member.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { isObject } from "../../json.ts";
-import { secondNames } from "../words.ts";
+import { snakeCaseNames } from "../words.ts";
 
 /** Members that hold a schema, lists of schemas, and schemas by name. */
-const ONE = new Set([
+const SCHEMA_MEMBERS = new Set([
   "items",
   "additionalProperties",
   "not",
@@ -15,8 +15,8 @@ const ONE = new Set([
   "then",
   "else",
 ]);
-const SEVERAL = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
-const NAMED = new Set([
+const SCHEMA_LIST_MEMBERS = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
+const SCHEMA_MAP_MEMBERS = new Set([
   "properties",
   "patternProperties",
   "$defs",
@@ -25,7 +25,7 @@ const NAMED = new Set([
 ]);
 
 /** Whole numbers, which this wire writes as text too. */
-const COUNTS = new Set([
+const INTEGER_MEMBERS = new Set([
   "minItems",
   "maxItems",
   "minLength",
@@ -34,15 +34,15 @@ const COUNTS = new Set([
   "maxProperties",
 ]);
 
-const FIRST: ReadonlyMap<string, string> = secondNames([
-  ...SEVERAL,
-  ...COUNTS,
+const FIRST: ReadonlyMap<string, string> = snakeCaseNames([
+  ...SCHEMA_LIST_MEMBERS,
+  ...INTEGER_MEMBERS,
   "additionalProperties",
   "propertyOrdering",
 ]);
 
 /** What only this wire has: an order of members, and a word for what may be null. */
-const OURS = new Set(["propertyOrdering", "nullable"]);
+const OPENAPI_ONLY_MEMBERS = new Set(["propertyOrdering", "nullable"]);
 
 /** The same object where it is JSON Schema already. */
 export function schemaOf(schema: JsonObject): JsonObject {
@@ -51,13 +51,13 @@ export function schemaOf(schema: JsonObject): JsonObject {
   for (const key in schema) {
     const value = schema[key];
     const name = FIRST.get(key) ?? key;
-    if (OURS.has(name)) {
+    if (OPENAPI_ONLY_MEMBERS.has(name)) {
       changed = true;
       continue;
     }
-    const said = value === undefined ? value : wordOf(name, value);
-    changed ||= said !== value || name !== key;
-    put(out, name, said);
+    const converted = value === undefined ? value : wordOf(name, value);
+    changed ||= converted !== value || name !== key;
+    setOwnProperty(out, name, converted);
   }
   if (schema["nullable"] === true) withNull(out);
   return changed ? out : schema;
@@ -65,10 +65,11 @@ export function schemaOf(schema: JsonObject): JsonObject {
 
 function wordOf(name: string, value: Json): Json {
   if (name === "type") return typeOf(value);
-  if (ONE.has(name)) return isObject(value) ? schemaOf(value) : value;
-  if (SEVERAL.has(name)) return Array.isArray(value) ? each(value as readonly Json[]) : value;
-  if (NAMED.has(name)) return isObject(value) ? byName(value) : value;
-  if (COUNTS.has(name) && typeof value === "string" && /^\d{1,15}$/.test(value))
+  if (SCHEMA_MEMBERS.has(name)) return isObject(value) ? schemaOf(value) : value;
+  if (SCHEMA_LIST_MEMBERS.has(name))
+    return Array.isArray(value) ? each(value as readonly Json[]) : value;
+  if (SCHEMA_MAP_MEMBERS.has(name)) return isObject(value) ? byName(value) : value;
+  if (INTEGER_MEMBERS.has(name) && typeof value === "string" && /^\d{1,15}$/.test(value))
     return Number(value);
   // It says that `enum` is there.
   return value;
@@ -81,8 +82,8 @@ function typeOf(value: Json): Json {
 }
 
 function each(all: readonly Json[]): Json {
-  const said = all.map((one) => (isObject(one) ? schemaOf(one) : one));
-  return said.every((one, i) => one === all[i]) ? all : said;
+  const converted = all.map((one) => (isObject(one) ? schemaOf(one) : one));
+  return converted.every((one, i) => one === all[i]) ? all : converted;
 }
 
 function byName(all: JsonObject): Json {
@@ -90,9 +91,9 @@ function byName(all: JsonObject): Json {
   const out: Record<string, Json | undefined> = {};
   for (const name in all) {
     const value = all[name];
-    const said = isObject(value) ? schemaOf(value) : value;
-    changed ||= said !== value;
-    put(out, name, said);
+    const converted = isObject(value) ? schemaOf(value) : value;
+    changed ||= converted !== value;
+    setOwnProperty(out, name, converted);
   }
   return changed ? out : all;
 }

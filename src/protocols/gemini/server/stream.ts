@@ -1,25 +1,25 @@
 import type { Fault } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
-import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
-import { wholeCharacters } from "../../characters.ts";
-import { InTurn, type EventOfBlock } from "../../in-turn.ts";
+import type { ResponseContext, Encoder } from "../../../plugin/protocol.ts";
+import { joinSurrogatePairs } from "../../characters.ts";
+import { BlockSequencer, type IndexedEvent } from "../../in-turn.ts";
 import { BlockWriter } from "./block-writer.ts";
 import { ChunkWriter } from "./chunk-writer.ts";
-import { countsTo, ending } from "./content.ts";
+import { countsTo, formatFinish } from "./content.ts";
 import { faultBody } from "./fault.ts";
 
 /**
  * A stream of chunks without names, each an answer of its own with the part that is new. The last one has the reason for the end
  * and the counts.
  */
-export function stream(write: (text: string) => void, to: AnswerContext): Encoder {
+export function createEncoder(write: (text: string) => void, to: ResponseContext): Encoder {
   const page = new ChunkWriter(write, to);
   const blocks = new BlockWriter(page, to);
-  const turns = new InTurn((e: EventOfBlock) => blocks.event(e));
+  const turns = new BlockSequencer((e: IndexedEvent) => blocks.event(e));
   let usage: Usage = {};
-  return wholeCharacters({
-    event(e: ModelEvent) {
+  return joinSurrogatePairs({
+    writeEvent(e: ModelEvent) {
       switch (e.type) {
         case "start":
         case "item":
@@ -28,14 +28,14 @@ export function stream(write: (text: string) => void, to: AnswerContext): Encode
           usage = mergeUsage(usage, e.usage);
           return;
         case "finish":
-          return page.last(
-            { finishReason: ending(e, blocks.held) },
+          return page.end(
+            { finishReason: formatFinish(e, blocks.flaws) },
             { usageMetadata: countsTo(usage) },
           );
         default:
           turns.event(e);
       }
     },
-    fail: (f: Fault) => page.fail(faultBody(f)),
+    writeFault: (f: Fault) => page.fail(faultBody(f)),
   });
 }

@@ -1,34 +1,34 @@
-import type { ModelAnswer } from "../../../model/event.ts";
+import type { ModelResponse } from "../../../model/event.ts";
 import type { Block } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { ID } from "../words.ts";
 import {
   callPart,
   countsTo,
-  ending,
-  likelihoodsTo,
+  formatFinish,
+  formatLogprobs,
   mediaPart,
   namesOf,
   ownPart,
   showsThoughts,
   signedPart,
-  type AnswerFlaws,
+  type ResponseFlaws,
 } from "./content.ts";
-import { grounding, PassedWords } from "./grounds.ts";
-import { WaitingProofs } from "./proofs.ts";
+import { grounding, SentText } from "./grounds.ts";
+import { PendingProofs } from "./proofs.ts";
 
 /** One answer in one piece: the parts of its only candidate. */
-export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
-  const page = new Page(to);
+export function encodeResponse(answer: ModelResponse, to: ResponseContext): JsonObject {
+  const page = new ResponseParts(to);
   for (const block of answer.blocks) page.add(block);
   return {
     candidates: [
       {
         content: { parts: page.parts, role: "model" },
-        finishReason: ending(answer.finish, page.held),
+        finishReason: formatFinish(answer.finish, page.flaws),
         index: 0,
-        ...page.beside(),
+        ...page.candidateFields(),
       },
     ],
     usageMetadata: countsTo(answer.usage),
@@ -37,18 +37,18 @@ export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
   };
 }
 
-class Page {
-  readonly proofs = new WaitingProofs();
-  readonly held: AnswerFlaws = { refused: false, broken: false };
+class ResponseParts {
+  readonly proofs = new PendingProofs();
+  readonly flaws: ResponseFlaws = { hasRefusal: false, hasInvalidCall: false };
   readonly parts: JsonObject[] = [];
   /** Of the words that were said last, which are the ones that citations can stand on here. */
   #grounds: JsonObject | undefined;
   readonly #logprobs: Json[] = [];
   readonly #shown: boolean;
   readonly #named: (name: string) => string;
-  readonly #to: AnswerContext;
+  readonly #to: ResponseContext;
 
-  constructor(to: AnswerContext) {
+  constructor(to: ResponseContext) {
     this.#to = to;
     this.#shown = showsThoughts(to.body);
     this.#named = namesOf(to);
@@ -62,10 +62,10 @@ class Page {
       case "reasoning":
         return this.#thought(block);
       case "call": {
-        const call = { ...block, name: this.#named(block.name) };
-        const part = callPart(call, this.proofs.forCall(block.proof));
+        const call = { ...block, name: this.#named(block.action) };
+        const part = callPart(call, this.proofs.takeForCall(block.proof));
         if (part) this.parts.push(part);
-        else this.held.broken = true;
+        else this.flaws.hasInvalidCall = true;
         return;
       }
       case "image":
@@ -79,42 +79,42 @@ class Page {
         const part = ownPart(block.origin, block.raw);
         if (part) this.parts.push(part);
         else if (block.text) this.parts.push({ text: block.text });
-        else this.#to.lose(`content.${block.origin}`, "dropped");
+        else this.#to.reportLoss(`content.${block.origin}`, "dropped");
         return;
       }
       default:
-        this.#to.lose(`content.${block.type}`, "dropped");
+        this.#to.reportLoss(`content.${block.type}`, "dropped");
     }
   }
 
-  beside(): JsonObject {
+  candidateFields(): JsonObject {
     return {
       ...(this.#grounds && { groundingMetadata: this.#grounds }),
-      ...(this.#logprobs.length > 0 && { logprobsResult: likelihoodsTo(this.#logprobs) }),
+      ...(this.#logprobs.length > 0 && { logprobsResult: formatLogprobs(this.#logprobs) }),
     };
   }
 
   #words(block: Extract<Block, { type: "text" | "refusal" }>): void {
-    this.held.refused ||= block.type === "refusal" && block.text !== "";
+    this.flaws.hasRefusal ||= block.type === "refusal" && block.text !== "";
     for (const one of block.logprobs ?? []) this.#logprobs.push(one);
-    if (block.text !== "") this.proofs.said();
+    if (block.text !== "") this.proofs.onText();
     const signature = ownOf(block);
     const on = block.proof?.kind === "words" && block.text !== "" ? signature : undefined;
     if (block.text !== "") this.parts.push(signedPart({ text: block.text }, on));
     if (signature !== undefined && on === undefined)
       this.parts.push({ text: "", thoughtSignature: signature });
-    if (block.proof && signature === undefined) this.proofs.words(block.proof);
+    if (block.proof && signature === undefined) this.proofs.addTextProof(block.proof);
     if (block.type !== "text" || !block.citations) return;
-    const words = new PassedWords();
+    const words = new SentText();
     words.add(block.text);
     this.#grounds = grounding(words, block.citations) ?? this.#grounds;
   }
 
   #thought(block: Extract<Block, { type: "reasoning" }>): void {
-    const said = block.text ?? block.summary?.join("\n\n") ?? "";
-    if (said !== "" && this.#shown) this.parts.push({ text: said, thought: true });
+    const thoughtText = block.text ?? block.summary?.join("\n\n") ?? "";
+    if (thoughtText !== "" && this.#shown) this.parts.push({ text: thoughtText, thought: true });
     if (block.proof?.origin !== ID)
-      return this.proofs.thought(said, block.proof, block.summary !== undefined);
+      return this.proofs.thought(thoughtText, block.proof, block.summary !== undefined);
     const mark = block.proof.kind === "empty" ? {} : { thought: true };
     this.parts.push({ text: "", ...mark, thoughtSignature: block.proof.data });
   }

@@ -1,16 +1,16 @@
 // A picture as a host answers it: bytes in base64, or an address.
 import type { Media } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import { present, text } from "../../json.ts";
-import { mediaOf } from "../../media.ts";
-import { sniff } from "../../sniff.ts";
+import { omitUndefined, asText } from "../../json.ts";
+import { parseMediaUrl } from "../../media.ts";
+import { sniffImage } from "../../sniff.ts";
 
-export function picture(item: JsonObject): Media | undefined {
-  const base64 = text(item["b64_json"]) || text(item["base64"]);
+export function parseImage(item: JsonObject): Media | undefined {
+  const base64 = asText(item["b64_json"]) || asText(item["base64"]);
   if (base64) {
-    const media = mediaOf(`data:;base64,${base64.replace(/^data:[^,]*,/, "")}`);
-    return present({ ...media, mime: sniff(media)?.mime });
+    const media = parseMediaUrl(`data:;base64,${base64.replace(/^data:[^,]*,/, "")}`);
+    return omitUndefined({ ...media, mime: sniffImage(media)?.mime });
   }
-  const url = text(item["url"]);
-  return url ? mediaOf(url) : undefined;
+  const url = asText(item["url"]);
+  return url ? parseMediaUrl(url) : undefined;
 }

@@ -3,18 +3,18 @@ import { fail } from "../../../model/error.ts";
 import type { ImageRequest, Media } from "../../../model/request.ts";
 import type { Body, FilePart, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { urlOf } from "../../media.ts";
+import { toUrl } from "../../media.ts";
 import { formatOf, mimeOf } from "../../sniff.ts";
 import { ID } from "../words.ts";
 
-type Pictures = Pick<ImageRequest, "refs" | "mask">;
+type InputImages = Pick<ImageRequest, "inputImages" | "mask">;
 
 /** As OpenAI has it: files of a form where bytes are at hand, addresses in JSON where they are not. */
-export function pictures({ refs, mask }: Pictures): Body {
-  const all = mask ? [...refs, mask] : refs;
-  if (all.some((media) => !atHand(media)))
-    return { images: refs.map(addressed), mask: mask && addressed(mask) };
-  const files = refs.map((media) => file(media, "image"));
+export function toFormFields({ inputImages, mask }: InputImages): Body {
+  const all = mask ? [...inputImages, mask] : inputImages;
+  if (all.some((media) => !hasBytes(media)))
+    return { images: inputImages.map(toUrlObject), mask: mask && toUrlObject(mask) };
+  const files = inputImages.map((media) => file(media, "image"));
   const [one] = files;
   return {
     image: files.length === 1 ? one : files,
@@ -23,26 +23,29 @@ export function pictures({ refs, mask }: Pictures): Body {
 }
 
 /** As xAI has it: one alone stands by itself, and what changes is said in words. */
-export function objects({ refs, mask }: Pictures, of: Pick<CallContext, "model">): Body {
+export function toXaiFields(
+  { inputImages, mask }: InputImages,
+  of: Pick<CallContext, "model">,
+): Body {
   if (mask)
     fail("unsupported", `${of.model} takes no mask: say in words what is to change.`, {
       param: "mask",
     });
-  const all = refs.map((media): JsonObject => {
-    const url = urlOf(media, mimeOf(media));
-    return url === undefined ? foreign() : { url, type: "image_url" };
+  const all = inputImages.map((media): JsonObject => {
+    const url = toUrl(media, mimeOf(media));
+    return url === undefined ? failForeignFile() : { url, type: "image_url" };
   });
   return all.length === 1 ? { image: all[0] } : { images: all };
 }
 
-const atHand = (media: Media): boolean => "bytes" in media || "base64" in media;
+const hasBytes = (media: Media): boolean => "bytes" in media || "base64" in media;
 
-function addressed(media: Media): JsonObject {
-  if ("fileId" in media) return media.origin === ID ? { file_id: media.fileId } : foreign();
-  return { image_url: urlOf(media, mimeOf(media)) };
+function toUrlObject(media: Media): JsonObject {
+  if ("fileId" in media) return media.origin === ID ? { file_id: media.fileId } : failForeignFile();
+  return { image_url: toUrl(media, mimeOf(media)) };
 }
 
-const foreign = (): never =>
+const failForeignFile = (): never =>
   fail("unsupported", "A file id of another provider cannot be drawn from.", {
     param: "image",
     code: "foreign_file_id",

@@ -1,34 +1,42 @@
 // The verbatim lane of an answer that is one JSON text.
 import { fail, type Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { list, object, parsed, text } from "../../json.ts";
-import { sniff, type ImageHead } from "../../sniff.ts";
-import { endOfValue, gather, needle, valueAt } from "../../sse/index.ts";
-import { fault } from "../server/fault.ts";
-import { tokensOf, usageSeen } from "../usage.ts";
+import type {
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/protocol.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import { asList, asObject, parseObject, asText } from "../../json.ts";
+import { sniffImage, type ImageHead } from "../../sniff.ts";
+import { endOfValue, createWriteBatch, encodeKey, findValue } from "../../sse/index.ts";
+import { encodeFault } from "../server/fault.ts";
+import { parseTokenUsage, usageSeen } from "../usage.ts";
 
-const MODEL = needle("model");
-const USAGE = needle("usage");
-const DATA = needle("data");
+const MODEL = encodeKey("model");
+const USAGE = encodeKey("usage");
+const DATA = encodeKey("data");
 
-export function relayWhole(sink: RelaySink, to: AnswerContext): Relay {
+export function createResponsePassthrough(
+  sink: PassthroughSink,
+  to: ResponseContext,
+): PassthroughStream {
   return {
-    between: true,
+    isBetweenEvents: true,
     push(body) {
       const from = body.indexOf(123);
       if (!isOneValue(body, from)) notJson();
-      const counts = from < 0 ? undefined : valueAt(body, [USAGE], from);
-      const said = counts && parsed(body.toString("utf8", counts.from, counts.to));
-      const data = from < 0 ? undefined : valueAt(body, [DATA], from);
+      const counts = from < 0 ? undefined : findValue(body, [USAGE], from);
+      const usage = counts && parseObject(body.toString("utf8", counts.from, counts.to));
+      const data = from < 0 ? undefined : findValue(body, [DATA], from);
       // Pictures are megabytes: they are parsed only where nothing else says how many they are.
-      if (tokensOf(said) && data && body[data.from] === 91) sink.usage(usageSeen(said, []));
-      else sink.usage(counted(body, said));
-      sink.content();
-      sink.finish("stop");
-      const out = gather((b) => sink.bytes(b));
-      const name = valueAt(body, [MODEL], from);
+      if (parseTokenUsage(usage) && data && body[data.from] === 91)
+        sink.reportUsage(usageSeen(usage, []));
+      else sink.reportUsage(usageReport(body, usage));
+      sink.reportContent();
+      sink.reportFinish("stop");
+      const out = createWriteBatch((b) => sink.write(b));
+      const name = findValue(body, [MODEL], from);
       if (name && body[name.from] === 34) {
         out.add(body.subarray(0, name.from));
         out.add(Buffer.from(JSON.stringify(to.model)));
@@ -37,8 +45,8 @@ export function relayWhole(sink: RelaySink, to: AnswerContext): Relay {
       out.flush();
     },
     end() {},
-    fail(f: Fault) {
-      sink.bytes(Buffer.from(JSON.stringify(fault(f, to).body)));
+    writeFault(f: Fault) {
+      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
     },
   };
 }
@@ -53,19 +61,19 @@ function isOneValue(body: Buffer, from: number): boolean {
 const notJson = (): never =>
   fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
 
-function counted(body: Buffer, said: JsonObject | undefined): ReturnType<typeof usageSeen> {
-  const answer = parsed(body.toString("utf8"));
+function usageReport(body: Buffer, usage: JsonObject | undefined): ReturnType<typeof usageSeen> {
+  const answer = parseObject(body.toString("utf8"));
   if (!answer) return notJson();
-  if (object(answer["error"]) && !answer["data"]) throwFailure(answer);
-  const pictures = list(answer["data"]).flatMap((item) => pictureIn(object(item)) ?? []);
+  if (asObject(answer["error"]) && !answer["data"]) throwParsedError(answer);
+  const pictures = asList(answer["data"]).flatMap((item) => imageHeadOf(asObject(item)) ?? []);
   if (pictures.length === 0)
     fail("upstream", "The provider answered without an image.", { code: "no_image" });
-  return usageSeen(said, pictures);
+  return usageSeen(usage, pictures);
 }
 
 /** As the other lane takes it: bytes, or an address of which nothing is known. */
-export function pictureIn(item: JsonObject | undefined): [ImageHead | undefined] | undefined {
-  const base64 = text(item?.["b64_json"]);
-  if (base64) return [sniff({ base64 })];
-  return text(item?.["url"]) ? [undefined] : undefined;
+export function imageHeadOf(item: JsonObject | undefined): [ImageHead | undefined] | undefined {
+  const base64 = asText(item?.["b64_json"]);
+  if (base64) return [sniffImage({ base64 })];
+  return asText(item?.["url"]) ? [undefined] : undefined;
 }

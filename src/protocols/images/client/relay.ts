@@ -1,20 +1,29 @@
 // The verbatim lane: bytes pass as they came, pictures are not even decoded. The tap looks for the counts.
-import { eventObject } from "../../event-object.ts";
+import { parseEventObject } from "../../event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
+import type {
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/protocol.ts";
 import type { Usage } from "../../../model/usage.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { numeric, object, text } from "../../json.ts";
-import { EventRelay, eventOf, frames, gather } from "../../sse/index.ts";
-import { CAP, sum } from "./stream.ts";
-import { failure } from "../server/fault.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import { parseNumber, asObject, asText } from "../../json.ts";
+import {
+  EventPassthrough,
+  parseEventText,
+  createEventSplitter,
+  createWriteBatch,
+} from "../../sse/index.ts";
+import { MAX_EVENT_BYTES, addUsage } from "./stream.ts";
+import { streamErrorEvent } from "../server/fault.ts";
 import type { ImageHead } from "../../sniff.ts";
-import { pictureIn, relayWhole } from "./relay-whole.ts";
-import { tokensOf, usageSeen } from "../usage.ts";
+import { imageHeadOf, createResponsePassthrough } from "./relay-whole.ts";
+import { parseTokenUsage, usageSeen } from "../usage.ts";
 
-export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
-  to.stream ? streamed(sink, to) : relayWhole(sink, to);
+export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
+  to.stream ? streamed(sink, to) : createResponsePassthrough(sink, to);
 
 /** Of a picture that is made, and of one that is changed. */
 const PARTIAL: ReadonlySet<unknown> = new Set([
@@ -22,9 +31,9 @@ const PARTIAL: ReadonlySet<unknown> = new Set([
   "image_edit.partial_image",
 ]);
 
-function streamed(sink: RelaySink, to: AnswerContext): Relay {
-  const out = gather((b) => sink.bytes(b));
-  const wanted = numeric(to.body["n"]) ?? 1;
+function streamed(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
+  const out = createWriteBatch((b) => sink.write(b));
+  const wanted = parseNumber(to.body["n"]) ?? 1;
   const seen: (ImageHead | undefined)[] = [];
   let usage: Usage | undefined;
   let over = false;
@@ -32,36 +41,36 @@ function streamed(sink: RelaySink, to: AnswerContext): Relay {
   const finish = (): void => {
     out.flush();
     over = true;
-    sink.usage(usage ? { type: "usage", usage } : usageSeen(undefined, seen));
-    sink.finish("stop");
+    sink.reportUsage(usage ? { type: "usage", usage } : usageSeen(undefined, seen));
+    sink.reportFinish("stop");
   };
-  const events = frames((b, from, till) => {
+  const events = createEventSplitter((b, from, till) => {
     const bytes = b.subarray(from, till);
-    const event = eventOf(bytes);
+    const event = parseEventText(bytes);
     // No event belongs to an answer that has ended.
     if (over && event && event.data !== "[DONE]") return;
     if (event && event.data !== "[DONE]") {
       // A partial image says nothing that is counted.
-      if (PARTIAL.has(event.event)) sink.content();
-      else completed(eventObject(event.data));
+      if (PARTIAL.has(event.event)) sink.reportContent();
+      else completed(parseEventObject(event.data));
     }
-    out.range(b, from, till);
-  }, CAP);
-  const completed = (said: JsonObject): void => {
-    if (said["type"] === "error" || object(said["error"])) {
+    out.addRange(b, from, till);
+  }, MAX_EVENT_BYTES);
+  const completed = (parsedEvent: JsonObject): void => {
+    if (parsedEvent["type"] === "error" || asObject(parsedEvent["error"])) {
       out.flush();
-      throwFailure(said);
+      throwParsedError(parsedEvent);
     }
-    const picture = pictureIn(said);
+    const picture = imageHeadOf(parsedEvent);
     if (!picture) return;
-    sink.content();
-    if (text(said["type"])?.endsWith(".partial_image")) return;
+    sink.reportContent();
+    if (asText(parsedEvent["type"])?.endsWith(".partial_image")) return;
     seen.push(...picture);
-    usage = sum(usage, tokensOf(object(said["usage"])));
+    usage = addUsage(usage, parseTokenUsage(asObject(parsedEvent["usage"])));
     if (!over && seen.length >= wanted) finish();
   };
 
-  return new EventRelay({
+  return new EventPassthrough({
     events,
     out,
     over: () => over,
@@ -72,6 +81,6 @@ function streamed(sink: RelaySink, to: AnswerContext): Relay {
         });
       finish();
     },
-    fail: (f) => sink.bytes(Buffer.from(failure(f, to))),
+    fail: (f) => sink.write(Buffer.from(streamErrorEvent(f, to))),
   });
 }

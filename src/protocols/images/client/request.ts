@@ -3,25 +3,25 @@ import { fail } from "../../../model/error.ts";
 import type { ImageRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { object, present } from "../../json.ts";
+import { asObject, omitUndefined } from "../../json.ts";
 import { EDITS, ID } from "../words.ts";
-import { pictures } from "./pictures.ts";
+import { toFormFields } from "./pictures.ts";
 
 /** As OpenAI has it; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
-export function request(
+export function encodeRequest(
   r: ImageRequest,
-  of: Pick<CallContext, "model" | "stream" | "lose" | "name">,
-  brought: (r: ImageRequest, of: Pick<CallContext, "model">) => Body = pictures,
+  of: Pick<CallContext, "model" | "stream" | "reportLoss" | "action">,
+  brought: (r: ImageRequest, of: Pick<CallContext, "model">) => Body = toFormFields,
 ): Body {
-  if (r.partials && !of.stream) of.lose("partial_images", "dropped");
-  const edits = of.name === EDITS;
-  if (!edits && (r.refs.length > 0 || r.mask))
+  if (r.partialImages && !of.stream) of.reportLoss("partial_images", "dropped");
+  const edits = of.action === EDITS;
+  if (!edits && (r.inputImages.length > 0 || r.mask))
     fail("unsupported", "This endpoint makes images from words alone, not from other images.", {
       param: "image",
     });
-  if (edits && r.refs.length === 0)
+  if (edits && r.inputImages.length === 0)
     fail("unsupported", "This endpoint changes images, and none came.", { param: "image" });
-  return present({
+  return omitUndefined({
     model: of.model,
     ...(edits && brought(r, of)),
     prompt: r.prompt,
@@ -33,9 +33,9 @@ export function request(
     output_compression: r.compression,
     seed: r.seed,
     user: r.user,
-    response_format: r.want === "url" ? "url" : "b64_json",
+    response_format: r.responseFormat === "url" ? "url" : "b64_json",
     stream: of.stream ? true : undefined,
-    partial_images: of.stream ? r.partials : undefined,
-    ...object(r.ext[ID]),
+    partial_images: of.stream ? r.partialImages : undefined,
+    ...asObject(r.ext[ID]),
   });
 }

@@ -1,26 +1,26 @@
 // A host's stream as events: one image block each.
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { eventObject } from "../../event-object.ts";
+import { parseEventObject } from "../../event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import { mergeUsage, UNITS, type Usage } from "../../../model/usage.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { object, present, text } from "../../json.ts";
-import { sniff, type ImageHead } from "../../sniff.ts";
-import { sse } from "../../sse/index.ts";
-import { tokensOf, usageSeen } from "../usage.ts";
-import { picture } from "./picture.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import { asObject, omitUndefined, asText } from "../../json.ts";
+import { sniffImage, type ImageHead } from "../../sniff.ts";
+import { createEventDecoder } from "../../sse/index.ts";
+import { parseTokenUsage, usageSeen } from "../usage.ts";
+import { parseImage } from "./picture.ts";
 
 type Emit = (event: ModelEvent) => void;
 
-export const CAP = BOUNDS.pictureEvent.most;
+export const MAX_EVENT_BYTES = BOUNDS.imageEvent.max;
 
 /**
  * Partial images, then `completed` once for each image. How many are to come is not said on this wire, so the answer
  * is over when the stream is.
  */
-export function stream(emit: Emit): Decoder {
+export function createDecoder(emit: Emit): Decoder {
   const seen: (ImageHead | undefined)[] = [];
   let index = -1;
   let open = false;
@@ -31,24 +31,31 @@ export function stream(emit: Emit): Decoder {
     open = true;
     emit({ type: "open", index: ++index, block: { type: "image" } });
   };
-  const decoder = sse(
+  const decoder = createEventDecoder(
     (_event, data) => {
       if (data === "[DONE]") return;
-      const said = eventObject(data);
-      const type = text(said["type"]) ?? "";
-      if (type === "error" || object(said["error"])) throwFailure(said);
-      const media = picture(said);
+      const parsedEvent = parseEventObject(data);
+      const type = asText(parsedEvent["type"]) ?? "";
+      if (type === "error" || asObject(parsedEvent["error"])) throwParsedError(parsedEvent);
+      const media = parseImage(parsedEvent);
       if (!media) return;
       opened();
       if (type.endsWith(".partial_image"))
         return emit({ type: "media", index, media, partial: true });
-      seen.push(sniff(media));
-      emit(present({ type: "media" as const, index, media, note: text(said["revised_prompt"]) }));
+      seen.push(sniffImage(media));
+      emit(
+        omitUndefined({
+          type: "media" as const,
+          index,
+          media,
+          note: asText(parsedEvent["revised_prompt"]),
+        }),
+      );
       emit({ type: "close", index });
       open = false;
-      usage = sum(usage, tokensOf(object(said["usage"])));
+      usage = addUsage(usage, parseTokenUsage(asObject(parsedEvent["usage"])));
     },
-    { line: CAP, event: CAP },
+    { maxLineBytes: MAX_EVENT_BYTES, maxEventBytes: MAX_EVENT_BYTES },
   );
   return {
     push: decoder.push,
@@ -65,7 +72,7 @@ export function stream(emit: Emit): Decoder {
 }
 
 /** Each image of a stream reports its own. */
-export function sum(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
+export function addUsage(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
   if (!a || !b) return a ?? b;
   const both: { -readonly [U in keyof Usage]: Usage[U] } = mergeUsage(a, b);
   for (const unit of UNITS)

@@ -2,35 +2,35 @@
 import { fail } from "../../../model/error.ts";
 import type { Media } from "../../../model/request.ts";
 import { isFilePart, type Body } from "../../../model/values.ts";
-import { object, text } from "../../json.ts";
-import { mediaOf } from "../../media.ts";
-import { sniff } from "../../sniff.ts";
+import { asObject, asText } from "../../json.ts";
+import { parseMediaUrl } from "../../media.ts";
+import { sniffImage } from "../../sniff.ts";
 import { ID } from "../words.ts";
 
 /** The pictures to be changed: a file or several, addresses, and bytes in addresses. */
-export function refsIn({ image, images }: Body): readonly Media[] {
+export function parseInputImages({ image, images }: Body): readonly Media[] {
   return [...each(image, "image"), ...each(images, "images")];
 }
 
-export const maskIn = ({ mask }: Body): Media | undefined => each(mask, "mask")[0];
+export const parseMask = ({ mask }: Body): Media | undefined => each(mask, "mask")[0];
 
-const each = (said: unknown, param: string): readonly Media[] =>
-  said === undefined || said === null
+const each = (value: unknown, param: string): readonly Media[] =>
+  value === undefined || value === null
     ? []
-    : Array.isArray(said)
-      ? said.map((one: unknown, i) => mediaIn(one, `${param}[${i}]`))
-      : [mediaIn(said, param)];
+    : Array.isArray(value)
+      ? value.map((one: unknown, i) => mediaIn(one, `${param}[${i}]`))
+      : [mediaIn(value, param)];
 
-function mediaIn(said: unknown, param: string): Media {
-  if (isFilePart(said)) {
-    const media = { bytes: said.data };
-    return { ...media, mime: sniff(media)?.mime ?? said.mime };
+function mediaIn(value: unknown, param: string): Media {
+  if (isFilePart(value)) {
+    const media = { bytes: value.data };
+    return { ...media, mime: sniffImage(media)?.mime ?? value.mime };
   }
-  const fileId = text(object(said)?.["file_id"]);
+  const fileId = asText(asObject(value)?.["file_id"]);
   if (fileId !== undefined) return { fileId, origin: ID };
-  const url = text(said) ?? text(object(said)?.["image_url"]);
+  const url = asText(value) ?? asText(asObject(value)?.["image_url"]);
   return url !== undefined && url !== ""
-    ? mediaOf(url)
+    ? parseMediaUrl(url)
     : fail(
         "invalid",
         `${param} must be a picture: a file of a form, or an object with image_url.`,

@@ -1,34 +1,36 @@
 // A client's words in the common vocabulary.
 import type { ImageRequest } from "../../../model/request.ts";
 import { isFilePart, type Body, type JsonObject } from "../../../model/values.ts";
-import { isOn, numeric, present, text } from "../../json.ts";
-import { unknownIn } from "../../strangers.ts";
-import { COMMON, ID, OWN, PICTURES } from "../words.ts";
-import { maskIn, refsIn } from "./pictures.ts";
+import { isTruthyFlag, parseNumber, omitUndefined, asText } from "../../json.ts";
+import { unknownTopLevelFields } from "../../strangers.ts";
+import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, IMAGE_FIELDS } from "../words.ts";
+import { parseMask, parseInputImages } from "./pictures.ts";
 
 /** `edits`: pictures are brought to be changed. Elsewhere those fields are a host's own. */
-export function request(body: Body, edits: boolean): ImageRequest {
+export function decodeRequest(body: Body, edits: boolean): ImageRequest {
   // A file that is newer than us is for this wire alone: no other is a form.
-  const isOwn = (field: string) => OWN.includes(field) || [body[field]].flat().some(isFilePart);
-  const known = (field: string) => COMMON.includes(field) || (edits && PICTURES.includes(field));
+  const isOwn = (field: string) =>
+    PROTOCOL_FIELDS.includes(field) || [body[field]].flat().some(isFilePart);
+  const known = (field: string) =>
+    COMMON_FIELDS.includes(field) || (edits && IMAGE_FIELDS.includes(field));
   const own = picked(body, (field) => !known(field) && isOwn(field));
-  return present({
-    kind: "image" as const,
-    model: text(body["model"]) ?? "",
-    prompt: text(body["prompt"]) ?? "",
-    stream: isOn(body["stream"]),
-    n: numeric(body["n"]) ?? 1,
-    refs: edits ? refsIn(body) : [],
-    mask: edits ? maskIn(body) : undefined,
-    want: body["response_format"] === "url" ? ("url" as const) : ("bytes" as const),
-    size: text(body["size"]),
-    quality: text(body["quality"]),
-    background: text(body["background"]),
-    format: text(body["output_format"]),
-    compression: numeric(body["output_compression"]),
-    seed: numeric(body["seed"]),
-    partials: numeric(body["partial_images"]),
-    user: text(body["user"]),
+  return omitUndefined({
+    operation: "image" as const,
+    model: asText(body["model"]) ?? "",
+    prompt: asText(body["prompt"]) ?? "",
+    stream: isTruthyFlag(body["stream"]),
+    n: parseNumber(body["n"]) ?? 1,
+    inputImages: edits ? parseInputImages(body) : [],
+    mask: edits ? parseMask(body) : undefined,
+    responseFormat: body["response_format"] === "url" ? ("url" as const) : ("bytes" as const),
+    size: asText(body["size"]),
+    quality: asText(body["quality"]),
+    background: asText(body["background"]),
+    format: asText(body["output_format"]),
+    compression: parseNumber(body["output_compression"]),
+    seed: parseNumber(body["seed"]),
+    partialImages: parseNumber(body["partial_images"]),
+    user: asText(body["user"]),
     rest: picked(body, (field) => !known(field) && !isOwn(field)),
     ext: Object.keys(own).length > 0 ? { [ID]: own } : {},
   });
@@ -36,5 +38,5 @@ export function request(body: Body, edits: boolean): ImageRequest {
 
 /** A null is a field that was left out, to every SDK of this protocol. */
 function picked(body: Body, wanted: (field: string) => boolean): JsonObject {
-  return unknownIn(body, (field) => body[field] === null || !wanted(field));
+  return unknownTopLevelFields(body, (field) => body[field] === null || !wanted(field));
 }

@@ -3,19 +3,19 @@ import type { ModelEvent } from "../../../model/event.ts";
 import type { Media } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
-import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
-import { present, text } from "../../json.ts";
+import type { ResponseContext, Encoder } from "../../../plugin/protocol.ts";
+import { omitUndefined, asText } from "../../json.ts";
 import { usageTo } from "../usage.ts";
-import { failure } from "./fault.ts";
-import { described, item, revised } from "./item.ts";
+import { streamErrorEvent } from "./fault.ts";
+import { imageFormat, imageItem, revisedPrompt } from "./item.ts";
 
 /**
  * Partial images as they come, `completed` once for each image. The last one waits for the counts, which it carries:
  * it is the end of the answer.
  */
-export function stream(
+export function createEncoder(
   write: (text: string) => void,
-  to: AnswerContext,
+  to: ResponseContext,
   prefix: "image_generation" | "image_edit" = "image_generation",
 ): Encoder {
   let waiting: { media: Media; note?: Opt<string> } | undefined;
@@ -23,25 +23,25 @@ export function stream(
   let partials = 0;
   const put = (event: "partial_image" | "completed", media: Media, more: JsonObject): void => {
     const type = `${prefix}.${event}`;
-    const facts = described(media);
-    const data = present({
+    const facts = imageFormat(media);
+    const data = omitUndefined({
       type,
-      ...item(media, false),
+      ...imageItem(media, false),
       created_at: to.created,
-      size: facts.size ?? text(to.body["size"]) ?? "auto",
-      quality: text(to.body["quality"]) ?? "auto",
-      background: text(to.body["background"]) ?? "auto",
+      size: facts.size ?? asText(to.body["size"]) ?? "auto",
+      quality: asText(to.body["quality"]) ?? "auto",
+      background: asText(to.body["background"]) ?? "auto",
       output_format: facts.output_format ?? "png",
       ...more,
     });
     write(`event: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
   };
   const complete = (more: JsonObject): void => {
-    if (waiting) put("completed", waiting.media, { ...revised(waiting.note), ...more });
+    if (waiting) put("completed", waiting.media, { ...revisedPrompt(waiting.note), ...more });
     waiting = undefined;
   };
   return {
-    event(e: ModelEvent) {
+    writeEvent(e: ModelEvent) {
       switch (e.type) {
         case "media":
           complete({});
@@ -56,6 +56,6 @@ export function stream(
           return complete({ usage: usage && usageTo(usage) });
       }
     },
-    fail: (f) => write(failure(f, to)),
+    writeFault: (f) => write(streamErrorEvent(f, to)),
   };
 }

@@ -1,23 +1,23 @@
 // An answer that is one JSON text.
-import type { ModelAnswer } from "../../../model/event.ts";
+import type { ModelResponse } from "../../../model/event.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
-import { present } from "../../json.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
+import { omitUndefined } from "../../json.ts";
 import { usageTo } from "../usage.ts";
-import { described, item, revised } from "./item.ts";
+import { imageFormat, imageItem, revisedPrompt } from "./item.ts";
 
-export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
+export function encodeResponse(answer: ModelResponse, to: ResponseContext): JsonObject {
   const url = to.body["response_format"] === "url";
   const pictures = answer.blocks.flatMap((b) =>
     b.type === "image" ? [{ media: b.media, note: b.note }] : [],
   );
-  const facts = pictures.map(({ media }) => described(media));
-  return present({
+  const facts = pictures.map(({ media }) => imageFormat(media));
+  return omitUndefined({
     created: to.created,
     // Told of all at once, so only where it is true of all.
     output_format: agreed(facts.map((f) => f.output_format)),
     size: agreed(facts.map((f) => f.size)),
-    data: pictures.map(({ media, note }) => ({ ...item(media, url), ...revised(note) })),
+    data: pictures.map(({ media, note }) => ({ ...imageItem(media, url), ...revisedPrompt(note) })),
     usage: usageTo(answer.usage),
   });
 }

@@ -8,16 +8,16 @@ const VALUE = Buffer.from('":"');
 const QUOTE = 34;
 
 /** Last letters of text_delta, thinking_delta and input_json_delta: signatures and citations are not written by the token. */
-const COUNTED = new Set([..."tgn"].map((letter) => letter.charCodeAt(0)));
+const TEXT_DELTA_LAST_LETTERS = new Set([..."tgn"].map((letter) => letter.charCodeAt(0)));
 
 /** Bytes of text in one delta event, told by where its strings stand; all of it where they stand otherwise. */
-export function wordsIn(b: Buffer, from: number, to: number): number {
+export function textBytesIn(b: Buffer, from: number, to: number): number {
   // Within the event only: what it lacks is not looked for in those behind it.
   const event = b.subarray(from, to);
   const delta = event.indexOf(DELTA);
   const kind = delta < 0 ? -1 : event.indexOf(KIND, delta);
   if (kind < 0) return event.length;
-  if (!COUNTED.has(event[kind - 1]!)) return 0;
+  if (!TEXT_DELTA_LAST_LETTERS.has(event[kind - 1]!)) return 0;
   const value = event.indexOf(VALUE, kind + KIND.length);
   const end = event.lastIndexOf(QUOTE);
   return value < 0 ? event.length : Math.max(0, end - value - VALUE.length);
@@ -26,7 +26,7 @@ export function wordsIn(b: Buffer, from: number, to: number): number {
 const TEXTS = ["text", "thinking"];
 
 /** The same of a whole answer's content. */
-export function wordsOf(content: Json | undefined): number {
+export function textBytesOf(content: Json | undefined): number {
   let bytes = 0;
   for (const block of Array.isArray(content) ? (content as readonly Json[]) : []) {
     if (!isObject(block)) continue;

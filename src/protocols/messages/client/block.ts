@@ -2,13 +2,13 @@
 import { parseShallow } from "../../../lib/json.ts";
 import { fail } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { isObject, text } from "../../json.ts";
+import { isObject, asText } from "../../json.ts";
 
 export interface OpenMessageBlock {
   index: number;
   kind: "text" | "reasoning" | "call" | "opaque";
   /** Something was said in it. */
-  said: boolean;
+  hasText: boolean;
   signature: string;
   redacted: string | undefined;
   /** What stood in the start of a call in place of deltas. */
@@ -18,11 +18,11 @@ export interface OpenMessageBlock {
   json: string;
 }
 
-export const opened = (block: JsonObject): OpenMessageBlock => ({
+export const openBlock = (block: JsonObject): OpenMessageBlock => ({
   index: -1,
   kind: "opaque",
-  said: false,
-  signature: text(block["signature"]) ?? "",
+  hasText: false,
+  signature: asText(block["signature"]) ?? "",
   redacted: undefined,
   input: undefined,
   raw: {},
@@ -30,16 +30,16 @@ export const opened = (block: JsonObject): OpenMessageBlock => ({
 });
 
 /** A call that only the client can answer. */
-export const isDirect = (block: JsonObject): boolean => {
+export const isClientCall = (block: JsonObject): boolean => {
   const { caller, toolset_name: toolset } = block;
   if (toolset) return false;
   return !isObject(caller) || caller["type"] === "direct";
 };
 
 /** Strings grow, everything else is replaced: so every delta of a block that is newer than us finds its place. */
-export function grow(open: OpenMessageBlock, delta: JsonObject): void {
+export function appendDelta(open: OpenMessageBlock, delta: JsonObject): void {
   if (delta["type"] === "input_json_delta") {
-    open.json += text(delta["partial_json"]) ?? "";
+    open.json += asText(delta["partial_json"]) ?? "";
     return;
   }
   for (const key in delta) {

@@ -6,17 +6,17 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { fitName } from "../../names.ts";
 import type { MessagesSettings } from "../dialect.ts";
-import { inputOf } from "../../arguments.ts";
-import { base64Of } from "../../media.ts";
+import { parseToolArguments } from "../../arguments.ts";
+import { toBase64 } from "../../media.ts";
 import { isObject } from "../../json.ts";
-import { cameFrom, ID, isNativeCitation } from "../words.ts";
+import { sourceOf, ID, isNativeCitation } from "../words.ts";
 
 export interface MessagesEncoding {
   of: CallContext;
-  with: MessagesSettings;
+  settings: MessagesSettings;
 }
 
-export const unsayable = (what: string, param: string, code = "unsupported_content"): never =>
+export const failUnsupported = (what: string, param: string, code = "unsupported_content"): never =>
   fail("unsupported", `${what} cannot be sent to a messages endpoint.`, { param, code });
 
 /** The blocks of one turn of the user or the assistant; nothing for those that have nothing to say here. */
@@ -40,7 +40,7 @@ function blockTo(
   path: string,
   e: MessagesEncoding,
 ): JsonObject | undefined {
-  const own = cameFrom<JsonObject>(block);
+  const own = sourceOf<JsonObject>(block);
   if (own && !(block.type === "text" && block.text === "")) return own;
   const cache = cacheTo(block.cache, e);
   switch (block.type) {
@@ -48,14 +48,14 @@ function blockTo(
       return textTo(block, cache, e);
     case "refusal":
       if (block.text === "") return undefined;
-      e.of.lose(`${path}.refusal`, "approximated", "refusal_as_text");
+      e.of.reportLoss(`${path}.refusal`, "approximated", "refusal_as_text");
       return { type: "text", text: block.text, ...cache };
     case "reasoning":
       return role === "assistant" ? reasoningTo(block, e) : undefined;
     case "image":
-      if (role === "assistant") unsayable("An image in an assistant turn", path);
+      if (role === "assistant") failUnsupported("An image in an assistant turn", path);
       if (block.detail !== undefined && block.detail !== "auto")
-        e.of.lose("image_url.detail", "dropped");
+        e.of.reportLoss("image_url.detail", "dropped");
       return { type: "image", source: imageSource(block.media, path), ...cache };
     case "document":
       return {
@@ -68,7 +68,7 @@ function blockTo(
       };
     case "audio":
     case "video":
-      return unsayable(block.type === "audio" ? "Audio" : "Video", path);
+      return failUnsupported(block.type === "audio" ? "Audio" : "Video", path);
     case "call":
       return { ...callTo(block, path), ...cache };
     case "result":
@@ -86,7 +86,7 @@ function textTo(
   // An empty text block is an error here, and says nothing anywhere.
   if (block.text === "") return undefined;
   const citations = block.citations?.filter(isNativeCitation) ?? [];
-  if (citations.length < (block.citations?.length ?? 0)) e.of.lose("citations", "dropped");
+  if (citations.length < (block.citations?.length ?? 0)) e.of.reportLoss("citations", "dropped");
   return {
     type: "text",
     text: block.text,
@@ -98,14 +98,15 @@ function textTo(
 /** Proofs go back to the provider that made them. Reasoning that another signed is forgotten: after a change of model that is what should happen. */
 function reasoningTo(
   { proof, text, summary }: Extract<Block, { type: "reasoning" }>,
-  { with: { signer, unsigned } }: MessagesEncoding,
+  { settings: { signer, acceptsUnsignedThinking } }: MessagesEncoding,
 ): JsonObject | undefined {
   const thinking = text ?? summary?.join("\n\n") ?? "";
   if (proof?.origin === signer)
     return proof.kind === "redacted"
       ? { type: "redacted_thinking", data: proof.data }
       : { type: "thinking", thinking, signature: proof.data };
-  if (unsigned && !proof && text) return { type: "thinking", thinking, signature: "" };
+  if (acceptsUnsignedThinking && !proof && text)
+    return { type: "thinking", thinking, signature: "" };
   return undefined;
 }
 
@@ -116,8 +117,8 @@ function imageSource(media: Media, path: string): JsonObject {
   if ("fileId" in media) return fileSource(media, path);
   const mime = media.mime?.toLowerCase().replace("image/jpg", "image/jpeg");
   if (mime === undefined || !IMAGES.has(mime))
-    unsayable(`An image of type ${mime ?? "unknown"}`, path, "unsupported_media_type");
-  return { type: "base64", media_type: mime, data: base64Of(media) };
+    failUnsupported(`An image of type ${mime ?? "unknown"}`, path, "unsupported_media_type");
+  return { type: "base64", media_type: mime, data: toBase64(media) };
 }
 
 function documentSource(media: Media, path: string): JsonObject {
@@ -129,30 +130,30 @@ function documentSource(media: Media, path: string): JsonObject {
     return { type: "text", media_type: "text/plain", data: data.toString() };
   }
   if (mime !== "application/pdf")
-    unsayable(`A document of type ${mime}`, path, "unsupported_media_type");
-  return { type: "base64", media_type: mime, data: base64Of(media) };
+    failUnsupported(`A document of type ${mime}`, path, "unsupported_media_type");
+  return { type: "base64", media_type: mime, data: toBase64(media) };
 }
 
 /** Ids never cross vendors: an id of another vendor names no file here, or a wrong one. */
 const fileSource = ({ fileId, origin }: { fileId: string; origin: string }, path: string) =>
   origin === ID
     ? { type: "file", file_id: fileId }
-    : unsayable("A file id of another provider", path, "foreign_file_id");
+    : failUnsupported("A file id of another provider", path, "foreign_file_id");
 
 export const idTo = (id: string): string => fitName(id, 128);
 export const nameTo = (name: string): string => fitName(name, 128);
 
 function callTo(block: Extract<Block, { type: "call" }>, path: string): JsonObject {
-  const input = block.tool === "custom" ? { input: block.args } : inputOf(block.args);
+  const input = block.tool === "custom" ? { input: block.args } : parseToolArguments(block.args);
   return {
     type: "tool_use",
     id: idTo(block.id),
-    name: nameTo(block.name),
+    name: nameTo(block.action),
     input:
       input ??
       fail(
         "unsupported",
-        `The arguments of the call ${block.id} to ${block.name} are not a JSON object.`,
+        `The arguments of the call ${block.id} to ${block.action} are not a JSON object.`,
         { param: path, code: "invalid_tool_arguments" },
       ),
   };
@@ -183,15 +184,15 @@ function opaqueTo(
 ): JsonObject | undefined {
   if (block.origin === ID && isObject(block.raw)) return block.raw;
   if (block.text) {
-    e.of.lose(`${path}.${block.origin}`, "approximated", "shown_as_text");
+    e.of.reportLoss(`${path}.${block.origin}`, "approximated", "shown_as_text");
     return { type: "text", text: block.text };
   }
   // What another vendor's hosted tool did is history: the answer that followed says what came of it.
   if (role === "assistant") {
-    e.of.lose(`${path}.${block.origin}`, "dropped", "hosted_history");
+    e.of.reportLoss(`${path}.${block.origin}`, "dropped", "hosted_history");
     return undefined;
   }
-  return unsayable("A content part that only its own protocol knows", path);
+  return failUnsupported("A content part that only its own protocol knows", path);
 }
 
 const LONG = /^(?:30m|1h|12h|24h)$/;
@@ -202,7 +203,7 @@ export function cacheTo(cache: Json | undefined, e: MessagesEncoding): JsonObjec
   if (cache["type"] === "ephemeral") return { cache_control: cache };
   const { ttl } = cache;
   if (ttl !== undefined && ttl !== "5m" && ttl !== "1h")
-    e.of.lose("cache_control.ttl", "approximated");
+    e.of.reportLoss("cache_control.ttl", "approximated");
   const long = typeof ttl === "string" && LONG.test(ttl);
   return { cache_control: { type: "ephemeral", ...(long && { ttl: "1h" }) } };
 }

@@ -2,7 +2,7 @@
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import { isObject } from "../../json.ts";
 
-export function cap(out: Outgoing, tokens: number): void {
+export function capOutput(out: Outgoing, tokens: number): void {
   const asked = out.get("max_tokens");
   if (typeof asked === "number" && asked <= tokens) return;
   out.set("max_tokens", tokens);

@@ -2,14 +2,14 @@
 import { fail } from "../../../model/error.ts";
 import { isObject } from "../../json.ts";
 
-export function count(body: Buffer): number {
-  let said: unknown;
+export function decodeCount(body: Buffer): number {
+  let json: unknown;
   try {
-    said = JSON.parse(body.toString());
+    json = JSON.parse(body.toString());
   } catch {
-    said = undefined;
+    json = undefined;
   }
-  const tokens = isObject(said) ? said["input_tokens"] : undefined;
+  const tokens = isObject(json) ? json["input_tokens"] : undefined;
   return typeof tokens === "number"
     ? tokens
     : fail("upstream", "The provider's count of tokens is not a number.", { code: "bad_answer" });

@@ -4,10 +4,10 @@ import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { fitName } from "../../names.ts";
 import { MessagesToolCounts } from "../tool-counts.ts";
-import { billsOf } from "../usage.ts";
-import { isObject, text } from "../../json.ts";
-import { finishOf, ID } from "../words.ts";
-import { grow, inputOf, isDirect, opened, type OpenMessageBlock } from "./block.ts";
+import { parseBilledUsage } from "../usage.ts";
+import { isObject, asText } from "../../json.ts";
+import { parseFinishReason, ID } from "../words.ts";
+import { appendDelta, inputOf, isClientCall, openBlock, type OpenMessageBlock } from "./block.ts";
 
 type Emit = (event: ModelEvent) => void;
 
@@ -16,7 +16,7 @@ type Emit = (event: ModelEvent) => void;
  * come out as the same canonical events.
  */
 export class MessagesReader {
-  finished = false;
+  isFinished = false;
   readonly #emit: Emit;
   readonly #signer: string;
   readonly #open = new Map<unknown, OpenMessageBlock>();
@@ -37,9 +37,9 @@ export class MessagesReader {
   /** `message_start`, or the head of a whole answer. A second one is nothing new. */
   start(message: JsonObject): void {
     if (this.#started) return;
-    this.#model = text(message["model"]);
+    this.#model = asText(message["model"]);
     this.#started = true;
-    this.#id = text(message["id"]);
+    this.#id = asText(message["id"]);
     this.#emit({ type: "start", id: this.#id, model: this.#model });
     this.count(message["usage"]);
     this.ending(message);
@@ -47,10 +47,10 @@ export class MessagesReader {
 
   count(usage: Json | undefined): void {
     if (!isObject(usage)) return;
-    for (const bill of billsOf(usage, this.#model, this.#usage)) {
+    for (const bill of parseBilledUsage(usage, this.#model, this.#usage)) {
       const own = bill.model === this.#model;
       if (own) this.#usage = mergeUsage(this.#usage, bill.usage);
-      this.#emit(own ? { ...bill, usage: this.#tools.atEnd(bill.usage) } : bill);
+      this.#emit(own ? { ...bill, usage: this.#tools.final(bill.usage) } : bill);
     }
   }
 
@@ -69,24 +69,24 @@ export class MessagesReader {
   open(at: unknown, block: JsonObject): void {
     if (!this.#started) this.start({});
     if (this.#open.has(at)) this.stop(at);
-    const open = opened(block);
+    const open = openBlock(block);
     this.#open.set(at, open);
-    if (this.#tools.block(block)) this.#ran(this.#tools.soFar(this.#usage));
+    if (this.#tools.block(block)) this.#ran(this.#tools.current(this.#usage));
     switch (block["type"]) {
       case "text":
         this.#begin(open, "text");
-        this.#say(open, text(block["text"]) ?? "");
+        this.#say(open, asText(block["text"]) ?? "");
         if (Array.isArray(block["citations"]))
           for (const citation of block["citations"] as readonly Json[]) this.#cite(open, citation);
         return;
       case "thinking":
         this.#begin(open, "reasoning");
-        return this.#say(open, text(block["thinking"]) ?? "");
+        return this.#say(open, asText(block["thinking"]) ?? "");
       case "redacted_thinking":
-        open.redacted = text(block["data"]) ?? "";
+        open.redacted = asText(block["data"]) ?? "";
         return this.#begin(open, "reasoning");
       case "tool_use":
-        if (isDirect(block)) {
+        if (isClientCall(block)) {
           open.input = block["input"];
           return this.#call(open, block);
         }
@@ -101,19 +101,19 @@ export class MessagesReader {
       fail("upstream", `The provider wrote into a block that it had not opened.`, {
         code: "bad_stream",
       });
-    if (open.kind === "opaque") return grow(open, delta);
+    if (open.kind === "opaque") return appendDelta(open, delta);
     switch (delta["type"]) {
       case "text_delta":
-        this.#become(open, "text");
-        return this.#say(open, text(delta["text"]) ?? "");
+        this.#switchKind(open, "text");
+        return this.#say(open, asText(delta["text"]) ?? "");
       case "thinking_delta":
-        this.#become(open, "reasoning");
-        return this.#say(open, text(delta["thinking"]) ?? "");
+        this.#switchKind(open, "reasoning");
+        return this.#say(open, asText(delta["thinking"]) ?? "");
       case "input_json_delta":
-        if (open.kind === "call") this.#say(open, text(delta["partial_json"]) ?? "");
+        if (open.kind === "call") this.#say(open, asText(delta["partial_json"]) ?? "");
         return;
       case "signature_delta":
-        open.signature = text(delta["signature"]) ?? "";
+        open.signature = asText(delta["signature"]) ?? "";
         return;
       case "citations_delta":
         this.#cite(open, delta["citation"] ?? null);
@@ -132,30 +132,30 @@ export class MessagesReader {
       this.#emit({ type: "open", index: open.index, block });
       return this.#emit({ type: "close", index: open.index });
     }
-    if (open.kind === "call" && !open.said) this.#say(open, JSON.stringify(open.input ?? {}));
+    if (open.kind === "call" && !open.hasText) this.#say(open, JSON.stringify(open.input ?? {}));
     this.#close(open);
   }
 
   /** `message_stop`, or the end of a stream that had named its end. */
   finish(): void {
-    if (this.finished) return;
+    if (this.isFinished) return;
     for (const at of this.#open.keys()) this.stop(at);
-    this.finished = true;
-    this.#ran(this.#tools.atEnd(runsIn(this.#usage)));
+    this.isFinished = true;
+    this.#ran(this.#tools.final(runsIn(this.#usage)));
     const stop = this.#stop ?? { reason: "end_turn", sequence: undefined, details: undefined };
-    const { reason, detail } = finishOf(stop.reason);
-    const said = detail ?? (isObject(stop.details) ? refusalOf(stop.details) : undefined);
+    const { reason, detail } = parseFinishReason(stop.reason);
+    const explanation = detail ?? (isObject(stop.details) ? refusalOf(stop.details) : undefined);
     this.#emit({
       type: "finish",
       reason: reason === "stop" && this.#calls > 0 ? "tool_calls" : reason,
       ...(typeof stop.sequence === "string" && { sequence: stop.sequence }),
-      ...(said !== undefined && { detail: said }),
+      ...(explanation !== undefined && { detail: explanation }),
     });
   }
 
   /** The bytes are over. */
   end(): void {
-    if (this.finished) return;
+    if (this.isFinished) return;
     if (!this.#stop)
       fail("upstream", "The provider's stream ended before its answer did.", { code: "truncated" });
     this.finish();
@@ -169,22 +169,22 @@ export class MessagesReader {
 
   #call(open: OpenMessageBlock, block: JsonObject): void {
     const name =
-      text(block["name"]) ??
+      asText(block["name"]) ??
       fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
     this.#calls++;
     open.kind = "call";
     open.index = this.#next++;
     // A call without an id gets one that a repetition would get too.
-    const id = text(block["id"]) || `toolu_${fitName(`${this.#id ?? ""}:${open.index}`, 40)}`;
+    const id = asText(block["id"]) || `toolu_${fitName(`${this.#id ?? ""}:${open.index}`, 40)}`;
     this.#emit({
       type: "open",
       index: open.index,
-      block: { type: "call", id, name, tool: "function" },
+      block: { type: "call", id, action: name, tool: "function" },
     });
   }
 
   /** A delta of another kind than its block: what was said so far ends, and a block of the right kind begins. */
-  #become(open: OpenMessageBlock, kind: "text" | "reasoning"): void {
+  #switchKind(open: OpenMessageBlock, kind: "text" | "reasoning"): void {
     if (open.kind === kind || open.kind === "call") return;
     this.#close(open);
     open.signature = "";
@@ -194,7 +194,7 @@ export class MessagesReader {
 
   #say(open: OpenMessageBlock, text: string): void {
     if (text === "") return;
-    open.said = true;
+    open.hasText = true;
     this.#emit({ type: "delta", index: open.index, text });
   }
 
@@ -220,4 +220,4 @@ const runsIn = ({ searches, fetches }: Usage): Usage => ({
 });
 
 const refusalOf = (details: JsonObject): string | undefined =>
-  text(details["explanation"]) ?? text(details["category"]);
+  asText(details["explanation"]) ?? asText(details["category"]);

@@ -4,21 +4,21 @@ import type { ChatRequest } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import type { MessagesSettings } from "../dialect.ts";
-import { returned } from "../../strangers.ts";
-import { KNOWN_INSIDE } from "../known.ts";
+import { restoreUnknownFields } from "../../strangers.ts";
+import { KNOWN_FIELDS } from "../known.ts";
 import { isObject } from "../../json.ts";
-import { COUNTED, ID, OWN } from "../words.ts";
-import { unsayable, type MessagesEncoding } from "./blocks.ts";
+import { TOKEN_COUNT_FIELDS, ID, PROTOCOL_FIELDS } from "../words.ts";
+import { failUnsupported, type MessagesEncoding } from "./blocks.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
 import { messagesTo, systemTo } from "./turns.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
-export function request(r: ChatRequest, of: CallContext, settings: MessagesSettings): Body {
-  const e: MessagesEncoding = { of, with: settings };
+export function encodeRequest(r: ChatRequest, of: CallContext, settings: MessagesSettings): Body {
+  const e: MessagesEncoding = { of, settings: settings };
   const own = isObject(r.ext[ID]) ? r.ext[ID] : {};
-  refuse(r);
-  foreign(r, e);
+  rejectUnsupported(r);
+  reportForeignFields(r, e);
   const max = maxTokensTo(r, e);
   const { thinking, effort, maxTokens } = thinkingTo(r, max, e);
   const format = formatTo(r, e);
@@ -43,30 +43,32 @@ export function request(r: ChatRequest, of: CallContext, settings: MessagesSetti
     cache_control: autoCacheTo(r, e),
     ...samplingTo(r, thinking, e),
   };
-  for (const field of OWN) body[field] = own[field] as Json | undefined;
-  forced(body, thinking, e);
+  for (const field of PROTOCOL_FIELDS) body[field] = own[field] as Json | undefined;
+  resolveForcedTool(body, thinking, e);
   for (const field in body)
-    if (body[field] === undefined || (of.op === "count" && !COUNTED.has(field))) delete body[field];
-  return returned(body, own, KNOWN_INSIDE, (field, how) => of.lose(field, how));
+    if (body[field] === undefined || (of.actionType === "count" && !TOKEN_COUNT_FIELDS.has(field)))
+      delete body[field];
+  return restoreUnknownFields(body, own, KNOWN_FIELDS, (field, how) => of.reportLoss(field, how));
 }
 
 /** What changes the answer's very shape. */
-function refuse(r: ChatRequest): void {
-  if ((r.sampling.n ?? 1) > 1) unsayable("n > 1", "n", "unsupported_value");
-  if (r.sampling.logprobs !== undefined) unsayable("logprobs", "logprobs", "unsupported_parameter");
+function rejectUnsupported(r: ChatRequest): void {
+  if ((r.sampling.n ?? 1) > 1) failUnsupported("n > 1", "n", "unsupported_value");
+  if (r.sampling.logprobs !== undefined)
+    failUnsupported("logprobs", "logprobs", "unsupported_parameter");
   for (const modality of r.output.modalities ?? [])
     if (modality !== "text")
-      unsayable(`The modality ${modality}`, "modalities", "unsupported_value");
+      failUnsupported(`The modality ${modality}`, "modalities", "unsupported_value");
   const { previousId, conversation, background } = r.state;
   if (previousId !== undefined)
-    unsayable("previous_response_id", "previous_response_id", "unsupported_parameter");
+    failUnsupported("previous_response_id", "previous_response_id", "unsupported_parameter");
   if (conversation !== undefined)
-    unsayable("conversation", "conversation", "unsupported_parameter");
-  if (background) unsayable("background", "background", "unsupported_parameter");
+    failUnsupported("conversation", "conversation", "unsupported_parameter");
+  if (background) failUnsupported("background", "background", "unsupported_parameter");
 }
 
 /** Tuning that this wire has no word for, and what only another protocol knows. Bookkeeping goes without a word. */
-function foreign(r: ChatRequest, { of }: MessagesEncoding): void {
+function reportForeignFields(r: ChatRequest, { of }: MessagesEncoding): void {
   const { presence, frequency, seed, logitBias } = r.sampling;
   const lost: Record<string, unknown> = {
     presence_penalty: presence || undefined,
@@ -77,24 +79,25 @@ function foreign(r: ChatRequest, { of }: MessagesEncoding): void {
     prompt_cache_key: r.cache?.key,
     metadata: r.metadata && Object.keys(r.metadata).length > 0 ? r.metadata : undefined,
   };
-  for (const field in lost) if (lost[field] !== undefined) of.lose(field, "dropped");
+  for (const field in lost) if (lost[field] !== undefined) of.reportLoss(field, "dropped");
   for (const protocol in r.ext) {
     const ext = r.ext[protocol];
     if (protocol === ID || !isObject(ext)) continue;
-    for (const field in ext) if (ext[field] !== undefined) of.lose(field, "dropped");
+    for (const field in ext) if (ext[field] !== undefined) of.reportLoss(field, "dropped");
   }
 }
 
 /** This wire wants a bound; a client that gave none wants all that the model has. */
-function maxTokensTo(r: ChatRequest, { of, with: settings }: MessagesEncoding): number {
+function maxTokensTo(r: ChatRequest, { of, settings: settings }: MessagesEncoding): number {
   const cap = of.info.limits?.output;
   const asked = r.output.maxTokens;
   if (asked === undefined) {
-    if (of.op !== "count") of.lose("max_tokens", "approximated", "max_tokens_defaulted");
+    if (of.actionType !== "count")
+      of.reportLoss("max_tokens", "approximated", "max_tokens_defaulted");
     return cap ?? settings.maxTokens;
   }
   if (cap !== undefined && asked > cap) {
-    of.lose("max_tokens", "approximated", "max_tokens_clamped");
+    of.reportLoss("max_tokens", "approximated", "max_tokens_clamped");
     return cap;
   }
   return asked;
@@ -108,22 +111,22 @@ function stopTo(r: ChatRequest): Json | undefined {
 function samplingTo(
   r: ChatRequest,
   thinking: JsonObject | undefined,
-  { of, with: settings }: MessagesEncoding,
+  { of, settings: settings }: MessagesEncoding,
 ): JsonObject {
   const { topP, topK } = r.sampling;
   let { temperature } = r.sampling;
   if (temperature !== undefined && temperature > 1) {
-    of.lose("temperature", "approximated", "temperature_clamped");
+    of.reportLoss("temperature", "approximated", "temperature_clamped");
     temperature = 1;
   }
   const fields: Record<string, Json | undefined> = { temperature, top_p: topP, top_k: topK };
   const drop = (field: string, code: string) => {
     if (fields[field] === undefined) return;
-    of.lose(field, "dropped", code);
+    of.reportLoss(field, "dropped", code);
     fields[field] = undefined;
   };
   for (const field in fields)
-    if (settings.sampling === "none" || of.info.refuses?.includes(field))
+    if (settings.sampling === "none" || of.info.rejectedFields?.includes(field))
       drop(field, "no_sampling");
   if (settings.sampling === "either" && fields["temperature"] !== undefined)
     drop("top_p", "temperature_or_top_p");
@@ -137,7 +140,7 @@ function samplingTo(
 }
 
 /** A thinking budget forbids forcing a tool: the tool was asked for by name, the thinking only by degree. */
-function forced(
+function resolveForcedTool(
   body: Record<string, Json | undefined>,
   thinking: JsonObject | undefined,
   { of }: MessagesEncoding,
@@ -145,7 +148,7 @@ function forced(
   const choice = body["tool_choice"];
   const type = isObject(choice) ? choice["type"] : undefined;
   if (thinking?.["type"] !== "enabled" || (type !== "any" && type !== "tool")) return;
-  of.lose("reasoning", "approximated", "thinking_disabled_forced_tool");
+  of.reportLoss("reasoning", "approximated", "thinking_disabled_forced_tool");
   body["thinking"] = { type: "disabled" };
 }
 
@@ -155,7 +158,7 @@ function formatTo(
 ): { schema?: JsonObject; instructions: ChatRequest["instructions"] } {
   const { format } = r.output;
   if (format?.type === "json") {
-    of.lose("response_format", "approximated", "json_by_instruction");
+    of.reportLoss("response_format", "approximated", "json_by_instruction");
     return {
       instructions: [
         {
@@ -171,12 +174,12 @@ function formatTo(
       param: "response_format",
       code: "unsupported_parameter",
     });
-  if (format.description !== undefined) of.lose("response_format.description", "dropped");
-  if (format.strict === false) of.lose("response_format.strict", "approximated");
+  if (format.description !== undefined) of.reportLoss("response_format.description", "dropped");
+  if (format.strict === false) of.reportLoss("response_format.strict", "approximated");
   return { schema: format.schema, instructions: [] };
 }
 
-const PERSONAL = /@|^\+?[\d ()-]{7,}$/;
+const PERSONAL_USER_ID = /@|^\+?[\d ()-]{7,}$/;
 
 /** An opaque id, says the protocol: what is too long for one or looks like an address or a phone number is hashed. */
 function metadataTo(
@@ -187,8 +190,8 @@ function metadataTo(
   const more = isObject(own["metadata"]) ? own["metadata"] : undefined;
   if (r.user === undefined) return more;
   let user = r.user;
-  if (!(ID in r.ext) && (user.length > 256 || PERSONAL.test(user))) {
-    of.lose("user", "approximated", "user_hashed");
+  if (!(ID in r.ext) && (user.length > 256 || PERSONAL_USER_ID.test(user))) {
+    of.reportLoss("user", "approximated", "user_hashed");
     user = createHash("sha256").update(user).digest("hex");
   }
   return { user_id: user, ...more };
@@ -197,13 +200,13 @@ function metadataTo(
 function tierTo({ tier }: ChatRequest, { of }: MessagesEncoding): string | undefined {
   if (tier === undefined || tier === "auto") return tier;
   if (tier === "default" || tier === "standard") return "standard_only";
-  of.lose("service_tier", "dropped");
+  of.reportLoss("service_tier", "dropped");
   return undefined;
 }
 
 function autoCacheTo({ cache }: ChatRequest, { of }: MessagesEncoding): JsonObject | undefined {
   if (!cache?.auto) {
-    if (cache?.retention !== undefined) of.lose("prompt_cache_retention", "dropped");
+    if (cache?.retention !== undefined) of.reportLoss("prompt_cache_retention", "dropped");
     return undefined;
   }
   return { type: "ephemeral", ...(cache.retention !== undefined && { ttl: cache.retention }) };

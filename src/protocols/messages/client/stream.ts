@@ -1,29 +1,29 @@
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { eventObject } from "../../event-object.ts";
+import { parseEventObject } from "../../event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
-import { sse } from "../../sse/index.ts";
-import { startOf } from "../usage.ts";
+import { createEventDecoder } from "../../sse/index.ts";
+import { startUsage } from "../usage.ts";
 import { isObject } from "../../json.ts";
-import { throwFailure } from "../../failure/failure.ts";
+import { throwParsedError } from "../../failure/failure.ts";
 import { MessagesReader } from "./reader.ts";
 
 /** A fetched document stands in one event, and so in one line. */
-export const CAP = BOUNDS.largeEvent.most;
+export const MAX_EVENT_BYTES = BOUNDS.largeEvent.max;
 
-export function stream(emit: (event: ModelEvent) => void, signer: string): Decoder {
+export function createDecoder(emit: (event: ModelEvent) => void, signer: string): Decoder {
   const reading = new MessagesReader(emit, signer);
-  const events = sse(
+  const events = createEventDecoder(
     (name, data) => {
-      if (reading.finished) return;
+      if (reading.isFinished) return;
       // Some backends of this wire end a stream in the manner of another.
       if (data === "[DONE]") return reading.end();
-      const event = eventObject(data);
+      const event = parseEventObject(data);
       switch (event["type"] ?? name) {
         case "message_start":
-          return reading.start(begun(event));
+          return reading.start(startEventUsage(event));
         case "content_block_start":
           return reading.open(event["index"], object(event, "content_block"));
         case "content_block_delta":
@@ -36,12 +36,12 @@ export function stream(emit: (event: ModelEvent) => void, signer: string): Decod
         case "message_stop":
           return reading.finish();
         case "error":
-          return throwFailure(event);
+          return throwParsedError(event);
         default:
-          if (event["error"]) throwFailure(event);
+          if (event["error"]) throwParsedError(event);
       }
     },
-    { line: CAP, event: CAP },
+    { maxLineBytes: MAX_EVENT_BYTES, maxEventBytes: MAX_EVENT_BYTES },
   );
   return {
     push: (chunk) => events.push(chunk),
@@ -53,9 +53,9 @@ export function stream(emit: (event: ModelEvent) => void, signer: string): Decod
 }
 
 /** Of the output a stream's first event has only a placeholder. */
-function begun(event: JsonObject): JsonObject {
+function startEventUsage(event: JsonObject): JsonObject {
   const message = object(event, "message");
-  return isObject(message["usage"]) ? { ...message, usage: startOf(message["usage"]) } : message;
+  return isObject(message["usage"]) ? { ...message, usage: startUsage(message["usage"]) } : message;
 }
 
 const object = (event: JsonObject, field: string): JsonObject => {

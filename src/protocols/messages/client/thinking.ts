@@ -2,13 +2,18 @@
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { BUDGETS, effortFor, nearest, reasonsOf } from "../../reasons.ts";
+import {
+  EFFORT_BUDGETS,
+  effortForBudget,
+  nearestEffort,
+  reasoningSupportOf,
+} from "../../reasons.ts";
 import type { MessagesEncoding } from "./blocks.ts";
-import { isObject, text } from "../../json.ts";
+import { isObject, asText } from "../../json.ts";
 import { ID } from "../words.ts";
 
 /** The least that a model may be given to think with. */
-const LEAST = 1024;
+const MIN_BUDGET = 1024;
 
 export interface Thinking {
   thinking?: JsonObject | undefined;
@@ -20,21 +25,21 @@ export interface Thinking {
 export function thinkingTo(r: ChatRequest, maxTokens: number, e: MessagesEncoding): Thinking {
   const own = isObject(r.ext[ID]) ? r.ext[ID] : {};
   const { mode, show, budget } = r.reasoning;
-  const how = reasonsOf(e.of.info).can === false ? "none" : e.with.thinking;
+  const how = reasoningSupportOf(e.of.info).isSupported === false ? "none" : e.settings.thinking;
   const off = mode === "off" || (mode === "effort" && r.reasoning.effort === "none");
   if (mode === "auto" && show === undefined) return { maxTokens };
   if (how === "none") {
-    if (!off) e.of.lose("reasoning", "dropped", "no_thinking");
+    if (!off) e.of.reportLoss("reasoning", "dropped", "no_thinking");
     return { maxTokens };
   }
   if (off) return { thinking: switchedOff(e), effort: effortTo(r.reasoning, e), maxTokens };
-  if (how === "budget") return budgeted(r, maxTokens, own, e);
+  if (how === "budget") return budgetThinking(r, maxTokens, own, e);
   if (mode === "budget" && how === "adaptive")
-    return { ...budgeted(r, maxTokens, own, e), effort: effortTo(r.reasoning, e) };
-  if (mode === "budget") e.of.lose("reasoning.budget", "approximated", "budget_as_effort");
+    return { ...budgetThinking(r, maxTokens, own, e), effort: effortTo(r.reasoning, e) };
+  if (mode === "budget") e.of.reportLoss("reasoning.budget", "approximated", "budget_as_effort");
   const effort =
     mode === "budget"
-      ? nearest(effortFor(budget ?? LEAST), e.with.efforts)
+      ? nearestEffort(effortForBudget(budget ?? MIN_BUDGET), e.settings.efforts)
       : effortTo(r.reasoning, e);
   if (own["effort_without_thinking"] === true) return { effort, maxTokens };
   const type = own["between_tools"] === true ? "between_tools" : "adaptive";
@@ -43,7 +48,7 @@ export function thinkingTo(r: ChatRequest, maxTokens: number, e: MessagesEncodin
 
 function switchedOff(e: MessagesEncoding): JsonObject {
   // Thinking all the same would be billed to a client that said no.
-  if (e.with.thinking === "always")
+  if (e.settings.thinking === "always")
     fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
       param: "reasoning",
       code: "thinking_required",
@@ -53,7 +58,11 @@ function switchedOff(e: MessagesEncoding): JsonObject {
 
 function displayTo({ show }: Reasoning, own: JsonObject): { [key: string]: Json } {
   const display =
-    show === "none" ? "omitted" : show === "summary" ? "summarized" : text(own["thinking_display"]);
+    show === "none"
+      ? "omitted"
+      : show === "summary"
+        ? "summarized"
+        : asText(own["thinking_display"]);
   return display === undefined ? {} : { display };
 }
 
@@ -61,51 +70,51 @@ const effortTo = ({ effort }: Reasoning, e: MessagesEncoding): string | undefine
   effort === undefined || effort === "none" ? undefined : known(effort, e);
 
 function known(effort: string, e: MessagesEncoding): string {
-  const said = nearest(effort, e.with.efforts);
-  if (said !== effort) e.of.lose("reasoning.effort", "approximated");
-  return said;
+  const effortName = nearestEffort(effort, e.settings.efforts);
+  if (effortName !== effort) e.of.reportLoss("reasoning.effort", "approximated");
+  return effortName;
 }
 
 /** `enabled` with tokens to spend: inside max_tokens, and an answer needs room after them. */
-function budgeted(
+function budgetThinking(
   r: ChatRequest,
   maxTokens: number,
   own: JsonObject,
   e: MessagesEncoding,
 ): Thinking {
   const { mode, effort, budget } = r.reasoning;
-  if (!e.with.unsigned && unsigned(r, e.with.signer)) {
-    e.of.lose("reasoning", "approximated", "thinking_disabled_missing_signature");
+  if (!e.settings.acceptsUnsignedThinking && lacksSignedThinking(r, e.settings.signer)) {
+    e.of.reportLoss("reasoning", "approximated", "thinking_disabled_missing_signature");
     return { thinking: { type: "disabled" }, maxTokens };
   }
   let max = maxTokens;
-  if (max <= LEAST) {
-    max = 2 * LEAST;
-    e.of.lose("max_tokens", "approximated", "max_tokens_raised");
+  if (max <= MIN_BUDGET) {
+    max = 2 * MIN_BUDGET;
+    e.of.reportLoss("max_tokens", "approximated", "max_tokens_raised");
   }
   const enabled = (tokens: number): Thinking => ({
     thinking: { type: "enabled", budget_tokens: tokens, ...displayTo(r.reasoning, own) },
     maxTokens: max,
   });
   if (mode === "budget") {
-    const asked = budget ?? LEAST;
-    const fits = Math.max(LEAST, Math.min(asked, max - 1));
-    if (fits !== asked) e.of.lose("reasoning.budget", "approximated");
+    const asked = budget ?? MIN_BUDGET;
+    const fits = Math.max(MIN_BUDGET, Math.min(asked, max - 1));
+    if (fits !== asked) e.of.reportLoss("reasoning.budget", "approximated");
     return enabled(fits);
   }
-  e.of.lose("reasoning", "approximated", "effort_as_budget");
+  e.of.reportLoss("reasoning", "approximated", "effort_as_budget");
   const wanted =
     effort === "max"
       ? (e.of.info.limits?.output ?? max)
-      : (BUDGETS[effort ?? "medium"] ?? BUDGETS["medium"]!);
-  return enabled(Math.max(LEAST, Math.min(wanted, max - LEAST)));
+      : (EFFORT_BUDGETS[effort ?? "medium"] ?? EFFORT_BUDGETS["medium"]!);
+  return enabled(Math.max(MIN_BUDGET, Math.min(wanted, max - MIN_BUDGET)));
 }
 
 /**
  * In the middle of a round of tools, a model with a thinking budget wants its own signed thoughts back before the calls
  * it made. A client that lost them can go on only without thinking.
  */
-function unsigned(r: ChatRequest, signer: string): boolean {
+function lacksSignedThinking(r: ChatRequest, signer: string): boolean {
   const last = r.turns.findLastIndex((turn) => turn.role === "assistant");
   const blocks = r.turns[last]?.blocks ?? [];
   if (!r.turns.slice(last + 1).some((after) => after.role === "tool")) return false;

@@ -1,8 +1,8 @@
-import { declareTool, refuseTool } from "../../tools.ts";
+import { declareTool, rejectTool } from "../../tools.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { cacheTo, nameTo, type MessagesEncoding } from "./blocks.ts";
-import { isObject, some as present } from "../../json.ts";
+import { isObject, omitUndefinedOrNothing as present } from "../../json.ts";
 import { ID } from "../words.ts";
 
 export function toolsTo(r: ChatRequest, e: MessagesEncoding): Json[] | undefined {
@@ -11,7 +11,7 @@ export function toolsTo(r: ChatRequest, e: MessagesEncoding): Json[] | undefined
   // A named tool is said as such; a choice among some of them only by leaving the others out.
   const some =
     choice && !(choice.names.length === 1 && choice.must) ? new Set(choice.names) : undefined;
-  if (some) e.of.lose("tool_choice", "approximated", "tools_filtered");
+  if (some) e.of.reportLoss("tool_choice", "approximated", "tools_filtered");
   const out = new Map<string, JsonObject>();
   for (const tool of r.tools) {
     if (some && !some.has(tool.name)) continue;
@@ -27,12 +27,12 @@ function toolTo(tool: Tool, e: MessagesEncoding): JsonObject {
   const name = nameTo(tool.name);
   switch (tool.type) {
     case "hosted":
-      return hosted(tool, e);
+      return toHostedTool(tool, e);
     case "custom":
-      e.of.lose("tools.custom", "approximated", "custom_tool_wrapped");
+      e.of.reportLoss("tools.custom", "approximated", "custom_tool_wrapped");
       return {
         name,
-        description: described(tool),
+        description: describeCustomTool(tool),
         input_schema: {
           type: "object",
           properties: { input: { type: "string", description: "The input, as free text." } },
@@ -44,13 +44,13 @@ function toolTo(tool: Tool, e: MessagesEncoding): JsonObject {
     case "function": {
       const own = tool.origin === ID && isObject(tool.raw) ? tool.raw : {};
       const schema = tool.schema ?? NOTHING;
-      if (tool.strict && !e.with.strict) e.of.lose("tools.strict", "dropped");
+      if (tool.strict && !e.settings.strictTools) e.of.reportLoss("tools.strict", "dropped");
       return {
         ...own,
         name,
         ...(tool.description !== undefined && { description: tool.description }),
         input_schema: schema["type"] === undefined ? { type: "object", ...schema } : schema,
-        ...(tool.strict && e.with.strict && { strict: true }),
+        ...(tool.strict && e.settings.strictTools && { strict: true }),
         ...cacheTo(tool.cache, e),
       };
     }
@@ -58,20 +58,20 @@ function toolTo(tool: Tool, e: MessagesEncoding): JsonObject {
 }
 
 /** A grammar cannot be enforced here, but it can be asked for. */
-function described(tool: Tool): string {
+function describeCustomTool(tool: Tool): string {
   const format = isObject(tool.raw) ? tool.raw : {};
   const { definition } = isObject(format["grammar"]) ? format["grammar"] : format;
-  const said = tool.description ?? "";
+  const description = tool.description ?? "";
   return typeof definition === "string"
-    ? `${said}\n\nThe input must follow this grammar:\n${definition}`.trim()
-    : said;
+    ? `${description}\n\nThe input must follow this grammar:\n${definition}`.trim()
+    : description;
 }
 
 /** Searching the web is the one hosted tool that every vendor has. */
-function hosted(tool: Tool, e: MessagesEncoding): JsonObject {
+function toHostedTool(tool: Tool, e: MessagesEncoding): JsonObject {
   if (tool.origin === ID && isObject(tool.raw)) return tool.raw;
-  if (tool.name !== "web_search") return refuseTool(tool);
-  e.of.lose("tools.web_search", "approximated");
+  if (tool.name !== "web_search") return rejectTool(tool);
+  e.of.reportLoss("tools.web_search", "approximated");
   const raw = isObject(tool.raw) ? tool.raw : {};
   const filters = isObject(raw["filters"]) ? raw["filters"] : {};
   const where = isObject(raw["user_location"]) ? raw["user_location"] : undefined;
@@ -88,12 +88,14 @@ function hosted(tool: Tool, e: MessagesEncoding): JsonObject {
 }
 
 export function choiceTo(r: ChatRequest): JsonObject | undefined {
-  const { toolChoice: choice, parallel } = r;
-  if (choice === undefined && parallel !== false) return undefined;
+  const { toolChoice: choice, parallelToolCalls } = r;
+  if (choice === undefined && parallelToolCalls !== false) return undefined;
   // Without tools there is nothing to choose, and saying so is an error.
   if (r.tools.length === 0 && choice !== "none") return undefined;
   const off =
-    parallel === undefined || choice === "none" ? {} : { disable_parallel_tool_use: !parallel };
+    parallelToolCalls === undefined || choice === "none"
+      ? {}
+      : { disable_parallel_tool_use: !parallelToolCalls };
   if (choice === "none") return { type: "none" };
   if (choice === "required") return { type: "any", ...off };
   if (choice === undefined || choice === "auto") return { type: "auto", ...off };

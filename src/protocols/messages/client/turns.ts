@@ -3,8 +3,8 @@ import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { MessageTurns } from "../server/request.ts";
-import { blocksTo, unsayable, type MessagesEncoding } from "./blocks.ts";
-import { cameFrom } from "../words.ts";
+import { blocksTo, failUnsupported, type MessagesEncoding } from "./blocks.ts";
+import { sourceOf } from "../words.ts";
 
 interface Message {
   role: string;
@@ -23,7 +23,7 @@ export function systemTo(blocks: readonly Block[], e: MessagesEncoding): Json | 
 function wordsOnly(blocks: readonly Block[], path: string, e: MessagesEncoding): JsonObject[] {
   for (const block of blocks)
     if (block.type !== "text" && block.type !== "opaque")
-      unsayable(`A system message with ${block.type}`, path);
+      failUnsupported(`A system message with ${block.type}`, path);
   return blocksTo(blocks, "user", path, e);
 }
 
@@ -49,10 +49,10 @@ export function messagesTo(r: ChatRequest, e: MessagesEncoding): Json[] {
       next = i + whole.turns.length;
       continue;
     }
-    if (turn.name !== undefined) e.of.lose("messages.name", "dropped");
+    if (turn.name !== undefined) e.of.reportLoss("messages.name", "dropped");
     if (turn.role === "system" || turn.role === "developer") {
       system(turn, path, say, e);
-      if (e.with.systemTurns) open = undefined;
+      if (e.settings.systemMessages) open = undefined;
       continue;
     }
     const role = turn.role === "assistant" ? "assistant" : "user";
@@ -65,12 +65,12 @@ export function messagesTo(r: ChatRequest, e: MessagesEncoding): Json[] {
       param: "messages",
       code: "empty_message",
     });
-  return messages.map((message) => message.raw ?? settled(message));
+  return messages.map((message) => message.raw ?? orderToolResults(message));
 }
 
 /** A message with fields that are newer than us goes back as it came, if what it said is untouched. */
 function wholeMessage(turns: readonly Turn[], at: number): MessageTurns | undefined {
-  const whole = cameFrom<MessageTurns>(turns[at]!);
+  const whole = sourceOf<MessageTurns>(turns[at]!);
   return whole?.turns.every((turn, i) => turns[at + i] === turn) ? whole : undefined;
 }
 
@@ -82,8 +82,8 @@ function system(
   e: MessagesEncoding,
 ): void {
   const content = wordsOnly(turn.blocks, path, e);
-  if (e.with.systemTurns) return say("system", content);
-  if (content.length > 0) e.of.lose("messages.role", "approximated", "system_moved");
+  if (e.settings.systemMessages) return say("system", content);
+  if (content.length > 0) e.of.reportLoss("messages.role", "approximated", "system_moved");
   say(
     "user",
     content.map((block) =>
@@ -95,7 +95,7 @@ function system(
 }
 
 /** Results first, and the last one for each call: two answers to one call are an error here. */
-function settled({ role, content }: Message): JsonObject {
+function orderToolResults({ role, content }: Message): JsonObject {
   if (role !== "user") return { role, content };
   const results = new Map<unknown, JsonObject>();
   const others: JsonObject[] = [];

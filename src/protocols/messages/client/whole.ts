@@ -1,13 +1,17 @@
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { exactly } from "../../arguments.ts";
+import { parseExactJson } from "../../arguments.ts";
 import { isObject } from "../../json.ts";
-import { throwFailure } from "../../failure/failure.ts";
+import { throwParsedError } from "../../failure/failure.ts";
 import { MessagesReader } from "./reader.ts";
 
-export function whole(body: Buffer, emit: (event: ModelEvent) => void, signer: string): void {
-  const message = answerOf(body);
+export function decodeResponse(
+  body: Buffer,
+  emit: (event: ModelEvent) => void,
+  signer: string,
+): void {
+  const message = parseMessage(body);
   const reading = new MessagesReader(emit, signer);
   reading.start(message);
   for (const [i, block] of (message["content"] as readonly Json[]).entries()) {
@@ -19,16 +23,16 @@ export function whole(body: Buffer, emit: (event: ModelEvent) => void, signer: s
 }
 
 /** A message: anything else that came with a 200 is a fault. */
-export function answerOf(body: Buffer): JsonObject {
+export function parseMessage(body: Buffer): JsonObject {
   let message: unknown;
   try {
-    message = exactly(body.toString());
+    message = parseExactJson(body.toString());
   } catch {
     message = undefined;
   }
   if (!isObject(message))
     return fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
-  if (message["type"] === "error" || message["error"]) return throwFailure(message);
+  if (message["type"] === "error" || message["error"]) return throwParsedError(message);
   if (!Array.isArray(message["content"]))
     return fail("upstream", "The provider's answer has no content.", { code: "bad_answer" });
   return message;

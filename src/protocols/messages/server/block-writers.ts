@@ -2,12 +2,12 @@
 import type { OpenBlock } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { isObject } from "../../json.ts";
 import { isNativeCitation } from "../words.ts";
 import {
   callBlock,
-  carried,
+  proofCarrierBlock,
   isCarrier,
   ownBlock,
   reasoningBlock,
@@ -16,19 +16,19 @@ import {
 } from "./content.ts";
 import type { MessageWriter } from "./message-writer.ts";
 
-export interface Writer {
+export interface BlockWriter {
   delta?(text: string): void;
   cite?(citation: Json): void;
   proof?(proof: Proof): void;
   close?(): void;
 }
 
-export function writer(
+export function createBlockWriter(
   block: OpenBlock,
   page: MessageWriter,
   named: (name: string) => string,
-  to: AnswerContext,
-): Writer {
+  to: ResponseContext,
+): BlockWriter {
   switch (block.type) {
     case "text":
     case "refusal":
@@ -36,19 +36,19 @@ export function writer(
     case "reasoning":
       return reasoning(page, block.summary === true);
     case "call":
-      return call(page, block.id, named(block.name), block.tool);
+      return call(page, block.id, named(block.action), block.tool);
     case "opaque": {
       const own = ownBlock(block.origin, block.raw);
       return own ? opaque(page, own) : text(page);
     }
     default:
-      to.lose(`content.${block.type}`, "dropped");
+      to.reportLoss(`content.${block.type}`, "dropped");
       return {};
   }
 }
 
 /** An empty text block is an error to this wire's clients when they send it back: there is none without a word. */
-function text(page: MessageWriter): Writer {
+function text(page: MessageWriter): BlockWriter {
   let started = false;
   let proof: Proof | undefined;
   const start = () => {
@@ -71,13 +71,13 @@ function text(page: MessageWriter): Writer {
     proof: (p) => void (proof = p),
     close() {
       if (started) page.stop();
-      if (proof) page.carry(carried(proof, "text"));
+      if (proof) page.addCarrier(proofCarrierBlock(proof, "text"));
     },
   };
 }
 
 /** One signature, and last: it signs what stands before it. */
-function reasoning(page: MessageWriter, summary: boolean): Writer {
+function reasoning(page: MessageWriter, summary: boolean): BlockWriter {
   let started = false;
   let proof: Proof | undefined;
   const start = () => {
@@ -95,8 +95,8 @@ function reasoning(page: MessageWriter, summary: boolean): Writer {
       if (!started) {
         const block = reasoningBlock("", proof, summary);
         if (!block) return;
-        if (isCarrier(block)) return page.carry(block);
-        if (block["type"] !== "thinking") return page.put(block);
+        if (isCarrier(block)) return page.addCarrier(block);
+        if (block["type"] !== "thinking") return page.addBlock(block);
         start();
       }
       page.delta("signature_delta", "signature", signature(proof, summary));
@@ -106,7 +106,12 @@ function reasoning(page: MessageWriter, summary: boolean): Writer {
 }
 
 /** Arguments never stand in the start. Free text becomes the one member that its wrapper declares. */
-function call(page: MessageWriter, id: string, name: string, tool: "function" | "custom"): Writer {
+function call(
+  page: MessageWriter,
+  id: string,
+  name: string,
+  tool: "function" | "custom",
+): BlockWriter {
   let proof: Proof | undefined;
   page.start(callBlock(id, name, {}));
   const say = (args: string) => page.delta("input_json_delta", "partial_json", args);
@@ -120,15 +125,15 @@ function call(page: MessageWriter, id: string, name: string, tool: "function" | 
     close() {
       if (tool === "custom") say('"}');
       page.stop();
-      if (proof) page.put(carried(proof, "call"));
+      if (proof) page.addBlock(proofCarrierBlock(proof, "call"));
     },
   };
 }
 
-function opaque(page: MessageWriter, raw: JsonObject): Writer {
+function opaque(page: MessageWriter, raw: JsonObject): BlockWriter {
   const { type, input } = raw;
   if (typeof type !== "string" || !type.endsWith("tool_use") || !isObject(input))
-    return { close: () => page.put(raw) };
+    return { close: () => page.addBlock(raw) };
   return {
     close() {
       page.start({ ...raw, input: {} });

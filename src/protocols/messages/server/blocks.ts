@@ -3,17 +3,17 @@
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { unseal } from "../../envelope.ts";
-import { isObject, only, text } from "../../json.ts";
-import { came, ID, malformed } from "../words.ts";
+import { isObject, hasOnlyKeys, asText } from "../../json.ts";
+import { rememberSource, ID, failMalformed } from "../words.ts";
 
 export function blocksOf(content: unknown, path: string): Block[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   if (content === undefined || content === null) return [];
   if (!Array.isArray(content))
-    return malformed(`${path} must be a string or a list of blocks.`, path);
+    return failMalformed(`${path} must be a string or a list of blocks.`, path);
   const blocks: Block[] = [];
   for (const [i, raw] of content.entries()) {
-    if (!isObject(raw)) return malformed(`${path}.${i} must be a block.`, `${path}.${i}`);
+    if (!isObject(raw)) return failMalformed(`${path}.${i} must be a block.`, `${path}.${i}`);
     const block = blockOf(raw, `${path}.${i}`, blocks.at(-1));
     if (block) blocks.push(block);
   }
@@ -24,7 +24,7 @@ function blockOf(raw: JsonObject, path: string, before: Block | undefined): Bloc
   const cache = raw["cache_control"] ?? undefined;
   switch (raw["type"]) {
     case "text":
-      return spoken(raw, cache);
+      return textBlock(raw, cache);
     case "image":
       return image(raw, cache);
     case "document":
@@ -38,7 +38,7 @@ function blockOf(raw: JsonObject, path: string, before: Block | undefined): Bloc
     case "redacted_thinking":
       return redacted(raw, before);
     default:
-      return opaque(raw, shown(raw));
+      return opaque(raw, textOfOpaque(raw));
   }
 }
 
@@ -52,14 +52,14 @@ const opaque = (raw: JsonObject, text?: string): Block => ({
 const cached = (cache: Json | undefined) => (cache === undefined ? {} : { cache });
 
 /** The block, with its own words where it says more than these. */
-const whole = (raw: JsonObject, said: readonly string[], block: Block): Block =>
-  only(raw, said) ? block : came(block, raw);
+const withSource = (raw: JsonObject, knownMembers: readonly string[], block: Block): Block =>
+  hasOnlyKeys(raw, knownMembers) ? block : rememberSource(block, raw);
 
-function spoken(raw: JsonObject, cache: Json | undefined): Block {
+function textBlock(raw: JsonObject, cache: Json | undefined): Block {
   const citations = raw["citations"];
-  return whole(raw, ["type", "text", "cache_control", "citations"], {
+  return withSource(raw, ["type", "text", "cache_control", "citations"], {
     type: "text",
-    text: text(raw["text"]) ?? "",
+    text: asText(raw["text"]) ?? "",
     ...(Array.isArray(citations) && citations.length > 0 && { citations }),
     ...cached(cache),
   });
@@ -68,7 +68,7 @@ function spoken(raw: JsonObject, cache: Json | undefined): Block {
 function image(raw: JsonObject, cache: Json | undefined): Block {
   const media = mediaOf(raw["source"]);
   if (!media) return opaque(raw);
-  return whole(raw, ["type", "source", "cache_control"], {
+  return withSource(raw, ["type", "source", "cache_control"], {
     type: "image",
     media,
     ...cached(cache),
@@ -78,10 +78,10 @@ function image(raw: JsonObject, cache: Json | undefined): Block {
 function document(raw: JsonObject, cache: Json | undefined): Block {
   const { title, context, citations } = raw;
   const media = mediaOf(raw["source"]);
-  if (!media) return opaque(raw, shown(raw));
-  if (isObject(citations) && !only(citations, ["enabled"])) return opaque(raw);
+  if (!media) return opaque(raw, textOfOpaque(raw));
+  if (isObject(citations) && !hasOnlyKeys(citations, ["enabled"])) return opaque(raw);
   const cite = isObject(citations) ? citations["enabled"] : undefined;
-  return whole(raw, ["type", "source", "cache_control", "title", "context", "citations"], {
+  return withSource(raw, ["type", "source", "cache_control", "title", "context", "citations"], {
     type: "document",
     media,
     ...(typeof title === "string" && { title }),
@@ -95,15 +95,20 @@ function document(raw: JsonObject, cache: Json | undefined): Block {
 export function mediaOf(source: unknown): Media | undefined {
   if (!isObject(source)) return undefined;
   const { type, media_type: mime, data, url, file_id: fileId } = source;
-  if (type === "base64" && typeof data === "string" && only(source, ["type", "media_type", "data"]))
+  if (
+    type === "base64" &&
+    typeof data === "string" &&
+    hasOnlyKeys(source, ["type", "media_type", "data"])
+  )
     return { ...(typeof mime === "string" && { mime }), base64: data };
-  if (type === "url" && typeof url === "string" && only(source, ["type", "url"])) return { url };
-  if (type === "file" && typeof fileId === "string" && only(source, ["type", "file_id"]))
+  if (type === "url" && typeof url === "string" && hasOnlyKeys(source, ["type", "url"]))
+    return { url };
+  if (type === "file" && typeof fileId === "string" && hasOnlyKeys(source, ["type", "file_id"]))
     return { fileId, origin: ID };
   // Text with half a surrogate pair in it has no bytes.
   if (type === "text" && typeof data === "string" && data.isWellFormed())
-    if (only(source, ["type", "media_type", "data"]))
-      return { mime: text(mime) ?? "text/plain", bytes: Buffer.from(data) };
+    if (hasOnlyKeys(source, ["type", "media_type", "data"]))
+      return { mime: asText(mime) ?? "text/plain", bytes: Buffer.from(data) };
   return undefined;
 }
 
@@ -112,38 +117,42 @@ function call(raw: JsonObject, cache: Json | undefined): Block {
   const direct = isObject(caller) ? caller["type"] === "direct" : !caller;
   if (!direct || toolset || typeof id !== "string" || typeof name !== "string") return opaque(raw);
   const args = typeof input === "string" ? input : JSON.stringify(input ?? {});
-  const said = ["type", "id", "name", "input", "cache_control", "toolset_name"];
-  return whole(raw, isObject(caller) && !only(caller, ["type"]) ? said : [...said, "caller"], {
-    type: "call",
-    id,
-    name,
-    tool: "function",
-    args,
-    ...cached(cache),
-  });
+  const knownMembers = ["type", "id", "name", "input", "cache_control", "toolset_name"];
+  return withSource(
+    raw,
+    isObject(caller) && !hasOnlyKeys(caller, ["type"]) ? knownMembers : [...knownMembers, "caller"],
+    {
+      type: "call",
+      id,
+      action: name,
+      tool: "function",
+      args,
+      ...cached(cache),
+    },
+  );
 }
 
 function result(raw: JsonObject, cache: Json | undefined, path: string): Block {
   const { tool_use_id: callId, content, is_error: isError, toolset_name: toolset } = raw;
   if (toolset || typeof callId !== "string") return opaque(raw);
   const blocks = blocksOf(content, `${path}.content`);
-  return whole(
+  return withSource(
     raw,
     ["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"],
     { type: "result", callId, blocks, isError: isError === true, ...cached(cache) },
   );
 }
 
-const native = (kind: string, data: string): Proof => ({ origin: ID, kind, data });
+const ownProof = (kind: string, data: string): Proof => ({ origin: ID, kind, data });
 
 /** A signature is the upstream's own, or an envelope in which ours carries another provider's. */
 function thinking(raw: JsonObject): Block {
-  const said = text(raw["thinking"]) ?? "";
-  const signature = text(raw["signature"]) ?? "";
-  if (!only(raw, ["type", "thinking", "signature"])) return opaque(raw);
+  const thinkingText = asText(raw["thinking"]) ?? "";
+  const signature = asText(raw["signature"]) ?? "";
+  if (!hasOnlyKeys(raw, ["type", "thinking", "signature"])) return opaque(raw);
   const sealed = unseal(signature);
   if (sealed) {
-    const text = sealed.text ?? said;
+    const text = sealed.text ?? thinkingText;
     const proof = sealed.proof && { proof: sealed.proof };
     return sealed.summary
       ? { type: "reasoning", summary: [text], ...proof }
@@ -151,31 +160,31 @@ function thinking(raw: JsonObject): Block {
   }
   return {
     type: "reasoning",
-    text: said,
-    ...(signature !== "" && { proof: native("signature", signature) }),
+    text: thinkingText,
+    ...(signature !== "" && { proof: ownProof("signature", signature) }),
   };
 }
 
 /** Data is the upstream's own, or an envelope: of reasoning without words, or of a proof that the block before has no place for. */
 function redacted(raw: JsonObject, before: Block | undefined): Block | undefined {
-  const data = text(raw["data"]) ?? "";
-  if (!only(raw, ["type", "data"])) return opaque(raw);
+  const data = asText(raw["data"]) ?? "";
+  if (!hasOnlyKeys(raw, ["type", "data"])) return opaque(raw);
   const sealed = unseal(data);
-  if (!sealed) return { type: "reasoning", proof: native("redacted", data) };
+  if (!sealed) return { type: "reasoning", proof: ownProof("redacted", data) };
   const proof = sealed.proof && { proof: sealed.proof };
-  if (sealed.of !== undefined) {
-    if (before?.type === sealed.of) Object.assign(before, proof);
+  if (sealed.precedingBlock !== undefined) {
+    if (before?.type === sealed.precedingBlock) Object.assign(before, proof);
     // A signed text without a word had no block of its own.
-    else if (sealed.of === "text") return { type: "text", text: "", ...proof };
+    else if (sealed.precedingBlock === "text") return { type: "text", text: "", ...proof };
     return undefined;
   }
   return { type: "reasoning", ...(sealed.text !== undefined && { text: sealed.text }), ...proof };
 }
 
 /** What another protocol may show of a block: only where words say all of it. */
-export function shown(raw: JsonObject): string | undefined {
+export function textOfOpaque(raw: JsonObject): string | undefined {
   if (raw["type"] === "search_result") {
-    const body = words(raw["content"]);
+    const body = plainText(raw["content"]);
     return body === undefined
       ? undefined
       : [raw["title"], raw["source"], body].filter((s) => typeof s === "string").join("\n");
@@ -185,7 +194,7 @@ export function shown(raw: JsonObject): string | undefined {
     return `The tool ${raw["tool_name"]} can be called now.`;
   if (raw["type"] === "document" && isObject(raw["source"])) {
     const { type, content } = raw["source"];
-    const body = type === "content" ? words(content) : undefined;
+    const body = type === "content" ? plainText(content) : undefined;
     return body === undefined
       ? undefined
       : [raw["title"], raw["context"], body].filter((s) => typeof s === "string").join("\n");
@@ -194,7 +203,7 @@ export function shown(raw: JsonObject): string | undefined {
 }
 
 /** The text of a content that is nothing but text. */
-export function words(content: unknown): string | undefined {
+export function plainText(content: unknown): string | undefined {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return undefined;
   const parts: string[] = [];

@@ -1,17 +1,17 @@
 // How canonical content looks on this wire: what the stream and the whole answer share, so that they cannot disagree.
-import type { ModelAnswer } from "../../../model/event.ts";
+import type { ModelResponse } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { isSealed, seal } from "../../envelope.ts";
-import { fitName, unfitting } from "../../names.ts";
+import { fitName, createNameRestorer } from "../../names.ts";
 import { usageTo } from "../usage.ts";
-import { isObject, text } from "../../json.ts";
-import { ID, REFUSALS, stopOf, type AnswerContents } from "../words.ts";
+import { isObject, asText } from "../../json.ts";
+import { ID, REFUSAL_CATEGORIES, formatFinishReason, type ResponseContents } from "../words.ts";
 
 /** The message without its content: as `message_start` has it, and around a whole answer. */
-export const message = (to: AnswerContext, usage: Usage): JsonObject => ({
+export const message = (to: ResponseContext, usage: Usage): JsonObject => ({
   id: `msg_${to.id}`,
   type: "message",
   role: "assistant",
@@ -26,10 +26,13 @@ export const message = (to: AnswerContext, usage: Usage): JsonObject => ({
 });
 
 /** Why it ended: as `message_delta` has it, and in a whole answer. */
-export const ending = (finish: ModelAnswer["finish"], held: AnswerContents): JsonObject => {
-  const stop = stopOf(finish, held);
+export const formatFinish = (
+  finish: ModelResponse["finish"],
+  held: ResponseContents,
+): JsonObject => {
+  const stop = formatFinishReason(finish, held);
   const { detail } = finish;
-  const category = detail !== undefined && REFUSALS.has(detail) ? detail : null;
+  const category = detail !== undefined && REFUSAL_CATEGORIES.has(detail) ? detail : null;
   return {
     stop_reason: stop,
     stop_sequence: stop === "stop_sequence" ? (finish.sequence ?? null) : null,
@@ -71,20 +74,20 @@ export function reasoningBlock(
 }
 
 /** What a call or a text was signed with has no place in its own block: it follows in one that clients echo unread. */
-export const carried = (proof: Proof, of: "call" | "text"): JsonObject => ({
+export const proofCarrierBlock = (proof: Proof, of: "call" | "text"): JsonObject => ({
   type: "redacted_thinking",
-  data: seal({ proof, of }),
+  data: seal({ proof, precedingBlock: of }),
 });
 
 /** A block that is nothing but an envelope. */
 export const isCarrier = (block: JsonObject): boolean =>
-  block["type"] === "redacted_thinking" && isSealed(text(block["data"]) ?? "");
+  block["type"] === "redacted_thinking" && isSealed(asText(block["data"]) ?? "");
 
 /**
  * Clients take the last block for the answer: one of them prints nothing when words are not it. So a proof after the
  * last words of a message is left out. It is one that its maker can do without; what signs a call stays.
  */
-export function spokenLast(content: readonly JsonObject[]): readonly JsonObject[] {
+export function withoutTrailingCarriers(content: readonly JsonObject[]): readonly JsonObject[] {
   const end = content.findLastIndex((block) => !isCarrier(block)) + 1;
   return content[end - 1]?.["type"] === "text" ? content.slice(0, end) : content;
 }
@@ -100,12 +103,14 @@ export const callBlock = (id: string, name: string, input: Json): JsonObject => 
 const callId = (id: string): string => fitName(id, 64);
 
 /** A name as this client declared it, whatever another wire made of it on the way; one that was not declared is made legal. */
-export function namesOf(to: AnswerContext): (name: string) => string {
+export function namesOf(to: ResponseContext): (name: string) => string {
   const tools = to.body["tools"];
   const declared = new Set(
-    Array.isArray(tools) ? tools.flatMap((t) => (isObject(t) ? (text(t["name"]) ?? []) : [])) : [],
+    Array.isArray(tools)
+      ? tools.flatMap((t) => (isObject(t) ? (asText(t["name"]) ?? []) : []))
+      : [],
   );
-  const unfitted = unfitting(() => declared);
+  const unfitted = createNameRestorer(() => declared);
   return (name) => {
     const own = unfitted(name);
     return declared.has(own) ? own : fitName(own, 128);
@@ -114,4 +119,4 @@ export function namesOf(to: AnswerContext): (name: string) => string {
 
 /** This wire's own blocks that only hosted tools write come back as they were. */
 export const ownBlock = (origin: string, raw: Json): JsonObject | undefined =>
-  origin === ID && isObject(raw) && text(raw["type"]) !== undefined ? raw : undefined;
+  origin === ID && isObject(raw) && asText(raw["type"]) !== undefined ? raw : undefined;

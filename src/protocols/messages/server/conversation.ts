@@ -1,16 +1,16 @@
 import type { Body, Field, Opt } from "../../../model/values.ts";
-import type { Conversation } from "../../../plugin/survey.ts";
-import { isObject, list, parsed, text } from "../../json.ts";
+import type { ConversationKey } from "../../../plugin/survey.ts";
+import { isObject, asList, parseObject, asText } from "../../json.ts";
 
 /** Claude Code writes its session into the user's id, among others: as `_session_` and an id, or as a JSON text. */
 const SESSION = /_session_([\w-]{8,64})$/;
 
 /** Its instructions, its tools and its first turn, which is the user's. */
-export function conversation(body: Body): Conversation {
-  const [first] = list(body["messages"]);
+export function conversationKey(body: Body): ConversationKey {
+  const [first] = asList(body["messages"]);
   return {
-    name: sessionOf(body["metadata"]),
-    begins: [
+    id: sessionOf(body["metadata"]),
+    prefix: [
       blocks(body["system"]),
       body["tools"],
       isObject(first) ? blocks(first["content"]) : undefined,
@@ -23,8 +23,8 @@ const blocks = (content: Opt<Field>): Opt<Field> =>
   typeof content === "string" ? [{ type: "text", text: content }] : content;
 
 function sessionOf(metadata: unknown): string | undefined {
-  const user = isObject(metadata) ? text(metadata["user_id"]) : undefined;
+  const user = isObject(metadata) ? asText(metadata["user_id"]) : undefined;
   if (user === undefined || user.length > 1_024) return undefined;
   if (!user.startsWith("{")) return SESSION.exec(user)?.[1];
-  return text(parsed(user)?.["session_id"]);
+  return asText(parseObject(user)?.["session_id"]);
 }

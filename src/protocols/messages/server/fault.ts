@@ -1,11 +1,11 @@
 import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersOut, JsonObject } from "../../../model/values.ts";
-import type { ErrorAnswer } from "../../../plugin/protocol.ts";
+import type { ErrorResponse } from "../../../plugin/protocol.ts";
 import type { LimitState } from "../../../plugin/limit.ts";
-import { some } from "../../json.ts";
+import { omitUndefinedOrNothing } from "../../json.ts";
 
 /** The protocol's own type, and its own status where that is not the kind's. */
-const TYPES: Record<ErrorKind, readonly [type: string, status?: number]> = {
+const TYPE_AND_STATUS: Record<ErrorKind, readonly [type: string, status?: number]> = {
   invalid: ["invalid_request_error"],
   context_length: ["invalid_request_error"],
   content_policy: ["invalid_request_error"],
@@ -32,27 +32,27 @@ const TYPES: Record<ErrorKind, readonly [type: string, status?: number]> = {
 
 const TOO_LONG = /prompt is too long|exceed context limit|prompt_too_long/;
 
-export function fault(f: Fault, { id }: { id: string }): ErrorAnswer {
-  const [type, status] = TYPES[f.kind];
+export function encodeFault(f: Fault, { id }: { id: string }): ErrorResponse {
+  const [type, status] = TYPE_AND_STATUS[f.kind];
   return {
     status: status ?? ERRORS[f.kind][0],
     body: {
       type: "error",
-      error: { type, message: worded(f), ...detailed(f) },
+      error: { type, message: clientMessage(f), ...errorDetails(f) },
       request_id: id,
     },
   };
 }
 
 /** Clients mend themselves by these words: one that finds "prompt is too long" compacts its history. */
-const worded = (f: Fault): string =>
+const clientMessage = (f: Fault): string =>
   f.kind === "context_length" && !TOO_LONG.test(f.message)
     ? `prompt is too long: ${f.message}`
     : f.message;
 
 /** SDKs branch on `details.error_code`. */
-function detailed(f: Fault): { details?: JsonObject } {
-  const details = some({ error_code: f.code, param: f.param, ...f.details });
+function errorDetails(f: Fault): { details?: JsonObject } {
+  const details = omitUndefinedOrNothing({ error_code: f.code, param: f.param, ...f.details });
   return details ? { details } : {};
 }
 
@@ -64,16 +64,17 @@ const BUCKETS = {
 };
 
 /** The request's id, and of each kind of limit the one that is nearest to its end. */
-export function head(of: { id: string; limits: readonly LimitState[] }): HeadersOut {
+export function encodeHeaders(of: { id: string; limits: readonly LimitState[] }): HeadersOut {
   const headers: Record<string, string> = { "request-id": of.id, "x-request-id": of.id };
   for (const [unit, name] of Object.entries(BUCKETS)) {
     let tightest: LimitState | undefined;
     for (const limit of of.limits)
-      if (limit.unit === unit && (!tightest || limit.left < tightest.left)) tightest = limit;
+      if (limit.unit === unit && (!tightest || limit.remaining < tightest.remaining))
+        tightest = limit;
     if (!tightest) continue;
     const prefix = `anthropic-ratelimit-${name}`;
     headers[`${prefix}-limit`] = String(tightest.max);
-    headers[`${prefix}-remaining`] = String(tightest.left < 0 ? 0 : tightest.left);
+    headers[`${prefix}-remaining`] = String(tightest.remaining < 0 ? 0 : tightest.remaining);
     headers[`${prefix}-reset`] = new Date(tightest.resetsAt).toISOString().replace(/\.\d+Z$/, "Z");
   }
   return headers;

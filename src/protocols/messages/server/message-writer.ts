@@ -1,6 +1,6 @@
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { message } from "./content.ts";
 
 /** The stream as it is written. The message begins with its first block, so that counts known by then stand in it. */
@@ -10,11 +10,11 @@ export class MessageWriter {
   #index = -1;
   #last: Json | undefined;
   /** Proofs that wait to see whether something follows. */
-  #carried: JsonObject[] = [];
+  #pendingCarriers: JsonObject[] = [];
   readonly #write: (text: string) => void;
-  readonly #to: AnswerContext;
+  readonly #to: ResponseContext;
 
-  constructor(write: (text: string) => void, to: AnswerContext) {
+  constructor(write: (text: string) => void, to: ResponseContext) {
     this.#write = write;
     this.#to = to;
   }
@@ -33,7 +33,7 @@ export class MessageWriter {
 
   start(block: JsonObject): void {
     this.begin();
-    for (const proof of this.#carried.splice(0)) this.put(proof);
+    for (const proof of this.#pendingCarriers.splice(0)) this.addBlock(proof);
     this.#last = block["type"];
     this.event("content_block_start", { index: ++this.#index, content_block: block });
   }
@@ -56,13 +56,13 @@ export class MessageWriter {
   }
 
   /** A block that only carries a proof. What is said last must stay last (see `spokenLast`), so after words it waits. */
-  carry(block: JsonObject): void {
-    if (this.#last === "text") this.#carried.push(block);
-    else this.put(block);
+  addCarrier(block: JsonObject): void {
+    if (this.#last === "text") this.#pendingCarriers.push(block);
+    else this.addBlock(block);
   }
 
   /** A block that has no deltas. */
-  put(block: JsonObject): void {
+  addBlock(block: JsonObject): void {
     this.start(block);
     this.stop();
   }

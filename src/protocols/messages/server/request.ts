@@ -1,13 +1,19 @@
 import type { Block, ChatRequest, Output, Reasoning, Tool, Turn } from "../../../model/request.ts";
 import type { Body, Json, JsonObject, Opt } from "../../../model/values.ts";
-import { strangersIn, unknownIn } from "../../strangers.ts";
-import { KNOWN_INSIDE } from "../known.ts";
+import { findUnknownFields, unknownTopLevelFields } from "../../strangers.ts";
+import { KNOWN_FIELDS } from "../known.ts";
 import { blocksOf } from "./blocks.ts";
-import { isObject, number, only, some, text } from "../../json.ts";
-import { came, ID, KNOWN, malformed, OWN } from "../words.ts";
+import { isObject, asNumber, hasOnlyKeys, omitUndefinedOrNothing, asText } from "../../json.ts";
+import {
+  rememberSource,
+  ID,
+  KNOWN_TOP_LEVEL_FIELDS,
+  failMalformed,
+  PROTOCOL_FIELDS,
+} from "../words.ts";
 
 /** A client's body, whole: what only this protocol knows rides in `ext.messages`, what no codec knows in `rest`. */
-export function request(body: Body): ChatRequest {
+export function decodeRequest(body: Body): ChatRequest {
   const choice = toolChoiceOf(body["tool_choice"]);
   const thinking = thinkingOf(body["thinking"], body["output_config"]);
   const output = outputOf(body);
@@ -17,34 +23,34 @@ export function request(body: Body): ChatRequest {
     ...thinking.own,
     ...choice.own,
     output_config: output.own,
-    metadata: some(more),
-    ...toolsOwn(body["tools"]),
-    ...strangersIn(body as JsonObject, KNOWN_INSIDE),
+    metadata: omitUndefinedOrNothing(more),
+    ...protocolToolFields(body["tools"]),
+    ...findUnknownFields(body as JsonObject, KNOWN_FIELDS),
   };
-  for (const field of OWN) own[field] = body[field] as Json | undefined;
+  for (const field of PROTOCOL_FIELDS) own[field] = body[field] as Json | undefined;
   return {
-    kind: "chat",
-    model: text(body["model"]) ?? "",
+    operation: "chat",
+    model: asText(body["model"]) ?? "",
     stream: body["stream"] === true,
-    user: text(user),
+    user: asText(user),
     instructions: blocksOf(body["system"], "system"),
     turns: turnsOf(body["messages"]),
     tools: toolsOf(body["tools"]),
     toolChoice: choice.choice,
-    parallel: choice.parallel,
+    parallelToolCalls: choice.parallel,
     output: output.output,
     sampling: {
-      temperature: number(body["temperature"]),
-      topP: number(body["top_p"]),
-      topK: number(body["top_k"]),
+      temperature: asNumber(body["temperature"]),
+      topP: asNumber(body["top_p"]),
+      topK: asNumber(body["top_k"]),
     },
     reasoning: thinking.reasoning,
     cache: cacheOf(body["cache_control"]),
-    tier: body["service_tier"] === "standard_only" ? "default" : text(body["service_tier"]),
+    tier: body["service_tier"] === "standard_only" ? "default" : asText(body["service_tier"]),
     state: {},
-    rest: unknownIn(body, (field) => KNOWN.has(field)),
+    rest: unknownTopLevelFields(body, (field) => KNOWN_TOP_LEVEL_FIELDS.has(field)),
     // Always there, even empty: it tells that the request was made in this protocol.
-    ext: { [ID]: some(own) ?? {} },
+    ext: { [ID]: omitUndefinedOrNothing(own) ?? {} },
   };
 }
 
@@ -59,7 +65,7 @@ export interface MessageTurns {
  * its own, as the protocols that have a role for it know it; and a message that says more than its turns stands apart.
  */
 function turnsOf(messages: unknown): Turn[] {
-  if (!Array.isArray(messages)) return malformed("messages must be a list.", "messages");
+  if (!Array.isArray(messages)) return failMalformed("messages must be a list.", "messages");
   const turns: { role: Turn["role"]; blocks: Block[] }[] = [];
   /** What the next message may go on with. */
   let open: { role: Turn["role"]; blocks: Block[] } | undefined;
@@ -69,11 +75,11 @@ function turnsOf(messages: unknown): Turn[] {
   };
   for (const [i, message] of (messages as readonly Json[]).entries()) {
     const path = `messages.${i}`;
-    if (!isObject(message)) return malformed(`${path} must be a message.`, path);
+    if (!isObject(message)) return failMalformed(`${path} must be a message.`, path);
     const { role, content } = message;
     if (role !== "user" && role !== "assistant" && role !== "system")
-      return malformed(`${path}.role must be user, assistant or system.`, `${path}.role`);
-    const apart = !only(message, ["role", "content"]);
+      return failMalformed(`${path}.role must be user, assistant or system.`, `${path}.role`);
+    const apart = !hasOnlyKeys(message, ["role", "content"]);
     const first = turns.length;
     const blocks = blocksOf(content, `${path}.content`);
     if (apart || role === "system") open = undefined;
@@ -81,7 +87,7 @@ function turnsOf(messages: unknown): Turn[] {
     else for (const block of blocks) say(block.type === "result" ? "tool" : role, block);
     if (!apart) continue;
     open = undefined;
-    came(turns[first]!, { message, turns: turns.slice(first) } satisfies MessageTurns);
+    rememberSource(turns[first]!, { message, turns: turns.slice(first) } satisfies MessageTurns);
   }
   return turns;
 }
@@ -89,39 +95,39 @@ function turnsOf(messages: unknown): Turn[] {
 function toolsOf(tools: unknown): Tool[] {
   if (!Array.isArray(tools)) return [];
   return (tools as readonly Json[]).map((raw, i) => {
-    if (!isObject(raw)) return malformed(`tools.${i} must be a tool.`, `tools.${i}`);
+    if (!isObject(raw)) return failMalformed(`tools.${i} must be a tool.`, `tools.${i}`);
     const { type, name, description, input_schema, strict, cache_control, ...more } = raw;
     const cache = cache_control ?? undefined;
     if (typeof type === "string" && type !== "custom") {
       // One name for every version of the search that other protocols have too.
-      const known = type.startsWith("web_search_") ? "web_search" : (text(name) ?? type);
+      const known = type.startsWith("web_search_") ? "web_search" : (asText(name) ?? type);
       return { type: "hosted", name: known, origin: ID, raw };
     }
     return {
       type: "function",
-      name: text(name) ?? malformed(`tools.${i}.name is required.`, `tools.${i}.name`),
-      description: text(description),
+      name: asText(name) ?? failMalformed(`tools.${i}.name is required.`, `tools.${i}.name`),
+      description: asText(description),
       schema: isObject(input_schema) ? input_schema : undefined,
       strict: strict === true ? true : undefined,
       ...(cache !== undefined && { cache }),
-      ...(some(more) && { origin: ID, raw: more }),
+      ...(omitUndefinedOrNothing(more) && { origin: ID, raw: more }),
     };
   });
 }
 
 /** For others to name: what a function says here beside what all know, unless it is what goes without saying. */
-function toolsOwn(tools: unknown): Record<string, Json> {
+function protocolToolFields(tools: unknown): Record<string, Json> {
   const named: Record<string, Json> = {};
   if (!Array.isArray(tools)) return named;
   for (const tool of tools as readonly Json[]) {
     if (!isObject(tool) || (tool["type"] ?? "custom") !== "custom") continue;
     for (const key in tool)
-      if (!COMMON.has(key) && !isUsual(key, tool[key])) named[`tools.${key}`] = tool[key]!;
+      if (!COMMON_FIELDS.has(key) && !isUsual(key, tool[key])) named[`tools.${key}`] = tool[key]!;
   }
   return named;
 }
 
-const COMMON: ReadonlySet<string> = new Set([
+const COMMON_FIELDS: ReadonlySet<string> = new Set([
   "type",
   "name",
   "description",
@@ -137,13 +143,13 @@ const isUsual = (key: string, value: Opt<Json>): boolean =>
   (Array.isArray(value) &&
     value.every((one: Json) => key === "allowed_callers" && one === "direct"));
 
-interface Choice {
+interface ToolChoice {
   choice?: ChatRequest["toolChoice"];
   parallel?: boolean | undefined;
   own?: { tool_choice: Json };
 }
 
-function toolChoiceOf(raw: unknown): Choice {
+function toolChoiceOf(raw: unknown): ToolChoice {
   if (!isObject(raw)) return {};
   const off = raw["disable_parallel_tool_use"];
   const parallel = typeof off === "boolean" ? !off : undefined;
@@ -155,7 +161,7 @@ function toolChoiceOf(raw: unknown): Choice {
     case "none":
       return { choice: "none", parallel };
     case "tool":
-      return { choice: { names: [text(raw["name"]) ?? ""], must: true }, parallel };
+      return { choice: { names: [asText(raw["name"]) ?? ""], must: true }, parallel };
     default:
       return { own: { tool_choice: raw }, parallel };
   }
@@ -169,7 +175,7 @@ function thinkingOf(
   thinking: unknown,
   config: unknown,
 ): { reasoning: Reasoning; own?: Record<string, Json> } {
-  const effort = isObject(config) ? text(config["effort"]) : undefined;
+  const effort = isObject(config) ? asText(config["effort"]) : undefined;
   const asked = effort === undefined ? {} : { effort };
   if (!isObject(thinking))
     return effort === undefined
@@ -184,7 +190,7 @@ function thinkingOf(
     case "disabled":
       return { reasoning: { mode: "off", ...asked, ...shown }, own };
     case "enabled":
-      return { reasoning: { mode: "budget", budget: number(budget), ...asked, ...shown }, own };
+      return { reasoning: { mode: "budget", budget: asNumber(budget), ...asked, ...shown }, own };
     default:
       if (type === "between_tools") own["between_tools"] = true;
       return effort === undefined
@@ -206,16 +212,16 @@ function outputOf(body: Body): { output: Output; own: Json | undefined } {
   const unknown = isObject(format) && !isObject(schema) ? { format } : {};
   return {
     output: {
-      maxTokens: number(body["max_tokens"]),
+      maxTokens: asNumber(body["max_tokens"]),
       stop: Array.isArray(stop) ? (stop as readonly string[]) : undefined,
       format: isObject(schema) ? { type: "schema", schema } : undefined,
     },
-    own: some({ ...more, ...unknown }),
+    own: omitUndefinedOrNothing({ ...more, ...unknown }),
   };
 }
 
 /** At the top level it asks for caching wherever it fits. */
 function cacheOf(cache: unknown): ChatRequest["cache"] {
   if (!isObject(cache)) return undefined;
-  return { auto: true, retention: text(cache["ttl"]) };
+  return { auto: true, retention: asText(cache["ttl"]) };
 }

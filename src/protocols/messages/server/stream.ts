@@ -2,37 +2,37 @@ import type { Fault } from "../../../model/error.ts";
 import type { OpenBlock } from "../../../model/event.ts";
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
-import { wholeCharacters } from "../../characters.ts";
-import { InTurn, type EventOfBlock } from "../../in-turn.ts";
+import type { ResponseContext, Encoder } from "../../../plugin/protocol.ts";
+import { joinSurrogatePairs } from "../../characters.ts";
+import { BlockSequencer, type IndexedEvent } from "../../in-turn.ts";
 import { usageTo } from "../usage.ts";
 import { isObject } from "../../json.ts";
-import { ending, namesOf } from "./content.ts";
-import { fault as refusal } from "./fault.ts";
+import { formatFinish, namesOf } from "./content.ts";
+import { encodeFault as refusal } from "./fault.ts";
 import { MessageWriter } from "./message-writer.ts";
-import { writer, type Writer } from "./block-writers.ts";
+import { createBlockWriter, type BlockWriter } from "./block-writers.ts";
 
 /**
  * This wire's grammar is strict: one `message_start`, blocks one after the other with rising indexes, `message_delta`,
  * `message_stop`, each event under its `event:` line. Blocks that are open together are written one by one: the first
  * as it comes, the others when it has closed.
  */
-export function stream(write: (text: string) => void, to: AnswerContext): Encoder {
+export function createEncoder(write: (text: string) => void, to: ResponseContext): Encoder {
   const page = new MessageWriter(write, to);
   const named = namesOf(to);
-  let block: Writer | undefined;
+  let block: BlockWriter | undefined;
   let saidIn: OpenBlock["type"] | undefined;
-  const held = { calls: false, refused: false };
+  const held = { hasCalls: false, hasRefusal: false };
 
-  const turns = new InTurn((e: EventOfBlock): void => {
+  const turns = new BlockSequencer((e: IndexedEvent): void => {
     switch (e.type) {
       case "open":
         saidIn = e.block.type;
-        held.calls ||= saidIn === "call" || isCall(e.block);
-        block = writer(e.block, page, named, to);
+        held.hasCalls ||= saidIn === "call" || isCall(e.block);
+        block = createBlockWriter(e.block, page, named, to);
         return;
       case "delta":
-        held.refused ||= saidIn === "refusal" && e.text !== "";
+        held.hasRefusal ||= saidIn === "refusal" && e.text !== "";
         return block?.delta?.(e.text);
       case "cite":
         return block?.cite?.(e.citation);
@@ -44,8 +44,8 @@ export function stream(write: (text: string) => void, to: AnswerContext): Encode
     }
   });
 
-  return wholeCharacters({
-    event(e) {
+  return joinSurrogatePairs({
+    writeEvent(e) {
       switch (e.type) {
         case "start":
           return;
@@ -54,7 +54,10 @@ export function stream(write: (text: string) => void, to: AnswerContext): Encode
           return;
         case "finish":
           page.begin();
-          page.event("message_delta", { delta: ending(e, held), usage: cumulative(page.usage) });
+          page.event("message_delta", {
+            delta: formatFinish(e, held),
+            usage: cumulative(page.usage),
+          });
           return page.event("message_stop", {});
         case "item":
           return;
@@ -62,7 +65,7 @@ export function stream(write: (text: string) => void, to: AnswerContext): Encode
           turns.event(e);
       }
     },
-    fail(f: Fault) {
+    writeFault(f: Fault) {
       write(`event: error\ndata: ${JSON.stringify(refusal(f, to).body)}\n\n`);
     },
   });

@@ -2,10 +2,10 @@
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { isObject, list } from "../../json.ts";
+import { isObject, asList } from "../../json.ts";
 import type { ModerationDialect } from "../dialect.ts";
 
-export function prepare(out: Outgoing, of: CallContext, { texts }: ModerationDialect): void {
-  if (texts && list(out.get("input")).some((one) => isObject(one)))
+export function prepare(out: Outgoing, of: CallContext, { textOnly }: ModerationDialect): void {
+  if (textOnly && asList(out.get("input")).some((one) => isObject(one)))
     fail("unsupported", `${of.model} judges texts.`, { param: "input", code: "unsupported_input" });
 }

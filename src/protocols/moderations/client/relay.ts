@@ -1,24 +1,31 @@
 // The verbatim lane: the host's bytes, with the name that the client knows the model by.
 import type { Fault } from "../../../model/error.ts";
-import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import { text } from "../../json.ts";
-import { fault } from "../../responses/server/fault.ts";
-import { named } from "../../sse/index.ts";
-import { usageOf, verdictsIn } from "./whole.ts";
+import type {
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/protocol.ts";
+import { asText } from "../../json.ts";
+import { encodeFault } from "../../responses/server/fault.ts";
+import { replaceModelName } from "../../sse/index.ts";
+import { usageOf, parseResults } from "./whole.ts";
 
-export const relay = (sink: RelaySink, to: AnswerContext): Relay => ({
-  between: true,
+export const createPassthrough = (
+  sink: PassthroughSink,
+  to: ResponseContext,
+): PassthroughStream => ({
+  isBetweenEvents: true,
   push(body) {
-    const { answer } = verdictsIn(body);
-    const id = text(answer["id"]);
-    if (id !== undefined) sink.start(id);
-    sink.usage({ type: "usage", usage: usageOf(answer) });
-    sink.content();
-    sink.finish("stop");
-    named(body, to.model, (b) => sink.bytes(b));
+    const { answer } = parseResults(body);
+    const id = asText(answer["id"]);
+    if (id !== undefined) sink.reportStart(id);
+    sink.reportUsage({ type: "usage", usage: usageOf(answer) });
+    sink.reportContent();
+    sink.reportFinish("stop");
+    replaceModelName(body, to.model, (b) => sink.write(b));
   },
   end() {},
-  fail(f: Fault) {
-    sink.bytes(Buffer.from(JSON.stringify(fault(f, to).body)));
+  writeFault(f: Fault) {
+    sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
   },
 });

@@ -3,28 +3,41 @@ import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { isObject, list, number, object, parsed, present, text } from "../../json.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import {
+  isObject,
+  asList,
+  asNumber,
+  asObject,
+  parseObject,
+  omitUndefined,
+  asText,
+} from "../../json.ts";
 
-export function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
-  const { answer, verdicts } = verdictsIn(body);
-  emit(present({ type: "start" as const, id: text(answer["id"]) }));
-  verdicts.forEach((said, index) => emit({ type: "item", index, item: { said } }));
+export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
+  const { answer, verdicts } = parseResults(body);
+  emit(omitUndefined({ type: "start" as const, id: asText(answer["id"]) }));
+  verdicts.forEach((said, index) => emit({ type: "item", index, item: { raw: said } }));
   emit({ type: "usage", usage: usageOf(answer) });
   emit({ type: "finish", reason: "stop" });
 }
 
-export function verdictsIn(body: Buffer) {
-  const answer = parsed(body.toString("utf8"));
-  const said = answer?.["results"];
-  if (answer?.["error"] && !said) throwFailure(answer);
-  if (!answer || !Array.isArray(said) || said.length === 0 || !list(said).every(isObject))
+export function parseResults(body: Buffer) {
+  const answer = parseObject(body.toString("utf8"));
+  const results = answer?.["results"];
+  if (answer?.["error"] && !results) throwParsedError(answer);
+  if (
+    !answer ||
+    !Array.isArray(results) ||
+    results.length === 0 ||
+    !asList(results).every(isObject)
+  )
     return fail("upstream", "The provider answered without a verdict.", { code: "bad_answer" });
-  return { answer, verdicts: said as unknown as readonly JsonObject[] };
+  return { answer, verdicts: results as unknown as readonly JsonObject[] };
 }
 
 /** Nothing where nothing was counted, which is the rule. */
 export function usageOf({ usage }: JsonObject): Usage {
-  const input = number(object(usage)?.["prompt_tokens"]);
+  const input = asNumber(asObject(usage)?.["prompt_tokens"]);
   return input === undefined ? {} : { input };
 }

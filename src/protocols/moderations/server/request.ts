@@ -1,17 +1,17 @@
 // A client's words in the common vocabulary.
 import type { ModerationRequest } from "../../../model/request.ts";
 import type { Body, Json } from "../../../model/values.ts";
-import { present, text } from "../../json.ts";
-import { unknownIn } from "../../strangers.ts";
-import { knows } from "../words.ts";
+import { omitUndefined, asText } from "../../json.ts";
+import { unknownTopLevelFields } from "../../strangers.ts";
+import { knowsField } from "../words.ts";
 
-export const request = (body: Body): ModerationRequest =>
-  present({
-    kind: "moderation" as const,
-    model: text(body["model"]) ?? "",
+export const decodeRequest = (body: Body): ModerationRequest =>
+  omitUndefined({
+    operation: "moderation" as const,
+    model: asText(body["model"]) ?? "",
     stream: false,
     input: body["input"] as Json,
-    user: text(body["user"]),
-    rest: unknownIn(body, (name) => body[name] === null || knows(name)),
+    user: asText(body["user"]),
+    rest: unknownTopLevelFields(body, (name) => body[name] === null || knowsField(name)),
     ext: {},
   });

@@ -2,31 +2,40 @@
 // more of them than were wanted, has its ranking written anew, with all else that it said.
 import type { Fault } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import { isObject, list, text } from "../../json.ts";
-import { fault } from "../../responses/server/fault.ts";
-import { named } from "../../sse/index.ts";
-import { documentTo, ranked, rankingWish, type RankingWish } from "../ranking.ts";
+import type {
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/protocol.ts";
+import { isObject, asList, asText } from "../../json.ts";
+import { encodeFault } from "../../responses/server/fault.ts";
+import { replaceModelName } from "../../sse/index.ts";
+import {
+  toDocumentObject,
+  validateRanking,
+  readRankingExpectation,
+  type RankingExpectation,
+} from "../ranking.ts";
 import { metaTo, tokensTo, usageOf } from "../usage.ts";
-import { rankingsIn } from "./whole.ts";
+import { parseRankings } from "./whole.ts";
 
-export function relay(sink: RelaySink, to: AnswerContext): Relay {
+export function createPassthrough(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
   return {
-    between: true,
+    isBetweenEvents: true,
     push(body) {
-      const { answer, rows } = rankingsIn(body);
+      const { answer, rows } = parseRankings(body);
       const seen = usageOf(answer);
-      const id = text(answer["id"]);
-      if (id !== undefined) sink.start(id);
+      const id = asText(answer["id"]);
+      if (id !== undefined) sink.reportStart(id);
       // What was read is billed, though its ranking may be no answer.
-      sink.usage({ type: "usage", usage: seen });
-      const wish = rankingWish(to.body);
-      const due = ranked(rows, wish);
-      sink.content();
-      const usage = { ...seen, ...sink.finish("stop") };
+      sink.reportUsage({ type: "usage", usage: seen });
+      const wish = readRankingExpectation(to.body);
+      const due = validateRanking(rows, wish);
+      sink.reportContent();
+      const usage = { ...seen, ...sink.reportFinish("stop") };
       const inOrder = due.length === rows.length && due.every((one, i) => one === rows[i]);
-      if (inOrder && isTold(answer["results"], wish))
-        return named(body, to.model, (b) => sink.bytes(b));
+      if (inOrder && hasRequestedDocuments(answer["results"], wish))
+        return replaceModelName(body, to.model, (b) => sink.write(b));
       const anew: JsonObject = {
         id: to.id,
         meta: metaTo(usage),
@@ -36,19 +45,24 @@ export function relay(sink: RelaySink, to: AnswerContext): Relay {
         results: due.map(({ index, score }) => ({
           index,
           relevance_score: score,
-          ...(wish.returned && { document: documentTo(wish.documents[index]) }),
+          ...(wish.returnDocuments && { document: toDocumentObject(wish.documents[index]) }),
         })),
       };
-      return sink.bytes(Buffer.from(JSON.stringify(anew)));
+      return sink.write(Buffer.from(JSON.stringify(anew)));
     },
     end() {},
-    fail(f: Fault) {
-      sink.bytes(Buffer.from(JSON.stringify(fault(f, to).body)));
+    writeFault(f: Fault) {
+      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
     },
   };
 }
 
 /** With documents where they were asked for, and without them where they were not. */
-const isTold = (results: Json | undefined, { returned }: RankingWish): boolean =>
+const hasRequestedDocuments = (
+  results: Json | undefined,
+  { returnDocuments }: RankingExpectation,
+): boolean =>
   Array.isArray(results) &&
-  list(results).every((row) => isObject(row) && (row["document"] !== undefined) === returned);
+  asList(results).every(
+    (row) => isObject(row) && (row["document"] !== undefined) === returnDocuments,
+  );

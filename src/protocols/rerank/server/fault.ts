@@ -2,11 +2,11 @@
 // for `detail`.
 import type { Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import type { ErrorAnswer } from "../../../plugin/protocol.ts";
-import { fault as refusal } from "../../responses/server/fault.ts";
+import type { ErrorResponse } from "../../../plugin/protocol.ts";
+import { encodeFault as refusal } from "../../responses/server/fault.ts";
 
-export function fault(f: Fault, x: { id: string }): ErrorAnswer {
-  const said = refusal(f, x);
-  const { message } = said.body["error"] as JsonObject;
-  return { ...said, body: { message, detail: message, ...said.body } };
+export function encodeFault(f: Fault, x: { id: string }): ErrorResponse {
+  const error = refusal(f, x);
+  const { message } = error.body["error"] as JsonObject;
+  return { ...error, body: { message, detail: message, ...error.body } };
 }

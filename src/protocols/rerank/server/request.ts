@@ -1,25 +1,25 @@
 // A client's words in the common vocabulary.
 import type { RerankRequest } from "../../../model/request.ts";
 import type { Body, Json } from "../../../model/values.ts";
-import { flag, list, number, present, text } from "../../json.ts";
-import { unknownIn } from "../../strangers.ts";
-import { COMMON } from "../words.ts";
+import { asBoolean, asList, asNumber, omitUndefined, asText } from "../../json.ts";
+import { unknownTopLevelFields } from "../../strangers.ts";
+import { COMMON_FIELDS } from "../words.ts";
 
-export const request = (body: Body): RerankRequest =>
-  present({
-    kind: "rerank" as const,
-    model: text(body["model"]) ?? "",
+export const decodeRequest = (body: Body): RerankRequest =>
+  omitUndefined({
+    operation: "rerank" as const,
+    model: asText(body["model"]) ?? "",
     stream: false,
-    query: text(body["query"]) ?? "",
-    documents: list(body["documents"]) as RerankRequest["documents"],
-    most: number(body["top_n"]) ?? number(body["top_k"]),
-    returned: flag(body["return_documents"]),
-    perDocument: number(body["max_tokens_per_doc"]),
-    truncate: flag(body["truncation"]),
-    user: text(body["user"]),
-    rest: unknownIn(
+    query: asText(body["query"]) ?? "",
+    documents: asList(body["documents"]) as RerankRequest["documents"],
+    topN: asNumber(body["top_n"]) ?? asNumber(body["top_k"]),
+    returnDocuments: asBoolean(body["return_documents"]),
+    maxTokensPerDocument: asNumber(body["max_tokens_per_doc"]),
+    truncate: asBoolean(body["truncation"]),
+    user: asText(body["user"]),
+    rest: unknownTopLevelFields(
       body,
-      (name) => (body[name] as Json | undefined) === null || COMMON.includes(name),
+      (name) => (body[name] as Json | undefined) === null || COMMON_FIELDS.includes(name),
     ),
     ext: {},
   });

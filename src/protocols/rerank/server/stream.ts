@@ -1,5 +1,5 @@
 // A ranking comes in one piece.
 import { fail } from "../../../model/error.ts";
 
-export const stream = (): never =>
+export const failStreamed = (): never =>
   fail("unsupported", "Rankings are not streamed.", { param: "stream" });

@@ -2,42 +2,44 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { inputPart, outputPart, type PartContext } from "../parts.ts";
-import { STORED } from "../item-kind.ts";
-import type { speaking } from "../tools.ts";
-import { object, present } from "../../json.ts";
-import { base64Of } from "../../media.ts";
-import { ORIGIN, callId, cameAs, digest } from "../words.ts";
+import { STORED_PROMPT } from "../item-kind.ts";
+import type { createCallNamer } from "../tools.ts";
+import { asObject, omitUndefined } from "../../json.ts";
+import { toBase64 } from "../../media.ts";
+import { ORIGIN, callId, sourceOf, digestText } from "../words.ts";
 
-type Speaking = ReturnType<typeof speaking>;
+type CallNamer = ReturnType<typeof createCallNamer>;
 type Of<T extends Block["type"]> = Extract<Block, { type: T }>;
 
-export function itemsTo(turns: readonly Turn[], spoken: Speaking, of: PartContext): Json[] {
+export function itemsTo(turns: readonly Turn[], spoken: CallNamer, of: PartContext): Json[] {
   const items: Json[] = [];
   const custom = new Set<string>();
   for (const turn of turns) {
     for (const block of turn.blocks)
       if (block.type === "call" && block.tool === "custom") custom.add(block.id);
     // What stayed untouched goes back word for word.
-    const own = cameAs<Json[]>(turn);
+    const own = sourceOf<Json[]>(turn);
     if (own) for (const item of own) items.push(item);
-    else if (turn.role === "assistant") said(turn, items, spoken, of);
-    else heard(turn, items, custom, of);
+    else if (turn.role === "assistant") addAssistantItems(turn, items, spoken, of);
+    else addUserItems(turn, items, custom, of);
   }
   return items;
 }
 
 /** What one client writes above its system prompt for its own vendor; elsewhere it only makes every prefix new. */
-const TELEMETRY = "x-anthropic-billing-header:";
+const BILLING_HEADER = "x-anthropic-billing-header:";
 
 /** What stands before the first turn: one string, unless it says more than that or says all there is. */
-export function leadTo(
+export function toInstructions(
   instructions: readonly Block[],
   alone: boolean,
   of: PartContext,
 ): { instructions?: string; items: Json[] } {
-  const own = cameAs<{ instructions?: string; items: Json[] }>(instructions);
+  const own = sourceOf<{ instructions?: string; items: Json[] }>(instructions);
   if (own) return own;
-  instructions = instructions.filter((b) => b.type !== "text" || !b.text.startsWith(TELEMETRY));
+  instructions = instructions.filter(
+    (b) => b.type !== "text" || !b.text.startsWith(BILLING_HEADER),
+  );
   if (instructions.length === 0) return { items: [] };
   const [only, ...more] = instructions;
   if (!alone && only!.type === "text" && more.length === 0 && only!.cache === undefined)
@@ -53,12 +55,12 @@ export function leadTo(
   return { items: [{ type: "message", role: "developer", content }] };
 }
 
-function said(turn: Turn, items: Json[], spoken: Speaking, of: PartContext): void {
-  if (turn.name !== undefined) of.lose("name", "dropped");
+function addAssistantItems(turn: Turn, items: Json[], spoken: CallNamer, of: PartContext): void {
+  if (turn.name !== undefined) of.reportLoss("name", "dropped");
   let content: JsonObject[] = [];
   const speak = () => {
     if (content.length > 0)
-      items.push(present({ type: "message", role: "assistant", content, phase: turn.phase }));
+      items.push(omitUndefined({ type: "message", role: "assistant", content, phase: turn.phase }));
     content = [];
   };
   for (const block of turn.blocks) {
@@ -67,46 +69,46 @@ function said(turn: Turn, items: Json[], spoken: Speaking, of: PartContext): voi
       continue;
     }
     speak();
-    const item = saidItem(block, spoken, of);
+    const item = assistantItem(block, spoken, of);
     if (item) items.push(item);
   }
   speak();
 }
 
-function saidItem(
+function assistantItem(
   block: Exclude<Block, Of<"text" | "refusal">>,
-  spoken: Speaking,
+  spoken: CallNamer,
   of: PartContext,
 ): JsonObject | undefined {
   switch (block.type) {
     case "reasoning":
-      return reasoned(block);
+      return reasoningItem(block);
     case "call":
       return block.tool === "custom"
         ? {
             type: "custom_tool_call",
             call_id: callId(block.id),
-            ...spoken(block.name),
+            ...spoken(block.action),
             input: block.args,
           }
         : {
             type: "function_call",
             call_id: callId(block.id),
-            ...spoken(block.name),
+            ...spoken(block.action),
             arguments: block.args || "{}",
           };
     case "image": {
-      const result = base64Of(block.media);
+      const result = toBase64(block.media);
       if (result === undefined)
         return fail("unsupported", "An image that the assistant made must be sent as bytes.", {
           code: "unsupported_image",
         });
-      const id = `ig_${digest(result)}`;
+      const id = `ig_${digestText(result)}`;
       return { type: "image_generation_call", id, status: "completed", result };
     }
     case "opaque":
       if (block.origin === ORIGIN) return block.raw as JsonObject;
-      of.lose(`${block.origin} items`, "dropped", "unknown_content");
+      of.reportLoss(`${block.origin} items`, "dropped", "unknown_content");
       return undefined;
     default:
       return fail("unsupported", `The assistant's own ${block.type} cannot be sent back here.`, {
@@ -116,7 +118,7 @@ function saidItem(
 }
 
 /** A proof goes back to its origin only, and reasoning without one says nothing to this upstream. */
-function reasoned({ proof, summary }: Of<"reasoning">): JsonObject | undefined {
+function reasoningItem({ proof, summary }: Of<"reasoning">): JsonObject | undefined {
   if (proof?.origin !== ORIGIN) return undefined;
   return {
     type: "reasoning",
@@ -125,8 +127,13 @@ function reasoned({ proof, summary }: Of<"reasoning">): JsonObject | undefined {
   };
 }
 
-function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: PartContext): void {
-  if (turn.name !== undefined) of.lose("name", "dropped");
+function addUserItems(
+  turn: Turn,
+  items: Json[],
+  custom: ReadonlySet<string>,
+  of: PartContext,
+): void {
+  if (turn.name !== undefined) of.reportLoss("name", "dropped");
   let content: JsonObject[] = [];
   const role = turn.role === "tool" ? "user" : turn.role;
   const speak = () => {
@@ -139,8 +146,9 @@ function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: PartC
       items.push(resultTo(block, custom, of));
       continue;
     }
-    const own = block.type === "opaque" && block.origin === ORIGIN ? object(block.raw) : undefined;
-    if (own?.["type"] === STORED) continue;
+    const own =
+      block.type === "opaque" && block.origin === ORIGIN ? asObject(block.raw) : undefined;
+    if (own?.["type"] === STORED_PROMPT) continue;
     // On the tool's side an opaque block is an item; elsewhere it is a part of what was said.
     if (own && (turn.role === "tool" || own["type"] === "item_reference")) {
       speak();
@@ -159,7 +167,7 @@ function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: PartC
 }
 
 function resultTo(block: Of<"result">, custom: ReadonlySet<string>, of: PartContext): JsonObject {
-  if (block.isError) of.lose("is_error", "dropped");
+  if (block.isError) of.reportLoss("is_error", "dropped");
   if (block.blocks.some((b) => b.type === "audio"))
     fail("unsupported", "This model takes no audio from its tools.", { code: "unsupported_audio" });
   const [only, ...more] = block.blocks;

@@ -1,20 +1,20 @@
 import type { CallContext, Outgoing } from "../../../plugin/index.ts";
-import { reasonsFor, type ResponsesDialect } from "../dialect.ts";
+import { reasoningSupportFor, type ResponsesDialect } from "../dialect.ts";
 import { isSealed, unseal } from "../../envelope.ts";
-import { refuseKept } from "../../look/index.ts";
-import { noResponse, withoutReferences } from "../state.ts";
+import { rejectBlockedReferences } from "../../look/index.ts";
+import { failResponse, withoutReferences } from "../state.ts";
 import { ENCRYPTED, mayReason } from "./thinking.ts";
-import { list } from "../../json.ts";
+import { asList } from "../../json.ts";
 import { ORIGIN } from "../words.ts";
 
 /** Both lanes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
 export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialect): void {
-  const relayed = of.state === "relay";
-  if (of.op === "relay") {
-    if (!relayed) noResponse(of.params["id"] ?? "");
+  const relayed = of.stateMode === "relay";
+  if (of.actionType === "relay") {
+    if (!relayed) failResponse(of.params["id"] ?? "");
     return;
   }
-  refuseKept(out, of.state);
+  rejectBlockedReferences(out, of.stateMode);
   // An operator that relays state leaves the input to the upstream that keeps it, but an envelope is ours either way.
   const input = withoutReferences(
     out.get("input"),
@@ -26,21 +26,21 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialec
     relayed,
   );
   if (input) out.set("input", input);
-  if (of.op === "generate") {
-    if (dialect.store === false) out.drop("store");
+  if (of.actionType === "generate") {
+    if (dialect.store === false) out.remove("store");
     else if (!relayed && out.get("store") == null) {
       out.set("store", false);
-      const include = list(out.get("include"));
+      const include = asList(out.get("include"));
       if (
-        mayReason(reasonsFor(dialect, of.info, of.model), out.get("reasoning") != null) &&
+        mayReason(reasoningSupportFor(dialect, of.info, of.model), out.get("reasoning") != null) &&
         !include.includes(ENCRYPTED)
       )
         out.set("include", [...include, ENCRYPTED]);
     }
   }
-  for (const field of dialect.drop ?? [])
+  for (const field of dialect.dropFields ?? [])
     if (out.get(field) !== undefined) {
-      out.drop(field);
-      of.lose(field, "dropped");
+      out.remove(field);
+      of.reportLoss(field, "dropped");
     }
 }

@@ -1,5 +1,5 @@
 // Client half: a request as a body, with what this wire cannot say refused or declared.
-import { leaveStops } from "../../stops.ts";
+import { delegateStopSequences } from "../../stops.ts";
 import { fail } from "../../../model/error.ts";
 import type {
   CallContext,
@@ -9,22 +9,22 @@ import type {
   JsonObject,
   Opt,
 } from "../../../plugin/index.ts";
-import { returned } from "../../strangers.ts";
-import { samplingFor, type Reasons } from "../../reasons.ts";
-import { reasonsFor, type ResponsesDialect } from "../dialect.ts";
-import { itemsTo, leadTo } from "./history.ts";
-import { KNOWN_INSIDE } from "../known.ts";
+import { restoreUnknownFields } from "../../strangers.ts";
+import { supportedSampling, type ReasoningSupport } from "../../reasons.ts";
+import { reasoningSupportFor, type ResponsesDialect } from "../dialect.ts";
+import { itemsTo, toInstructions } from "./history.ts";
+import { KNOWN_FIELDS } from "../known.ts";
 import type { PartContext } from "../parts.ts";
-import { LOGPROBS, OWN } from "../server/request.ts";
-import { choiceTo, speaking, toolsTo } from "../tools.ts";
-import { ENCRYPTED, mayReason, thinking } from "./thinking.ts";
-import { list, object, present } from "../../json.ts";
-import { ORIGIN, cameAs, digest } from "../words.ts";
+import { LOGPROBS, PROTOCOL_FIELDS } from "../server/request.ts";
+import { choiceTo, createCallNamer, toolsTo } from "../tools.ts";
+import { ENCRYPTED, mayReason, reasoningTo } from "./thinking.ts";
+import { asList, asObject, omitUndefined } from "../../json.ts";
+import { ORIGIN, sourceOf, digestText } from "../words.ts";
 
-const TINY = 16;
+const MIN_OUTPUT_TOKENS = 16;
 
 /** What counting tokens takes; anything more is an error there. */
-const COUNTED = [
+const TOKEN_COUNT_FIELDS = [
   "model",
   "input",
   "instructions",
@@ -36,19 +36,19 @@ const COUNTED = [
   "truncation",
 ] as const;
 
-export function request(r: ChatRequest, of: CallContext, dialect: ResponsesDialect): Body {
-  const own = object(r.ext[ORIGIN]);
+export function encodeRequest(r: ChatRequest, of: CallContext, dialect: ResponsesDialect): Body {
+  const own = asObject(r.ext[ORIGIN]);
   const native = own !== undefined;
-  const quiet = (own && cameAs<JsonObject>(own)) ?? {};
-  const chat = object(r.ext[CHAT]) ?? {};
-  const losses = once(of);
-  const reasons = reasonsFor(dialect, of.info, of.model);
-  refuse(r);
-  leaveStops(r.output.stop ?? [], of);
-  const sampling = samplingFor(r, of);
-  forgo({ ...r, sampling }, losses, native);
-  const turns = itemsTo(r.turns, speaking(r.tools), losses);
-  const lead = leadTo(r.instructions, turns.length === 0, losses);
+  const quiet = (own && sourceOf<JsonObject>(own)) ?? {};
+  const chat = asObject(r.ext[CHAT]) ?? {};
+  const losses = reportOnce(of);
+  const reasons = reasoningSupportFor(dialect, of.info, of.model);
+  rejectUnsupported(r);
+  delegateStopSequences(r.output.stop ?? [], of);
+  const sampling = supportedSampling(r, of);
+  reportDroppedTuning({ ...r, sampling }, losses, native);
+  const turns = itemsTo(r.turns, createCallNamer(r.tools), losses);
+  const lead = toInstructions(r.instructions, turns.length === 0, losses);
   const input = [...lead.items, ...turns];
   if (input.length === 0)
     fail("unsupported", "There is nothing in this request that the model could answer.", {
@@ -56,18 +56,18 @@ export function request(r: ChatRequest, of: CallContext, dialect: ResponsesDiale
       code: "empty_input",
     });
   const last = r.turns.at(-1);
-  if (last?.role === "assistant" && cameAs(last) === undefined)
-    losses.lose("messages", "approximated", "prefill_ignored");
+  if (last?.role === "assistant" && sourceOf(last) === undefined)
+    losses.reportLoss("messages", "approximated", "prefill_ignored");
   const tools = toolsTo(r, losses, own);
-  const said: JsonObject = present({
-    ...Object.fromEntries(OWN.map((field) => [field, own?.[field] ?? chat[field]])),
+  const requestBody: JsonObject = omitUndefined({
+    ...Object.fromEntries(PROTOCOL_FIELDS.map((field) => [field, own?.[field] ?? chat[field]])),
     model: of.model,
     input,
     instructions: lead.instructions,
     stream: of.stream,
     // Absent, `prepare` decides: here it would look as if the client had said so.
     store: dialect.store === false ? undefined : r.state.store,
-    max_output_tokens: bounded(r, native, losses),
+    max_output_tokens: toMaxOutputTokens(r, native, losses),
     temperature: sampling.temperature,
     top_p: sampling.topP,
     top_logprobs: sampling.logprobs || undefined,
@@ -77,43 +77,43 @@ export function request(r: ChatRequest, of: CallContext, dialect: ResponsesDiale
     }),
     tools: tools.length > 0 ? tools : undefined,
     tool_choice: choiceTo(r) ?? own?.["tool_choice"],
-    parallel_tool_calls: r.parallel,
-    text: wording(r, object(own?.["text"])),
-    reasoning: thinking(r, reasons, of, quiet["summary"], object(own?.["reasoning"]), losses),
-    include: included(r, reasons, quiet["include"]),
+    parallel_tool_calls: r.parallelToolCalls,
+    text: toTextOptions(r, asObject(own?.["text"])),
+    reasoning: reasoningTo(r, reasons, of, quiet["summary"], asObject(own?.["reasoning"]), losses),
+    include: toInclude(r, reasons, quiet["include"]),
     stream_options: quiet["stream_options"],
     client_metadata: quiet["client_metadata"],
     service_tier: r.tier === "standard_only" ? "default" : r.tier,
     prompt_cache_key: r.cache?.key,
     prompt_cache_retention: r.cache?.auto ? undefined : r.cache?.retention,
     metadata: r.metadata,
-    ...identified(r, own?.["user"], chat["safety_identifier"]),
+    ...toUserId(r, own?.["user"], chat["safety_identifier"]),
     previous_response_id: r.state.previousId,
     conversation: r.state.conversation,
     background: r.state.background || undefined,
   });
-  const body = returned(said, own, KNOWN_INSIDE, losses.lose);
-  return of.op === "count" ? only(body, COUNTED) : body;
+  const body = restoreUnknownFields(requestBody, own, KNOWN_FIELDS, losses.reportLoss);
+  return of.actionType === "count" ? only(body, TOKEN_COUNT_FIELDS) : body;
 }
 
 const only = (body: JsonObject, fields: readonly string[]): JsonObject =>
   Object.fromEntries(fields.flatMap((f) => (body[f] === undefined ? [] : [[f, body[f]]])));
 
 /** Thirty marked blocks are one loss. */
-function once(of: CallContext): PartContext {
-  const said = new Set<string>();
+function reportOnce(of: CallContext): PartContext {
+  const reported = new Set<string>();
   return {
-    marks: of.info.can?.["cache.marks"] === true,
-    lose(field, how, code) {
-      if (said.has(field)) return;
-      said.add(field);
-      of.lose(field, how, code);
+    acceptsCacheMarks: of.info.can?.["cache.marks"] === true,
+    reportLoss(field, how, code) {
+      if (reported.has(field)) return;
+      reported.add(field);
+      of.reportLoss(field, how, code);
     },
   };
 }
 
 /** What would change the answer if it were left out. */
-function refuse({ sampling, output }: ChatRequest): void {
+function rejectUnsupported({ sampling, output }: ChatRequest): void {
   const no = (param: string, message: string) =>
     fail("unsupported", message, { param, code: "unsupported_parameter" });
   if ((sampling.n ?? 1) > 1) no("n", "This model's protocol gives one answer; n must be 1.");
@@ -122,7 +122,11 @@ function refuse({ sampling, output }: ChatRequest): void {
 }
 
 /** What only tunes it. */
-function forgo({ sampling, cache, ext }: ChatRequest, of: PartContext, native: boolean): void {
+function reportDroppedTuning(
+  { sampling, cache, ext }: ChatRequest,
+  of: PartContext,
+  native: boolean,
+): void {
   const lost = {
     // Caching wherever it fits: here the upstream decides.
     cache_control: cache?.auto || undefined,
@@ -135,39 +139,50 @@ function forgo({ sampling, cache, ext }: ChatRequest, of: PartContext, native: b
     }),
   };
   for (const [field, value] of Object.entries(lost))
-    if (value !== undefined) of.lose(field, "dropped");
+    if (value !== undefined) of.reportLoss(field, "dropped");
   // What only another protocol knows; chat is the same vendor's, and shares some of its words.
   for (const protocol in ext)
     if (protocol !== ORIGIN)
-      for (const field in object(ext[protocol]))
-        if (protocol !== CHAT || !SHARED.has(field)) of.lose(field, "dropped");
+      for (const field in asObject(ext[protocol]))
+        if (protocol !== CHAT || !SHARED.has(field)) of.reportLoss(field, "dropped");
 }
 
 const CHAT = "chat-completions";
-const SHARED = new Set([...OWN, "safety_identifier"]);
+const SHARED = new Set([...PROTOCOL_FIELDS, "safety_identifier"]);
 
-function bounded({ output }: ChatRequest, native: boolean, of: PartContext): number | undefined {
+function toMaxOutputTokens(
+  { output }: ChatRequest,
+  native: boolean,
+  of: PartContext,
+): number | undefined {
   const { maxTokens } = output;
-  if (maxTokens === undefined || native || maxTokens >= TINY) return maxTokens;
-  of.lose("max_tokens", "approximated", "max_tokens_raised");
-  return TINY;
+  if (maxTokens === undefined || native || maxTokens >= MIN_OUTPUT_TOKENS) return maxTokens;
+  of.reportLoss("max_tokens", "approximated", "max_tokens_raised");
+  return MIN_OUTPUT_TOKENS;
 }
 
-function wording({ output }: ChatRequest, own: JsonObject | undefined): JsonObject | undefined {
+function toTextOptions(
+  { output }: ChatRequest,
+  own: JsonObject | undefined,
+): JsonObject | undefined {
   const { format, verbosity } = output;
-  const said = present({ verbosity, format: format && formatTo(format), ...own });
-  return Object.keys(said).length > 0 ? said : undefined;
+  const options = omitUndefined({ verbosity, format: format && formatTo(format), ...own });
+  return Object.keys(options).length > 0 ? options : undefined;
 }
 
 function formatTo(format: NonNullable<ChatRequest["output"]["format"]>): JsonObject {
   if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
   const { schema, strict, description } = format;
-  const name = format.name ?? "response";
-  return present({ type: "json_schema", name, description, schema, strict });
+  const name = format.action ?? "response";
+  return omitUndefined({ type: "json_schema", name, description, schema, strict });
 }
 
-function included(request: ChatRequest, reasons: Reasons, own: Opt<Json>): Json[] | undefined {
-  const asked = new Set(list(own));
+function toInclude(
+  request: ChatRequest,
+  reasons: ReasoningSupport,
+  own: Opt<Json>,
+): Json[] | undefined {
+  const asked = new Set(asList(own));
   const { mode } = request.reasoning;
   if (mayReason(reasons, mode === "effort" || mode === "budget") && !request.state.store)
     asked.add(ENCRYPTED);
@@ -176,12 +191,8 @@ function included(request: ChatRequest, reasons: Reasons, own: Opt<Json>): Json[
 }
 
 /** At most 64 characters; a digest of a longer one still tells users apart. */
-function identified(
-  { user, ext }: ChatRequest,
-  other: Opt<Json>,
-  identifier: Opt<Json>,
-): JsonObject {
+function toUserId({ user, ext }: ChatRequest, other: Opt<Json>, identifier: Opt<Json>): JsonObject {
   if (identifier !== undefined) return { user, safety_identifier: identifier };
   const long = user !== undefined && user.length > 64 && ext[ORIGIN] === undefined;
-  return { user: other, safety_identifier: long ? digest(user) : user };
+  return { user: other, safety_identifier: long ? digestText(user) : user };
 }

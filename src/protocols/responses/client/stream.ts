@@ -1,37 +1,38 @@
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { eventObject } from "../../event-object.ts";
+import { parseEventObject } from "../../event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn, JsonObject } from "../../../model/values.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
-import { sse } from "../../sse/index.ts";
-import { throwFailure } from "../../failure/failure.ts";
+import { createEventDecoder } from "../../sse/index.ts";
+import { throwParsedError } from "../../failure/failure.ts";
 import { ResponsesReader } from "./reader.ts";
-import { whole } from "./whole.ts";
-import { list, number, object, text } from "../../json.ts";
+import { decodeResponse } from "./whole.ts";
+import { asList, asNumber, asObject, asText } from "../../json.ts";
 
 type Emit = (event: ModelEvent) => void;
 
 /** An image stands in one event, and so in one line. */
-export const CAP = BOUNDS.largeEvent.most;
+export const MAX_EVENT_BYTES = BOUNDS.largeEvent.max;
 
-export function stream(emit: Emit, headers: HeadersIn): Decoder {
+export function createDecoder(emit: Emit, headers: HeadersIn): Decoder {
   // Asked for a stream, some upstreams answer at once.
-  if (/^application\/json\b/i.test(headers["content-type"] ?? "")) return collected(emit);
+  if (/^application\/json\b/i.test(headers["content-type"] ?? ""))
+    return createResponseDecoder(emit);
   const reading = new ResponsesReader(emit);
-  const events = sse(
+  const events = createEventDecoder(
     (name, data) => {
-      if (reading.finished || data === "[DONE]") return;
-      const event = eventObject(data);
-      read(reading, text(event["type"]) ?? name, event);
+      if (reading.isFinished || data === "[DONE]") return;
+      const event = parseEventObject(data);
+      read(reading, asText(event["type"]) ?? name, event);
     },
-    { line: CAP, event: CAP },
+    { maxLineBytes: MAX_EVENT_BYTES, maxEventBytes: MAX_EVENT_BYTES },
   );
   return {
     push: (chunk) => events.push(chunk),
     end() {
       events.end();
-      if (!reading.finished)
+      if (!reading.isFinished)
         fail("upstream", "The provider's stream ended before its answer did.", {
           code: "truncated",
         });
@@ -41,68 +42,68 @@ export function stream(emit: Emit, headers: HeadersIn): Decoder {
 
 function read(to: ResponsesReader, type: string, event: JsonObject): void {
   const at = to.place(event);
-  const said = text(event["delta"]) ?? "";
-  const part = `c${number(event["content_index"]) ?? 0}`;
-  const summary = number(event["summary_index"]) ?? 0;
+  const deltaText = asText(event["delta"]) ?? "";
+  const part = `c${asNumber(event["content_index"]) ?? 0}`;
+  const summary = asNumber(event["summary_index"]) ?? 0;
   switch (type) {
     case "response.output_text.delta":
-      return to.delta(at, part, { type: "text" }, said, list(event["logprobs"]));
+      return to.delta(at, part, { type: "text" }, deltaText, asList(event["logprobs"]));
     case "response.function_call_arguments.delta":
     case "response.custom_tool_call_input.delta":
-      return to.argument(at, said);
+      return to.argument(at, deltaText);
     case "response.reasoning_summary_text.delta":
-      return to.digest(at, summary, said, false);
+      return to.summary(at, summary, deltaText, false);
     case "response.reasoning_summary_text.done":
-      return to.digest(at, summary, text(event["text"]) ?? "", true);
+      return to.summary(at, summary, asText(event["text"]) ?? "", true);
     case "response.reasoning_text.delta":
     case "response.reasoning.delta":
-      return to.delta(at, `r${part.slice(1)}`, { type: "reasoning" }, said);
+      return to.delta(at, `r${part.slice(1)}`, { type: "reasoning" }, deltaText);
     case "response.reasoning_text.done":
     case "response.reasoning.done":
-      return to.fill(at, `r${part.slice(1)}`, { type: "reasoning" }, text(event["text"]) ?? "");
+      return to.fill(at, `r${part.slice(1)}`, { type: "reasoning" }, asText(event["text"]) ?? "");
     case "response.refusal.delta":
-      return to.delta(at, part, { type: "refusal" }, said);
+      return to.delta(at, part, { type: "refusal" }, deltaText);
     case "response.output_text.done":
-      return to.fill(at, part, { type: "text" }, text(event["text"]) ?? "");
+      return to.fill(at, part, { type: "text" }, asText(event["text"]) ?? "");
     case "response.refusal.done":
-      return to.fill(at, part, { type: "refusal" }, text(event["refusal"]) ?? "");
+      return to.fill(at, part, { type: "refusal" }, asText(event["refusal"]) ?? "");
     case "response.content_part.done":
-      return to.partDone(at, part, object(event["part"]) ?? {});
+      return to.partDone(at, part, asObject(event["part"]) ?? {});
     case "response.output_text.annotation.added":
       return to.cite(at, part, event["annotation"] ?? null);
     case "response.function_call_arguments.done":
-      return to.arguments(at, text(event["arguments"]) ?? "");
+      return to.arguments(at, asText(event["arguments"]) ?? "");
     case "response.custom_tool_call_input.done":
-      return to.arguments(at, text(event["input"]) ?? "");
+      return to.arguments(at, asText(event["input"]) ?? "");
     case "response.image_generation_call.partial_image":
-      return to.partial(at, text(event["partial_image_b64"]) ?? "");
+      return to.partial(at, asText(event["partial_image_b64"]) ?? "");
     case "response.output_item.added":
-      return to.added(at, object(event["item"]) ?? {});
+      return to.added(at, asObject(event["item"]) ?? {});
     case "response.output_item.done":
-      if (to.done(at, object(event["item"]) ?? {})) to.count();
+      if (to.done(at, asObject(event["item"]) ?? {})) to.count();
       return;
     case "response.created":
     case "response.in_progress":
     case "response.queued":
-      return to.start(object(event["response"]));
+      return to.start(asObject(event["response"]));
     case "response.completed":
     case "response.done":
     case "response.incomplete":
     case "response.failed":
     case "response.cancelled":
-      return to.end({ status: type.slice("response.".length), ...object(event["response"]) });
+      return to.end({ status: type.slice("response.".length), ...asObject(event["response"]) });
     case "error":
-      return throwFailure(event);
+      return throwParsedError(event);
     default:
       // What is newer than us adds nothing that its item does not say when it is done; an error is one in any clothes.
-      if (object(event["error"])) throwFailure(event);
+      if (asObject(event["error"])) throwParsedError(event);
   }
 }
 
-function collected(emit: Emit): Decoder {
+function createResponseDecoder(emit: Emit): Decoder {
   const chunks: Buffer[] = [];
   return {
     push: (chunk) => void chunks.push(chunk),
-    end: () => whole(Buffer.concat(chunks), emit),
+    end: () => decodeResponse(Buffer.concat(chunks), emit),
   };
 }

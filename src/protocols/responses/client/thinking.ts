@@ -2,38 +2,38 @@
 import { fail } from "../../../model/error.ts";
 import type { Reasoning } from "../../../model/request.ts";
 import type { CallContext, ChatRequest, Json, JsonObject, Opt } from "../../../plugin/index.ts";
-import { effortFor, nearest, type Reasons } from "../../reasons.ts";
+import { effortForBudget, nearestEffort, type ReasoningSupport } from "../../reasons.ts";
 import type { PartContext } from "../parts.ts";
-import { present } from "../../json.ts";
+import { omitUndefined } from "../../json.ts";
 import { ORIGIN } from "../words.ts";
 
-export function thinking(
+export function reasoningTo(
   { reasoning: r, ext }: ChatRequest,
-  reasons: Reasons,
+  reasons: ReasoningSupport,
   of: CallContext,
   style: Opt<Json>,
   own: JsonObject | undefined,
   losses: PartContext,
 ): JsonObject | undefined {
   const native = ext[ORIGIN] !== undefined;
-  if (!native && reasons.can === false) {
-    if (r.mode === "effort" || r.mode === "budget") losses.lose("reasoning", "dropped");
+  if (!native && reasons.isSupported === false) {
+    if (r.mode === "effort" || r.mode === "budget") losses.reportLoss("reasoning", "dropped");
     return undefined;
   }
-  const effort = native && r.mode !== "budget" ? spoken(r) : effortTo(r, reasons, of, losses);
+  const effort = native && r.mode !== "budget" ? ownEffort(r) : effortTo(r, reasons, of, losses);
   if (r.mode === "off" && effort === undefined) return undefined;
   const summary = r.show === "summary" || r.show === "full" ? (style ?? "auto") : undefined;
-  const said = present({ effort, summary, ...own });
-  return Object.keys(said).length > 0 ? said : undefined;
+  const options = omitUndefined({ effort, summary, ...own });
+  return Object.keys(options).length > 0 ? options : undefined;
 }
 
 /** Its own protocol's word, which is between the client and the model. */
-const spoken = ({ mode, effort }: Reasoning): string | undefined =>
+const ownEffort = ({ mode, effort }: Reasoning): string | undefined =>
   mode === "off" ? "none" : effort;
 
 function effortTo(
   r: Reasoning,
-  reasons: Reasons,
+  reasons: ReasoningSupport,
   of: CallContext,
   losses: PartContext,
 ): string | undefined {
@@ -41,12 +41,12 @@ function effortTo(
     case "off":
       return switchedOff(reasons, of, losses);
     case "budget":
-      losses.lose("thinking.budget_tokens", "approximated");
-      return nearest(effortFor(r.budget ?? 0), reasons.efforts);
+      losses.reportLoss("thinking.budget_tokens", "approximated");
+      return nearestEffort(effortForBudget(r.budget ?? 0), reasons.efforts);
     default: {
       if (r.effort === undefined) return undefined;
-      const effort = nearest(r.effort, reasons.efforts);
-      if (effort !== r.effort) losses.lose("reasoning.effort", "approximated");
+      const effort = nearestEffort(r.effort, reasons.efforts);
+      if (effort !== r.effort) losses.reportLoss("reasoning.effort", "approximated");
       return effort;
     }
   }
@@ -55,21 +55,22 @@ function effortTo(
 export const ENCRYPTED = "reasoning.encrypted_content";
 
 /** Asked of a model that does not reason, it is an error; not asked of one that does, the next turn has lost its thread. */
-export const mayReason = ({ can }: Reasons, asked: boolean): boolean => can ?? asked;
+export const mayReason = ({ isSupported }: ReasoningSupport, asked: boolean): boolean =>
+  isSupported ?? asked;
 
 function switchedOff(
-  { can, off, efforts }: Reasons,
+  { isSupported, canDisable, efforts }: ReasoningSupport,
   of: CallContext,
   losses: PartContext,
 ): string | undefined {
   // Thinking all the same would be billed to a client that said no.
-  if (off === false)
+  if (canDisable === false)
     fail("unsupported", `${of.model} always thinks: it cannot be switched off.`, {
       code: "thinking_always_on",
       param: "reasoning",
     });
-  if (off === true || (can === true && !efforts)) return "none";
+  if (canDisable === true || (isSupported === true && !efforts)) return "none";
   // A model that may not know the word answers it with an error: then it had better reason than fail.
-  losses.lose("reasoning", "approximated", efforts ? "least_effort" : "reasoning_left_on");
+  losses.reportLoss("reasoning", "approximated", efforts ? "least_effort" : "reasoning_left_on");
   return efforts?.[0];
 }

@@ -2,21 +2,21 @@
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { parsed } from "../../json.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import { parseObject } from "../../json.ts";
 import { ResponsesReader } from "./reader.ts";
 
-export function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
-  const response = answerOf(body);
+export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
+  const response = parseResponseObject(body);
   new ResponsesReader(emit).end({ status: "completed", ...response });
 }
 
 /** A response: anything else that came with a 200 is a fault. */
-function answerOf(body: Buffer): JsonObject {
+function parseResponseObject(body: Buffer): JsonObject {
   const response =
-    parsed(body.toString("utf8")) ??
+    parseObject(body.toString("utf8")) ??
     fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
-  if (response["error"] && !Array.isArray(response["output"])) throwFailure(response);
+  if (response["error"] && !Array.isArray(response["output"])) throwParsedError(response);
   if (!Array.isArray(response["output"]))
     fail("upstream", "The provider's answer has no output.", { code: "bad_answer" });
   return response;

@@ -1,15 +1,15 @@
 import type { Body } from "../../../model/values.ts";
-import type { Conversation } from "../../../plugin/survey.ts";
-import { isObject, list, text } from "../../json.ts";
+import type { ConversationKey } from "../../../plugin/survey.ts";
+import { isObject, asList, asText } from "../../json.ts";
 
 /** Its instructions, its tools and all of the input up to the first turn of the user. */
-export function conversation(body: Body): Conversation {
+export function conversationKey(body: Body): ConversationKey {
   const { input } = body;
-  const items = list(input);
+  const items = asList(input);
   const first = items.findIndex((item) => isObject(item) && item["role"] === "user");
   return {
-    name: text(body["prompt_cache_key"]),
-    begins: [
+    id: asText(body["prompt_cache_key"]),
+    prefix: [
       body["instructions"],
       body["tools"],
       ...(typeof input === "string" ? [input] : items.slice(0, first + 1)),

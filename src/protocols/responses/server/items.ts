@@ -1,9 +1,9 @@
 // The input, a flat list of items, as a conversation: what stands above its turns, and the turns.
 import type { Block, Json, Opt, Turn } from "../../../plugin/index.ts";
 import { blocksOf } from "../parts.ts";
-import { list, object } from "../../json.ts";
-import { came } from "../words.ts";
-import { isAbove, kindOf } from "../item-kind.ts";
+import { asList, asObject } from "../../json.ts";
+import { rememberSource } from "../words.ts";
+import { isInstructionRole, itemTypeOf } from "../item-kind.ts";
 import { turnsOf } from "./turns.ts";
 
 interface Conversation {
@@ -11,15 +11,15 @@ interface Conversation {
   turns: readonly Turn[];
 }
 
-export function conversation(input: Opt<Json>, instructions: Opt<string>): Conversation {
+export function parseInput(input: Opt<Json>, instructions: Opt<string>): Conversation {
   const items: readonly Json[] =
-    typeof input === "string" ? [{ role: "user", content: input }] : list(input);
+    typeof input === "string" ? [{ role: "user", content: input }] : asList(input);
   const lead: Json[] = [];
   const head: Block[] = instructions === undefined ? [] : [{ type: "text", text: instructions }];
   let i = 0;
   for (; i < items.length; i++) {
-    const item = object(items[i]);
-    if (!item || kindOf(item) !== "message" || !isAbove(item["role"])) break;
+    const item = asObject(items[i]);
+    if (!item || itemTypeOf(item) !== "message" || !isInstructionRole(item["role"])) break;
     const blocks = blocksOf(item["content"], `input[${i}].content`);
     // What is not text cannot stand before the first turn.
     if (blocks.some((b) => b.type !== "text")) break;
@@ -27,7 +27,7 @@ export function conversation(input: Opt<Json>, instructions: Opt<string>): Conve
     lead.push(item);
   }
   return {
-    instructions: came(head, { instructions, items: lead }),
+    instructions: rememberSource(head, { instructions, items: lead }),
     turns: turnsOf(items.slice(i), i),
   };
 }

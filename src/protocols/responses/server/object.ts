@@ -1,8 +1,8 @@
 // The response object: 31 keys, all of them always there, because clients' schemas say so. Most of it is the client's own
 // request said back.
-import type { AnswerContext, Json, JsonObject, Opt, Usage } from "../../../plugin/index.ts";
+import type { ResponseContext, Json, JsonObject, Opt, Usage } from "../../../plugin/index.ts";
 import { usageTo } from "../usage.ts";
-import { flag, list, number, object, text } from "../../json.ts";
+import { asBoolean, asList, asNumber, asObject, asText } from "../../json.ts";
 
 export interface ResponseState {
   status: "in_progress" | "completed" | "incomplete" | "failed";
@@ -14,21 +14,21 @@ export interface ResponseState {
 }
 
 export interface ResponseObject {
-  whole(now: ResponseState): JsonObject;
+  toJson(now: ResponseState): JsonObject;
   /** The same, as text: what never changes is written once. */
-  written(now: ResponseState): string;
+  toText(now: ResponseState): string;
 }
 
-const plain = (id: string): string => id.replace(/[^A-Za-z0-9]/g, "");
+const alphanumericOnly = (id: string): string => id.replace(/[^A-Za-z0-9]/g, "");
 
 /** Ids are made of the exchange's own, so that they are unique over a conversation without chance or memory. */
-export const responseId = (to: AnswerContext): string => `resp_${plain(to.id)}`;
-export const itemId = (to: AnswerContext, prefix: string, index: number): string =>
-  `${prefix}_${plain(to.id)}${index.toString(36).padStart(4, "0")}`;
+export const responseId = (to: ResponseContext): string => `resp_${alphanumericOnly(to.id)}`;
+export const itemId = (to: ResponseContext, prefix: string, index: number): string =>
+  `${prefix}_${alphanumericOnly(to.id)}${index.toString(36).padStart(4, "0")}`;
 
-export function responseObject(to: AnswerContext): ResponseObject {
+export function responseObject(to: ResponseContext): ResponseObject {
   const body = to.body as JsonObject;
-  const said = echo(body);
+  const echoed = echoRequest(body);
   const now = (s: ResponseState): JsonObject => ({
     id: responseId(to),
     object: "response",
@@ -48,9 +48,9 @@ export function responseObject(to: AnswerContext): ResponseObject {
   });
   let tail: string | undefined;
   return {
-    whole: (s) => ({ ...now(s), ...said }),
-    written: (s) =>
-      `${JSON.stringify(now(s)).slice(0, -1)},${(tail ??= JSON.stringify(said).slice(1))}`,
+    toJson: (s) => ({ ...now(s), ...echoed }),
+    toText: (s) =>
+      `${JSON.stringify(now(s)).slice(0, -1)},${(tail ??= JSON.stringify(echoed).slice(1))}`,
   };
 }
 
@@ -58,44 +58,44 @@ const TIERS = new Set(["default", "flex", "scale", "priority", "fast", "ultrafas
 
 /** Clients read one of these words; what an upstream calls its own tiers stays with the bill. */
 function tierOf(served: Opt<string>, body: JsonObject): string {
-  const asked = text(body["service_tier"]) ?? "default";
+  const asked = asText(body["service_tier"]) ?? "default";
   return [served ?? "", asked].find((tier) => TIERS.has(tier)) ?? "default";
 }
 
-function echo(body: JsonObject): JsonObject {
-  const reasoning = object(body["reasoning"]);
+function echoRequest(body: JsonObject): JsonObject {
+  const reasoning = asObject(body["reasoning"]);
   return {
     previous_response_id: null,
-    instructions: text(body["instructions"]) ?? null,
-    tools: list(body["tools"]).map(toolEcho),
+    instructions: asText(body["instructions"]) ?? null,
+    tools: asList(body["tools"]).map(toolEcho),
     tool_choice: choiceEcho(body["tool_choice"]),
-    parallel_tool_calls: flag(body["parallel_tool_calls"]) ?? true,
-    truncation: text(body["truncation"]) ?? "disabled",
-    text: textEcho(object(body["text"])),
+    parallel_tool_calls: asBoolean(body["parallel_tool_calls"]) ?? true,
+    truncation: asText(body["truncation"]) ?? "disabled",
+    text: textEcho(asObject(body["text"])),
     reasoning: {
-      effort: text(reasoning?.["effort"]) ?? null,
-      summary: text(reasoning?.["summary"]) ?? null,
+      effort: asText(reasoning?.["effort"]) ?? null,
+      summary: asText(reasoning?.["summary"]) ?? null,
     },
-    temperature: number(body["temperature"]) ?? 1,
-    top_p: number(body["top_p"]) ?? 1,
-    presence_penalty: number(body["presence_penalty"]) ?? 0,
-    frequency_penalty: number(body["frequency_penalty"]) ?? 0,
-    top_logprobs: number(body["top_logprobs"]) ?? 0,
-    max_output_tokens: number(body["max_output_tokens"]) ?? null,
-    max_tool_calls: number(body["max_tool_calls"]) ?? null,
+    temperature: asNumber(body["temperature"]) ?? 1,
+    top_p: asNumber(body["top_p"]) ?? 1,
+    presence_penalty: asNumber(body["presence_penalty"]) ?? 0,
+    frequency_penalty: asNumber(body["frequency_penalty"]) ?? 0,
+    top_logprobs: asNumber(body["top_logprobs"]) ?? 0,
+    max_output_tokens: asNumber(body["max_output_tokens"]) ?? null,
+    max_tool_calls: asNumber(body["max_tool_calls"]) ?? null,
     // On the translated lane nothing is kept, whatever was asked.
     store: false,
     background: false,
-    metadata: object(body["metadata"]) ?? {},
-    safety_identifier: text(body["safety_identifier"]) ?? null,
-    prompt_cache_key: text(body["prompt_cache_key"]) ?? null,
-    ...(text(body["user"]) !== undefined && { user: body["user"] }),
+    metadata: asObject(body["metadata"]) ?? {},
+    safety_identifier: asText(body["safety_identifier"]) ?? null,
+    prompt_cache_key: asText(body["prompt_cache_key"]) ?? null,
+    ...(asText(body["user"]) !== undefined && { user: body["user"] }),
   };
 }
 
 /** What a schema wants is there or null; what opens doors elsewhere is not said back. */
 function toolEcho(raw: Json): Json {
-  const tool = object(raw);
+  const tool = asObject(raw);
   if (!tool) return raw;
   if (tool["type"] === "function")
     return { ...tool, description: null, parameters: null, strict: null, ...known(tool) };
@@ -108,20 +108,20 @@ const known = (tool: JsonObject): JsonObject =>
 
 /** A request may leave the mode of its allowed tools out, a response may not. */
 function choiceEcho(asked: Json | undefined): Json {
-  const choice = object(asked);
+  const choice = asObject(asked);
   return choice?.["type"] === "allowed_tools" ? { mode: "auto", ...choice } : (asked ?? "auto");
 }
 
 /** Of these a request may say null where a response may not: whether it is strict, how much it shall say. */
 function textEcho(asked: JsonObject | undefined): JsonObject {
-  const format = object(asked?.["format"]) ?? { type: "text" };
+  const format = asObject(asked?.["format"]) ?? { type: "text" };
   const { verbosity, ...rest } = asked ?? {};
   return {
     ...rest,
-    ...(text(verbosity) !== undefined && { verbosity }),
+    ...(asText(verbosity) !== undefined && { verbosity }),
     format:
       format["type"] === "json_schema"
-        ? { description: null, ...known(format), strict: flag(format["strict"]) ?? false }
+        ? { description: null, ...known(format), strict: asBoolean(format["strict"]) ?? false }
         : format,
   };
 }

@@ -1,20 +1,25 @@
 // An answer as this protocol tells it, streamed or whole. Blocks may be open together; here one item is written at a time,
 // and what belongs to a later one waits for its turn.
 import type {
-  AnswerContext,
+  ResponseContext,
   Encoder,
   Fault,
   FinishReason,
   JsonObject,
   ModelEvent,
   OpenBlock,
-  UsageSeen,
+  UsageReport,
 } from "../../../plugin/index.ts";
 import type { ResponsesDialect } from "../dialect.ts";
-import { naming } from "../names.ts";
-import { failure } from "./fault.ts";
+import { createToolNameRestorer } from "../names.ts";
+import { streamFailure } from "./fault.ts";
 import type { ResponseState } from "./object.ts";
-import { carrier, itemFor, type OutputContext, type Item } from "./output/index.ts";
+import {
+  proofCarrierItem,
+  createOutputItem,
+  type OutputContext,
+  type OutputItem,
+} from "./output/index.ts";
 
 /** Which limit, where the answer ended at one. */
 const LIMITS: Readonly<Partial<Record<FinishReason, string>>> = {
@@ -25,44 +30,44 @@ const LIMITS: Readonly<Partial<Record<FinishReason, string>>> = {
 };
 
 /** The index of the block that the writer itself opens. */
-const LAST = Number.MAX_SAFE_INTEGER;
+const WRITER_BLOCK = Number.MAX_SAFE_INTEGER;
 
 /** Where the events go: `tell` takes those that carry the whole response, the others everything else. */
-export interface EventSink extends Pick<OutputContext, "say" | "delta"> {
-  tell(type: string, now: ResponseState): void;
+export interface EventSink extends Pick<OutputContext, "write" | "delta"> {
+  writeResponse(type: string, now: ResponseState): void;
 }
 
 export class ResponseWriter implements Encoder {
-  readonly #to: AnswerContext;
+  readonly #to: ResponseContext;
   readonly #sink: EventSink;
-  readonly #desk: OutputContext;
-  readonly #output: JsonObject[] = [];
-  #item: Item | undefined;
+  readonly #output: OutputContext;
+  readonly #items: JsonObject[] = [];
+  #item: OutputItem | undefined;
   /** The block that the item is being fed from; -1 between two. */
-  #live = -1;
+  #openBlock = -1;
   /** Blocks that wait for their turn, in the order in which they were opened. */
   readonly #waiting = new Map<number, ModelEvent[]>();
   #draining = false;
   /** Blocks that this wire has no item for. */
-  readonly #unsaid = new Set<number>();
+  readonly #skippedBlocks = new Set<number>();
   #refused = false;
   #begun = false;
-  #seen: UsageSeen | undefined;
-  #standing: ResponseState = { status: "in_progress", output: this.#output };
+  #seen: UsageReport | undefined;
+  #state: ResponseState = { status: "in_progress", output: this.#items };
 
-  constructor(to: AnswerContext, dialect: ResponsesDialect, sink: EventSink) {
+  constructor(to: ResponseContext, dialect: ResponsesDialect, sink: EventSink) {
     this.#to = to;
     this.#sink = sink;
-    const { say, delta } = sink;
-    this.#desk = { to, dialect, say, delta, name: naming(to.body) };
+    const { write, delta } = sink;
+    this.#output = { to, dialect, write, delta, restoreName: createToolNameRestorer(to.body) };
   }
 
   /** The response as it stands at its end. */
-  get last(): ResponseState {
-    return this.#standing;
+  get finalState(): ResponseState {
+    return this.#state;
   }
 
-  event(event: ModelEvent): void {
+  writeEvent(event: ModelEvent): void {
     switch (event.type) {
       case "start":
         return this.#begin();
@@ -76,54 +81,54 @@ export class ResponseWriter implements Encoder {
         return;
       case "open":
         this.#begin();
-        if (this.#live < 0) return this.#open(event.index, event.block);
+        if (this.#openBlock < 0) return this.#open(event.index, event.block);
         this.#waiting.set(event.index, [event]);
         return;
       default: {
         const { index } = event;
-        if (index === this.#live)
+        if (index === this.#openBlock)
           return event.type === "close" ? this.#close() : this.#item!.inside(event);
-        if (!this.#unsaid.has(index)) this.#waiting.get(index)?.push(event);
+        if (!this.#skippedBlocks.has(index)) this.#waiting.get(index)?.push(event);
       }
     }
   }
 
-  fail(fault: Fault): void {
+  writeFault(fault: Fault): void {
     this.#begin();
     const item = this.#item;
     // A block that was closed is whole; of the others, what no client acts upon is worth keeping.
-    if (item && this.#live >= 0 && item.harmless) item.close();
-    if (item && (this.#live < 0 || item.harmless)) this.#conclude(this.#live >= 0);
+    if (item && this.#openBlock >= 0 && item.isPartialSafe) item.close();
+    if (item && (this.#openBlock < 0 || item.isPartialSafe)) this.#conclude(this.#openBlock >= 0);
     // Some readers stop at the first of these, some wait for the second.
-    const { event, error } = failure(fault, this.#to);
-    this.#sink.say("error", event);
+    const { event, error } = streamFailure(fault, this.#to);
+    this.#sink.write("error", event);
     this.#end("failed", { error });
   }
 
   #begin(): void {
     if (this.#begun) return;
     this.#begun = true;
-    this.#sink.tell("response.created", this.#standing);
-    this.#sink.tell("response.in_progress", this.#standing);
+    this.#sink.writeResponse("response.created", this.#state);
+    this.#sink.writeResponse("response.in_progress", this.#state);
   }
 
   #open(index: number, block: OpenBlock): void {
     if (block.type === "refusal") this.#refused = true;
-    if (!this.#item?.takes(block)) {
+    if (!this.#item?.accepts(block)) {
       this.#conclude(false);
-      this.#item = itemFor(block, this.#output.length, this.#desk);
+      this.#item = createOutputItem(block, this.#items.length, this.#output);
     }
     if (!this.#item) {
-      this.#unsaid.add(index);
+      this.#skippedBlocks.add(index);
       return;
     }
     this.#item.open(block);
-    this.#live = index;
+    this.#openBlock = index;
   }
 
   #close(): void {
     this.#item!.close();
-    this.#live = -1;
+    this.#openBlock = -1;
     this.#drain();
   }
 
@@ -132,9 +137,9 @@ export class ResponseWriter implements Encoder {
     if (this.#draining) return;
     this.#draining = true;
     for (const [index, events] of this.#waiting) {
-      if (this.#live >= 0) break;
+      if (this.#openBlock >= 0) break;
       this.#waiting.delete(index);
-      for (const event of events) this.event(event);
+      for (const event of events) this.writeEvent(event);
     }
     this.#draining = false;
   }
@@ -142,24 +147,25 @@ export class ResponseWriter implements Encoder {
   #conclude(cut: boolean): void {
     const item = this.#item;
     if (!item) return;
-    const output = this.#output;
+    const output = this.#items;
     const done = item.done(cut);
     if (done) output.push(done);
-    for (const encrypted of item.left) output.push(carrier(encrypted, output.length, this.#desk));
+    for (const encrypted of item.pendingProofs)
+      output.push(proofCarrierItem(encrypted, output.length, this.#output));
     this.#item = undefined;
   }
 
   #finish({ reason, detail }: Extract<ModelEvent, { type: "finish" }>): void {
     this.#begin();
-    if (this.#live >= 0) this.#close();
+    if (this.#openBlock >= 0) this.#close();
     let limit = LIMITS[reason];
     if (reason === "refusal" && !this.#refused) {
       // Declined without a word: the reason given is the refusal, if one was.
       if (detail === undefined) limit = "content_filter";
       else {
-        this.event({ type: "open", index: LAST, block: { type: "refusal" } });
-        this.event({ type: "delta", index: LAST, text: detail });
-        this.event({ type: "close", index: LAST });
+        this.writeEvent({ type: "open", index: WRITER_BLOCK, block: { type: "refusal" } });
+        this.writeEvent({ type: "delta", index: WRITER_BLOCK, text: detail });
+        this.writeEvent({ type: "close", index: WRITER_BLOCK });
       }
     }
     if (reason === "other" && detail === "max_messages") limit = detail;
@@ -169,7 +175,7 @@ export class ResponseWriter implements Encoder {
 
   #end(status: ResponseState["status"], more: Partial<ResponseState>): void {
     const { usage, tier } = this.#seen ?? {};
-    this.#standing = { status, output: this.#output, usage, tier, ...more };
-    this.#sink.tell(`response.${status}`, this.#standing);
+    this.#state = { status, output: this.#items, usage, tier, ...more };
+    this.#sink.writeResponse(`response.${status}`, this.#state);
   }
 }

@@ -3,24 +3,24 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Proof, Turn } from "../../../plugin/index.ts";
 import { unseal, type SealedProof } from "../../envelope.ts";
-import { list, object, present, text } from "../../json.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json.ts";
 import { flatName } from "../names.ts";
 import { blocksOf } from "../parts.ts";
-import { ORIGIN, came } from "../words.ts";
-import { isAbove, kindOf, unsayable } from "../item-kind.ts";
+import { ORIGIN, rememberSource } from "../words.ts";
+import { isInstructionRole, itemTypeOf, toOpaqueBlock } from "../item-kind.ts";
 
 /** What a turn was made of, item by item: an item gives as many blocks as it says, a mere carrier of a proof none. */
 interface Piece {
   item: Json;
   blocks: Block[];
 }
-interface Gathering {
+interface PartialTurn {
   role: "assistant" | "tool";
   pieces: Piece[];
   phase: string | undefined;
   /** It has spoken; it has called a tool. */
-  spoke: boolean;
-  called: boolean;
+  hasText: boolean;
+  hasCalls: boolean;
   /** The last blocks of the kinds that a proof may belong to. */
   last: { call?: Place; text?: Place };
 }
@@ -29,24 +29,24 @@ interface Place {
   at: number;
 }
 
-function gathering(role: Gathering["role"], pieces: readonly Piece[]): Gathering {
-  const now: Gathering = {
+function startTurn(role: PartialTurn["role"], pieces: readonly Piece[]): PartialTurn {
+  const now: PartialTurn = {
     role,
     pieces: [],
     phase: undefined,
-    spoke: false,
-    called: false,
+    hasText: false,
+    hasCalls: false,
     last: {},
   };
-  for (const piece of pieces) gather(now, piece);
+  for (const piece of pieces) addPiece(now, piece);
   return now;
 }
 
-function gather(now: Gathering, piece: Piece): void {
+function addPiece(now: PartialTurn, piece: Piece): void {
   now.pieces.push(piece);
-  now.spoke ||= kindOf(object(piece.item)!) === "message";
+  now.hasText ||= itemTypeOf(asObject(piece.item)!) === "message";
   for (const [at, { type }] of piece.blocks.entries()) {
-    now.called ||= type === "call";
+    now.hasCalls ||= type === "call";
     if (type === "call" || type === "text") now.last[type] = { blocks: piece.blocks, at };
   }
 }
@@ -55,18 +55,18 @@ export function turnsOf(items: readonly Json[], offset: number): Turn[] {
   const turns = new ItemTurns();
   items.forEach((raw, n) => {
     const at = `input[${offset + n}]`;
-    turns.item(object(raw) ?? malformed(at, "must be an object"), at);
+    turns.item(asObject(raw) ?? malformed(at, "must be an object"), at);
   });
-  turns.shut();
+  turns.endTurn();
   return turns.turns;
 }
 
 class ItemTurns {
   readonly turns: Turn[] = [];
-  #now: Gathering | undefined;
+  #now: PartialTurn | undefined;
 
   item(item: JsonObject, at: string): void {
-    const kind = kindOf(item);
+    const kind = itemTypeOf(item);
     switch (kind) {
       case "message":
         return this.#message(item, at);
@@ -80,9 +80,11 @@ class ItemTurns {
         return this.#put("tool", { item, blocks: [resultOf(item, at)] });
       case "item_reference":
         // Only its upstream knows what it stands for: a part of what was said that cannot be said elsewhere.
-        this.shut();
+        this.endTurn();
         this.turns.push(
-          came({ role: "user", blocks: [unsayable({ ...item, type: kind })] }, [item]),
+          rememberSource({ role: "user", blocks: [toOpaqueBlock({ ...item, type: kind })] }, [
+            item,
+          ]),
         );
         return;
       default: {
@@ -94,59 +96,59 @@ class ItemTurns {
     }
   }
 
-  shut(): void {
+  endTurn(): void {
     const now = this.#now;
     if (!now) return;
     const blocks = now.pieces.flatMap((p) => p.blocks);
     this.turns.push(
-      came(
-        present({ role: now.role, blocks, phase: now.phase }),
+      rememberSource(
+        omitUndefined({ role: now.role, blocks, phase: now.phase }),
         now.pieces.map((p) => p.item),
       ),
     );
     this.#now = undefined;
   }
 
-  #put(role: Gathering["role"], piece: Piece): void {
+  #put(role: PartialTurn["role"], piece: Piece): void {
     if (this.#now?.role !== role) {
-      this.shut();
-      this.#now = gathering(role, []);
+      this.endTurn();
+      this.#now = startTurn(role, []);
     }
-    gather(this.#now!, piece);
+    addPiece(this.#now!, piece);
   }
 
   #message(item: JsonObject, at: string): void {
     const blocks = blocksOf(item["content"], `${at}.content`);
-    const role = text(item["role"]);
+    const role = asText(item["role"]);
     if (role === "assistant") {
       // One that has spoken and called no tool: a further message begins another step.
-      if (this.#now?.role === "assistant" && this.#now.spoke && !this.#now.called)
+      if (this.#now?.role === "assistant" && this.#now.hasText && !this.#now.hasCalls)
         this.#break(this.#now);
       this.#put("assistant", { item, blocks });
-      this.#now!.phase ??= text(item["phase"]);
+      this.#now!.phase ??= asText(item["phase"]);
       return;
     }
-    if (role !== "user" && !isAbove(role))
+    if (role !== "user" && !isInstructionRole(role))
       malformed(`${at}.role`, "must be user, assistant, system or developer");
-    this.shut();
-    this.turns.push(came({ role: role as Turn["role"], blocks }, [item]));
+    this.endTurn();
+    this.turns.push(rememberSource({ role: role as Turn["role"], blocks }, [item]));
   }
 
   /** Ends a step before its next message; reasoning that stands last belongs to what follows it. */
-  #break(now: Gathering): void {
-    const from = 1 + now.pieces.findLastIndex((p) => kindOf(object(p.item)!) !== "reasoning");
+  #break(now: PartialTurn): void {
+    const from = 1 + now.pieces.findLastIndex((p) => itemTypeOf(asObject(p.item)!) !== "reasoning");
     const moved = now.pieces.splice(from);
-    this.shut();
-    if (moved.length > 0) this.#now = gathering("assistant", moved);
+    this.endTurn();
+    if (moved.length > 0) this.#now = startTurn("assistant", moved);
   }
 
   #reasoning(item: JsonObject): void {
-    const encrypted = text(item["encrypted_content"]);
+    const encrypted = asText(item["encrypted_content"]);
     const sealed = encrypted === undefined ? undefined : unseal(encrypted);
-    if (!sealed?.of)
+    if (!sealed?.precedingBlock)
       return this.#put("assistant", { item, blocks: [reasoningOf(item, encrypted, sealed)] });
     // A proof on a call or a text follows in a reasoning item of its own: it goes back to its block.
-    if (this.#now) attach(this.#now, sealed);
+    if (this.#now) attachProof(this.#now, sealed);
     this.#put("assistant", { item, blocks: [] });
   }
 }
@@ -156,20 +158,20 @@ function reasoningOf(
   encrypted: string | undefined,
   sealed: SealedProof | undefined,
 ): Block {
-  const summary = list(item["summary"]).flatMap((s) => text(object(s)?.["text"]) ?? []);
-  const said = list(item["content"]).flatMap((c) => text(object(c)?.["text"]) ?? []);
+  const summary = asList(item["summary"]).flatMap((s) => asText(asObject(s)?.["text"]) ?? []);
+  const texts = asList(item["content"]).flatMap((c) => asText(asObject(c)?.["text"]) ?? []);
   const proof: Proof | undefined =
     sealed || encrypted === undefined
       ? sealed?.proof
       : { origin: ORIGIN, kind: "encrypted", data: encrypted };
-  return present({
+  return omitUndefined({
     type: "reasoning",
     // What was sealed is what was signed: it wins over what a client may have wrapped anew.
     ...(sealed?.text !== undefined
       ? sealed.summary
         ? { summary: sealed.text === "" ? [] : [sealed.text] }
         : { text: sealed.text }
-      : { summary, text: said.length > 0 ? said.join("\n\n") : undefined }),
+      : { summary, text: texts.length > 0 ? texts.join("\n\n") : undefined }),
     proof,
   });
 }
@@ -179,7 +181,7 @@ function callOf(item: JsonObject, kind: string, at: string): Block {
   return {
     type: "call",
     id: need(item, "call_id", at),
-    name: flatName(text(item["namespace"]), need(item, "name", at)),
+    action: flatName(asText(item["namespace"]), need(item, "name", at)),
     tool,
     args: need(item, tool === "function" ? "arguments" : "input", at),
   };
@@ -187,20 +189,20 @@ function callOf(item: JsonObject, kind: string, at: string): Block {
 
 function resultOf(item: JsonObject, at: string): Block {
   const output = item["output"];
-  const blocks: Block[] = object(output)
+  const blocks: Block[] = asObject(output)
     ? [{ type: "text", text: JSON.stringify(output) }]
     : blocksOf(output, `${at}.output`);
   return { type: "result", callId: need(item, "call_id", at), blocks, isError: false };
 }
 
 /** Gives a proof back to the block that it was taken from: the last one of its kind. */
-function attach(now: Gathering, { proof, of }: SealedProof): void {
-  const place = now.last[of!];
-  if (place) place.blocks[place.at] = present({ ...place.blocks[place.at]!, proof });
+function attachProof(now: PartialTurn, { proof, precedingBlock }: SealedProof): void {
+  const place = now.last[precedingBlock!];
+  if (place) place.blocks[place.at] = omitUndefined({ ...place.blocks[place.at]!, proof });
 }
 
 const need = (item: JsonObject, key: string, at: string): string =>
-  text(item[key]) ?? malformed(`${at}.${key}`, "must be a string");
+  asText(item[key]) ?? malformed(`${at}.${key}`, "must be a string");
 
 const malformed = (at: string, what: string): never =>
   fail("invalid", `${at} ${what}.`, { param: at, code: "invalid_type" });

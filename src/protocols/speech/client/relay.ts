@@ -4,101 +4,123 @@ import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { HeadersIn } from "../../../model/values.ts";
-import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import { EventRelay, eventOf, frames, gather } from "../../sse/index.ts";
-import { stream as encoding } from "../server/stream.ts";
+import type {
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/protocol.ts";
+import {
+  EventPassthrough,
+  parseEventText,
+  createEventSplitter,
+  createWriteBatch,
+} from "../../sse/index.ts";
+import { createEncoder as encoding } from "../server/stream.ts";
 import { mimeOf, wantsEvents } from "../words.ts";
-import { heard, isEvents, silent, truncated } from "./reading.ts";
-import { sounding } from "./sounding.ts";
-import { stream } from "./stream.ts";
+import { parseAudioEvent, isEvents, failNoAudio, failTruncated } from "./reading.ts";
+import { createAudioDetector } from "./sounding.ts";
+import { createDecoder } from "./stream.ts";
 
-export function relay(sink: RelaySink, to: AnswerContext, headers: HeadersIn): Relay {
+export function createPassthrough(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  headers: HeadersIn,
+): PassthroughStream {
   const events = isEvents(headers);
-  if (events !== wantsEvents(to.body)) return turned(sink, to, headers);
-  return events ? inEvents(sink, to) : asItComes(sink, to, headers);
+  if (events !== wantsEvents(to.body)) return convertFormat(sink, to, headers);
+  return events ? passEvents(sink, to) : passAudio(sink, to, headers);
 }
 
-function asItComes(sink: RelaySink, to: AnswerContext, headers: HeadersIn): Relay {
+function passAudio(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  headers: HeadersIn,
+): PassthroughStream {
   const type = headers["content-type"];
   if (/^text\//i.test(type ?? ""))
     fail("upstream", "The provider answered with words where sound was asked for.", {
       code: "bad_content_type",
     });
-  sink.type(type ?? mimeOf(to.body));
+  sink.setContentType(type ?? mimeOf(to.body));
   let last: Buffer | undefined;
-  const sound = sounding((bytes) => {
-    sink.content(0);
-    if (last) sink.bytes(last);
+  const sound = createAudioDetector((bytes) => {
+    sink.reportContent(0);
+    if (last) sink.write(last);
     last = bytes;
   });
   return {
-    between: false,
+    isBetweenEvents: false,
     push(chunk) {
       if (chunk.length > 0) sound.push(chunk);
     },
     end() {
       sound.end();
-      if (!last) return silent();
-      sink.finish("stop");
-      return sink.bytes(last);
+      if (!last) return failNoAudio();
+      sink.reportFinish("stop");
+      return sink.write(last);
     },
     // Sound has no words for it.
-    fail() {},
+    writeFault() {},
   };
 }
 
-function inEvents(sink: RelaySink, to: AnswerContext): Relay {
-  const out = gather((bytes) => sink.bytes(bytes));
+function passEvents(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
+  const out = createWriteBatch((bytes) => sink.write(bytes));
   let sounded = false;
   let over = false;
-  const events = frames((b, from, till) => {
+  const events = createEventSplitter((b, from, till) => {
     if (over) return undefined;
-    const event = eventOf(b.subarray(from, till));
-    if (!event || event.data === "[DONE]") return out.range(b, from, till);
-    const { sound, over: usage } = heard(event.data);
+    const event = parseEventText(b.subarray(from, till));
+    if (!event || event.data === "[DONE]") return out.addRange(b, from, till);
+    const { sound, over: usage } = parseAudioEvent(event.data);
     if (sound !== undefined) {
       sounded = true;
-      sink.content(0);
+      sink.reportContent(0);
     }
-    if (!usage) return out.range(b, from, till);
-    if (!sounded) silent();
+    if (!usage) return out.addRange(b, from, till);
+    if (!sounded) failNoAudio();
     over = true;
     out.flush();
-    sink.usage({ type: "usage", usage });
-    sink.finish("stop");
+    sink.reportUsage({ type: "usage", usage });
+    sink.reportFinish("stop");
     return out.add(b.subarray(from, till));
   });
-  return new EventRelay({
+  return new EventPassthrough({
     events,
     out,
     over: () => over,
-    end: truncated,
-    fail: (fault) => encoding((piece) => sink.bytes(Buffer.from(piece as string)), to).fail(fault),
+    end: failTruncated,
+    fail: (fault) =>
+      encoding((piece) => sink.write(Buffer.from(piece as string)), to).writeFault(fault),
   });
 }
 
-function turned(sink: RelaySink, to: AnswerContext, headers: HeadersIn): Relay {
-  sink.type(mimeOf(to.body));
-  const encoder = encoding((piece) => sink.bytes(Buffer.from(piece as string)), to);
+function convertFormat(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  headers: HeadersIn,
+): PassthroughStream {
+  sink.setContentType(mimeOf(to.body));
+  const encoder = encoding((piece) => sink.write(Buffer.from(piece as string)), to);
   let counted: Usage = {};
-  const decoder = stream(
+  const decoder = createDecoder(
     (event: ModelEvent) => {
-      if (event.type === "item") sink.content(0);
+      if (event.type === "item") sink.reportContent(0);
       if (event.type === "usage") {
         counted = event.usage;
-        return sink.usage(event);
+        return sink.reportUsage(event);
       }
       if (event.type === "finish")
-        encoder.event({ type: "usage", usage: { ...counted, ...sink.finish("stop") } });
-      return encoder.event(event);
+        encoder.writeEvent({ type: "usage", usage: { ...counted, ...sink.reportFinish("stop") } });
+      return encoder.writeEvent(event);
     },
     undefined,
     headers,
   );
   return {
-    between: false,
+    isBetweenEvents: false,
     push: (chunk) => decoder.push(chunk),
     end: () => decoder.end(),
-    fail: (fault) => encoder.fail(fault),
+    writeFault: (fault) => encoder.writeFault(fault),
   };
 }

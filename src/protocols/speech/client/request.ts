@@ -2,16 +2,16 @@
 import type { SpeechRequest } from "../../../model/sound.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { object, present } from "../../json.ts";
+import { asObject, omitUndefined } from "../../json.ts";
 import { ID } from "../words.ts";
 
-export const request = (r: SpeechRequest, of: Pick<CallContext, "model">): Body =>
-  present({
+export const encodeRequest = (r: SpeechRequest, of: Pick<CallContext, "model">): Body =>
+  omitUndefined({
     model: of.model,
     input: r.input,
     voice: r.voice,
     instructions: r.instructions,
     response_format: r.format,
     speed: r.speed,
-    ...object(r.ext[ID]),
+    ...asObject(r.ext[ID]),
   });

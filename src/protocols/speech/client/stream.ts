@@ -4,47 +4,51 @@ import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn } from "../../../model/values.ts";
 import type { CallContext, Decoder } from "../../../plugin/protocol.ts";
-import { sse } from "../../sse/index.ts";
-import { heard, isEvents, silent, truncated } from "./reading.ts";
-import { sounding } from "./sounding.ts";
+import { createEventDecoder } from "../../sse/index.ts";
+import { parseAudioEvent, isEvents, failNoAudio, failTruncated } from "./reading.ts";
+import { createAudioDetector } from "./sounding.ts";
 
 type Emit = (event: ModelEvent) => void;
 
 /** Pieces of one size, however they came: what is made of them does not depend on how the bytes were cut. */
-const PIECE = 4096;
+const CHUNK_BYTES = 4096;
 
-export const stream = (emit: Emit, _of: CallContext | undefined, headers: HeadersIn): Decoder =>
-  isEvents(headers) ? inEvents(emit) : asItComes(emit, headers);
+export const createDecoder = (
+  emit: Emit,
+  _of: CallContext | undefined,
+  headers: HeadersIn,
+): Decoder =>
+  isEvents(headers) ? createAudioEventDecoder(emit) : createAudioDecoder(emit, headers);
 
-function inEvents(emit: Emit): Decoder {
+function createAudioEventDecoder(emit: Emit): Decoder {
   let index = 0;
   let over = false;
   emit({ type: "start" });
-  const events = sse(
+  const events = createEventDecoder(
     (_event, data) => {
       if (over || data === "[DONE]") return;
-      const { sound, over: usage } = heard(data);
+      const { sound, over: usage } = parseAudioEvent(data);
       if (sound !== undefined)
         emit({ type: "item", index: index++, item: { bytes: Buffer.from(sound, "base64") } });
       if (!usage) return;
-      if (index === 0) silent();
+      if (index === 0) failNoAudio();
       over = true;
       emit({ type: "usage", usage });
       emit({ type: "finish", reason: "stop" });
     },
-    { line: BOUNDS.event.most },
+    { maxLineBytes: BOUNDS.event.max },
   );
   return {
     push: (chunk) => events.push(chunk),
     end() {
       events.end();
-      if (!over) truncated();
+      if (!over) failTruncated();
     },
   };
 }
 
 /** Where its end is, only the connection knows. */
-function asItComes(emit: Emit, headers: HeadersIn): Decoder {
+function createAudioDecoder(emit: Emit, headers: HeadersIn): Decoder {
   if (/^text\//i.test(headers["content-type"] ?? ""))
     fail("upstream", "The provider answered with words where sound was asked for.", {
       code: "bad_content_type",
@@ -56,22 +60,22 @@ function asItComes(emit: Emit, headers: HeadersIn): Decoder {
   const give = (all: boolean): void => {
     const bytes = Buffer.concat(held);
     let at = 0;
-    for (; at + PIECE <= bytes.length || (all && at < bytes.length); at += PIECE)
-      emit({ type: "item", index: index++, item: { bytes: bytes.subarray(at, at + PIECE) } });
+    for (; at + CHUNK_BYTES <= bytes.length || (all && at < bytes.length); at += CHUNK_BYTES)
+      emit({ type: "item", index: index++, item: { bytes: bytes.subarray(at, at + CHUNK_BYTES) } });
     held = at < bytes.length ? [bytes.subarray(at)] : [];
     size = Math.max(0, bytes.length - at);
   };
-  const sound = sounding((bytes) => {
+  const sound = createAudioDetector((bytes) => {
     held.push(bytes);
     size += bytes.length;
-    if (size >= PIECE) give(false);
+    if (size >= CHUNK_BYTES) give(false);
   });
   return {
     push: (chunk) => sound.push(chunk),
     end() {
       sound.end();
       give(true);
-      if (index === 0) silent();
+      if (index === 0) failNoAudio();
       emit({ type: "finish", reason: "stop" });
     },
   };

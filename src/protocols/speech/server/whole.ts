@@ -1,17 +1,19 @@
 // The same in one piece: what would have been streamed.
-import type { ModelAnswer } from "../../../model/event.ts";
-import type { Sound } from "../../../model/sound.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
-import { stream } from "./stream.ts";
+import type { ModelResponse } from "../../../model/event.ts";
+import type { AudioChunk } from "../../../model/sound.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
+import { createEncoder } from "./stream.ts";
 
-export function whole(
-  { items = [], usage, finish }: ModelAnswer,
-  to: Pick<AnswerContext, "body" | "id">,
+export function encodeResponse(
+  { items = [], usage, finish }: ModelResponse,
+  to: Pick<ResponseContext, "body" | "id">,
 ): Buffer {
   const pieces: Buffer[] = [];
-  const { event } = stream((piece) => pieces.push(Buffer.from(piece as string)), to);
-  (items as readonly Sound[]).forEach((item, index) => event({ type: "item", index, item }));
-  event({ type: "usage", usage });
-  event(finish);
+  const { writeEvent } = createEncoder((piece) => pieces.push(Buffer.from(piece as string)), to);
+  (items as readonly AudioChunk[]).forEach((item, index) =>
+    writeEvent({ type: "item", index, item }),
+  );
+  writeEvent({ type: "usage", usage });
+  writeEvent(finish);
   return Buffer.concat(pieces);
 }

@@ -1,69 +1,81 @@
 // What an upstream's answer says: in JSON of several forms, or in plain words.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
-import type { Passage } from "../../../model/sound.ts";
+import type { TranscriptItem } from "../../../model/sound.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
-import { formOf } from "../../../lib/media.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { isObject, list, number, object, objects, parsed, text } from "../../json.ts";
+import { bodyFormOf } from "../../../lib/media.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import {
+  isObject,
+  asList,
+  asNumber,
+  asObject,
+  asObjects,
+  parseObject,
+  asText,
+} from "../../json.ts";
 import { usageOf } from "../usage.ts";
 
-export const truncated = (): never =>
+export const failTruncated = (): never =>
   fail("upstream", "The provider ended before its finish.", { code: "truncated" });
 
-const wordless = (): never =>
+const failNoText = (): never =>
   fail("upstream", "The provider answered without a text.", { code: "bad_answer" });
 
 export interface Transcript {
   readonly text: string;
-  readonly passages: readonly Passage[];
+  readonly items: readonly TranscriptItem[];
   readonly usage: Usage;
   readonly logprobs?: readonly Json[];
 }
 
 /** Captions and plain words are a text of their own; what is called JSON and is none, or begins so and was cut off, is no answer. */
-export function transcriptIn(
+export function parseTranscriptBody(
   body: Buffer,
   headers: HeadersIn,
 ): Transcript & { readonly json: boolean } {
   const plain = /^text\//i.test(headers["content-type"] ?? "");
   const words = body.toString();
-  const said = /^\s*\{/.test(words) ? parsed(words) : undefined;
-  if (said && !(plain && text(said["text"]) === undefined))
-    return { ...transcriptOf(said), json: true };
-  if (!plain && /^\s*(?:\{|$)/.test(words)) wordless();
-  if (formOf(headers["content-type"]) === "document")
-    return { text: quoted(words), passages: [], usage: {}, json: false };
-  return { text: words, passages: [], usage: {}, json: false };
+  const parsedJson = /^\s*\{/.test(words) ? parseObject(words) : undefined;
+  if (parsedJson && !(plain && asText(parsedJson["text"]) === undefined))
+    return { ...parseTranscript(parsedJson), json: true };
+  if (!plain && /^\s*(?:\{|$)/.test(words)) failNoText();
+  if (bodyFormOf(headers["content-type"]) === "document")
+    return { text: unquoteText(words), items: [], usage: {}, json: false };
+  return { text: words, items: [], usage: {}, json: false };
 }
 
 /** Plain words, as some hosts write them: a text of JSON. */
-function quoted(body: string): string {
+function unquoteText(body: string): string {
   try {
-    return text(JSON.parse(body)) ?? wordless();
+    return asText(JSON.parse(body)) ?? failNoText();
   } catch {
-    return wordless();
+    return failNoText();
   }
 }
 
-export function transcriptOf(said: JsonObject): Transcript {
-  if (isObject(said["error"]) || (text(said["text"]) === undefined && said["error"] !== undefined))
-    throwFailure(said);
-  const words = text(said["text"]) ?? wordless();
-  const logprobs = list(said["logprobs"]);
+export function parseTranscript(response: JsonObject): Transcript {
+  if (
+    isObject(response["error"]) ||
+    (asText(response["text"]) === undefined && response["error"] !== undefined)
+  )
+    throwParsedError(response);
+  const words = asText(response["text"]) ?? failNoText();
+  const logprobs = asList(response["logprobs"]);
   return {
     text: words,
-    passages: passagesOf(said),
-    usage: countsOf(said),
+    items: parseItems(response),
+    usage: countsOf(response),
     ...(logprobs.length > 0 && { logprobs }),
   };
 }
 
 /** A host that says how long it is and counts nothing bills that. */
-function countsOf(said: JsonObject): Usage {
-  const usage = usageOf(object(said["usage"]));
-  const duration = number(said["duration"]) ?? Number(text(said["duration"]) ?? Number.NaN);
+function countsOf(response: JsonObject): Usage {
+  const usage = usageOf(asObject(response["usage"]));
+  const duration =
+    asNumber(response["duration"]) ?? Number(asText(response["duration"]) ?? Number.NaN);
   return Object.keys(usage).length > 0 || !(duration >= 0)
     ? usage
     : { seconds: Math.ceil(duration) };
@@ -72,20 +84,24 @@ function countsOf(said: JsonObject): Usage {
 /** What holds for all of it. */
 const ABOUT = ["task", "language", "duration", "languages"] as const;
 
-function passagesOf(said: JsonObject): Passage[] {
+function parseItems(response: JsonObject): TranscriptItem[] {
   const about: Record<string, Json> = {};
   for (const name of ABOUT)
-    if (said[name] !== undefined && said[name] !== null) about[name] = said[name];
+    if (response[name] !== undefined && response[name] !== null) about[name] = response[name];
   return [
-    ...objects(said["segments"]).flatMap((one) => segmentOf(one) ?? []),
-    ...objects(said["words"]).flatMap((one): Passage[] => {
-      const [start, end, word] = [number(one["start"]), number(one["end"]), text(one["word"])];
+    ...asObjects(response["segments"]).flatMap((one) => segmentOf(one) ?? []),
+    ...asObjects(response["words"]).flatMap((one): TranscriptItem[] => {
+      const [start, end, word] = [
+        asNumber(one["start"]),
+        asNumber(one["end"]),
+        asText(one["word"]),
+      ];
       return start === undefined || end === undefined || word === undefined
         ? []
         : [{ type: "word", start, end, text: word }];
     }),
     // Last, since a stream says it at its end.
-    ...(Object.keys(about).length > 0 ? [{ type: "whole" as const, said: about }] : []),
+    ...(Object.keys(about).length > 0 ? [{ type: "whole" as const, raw: about }] : []),
   ];
 }
 
@@ -95,14 +111,14 @@ export function segmentOf({
   end,
   text: words,
   ...said
-}: JsonObject): Passage | undefined {
-  const [from, to, spoken] = [number(start), number(end), text(words)];
+}: JsonObject): TranscriptItem | undefined {
+  const [from, to, spoken] = [asNumber(start), asNumber(end), asText(words)];
   if (from === undefined || to === undefined || spoken === undefined) return undefined;
-  return { type: "segment", start: from, end: to, text: spoken, said };
+  return { type: "segment", start: from, end: to, text: spoken, raw: said };
 }
 
 /** Counts, and the end. */
-export function finishing(emit: (event: ModelEvent) => void, usage: Usage): void {
+export function emitEnd(emit: (event: ModelEvent) => void, usage: Usage): void {
   if (Object.keys(usage).length > 0) emit({ type: "usage", usage });
   emit({ type: "finish", reason: "stop" });
 }

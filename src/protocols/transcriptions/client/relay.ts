@@ -1,112 +1,130 @@
 // The verbatim lane: a host's bytes pass when they are in the form that the client asked for; otherwise they are written anew.
-import { fold } from "../../../model/fold.ts";
+import { collectResponse } from "../../../model/fold.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn } from "../../../model/values.ts";
-import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import { formOf } from "../../../lib/media.ts";
-import { EventRelay, eventOf, frames, gather } from "../../sse/index.ts";
-import { fault } from "../../responses/server/fault.ts";
-import { stream as encoding } from "../server/stream.ts";
-import { whole as written } from "../server/whole.ts";
-import { formatIn, isPlain, TEXT } from "../words.ts";
-import { transcriptIn, transcriptOf, truncated } from "./reading.ts";
-import { heard, stream } from "./stream.ts";
-import { spelt } from "./whole.ts";
+import type {
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/protocol.ts";
+import { bodyFormOf } from "../../../lib/media.ts";
+import {
+  EventPassthrough,
+  parseEventText,
+  createEventSplitter,
+  createWriteBatch,
+} from "../../sse/index.ts";
+import { encodeFault } from "../../responses/server/fault.ts";
+import { createEncoder as encoding } from "../server/stream.ts";
+import { encodeResponse as written } from "../server/whole.ts";
+import { formatIn, isTextFormat, TEXT } from "../words.ts";
+import { parseTranscriptBody, parseTranscript, failTruncated } from "./reading.ts";
+import { parseTranscriptEvent, createDecoder } from "./stream.ts";
+import { emitTranscript } from "./whole.ts";
 
 /** `foreign`: the host has forms of its own, which clients do not read. */
-export function relay(
-  sink: RelaySink,
-  to: AnswerContext,
+export function createPassthrough(
+  sink: PassthroughSink,
+  to: ResponseContext,
   headers: HeadersIn,
   foreign: boolean,
-): Relay {
-  if (!to.stream) return whole(sink, to, headers, foreign);
-  const events = formOf(headers["content-type"]) === "stream";
-  return events && !foreign ? streamed(sink, to) : turned(sink, to, headers);
+): PassthroughStream {
+  if (!to.stream) return passResponse(sink, to, headers, foreign);
+  const events = bodyFormOf(headers["content-type"]) === "stream";
+  return events && !foreign ? passStream(sink, to) : convertFormat(sink, to, headers);
 }
 
-function whole(sink: RelaySink, to: AnswerContext, headers: HeadersIn, foreign: boolean): Relay {
+function passResponse(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  headers: HeadersIn,
+  foreign: boolean,
+): PassthroughStream {
   return {
-    between: true,
+    isBetweenEvents: true,
     push(body) {
-      const { json, ...said } = transcriptIn(body, headers);
-      const plain = isPlain(formatIn(to.body));
-      sink.usage({ type: "usage", usage: said.usage });
-      sink.content(Buffer.byteLength(said.text));
+      const { json, ...said } = parseTranscriptBody(body, headers);
+      const plain = isTextFormat(formatIn(to.body));
+      sink.reportUsage({ type: "usage", usage: said.usage });
+      sink.reportContent(Buffer.byteLength(said.text));
       const passes = json !== plain && !(json && foreign);
       if (passes) {
-        sink.type(headers["content-type"] ?? (plain ? TEXT : "application/json"));
-        sink.finish("stop");
-        return sink.bytes(body);
+        sink.setContentType(headers["content-type"] ?? (plain ? TEXT : "application/json"));
+        sink.reportFinish("stop");
+        return sink.write(body);
       }
       const events: ModelEvent[] = [];
-      spelt(said, (event) => void events.push(event));
-      const answer = fold(events);
+      emitTranscript(said, (event) => void events.push(event));
+      const answer = collectResponse(events);
       // An answer that the client's form cannot hold is none: so it is written first.
       const anew = written(answer, to);
-      sink.type(plain ? TEXT : "application/json");
-      const usage = { ...said.usage, ...sink.finish("stop") };
-      return sink.bytes(
+      sink.setContentType(plain ? TEXT : "application/json");
+      const usage = { ...said.usage, ...sink.reportFinish("stop") };
+      return sink.write(
         Buffer.isBuffer(anew)
           ? anew
           : Buffer.from(JSON.stringify(written({ ...answer, usage }, to))),
       );
     },
     end() {},
-    fail(f) {
-      sink.bytes(Buffer.from(JSON.stringify(fault(f, to).body)));
+    writeFault(f) {
+      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
     },
   };
 }
 
-function streamed(sink: RelaySink, to: AnswerContext): Relay {
-  const out = gather((bytes) => sink.bytes(bytes));
+function passStream(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
+  const out = createWriteBatch((bytes) => sink.write(bytes));
   let over = false;
-  const events = frames((b, from, till) => {
+  const events = createEventSplitter((b, from, till) => {
     if (over) return undefined;
-    const event = eventOf(b.subarray(from, till));
-    if (!event || event.data === "[DONE]") return out.range(b, from, till);
-    const one = heard(event.data);
-    if (one.what === "delta" && one.words !== "") sink.content(Buffer.byteLength(one.words));
-    else if (one.what === "segment") sink.content(0);
-    if (one.what !== "done") return out.range(b, from, till);
-    const { usage } = transcriptOf(one.said);
+    const event = parseEventText(b.subarray(from, till));
+    if (!event || event.data === "[DONE]") return out.addRange(b, from, till);
+    const one = parseTranscriptEvent(event.data);
+    if (one.what === "delta" && one.words !== "") sink.reportContent(Buffer.byteLength(one.words));
+    else if (one.what === "segment") sink.reportContent(0);
+    if (one.what !== "done") return out.addRange(b, from, till);
+    const { usage } = parseTranscript(one.said);
     over = true;
     out.flush();
-    sink.usage({ type: "usage", usage });
-    sink.finish("stop");
+    sink.reportUsage({ type: "usage", usage });
+    sink.reportFinish("stop");
     return out.add(b.subarray(from, till));
   });
-  return new EventRelay({
+  return new EventPassthrough({
     events,
     out,
     over: () => over,
-    end: truncated,
-    fail: (f) => encoding((piece) => sink.bytes(Buffer.from(piece)), to).fail(f),
+    end: failTruncated,
+    fail: (f) => encoding((piece) => sink.write(Buffer.from(piece)), to).writeFault(f),
   });
 }
 
-function turned(sink: RelaySink, to: AnswerContext, headers: HeadersIn): Relay {
-  const encoder = encoding((piece) => sink.bytes(Buffer.from(piece)), to);
+function convertFormat(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  headers: HeadersIn,
+): PassthroughStream {
+  const encoder = encoding((piece) => sink.write(Buffer.from(piece)), to);
   let counted = {};
-  const decoder = stream(
+  const decoder = createDecoder(
     (event) => {
-      if (event.type === "delta") sink.content(Buffer.byteLength(event.text));
-      else if (event.type === "item") sink.content(0);
+      if (event.type === "delta") sink.reportContent(Buffer.byteLength(event.text));
+      else if (event.type === "item") sink.reportContent(0);
       else if (event.type === "usage") {
         counted = event.usage;
-        return sink.usage(event);
+        return sink.reportUsage(event);
       } else if (event.type === "finish")
-        encoder.event({ type: "usage", usage: { ...counted, ...sink.finish("stop") } });
-      return encoder.event(event);
+        encoder.writeEvent({ type: "usage", usage: { ...counted, ...sink.reportFinish("stop") } });
+      return encoder.writeEvent(event);
     },
     undefined,
     headers,
   );
   return {
-    between: false,
+    isBetweenEvents: false,
     push: (chunk) => decoder.push(chunk),
     end: () => decoder.end(),
-    fail: (f) => encoder.fail(f),
+    writeFault: (f) => encoder.writeFault(f),
   };
 }

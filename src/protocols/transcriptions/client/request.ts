@@ -3,11 +3,14 @@
 import type { TranscriptRequest } from "../../../model/sound.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { object, present } from "../../json.ts";
+import { asObject, omitUndefined } from "../../json.ts";
 import { ID } from "../words.ts";
 
-export const request = (r: TranscriptRequest, of: Pick<CallContext, "model" | "stream">): Body =>
-  present({
+export const encodeRequest = (
+  r: TranscriptRequest,
+  of: Pick<CallContext, "model" | "stream">,
+): Body =>
+  omitUndefined({
     model: of.model,
     file: r.file,
     language: r.language,
@@ -16,5 +19,5 @@ export const request = (r: TranscriptRequest, of: Pick<CallContext, "model" | "s
     response_format: r.format,
     timestamp_granularities: r.granularities.length > 0 ? r.granularities : undefined,
     ...(of.stream && { stream: true }),
-    ...object(r.ext[ID]),
+    ...asObject(r.ext[ID]),
   });

@@ -1,71 +1,81 @@
 // A host's stream, as events: one block of text, and its passages. Hosts that do not stream answer in one piece all the same.
 import type { ModelEvent } from "../../../model/event.ts";
-import type { Passage } from "../../../model/sound.ts";
+import type { TranscriptItem } from "../../../model/sound.ts";
 import type { HeadersIn, JsonObject } from "../../../model/values.ts";
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { formOf } from "../../../lib/media.ts";
+import { bodyFormOf } from "../../../lib/media.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Decoder } from "../../../plugin/protocol.ts";
-import { throwFailure } from "../../failure/failure.ts";
-import { list, parsed, text } from "../../json.ts";
-import { sse } from "../../sse/index.ts";
-import { finishing, segmentOf, transcriptOf, truncated } from "./reading.ts";
-import { whole } from "./whole.ts";
+import { throwParsedError } from "../../failure/failure.ts";
+import { asList, parseObject, asText } from "../../json.ts";
+import { createEventDecoder } from "../../sse/index.ts";
+import { emitEnd, segmentOf, parseTranscript, failTruncated } from "./reading.ts";
+import { decodeResponse } from "./whole.ts";
 
 type Emit = (event: ModelEvent) => void;
 
-export const stream = (emit: Emit, _of: CallContext | undefined, headers: HeadersIn): Decoder =>
-  formOf(headers["content-type"]) === "stream" ? inEvents(emit) : inOnePiece(emit, headers);
+export const createDecoder = (
+  emit: Emit,
+  _of: CallContext | undefined,
+  headers: HeadersIn,
+): Decoder =>
+  bodyFormOf(headers["content-type"]) === "stream"
+    ? createTranscriptEventDecoder(emit)
+    : createResponseDecoder(emit, headers);
 
-function inOnePiece(emit: Emit, headers: HeadersIn): Decoder {
+function createResponseDecoder(emit: Emit, headers: HeadersIn): Decoder {
   const held: Buffer[] = [];
   return {
     push: (chunk) => void held.push(chunk),
-    end: () => whole(Buffer.concat(held), emit, undefined, headers),
+    end: () => decodeResponse(Buffer.concat(held), emit, undefined, headers),
   };
 }
 
 /** What one event says, by the end of its name: vendors begin it with words of their own. */
-export type Heard =
+export type TranscriptEvent =
   | { readonly what: "delta"; readonly words: string; readonly said: JsonObject }
   | { readonly what: "segment" | "done" | "other"; readonly said: JsonObject };
 
-export function heard(data: string): Heard {
-  const said = parsed(data);
-  if (!said)
+export function parseTranscriptEvent(data: string): TranscriptEvent {
+  const event = parseObject(data);
+  if (!event)
     return fail("upstream", "The provider sent an event that is no JSON.", { code: "bad_event" });
-  if ((said["error"] !== undefined && said["error"] !== null) || said["type"] === "error")
-    return throwFailure(said);
-  const type = text(said["type"]) ?? "";
+  if ((event["error"] !== undefined && event["error"] !== null) || event["type"] === "error")
+    return throwParsedError(event);
+  const type = asText(event["type"]) ?? "";
   if (type.endsWith(".delta"))
-    return { what: "delta", words: text(said["delta"]) ?? text(said["text"]) ?? "", said };
-  if (type.endsWith(".segment")) return { what: "segment", said };
-  return { what: type.endsWith(".done") ? "done" : "other", said };
+    return {
+      what: "delta",
+      words: asText(event["delta"]) ?? asText(event["text"]) ?? "",
+      said: event,
+    };
+  if (type.endsWith(".segment")) return { what: "segment", said: event };
+  return { what: type.endsWith(".done") ? "done" : "other", said: event };
 }
 
-function inEvents(emit: Emit): Decoder {
+function createTranscriptEventDecoder(emit: Emit): Decoder {
   let over = false;
   let spoken = false;
   let index = 0;
   let segments = 0;
   emit({ type: "start" });
   emit({ type: "open", index: 0, block: { type: "text" } });
-  const item = (one: Passage): void => emit({ type: "item", index: index++, item: one });
-  const done = (said: JsonObject): void => {
+  const item = (one: TranscriptItem): void => emit({ type: "item", index: index++, item: one });
+  const done = (event: JsonObject): void => {
     over = true;
-    const { text: words, passages, usage } = transcriptOf(said);
+    const { text: words, items, usage } = parseTranscript(event);
     if (!spoken && words !== "") emit({ type: "delta", index: 0, text: words });
     emit({ type: "close", index: 0 });
-    for (const one of passages) if (one.type !== "segment" || segments === 0) item(one);
-    finishing(emit, usage);
+    for (const one of items) if (one.type !== "segment" || segments === 0) item(one);
+    emitEnd(emit, usage);
   };
-  const events = sse(
+  const events = createEventDecoder(
     (_event, data) => {
       if (over || data === "[DONE]") return;
-      const one = heard(data);
+      const one = parseTranscriptEvent(data);
       if (one.what === "delta" && one.words !== "") {
         spoken = true;
-        const logprobs = list(one.said["logprobs"]);
+        const logprobs = asList(one.said["logprobs"]);
         emit({
           type: "delta",
           index: 0,
@@ -80,13 +90,13 @@ function inEvents(emit: Emit): Decoder {
         }
       } else if (one.what === "done") done(one.said);
     },
-    { line: BOUNDS.event.most },
+    { maxLineBytes: BOUNDS.event.max },
   );
   return {
     push: (chunk) => events.push(chunk),
     end() {
       events.end();
-      if (!over) truncated();
+      if (!over) failTruncated();
     },
   };
 }

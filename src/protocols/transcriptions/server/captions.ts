@@ -1,32 +1,33 @@
 // Transcripts as films have them: numbered pieces, each with the time at which it is shown.
-import type { Passage } from "../../../model/sound.ts";
+import type { TranscriptItem } from "../../../model/sound.ts";
 
-type Segment = Extract<Passage, { type: "segment" }>;
+type Segment = Extract<TranscriptItem, { type: "segment" }>;
 
 export const srt = (segments: readonly Segment[]): string =>
   segments
     .map(
       ({ start, end, text }, i) =>
-        `${i + 1}\n${clock(start, ",")} --> ${clock(end, ",")}\n${shown(text)}\n\n`,
+        `${i + 1}\n${formatTimestamp(start, ",")} --> ${formatTimestamp(end, ",")}\n${captionText(text)}\n\n`,
     )
     .join("");
 
 export const vtt = (segments: readonly Segment[]): string =>
   `WEBVTT\n\n${segments
     .map(
-      ({ start, end, text }) => `${clock(start, ".")} --> ${clock(end, ".")}\n${shown(text)}\n\n`,
+      ({ start, end, text }) =>
+        `${formatTimestamp(start, ".")} --> ${formatTimestamp(end, ".")}\n${captionText(text)}\n\n`,
     )
     .join("")}`;
 
 /** A blank line would end it, and an arrow begin another. */
-const shown = (text: string): string =>
+const captionText = (text: string): string =>
   text
     .trim()
     .replaceAll(/\s*[\r\n]+\s*/g, "\n")
     .replaceAll("-->", "->");
 
 /** 00:01:02,345 */
-function clock(seconds: number, point: string): string {
+function formatTimestamp(seconds: number, point: string): string {
   const ms = Math.max(0, Math.round(seconds * 1000));
   const [h, m, s] = [ms / 3_600_000, (ms / 60_000) % 60, (ms / 1000) % 60].map((part) =>
     String(Math.floor(part)).padStart(2, "0"),

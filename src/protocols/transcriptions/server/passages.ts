@@ -1,29 +1,29 @@
 // What is known of a transcript beside its words, as this wire says it. Its readers want every member of a segment that OpenAI's have.
-import type { Passage } from "../../../model/sound.ts";
+import type { TranscriptItem } from "../../../model/sound.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 
-export type Segment = Extract<Passage, { type: "segment" }>;
-export type Word = Extract<Passage, { type: "word" }>;
+export type Segment = Extract<TranscriptItem, { type: "segment" }>;
+export type Word = Extract<TranscriptItem, { type: "word" }>;
 
-export interface Passages {
-  readonly about: JsonObject;
+export interface TranscriptItems {
+  readonly summary: JsonObject;
   readonly segments: readonly Segment[];
   readonly words: readonly Word[];
 }
 
-export function passagesIn(items: Opt<readonly unknown[]>): Passages {
+export function groupItems(items: Opt<readonly unknown[]>): TranscriptItems {
   let about: JsonObject = {};
   const segments: Segment[] = [];
   const words: Word[] = [];
-  for (const one of (items ?? []) as readonly Passage[])
+  for (const one of (items ?? []) as readonly TranscriptItem[])
     if (one.type === "segment") segments.push(one);
     else if (one.type === "word") words.push(one);
-    else about = { ...about, ...one.said };
-  return { about, segments, words };
+    else about = { ...about, ...one.raw };
+  return { summary: about, segments, words };
 }
 
 /** What was not measured: a host that only says when each was said is believed that it was. */
-const UNMEASURED: JsonObject = {
+const DEFAULT_SEGMENT_FIELDS: JsonObject = {
   seek: 0,
   tokens: [],
   temperature: 0,
@@ -32,28 +32,31 @@ const UNMEASURED: JsonObject = {
   no_speech_prob: 0,
 };
 
-export const measured = ({ start, end, text, said }: Segment, index: number): JsonObject => ({
+export const toVerboseSegment = (
+  { start, end, text, raw }: Segment,
+  index: number,
+): JsonObject => ({
   id: index,
-  ...UNMEASURED,
-  ...said,
+  ...DEFAULT_SEGMENT_FIELDS,
+  ...raw,
   start,
   end,
   text,
 });
 
 /** The speaker is a letter, where the host did not say. */
-export const spoken = (segment: Segment, index: number): JsonObject => ({
+export const toDiarizedSegment = (segment: Segment, index: number): JsonObject => ({
   speaker: "A",
-  ...timed(segment, index),
+  ...toTimedSegment(segment, index),
 });
 
-export const timed = ({ start, end, text, said }: Segment, index: number): JsonObject => ({
+export const toTimedSegment = ({ start, end, text, raw }: Segment, index: number): JsonObject => ({
   id: `seg_${index}`,
-  ...said,
+  ...raw,
   start,
   end,
   text,
   type: "transcript.text.segment",
 });
 
-export const worded = ({ start, end, text }: Word): Json => ({ word: text, start, end });
+export const toWord = ({ start, end, text }: Word): Json => ({ word: text, start, end });

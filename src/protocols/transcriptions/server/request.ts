@@ -2,43 +2,49 @@
 import { fail } from "../../../model/error.ts";
 import type { TranscriptRequest } from "../../../model/sound.ts";
 import { isFilePart, type Body, type Json } from "../../../model/values.ts";
-import { isOn, list, number, present, text } from "../../json.ts";
-import { unknownIn } from "../../strangers.ts";
-import { FORMAT, ID, knows, OWN, TIMES } from "../words.ts";
+import { isTruthyFlag, asList, asNumber, omitUndefined, asText } from "../../json.ts";
+import { unknownTopLevelFields } from "../../strangers.ts";
+import {
+  RESPONSE_FORMAT,
+  ID,
+  knowsField,
+  PROTOCOL_FIELDS,
+  TIMESTAMP_GRANULARITIES,
+} from "../words.ts";
 
-export function request(body: Body): TranscriptRequest {
+export function decodeRequest(body: Body): TranscriptRequest {
   const { file } = body;
   const own: Record<string, Json> = {};
-  for (const field of OWN) {
-    const said = body[field];
-    if (said !== undefined && said !== null) own[field] = said as Json;
+  for (const field of PROTOCOL_FIELDS) {
+    const value = body[field];
+    if (value !== undefined && value !== null) own[field] = value as Json;
   }
-  return present({
-    kind: "transcript" as const,
-    model: text(body["model"]) ?? "",
-    stream: isOn(body["stream"]),
+  return omitUndefined({
+    operation: "transcript" as const,
+    model: asText(body["model"]) ?? "",
+    stream: isTruthyFlag(body["stream"]),
     file: isFilePart(file)
       ? file
       : fail("invalid", "file must be a file of the form.", {
           param: "file",
           code: "invalid_request",
         }),
-    language: text(body["language"]),
-    prompt: text(body["prompt"]),
+    language: asText(body["language"]),
+    prompt: asText(body["prompt"]),
     temperature: numberIn(body["temperature"], "temperature"),
-    format: text(body[FORMAT]),
-    granularities: timesIn(body[TIMES]),
-    rest: unknownIn(body, (name) => body[name] === null || knows(name)),
+    format: asText(body[RESPONSE_FORMAT]),
+    granularities: timesIn(body[TIMESTAMP_GRANULARITIES]),
+    rest: unknownTopLevelFields(body, (name) => body[name] === null || knowsField(name)),
     ext: Object.keys(own).length > 0 ? { [ID]: own } : {},
   });
 }
 
-export const timesIn = (said: unknown): readonly string[] =>
-  (Array.isArray(said) ? list(said) : [said]).flatMap((one) => text(one) ?? []);
+export const timesIn = (value: unknown): readonly string[] =>
+  (Array.isArray(value) ? asList(value) : [value]).flatMap((one) => asText(one) ?? []);
 
-function numberIn(said: unknown, field: string): number | undefined {
-  if (said === undefined || said === null || said === "") return undefined;
-  const value = typeof said === "string" ? Number(said) : number(said);
+function numberIn(rawValue: unknown, field: string): number | undefined {
+  if (rawValue === undefined || rawValue === null || rawValue === "") return undefined;
+  const value = typeof rawValue === "string" ? Number(rawValue) : asNumber(rawValue);
   return value !== undefined && Number.isFinite(value)
     ? value
     : fail("invalid", `${field} must be a number.`, { param: field, code: "invalid_request" });

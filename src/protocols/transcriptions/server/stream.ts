@@ -1,35 +1,35 @@
 // An answer in events: words as they are heard, and all of them once more at the end, with the counts.
 import type { ModelEvent } from "../../../model/event.ts";
-import type { Passage } from "../../../model/sound.ts";
+import type { TranscriptItem } from "../../../model/sound.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
-import { present } from "../../json.ts";
-import { fault } from "../../responses/server/fault.ts";
+import type { ResponseContext, Encoder } from "../../../plugin/protocol.ts";
+import { omitUndefined } from "../../json.ts";
+import { encodeFault } from "../../responses/server/fault.ts";
 import { usageTo } from "../usage.ts";
 import { formatIn } from "../words.ts";
-import { passagesIn, spoken, timed, worded } from "./passages.ts";
+import { groupItems, toDiarizedSegment, toTimedSegment, toWord } from "./passages.ts";
 
-export function stream(
+export function createEncoder(
   write: (piece: string) => void,
-  to: Pick<AnswerContext, "id" | "body">,
+  to: Pick<ResponseContext, "id" | "body">,
 ): Encoder {
-  const said: string[] = [];
-  const items: Passage[] = [];
+  const pieces: string[] = [];
+  const items: TranscriptItem[] = [];
   let segments = 0;
-  const segment = formatIn(to.body) === "diarized_json" ? spoken : timed;
+  const segment = formatIn(to.body) === "diarized_json" ? toDiarizedSegment : toTimedSegment;
   let usage: Usage = {};
   const event = (of: JsonObject): void => write(`data: ${JSON.stringify(of)}\n\n`);
   return {
-    event(e: ModelEvent) {
+    writeEvent(e: ModelEvent) {
       switch (e.type) {
         case "delta":
-          said.push(e.text);
+          pieces.push(e.text);
           return event(
-            present({ type: "transcript.text.delta", delta: e.text, logprobs: e.logprobs }),
+            omitUndefined({ type: "transcript.text.delta", delta: e.text, logprobs: e.logprobs }),
           );
         case "item": {
-          const item = e.item as Passage;
+          const item = e.item as TranscriptItem;
           if (item.type === "segment") return event(segment(item, segments++));
           return void items.push(item);
         }
@@ -37,13 +37,13 @@ export function stream(
           usage = e.usage;
           return undefined;
         case "finish": {
-          const { about, words } = passagesIn(items);
+          const { summary, words } = groupItems(items);
           return event(
-            present({
+            omitUndefined({
               type: "transcript.text.done",
-              text: said.join(""),
-              ...about,
-              ...(words.length > 0 && { words: words.map(worded) }),
+              text: pieces.join(""),
+              ...summary,
+              ...(words.length > 0 && { words: words.map(toWord) }),
               usage: usageTo(usage),
             }),
           );
@@ -52,6 +52,6 @@ export function stream(
           return undefined;
       }
     },
-    fail: (f) => event(fault(f, to).body),
+    writeFault: (f) => event(encodeFault(f, to).body),
   };
 }

@@ -1,17 +1,26 @@
 // An answer in one piece, in the form that the client asked for.
 import { fail } from "../../../model/error.ts";
-import type { ModelAnswer } from "../../../model/event.ts";
+import type { ModelResponse } from "../../../model/event.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { AnswerContext } from "../../../plugin/protocol.ts";
-import { number, present } from "../../json.ts";
+import type { ResponseContext } from "../../../plugin/protocol.ts";
+import { asNumber, omitUndefined } from "../../json.ts";
 import { usageTo } from "../usage.ts";
 import { formatIn } from "../words.ts";
 import { srt, vtt } from "./captions.ts";
-import { measured, passagesIn, spoken, worded, type Passages } from "./passages.ts";
+import {
+  toVerboseSegment,
+  groupItems,
+  toDiarizedSegment,
+  toWord,
+  type TranscriptItems,
+} from "./passages.ts";
 
-export function whole(answer: ModelAnswer, to: Pick<AnswerContext, "body">): JsonObject | Buffer {
+export function encodeResponse(
+  answer: ModelResponse,
+  to: Pick<ResponseContext, "body">,
+): JsonObject | Buffer {
   const text = textOf(answer);
-  const passages = passagesIn(answer.items);
+  const passages = groupItems(answer.items);
   const usage = usageTo(answer.usage);
   switch (formatIn(to.body)) {
     case "text":
@@ -21,25 +30,25 @@ export function whole(answer: ModelAnswer, to: Pick<AnswerContext, "body">): Jso
     case "vtt":
       return captions(text, passages, vtt);
     case "verbose_json":
-      return present({ ...verbose(text, passages), usage });
+      return omitUndefined({ ...verboseResponse(text, passages), usage });
     case "diarized_json": {
-      const segments = passages.segments.map(spoken);
-      return present({ ...head(passages), text, segments, usage });
+      const segments = passages.segments.map(toDiarizedSegment);
+      return omitUndefined({ ...verboseHead(passages), text, segments, usage });
     }
     default:
-      return present({
+      return omitUndefined({
         text,
-        languages: passages.about["languages"],
+        languages: passages.summary["languages"],
         logprobs: logprobsOf(answer),
         usage,
       });
   }
 }
 
-const textOf = ({ blocks }: ModelAnswer): string =>
+const textOf = ({ blocks }: ModelResponse): string =>
   blocks.map((block) => (block.type === "text" ? block.text : "")).join("");
 
-function logprobsOf({ blocks }: ModelAnswer): readonly Json[] | undefined {
+function logprobsOf({ blocks }: ModelResponse): readonly Json[] | undefined {
   const all = blocks.flatMap((block) => (block.type === "text" ? (block.logprobs ?? []) : []));
   return all.length > 0 ? all : undefined;
 }
@@ -47,26 +56,26 @@ function logprobsOf({ blocks }: ModelAnswer): readonly Json[] | undefined {
 /** A host that was asked for captions and gave a text gave captions. */
 function captions(
   text: string,
-  { segments }: Passages,
-  write: (segments: Passages["segments"]) => string,
+  { segments }: TranscriptItems,
+  write: (segments: TranscriptItems["segments"]) => string,
 ): Buffer {
   if (segments.length === 0 && text !== "" && !text.includes("-->"))
     fail("upstream", "The provider did not say when it was said.", { code: "times_missing" });
   return Buffer.from(segments.length === 0 && text !== "" ? text : write(segments));
 }
 
-function verbose(text: string, passages: Passages): JsonObject {
+function verboseResponse(text: string, passages: TranscriptItems): JsonObject {
   const { segments, words } = passages;
   return {
-    ...head(passages),
-    language: passages.about["language"] ?? "",
+    ...verboseHead(passages),
+    language: passages.summary["language"] ?? "",
     text,
-    segments: segments.map(measured),
-    ...(words.length > 0 && { words: words.map(worded) }),
+    segments: segments.map(toVerboseSegment),
+    ...(words.length > 0 && { words: words.map(toWord) }),
   };
 }
 
-const head = ({ about, segments, words }: Passages): JsonObject => ({
-  task: about["task"] ?? "transcribe",
-  duration: number(about["duration"]) ?? segments.at(-1)?.end ?? words.at(-1)?.end ?? 0,
+const verboseHead = ({ summary, segments, words }: TranscriptItems): JsonObject => ({
+  task: summary["task"] ?? "transcribe",
+  duration: asNumber(summary["duration"]) ?? segments.at(-1)?.end ?? words.at(-1)?.end ?? 0,
 });

@@ -1,32 +1,32 @@
 // When providers were in cooldown: one outage from the first failure to the first response, whatever several workers report of it.
 import { expect, it } from "vitest";
-import type { Notice } from "tollgate/plugin";
+import type { GatewayEvent } from "tollgate/plugin";
 import { Outages } from "../../../../src/gateway/requests/outages.ts";
 
 const of = { provider: "acme", credential: "main", model: null };
 const fails = (at: number, more: object = {}) =>
-  ({ type: "rests", at, ...of, kind: "overloaded", until: at + 10, ...more }) as Notice;
+  ({ type: "rests", at, ...of, reason: "overloaded", until: at + 10, ...more }) as GatewayEvent;
 const answers = (at: number, more: object = {}) =>
-  ({ type: "recovered", at, ...of, ...more }) as Notice;
-const told = (...notices: readonly Notice[]): Outages => {
+  ({ type: "recovered", at, ...of, ...more }) as GatewayEvent;
+const told = (...notices: readonly GatewayEvent[]): Outages => {
   const outages = new Outages();
-  for (const notice of notices) outages.told(notice);
+  for (const notice of notices) outages.onEvent(notice);
   return outages;
 };
 
 it("lasts from the first failure to the first response", () => {
   const outages = told(fails(1), fails(5, { kind: "timeout" }), answers(9), answers(11), fails(20));
-  expect(outages.of("acme")).toEqual([
+  expect(outages.listOf("acme")).toEqual([
     { ...of, kind: "overloaded", from: 20, until: 30 },
     { ...of, kind: "overloaded", from: 1, until: 15, to: 9 },
   ]);
-  expect(outages.of("other")).toEqual([]);
+  expect(outages.listOf("other")).toEqual([]);
 });
 
 it("is of one credential and one model", () => {
   const outages = told(fails(1), fails(2, { model: "a" }), answers(3, { model: "a" }));
-  expect(outages.of("acme")).toMatchObject([{ model: "a", to: 3 }, { model: null }]);
-  expect(outages.of("acme")[1]).not.toHaveProperty("to");
+  expect(outages.listOf("acme")).toMatchObject([{ model: "a", to: 3 }, { model: null }]);
+  expect(outages.listOf("acme")[1]).not.toHaveProperty("to");
 });
 
 it("is there after a restart, and the number of them is bounded", () => {
@@ -35,20 +35,20 @@ it("is there after a restart, and the number of them is bounded", () => {
     fails(5_000),
   );
   const after = new Outages();
-  after.restore(outages.written());
-  expect(after.of("acme")).toEqual(outages.of("acme"));
-  expect(outages.of("acme")).toHaveLength(20);
-  expect((JSON.parse(outages.written().toString()) as unknown[]).length).toBe(500);
+  after.restore(outages.serialize());
+  expect(after.listOf("acme")).toEqual(outages.listOf("acme"));
+  expect(outages.listOf("acme")).toHaveLength(20);
+  expect((JSON.parse(outages.serialize().toString()) as unknown[]).length).toBe(500);
   // It goes on where the process before ended.
-  after.told(answers(6_000));
-  expect(after.of("acme")[0]).toMatchObject({ from: 5_000, to: 6_000 });
+  after.onEvent(answers(6_000));
+  expect(after.listOf("acme")[0]).toMatchObject({ from: 5_000, to: 6_000 });
   for (const wrong of ["", "{}", "[{}]", '[{"provider":"a","credential":"b","model":1}]'])
     expect(() => after.restore(Buffer.from(wrong))).toThrow();
 });
 
 it("changes are counted, so that a file is written only when there are any", () => {
   const outages = told(answers(1));
-  expect(outages.changes).toBe(0);
-  outages.told(fails(2));
-  expect(outages.changes).toBe(1);
+  expect(outages.version).toBe(0);
+  outages.onEvent(fails(2));
+  expect(outages.version).toBe(1);
 });

@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
-import { RequestRing, type Over } from "../../../../src/gateway/requests/ring.ts";
-import { worked } from "../../../kit/processor.ts";
+import { RequestRing, type FinishedRequest } from "../../../../src/gateway/requests/ring.ts";
+import { ownCpuMs } from "../../../kit/processor.ts";
 
-const record = (n: number, more: Partial<RequestRecord> = {}): Over =>
+const record = (n: number, more: Partial<RequestRecord> = {}): FinishedRequest =>
   ({
     at: n,
     id: `r${n}`,
@@ -27,7 +27,12 @@ it("keeps the newest, hands them out in order, and says what a reader has missed
   fc.assert(
     fc.property(fc.nat(9), fc.array(step, { maxLength: 30 }), (most, steps) => {
       const ring = new RequestRing(most, 0);
-      let [kept, count, limit, place]: [Over[], number, number, number] = [[], 0, most, 0];
+      let [kept, count, limit, place]: [FinishedRequest[], number, number, number] = [
+        [],
+        0,
+        most,
+        0,
+      ];
       for (const each of steps) {
         if ("add" in each) {
           const batch = Array.from({ length: each.add }, (_, i) => record(count + i));
@@ -36,13 +41,13 @@ it("keeps the newest, hands them out in order, and says what a reader has missed
           count += each.add;
           kept = [...kept, ...batch].slice(-limit);
         } else if ("limit" in each) {
-          ring.limit(each.limit);
+          ring.setCapacity(each.limit);
           limit = each.limit;
           kept = limit === 0 ? [] : kept.slice(-limit);
         } else {
-          const { items, next, missed } = ring.read(place, every, each.read);
+          const { items, next, missedCount } = ring.read(place, every, each.read);
           const first = count - kept.length;
-          expect(missed).toBe(Math.max(0, first - place));
+          expect(missedCount).toBe(Math.max(0, first - place));
           const from = Math.max(place, first);
           expect(items.map(({ seq }) => seq)).toEqual(
             kept
@@ -71,9 +76,9 @@ it("a place of an earlier process is none here: its reader begins with the oldes
 it("100,000 requests leave it as large as it was, and cost next to nothing", () => {
   const ring = new RequestRing(1_000);
   const batch = Array.from({ length: 250 }, (_, n) => record(n, { model: "x".repeat(100_000) }));
-  const before = worked();
+  const before = ownCpuMs();
   for (let n = 0; n < 400; n++) ring.add(batch);
-  const ms = worked() - before;
+  const ms = ownCpuMs() - before;
   expect([ring.count, ring.size]).toEqual([100_000, 1_000]);
   expect(ms).toBeLessThan(5_000);
   const all = ring.find(every, 2_000);
@@ -93,14 +98,14 @@ it("of a private request no label is kept, and what is handed in is not changed"
 it("a person who is erased leaves no words in it", () => {
   const ring = new RequestRing(4);
   ring.add(Array.from({ length: 6 }, (_, n) => record(n, { clientRequestId: "ann-7" })));
-  ring.forgetWords();
+  ring.redactTexts();
   expect(ring.find(every, 9).map(({ id }) => id)).toEqual(["r5", "r4", "r3", "r2"]);
   expect(JSON.stringify(ring.find(every, 9))).not.toMatch(/web|ann/);
 });
 
 it("a reader that waits hears of the next", async () => {
   const ring = new RequestRing(4);
-  const heard = ring.grown();
+  const heard = ring.whenAdded();
   ring.add([
     record(1, {
       trace: { traceId: "1".repeat(32), spanId: "2".repeat(16), state: "vendor=a-client-s-own" },
@@ -159,7 +164,7 @@ it("an account's view counts its own requests that are gone, whatever displaced 
       (most, paths) => {
         const ring = new RequestRing(most, 0);
         for (const [i, account] of paths.entries()) ring.add([record(i + 1, { account })]);
-        ring.limit(Math.max(1, most - 2));
+        ring.setCapacity(Math.max(1, most - 2));
         const kept = paths.slice(-Math.max(1, most - 2)).filter((of) => of === "acme/lab").length;
         const came = paths.filter((of) => of === "acme/lab").length;
         const view = ring.within("lab");

@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
-import { Cell, CellReader, CellWriter } from "../../../../src/gateway/requests/cell.ts";
-import { CLASSES, classOf, quantile } from "../../../../src/gateway/requests/sketch.ts";
-import { Slots } from "../../../../src/gateway/requests/slots.ts";
-import { Stats } from "../../../../src/gateway/requests/stats.ts";
+import { StatsCell, CellReader, CellWriter } from "../../../../src/gateway/requests/cell.ts";
+import { DURATION_CLASSES, classOf, quantile } from "../../../../src/gateway/requests/sketch.ts";
+import { TimeSlots } from "../../../../src/gateway/requests/slots.ts";
+import { RequestStats } from "../../../../src/gateway/requests/stats.ts";
 
 const MINUTE = 60_000;
 const START = 1_795_000_020_000;
@@ -20,7 +20,7 @@ const call = (more: Partial<Call> = {}): Call =>
     usage: { input: 3, output: 5 },
     costNano: 700n,
     startMs: 0,
-    ms: { head: 20, content: 40, total: 100 },
+    ms: { headers: 20, firstToken: 40, total: 100 },
     ...more,
   }) as Call;
 const record = (more: Partial<RequestRecord> = {}): RequestRecord =>
@@ -34,8 +34,8 @@ const record = (more: Partial<RequestRecord> = {}): RequestRecord =>
     cached: false,
     privacy: "off",
     ms: 100,
-    contentMs: 40,
-    ownMs: 0.4,
+    firstTokenMs: 40,
+    overheadMs: 0.4,
     calls: [call()],
     ...more,
   }) as RequestRecord;
@@ -46,7 +46,7 @@ it("a quantile is off by a tenth at most, from a millisecond to an hour", () => 
       fc.array(fc.double({ min: 1, max: 3_599_000, noNaN: true }), { minLength: 1, maxLength: 80 }),
       fc.constantFrom(0.5, 0.95, 0.99),
       (times, share) => {
-        const counts = new Uint32Array(CLASSES);
+        const counts = new Uint32Array(DURATION_CLASSES);
         for (const ms of times) counts[classOf(ms)]!++;
         const exact = times.toSorted((a, b) => a - b)[
           Math.max(0, Math.ceil(times.length * share) - 1)
@@ -57,7 +57,7 @@ it("a quantile is off by a tenth at most, from a millisecond to an hour", () => 
       },
     ),
   );
-  expect(quantile(new Uint32Array(CLASSES), 0.5)).toBeUndefined();
+  expect(quantile(new Uint32Array(DURATION_CLASSES), 0.5)).toBeUndefined();
 });
 
 it("numbers are read as they were written, below nothing and beyond 32 bits too", () => {
@@ -69,14 +69,14 @@ it("numbers are read as they were written, below nothing and beyond 32 bits too"
       fc.string({ unit: "grapheme" }),
       (values, text) => {
         const writer = new CellWriter();
-        writer.text(text);
-        writer.sparse(values);
-        const reader = new CellReader(writer.done());
+        writer.writeText(text);
+        writer.writeSparse(values);
+        const reader = new CellReader(writer.toBuffer());
         const read = new Float64Array(values.length);
-        expect(reader.text()).toBe(text);
-        reader.sparse(read);
+        expect(reader.readText()).toBe(text);
+        reader.readSparse(read);
         expect([...read]).toEqual(values);
-        expect(reader.over).toBe(true);
+        expect(reader.isAtEnd).toBe(true);
       },
     ),
   );
@@ -96,20 +96,20 @@ describe("what is asked for", () => {
     fc.assert(
       fc.property(fc.array(one, { maxLength: 25 }), fc.nat(25), (given, restartAt) => {
         let now = START;
-        let stats = new Stats(() => now);
+        let stats = new RequestStats(() => now);
         given.forEach(({ wait, model, costNano, ...more }, i) => {
           now += wait;
           if (i === restartAt) {
-            const bytes = stats.written();
-            stats = new Stats(() => now);
+            const bytes = stats.serialize();
+            stats = new RequestStats(() => now);
             stats.restore(bytes);
           }
           stats.add([record({ ...more, at: now, calls: [call({ model, costNano })] })]);
         });
-        expect(stats.since).toBe(START);
+        expect(stats.countedSince).toBe(START);
         for (const step of ["minute", "hour"] as const)
           for (const by of ["all", "frontend", "model", "key"] as const) {
-            const { rows } = stats.series({ from: 0, to: now + 1, step, by, most: 100 });
+            const { rows } = stats.readSeries({ from: 0, to: now + 1, step, by, most: 100 });
             const meant = given.filter(({ key }) => by !== "key" || key !== undefined);
             const sum = (of: (row: (typeof rows)[number]) => number) =>
               rows.reduce((all, row) => all + of(row), 0);
@@ -129,7 +129,7 @@ describe("what is asked for", () => {
         ] as const)
           for (const by of ["all", "account"] as const) {
             const asked = { from: 0, to: now + 1, step: "hour", by, most: 100, account } as const;
-            const { rows, totals } = stats.series(asked);
+            const { rows, totals } = stats.readSeries(asked);
             const count = given.filter((each) => meant(each.account)).length;
             for (const list of [rows, totals])
               expect(list.reduce((all, { requests }) => all + requests, 0)).toBe(count);
@@ -138,7 +138,7 @@ describe("what is asked for", () => {
             );
           }
         const names = stats
-          .series({ from: 0, to: now + 1, step: "hour", by: "model", most: 100 })
+          .readSeries({ from: 0, to: now + 1, step: "hour", by: "model", most: 100 })
           .rows.map(({ name }) => name);
         expect(new Set(names)).toEqual(new Set(given.map(({ model }) => `demo/${model}`)));
       }),
@@ -148,7 +148,7 @@ describe("what is asked for", () => {
 
   it("of the last minute is what ended in it, the dearest first", () => {
     let now = START;
-    const stats = new Stats(() => now);
+    const stats = new RequestStats(() => now);
     stats.add([record({ key: "old" })]);
     now += 30 * MINUTE;
     stats.add([
@@ -158,28 +158,28 @@ describe("what is asked for", () => {
         calls: [call({ costNano: 9_000n }), call()],
         outcome: "upstream_error",
       }),
-      record({ key: undefined, outcome: "refused", ms: 1, contentMs: undefined, calls: [] }),
+      record({ key: undefined, outcome: "refused", ms: 1, firstTokenMs: undefined, calls: [] }),
     ]);
-    expect(stats.recent("key", MINUTE)).toMatchObject([
+    expect(stats.recentRows("key", MINUTE)).toMatchObject([
       { name: "dear", requests: 1, calls: 2, failed: 1, costNano: 9_700n, input: 6, output: 10 },
       { name: "cheap", requests: 1, failed: 0, costNano: 700n },
     ]);
-    expect(stats.recent("all", MINUTE)).toMatchObject([{ requests: 3, refused: 1, failed: 1 }]);
-    expect(stats.recent("all", 3_600_000)).toMatchObject([{ requests: 4 }]);
-    expect(stats.recent("all", MINUTE)[0]!.firstContentMs!.p50).toBeCloseTo(40, -1);
-    expect(stats.recent("all", MINUTE)[0]!.ownMs!.p50).toBeCloseTo(0.4, 1);
+    expect(stats.recentRows("all", MINUTE)).toMatchObject([{ requests: 3, refused: 1, failed: 1 }]);
+    expect(stats.recentRows("all", 3_600_000)).toMatchObject([{ requests: 4 }]);
+    expect(stats.recentRows("all", MINUTE)[0]!.firstTokenMs!.p50).toBeCloseTo(40, -1);
+    expect(stats.recentRows("all", MINUTE)[0]!.overheadMs!.p50).toBeCloseTo(0.4, 1);
   });
 
   it("comes in pages of a bounded length", () => {
     let now = START;
-    const stats = new Stats(() => now);
+    const stats = new RequestStats(() => now);
     for (let n = 0; n < 2_000; n++) {
       stats.add([record()]);
       now += MINUTE;
     }
     const asked = { from: 0, to: now, step: "minute", by: "all", most: 1 } as const;
-    const first = stats.series(asked);
-    const second = stats.series({ ...asked, from: first.next! });
+    const first = stats.readSeries(asked);
+    const second = stats.readSeries({ ...asked, from: first.next! });
     expect([first.rows.length, second.rows.length, second.next]).toEqual([1_500, 500, undefined]);
   });
 });
@@ -187,18 +187,24 @@ describe("what is asked for", () => {
 describe("there is a bound", () => {
   it("on series: the smallest are one, and nothing is lost of the sum", () => {
     let now = START;
-    const stats = new Stats(() => now);
+    const stats = new RequestStats(() => now);
     stats.add(
       Array.from({ length: 100_000 }, (_, n) => record({ key: n % 3 === 0 ? "big" : `k${n}` })),
     );
     now += MINUTE;
     stats.add([record({ key: "later" })]);
-    const { rows } = stats.series({ from: 0, to: now + 1, step: "minute", by: "key", most: 100 });
+    const { rows } = stats.readSeries({
+      from: 0,
+      to: now + 1,
+      step: "minute",
+      by: "key",
+      most: 100,
+    });
     expect(rows.length).toBeLessThanOrEqual(101);
     expect(rows.find(({ name }) => name === "big")!.requests).toBe(33_334);
     expect(rows.reduce((all, { requests }) => all + requests, 0)).toBe(100_001);
     // A file of what is kept has a few bytes for each of them.
-    expect(stats.written().length).toBeLessThan(200_000);
+    expect(stats.serialize().length).toBeLessThan(200_000);
   });
 
   it("on stretches and on bytes: the oldest go first", () => {
@@ -206,10 +212,10 @@ describe("there is a bound", () => {
       [10, 1 << 20, 9],
       [1_000, 200, 6],
     ] as const) {
-      const slots = new Slots({ ms: MINUTE, most, bytes }, 0);
+      const slots = new TimeSlots({ slotMs: MINUTE, maxSlots: most, maxBytes: bytes }, 0);
       for (let n = 0; n < 100; n++) {
-        slots.reach(n * MINUTE);
-        slots.cell("key:k").count("requests");
+        slots.advanceTo(n * MINUTE);
+        slots.cellOf("key:k").increment("requests");
       }
       let read = 0;
       slots.read(
@@ -221,24 +227,24 @@ describe("there is a bound", () => {
       // The one that runs is beside them.
       expect(read).toBeGreaterThanOrEqual(left);
       expect(read).toBeLessThanOrEqual(most);
-      expect(Buffer.concat(slots.written()).length).toBeLessThan(Math.min(bytes * 2, 2_000));
-      expect(slots.oldest).toBe((100 - read) * MINUTE);
+      expect(Buffer.concat(slots.serialize()).length).toBeLessThan(Math.min(bytes * 2, 2_000));
+      expect(slots.oldestStart).toBe((100 - read) * MINUTE);
     }
   });
 
   it("on memory: what is kept for hours keeps nothing beside it, of this process or of one before", () => {
-    const bounds = { ms: MINUTE, most: 1_000, bytes: 1 << 20 };
-    const slots = new Slots(bounds, 0);
+    const bounds = { slotMs: MINUTE, maxSlots: 1_000, maxBytes: 1 << 20 };
+    const slots = new TimeSlots(bounds, 0);
     for (let n = 0; n < 100; n++) {
-      slots.reach(n * MINUTE);
-      slots.cell("key:k").count("requests");
+      slots.advanceTo(n * MINUTE);
+      slots.cellOf("key:k").increment("requests");
       // Others take from Node's pool meanwhile.
       for (let i = 0; i < 30; i++) Buffer.from("x".repeat(1_000));
     }
-    const again = new Slots(bounds, 0);
-    again.restore(Buffer.concat(slots.written()), 100 * MINUTE);
+    const again = new TimeSlots(bounds, 0);
+    again.restore(Buffer.concat(slots.serialize()), 100 * MINUTE);
     for (const each of [slots, again]) {
-      const kept = each.written();
+      const kept = each.serialize();
       const behind = new Set(kept.map(({ buffer }) => buffer));
       const all = [...behind].reduce((sum, { byteLength }) => sum + byteLength, 0);
       expect(all).toBe(Buffer.concat(kept).length);
@@ -246,15 +252,17 @@ describe("there is a bound", () => {
   });
 
   it("what is no such file is refused, wherever it is cut or changed", () => {
-    const stats = new Stats(() => START);
+    const stats = new RequestStats(() => START);
     stats.add([record()]);
-    const bytes = stats.written();
+    const bytes = stats.serialize();
     for (let cut = 0; cut < bytes.length; cut++)
-      expect(() => new Stats(() => START).restore(bytes.subarray(0, cut))).toThrow(RangeError);
+      expect(() => new RequestStats(() => START).restore(bytes.subarray(0, cut))).toThrow(
+        RangeError,
+      );
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (noise) => {
         try {
-          new Slots({ ms: MINUTE, most: 10, bytes: 1_000 }, 0).restore(noise, START);
+          new TimeSlots({ slotMs: MINUTE, maxSlots: 10, maxBytes: 1_000 }, 0).restore(noise, START);
         } catch (error) {
           expect(error).toBeInstanceOf(RangeError);
         }
@@ -264,12 +272,12 @@ describe("there is a bound", () => {
 });
 
 it("cells add up", () => {
-  const [a, b] = [new Cell(), new Cell()];
-  a.count("requests", 2);
-  b.count("requests", 3);
+  const [a, b] = [new StatsCell(), new StatsCell()];
+  a.increment("requests", 2);
+  b.increment("requests", 3);
   b.total[4] = 1;
   a.add(b);
-  expect([a.of("requests"), a.total[4], b.of("requests")]).toEqual([5, 1, 3]);
+  expect([a.get("requests"), a.total[4], b.get("requests")]).toEqual([5, 1, 3]);
 });
 
 it("counts of one provider are those of its models together", () => {
@@ -279,19 +287,19 @@ it("counts of one provider are those of its models together", () => {
   });
   fc.assert(
     fc.property(fc.array(part, { maxLength: 20 }), (calls) => {
-      const stats = new Stats(() => START);
+      const stats = new RequestStats(() => START);
       stats.add(calls.map((each) => record({ calls: [call(each)] })));
       const of = { from: 0, to: START + MINUTE, step: "minute", most: 100 } as const;
       const counts = (rows: readonly { name: string; requests: number }[]) =>
         Object.fromEntries(rows.map(({ name, requests }) => [name, requests]));
       const each = Map.groupBy(calls, ({ provider }) => provider);
       const wanted = Object.fromEntries([...each].map(([name, its]) => [name, its.length]));
-      expect(counts(stats.series({ ...of, by: "provider" }).totals)).toEqual(wanted);
-      expect(counts(stats.recent("provider", MINUTE))).toEqual(wanted);
+      expect(counts(stats.readSeries({ ...of, by: "provider" }).totals)).toEqual(wanted);
+      expect(counts(stats.recentRows("provider", MINUTE))).toEqual(wanted);
       for (const provider of ["one", "one-more", "two"]) {
-        const own = stats.series({ ...of, by: "all", provider }).totals;
+        const own = stats.readSeries({ ...of, by: "all", provider }).totals;
         expect(own.reduce((sum, { requests }) => sum + requests, 0)).toBe(wanted[provider] ?? 0);
-        const models = stats.series({ ...of, by: "model", provider }).totals;
+        const models = stats.readSeries({ ...of, by: "model", provider }).totals;
         expect(models.every(({ name }) => name.startsWith(`${provider}/`))).toBe(true);
       }
     }),

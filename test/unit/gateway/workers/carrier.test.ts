@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { carrying } from "../../../../src/gateway/workers/carrier.ts";
-import { fail, faultOf } from "../../../../src/model/error.ts";
-import type { StoreCommand, Verdict } from "../../../../src/plugin/store.ts";
-import { reserve } from "../../../../src/testing/store.ts";
+import { createBatchForwarder } from "../../../../src/gateway/workers/carrier.ts";
+import { fail, getFault } from "../../../../src/model/error.ts";
+import type { StoreCommand, CommandResult } from "../../../../src/plugin/store.ts";
+import { reserveCommand } from "../../../../src/testing/store.ts";
 
 /** Answers with the attempt's own number; commands below zero are impossible, and `broken` refuses everything. */
 function recording(options: { broken?: (batch: number) => boolean } = {}) {
@@ -11,7 +11,7 @@ function recording(options: { broken?: (batch: number) => boolean } = {}) {
   let inFlight = 0;
   return {
     batches,
-    async apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
+    async apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]> {
       expect(++inFlight).toBe(1);
       const attempts = batch.map((command) => (command as { attempt: string }).attempt);
       await new Promise((resolve) => setImmediate(resolve));
@@ -31,13 +31,13 @@ function recording(options: { broken?: (batch: number) => boolean } = {}) {
   };
 }
 
-const of = (numbers: readonly number[]) => numbers.map((n) => reserve(String(n)));
-const heard = (verdicts: readonly Verdict[]) =>
+const of = (numbers: readonly number[]) => numbers.map((n) => reserveCommand(String(n)));
+const heard = (verdicts: readonly CommandResult[]) =>
   verdicts.map((verdict) => (verdict.ok ? undefined : verdict.retryAfterMs));
 
 it("what came in one turn, or while one was under way, goes together, in its order; everybody hears of their own", async () => {
   const store = recording();
-  const apply = carrying(store);
+  const apply = createBatchForwarder(store);
   const ask = (...batches: number[][]) => batches.map((numbers) => apply(of(numbers)));
   const told = ask([1, 2], [3]);
   await new Promise((resolve) => setImmediate(resolve));
@@ -57,7 +57,7 @@ it("whatever is asked, by whomever, at whatever time: all of it or none, once, a
       fc.func(fc.boolean()),
       async (asked, broken) => {
         const store = recording({ broken });
-        const apply = carrying(store);
+        const apply = createBatchForwarder(store);
         const told = asked.map(async ([numbers, turns]) => {
           for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
           return apply(of(numbers)).then(
@@ -66,7 +66,7 @@ it("whatever is asked, by whomever, at whatever time: all of it or none, once, a
               return [];
             },
             (error: unknown) => {
-              const impossible = faultOf(error)?.kind === "invalid";
+              const impossible = getFault(error)?.kind === "invalid";
               // Only whose own it is hears of a mistake.
               expect(impossible && !numbers.some((n) => n < 0)).toBe(false);
               return numbers;

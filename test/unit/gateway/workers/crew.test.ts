@@ -5,14 +5,14 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
-import { createLists } from "../../../../src/catalogue/lists.ts";
+import { createInMemoryModelLists } from "../../../../src/catalogue/lists.ts";
 import type { Services } from "../../../../src/gateway/services/services.ts";
-import { Health } from "../../../../src/gateway/services/health.ts";
-import { createLedger } from "../../../../src/gateway/services/ledger-queue.ts";
+import { LedgerAvailability } from "../../../../src/gateway/services/health.ts";
+import { createLedgerQueue } from "../../../../src/gateway/services/ledger-queue.ts";
 import { WorkerPool } from "../../../../src/gateway/workers/pool.ts";
-import type { WorkerConfig } from "../../../../src/gateway/workers/commands.ts";
+import type { WorkerGeneration } from "../../../../src/gateway/workers/commands.ts";
 import { createLog } from "../../../../src/lib/log.ts";
-import { Mask } from "../../../../src/lib/mask.ts";
+import { SecretMask } from "../../../../src/lib/mask.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
 import { until } from "../../../kit/waits.ts";
 
@@ -66,20 +66,20 @@ createLink(process, {
 process.on("disconnect", () => process.exit());
 `;
 
-const order = (number: number, env: WorkerConfig["env"] = {}): WorkerConfig => ({
-  number,
+const order = (number: number, env: WorkerGeneration["env"] = {}): WorkerGeneration => ({
+  generation: number,
   file: undefined,
-  texts: new Map() as never,
+  configTexts: new Map() as never,
   env,
   overrides: {},
 });
 
-async function made(size: number, first: WorkerConfig) {
+async function made(size: number, first: WorkerGeneration) {
   const program = join(mkdtempSync(join(tmpdir(), "tollgate-crew-")), "worker.mjs");
   writeFileSync(program, PROGRAM);
   const { store } = await makeMemory();
-  const log = createLog({ level: "silent" as never, mask: new Mask(), pretty: false });
-  const lists = createLists();
+  const log = createLog({ level: "silent" as never, mask: new SecretMask(), pretty: false });
+  const lists = createInMemoryModelLists();
   const observing = { seen() {}, told() {}, gone() {} };
   const house = {
     store,
@@ -87,8 +87,8 @@ async function made(size: number, first: WorkerConfig) {
     lists,
     observing,
     claims: { gone() {} },
-    ledger: createLedger(store),
-    health: new Health(),
+    ledger: createLedgerQueue(store),
+    health: new LedgerAvailability(),
   } as unknown as Services;
   const broken = vi.fn<(error: Error) => void>();
   const listen = [{ host: "127.0.0.1", port: 0 }] as never;
@@ -98,12 +98,12 @@ async function made(size: number, first: WorkerConfig) {
       program,
       services: house,
       listen,
-      handed: [],
-      shut() {},
-      drainMs: () => 100,
+      inheritedDescriptors: [],
+      stopAccepting() {},
+      shutdownTimeoutMs: () => 100,
 
-      broken,
-      ended() {},
+      onFailed: broken,
+      onWorkerExit() {},
     },
     first,
   );
@@ -114,7 +114,7 @@ const generations = async (crew: WorkerPool) =>
   (await crew.status()).map((one) => one.generations[0]!.generation);
 
 let crew: WorkerPool | undefined;
-afterEach(() => crew?.kill());
+afterEach(() => crew?.destroy());
 
 it("who takes a dead one's place while the others build a change has it too", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-crew-"));
@@ -127,7 +127,7 @@ it("who takes a dead one's place while the others build a change has it too", as
   rmSync(go(1));
   process.kill(pids()[0]!, "SIGKILL");
   await until(() => begun(1) === 3);
-  const changed = crew.change(order(2, { folder }), (() => {}) as never);
+  const changed = crew.changeGeneration(order(2, { folder }), (() => {}) as never);
   await until(() => begun(2) > 0);
   writeFileSync(go(1), "");
   writeFileSync(go(2), "");

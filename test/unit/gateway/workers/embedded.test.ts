@@ -3,19 +3,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { builtin } from "../../../../plugins/index.ts";
-import { createGateway, createLoader, createLog, Mask } from "../../../../src/index.ts";
+import { createGateway, createLoader, createLog, SecretMask } from "../../../../src/index.ts";
 
 it("inside another program there is one process, or a program for the others", async () => {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-embedded-"));
   await writeFile(join(dir, "gateway.yaml"), "workers: 2\n");
-  const mask = new Mask();
+  const mask = new SecretMask();
   const started = await createGateway({
-    file: join(dir, "gateway.yaml"),
+    configFile: join(dir, "gateway.yaml"),
     env: {},
     log: createLog({ level: "error", pretty: false, mask }),
     mask,
     version: "test",
-    load: createLoader({ builtin, host: {} }),
+    loadPlugin: createLoader({ builtin, hostModules: {} }),
   });
   await rm(dir, { recursive: true });
   expect(started).toMatchObject({

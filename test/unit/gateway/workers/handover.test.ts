@@ -6,7 +6,7 @@ import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { handAgain } from "../../../../src/gateway/workers/handover.ts";
+import { reassignPendingConnections } from "../../../../src/gateway/workers/handover.ts";
 import { until } from "../../../kit/waits.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-handover-"));
@@ -28,7 +28,7 @@ async function crew(size: number): Promise<{ workers: Worker[]; port: number }> 
   const workers = Array.from({ length: size }, () => cluster.fork());
   const ports = workers.map(async (worker) => {
     const others = () => workers.some((each) => each !== worker && each.isConnected());
-    handAgain(worker.process, others);
+    reassignPendingConnections(worker.process, others);
     return ((await once(worker.process, "message")) as [{ port: number }])[0].port;
   });
   return { workers, port: (await Promise.all(ports))[0]! };

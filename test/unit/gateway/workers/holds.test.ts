@@ -1,9 +1,9 @@
 // What a dead worker leaves is what a restart would have found: the same rows, or better ones.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { createHolds } from "../../../../src/gateway/workers/holds.ts";
-import type { StoreCommand, Entry } from "../../../../src/plugin/store.ts";
-import { NOON, reserve, settle } from "../../../../src/testing/store.ts";
+import { trackReservations } from "../../../../src/gateway/workers/holds.ts";
+import type { StoreCommand, LedgerEntry } from "../../../../src/plugin/store.ts";
+import { NOON, reserveCommand, settleCommand } from "../../../../src/testing/store.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
 
 const LATER = NOON + 5_000;
@@ -15,7 +15,7 @@ const command = (name: string): fc.Arbitrary<StoreCommand> =>
         at: fc.integer({ min: NOON, max: NOON + 9_000 }),
         hold: fc.option(fc.bigInt(0n, 9n)),
       })
-      .map(({ at, hold }) => reserve(name, { at, holdNano: hold })),
+      .map(({ at, hold }) => reserveCommand(name, { at, holdNano: hold })),
     fc
       .record({ output: fc.nat(9), cost: fc.option(fc.bigInt(0n, 9n)) })
       .map(({ output, cost }): StoreCommand => ({
@@ -25,10 +25,10 @@ const command = (name: string): fc.Arbitrary<StoreCommand> =>
         usage: { output },
         costNano: cost,
       })),
-    fc.constant(settle(name)),
+    fc.constant(settleCommand(name)),
   );
 
-const plain = (rows: readonly Entry[]) =>
+const plain = (rows: readonly LedgerEntry[]) =>
   rows
     .filter(({ kind }) => kind === "settle")
     .map(({ attempt, state, usage, costNano, outcome }) => ({
@@ -48,18 +48,18 @@ it("it is settled as recovery would have settled it", async () => {
     fc.asyncProperty(batches, async (sent) => {
       const [mine, theirs] = [await makeMemory(), await makeMemory()];
       for (const { store } of [mine, theirs]) await store.open({ instance: "one" });
-      const holds = createHolds((batch) => mine.store.apply(batch));
+      const holds = trackReservations((batch) => mine.store.apply(batch));
       for (const batch of sent)
         for (const apply of [holds.apply, theirs.store.apply])
           await apply(batch).catch(() => "a settle without its reserve");
-      const left = await holds.left(LATER);
+      const left = await holds.settleAll(LATER);
       expect(left).toHaveLength(holds.size);
       // A clock that went from call to call would let rates drain by time that has not passed.
       expect(new Set(left.map(({ at }) => at)).size).toBeLessThanOrEqual(1);
       await mine.store.apply(left);
       await theirs.store.open({ instance: "two" });
       const [ours, recovered] = await Promise.all(
-        [mine, theirs].map(async ({ store }) => plain((await store.entries({})).items)),
+        [mine, theirs].map(async ({ store }) => plain((await store.listEntries({})).items)),
       );
       expect(ours).toEqual(recovered);
     }),
@@ -72,12 +72,12 @@ it("what lands when nobody is there any more was never sent: it costs nothing", 
   await store.open({ instance: "one" });
   let open = (): void => {};
   const gate = new Promise<void>((resolve) => (open = resolve));
-  const holds = createHolds(async (batch) => {
+  const holds = trackReservations(async (batch) => {
     await gate;
     return store.apply(batch);
   });
-  const asked = holds.apply([reserve("late")]);
-  const left = holds.left(LATER);
+  const asked = holds.apply([reserveCommand("late")]);
+  const left = holds.settleAll(LATER);
   open();
   await asked;
   expect(await left).toMatchObject([

@@ -5,14 +5,18 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { borrowed } from "../../../../src/gateway/workers/lent-store.ts";
-import { createLink, type Channel, type Link } from "../../../../src/gateway/workers/link.ts";
-import { faultOf } from "../../../../src/model/error.ts";
+import { createRemoteStore } from "../../../../src/gateway/workers/lent-store.ts";
+import {
+  createIpcLink,
+  type IpcChannel,
+  type IpcLink,
+} from "../../../../src/gateway/workers/link.ts";
+import { getFault } from "../../../../src/model/error.ts";
 import type { Store } from "../../../../src/plugin/store.ts";
-import { settle, storeConformance } from "../../../../src/testing/store.ts";
+import { settleCommand, storeChecks } from "../../../../src/testing/store.ts";
 
 /** Started when there is none: a law that crashes it costs the next one a start. */
-let owner: { child: ChildProcess; link: Link } | undefined;
+let owner: { child: ChildProcess; link: IpcLink } | undefined;
 
 async function lent(where: string): Promise<Store> {
   if (!owner) {
@@ -20,10 +24,10 @@ async function lent(where: string): Promise<Store> {
       execArgv: ["--conditions=tollgate-source"],
       serialization: "advanced",
     });
-    owner = { child, link: createLink(child as Channel, {}) };
+    owner = { child, link: createIpcLink(child as IpcChannel, {}) };
   }
-  await owner.link.ask("own", where);
-  return borrowed(owner.link);
+  await owner.link.call("own", where);
+  return createRemoteStore(owner.link);
 }
 
 async function crashed(): Promise<void> {
@@ -40,21 +44,21 @@ afterAll(crashed);
 describe("a borrowed memory store", () => {
   const memory = async () => {
     const store = await lent("memory");
-    return { store, crash: async () => store, end: async () => {} };
+    return { store, crash: async () => store, dispose: async () => {} };
   };
-  for (const { name, run } of storeConformance(memory)) it(name, run);
+  for (const { name, run } of storeChecks(memory)) it(name, run);
 });
 
 describe("a borrowed store on PostgreSQL", () => {
   // Made before the first law: a law that is given up while the database starts goes on in the store of the next one.
   beforeAll(async () => void (await lent("postgres")), 240_000);
   // It keeps no accounts and looks at no limits, and a worker's side cannot know that.
-  const lacking = ({ accounts: _a, counted: _c, ...store }: Store): Store => store;
+  const lacking = ({ listAccounts: _a, readLimits: _c, ...store }: Store): Store => store;
   const postgres = async () => {
     const store = lacking(await lent("postgres"));
-    return { store, crash: () => lent("postgres again").then(lacking), end: async () => {} };
+    return { store, crash: () => lent("postgres again").then(lacking), dispose: async () => {} };
   };
-  for (const { name, run } of storeConformance(postgres)) it(name, run);
+  for (const { name, run } of storeChecks(postgres)) it(name, run);
 });
 
 describe("a borrowed sqlite store", () => {
@@ -64,21 +68,21 @@ describe("a borrowed sqlite store", () => {
   const sqlite = async () => {
     const file = join(folder, `${++files}.db`);
     const store = await lent(file);
-    return { store, crash: () => crashed().then(() => lent(file)), end: async () => {} };
+    return { store, crash: () => crashed().then(() => lent(file)), dispose: async () => {} };
   };
-  for (const { name, run } of storeConformance(sqlite)) it(name, run);
+  for (const { name, run } of storeChecks(sqlite)) it(name, run);
 });
 
 describe("the way there and back", () => {
   it("a fault keeps its kind and its code; a dead owner is an error, now and later", async () => {
     const store = await lent("memory");
     await store.open({ instance: "a" });
-    const fault = await store.apply([settle("nobody")]).catch(faultOf);
+    const fault = await store.apply([settleCommand("nobody")]).catch(getFault);
     expect(fault).toMatchObject({ kind: "invalid", code: "unknown_attempt" });
     owner!.child.kill("SIGSTOP");
-    const waiting = expect(store.keys()).rejects.toThrow("gone");
+    const waiting = expect(store.listKeys()).rejects.toThrow("gone");
     await crashed();
     await waiting;
-    await expect(store.keys()).rejects.toThrow("gone");
+    await expect(store.listKeys()).rejects.toThrow("gone");
   });
 });

@@ -4,8 +4,8 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ClaimTable } from "../../../../src/gateway/services/claims.ts";
-import { spawn } from "../../../../src/gateway/workers/worker-handle.ts";
+import { InMemoryIdempotencyRegistry } from "../../../../src/gateway/services/claims.ts";
+import { spawnWorker } from "../../../../src/gateway/workers/worker-handle.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
 
 it("what cannot be sent to a dead worker does not end the primary, and it tells how it ended", async () => {
@@ -16,18 +16,23 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
   );
   cluster.setupPrimary({ exec, serialization: "advanced", execArgv: [] });
   const { store } = await makeMemory();
-  const member = spawn(1, {
+  const member = spawnWorker(1, {
     store,
-    reports: store,
+    usageQueries: store,
     apply: store.apply,
-    ailing() {},
-    troubled() {},
-    observing: { seen() {}, turnedAway() {}, told() {}, gone() {} },
-    late() {},
-    peers: async () => undefined,
-    readings: async () => undefined,
-    claims: new ClaimTable(),
-    others: () => false,
+    onUnhealthy() {},
+    onStoreFailure() {},
+    observerSink: {
+      reportRequest() {},
+      reportRejection() {},
+      reportEvent() {},
+      processExited() {},
+    },
+    onTimeout() {},
+    pluginPeers: async () => undefined,
+    stats: async () => undefined,
+    idempotency: new InMemoryIdempotencyRegistry(),
+    hasOtherWorkers: () => false,
   });
   const worker = Object.values(cluster.workers!)[0]!;
   await new Promise((up) => worker.process.once("message", up));
@@ -38,6 +43,6 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
   worker.process.prependListener("error", (error) => void broken.push(error));
   // As the cluster hands over a connection: it is not told whether it was sent.
   for (let i = 0; i < 3; i++) worker.process.send({ connection: i });
-  expect(await member.over).toBe("SIGKILL");
+  expect(await member.exited).toBe("SIGKILL");
   expect(broken.length).toBeGreaterThan(0);
 });

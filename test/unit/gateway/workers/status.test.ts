@@ -1,13 +1,13 @@
 // One status for several processes: nothing that a worker reports is missing from it.
 import { expect, it } from "vitest";
-import { together } from "../../../../src/gateway/workers/status.ts";
-import type { Status, WorkerStatus } from "../../../../src/gateway/types.ts";
+import { mergeStatus } from "../../../../src/gateway/workers/status.ts";
+import type { GatewayStatus, WorkerStatus } from "../../../../src/gateway/types.ts";
 
 const primary = {
   generations: [{ generation: 1, inFlight: 0 }],
   quarantined: [],
   files: { kept: 0, files: 0, bytes: 0, served: 0, refused: 0, swept: 0 },
-} as unknown as Status;
+} as unknown as GatewayStatus;
 const worker = (more: object) =>
   ({
     generations: [],
@@ -33,12 +33,12 @@ it("has a plugin that workers cannot reach once, since the first of them lost it
     worker({}),
   ];
   // The copy of the primary checks the config and serves no request.
-  const own = { ...primary, unreachable: [gone("middleware.c", 5)] } as unknown as Status;
-  expect(together(own, workers).unreachable).toEqual([
+  const own = { ...primary, unreachable: [gone("middleware.c", 5)] } as unknown as GatewayStatus;
+  expect(mergeStatus(own, workers).unreachablePlugins).toEqual([
     gone("middleware.a", 10),
     gone("middleware.b", 30),
   ]);
-  expect(together(own, undefined).unreachable).toEqual(own.unreachable);
+  expect(mergeStatus(own, undefined).unreachablePlugins).toEqual(own.unreachablePlugins);
 });
 
 it("has each list that a worker reports", () => {
@@ -51,7 +51,7 @@ it("has each list that a worker reports", () => {
   const lists = Object.keys(worker({})).filter((name) => !["generations", "files"].includes(name));
   expect(lists).toEqual(Object.keys(one));
   for (const name of lists)
-    expect(together(primary, [worker({ [name]: [one[name]] })])).toMatchObject({
+    expect(mergeStatus(primary, [worker({ [name]: [one[name]] })])).toMatchObject({
       [name]: [one[name]],
     });
 });

@@ -1,8 +1,13 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { heard, pack, told, unpack } from "../../../../src/gateway/workers/wire.ts";
+import {
+  unpackResults,
+  packBatch,
+  packResults,
+  unpackBatch,
+} from "../../../../src/gateway/workers/wire.ts";
 import type { Limit } from "../../../../src/plugin/limit.ts";
-import type { StoreCommand, Verdict } from "../../../../src/plugin/store.ts";
+import type { StoreCommand, CommandResult } from "../../../../src/plugin/store.ts";
 import { NOON } from "../../../../src/testing/store.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 5 });
@@ -24,16 +29,16 @@ const asked = fc.record({
   model: text,
   frontend: text,
   protocol: text,
-  lane: fc.constantFrom("verbatim", "translated"),
+  mode: fc.constantFrom("verbatim", "translated"),
   stream: fc.boolean(),
-  basis: maybe(text),
+  policyBasis: maybe(text),
 });
 const reserve = fc.record({
   do: fc.constant("reserve"),
   at,
   attempt: text,
   request: text,
-  n: fc.nat(),
+  number: fc.nat(),
   key: text,
   target,
   privacy: fc.constantFrom("off", "required", "strict"),
@@ -41,7 +46,7 @@ const reserve = fc.record({
   claims: fc.array(fc.tuple(limit, nano).map(([each, take]) => ({ ...each, take }))),
   holdNano: orNull(nano),
   price: orNull(text),
-  asked: maybe(asked),
+  clientRequest: maybe(asked),
 });
 const settle = fc.record({
   do: fc.constant("settle"),
@@ -66,7 +71,7 @@ const settle = fc.record({
     ),
   ),
   finish: maybe(text),
-  ms: maybe(fc.record({ head: maybe(fc.nat()), content: maybe(fc.nat()), total: fc.nat() })),
+  ms: maybe(fc.record({ headers: maybe(fc.nat()), firstToken: maybe(fc.nat()), total: fc.nat() })),
 });
 const other = fc.oneof(
   fc.record({
@@ -83,25 +88,25 @@ const batches = fc.array(fc.oneof(reserve, settle, other)) as fc.Arbitrary<Store
 it("what arrives is what was sent, in its order", () => {
   fc.assert(
     fc.property(batches, (batch) => {
-      expect(unpack(structuredClone(pack(batch)))).toEqual(batch);
+      expect(unpackBatch(structuredClone(packBatch(batch)))).toEqual(batch);
     }),
   );
 });
 
 it("so are the verdicts, however many have something to say", () => {
-  const fine: Verdict = { ok: true };
-  const some = fc.constantFrom<Verdict>(
+  const fine: CommandResult = { ok: true };
+  const some = fc.constantFrom<CommandResult>(
     fine,
     { ok: true, limits: [] },
     {
       ok: false,
-      denied: { scope: "k", unit: "requests", max: 1, per: "day", left: 0, resetsAt: NOON },
+      denied: { scope: "k", unit: "requests", max: 1, per: "day", remaining: 0, resetsAt: NOON },
       retryAfterMs: 1,
     },
   );
   fc.assert(
     fc.property(fc.array(some), (verdicts) => {
-      expect(heard(structuredClone(told(verdicts)))).toEqual(verdicts);
+      expect(unpackResults(structuredClone(packResults(verdicts)))).toEqual(verdicts);
     }),
   );
 });

@@ -1,16 +1,25 @@
 // Admins: what is let in here, with which role, and which sessions are open now.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useAct } from "../act.ts";
-import { type Answer, useAsk } from "../data.ts";
+import { useCommand } from "../act.ts";
+import { type QueryState, useQuery } from "../data.ts";
 import { icon } from "../parts/icons.ts";
-import { Select, Text } from "../parts/fields.ts";
+import { Select, TextField } from "../parts/fields.ts";
 import { Dialog } from "../parts/over.ts";
-import { Box, CopyButton, Empty, Mark, NoteBox, SameAs, Shown, Trouble } from "../parts/plain.ts";
+import {
+  Box,
+  CopyButton,
+  EmptyState,
+  Badge,
+  NoteBox,
+  CommandLineHint,
+  QueryResult,
+  ErrorNote,
+} from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
 import { toast } from "../parts/toasts.ts";
-import { may } from "../rights.ts";
-import { ago, moment } from "../words.ts";
+import { isAllowed } from "../rights.ts";
+import { formatAgo, formatDateTime } from "../words.ts";
 
 interface Admin {
   readonly id: string;
@@ -22,13 +31,13 @@ interface Admin {
   readonly state: "valid" | "expired" | "ended";
 }
 /** An admin that gateway.yaml names. */
-interface Fixed {
+interface ConfiguredAdmin {
   readonly name: string;
-  readonly what: "token" | "group";
+  readonly kind: "token" | "group";
   readonly role: string;
   readonly account?: string;
 }
-interface Listed {
+interface AdminsResponse {
   readonly admins: readonly Admin[];
   readonly tokens: readonly { readonly name: string; readonly role: string }[];
   readonly oidc: {
@@ -46,9 +55,9 @@ interface Session {
   readonly role: string;
   readonly within?: string;
   readonly address: string;
-  readonly began: number;
-  readonly used: number;
-  readonly until: number;
+  readonly startedAt: number;
+  readonly lastUsedAt: number;
+  readonly expiresAt: number;
 }
 
 const ROLES = [
@@ -58,48 +67,52 @@ const ROLES = [
   ["metrics", "metrics: reads metrics only"],
 ] as const;
 
-export function Admins() {
-  const admins = useAsk<Listed>("admins.list", {}, { every: 15_000 });
-  const sessions = useAsk<{ sessions: readonly Session[] }>("sessions.list", {}, { every: 10_000 });
+export function AdminsPage() {
+  const admins = useQuery<AdminsResponse>("admins.list", {}, { intervalMs: 15_000 });
+  const sessions = useQuery<{ sessions: readonly Session[] }>(
+    "sessions.list",
+    {},
+    { intervalMs: 10_000 },
+  );
   const [making, make] = useState(false);
   return html` <div class="row">
       <span class="grow"></span>
-      ${may("admins.create") && html`<button type="button" class="button main" onClick=${() => make(true)}>${icon("accounts")}New admin</button>`}
+      ${isAllowed("admins.create") && html`<button type="button" class="button main" onClick=${() => make(true)}>${icon("accounts")}New admin</button>`}
     </div>
-    <${Shown} of=${admins}
-      >${(of: Listed) => html`<${AdminTable} rows=${of.admins} again=${admins.again} /><${FromFile} of=${of} />`}<//
+    <${QueryResult} of=${admins}
+      >${(of: AdminsResponse) => html`<${AdminTable} rows=${of.admins} again=${admins.refetch} /><${ConfiguredAdmins} of=${of} />`}<//
     >
-    ${may("sessions.list") && html`<${Sessions} of=${sessions} />`}
-    <${SameAs} line="tollgate admins list" />
-    ${making && html`<${NewAdmin} close=${() => make(false)} made=${admins.again} />`}`;
+    ${isAllowed("sessions.list") && html`<${Sessions} of=${sessions} />`}
+    <${CommandLineHint} line="tollgate admins list" />
+    ${making && html`<${NewAdmin} close=${() => make(false)} made=${admins.refetch} />`}`;
 }
 
 function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void }) {
-  const end = useAct<unknown>("admins.end");
+  const end = useCommand<unknown>("admins.end");
   const run = async (one: Admin) => {
     if (!(await end.run({ id: one.id }))) return;
     toast(`${one.name ?? one.id} is ended, with its sessions.`);
     again();
   };
   return html`<${Box} flush=${true} title="Admin tokens">
-    ${end.problem && html`<${Trouble} problem=${end.problem} />`}
+    ${end.error && html`<${ErrorNote} problem=${end.error} />`}
     <${Table}
       label="Admins"
       rows=${rows}
       id=${(row: Admin) => row.id}
-      empty=${html`<${Empty} of="audit"><p>No admin has a token in the store. An admin token opens this console and the admin API, and no model.</p><//>`}
-      columns=${[...ADMINS, { name: "", of: (row: Admin) => row.state === "valid" && may("admins.end") && html`<${Sure} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
+      empty=${html`<${EmptyState} of="audit"><p>No admin has a token in the store. An admin token opens this console and the admin API, and no model.</p><//>`}
+      columns=${[...ADMIN_COLUMNS, { name: "", of: (row: Admin) => row.state === "valid" && isAllowed("admins.end") && html`<${ConfirmButton} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
     />
   <//>`;
 }
 
 /** Admins that gateway.yaml defines: they are changed there. */
-function FromFile({ of: { tokens, oidc } }: { of: Listed }) {
-  const rows: Fixed[] = [
-    ...tokens.map((each) => ({ ...each, what: "token" as const })),
+function ConfiguredAdmins({ of: { tokens, oidc } }: { of: AdminsResponse }) {
+  const rows: ConfiguredAdmin[] = [
+    ...tokens.map((each) => ({ ...each, kind: "token" as const })),
     ...(oidc?.roles ?? []).map(({ group, ...role }) => ({
       name: group,
-      what: "group" as const,
+      kind: "group" as const,
       ...role,
     })),
   ];
@@ -107,35 +120,36 @@ function FromFile({ of: { tokens, oidc } }: { of: Listed }) {
     <${Table}
       label="Defined in gateway.yaml"
       rows=${rows}
-      id=${(row: Fixed) => `${row.what} ${row.name}`}
-      empty=${html`<${Empty} of="audit"><p>gateway.yaml has no tokens under admin.tokens and no groups under admin.oidc.roles.</p><//>`}
-      columns=${FIXED}
+      id=${(row: ConfiguredAdmin) => `${row.kind} ${row.name}`}
+      empty=${html`<${EmptyState} of="audit"><p>gateway.yaml has no tokens under admin.tokens and no groups under admin.oidc.roles.</p><//>`}
+      columns=${CONFIGURED_COLUMNS}
     />
     ${oidc && html`<p class="small quiet in">Groups are those of <code class="break">${oidc.issuer}</code>. A person gets the first role that matches.</p>`}
   <//>`;
 }
 
-const FIXED = [
+const CONFIGURED_COLUMNS = [
   {
     name: "Name",
     head: true,
-    by: (row: Fixed) => row.name,
-    of: (row: Fixed) => html`<span class="break">${row.name}</span>`,
+    by: (row: ConfiguredAdmin) => row.name,
+    of: (row: ConfiguredAdmin) => html`<span class="break">${row.name}</span>`,
   },
   {
     name: "Signs in with",
-    by: (row: Fixed) => row.what,
-    of: (row: Fixed) => (row.what === "token" ? "a token" : "the identity provider, by this group"),
+    by: (row: ConfiguredAdmin) => row.kind,
+    of: (row: ConfiguredAdmin) =>
+      row.kind === "token" ? "a token" : "the identity provider, by this group",
   },
   {
     name: "Role",
-    by: (row: Fixed) => row.role,
-    of: (row: Fixed) =>
+    by: (row: ConfiguredAdmin) => row.role,
+    of: (row: ConfiguredAdmin) =>
       html`${row.role}${row.account && html`<div class="small faint">account ${row.account}</div>`}`,
   },
 ];
 
-const ADMINS = [
+const ADMIN_COLUMNS = [
   {
     name: "Admin",
     head: true,
@@ -145,7 +159,7 @@ const ADMINS = [
   {
     name: "State",
     of: (row: Admin) =>
-      html`<${Mark} tone=${row.state === "valid" ? "good" : "bad"}>${row.state}<//>`,
+      html`<${Badge} tone=${row.state === "valid" ? "good" : "bad"}>${row.state}<//>`,
   },
   {
     name: "Role",
@@ -157,19 +171,23 @@ const ADMINS = [
     name: "Created",
     by: (row: Admin) => row.created,
     of: (row: Admin) =>
-      html`<span class="nowrap" title=${moment(row.created)}>${ago(row.created)}</span>`,
+      html`<span class="nowrap" title=${formatDateTime(row.created)}
+        >${formatAgo(row.created)}</span
+      >`,
   },
   {
     name: "Expires",
     of: (row: Admin) =>
       row.expires
-        ? html`<span class="nowrap" title=${moment(row.expires)}>${ago(row.expires)}</span>`
+        ? html`<span class="nowrap" title=${formatDateTime(row.expires)}
+            >${formatAgo(row.expires)}</span
+          >`
         : html`<span class="faint">never</span>`,
   },
 ];
 
 /** Asks once more before it is done. */
-function Sure({ what, run }: { what: string; run: () => void }) {
+function ConfirmButton({ what, run }: { what: string; run: () => void }) {
   const [sure, set] = useState(false);
   return sure
     ? html`<span class="row"
@@ -186,34 +204,34 @@ function Sure({ what, run }: { what: string; run: () => void }) {
       </button>`;
 }
 
-function Sessions({ of }: { of: Answer<{ sessions: readonly Session[] }> }) {
-  const end = useAct<{ ended: number }>("sessions.end");
+function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) {
+  const end = useCommand<{ ended: number }>("sessions.end");
   const run = async (id?: string) => {
     const done = await end.run(id === undefined ? {} : { id });
     if (!done) return;
     toast(`${done.ended} signed out.`);
-    of.again();
+    of.refetch();
   };
   return html`<${Box}
     flush=${true}
     title="Sessions"
-    actions=${may("sessions.end") && html`<${Sure} what="Sign all out" run=${() => void run()} />`}
+    actions=${isAllowed("sessions.end") && html`<${ConfirmButton} what="Sign all out" run=${() => void run()} />`}
   >
-    ${end.problem && html`<${Trouble} problem=${end.problem} />`}
-    <${Shown} of=${of}
+    ${end.error && html`<${ErrorNote} problem=${end.error} />`}
+    <${QueryResult} of=${of}
       >${({ sessions }: { sessions: readonly Session[] }) =>
         html`<${Table}
           label="Sessions"
           rows=${sessions}
           id=${(row: Session) => row.id}
-          empty=${html`<${Empty} of="audit"><p>No admin is signed in.</p><//>`}
-          columns=${[...SESSIONS, { name: "", of: (row: Session) => html`<${Sure} what=${`Sign ${row.name} out`} run=${() => void run(row.id)} />` }]}
+          empty=${html`<${EmptyState} of="audit"><p>No admin is signed in.</p><//>`}
+          columns=${[...SESSION_COLUMNS, { name: "", of: (row: Session) => html`<${ConfirmButton} what=${`Sign ${row.name} out`} run=${() => void run(row.id)} />` }]}
         />`}<//
     >
   <//>`;
 }
 
-const SESSIONS = [
+const SESSION_COLUMNS = [
   {
     name: "Admin",
     head: true,
@@ -228,13 +246,20 @@ const SESSIONS = [
   {
     name: "Signed in",
     of: (row: Session) =>
-      html`<span class="nowrap" title=${moment(row.began)}>${ago(row.began)}</span>`,
+      html`<span class="nowrap" title=${formatDateTime(row.startedAt)}
+        >${formatAgo(row.startedAt)}</span
+      >`,
   },
-  { name: "Last active", of: (row: Session) => html`<span class="nowrap">${ago(row.used)}</span>` },
+  {
+    name: "Last active",
+    of: (row: Session) => html`<span class="nowrap">${formatAgo(row.lastUsedAt)}</span>`,
+  },
   {
     name: "Expires",
     of: (row: Session) =>
-      html`<span class="nowrap" title=${moment(row.until)}>${ago(row.until)}</span>`,
+      html`<span class="nowrap" title=${formatDateTime(row.expiresAt)}
+        >${formatAgo(row.expiresAt)}</span
+      >`,
   },
 ];
 
@@ -243,7 +268,7 @@ function NewAdmin({ close, made }: { close: () => void; made: () => void }) {
   const [role, setRole] = useState("viewer");
   const [account, setAccount] = useState("");
   const [ends, end] = useState("");
-  const create = useAct<{ secret: string; admin: Admin }>("admins.create");
+  const create = useCommand<{ secret: string; admin: Admin }>("admins.create");
   const submit = async (event: Event) => {
     event.preventDefault();
     const done = await create.run({
@@ -266,7 +291,7 @@ function NewAdmin({ close, made }: { close: () => void; made: () => void }) {
     <//>`;
   return html`<${Dialog} title="New admin" close=${close}>
     <form class="form" onSubmit=${submit}>
-      <${Text}
+      <${TextField}
         name="Name"
         value=${name}
         set=${setName}
@@ -275,19 +300,23 @@ function NewAdmin({ close, made }: { close: () => void; made: () => void }) {
       />
       <${Select} name="Role" value=${role} set=${setRole} of=${ROLES} />
       <div class="filters">
-        <${Text}
+        <${TextField}
           name="Limited to an account"
           wide=${true}
           value=${account}
           set=${setAccount}
           placeholder="the whole gateway"
         />
-        <${Text} name="Expires" type="datetime-local" value=${ends} set=${end} />
+        <${TextField} name="Expires" type="datetime-local" value=${ends} set=${end} />
       </div>
-      ${create.problem && html`<${Trouble} problem=${create.problem} />`}
+      ${create.error && html`<${ErrorNote} problem=${create.error} />`}
       <footer>
         <button type="button" class="button" onClick=${close}>Cancel</button
-        ><button type="submit" class="button main" disabled=${create.busy || name.trim() === ""}>
+        ><button
+          type="submit"
+          class="button main"
+          disabled=${create.isRunning || name.trim() === ""}
+        >
           Create the admin
         </button>
       </footer>

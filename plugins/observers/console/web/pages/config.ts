@@ -1,37 +1,37 @@
 // The config: what runs, of each value where it comes from, and what another text would change. Nothing here writes the file.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useAct } from "../act.ts";
-import { useAsk } from "../data.ts";
-import { Check, Choice, Text } from "../parts/fields.ts";
+import { useCommand } from "../act.ts";
+import { useQuery } from "../data.ts";
+import { Checkbox, SegmentedControl, TextField } from "../parts/fields.ts";
 import {
   Box,
   Code,
-  Empty,
-  Facts,
-  Mark,
+  EmptyState,
+  FactList,
+  Badge,
   NoteBox,
-  SameAs,
-  Shown,
-  Trouble,
+  CommandLineHint,
+  QueryResult,
+  ErrorNote,
   type Tone,
 } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
-import { useWord } from "../place.ts";
-import { may } from "../rights.ts";
-import { ago, count, moment } from "../words.ts";
+import { useQueryParam } from "../place.ts";
+import { isAllowed } from "../rights.ts";
+import { formatAgo, formatCount, formatDateTime } from "../words.ts";
 
-interface Value {
+interface ConfigValue {
   readonly path: string;
   readonly value: string | number | boolean | null;
-  readonly from: "file" | "variable" | "other file" | "command line" | "default";
-  readonly at?: string;
+  readonly source: "file" | "variable" | "other file" | "command line" | "default";
+  readonly location?: string;
 }
-interface Config {
+interface ConfigResponse {
   readonly file: string | null;
   readonly generation: number;
   readonly loadedAt: number;
-  readonly values: readonly Value[];
+  readonly values: readonly ConfigValue[];
   readonly text: string;
 }
 interface Problem {
@@ -45,19 +45,19 @@ interface Problem {
   readonly hint?: string;
   readonly frame?: string;
 }
-interface Checked {
+interface CheckResult {
   readonly ok: boolean;
   readonly problems: readonly Problem[];
   readonly changes: readonly {
     readonly path: string;
-    readonly was?: Value["value"];
-    readonly becomes?: Value["value"];
+    readonly was?: ConfigValue["value"];
+    readonly becomes?: ConfigValue["value"];
   }[];
-  readonly more: number;
-  readonly restart: readonly string[];
-  readonly assumed: readonly string[];
+  readonly omittedChanges: number;
+  readonly restartKeys: readonly string[];
+  readonly assumedVariables: readonly string[];
 }
-interface StatusOf {
+interface StatusResponse {
   readonly lastReload?: {
     readonly ok: boolean;
     readonly at: number;
@@ -73,44 +73,44 @@ const VIEWS = [
   ["check", "Check another"],
 ] as const;
 
-export function Config() {
-  const [view, show] = useWord("view", "values");
-  const answer = useAsk<Config>("config.show");
-  const status = useAsk<StatusOf>("status", {}, { every: 5_000 });
+export function ConfigResponse() {
+  const [view, show] = useQueryParam("view", "values");
+  const answer = useQuery<ConfigResponse>("config.show");
+  const status = useQuery<StatusResponse>("status", {}, { intervalMs: 5_000 });
   return html` <div class="row">
-      <${Choice}
+      <${SegmentedControl}
         name="What is shown"
         value=${view}
         set=${show}
-        of=${VIEWS.filter(([name]) => name !== "check" || may("config.check"))}
+        of=${VIEWS.filter(([name]) => name !== "check" || isAllowed("config.check"))}
       />
     </div>
     <${LastReload} of=${status.value?.lastReload} />
-    <${Shown} of=${answer}
-      >${(value: Config) =>
-        view === "check" && may("config.check")
+    <${QueryResult} of=${answer}
+      >${(value: ConfigResponse) =>
+        view === "check" && isAllowed("config.check")
           ? html`<${CheckText} config=${value} />`
           : view === "text"
             ? html`<${Box} title="What runs, with every default"
                   ><${Code} text=${value.text} label="The config that runs" /><//
-                ><${SameAs} line="tollgate print" />`
+                ><${CommandLineHint} line="tollgate print" />`
             : html`<${Values} config=${value} />`}<//
     >`;
 }
 
-function LastReload({ of }: { of: StatusOf["lastReload"] }) {
+function LastReload({ of }: { of: StatusResponse["lastReload"] }) {
   if (!of || of.ok) return null;
   return html`<${NoteBox} tone="bad"
     ><p>
-      <strong class="strong">The last reload was refused</strong>, ${ago(of.at)}: the config before
-      goes on.
+      <strong class="strong">The last reload was refused</strong>, ${formatAgo(of.at)}: the config
+      before goes on.
       ${of.refused && ` ${of.refused.join(", ")} cannot change while running; a restart takes them.`}
     </p>
     <${Problems} of=${of.problems}
   /><//>`;
 }
 
-const TONES: Readonly<Record<Value["from"], Tone>> = {
+const TONES: Readonly<Record<ConfigValue["source"], Tone>> = {
   file: "accent",
   variable: "good",
   "other file": "good",
@@ -118,28 +118,28 @@ const TONES: Readonly<Record<Value["from"], Tone>> = {
   default: "",
 };
 
-function Values({ config }: { config: Config }) {
-  const [search, setSearch] = useWord("q");
-  const [all, setAll] = useWord("defaults");
+function Values({ config }: { config: ConfigResponse }) {
+  const [search, setSearch] = useQueryParam("q");
+  const [all, setAll] = useQueryParam("defaults");
   const word = search.toLowerCase();
   const rows = config.values.filter(
-    ({ path, value, from }) =>
-      (all !== "" || from !== "default") &&
+    ({ path, value, source }) =>
+      (all !== "" || source !== "default") &&
       (path.toLowerCase().includes(word) || String(value).toLowerCase().includes(word)),
   );
-  const defaults = config.values.filter(({ from }) => from === "default").length;
-  return html` <${Facts}
+  const defaults = config.values.filter(({ source }) => source === "default").length;
+  return html` <${FactList}
       of=${[
         ["File", html`<code>${config.file ?? "the default that ships with the package"}</code>`],
         [
           "Reading",
           html`number ${config.generation}, taken${" "}
-            <span title=${moment(config.loadedAt)}>${ago(config.loadedAt)}</span>`,
+            <span title=${formatDateTime(config.loadedAt)}>${formatAgo(config.loadedAt)}</span>`,
         ],
       ]}
     />
     <div class="filters">
-      <${Text}
+      <${TextField}
         name="Search"
         type="search"
         wide=${true}
@@ -150,38 +150,38 @@ function Values({ config }: { config: Config }) {
     </div>
     <${Box}
       flush=${true}
-      title=${`${count(rows.length)} values`}
-      actions=${html`<${Check} name=${`with ${count(defaults)} defaults`} value=${all !== ""} set=${(to: boolean) => setAll(to ? "yes" : "")} />`}
+      title=${`${formatCount(rows.length)} values`}
+      actions=${html`<${Checkbox} name=${`with ${formatCount(defaults)} defaults`} value=${all !== ""} set=${(to: boolean) => setAll(to ? "yes" : "")} />`}
     >
       <${Table}
         label="Values"
         rows=${rows}
-        id=${(row: Value) => row.path}
+        id=${(row: ConfigValue) => row.path}
         most=${200}
-        empty=${html`<${Empty} of="search"><p>No value is like that.</p><//>`}
+        empty=${html`<${EmptyState} of="search"><p>No value is like that.</p><//>`}
         columns=${[
           {
             name: "Key",
             head: true,
-            by: (row: Value) => row.path,
-            of: (row: Value) => html`<span class="mono break">${row.path}</span>`,
+            by: (row: ConfigValue) => row.path,
+            of: (row: ConfigValue) => html`<span class="mono break">${row.path}</span>`,
           },
           {
             name: "Value",
-            of: (row: Value) => html`<span class="mono break">${String(row.value)}</span>`,
+            of: (row: ConfigValue) => html`<span class="mono break">${String(row.value)}</span>`,
           },
           {
             name: "From",
-            by: (row: Value) => row.from,
-            of: (row: Value) =>
-              html`<${Mark} plain=${true} tone=${TONES[row.from]}>${row.from}<//>`,
+            by: (row: ConfigValue) => row.source,
+            of: (row: ConfigValue) =>
+              html`<${Badge} plain=${true} tone=${TONES[row.source]}>${row.source}<//>`,
           },
           {
             name: "Where",
-            of: (row: Value) =>
-              row.at
-                ? html`<span class="small faint nowrap" title=${row.at}
-                    >${placeOf(row.at, config.file)}</span
+            of: (row: ConfigValue) =>
+              row.location
+                ? html`<span class="small faint nowrap" title=${row.location}
+                    >${formatLocation(row.location, config.file)}</span
                   >`
                 : "",
           },
@@ -189,24 +189,24 @@ function Values({ config }: { config: Config }) {
       />
     <//>
     <p class="small faint">Secrets are hidden; a variable is shown as the file names it.</p>
-    <${SameAs} line=${`tollgate config show${all ? "" : " --said"}`} />`;
+    <${CommandLineHint} line=${`tollgate config show${all ? "" : " --said"}`} />`;
 }
 
-const placeOf = (at: string, file: string | null): string =>
+const formatLocation = (at: string, file: string | null): string =>
   file !== null && at.startsWith(`${file}:`)
     ? `line ${at.slice(file.length + 1).split(":")[0]}`
     : at.slice(at.lastIndexOf("/") + 1);
 
-function CheckText({ config }: { config: Config }) {
+function CheckText({ config }: { config: ConfigResponse }) {
   const [text, write] = useState("");
-  const check = useAct<Checked>("config.check", { changes: false });
+  const check = useCommand<CheckResult>("config.check", { changes: false });
   const submit = (event: Event) => {
     event.preventDefault();
     void check.run({ text });
   };
   return html` <${Box} title="Another gateway.yaml">
       <form class="form" onSubmit=${submit}>
-        <${Text}
+        <${TextField}
           name="Its text"
           lines=${16}
           value=${text}
@@ -219,27 +219,31 @@ function CheckText({ config }: { config: Config }) {
           <button type="button" class="button" onClick=${() => write(config.text)}>
             Start from what runs
           </button>
-          <button type="submit" class="button main" disabled=${check.busy || text.trim() === ""}>
-            ${check.busy ? "Checking…" : "Check"}
+          <button
+            type="submit"
+            class="button main"
+            disabled=${check.isRunning || text.trim() === ""}
+          >
+            ${check.isRunning ? "Checking…" : "Check"}
           </button>
         </footer>
       </form>
     <//>
     <div aria-live="polite" class="stack">
-      ${check.problem && html`<${Trouble} problem=${check.problem} />`}
-      ${check.value && html`<${Found} of=${check.value} />`}
+      ${check.error && html`<${ErrorNote} problem=${check.error} />`}
+      ${check.value && html`<${CheckReport} of=${check.value} />`}
     </div>`;
 }
 
-function Found({ of }: { of: Checked }) {
-  const { ok, problems, changes, more, restart, assumed } = of;
+function CheckReport({ of }: { of: CheckResult }) {
+  const { ok, problems, changes, omittedChanges, restartKeys, assumedVariables } = of;
   const errors = problems.filter(({ severity }) => severity === "error").length;
   return html` <${NoteBox} tone=${ok ? "good" : "bad"}
       ><p>
-        ${ok ? `It would be taken. ${changes.length === 0 ? "It changes nothing that may be shown." : `${count(changes.length + more)} values change.`}` : `${count(errors)} ${errors === 1 ? "error" : "errors"}: a reload would refuse it.`}
+        ${ok ? `It would be taken. ${changes.length === 0 ? "It changes nothing that may be shown." : `${formatCount(changes.length + omittedChanges)} values change.`}` : `${formatCount(errors)} ${errors === 1 ? "error" : "errors"}: a reload would refuse it.`}
       </p>
-      ${restart.length > 0 && html`<p class="warn">${restart.join(", ")} cannot change while running: a reload would refuse it, a restart takes it.</p>`}
-      ${assumed.length > 0 && html`<p class="small quiet">Set on the machine, and not looked at: ${assumed.join(", ")}.</p>`}<//
+      ${restartKeys.length > 0 && html`<p class="warn">${restartKeys.join(", ")} cannot change while running: a reload would refuse it, a restart takes it.</p>`}
+      ${assumedVariables.length > 0 && html`<p class="small quiet">Set on the machine, and not looked at: ${assumedVariables.join(", ")}.</p>`}<//
     >
     ${problems.length > 0 && html`<${Box} title="Problems"><${Problems} of=${problems} /><//>`}
     ${
@@ -268,7 +272,7 @@ const Problems = ({ of }: { of: readonly Problem[] }) =>
     ${of.map(
       (each) =>
         html`<li key=${`${each.id} ${each.line} ${each.column} ${each.message}`}>
-          <${Mark}
+          <${Badge}
             tone=${each.severity === "error" ? "bad" : each.severity === "warning" ? "warn" : ""}
             >${each.severity}<//
           >

@@ -1,20 +1,20 @@
 // The gateways that share a store: which live, what each runs, whose clock or knowledge is off. One alone is a fleet of one.
 import { html } from "htm/preact";
-import { useAsk } from "../data.ts";
-import { Box, Figures, Mark, NoteBox, SameAs, Shown } from "../parts/plain.ts";
+import { useQuery } from "../data.ts";
+import { Box, Figures, Badge, NoteBox, CommandLineHint, QueryResult } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
-import { ago, count, moment, span } from "../words.ts";
+import { formatAgo, formatCount, formatDateTime, formatDuration } from "../words.ts";
 
-interface Node {
+interface FleetNode {
   readonly instance: string;
   /** The one that is asked. */
-  readonly self: boolean;
+  readonly isSelf: boolean;
   readonly state: "live" | "left" | "dead";
-  readonly heard: number;
-  readonly open?: number;
-  readonly aheadMs?: number;
-  readonly lagMs?: number;
-  readonly about?: {
+  readonly lastHeartbeatAt: number;
+  readonly openCalls?: number;
+  readonly clockAheadMs?: number;
+  readonly syncLagMs?: number;
+  readonly info?: {
     readonly version: string;
     readonly host: string;
     readonly url?: string;
@@ -26,21 +26,21 @@ interface Node {
 }
 interface Fleet {
   /** Gateways. */
-  readonly nodes: readonly Node[];
+  readonly nodes: readonly FleetNode[];
   /** Programs of the command line that have the store open. */
-  readonly commands: readonly Node[];
-  readonly remarks: readonly string[];
+  readonly commandPrograms: readonly FleetNode[];
+  readonly warnings: readonly string[];
 }
 
-const EVERY_MS = 5_000;
+const POLL_MS = 5_000;
 const TONES = { live: "good", left: "", dead: "bad" } as const;
 
 export function FleetPage() {
-  const answer = useAsk<Fleet>("fleet", {}, { every: EVERY_MS });
-  const status = useAsk<StatusOf>("status", {}, { every: EVERY_MS });
-  return html`<${Shown} of=${answer}>${page}<//>
-    <${Shown} of=${status}>${processes}<//>
-    <${SameAs} line="tollgate fleet" />`;
+  const answer = useQuery<Fleet>("fleet", {}, { intervalMs: POLL_MS });
+  const status = useQuery<StatusResponse>("status", {}, { intervalMs: POLL_MS });
+  return html`<${QueryResult} of=${answer}>${renderFleet}<//>
+    <${QueryResult} of=${status}>${renderProcesses}<//>
+    <${CommandLineHint} line="tollgate fleet" />`;
 }
 
 /** The processes of the gateway that answers here. */
@@ -49,11 +49,11 @@ interface Process {
   readonly startedAt: number;
   readonly generations: readonly { readonly generation: number; readonly inFlight: number }[];
 }
-interface StatusOf extends Process {
+interface StatusResponse extends Process {
   readonly workers?: readonly Process[];
 }
 
-function processes({ workers = [], ...primary }: StatusOf) {
+function renderProcesses({ workers = [], ...primary }: StatusResponse) {
   const rows = [
     { ...primary, what: workers.length > 0 ? "primary" : "the only process" },
     ...workers.map((each, at) => ({ ...each, what: `worker ${at + 1}` })),
@@ -69,135 +69,145 @@ function processes({ workers = [], ...primary }: StatusOf) {
       workers.length > 0 &&
       html`<p class="small quiet in">
         The primary owns the store and the admin listener. The workers serve clients.
-        ${` ${count(inFlightOf(primary))} requests are in flight in all of them.`}
+        ${` ${formatCount(totalInFlight(primary))} requests are in flight in all of them.`}
       </p>`
     }
   <//>`;
 }
 
-const inFlightOf = ({ generations }: Process): number =>
+const totalInFlight = ({ generations }: Process): number =>
   generations.reduce((sum, { inFlight }) => sum + inFlight, 0);
 
 type Row = Process & { readonly what: string };
 const PROCESSES: readonly Column<Row>[] = [
-  { name: "Process", head: true, of: ({ what }) => what },
-  { name: "Pid", number: true, of: ({ pid }) => html`<code>${pid}</code>` },
+  { name: "Process", isRowHeader: true, render: ({ what }) => what },
+  { name: "Pid", isNumber: true, render: ({ pid }) => html`<code>${pid}</code>` },
   {
     name: "Started",
-    of: ({ startedAt }) =>
-      html`<span class="nowrap" title=${moment(startedAt)}>${ago(startedAt)}</span>`,
+    render: ({ startedAt }) =>
+      html`<span class="nowrap" title=${formatDateTime(startedAt)}>${formatAgo(startedAt)}</span>`,
   },
-  { name: "In flight", number: true, of: (row) => count(inFlightOf(row)) },
-  { name: "Config generation", number: true, of: ({ generations }) => generations[0]?.generation },
+  { name: "In flight", isNumber: true, render: (row) => formatCount(totalInFlight(row)) },
+  {
+    name: "Config generation",
+    isNumber: true,
+    render: ({ generations }) => generations[0]?.generation,
+  },
 ];
 
-function page({ nodes, commands, remarks }: Fleet) {
+function renderFleet({ nodes, commandPrograms, warnings }: Fleet) {
   const live = nodes.filter(({ state }) => state === "live");
-  const open = nodes.reduce((all, { open = 0 }) => all + open, 0);
-  const versions = new Set(live.flatMap(({ about }) => about?.version ?? []));
+  const open = nodes.reduce((all, { openCalls = 0 }) => all + openCalls, 0);
+  const versions = new Set(live.flatMap(({ info }) => info?.version ?? []));
   return html` <${Figures}
       of=${[
         {
           name: "Live gateways",
-          value: count(live.length),
+          value: formatCount(live.length),
           note:
             live.length < nodes.length
-              ? `${count(nodes.length - live.length)} stopped or lost`
+              ? `${formatCount(nodes.length - live.length)} stopped or lost`
               : live.length === 1
                 ? "no other gateway on this store"
                 : "all gateways are live",
         },
         {
           name: "Workers",
-          value: count(live.reduce((all, { about }) => all + (about?.workers ?? 1), 0)),
+          value: formatCount(live.reduce((all, { info }) => all + (info?.workers ?? 1), 0)),
           note: "processes that serve clients",
         },
         {
           name: "Versions",
-          value: count(versions.size),
+          value: formatCount(versions.size),
           note: [...versions].join(", "),
           tone: versions.size > 1 ? "warn" : "good",
         },
-        { name: "Open calls", value: count(open), note: "not settled in the store yet" },
+        { name: "Open calls", value: formatCount(open), note: "not settled in the store yet" },
       ]}
     />
-    ${remarks.map((remark) => html`<${NoteBox} key=${remark} tone="warn">${remark}<//>`)}
+    ${warnings.map((remark) => html`<${NoteBox} key=${remark} tone="warn">${remark}<//>`)}
     <${Box} title="Gateways" flush>
       <${Table}
         label="Gateways"
         rows=${nodes}
-        id=${(row: Node) => row.instance}
+        id=${(row: FleetNode) => row.instance}
         columns=${COLUMNS}
       />
     <//>
     ${
-      commands.length > 0 &&
+      commandPrograms.length > 0 &&
       html`<p class="small quiet">
-        ${commands.length === 1 ? "A command of the command line has" : `${count(commands.length)} commands of the command line have`}
+        ${commandPrograms.length === 1 ? "A command of the command line has" : `${formatCount(commandPrograms.length)} commands of the command line have`}
         the store open:
-        ${commands.map(({ about }) => `pid ${about?.pid ?? "?"} on ${about?.host ?? "?"}`).join(", ")}.
+        ${commandPrograms.map(({ info }) => `pid ${info?.pid ?? "?"} on ${info?.host ?? "?"}`).join(", ")}.
       </p>`
     }`;
 }
 
-const ahead = (ms: number | undefined): string =>
+const formatClockOffset = (ms: number | undefined): string =>
   ms === undefined ? "–" : `${ms > 0 ? "+" : ""}${ms} ms`;
-const late = (ms: number | undefined): string =>
-  ms === undefined ? "–" : ms === 0 ? "up to date" : `${span(ms)} behind`;
+const formatSyncLag = (ms: number | undefined): string =>
+  ms === undefined ? "–" : ms === 0 ? "up to date" : `${formatDuration(ms)} behind`;
 
-const COLUMNS: readonly Column<Node>[] = [
+const COLUMNS: readonly Column<FleetNode>[] = [
   {
     name: "Gateway",
-    head: true,
-    by: ({ instance }) => instance,
-    of: ({ instance, self }) =>
-      html`<code title=${instance}>${instance.slice(0, 8)}</code>${self && " (this one)"}`,
+    isRowHeader: true,
+    sortKey: ({ instance }) => instance,
+    render: ({ instance, isSelf }) =>
+      html`<code title=${instance}>${instance.slice(0, 8)}</code>${isSelf && " (this one)"}`,
   },
   {
     name: "State",
-    by: ({ state }) => state,
-    of: ({ state }) => html`<${Mark} tone=${TONES[state]}>${state}<//>`,
+    sortKey: ({ state }) => state,
+    render: ({ state }) => html`<${Badge} tone=${TONES[state]}>${state}<//>`,
   },
   {
     name: "Version",
-    by: ({ about }) => about?.version ?? "",
-    of: ({ about }) => about?.version ?? "–",
+    sortKey: ({ info }) => info?.version ?? "",
+    render: ({ info }) => info?.version ?? "–",
   },
   {
     name: "Config",
-    by: ({ about }) => about?.config ?? "",
-    of: ({ about }) =>
-      about?.config === undefined
+    sortKey: ({ info }) => info?.config ?? "",
+    render: ({ info }) =>
+      info?.config === undefined
         ? "–"
-        : html`<code>${about.config.slice(0, 8)}</code>, generation ${count(about.generation ?? 0)}`,
+        : html`<code>${info.config.slice(0, 8)}</code>, generation
+            ${formatCount(info.generation ?? 0)}`,
   },
   {
     name: "Clock",
-    number: true,
-    by: ({ aheadMs = 0 }) => aheadMs,
-    of: ({ aheadMs }) => ahead(aheadMs),
+    isNumber: true,
+    sortKey: ({ clockAheadMs = 0 }) => clockAheadMs,
+    render: ({ clockAheadMs }) => formatClockOffset(clockAheadMs),
   },
   {
     name: "Workers",
-    number: true,
-    by: ({ about }) => about?.workers ?? 1,
-    of: ({ about }) => (about?.workers === undefined ? "–" : count(about.workers)),
+    isNumber: true,
+    sortKey: ({ info }) => info?.workers ?? 1,
+    render: ({ info }) => (info?.workers === undefined ? "–" : formatCount(info.workers)),
   },
-  { name: "Keys and accounts", by: ({ lagMs = 0 }) => lagMs, of: ({ lagMs }) => late(lagMs) },
+  {
+    name: "Keys and accounts",
+    sortKey: ({ syncLagMs = 0 }) => syncLagMs,
+    render: ({ syncLagMs }) => formatSyncLag(syncLagMs),
+  },
   {
     name: "Open calls",
-    number: true,
-    by: ({ open = 0 }) => open,
-    of: ({ open }) => (open === undefined ? "–" : count(open)),
+    isNumber: true,
+    sortKey: ({ openCalls = 0 }) => openCalls,
+    render: ({ openCalls }) => (openCalls === undefined ? "–" : formatCount(openCalls)),
   },
   {
     name: "Last heartbeat",
-    by: ({ heard }) => heard,
-    of: ({ heard }) => html`<span title=${moment(heard)}>${ago(heard)}</span>`,
+    sortKey: ({ lastHeartbeatAt }) => lastHeartbeatAt,
+    render: ({ lastHeartbeatAt }) =>
+      html`<span title=${formatDateTime(lastHeartbeatAt)}>${formatAgo(lastHeartbeatAt)}</span>`,
   },
   {
     name: "Address",
-    by: ({ about }) => about?.url ?? "",
-    of: ({ about }) => (about ? `${about.url ?? ""} on ${about.host}` : "–"),
+    sortKey: ({ info }) => info?.url ?? "",
+    render: ({ info }) => (info ? `${info.url ?? ""} on ${info.host}` : "–"),
   },
 ];

@@ -1,20 +1,28 @@
 // One account, and a new one: what all keys in it share, and where it stands.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useAct } from "../act.ts";
-import { limitFlaw, limitsIn } from "../limit-text.ts";
+import { useCommand } from "../act.ts";
+import { limitError, splitLimits } from "../limit-text.ts";
 import { LimitBar, LimitField } from "../limits.ts";
-import { Select, Text } from "../parts/fields.ts";
+import { Select, TextField } from "../parts/fields.ts";
 import { Dialog, Drawer } from "../parts/over.ts";
-import { Box, Code, Facts, Mark, NoteBox, SameAs, Trouble } from "../parts/plain.ts";
+import { Box, Code, FactList, Badge, NoteBox, CommandLineHint, ErrorNote } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
-import { addressOf } from "../place.ts";
-import { may } from "../rights.ts";
-import { accountLines } from "./keys-yaml.ts";
-import { type Account, barsOf, type Key, nameOf } from "./keys-shapes.ts";
-import { changedTo, flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
+import { buildUrl } from "../place.ts";
+import { isAllowed } from "../rights.ts";
+import { accountDiff } from "./keys-yaml.ts";
+import { type Account, limitBars, type Key, displayName } from "./keys-shapes.ts";
+import {
+  withFormValues,
+  formError,
+  FormFooter,
+  GrantsFields,
+  fromForm,
+  toForm,
+  type GrantsForm,
+} from "./keys-form.ts";
 
-const places = (accounts: readonly Account[], but?: string) => [
+const parentOptions = (accounts: readonly Account[], but?: string) => [
   ["", "none: a top-level account"] as const,
   ...accounts
     .filter(({ id, state }) => id !== but && state === "valid")
@@ -22,8 +30,8 @@ const places = (accounts: readonly Account[], but?: string) => [
 ];
 
 /** What an account says of new keys made in it. */
-const defaultsOf = (text: string) => {
-  const limits = limitsIn(text);
+const toDefaults = (text: string) => {
+  const limits = splitLimits(text);
   return limits.length > 0 ? { limits } : undefined;
 };
 
@@ -40,20 +48,20 @@ export function NewAccount({
 }) {
   const [id, name] = useState("");
   const [home, move] = useState(parent);
-  const [value, set] = useState<Typed>(typed({}));
+  const [value, set] = useState<GrantsForm>(toForm({}));
   const [fresh, setFresh] = useState("");
   const [flaw, refuse] = useState<string>();
-  const create = useAct<{ warnings: readonly string[] }>("accounts.create");
+  const create = useCommand<{ warnings: readonly string[] }>("accounts.create");
   const submit = async (event: Event) => {
     event.preventDefault();
-    const wrong = flawOf(value) ?? limitFlaw(fresh);
+    const wrong = formError(value) ?? limitError(fresh);
     refuse(wrong);
     if (wrong) return;
     const done = await create.run({
       id: id.trim(),
       parent: home || undefined,
-      ...saidBy(value, undefined),
-      defaults: defaultsOf(fresh),
+      ...fromForm(value, undefined),
+      defaults: toDefaults(fresh),
     });
     if (!done) return;
     toast(`${id.trim()} is created.`);
@@ -64,7 +72,7 @@ export function NewAccount({
   return html`<${Dialog} title="New account" close=${close}>
     <form class="form" onSubmit=${submit}>
       <div class="filters">
-        <${Text}
+        <${TextField}
           name="Id"
           value=${id}
           set=${name}
@@ -77,16 +85,16 @@ export function NewAccount({
           wide=${true}
           value=${home}
           set=${move}
-          of=${places(accounts)}
+          of=${parentOptions(accounts)}
         />
       </div>
-      <${Grants} value=${value} set=${set} />
+      <${GrantsFields} value=${value} set=${set} />
       <${LimitField} name="Default limits of new keys" value=${fresh} set=${setFresh} />
-      <${Foot}
+      <${FormFooter}
         flaw=${flaw}
-        problem=${create.problem}
+        problem=${create.error}
         close=${close}
-        off=${create.busy || id.trim() === ""}
+        off=${create.isRunning || id.trim() === ""}
         does="Create the account"
       />
     </form>
@@ -109,27 +117,27 @@ export function AccountDetail({
   const [changing, change] = useState(false);
   const inside = accounts.filter(({ parent }) => parent === of.id);
   return html`<${Drawer}
-    title=${nameOf(of)}
+    title=${displayName(of)}
     close=${close}
-    actions=${html`<${Mark} tone=${of.state === "valid" ? "good" : "bad"}>${of.state}<//>`}
+    actions=${html`<${Badge} tone=${of.state === "valid" ? "good" : "bad"}>${of.state}<//>`}
   >
     <${AccountFacts} of=${of} inside=${inside} />
     ${
-      of.from &&
+      of.definedAt &&
       html`<${NoteBox}
         ><p>
-          This account is defined in <code>${of.from}</code>. Edit that file to change it: “Change”
-          shows the lines.
+          This account is defined in <code>${of.definedAt}</code>. Edit that file to change it:
+          “Change” shows the lines.
         </p><//
       >`
     }
     <${Box}
       title="Limits and budgets"
-      actions=${!changing && (of.from ? may("config.show") : may("accounts.update")) && of.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
+      actions=${!changing && (of.definedAt ? isAllowed("config.show") : isAllowed("accounts.update")) && of.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
     >
       ${
         changing
-          ? html`<${Change}
+          ? html`<${EditAccount}
               of=${of}
               accounts=${accounts}
               close=${() => change(false)}
@@ -140,35 +148,35 @@ export function AccountDetail({
                 No limits of its own. The limits of its parent accounts apply.
               </p>`
             : html`<div class="stack">
-                ${barsOf(of).map((limit, at) => html`<${LimitBar} limit=${limit} own=${of.id} key=${at} />`)}
+                ${limitBars(of).map((limit, at) => html`<${LimitBar} limit=${limit} own=${of.id} key=${at} />`)}
               </div>`
       }
     <//>
     <${Box}
       title=${`${keys.length} ${keys.length === 1 ? "key" : "keys"} in this account`}
-      actions=${may("keys.create") && html`<a class="button small" href=${addressOf("/keys", { account: of.id, new: "key" })}>New key</a>`}
+      actions=${isAllowed("keys.create") && html`<a class="button small" href=${buildUrl("/keys", { account: of.id, new: "key" })}>New key</a>`}
     >
       ${
         keys.length === 0
           ? html`<p class="quiet">No key is directly in this account.</p>`
           : html`<ul class="stack tight">
-              ${keys.slice(0, 50).map((key) => html`<li key=${`${key.id} ${key.created}`}><a href=${addressOf("/keys", { key: key.id })}>${nameOf(key)}</a> ${key.state !== "valid" && html`<${Mark} tone="bad">${key.state}<//>`}</li>`)}
+              ${keys.slice(0, 50).map((key) => html`<li key=${`${key.id} ${key.created}`}><a href=${buildUrl("/keys", { key: key.id })}>${displayName(key)}</a> ${key.state !== "valid" && html`<${Badge} tone="bad">${key.state}<//>`}</li>`)}
             </ul>`
       }
     <//>
-    ${may("accounts.end") && !of.from && of.state !== "ended" && html`<${End} of=${of} changed=${changed} />`}
-    <${SameAs} line=${`tollgate accounts show ${of.id}`} />
+    ${isAllowed("accounts.end") && !of.definedAt && of.state !== "ended" && html`<${CloseAccount} of=${of} changed=${changed} />`}
+    <${CommandLineHint} line=${`tollgate accounts show ${of.id}`} />
   <//>`;
 }
 
 const AccountFacts = ({ of, inside }: { of: Account; inside: readonly Account[] }) =>
-  html`<${Facts}
+  html`<${FactList}
     of=${[
       ["Path", html`<code>${of.path}</code>`],
       [
         "Parent account",
         of.parent
-          ? html`<a href=${addressOf("/keys", { account: of.parent })}>${of.parent}</a>`
+          ? html`<a href=${buildUrl("/keys", { account: of.parent })}>${of.parent}</a>`
           : "none",
       ],
       [
@@ -176,8 +184,8 @@ const AccountFacts = ({ of, inside }: { of: Account; inside: readonly Account[] 
         inside.length > 0
           ? inside.map(
               (each) =>
-                html`<a key=${each.id} href=${addressOf("/keys", { account: each.id })}
-                  >${nameOf(each)}</a
+                html`<a key=${each.id} href=${buildUrl("/keys", { account: each.id })}
+                  >${displayName(each)}</a
                 > `,
             )
           : "none",
@@ -185,11 +193,11 @@ const AccountFacts = ({ of, inside }: { of: Account; inside: readonly Account[] 
       ["Models", of.models?.join(", ") ?? "as its parent account"],
       ["Privacy", of.privacy ? `Service-ZDR: ${of.privacy}` : "as its parent account"],
       ["New keys get", of.defaults?.limits.join(", ")],
-      ["Reports", html`<a href=${addressOf("/usage", { by: "key", account: of.id })}>Usage</a>`],
+      ["Reports", html`<a href=${buildUrl("/usage", { by: "key", account: of.id })}>Usage</a>`],
     ]}
   />`;
 
-function Change({
+function EditAccount({
   of,
   accounts,
   close,
@@ -200,66 +208,73 @@ function Change({
   close: () => void;
   changed: () => void;
 }) {
-  const [value, set] = useState<Typed>(typed(of));
+  const [value, set] = useState<GrantsForm>(toForm(of));
   const [home, move] = useState(of.parent ?? "");
   const [fresh, setFresh] = useState((of.defaults?.limits ?? []).join(", "));
   const [flaw, refuse] = useState<string>();
   const [diff, write] = useState<readonly string[]>();
-  const update = useAct<{ warnings?: readonly string[] }>("accounts.update");
+  const update = useCommand<{ warnings?: readonly string[] }>("accounts.update");
   const submit = async (event: Event) => {
     event.preventDefault();
-    const wrong = flawOf(value) ?? limitFlaw(fresh);
+    const wrong = formError(value) ?? limitError(fresh);
     refuse(wrong);
     if (wrong) return;
-    if (of.from) return write(accountLines(of, changedTo(of, value, home, defaultsOf(fresh))));
+    if (of.definedAt)
+      return write(accountDiff(of, withFormValues(of, value, home, toDefaults(fresh))));
     const version = of.version === undefined ? {} : { version: of.version };
     const done = await update.run({
       id: of.id,
       parent: home || null,
-      ...saidBy(value, null),
-      defaults: defaultsOf(fresh) ?? null,
+      ...fromForm(value, null),
+      defaults: toDefaults(fresh) ?? null,
       ...version,
     });
     if (!done) return;
-    toast(`${nameOf(of)} is changed.`);
+    toast(`${displayName(of)} is changed.`);
     for (const warning of done.warnings ?? []) toast(warning, "bad");
     changed();
     close();
   };
   return html`<form class="form" onSubmit=${submit}>
-    <${Select} name="Parent account" value=${home} set=${move} of=${places(accounts, of.id)} />
-    <${Grants} value=${value} set=${set} />
+    <${Select}
+      name="Parent account"
+      value=${home}
+      set=${move}
+      of=${parentOptions(accounts, of.id)}
+    />
+    <${GrantsFields} value=${value} set=${set} />
     <${LimitField} name="Default limits of new keys" value=${fresh} set=${setFresh} />
-    ${diff && html`<${ToApply} of=${of} lines=${diff} />`}
-    <${Foot}
+    ${diff && html`<${ConfigDiff} of=${of} lines=${diff} />`}
+    <${FormFooter}
       flaw=${flaw}
-      problem=${update.problem}
+      problem=${update.error}
       close=${close}
-      off=${update.busy}
-      does=${of.from ? "Show the change as YAML" : "Save"}
+      off=${update.isRunning}
+      does=${of.definedAt ? "Show the change as YAML" : "Save"}
     />
   </form>`;
 }
 
 /** A change of an account that gateway.yaml defines: the console writes no file, so an operator applies it. */
-const ToApply = ({ of, lines }: { of: Account; lines: readonly string[] }) =>
+const ConfigDiff = ({ of, lines }: { of: Account; lines: readonly string[] }) =>
   html`<div class="stack tight" aria-live="polite">
     ${
       lines.every((line) => line.startsWith(" "))
         ? html`<p class="quiet">Nothing is changed.</p>`
         : html`<p class="small">
-              Apply this to <code>${of.from}</code>. The gateway reloads the file when you save it.
+              Apply this to <code>${of.definedAt}</code>. The gateway reloads the file when you save
+              it.
             </p>
             <${Code} text=${lines.join("\n")} label="Change of gateway.yaml" />`
     }
   </div>`;
 
-function End({ of, changed }: { of: Account; changed: () => void }) {
+function CloseAccount({ of, changed }: { of: Account; changed: () => void }) {
   const [sure, set] = useState(false);
-  const end = useAct<unknown>("accounts.end");
+  const end = useCommand<unknown>("accounts.end");
   const run = async () => {
     if (!(await end.run({ id: of.id }))) return;
-    toast(`${nameOf(of)} is ended.`);
+    toast(`${displayName(of)} is ended.`);
     changed();
   };
   return html`<${Box} title="End the account">
@@ -271,15 +286,20 @@ function End({ of, changed }: { of: Account; changed: () => void }) {
       <div class="row">
         ${
           sure
-            ? html`<button type="button" class="button danger" disabled=${end.busy} onClick=${run}>
-                  Yes, end ${nameOf(of)}</button
+            ? html`<button
+                  type="button"
+                  class="button danger"
+                  disabled=${end.isRunning}
+                  onClick=${run}
+                >
+                  Yes, end ${displayName(of)}</button
                 ><button type="button" class="button" onClick=${() => set(false)}>Cancel</button>`
             : html`<button type="button" class="button danger" onClick=${() => set(true)}>
                 End this account
               </button>`
         }
       </div>
-      ${end.problem && html`<${Trouble} problem=${end.problem} />`}
+      ${end.error && html`<${ErrorNote} problem=${end.error} />`}
     </div>
   <//>`;
 }

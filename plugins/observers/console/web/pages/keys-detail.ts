@@ -1,20 +1,27 @@
 // One key: what it may, what is left of it, and what is done with it: changed without a new secret, moved, given another secret, ended.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
-import { useAct } from "../act.ts";
-import { ask } from "../ask.ts";
-import { useAsk } from "../data.ts";
+import { useCommand } from "../act.ts";
+import { runCommand } from "../ask.ts";
+import { useQuery } from "../data.ts";
 import { NewSecret } from "../new-secret.ts";
 import { LimitBar } from "../limits.ts";
 import { Select } from "../parts/fields.ts";
 import { Drawer } from "../parts/over.ts";
-import { Box, Facts, Mark, NoteBox, SameAs, Trouble } from "../parts/plain.ts";
+import { Box, FactList, Badge, NoteBox, CommandLineHint, ErrorNote } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
-import { addressOf } from "../place.ts";
-import { may } from "../rights.ts";
-import { ago, moment } from "../words.ts";
-import { type Account, barsOf, type Key, nameOf } from "./keys-shapes.ts";
-import { flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
+import { buildUrl } from "../place.ts";
+import { isAllowed } from "../rights.ts";
+import { formatAgo, formatDateTime } from "../words.ts";
+import { type Account, limitBars, type Key, displayName } from "./keys-shapes.ts";
+import {
+  formError,
+  FormFooter,
+  GrantsFields,
+  fromForm,
+  toForm,
+  type GrantsForm,
+} from "./keys-form.ts";
 
 /** As the command line takes it: `--overlap 24h`. */
 const OVERLAPS = [
@@ -36,22 +43,26 @@ export function KeyDetail({
   changed: () => void;
 }) {
   const [changing, change] = useState(false);
-  const shown = useAsk<{ keys: readonly Key[] }>("keys.show", { id: of.id }, { every: 5_000 });
+  const shown = useQuery<{ keys: readonly Key[] }>(
+    "keys.show",
+    { id: of.id },
+    { intervalMs: 5_000 },
+  );
   const key = shown.value?.keys[0] ?? of;
-  const again = () => (shown.again(), changed());
+  const again = () => (shown.refetch(), changed());
   const labels = Object.entries(key.labels ?? {});
   return html`<${Drawer}
-    title=${nameOf(key)}
+    title=${displayName(key)}
     close=${close}
-    actions=${html`<${Mark} tone=${key.state === "valid" ? "good" : "bad"}>${key.state}<//>`}
+    actions=${html`<${Badge} tone=${key.state === "valid" ? "good" : "bad"}>${key.state}<//>`}
   >
-    <${Facts}
+    <${FactList}
       of=${[
         ["ID", html`<code>${key.id}</code>`],
         [
           "Account",
           key.account
-            ? html`<a href=${addressOf("/keys", { account: key.account })}>${key.account}</a>`
+            ? html`<a href=${buildUrl("/keys", { account: key.account })}>${key.account}</a>`
             : "none",
         ],
         ["Models", key.models?.join(", ") ?? "all"],
@@ -61,17 +72,20 @@ export function KeyDetail({
           "Labels",
           labels.length > 0
             ? labels.map(
-                ([name, word]) => html`<${Mark} plain=${true} key=${name}>${name}=${word}<//> `,
+                ([name, word]) => html`<${Badge} plain=${true} key=${name}>${name}=${word}<//> `,
               )
             : undefined,
         ],
-        ["Created", moment(key.created)],
-        ["Last used", may("requests.search") && html`<${LastUsed} id=${key.id} />`],
-        ["Expires", key.expires ? `${moment(key.expires)}, ${ago(key.expires)}` : "never"],
+        ["Created", formatDateTime(key.created)],
+        ["Last used", isAllowed("requests.search") && html`<${LastUsed} id=${key.id} />`],
+        [
+          "Expires",
+          key.expires ? `${formatDateTime(key.expires)}, ${formatAgo(key.expires)}` : "never",
+        ],
         [
           "Reports",
-          html`<a href=${addressOf("/usage", { by: "model", key: key.id })}>Usage</a>${" · "}<a
-              href=${addressOf("/requests", { key: key.id })}
+          html`<a href=${buildUrl("/usage", { by: "model", key: key.id })}>Usage</a>${" · "}<a
+              href=${buildUrl("/requests", { key: key.id })}
               >Requests</a
             >`,
         ],
@@ -79,39 +93,39 @@ export function KeyDetail({
     />
     <${Box}
       title="Limits and budgets"
-      actions=${!changing && may("keys.update") && key.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
+      actions=${!changing && isAllowed("keys.update") && key.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
     >
       ${
         changing
-          ? html`<${Change} of=${key} close=${() => change(false)} changed=${again} />`
-          : (key.counted ?? barsOf(key)).length === 0
+          ? html`<${EditKey} of=${key} close=${() => change(false)} changed=${again} />`
+          : (key.limitUsage ?? limitBars(key)).length === 0
             ? html`<p class="quiet">No limits of its own. The limits of its accounts apply.</p>`
             : html`<div class="stack">
-                ${(key.counted ?? barsOf(key)).map((limit, at) => html`<${LimitBar} limit=${limit} key=${at} />`)}
+                ${(key.limitUsage ?? limitBars(key)).map((limit, at) => html`<${LimitBar} limit=${limit} key=${at} />`)}
               </div>`
       }
     <//>
-    ${key.state === "valid" && may("keys.rotate") && html`<${Rotate} of=${key} changed=${again} />`}
-    ${key.state === "valid" && may("keys.move") && html`<${Move} of=${key} accounts=${accounts} changed=${again} />`}
-    ${key.state !== "revoked" && may("keys.revoke") && html`<${End} of=${key} changed=${again} />`}
-    <${SameAs} line=${`tollgate keys show ${key.id}`} />
+    ${key.state === "valid" && isAllowed("keys.rotate") && html`<${RotateKey} of=${key} changed=${again} />`}
+    ${key.state === "valid" && isAllowed("keys.move") && html`<${MoveKey} of=${key} accounts=${accounts} changed=${again} />`}
+    ${key.state !== "revoked" && isAllowed("keys.revoke") && html`<${RevokeKey} of=${key} changed=${again} />`}
+    <${CommandLineHint} line=${`tollgate keys show ${key.id}`} />
   <//>`;
 }
 
 /** Answers of a search that are read: each takes a part of a second, however large the ledger is. */
-const SEARCHED = 12;
+const MAX_SEARCHES = 12;
 
-interface Search {
+interface SearchPage {
   readonly items: readonly { readonly at: number }[];
   readonly next?: string;
 }
 
 /** Undefined: there is none as far as it was looked. */
-async function newestCall(key: string, over: AbortSignal): Promise<number | undefined> {
+async function findNewestCall(key: string, over: AbortSignal): Promise<number | undefined> {
   let after: string | undefined;
-  for (let n = 0; n < SEARCHED; n++) {
+  for (let n = 0; n < MAX_SEARCHES; n++) {
     const of = { key, limit: 5, ...(after !== undefined && { after }) };
-    const page = await ask<Search>("requests.search", of, over);
+    const page = await runCommand<SearchPage>("requests.search", of, over);
     if (page.items[0]) return page.items[0].at;
     if (page.next === undefined) return undefined;
     after = page.next;
@@ -124,7 +138,7 @@ function LastUsed({ id }: { id: string }) {
   const [at, set] = useState<number | "none">();
   useEffect(() => {
     const over = new AbortController();
-    newestCall(id, over.signal).then(
+    findNewestCall(id, over.signal).then(
       (found) => set(found ?? "none"),
       () => {},
     );
@@ -132,36 +146,42 @@ function LastUsed({ id }: { id: string }) {
   }, [id]);
   if (at === undefined) return html`<span class="faint">–</span>`;
   if (at === "none") return html`<span class="faint">no call found</span>`;
-  return html`${ago(at)} <span class="faint">(${moment(at)})</span>`;
+  return html`${formatAgo(at)} <span class="faint">(${formatDateTime(at)})</span>`;
 }
 
-function Change({ of, close, changed }: { of: Key; close: () => void; changed: () => void }) {
-  const [value, set] = useState<Typed>(typed(of));
+function EditKey({ of, close, changed }: { of: Key; close: () => void; changed: () => void }) {
+  const [value, set] = useState<GrantsForm>(toForm(of));
   const [flaw, refuse] = useState<string>();
-  const update = useAct<{ warnings?: readonly string[] }>("keys.update");
+  const update = useCommand<{ warnings?: readonly string[] }>("keys.update");
   const submit = async (event: Event) => {
     event.preventDefault();
-    refuse(flawOf(value));
-    if (flawOf(value)) return;
+    refuse(formError(value));
+    if (formError(value)) return;
     const version = of.version === undefined ? {} : { version: of.version };
-    const done = await update.run({ id: of.id, ...saidBy(value, null), ...version });
+    const done = await update.run({ id: of.id, ...fromForm(value, null), ...version });
     if (!done) return;
-    toast(`${nameOf(of)} is changed; its secret is the same.`);
+    toast(`${displayName(of)} is changed; its secret is the same.`);
     for (const warning of done.warnings ?? []) toast(warning, "bad");
     changed();
     close();
   };
   return html`<form class="form" onSubmit=${submit}>
-    <${Grants} value=${value} set=${set} />
-    <${Foot} flaw=${flaw} problem=${update.problem} close=${close} off=${update.busy} does="Save" />
+    <${GrantsFields} value=${value} set=${set} />
+    <${FormFooter}
+      flaw=${flaw}
+      problem=${update.error}
+      close=${close}
+      off=${update.isRunning}
+      does="Save"
+    />
   </form>`;
 }
 
-function Rotate({ of, changed }: { of: Key; changed: () => void }) {
+function RotateKey({ of, changed }: { of: Key; changed: () => void }) {
   const [overlap, set] = useState("3600000");
   const [sure, confirm] = useState(false);
-  const rotate = useAct<{ secret: string }>("keys.rotate");
-  const status = useAsk<{ url: string }>("status");
+  const rotate = useCommand<{ secret: string }>("keys.rotate");
+  const status = useQuery<{ url: string }>("status");
   const run = async () => {
     if (await rotate.run({ id: of.id, overlapMs: Number(overlap) })) changed();
     else confirm(false);
@@ -189,31 +209,33 @@ function Rotate({ of, changed }: { of: Key; changed: () => void }) {
                 sure &&
                 html`<${NoteBox} tone="warn"
                   ><p>
-                    Rotate ${nameOf(of)}? The old secret ${effect}.
+                    Rotate ${displayName(of)}? The old secret ${effect}.
                     ${overlap === "0" ? "Clients that still use it get 401." : "Update your clients before then."}
                   </p>
                   <div class="row">
                     <button
                       type="button"
                       class="button danger"
-                      disabled=${rotate.busy}
+                      disabled=${rotate.isRunning}
                       onClick=${run}
                     >
-                      Yes, rotate ${nameOf(of)}</button
+                      Yes, rotate ${displayName(of)}</button
                     ><button type="button" class="button" onClick=${() => confirm(false)}>
                       Cancel
                     </button>
                   </div><//
                 >`
               }
-              <${SameAs} line=${`tollgate keys rotate ${of.id}${flag && ` --overlap ${flag}`}`} />`
+              <${CommandLineHint}
+                line=${`tollgate keys rotate ${of.id}${flag && ` --overlap ${flag}`}`}
+              />`
       }
-      ${rotate.problem && html`<${Trouble} problem=${rotate.problem} />`}
+      ${rotate.error && html`<${ErrorNote} problem=${rotate.error} />`}
     </div>
   <//>`;
 }
 
-function Move({
+function MoveKey({
   of,
   accounts,
   changed,
@@ -223,11 +245,11 @@ function Move({
   changed: () => void;
 }) {
   const [to, set] = useState(of.account ?? "");
-  const move = useAct<unknown>("keys.move");
+  const move = useCommand<unknown>("keys.move");
   if (accounts.length === 0) return null;
   const run = async () => {
     if (!(await move.run({ id: of.id, account: to || undefined }))) return;
-    toast(`${nameOf(of)} is now in ${to || "no account"}.`);
+    toast(`${displayName(of)} is now in ${to || "no account"}.`);
     changed();
   };
   return html`<${Box} title="Move to another account">
@@ -242,23 +264,23 @@ function Move({
         /><button
           type="button"
           class="button"
-          disabled=${move.busy || to === (of.account ?? "")}
+          disabled=${move.isRunning || to === (of.account ?? "")}
           onClick=${run}
         >
           Move
         </button>
       </div>
-      ${move.problem && html`<${Trouble} problem=${move.problem} />`}
+      ${move.error && html`<${ErrorNote} problem=${move.error} />`}
     </div>
   <//>`;
 }
 
-function End({ of, changed }: { of: Key; changed: () => void }) {
+function RevokeKey({ of, changed }: { of: Key; changed: () => void }) {
   const [sure, set] = useState(false);
-  const revoke = useAct<unknown>("keys.revoke");
+  const revoke = useCommand<unknown>("keys.revoke");
   const run = async () => {
     if (!(await revoke.run({ id: of.id }))) return;
-    toast(`${nameOf(of)} is revoked.`);
+    toast(`${displayName(of)} is revoked.`);
     changed();
   };
   return html`<${Box} title="Revoke the key">
@@ -272,17 +294,17 @@ function End({ of, changed }: { of: Key; changed: () => void }) {
             ? html`<button
                   type="button"
                   class="button danger"
-                  disabled=${revoke.busy}
+                  disabled=${revoke.isRunning}
                   onClick=${run}
                 >
-                  Yes, revoke ${nameOf(of)}</button
+                  Yes, revoke ${displayName(of)}</button
                 ><button type="button" class="button" onClick=${() => set(false)}>Cancel</button>`
             : html`<button type="button" class="button danger" onClick=${() => set(true)}>
                 Revoke this key
               </button>`
         }
       </div>
-      ${revoke.problem && html`<${Trouble} problem=${revoke.problem} />`}
+      ${revoke.error && html`<${ErrorNote} problem=${revoke.error} />`}
     </div>
   <//>`;
 }

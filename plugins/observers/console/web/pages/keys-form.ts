@@ -1,14 +1,14 @@
 // What a key and an account say alike, as fields of a form: a name, limits, models, privacy, labels.
 import { html } from "htm/preact";
-import type { Refusal } from "../ask.ts";
+import type { CommandError } from "../ask.ts";
 import type { Account } from "./keys-shapes.ts";
-import type { Written } from "./keys-yaml.ts";
-import { Select, Text } from "../parts/fields.ts";
-import { Trouble } from "../parts/plain.ts";
-import { limitFlaw, limitsIn } from "../limit-text.ts";
+import type { AccountConfig } from "./keys-yaml.ts";
+import { Select, TextField } from "../parts/fields.ts";
+import { ErrorNote } from "../parts/plain.ts";
+import { limitError, splitLimits } from "../limit-text.ts";
 import { LimitField } from "../limits.ts";
 
-export interface Typed {
+export interface GrantsForm {
   readonly name: string;
   readonly models: string;
   readonly privacy: string;
@@ -16,7 +16,7 @@ export interface Typed {
   readonly limits: string;
 }
 
-interface Said {
+interface GrantFields {
   readonly name?: string;
   readonly models?: readonly string[];
   readonly privacy?: string;
@@ -24,7 +24,7 @@ interface Said {
   readonly limits?: readonly string[];
 }
 
-export const typed = ({ name, models, privacy, labels, limits }: Said): Typed => ({
+export const toForm = ({ name, models, privacy, labels, limits }: GrantFields): GrantsForm => ({
   name: name ?? "",
   models: models?.join(", ") ?? "",
   privacy: privacy ?? "",
@@ -34,25 +34,25 @@ export const typed = ({ name, models, privacy, labels, limits }: Said): Typed =>
   limits: (limits ?? []).join(", "),
 });
 
-const listOf = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
+const splitList = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
 
 /** Why it cannot be sent; undefined: it can. */
-export const flawOf = ({ limits, labels }: Typed): string | undefined =>
-  limitFlaw(limits) ??
+export const formError = ({ limits, labels }: GrantsForm): string | undefined =>
+  limitError(limits) ??
   (labels.split(",").some((each) => each.trim() !== "" && !/^[^=]+=.+$/.test(each.trim()))
     ? "Write labels as name=value, for example team=web."
     : undefined);
 
 /** As commands take it. `none`: what stands for a member that says nothing: absent in what is made, null in what is changed. */
-export function saidBy<N extends null | undefined>(of: Typed, none: N) {
+export function fromForm<N extends null | undefined>(of: GrantsForm, none: N) {
   const labels = Object.fromEntries(
     of.labels.split(",").flatMap((each) => {
       const at = each.indexOf("=");
       return at > 0 ? [[each.slice(0, at).trim(), each.slice(at + 1).trim()]] : [];
     }),
   );
-  const models = listOf(of.models);
-  const limits = limitsIn(of.limits);
+  const models = splitList(of.models);
+  const limits = splitLimits(of.limits);
   return {
     name: of.name.trim() || none,
     models: models.length > 0 ? models : none,
@@ -62,16 +62,16 @@ export function saidBy<N extends null | undefined>(of: Typed, none: N) {
   };
 }
 
-export function Grants({ value, set }: { value: Typed; set: (to: Typed) => void }) {
-  const put = (more: Partial<Typed>) => set({ ...value, ...more });
-  return html` <${Text}
+export function GrantsFields({ value, set }: { value: GrantsForm; set: (to: GrantsForm) => void }) {
+  const put = (more: Partial<GrantsForm>) => set({ ...value, ...more });
+  return html` <${TextField}
       name="Name"
       value=${value.name}
       set=${(name: string) => put({ name })}
       placeholder="laptop of Anna"
     />
     <${LimitField} value=${value.limits} set=${(limits: string) => put({ limits })} />
-    <${Text}
+    <${TextField}
       name="Models"
       value=${value.models}
       set=${(models: string) => put({ models })}
@@ -89,7 +89,7 @@ export function Grants({ value, set }: { value: Typed; set: (to: Typed) => void 
           ["strict", "Service-ZDR: strict"],
         ]}
       />
-      <${Text}
+      <${TextField}
         name="Labels"
         wide=${true}
         value=${value.labels}
@@ -100,7 +100,7 @@ export function Grants({ value, set }: { value: Typed; set: (to: Typed) => void 
 }
 
 /** The end of such a form: what is wrong with it, and the two ways out. `does`: what sending it does. */
-export const Foot = ({
+export const FormFooter = ({
   flaw,
   problem,
   close,
@@ -108,29 +108,29 @@ export const Foot = ({
   does,
 }: {
   flaw: string | undefined;
-  problem: Refusal | undefined;
+  problem: CommandError | undefined;
   close: () => void;
   off: boolean;
   does: string;
 }) =>
   html`${flaw && html`<p class="bad" role="alert">${flaw}</p>`}
-    ${problem && html`<${Trouble} problem=${problem} />`}
+    ${problem && html`<${ErrorNote} problem=${problem} />`}
     <footer>
       <button type="button" class="button" onClick=${close}>Cancel</button
       ><button type="submit" class="button main" disabled=${off}>${does}</button>
     </footer>`;
 
 /** The account with the fields of the form; what the form does not have stays. */
-export const changedTo = (
-  { id, frontends, tells }: Account,
-  typed: Typed,
+export const withFormValues = (
+  { id, frontends, discloseLimits }: Account,
+  typed: GrantsForm,
   parent: string,
-  defaults: Written["defaults"],
-): Written => ({
-  ...(saidBy(typed, undefined) as Omit<Written, "id">),
+  defaults: AccountConfig["defaults"],
+): AccountConfig => ({
+  ...(fromForm(typed, undefined) as Omit<AccountConfig, "id">),
   id,
   parent: parent || undefined,
   defaults,
   frontends,
-  tells,
+  discloseLimits,
 });

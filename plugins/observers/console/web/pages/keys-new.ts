@@ -1,16 +1,23 @@
 // A new key: what it may, and then its secret, once.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useAct } from "../act.ts";
-import { useAsk } from "../data.ts";
+import { useCommand } from "../act.ts";
+import { useQuery } from "../data.ts";
 import { NewSecret } from "../new-secret.ts";
-import { Select, Text } from "../parts/fields.ts";
+import { Select, TextField } from "../parts/fields.ts";
 import { Dialog } from "../parts/over.ts";
 import { NoteBox } from "../parts/plain.ts";
-import { type Account, type Key, nameOf } from "./keys-shapes.ts";
-import { flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
+import { type Account, type Key, displayName } from "./keys-shapes.ts";
+import {
+  formError,
+  FormFooter,
+  GrantsFields,
+  fromForm,
+  toForm,
+  type GrantsForm,
+} from "./keys-form.ts";
 
-interface Made {
+interface CreatedKey {
   readonly secret: string;
   readonly key: Key;
   readonly warnings: readonly string[];
@@ -27,19 +34,19 @@ export function NewKey({
   close: () => void;
   made: () => void;
 }) {
-  const [value, set] = useState<Typed>(typed({}));
+  const [value, set] = useState<GrantsForm>(toForm({}));
   const [home, move] = useState(account);
   const [ends, end] = useState("");
   const [problem, refuse] = useState<string>();
-  const create = useAct<Made>("keys.create");
-  const status = useAsk<{ url: string }>("status");
+  const create = useCommand<CreatedKey>("keys.create");
+  const status = useQuery<{ url: string }>("status");
   const submit = async (event: Event) => {
     event.preventDefault();
-    const flaw = flawOf(value);
+    const flaw = formError(value);
     refuse(flaw);
     if (flaw) return;
     const done = await create.run({
-      ...saidBy(value, undefined),
+      ...fromForm(value, undefined),
       account: home || undefined,
       expires: ends ? Date.parse(ends) : undefined,
     });
@@ -47,14 +54,14 @@ export function NewKey({
   };
   const got = create.value;
   if (got)
-    return html`<${Dialog} title=${`${nameOf(got.key)} is created`} close=${close}>
+    return html`<${Dialog} title=${`${displayName(got.key)} is created`} close=${close}>
       ${got.warnings.map((warning) => html`<${NoteBox} tone="warn" key=${warning}><p>${warning}</p><//>`)}
       <${NewSecret} secret=${got.secret} url=${status.value?.url ?? ""} />
       <footer><button type="button" class="button main" onClick=${close}>Done</button></footer>
     <//>`;
   return html`<${Dialog} title="New key" close=${close}>
     <form class="form" onSubmit=${submit}>
-      <${Grants} value=${value} set=${set} />
+      <${GrantsFields} value=${value} set=${set} />
       <div class="filters">
         <${Select}
           name="Account"
@@ -62,7 +69,7 @@ export function NewKey({
           set=${move}
           of=${[["", "none"], ...accounts.filter(({ state }) => state === "valid").map((each) => [each.id, each.path] as const)]}
         />
-        <${Text}
+        <${TextField}
           name="Expires"
           type="datetime-local"
           value=${ends}
@@ -70,11 +77,11 @@ export function NewKey({
           hint="Empty: never"
         />
       </div>
-      <${Foot}
+      <${FormFooter}
         flaw=${problem}
-        problem=${create.problem}
+        problem=${create.error}
         close=${close}
-        off=${create.busy}
+        off=${create.isRunning}
         does="Create the key"
       />
     </form>

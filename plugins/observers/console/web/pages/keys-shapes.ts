@@ -1,5 +1,5 @@
 // Keys and accounts as commands show them, as far as pages read it.
-import type { Counted } from "../limits.ts";
+import type { UsedLimit } from "../limits.ts";
 import type { Tone } from "../parts/plain.ts";
 
 export interface Key {
@@ -12,12 +12,12 @@ export interface Key {
   readonly privacy?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly limits?: readonly string[];
-  readonly counted?: readonly Counted[];
+  readonly limitUsage?: readonly UsedLimit[];
   readonly created: number;
   readonly expires?: number;
   readonly version?: number;
   /** Of an admin, that asks commands and no models. */
-  readonly admin?: string;
+  readonly adminRole?: string;
 }
 
 export interface Account {
@@ -27,20 +27,20 @@ export interface Account {
   readonly path: string;
   readonly state: "valid" | "ended" | "broken";
   /** "gateway.yaml:12": it is changed there. */
-  readonly from?: string;
+  readonly definedAt?: string;
   readonly keys: number;
   readonly limits?: readonly string[];
-  readonly counted?: readonly Counted[];
+  readonly limitUsage?: readonly UsedLimit[];
   readonly defaults?: { readonly limits: readonly string[] };
   readonly models?: readonly string[];
   readonly frontends?: readonly string[];
   readonly privacy?: string;
   readonly labels?: Readonly<Record<string, string>>;
-  readonly tells?: string;
+  readonly discloseLimits?: string;
   readonly version?: number;
 }
 
-export const TONES: Readonly<Record<string, Tone>> = {
+export const STATE_TONES: Readonly<Record<string, Tone>> = {
   valid: "good",
   expired: "warn",
   revoked: "bad",
@@ -48,16 +48,16 @@ export const TONES: Readonly<Record<string, Tone>> = {
   broken: "bad",
 };
 
-export const nameOf = ({ name, id }: { name?: string; id: string }): string => name ?? id;
+export const displayName = ({ name, id }: { name?: string; id: string }): string => name ?? id;
 
 /** A limit with what was counted of it. */
-export const barsOf = ({
+export const limitBars = ({
   limits = [],
-  counted,
+  limitUsage,
 }: {
   limits?: readonly string[];
-  counted?: readonly Counted[];
+  limitUsage?: readonly UsedLimit[];
 }) =>
   limits.map(
-    (limit, at) => counted?.find((each) => each.limit === limit) ?? counted?.[at] ?? limit,
+    (limit, at) => limitUsage?.find((each) => each.limit === limit) ?? limitUsage?.[at] ?? limit,
   );

@@ -1,16 +1,16 @@
 // Accounts as a tree with their budgets as bars, and keys as a table.
 import { html } from "htm/preact";
 import { useMemo, useState } from "preact/hooks";
-import { useAsk } from "../data.ts";
-import { type Counted, LimitBar } from "../limits.ts";
-import { Check, Select, Text } from "../parts/fields.ts";
-import { Box, Empty, Mark } from "../parts/plain.ts";
+import { useQuery } from "../data.ts";
+import { type UsedLimit, LimitBar } from "../limits.ts";
+import { Checkbox, Select, TextField } from "../parts/fields.ts";
+import { Box, EmptyState, Badge } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
-import { addressOf, useWord } from "../place.ts";
-import { may } from "../rights.ts";
-import type { Sums } from "../shapes.ts";
-import { ago, count, daysAgo, moment, zone } from "../words.ts";
-import { type Account, barsOf, type Key, nameOf, TONES } from "./keys-shapes.ts";
+import { buildUrl, useQueryParam } from "../place.ts";
+import { isAllowed } from "../rights.ts";
+import type { UsageReport } from "../shapes.ts";
+import { formatAgo, formatCount, timeDaysAgo, formatDateTime, readerZone } from "../words.ts";
+import { type Account, limitBars, type Key, displayName, STATE_TONES } from "./keys-shapes.ts";
 
 export function AccountTable({
   accounts,
@@ -31,25 +31,29 @@ export function AccountTable({
       id=${(row: Account) => row.id}
       open=${(row: Account) => open(row.id)}
       chosen=${chosen}
-      empty=${html`<${Empty} of="accounts"
+      empty=${html`<${EmptyState} of="accounts"
         ><p>
           An account is a budget that several keys share: an organization, a team in it, or a
           project. Accounts inside it can only narrow its limits.
         </p>
-        ${may("accounts.create") && html`<button type="button" class="button" onClick=${make}>Create an account</button>`}<//
+        ${isAllowed("accounts.create") && html`<button type="button" class="button" onClick=${make}>Create an account</button>`}<//
       >`}
-      columns=${ACCOUNTS}
+      columns=${ACCOUNT_COLUMNS}
     />
   <//>`;
 }
 
-const placeOf = (from: string): string => from.slice(from.lastIndexOf("/") + 1);
+const fileAndLine = (from: string): string => from.slice(from.lastIndexOf("/") + 1);
 
-const bars = (row: { id: string; limits?: readonly string[]; counted?: readonly Counted[] }) =>
+const renderBars = (row: {
+  id: string;
+  limits?: readonly string[];
+  limitUsage?: readonly UsedLimit[];
+}) =>
   (row.limits?.length ?? 0) === 0
     ? html`<span class="faint small">none of its own</span>`
     : html`<div class="stack tight">
-        ${barsOf(row).map((limit, at) => html`<${LimitBar} limit=${limit} own=${row.id} key=${at} />`)}
+        ${limitBars(row).map((limit, at) => html`<${LimitBar} limit=${limit} own=${row.id} key=${at} />`)}
       </div>`;
 
 export function KeyTable({
@@ -65,7 +69,7 @@ export function KeyTable({
   chosen: string;
   make: () => void;
 }) {
-  const [search, setSearch] = useWord("q");
+  const [search, setSearch] = useQueryParam("q");
   const [account, setAccount] = useState("");
   const [ended, showEnded] = useState(false);
   const used = useLastUsed();
@@ -79,7 +83,7 @@ export function KeyTable({
         .includes(word),
   );
   return html`<div class="filters">
-      <${Text}
+      <${TextField}
         name="Search keys"
         type="search"
         wide=${true}
@@ -91,38 +95,41 @@ export function KeyTable({
         name="Account"
         value=${account}
         set=${setAccount}
-        of=${[["", "all"], ...accounts.map((each) => [each.id, nameOf(each)] as const)]}
+        of=${[["", "all"], ...accounts.map((each) => [each.id, displayName(each)] as const)]}
       />
-      <${Check} name="Show revoked and expired" value=${ended} set=${showEnded} />
+      <${Checkbox} name="Show revoked and expired" value=${ended} set=${showEnded} />
     </div>
-    <${Box} flush=${true} title=${`${count(rows.length)} ${rows.length === 1 ? "key" : "keys"}`}>
+    <${Box}
+      flush=${true}
+      title=${`${formatCount(rows.length)} ${rows.length === 1 ? "key" : "keys"}`}
+    >
       <${Table}
         label="Keys"
         rows=${rows}
         id=${(row: Key) => `${row.id} ${row.created}`}
         open=${(row: Key) => open(row.id)}
         chosen=${chosen}
-        empty=${html`<${Empty} of="keys"
+        empty=${html`<${EmptyState} of="keys"
           ><p>
             ${keys.length === 0 ? "A client needs a key to send requests. The secret is shown once, with the settings for each client." : "No key matches these filters."}
           </p>
-          ${may("keys.create") && html`<button type="button" class="button main" onClick=${make}>New key</button>`}<//
+          ${isAllowed("keys.create") && html`<button type="button" class="button main" onClick=${make}>New key</button>`}<//
         >`}
-        columns=${used ? [...KEYS.slice(0, 3), lastUsed(used), ...KEYS.slice(3)] : KEYS}
+        columns=${used ? [...KEY_COLUMNS.slice(0, 3), lastUsedColumn(used), ...KEY_COLUMNS.slice(3)] : KEY_COLUMNS}
       />
     <//>`;
 }
 
 /** Days that are looked back. */
-const LOOKED = 30;
+const LOOKBACK_DAYS = 30;
 
 /** The newest day with a call, of each key; undefined: not known yet. */
 function useLastUsed(): ReadonlyMap<string, string> | undefined {
   const today = new Date().setHours(0, 0, 0, 0);
-  const days = useAsk<Sums>(
+  const days = useQuery<UsageReport>(
     "ledger.totals",
-    { from: daysAgo(LOOKED, today), by: ["key", "day"], tz: zone() },
-    { every: 60_000 },
+    { from: timeDaysAgo(LOOKBACK_DAYS, today), by: ["key", "day"], tz: readerZone() },
+    { intervalMs: 60_000 },
   );
   return useMemo(() => {
     if (!days.value) return undefined;
@@ -135,70 +142,73 @@ function useLastUsed(): ReadonlyMap<string, string> | undefined {
   }, [days.value]);
 }
 
-const lastUsed = (used: ReadonlyMap<string, string>) => ({
+const lastUsedColumn = (used: ReadonlyMap<string, string>) => ({
   name: "Last used",
   by: (row: Key) => used.get(row.id) ?? "",
   of: (row: Key) => {
     const day = used.get(row.id);
-    if (day === undefined) return html`<span class="faint small">not in ${LOOKED} days</span>`;
-    return html`<span class="small nowrap" title=${day}>${dayAgo(day)}</span>`;
+    if (day === undefined)
+      return html`<span class="faint small">not in ${LOOKBACK_DAYS} days</span>`;
+    return html`<span class="small nowrap" title=${day}>${formatDayAgo(day)}</span>`;
   },
 });
 
 /** "2026-11-28" → "today" */
-function dayAgo(day: string): string {
+function formatDayAgo(day: string): string {
   const days = Math.round(
     (new Date().setHours(0, 0, 0, 0) - new Date(`${day}T00:00`).getTime()) / 86_400_000,
   );
   return days <= 0 ? "today" : days === 1 ? "yesterday" : `${days} days ago`;
 }
 
-const ACCOUNTS = [
+const ACCOUNT_COLUMNS = [
   {
     name: "Account",
     head: true,
     of: (row: Account) =>
       html`<span class=${`depth${Math.min(3, row.path.split("/").length - 1)}`}
-        ><a href=${addressOf("/keys", { account: row.id })}>${nameOf(row)}</a
+        ><a href=${buildUrl("/keys", { account: row.id })}>${displayName(row)}</a
         >${row.name && html` <span class="faint small">${row.id}</span>`}</span
       >`,
   },
   {
     name: "State",
-    of: (row: Account) => html`<${Mark} tone=${TONES[row.state]}>${row.state}<//>`,
+    of: (row: Account) => html`<${Badge} tone=${STATE_TONES[row.state]}>${row.state}<//>`,
   },
-  { name: "Limits and budgets", of: (row: Account) => bars(row) },
-  { name: "Keys", number: true, of: (row: Account) => count(row.keys) },
+  { name: "Limits and budgets", of: (row: Account) => renderBars(row) },
+  { name: "Keys", number: true, of: (row: Account) => formatCount(row.keys) },
   {
     name: "Defined in",
     of: (row: Account) =>
-      html`<span class="small faint break">${row.from ? placeOf(row.from) : "store"}</span>`,
+      html`<span class="small faint break"
+        >${row.definedAt ? fileAndLine(row.definedAt) : "store"}</span
+      >`,
   },
 ];
 
-const KEYS = [
+const KEY_COLUMNS = [
   {
     name: "Key",
     head: true,
-    by: (row: Key) => nameOf(row),
+    by: (row: Key) => displayName(row),
     of: (row: Key) =>
-      html`<a href=${addressOf("/keys", { key: row.id })} class="break">${nameOf(row)}</a
+      html`<a href=${buildUrl("/keys", { key: row.id })} class="break">${displayName(row)}</a
         >${row.name && html`<div class="faint small mono">${row.id}</div>`}`,
   },
   {
     name: "State",
     by: (row: Key) => row.state,
-    of: (row: Key) => html`<${Mark} tone=${TONES[row.state]}>${row.state}<//>`,
+    of: (row: Key) => html`<${Badge} tone=${STATE_TONES[row.state]}>${row.state}<//>`,
   },
   {
     name: "Account",
     by: (row: Key) => row.account ?? "",
     of: (row: Key) =>
       row.account
-        ? html`<a href=${addressOf("/keys", { account: row.account })}>${row.account}</a>`
+        ? html`<a href=${buildUrl("/keys", { account: row.account })}>${row.account}</a>`
         : html`<span class="faint">none</span>`,
   },
-  { name: "Limits and budgets", of: (row: Key) => bars(row) },
+  { name: "Limits and budgets", of: (row: Key) => renderBars(row) },
   {
     name: "Models",
     of: (row: Key) =>
@@ -210,14 +220,18 @@ const KEYS = [
     name: "Created",
     by: (row: Key) => row.created,
     of: (row: Key) =>
-      html`<span class="nowrap small" title=${moment(row.created)}>${ago(row.created)}</span>`,
+      html`<span class="nowrap small" title=${formatDateTime(row.created)}
+        >${formatAgo(row.created)}</span
+      >`,
   },
   {
     name: "Expires",
     by: (row: Key) => row.expires ?? Infinity,
     of: (row: Key) =>
       row.expires
-        ? html`<span class="nowrap small" title=${moment(row.expires)}>${ago(row.expires)}</span>`
+        ? html`<span class="nowrap small" title=${formatDateTime(row.expires)}
+            >${formatAgo(row.expires)}</span
+          >`
         : html`<span class="faint small">never</span>`,
   },
 ];

@@ -1,7 +1,7 @@
 // An account as gateway.yaml writes it, and a change of one as the lines to apply. Nothing of the page is imported: tests read it too.
 
 /** What gateway.yaml can say of an account. */
-export interface Written {
+export interface AccountConfig {
   readonly id: string;
   readonly name?: string | undefined;
   readonly parent?: string | undefined;
@@ -10,49 +10,54 @@ export interface Written {
   readonly frontends?: readonly string[] | undefined;
   readonly privacy?: string | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  readonly tells?: string | undefined;
+  readonly discloseLimits?: string | undefined;
   readonly defaults?: { readonly limits: readonly string[] } | undefined;
 }
 
 /** A word that YAML reads as text and as nothing else stays bare. */
-const word = (text: string): string =>
+const yamlScalar = (text: string): string =>
   /^[A-Za-z][\w-]*(?:[./][\w-]+)*$/.test(text) &&
   !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text)
     ? text
     : JSON.stringify(text);
 
-const list = (of: readonly string[]): string => `[${of.map(word).join(", ")}]`;
+const yamlList = (of: readonly string[]): string => `[${of.map(yamlScalar).join(", ")}]`;
 
-const limits = (of: readonly string[], depth: string): string[] => [
+const yamlLimits = (of: readonly string[], depth: string): string[] => [
   `${depth}limits:`,
   ...of.map((each) => `${depth}  - ${each}`),
 ];
 
 /** Its entry under `accounts:`. */
-export function accountYaml(of: Written): string[] {
-  const { name, parent, models, frontends, privacy, labels = {}, tells, defaults } = of;
+export function accountYaml(of: AccountConfig): string[] {
+  const { name, parent, models, frontends, privacy, labels = {}, discloseLimits, defaults } = of;
   const own = of.limits ?? [];
   const labelled = Object.entries(labels);
   const inside = [
-    ...(name ? [`    name: ${word(name)}`] : []),
-    ...(parent ? [`    parent: ${word(parent)}`] : []),
-    ...(own.length > 0 ? limits(own, "    ") : []),
-    ...(models ? [`    models: ${list(models)}`] : []),
-    ...(frontends ? [`    frontends: ${list(frontends)}`] : []),
-    ...(privacy ? [`    privacy: ${word(privacy)}`] : []),
+    ...(name ? [`    name: ${yamlScalar(name)}`] : []),
+    ...(parent ? [`    parent: ${yamlScalar(parent)}`] : []),
+    ...(own.length > 0 ? yamlLimits(own, "    ") : []),
+    ...(models ? [`    models: ${yamlList(models)}`] : []),
+    ...(frontends ? [`    frontends: ${yamlList(frontends)}`] : []),
+    ...(privacy ? [`    privacy: ${yamlScalar(privacy)}`] : []),
     ...(labelled.length > 0
-      ? ["    labels:", ...labelled.map(([label, value]) => `      ${word(label)}: ${word(value)}`)]
+      ? [
+          "    labels:",
+          ...labelled.map(([label, value]) => `      ${yamlScalar(label)}: ${yamlScalar(value)}`),
+        ]
       : []),
-    ...(tells ? [`    tells: ${word(tells)}`] : []),
+    ...(discloseLimits ? [`    tells: ${yamlScalar(discloseLimits)}`] : []),
     ...(defaults && defaults.limits.length > 0
-      ? ["    defaults:", ...limits(defaults.limits, "      ")]
+      ? ["    defaults:", ...yamlLimits(defaults.limits, "      ")]
       : []),
   ];
-  return inside.length > 0 ? [`  ${word(of.id)}:`, ...inside] : [`  ${word(of.id)}: {}`];
+  return inside.length > 0
+    ? [`  ${yamlScalar(of.id)}:`, ...inside]
+    : [`  ${yamlScalar(of.id)}: {}`];
 }
 
 /** From one to the other: each line with "+", "-" or a space before it. */
-export function accountLines(before: Written, after: Written): string[] {
+export function accountDiff(before: AccountConfig, after: AccountConfig): string[] {
   const [old, now] = [accountYaml(before), accountYaml(after)];
   const lines = ["  accounts:"];
   let at = 0;

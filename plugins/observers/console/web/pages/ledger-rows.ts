@@ -1,23 +1,23 @@
 // Rows of the ledger to take along, and a correction as a row of its own.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useAct } from "../act.ts";
-import { ask, Refusal } from "../ask.ts";
-import { Text } from "../parts/fields.ts";
-import { Box, Mark, SameAs, Trouble } from "../parts/plain.ts";
+import { useCommand } from "../act.ts";
+import { runCommand, CommandError } from "../ask.ts";
+import { TextField } from "../parts/fields.ts";
+import { Box, Badge, CommandLineHint, ErrorNote } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
-import { count, daysAgo, usdExact } from "../words.ts";
+import { formatCount, timeDaysAgo, formatUsdExact } from "../words.ts";
 
-const PAGE = 1_000;
-const MOST_ROWS = 50_000;
+const PAGE_ROWS = 1_000;
+const MAX_ROWS = 50_000;
 interface Row {
   readonly [name: string]: unknown;
 }
 
-export function Export() {
+export function ExportRows() {
   const [days, set] = useState("1");
   const [rows, tell] = useState<number>();
-  const [problem, refuse] = useState<Refusal>();
+  const [problem, refuse] = useState<CommandError>();
   const span = Math.max(1, Math.round(Number(days)) || 1);
   const run = async (event: Event) => {
     event.preventDefault();
@@ -27,23 +27,25 @@ export function Export() {
       const lines: string[] = [];
       let after: string | undefined;
       do {
-        const page = await ask<{ items: readonly Row[]; next?: string }>("ledger.entries", {
-          from: daysAgo(span),
-          limit: PAGE,
+        const page = await runCommand<{ items: readonly Row[]; next?: string }>("ledger.entries", {
+          from: timeDaysAgo(span),
+          limit: PAGE_ROWS,
           ...(after !== undefined && { after }),
         });
         for (const item of page.items) lines.push(JSON.stringify(item));
         after = page.next;
         tell(lines.length);
-      } while (after !== undefined && lines.length < MOST_ROWS);
-      save(lines);
+      } while (after !== undefined && lines.length < MAX_ROWS);
+      downloadLines(lines);
       toast(
         after === undefined
-          ? `${count(lines.length)} rows saved.`
-          : `The first ${count(lines.length)} rows saved; an archive has all.`,
+          ? `${formatCount(lines.length)} rows saved.`
+          : `The first ${formatCount(lines.length)} rows saved; an archive has all.`,
       );
     } catch (error) {
-      refuse(error instanceof Refusal ? error : new Refusal(0, { message: String(error) }));
+      refuse(
+        error instanceof CommandError ? error : new CommandError(0, { message: String(error) }),
+      );
     } finally {
       tell(undefined);
     }
@@ -51,26 +53,26 @@ export function Export() {
   return html`<${Box} title="Take rows along">
     <div class="stack">
       <form class="form" onSubmit=${run}>
-        <${Text}
+        <${TextField}
           name="Of the last days"
           type="number"
           value=${days}
           set=${set}
-          hint=${`JSON, a row each, ${count(MOST_ROWS)} at most. An archive that proves itself is made on the command line.`}
+          hint=${`JSON, a row each, ${formatCount(MAX_ROWS)} at most. An archive that proves itself is made on the command line.`}
         />
         <footer>
           <button type="submit" class="button" disabled=${rows !== undefined}>
-            ${rows === undefined ? "Save rows" : `${count(rows)} rows…`}
+            ${rows === undefined ? "Save rows" : `${formatCount(rows)} rows…`}
           </button>
         </footer>
       </form>
-      ${problem && html`<${Trouble} problem=${problem} />`}
-      <${SameAs} line="tollgate ledger archive rows.jsonl.gz" />
+      ${problem && html`<${ErrorNote} problem=${problem} />`}
+      <${CommandLineHint} line="tollgate ledger archive rows.jsonl.gz" />
     </div>
   <//>`;
 }
 
-function save(lines: readonly string[]): void {
+function downloadLines(lines: readonly string[]): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(
     new Blob([lines.join("\n"), "\n"], { type: "application/jsonl" }),
@@ -80,11 +82,11 @@ function save(lines: readonly string[]): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-export function Correct() {
+export function AdjustCost() {
   const [attempt, setAttempt] = useState("");
   const [usd, setUsd] = useState("");
   const [reason, setReason] = useState("");
-  const adjust = useAct<{ attempt: string; costNano: string }>("ledger.adjust");
+  const adjust = useCommand<{ attempt: string; costNano: string }>("ledger.adjust");
   const run = async (event: Event) => {
     event.preventDefault();
     const done = await adjust.run({
@@ -93,35 +95,35 @@ export function Correct() {
       reason: reason.trim(),
     });
     if (!done) return;
-    toast(`Written: ${usdExact(done.costNano)} on top of what the call has cost.`);
+    toast(`Written: ${formatUsdExact(done.costNano)} on top of what the call has cost.`);
     setUsd("");
     setReason("");
   };
   const whole = attempt.trim() !== "" && usd.trim() !== "" && reason.trim() !== "";
-  return html`<${Box} title="Correct a cost" actions=${html`<${Mark} plain=${true}>owner<//>`}>
+  return html`<${Box} title="Correct a cost" actions=${html`<${Badge} plain=${true}>owner<//>`}>
     <form class="form" onSubmit=${run}>
       <div class="filters">
-        <${Text}
+        <${TextField}
           name="The call"
           value=${attempt}
           set=${setAttempt}
           wide
           placeholder="its attempt, as its request's page has it"
         />
-        <${Text} name="Dollars on top" value=${usd} set=${setUsd} placeholder="-0.25" />
+        <${TextField} name="Dollars on top" value=${usd} set=${setUsd} placeholder="-0.25" />
       </div>
-      <${Text}
+      <${TextField}
         name="Why"
         value=${reason}
         set=${setReason}
         hint="It stands in the row, for good. Rows are never changed: a correction is one more."
       />
       <footer>
-        <button type="submit" class="button" disabled=${!whole || adjust.busy}>
+        <button type="submit" class="button" disabled=${!whole || adjust.isRunning}>
           Write the correction
         </button>
       </footer>
     </form>
-    ${adjust.problem && html`<${Trouble} problem=${adjust.problem} />`}
+    ${adjust.error && html`<${ErrorNote} problem=${adjust.error} />`}
   <//>`;
 }

@@ -1,36 +1,43 @@
 // The ledger: how large it is, whether it is what was written, what a prune would take out, a correction, and rows to take along.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useAct } from "../act.ts";
-import { useAsk } from "../data.ts";
-import { Text } from "../parts/fields.ts";
+import { useCommand } from "../act.ts";
+import { useQuery } from "../data.ts";
+import { TextField } from "../parts/fields.ts";
 import {
   Box,
   CopyButton,
-  Facts,
+  FactList,
   Figures,
   NoteBox,
-  SameAs,
-  Shown,
-  Trouble,
+  CommandLineHint,
+  QueryResult,
+  ErrorNote,
 } from "../parts/plain.ts";
-import { ago, count, daysAgo, moment, size, span } from "../words.ts";
-import { may } from "../rights.ts";
+import {
+  formatAgo,
+  formatCount,
+  timeDaysAgo,
+  formatDateTime,
+  formatBytes,
+  formatDuration,
+} from "../words.ts";
+import { isAllowed } from "../rights.ts";
 import { Backups } from "./ledger-backups.ts";
-import { Correct, Export } from "./ledger-rows.ts";
+import { AdjustCost, ExportRows } from "./ledger-rows.ts";
 
-interface State {
+interface LedgerStateResponse {
   readonly bytes: number;
-  readonly oldest?: number | null;
+  readonly oldestAt?: number | null;
   readonly prunedRows: number;
 }
-interface Verified {
+interface VerifyResponse {
   readonly problems: readonly { readonly path?: string; readonly message: string }[];
-  readonly verifiable: boolean;
+  readonly isVerifiable: boolean;
   readonly head?: { readonly seq: number; readonly hash: string };
-  readonly holds?: boolean;
+  readonly containsHash?: boolean;
 }
-interface Plan {
+interface PrunePlanResponse {
   readonly plan: {
     readonly rows: number;
     readonly bytes: number;
@@ -41,51 +48,56 @@ interface Plan {
   };
 }
 
-export function Ledger() {
-  const state = useAsk<State>("ledger.state", {}, { every: 15_000 });
-  const readings = useAsk<{ ledger: { ok: boolean; queue: number } }>(
+export function LedgerPage() {
+  const state = useQuery<LedgerStateResponse>("ledger.state", {}, { intervalMs: 15_000 });
+  const readings = useQuery<{ ledger: { ok: boolean; queue: number } }>(
     "readings",
     {},
-    { every: 5_000 },
+    { intervalMs: 5_000 },
   );
   const { ok = true, queue = 0 } = readings.value?.ledger ?? {};
-  return html` <${Shown} of=${state}
-      >${(value: State) =>
+  return html` <${QueryResult} of=${state}
+      >${(value: LedgerStateResponse) =>
         html`<${Figures}
           of=${[
             {
               name: "Takes rows",
               value: ok ? "yes" : "no",
-              note: ok ? `${count(queue)} wait for their batch` : "new calls are refused",
+              note: ok ? `${formatCount(queue)} wait for their batch` : "new calls are refused",
               tone: ok ? "good" : "bad",
             },
-            { name: "On the disk", value: size(value.bytes), title: `${count(value.bytes)} bytes` },
+            {
+              name: "On the disk",
+              value: formatBytes(value.bytes),
+              title: `${formatCount(value.bytes)} bytes`,
+            },
             {
               name: "Oldest row",
-              value: value.oldest == null ? "none" : ago(value.oldest),
-              title: value.oldest == null ? undefined : moment(value.oldest),
+              value: value.oldestAt == null ? "none" : formatAgo(value.oldestAt),
+              title: value.oldestAt == null ? undefined : formatDateTime(value.oldestAt),
             },
             {
               name: "Pruned rows",
-              value: count(value.prunedRows),
+              value: formatCount(value.prunedRows),
               note: value.prunedRows > 0 ? "their sums stand for them" : "all rows are there",
             },
           ]}
         />`}<//
     >
     <div class="grid">
-      ${may("ledger.verify") && html`<${Verify} />`} ${may("ledger.prune") && html`<${Prune} />`}
+      ${isAllowed("ledger.verify") && html`<${Verify} />`}
+      ${isAllowed("ledger.prune") && html`<${Prune} />`}
     </div>
-    ${may("audit.list") && html`<${Backups} />`}
+    ${isAllowed("audit.list") && html`<${Backups} />`}
     <div class="grid">
-      ${may("ledger.entries") && html`<${Export} />`}
-      ${may("ledger.adjust") && html`<${Correct} />`}
+      ${isAllowed("ledger.entries") && html`<${ExportRows} />`}
+      ${isAllowed("ledger.adjust") && html`<${AdjustCost} />`}
     </div>`;
 }
 
 function Verify() {
   const [hash, note] = useState("");
-  const verify = useAct<Verified>("ledger.verify", { changes: false });
+  const verify = useCommand<VerifyResponse>("ledger.verify", { changes: false });
   const [took, time] = useState<number>();
   const run = async (event: Event) => {
     event.preventDefault();
@@ -94,40 +106,40 @@ function Verify() {
     time(performance.now() - began);
   };
   const { value } = verify;
-  const fine = value && value.problems.length === 0 && value.holds !== false;
+  const fine = value && value.problems.length === 0 && value.containsHash !== false;
   return html`<${Box} title="Is it what was written?">
     <div class="stack">
       <form class="form" onSubmit=${run}>
-        <${Text}
+        <${TextField}
           name="A hash that was noted down"
           value=${hash}
           set=${note}
           hint="It must still be in the chain. Without one, the chain alone is proved."
         />
         <footer>
-          <button type="submit" class="button main" disabled=${verify.busy}>
-            ${verify.busy ? "Reading every row…" : "Verify now"}
+          <button type="submit" class="button main" disabled=${verify.isRunning}>
+            ${verify.isRunning ? "Reading every row…" : "Verify now"}
           </button>
         </footer>
       </form>
       <div aria-live="polite" class="stack">
-        ${verify.problem && html`<${Trouble} problem=${verify.problem} />`}
+        ${verify.error && html`<${ErrorNote} problem=${verify.error} />`}
         ${
           value &&
-          !verify.busy &&
-          html`<${NoteBox} tone=${fine ? "good" : value.verifiable ? "bad" : "warn"}>
+          !verify.isRunning &&
+          html`<${NoteBox} tone=${fine ? "good" : value.isVerifiable ? "bad" : "warn"}>
               <p>
-                ${!value.verifiable ? "This store keeps no chain of hashes." : fine ? `As it was written. Every row was read in ${span(took)}.` : "It is not what was written."}
+                ${!value.isVerifiable ? "This store keeps no chain of hashes." : fine ? `As it was written. Every row was read in ${formatDuration(took)}.` : "It is not what was written."}
               </p>
-              ${value.holds === false && html`<p>The hash that you noted is not in it: the ledger was shortened, or is another one.</p>`}
+              ${value.containsHash === false && html`<p>The hash that you noted is not in it: the ledger was shortened, or is another one.</p>`}
               ${value.problems.slice(0, 20).map(({ path, message }) => html`<p key=${path}>${path && html`<code>${path}</code> `}${message}</p>`)}<//
             >
             ${
               value.head &&
-              html`<${Facts}
+              html`<${FactList}
                   of=${[
                     ["Newest hash", html`<span class="mono break">${value.head.hash}</span>`],
-                    ["Commit", count(value.head.seq)],
+                    ["Commit", formatCount(value.head.seq)],
                   ]}
                 />
                 <div class="row">
@@ -138,7 +150,7 @@ function Verify() {
                 </div>`
             }`
         }
-        <${SameAs} line="tollgate ledger verify" />
+        <${CommandLineHint} line="tollgate ledger verify" />
       </div>
     </div>
   <//>`;
@@ -146,17 +158,17 @@ function Verify() {
 
 function Prune() {
   const [days, set] = useState("400");
-  const plan = useAct<Plan>("ledger.prune", { changes: false });
+  const plan = useCommand<PrunePlanResponse>("ledger.prune", { changes: false });
   const older = Math.max(1, Math.round(Number(days)) || 400);
   const run = (event: Event) => {
     event.preventDefault();
-    void plan.run({ before: daysAgo(older), dryRun: true });
+    void plan.run({ before: timeDaysAgo(older), dryRun: true });
   };
   const found = plan.value?.plan;
   return html`<${Box} title="What would a prune take out?">
     <div class="stack">
       <form class="form" onSubmit=${run}>
-        <${Text}
+        <${TextField}
           name="Rows older than, in days"
           type="number"
           value=${days}
@@ -164,38 +176,38 @@ function Prune() {
           hint="Sums take their place: reports, budgets and the proof stay what they were. This only plans."
         />
         <footer>
-          <button type="submit" class="button" disabled=${plan.busy}>
-            ${plan.busy ? "Counting…" : "Plan"}
+          <button type="submit" class="button" disabled=${plan.isRunning}>
+            ${plan.isRunning ? "Counting…" : "Plan"}
           </button>
         </footer>
       </form>
       <div aria-live="polite" class="stack">
-        ${plan.problem && html`<${Trouble} problem=${plan.problem} />`}
+        ${plan.error && html`<${ErrorNote} problem=${plan.error} />`}
         ${
           found &&
-          html`<${Facts}
+          html`<${FactList}
             of=${[
-              ["Rows", count(found.rows)],
+              ["Rows", formatCount(found.rows)],
               [
                 "Between",
                 found.from && found.to
-                  ? `${moment(found.from)} and ${moment(found.to)}`
+                  ? `${formatDateTime(found.from)} and ${formatDateTime(found.to)}`
                   : "no rows are that old",
               ],
-              ["Room given back", `about ${size(found.bytes)}`],
-              ["It would take", `about ${span(found.ms)}`],
+              ["Room given back", `about ${formatBytes(found.bytes)}`],
+              ["It would take", `about ${formatDuration(found.ms)}`],
               [
                 "Held back by",
                 found.open &&
                   html`<span class="warn"
-                    >an open call of ${moment(found.open.at)}:
+                    >an open call of ${formatDateTime(found.open.at)}:
                     <code>${found.open.attempt}</code></span
                   >`,
               ],
             ]}
           />`
         }
-        <${SameAs} line=${`tollgate ledger prune --older ${older}d --dry-run`} />
+        <${CommandLineHint} line=${`tollgate ledger prune --older ${older}d --dry-run`} />
       </div>
     </div>
   <//>`;

@@ -1,8 +1,8 @@
 // Names under `models:` in gateway.yaml, and the models that they lead to.
 import { html } from "htm/preact";
-import { Box, Mark } from "../parts/plain.ts";
+import { Box, Badge } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
-import { addressOf } from "../place.ts";
+import { buildUrl } from "../place.ts";
 import { isWithin } from "../words.ts";
 
 export interface Alias {
@@ -17,7 +17,7 @@ export interface Alias {
   }[];
 }
 
-interface Retiring {
+interface RetiringModel {
   readonly id: string;
   readonly retires?: string;
 }
@@ -30,7 +30,7 @@ export function Aliases({
   search,
 }: {
   all: readonly Alias[];
-  models: readonly Retiring[];
+  models: readonly RetiringModel[];
   search: string;
 }) {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
@@ -53,7 +53,7 @@ export function Aliases({
       label="Aliases"
       rows=${rows}
       id=${({ name }: Alias) => name}
-      columns=${columnsOf(going, names)}
+      columns=${aliasColumns(going, names)}
       most=${10}
     />
   <//>`;
@@ -61,34 +61,38 @@ export function Aliases({
 
 type Target = Alias["targets"][number];
 
-const columnsOf = (
+const aliasColumns = (
   going: ReadonlyMap<string, string>,
   names: ReadonlySet<string>,
 ): readonly Column<Alias>[] => [
   {
     name: "Alias",
-    head: true,
-    by: ({ name }) => name,
-    of: ({ name }) =>
+    isRowHeader: true,
+    sortKey: ({ name }) => name,
+    render: ({ name }) =>
       name.includes("*")
         ? html`<code>${name}</code>`
-        : html`<a class="nowrap" href=${addressOf("/routing", { model: name })}>${name}</a>`,
+        : html`<a class="nowrap" href=${buildUrl("/routing", { model: name })}>${name}</a>`,
   },
   {
     name: "Leads to",
-    of: ({ targets }) =>
+    render: ({ targets }) =>
       html`<ol class="targets">
         ${targets.map(
           (target) =>
             html`<li key=${target.model}>
               ${targets.length > 1 && html`<span class="faint">${targets.indexOf(target) + 1}</span> `}
-              ${linkOf(target, names)}${weightOf(target)}${flawOf(target, going)}
+              ${modelLink(target, names)}${renderWeight(target)}${targetWarning(target, going)}
             </li>`,
         )}
       </ol>`,
   },
-  { name: "Order", by: ({ pick }) => pick, of: ({ pick }) => PICKS[pick] ?? pick },
-  { name: "Hedging", of: ({ hedge }) => hedgeOf(hedge) },
+  {
+    name: "Order",
+    sortKey: ({ pick }) => pick,
+    render: ({ pick }) => STRATEGY_LABELS[pick] ?? pick,
+  },
+  { name: "Hedging", render: ({ hedge }) => hedgeOf(hedge) },
 ];
 
 const hedgeOf = (hedge: Alias["hedge"]) =>
@@ -100,7 +104,7 @@ const hedgeOf = (hedge: Alias["hedge"]) =>
           .map(([of, each]) => `${of}: after ${each}`)
           .join(", ");
 
-const PICKS: Readonly<Record<string, string>> = {
+const STRATEGY_LABELS: Readonly<Record<string, string>> = {
   ordered: "in this order",
   weighted: "by weight",
   fastest: "fastest first",
@@ -108,17 +112,17 @@ const PICKS: Readonly<Record<string, string>> = {
   sticky: "the same one for the same client",
 };
 
-const linkOf = ({ model }: Target, names: ReadonlySet<string>) =>
+const modelLink = ({ model }: Target, names: ReadonlySet<string>) =>
   model.includes("*")
     ? html`<code>${model}</code>`
     : names.has(model)
-      ? html`<a href=${addressOf("/models", { q: model })}>${model}</a>`
-      : html`<a href=${addressOf("/models", { model })}>${model}</a>`;
+      ? html`<a href=${buildUrl("/models", { q: model })}>${model}</a>`
+      : html`<a href=${buildUrl("/models", { model })}>${model}</a>`;
 
-const weightOf = ({ weight }: Target) =>
+const renderWeight = ({ weight }: Target) =>
   weight === undefined ? null : html` <span class="small faint">weight ${weight}</span>`;
 
-const flawOf = ({ model, mounted }: Target, going: ReadonlyMap<string, string>) =>
+const targetWarning = ({ model, mounted }: Target, going: ReadonlyMap<string, string>) =>
   mounted
-    ? going.has(model) && html` <${Mark} tone="warn">retires ${going.get(model)!.slice(0, 10)}<//>`
-    : html` <${Mark} tone="warn">not mounted<//>`;
+    ? going.has(model) && html` <${Badge} tone="warn">retires ${going.get(model)!.slice(0, 10)}<//>`
+    : html` <${Badge} tone="warn">not mounted<//>`;

@@ -1,11 +1,11 @@
 // One model at length: what a plain request costs, each fact with the source that says so, and what becomes of data way by way.
 import { html } from "htm/preact";
-import { useAsk } from "../data.ts";
+import { useQuery } from "../data.ts";
 import { Drawer } from "../parts/over.ts";
-import { Box, Facts, Mark, SameAs, Shown } from "../parts/plain.ts";
+import { Box, FactList, Badge, CommandLineHint, QueryResult } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
-import { addressOf } from "../place.ts";
-import { count } from "../words.ts";
+import { buildUrl } from "../place.ts";
+import { formatCount } from "../words.ts";
 
 interface PriceLine {
   readonly unit: string;
@@ -18,14 +18,14 @@ export interface Price {
   readonly lines: readonly PriceLine[];
 }
 
-interface Source {
+interface FactSource {
   readonly from: "operator" | "live" | "shipped";
   readonly at?: string;
   readonly credential?: string;
-  readonly as?: string;
+  readonly pricedAs?: string;
 }
 
-interface Explained {
+interface ModelExplanation {
   readonly name: string;
   readonly models: readonly {
     readonly id: string;
@@ -36,7 +36,7 @@ interface Explained {
     readonly facts: readonly {
       readonly field: string;
       readonly value: unknown;
-      readonly source: Source;
+      readonly source: FactSource;
     }[];
     readonly example: {
       readonly about: string;
@@ -49,11 +49,11 @@ interface Explained {
     };
     readonly retires?: { readonly on: string; readonly days: number };
   }[];
-  readonly near: readonly string[];
+  readonly suggestions: readonly string[];
 }
 
-interface Ways {
-  readonly ways: readonly {
+interface PolicyExplanation {
+  readonly routes: readonly {
     readonly id: string;
     readonly credential: string;
     readonly protocol: string | null;
@@ -66,37 +66,37 @@ interface Ways {
   }[];
 }
 
-type Fact = Explained["models"][number]["facts"][number];
-type Way = Ways["ways"][number];
+type Fact = ModelExplanation["models"][number]["facts"][number];
+type PolicyPath = PolicyExplanation["routes"][number];
 
 export function ModelDetail({ model, close }: { model: string; close: () => void }) {
-  const answer = useAsk<Explained>("models.explain", { model });
-  const ways = useAsk<Ways>("policy.explain", { model });
+  const answer = useQuery<ModelExplanation>("models.explain", { model });
+  const ways = useQuery<PolicyExplanation>("policy.explain", { model });
   return html`<${Drawer}
     title=${model}
     close=${close}
-    actions=${html`<a class="button" href=${addressOf("/routing", { model })}>Why this one</a>`}
+    actions=${html`<a class="button" href=${buildUrl("/routing", { model })}>Why this one</a>`}
   >
-    <${Shown} of=${answer}
-      >${(value: Explained) =>
+    <${QueryResult} of=${answer}
+      >${(value: ModelExplanation) =>
         html` ${value.models.map(
           (one) =>
             html`<div class="stack" key=${one.id}>
               ${value.models.length > 1 && html`<h3>${one.id}</h3>`}
               <div class="row">
-                <${Mark} plain=${true}>${one.kind}<//>
-                <${Mark} tone=${one.listed ? "good" : "warn"}
+                <${Badge} plain=${true}>${one.kind}<//>
+                <${Badge} tone=${one.listed ? "good" : "warn"}
                   >${one.listed ? "a source lists it" : one.awaitsList ? "refused until a list has it" : "no source lists it; forwarded all the same"}<//
                 >
-                ${one.retires && html`<${Mark} tone=${one.retires.days < 60 ? "warn" : ""}>${one.retires.days < 0 ? "should be gone since" : "retires"} ${one.retires.on.slice(0, 10)}<//>`}
+                ${one.retires && html`<${Badge} tone=${one.retires.days < 60 ? "warn" : ""}>${one.retires.days < 0 ? "should be gone since" : "retires"} ${one.retires.on.slice(0, 10)}<//>`}
               </div>
               <${Box} title="What a plain request costs">
                 <p class="row">
                   ${one.example.usd === null ? html`<span class="warn">Not known: calls are kept without a price until one is set.</span>` : html`<strong class="strong">$${one.example.usd}</strong>`}
                   <span class="quiet">for ${one.example.about}</span>
                 </p>
-                <${Facts}
-                  of=${one.example.lines.map((line) => [`${count(line.count)} ${line.unit}`, `$${line.usd}`] as const)}
+                <${FactList}
+                  of=${one.example.lines.map((line) => [`${formatCount(line.count)} ${line.unit}`, `$${line.usd}`] as const)}
                 />
               <//>
               <${Box} title="Facts, and who says so" flush>
@@ -104,60 +104,69 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
                   label="Facts"
                   rows=${one.facts}
                   id=${(row: Fact) => row.field}
-                  columns=${FACTS}
+                  columns=${FACT_COLUMNS}
                 />
               <//>
             </div>`,
         )}
-        ${value.near.length > 0 && html`<p class="quiet">Near it: ${value.near.map((name) => html`<a key=${name} href=${addressOf("/models", { model: name })}>${name}</a> `)}</p>`}`}<//
+        ${value.suggestions.length > 0 && html`<p class="quiet">Near it: ${value.suggestions.map((name) => html`<a key=${name} href=${buildUrl("/models", { model: name })}>${name}</a> `)}</p>`}`}<//
     >
-    <${Shown} of=${ways}
-      >${(value: Ways) =>
+    <${QueryResult} of=${ways}
+      >${(value: PolicyExplanation) =>
         html`<${Box} title="What becomes of data, way by way" flush>
           <${Table}
             label="Ways"
-            rows=${value.ways}
-            id=${(row: Way) => `${row.id} ${row.credential} ${row.protocol}`}
-            columns=${WAYS}
+            rows=${value.routes}
+            id=${(row: PolicyPath) => `${row.id} ${row.credential} ${row.protocol}`}
+            columns=${PATH_COLUMNS}
           />
         <//>`}<//
     >
-    <${SameAs} line=${`tollgate models explain ${model}`} />
+    <${CommandLineHint} line=${`tollgate models explain ${model}`} />
   <//>`;
 }
 
-const FROM = { operator: "gateway.yaml", live: "its provider's list", shipped: "shipped" } as const;
+const SOURCE_LABELS = {
+  operator: "gateway.yaml",
+  live: "its provider's list",
+  shipped: "shipped",
+} as const;
 
-const sourceOf = ({ from, at, credential, as }: Source): string =>
-  [FROM[from], at && at.slice(0, 10), credential && `by ${credential}`, as && `as ${as}`]
+const formatSource = ({ from, at, credential, pricedAs }: FactSource): string =>
+  [
+    SOURCE_LABELS[from],
+    at && at.slice(0, 10),
+    credential && `by ${credential}`,
+    pricedAs && `as ${pricedAs}`,
+  ]
     .filter(Boolean)
     .join(", ");
 
-function valueOf({ field, value }: Fact) {
+function renderValue({ field, value }: Fact) {
   const price = value as Partial<Price> | null;
   if (field === "price" && price?.lines)
     return price.lines.map(
       ({ unit, usd, per, variant }, at) =>
         html`<div key=${at}>
-          ${`$${usd} for ${per === 1 ? "each" : "a million"} ${unit.replaceAll("_", " ")}`}${variant && ` (${said(variant)})`}
+          ${`$${usd} for ${per === 1 ? "each" : "a million"} ${unit.replaceAll("_", " ")}`}${variant && ` (${formatValue(variant)})`}
         </div>`,
     );
   if (typeof value === "boolean") return value ? "yes" : "no";
-  return said(value);
+  return formatValue(value);
 }
 
-const said = (value: unknown): string =>
+const formatValue = (value: unknown): string =>
   Array.isArray(value)
-    ? value.map(said).join(", ")
+    ? value.map(formatValue).join(", ")
     : typeof value === "object" && value !== null
       ? Object.entries(value)
-          .map(([name, each]) => `${name}: ${said(each)}`)
+          .map(([name, each]) => `${name}: ${formatValue(each)}`)
           .join("; ")
       : typeof value === "number"
-        ? count(value)
+        ? formatCount(value)
         : String(value);
 
-const FACTS = [
+const FACT_COLUMNS = [
   {
     name: "Fact",
     head: true,
@@ -166,41 +175,41 @@ const FACTS = [
   },
   {
     name: "Value",
-    of: (row: Fact) => html`<span class="break">${valueOf(row)}</span>`,
+    of: (row: Fact) => html`<span class="break">${renderValue(row)}</span>`,
   },
   {
     name: "Source",
     by: (row: Fact) => row.source.from,
     of: (row: Fact) =>
-      html`<span class="quiet" title=${row.source.at}>${sourceOf(row.source)}</span>`,
+      html`<span class="quiet" title=${row.source.at}>${formatSource(row.source)}</span>`,
   },
 ];
 
-const WAYS = [
+const PATH_COLUMNS = [
   {
     name: "Way",
     head: true,
-    of: (row: Way) =>
+    of: (row: PolicyPath) =>
       html`${row.credential}
         <div class="small faint">${row.protocol ?? "its own protocol"}</div>`,
   },
   {
     name: "Service-ZDR",
-    of: (row: Way) =>
-      html`<${Mark} tone=${row.would.required ? "good" : ""}
+    of: (row: PolicyPath) =>
+      html`<${Badge} tone=${row.would.required ? "good" : ""}
         >${row.would.strict ? "strict" : row.would.required ? "required" : "no"}<//
       >`,
   },
   {
     name: "Why",
-    of: (row: Way) =>
+    of: (row: PolicyPath) =>
       html`<span class="small quiet"
         >${row.policy.because.join(", ") || "nothing speaks against it"}</span
       >`,
   },
   {
     name: "Said by",
-    of: (row: Way) =>
+    of: (row: PolicyPath) =>
       html`<span class="small faint">${row.sayings.map(({ level }) => level).join(", ")}</span>`,
   },
 ];

@@ -1,19 +1,19 @@
 // Models: what there is, what it costs, what becomes of data there, when it goes.
 import { html } from "htm/preact";
 import { useMemo } from "preact/hooks";
-import { useAsk } from "../data.ts";
-import { Select, Text } from "../parts/fields.ts";
-import { Box, Empty, Figures, Mark, SameAs, Shown } from "../parts/plain.ts";
+import { useQuery } from "../data.ts";
+import { Select, TextField } from "../parts/fields.ts";
+import { Box, EmptyState, Figures, Badge, CommandLineHint, QueryResult } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
-import { addressOf, useWord } from "../place.ts";
-import { brief, count, isWithin } from "../words.ts";
+import { buildUrl, useQueryParam } from "../place.ts";
+import { formatCompact, formatCount, isWithin } from "../words.ts";
 import { type Alias, Aliases } from "./models-aliases.ts";
 import { ModelDetail, type Price } from "./models-detail.ts";
 
-interface Listed {
+interface ListedModel {
   readonly id: string;
   readonly provider: string;
-  readonly kind: string;
+  readonly operation: string;
   readonly limits?: { readonly context?: number; readonly output?: number };
   readonly price?: Price;
   readonly retires?: string;
@@ -21,18 +21,18 @@ interface Listed {
 }
 interface Policy {
   readonly zeroRetention?: boolean;
-  readonly because?: readonly string[];
+  readonly reasons?: readonly string[];
   readonly [fact: string]: unknown;
 }
 const SOON_DAYS = 60;
 
-export function Models() {
-  const [search, setSearch] = useWord("q");
-  const [provider, setProvider] = useWord("provider");
-  const [kind, setKind] = useWord("kind");
-  const [privacy, setPrivacy] = useWord("privacy");
-  const [chosen, choose] = useWord("model");
-  const answer = useAsk<{ models: readonly Listed[]; aliases: readonly Alias[] }>(
+export function ModelsPage() {
+  const [search, setSearch] = useQueryParam("q");
+  const [provider, setProvider] = useQueryParam("provider");
+  const [kind, setKind] = useQueryParam("kind");
+  const [privacy, setPrivacy] = useQueryParam("privacy");
+  const [chosen, choose] = useQueryParam("model");
+  const answer = useQuery<{ models: readonly ListedModel[]; aliases: readonly Alias[] }>(
     "models.list",
     privacy ? { privacy } : {},
   );
@@ -42,14 +42,14 @@ export function Models() {
     return all.filter(
       (one) =>
         (!provider || one.provider === provider) &&
-        (!kind || one.kind === kind) &&
+        (!kind || one.operation === kind) &&
         words.every((word) => one.id.toLowerCase().includes(word)),
     );
   }, [all, search, provider, kind]);
-  const names = (of: (one: Listed) => string) => [...new Set(all.map(of))].toSorted();
+  const names = (of: (one: ListedModel) => string) => [...new Set(all.map(of))].toSorted();
   return html` <${Box}>
       <div class="filters">
-        <${Text}
+        <${TextField}
           name="Search"
           type="search"
           wide
@@ -67,7 +67,7 @@ export function Models() {
           name="Kind"
           value=${kind}
           set=${setKind}
-          of=${[["", "all"], ...names((one) => one.kind)]}
+          of=${[["", "all"], ...names((one) => one.operation)]}
         />
         <${Select}
           name="Data policy"
@@ -81,7 +81,7 @@ export function Models() {
         />
       </div>
     <//>
-    <${Shown} of=${answer}
+    <${QueryResult} of=${answer}
       >${() => html`
         <${Summary} rows=${rows} all=${all.length} />
         <${Aliases} all=${answer.value?.aliases ?? []} models=${all} search=${search} />
@@ -89,17 +89,17 @@ export function Models() {
           <${Table}
             label="Models"
             rows=${rows}
-            id=${(row: Listed) => row.id}
-            open=${(row: Listed) => choose(row.id)}
+            id=${(row: ListedModel) => row.id}
+            open=${(row: ListedModel) => choose(row.id)}
             chosen=${chosen}
-            empty=${html`<${Empty} of="models"><p>${all.length === 0 ? "No model is known. Mount a provider in gateway.yaml, or refresh its list." : "No model matches."}</p><//>`}
+            empty=${html`<${EmptyState} of="models"><p>${all.length === 0 ? "No model is known. Mount a provider in gateway.yaml, or refresh its list." : "No model matches."}</p><//>`}
             columns=${COLUMNS}
           />
         <//>
         <p class="small faint">
           Prices are in US dollars per million tokens. Open a model for other units and the sources.
         </p>
-        <${SameAs}
+        <${CommandLineHint}
           line=${`tollgate models${kind ? ` --kind ${kind}` : ""}${provider ? ` --provider ${provider}` : ""}${privacy ? ` --zdr ${privacy}` : ""}`}
         />
       `}<//
@@ -107,7 +107,7 @@ export function Models() {
     ${chosen && html`<${ModelDetail} model=${chosen} key=${chosen} close=${() => choose("")} />`}`;
 }
 
-function Summary({ rows, all }: { rows: readonly Listed[]; all: number }) {
+function Summary({ rows, all }: { rows: readonly ListedModel[]; all: number }) {
   const going = rows.filter(
     ({ retires }) => retires !== undefined && isWithin(Date.parse(retires), SOON_DAYS),
   );
@@ -118,19 +118,19 @@ function Summary({ rows, all }: { rows: readonly Listed[]; all: number }) {
     of=${[
       {
         name: "Models",
-        value: count(rows.length),
-        note: rows.length < all ? `of ${count(all)}` : "all known models",
+        value: formatCount(rows.length),
+        note: rows.length < all ? `of ${formatCount(all)}` : "all known models",
       },
-      { name: "Providers", value: count(new Set(rows.map((one) => one.provider)).size) },
+      { name: "Providers", value: formatCount(new Set(rows.map((one) => one.provider)).size) },
       {
         name: "Without a price",
-        value: count(unpriced.length),
+        value: formatCount(unpriced.length),
         note: unpriced.length > 0 ? "calls to them are unpriced" : "all have one",
         tone: unpriced.length > 0 ? "warn" : "good",
       },
       {
         name: "Retire within 60 days",
-        value: count(going.length),
+        value: formatCount(going.length),
         tone: going.length > 0 ? "warn" : "good",
         note: going[0]?.id ?? "none",
       },
@@ -139,12 +139,12 @@ function Summary({ rows, all }: { rows: readonly Listed[]; all: number }) {
 }
 
 /** Of a million, where that is how it is priced. */
-const rate = (price: Price | undefined, unit: string): number | undefined => {
+const pricePerMillion = (price: Price | undefined, unit: string): number | undefined => {
   const line = price?.lines.find((each) => each.unit === unit && each.per > 1 && !each.variant);
   return line && Number(line.usd);
 };
 
-const dollars = (of: number | undefined) =>
+const renderDollars = (of: number | undefined) =>
   of === undefined || Number.isNaN(of)
     ? html`<span class="faint">–</span>`
     : `$${of.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 4 })}`;
@@ -153,42 +153,46 @@ const COLUMNS = [
   {
     name: "Model",
     head: true,
-    by: (row: Listed) => row.id,
-    of: (row: Listed) =>
-      html`<a href=${addressOf("/models", { model: row.id })} class="nowrap">${row.id}</a>`,
+    by: (row: ListedModel) => row.id,
+    of: (row: ListedModel) =>
+      html`<a href=${buildUrl("/models", { model: row.id })} class="nowrap">${row.id}</a>`,
   },
-  { name: "Kind", by: (row: Listed) => row.kind, of: (row: Listed) => row.kind },
+  {
+    name: "Kind",
+    by: (row: ListedModel) => row.operation,
+    of: (row: ListedModel) => row.operation,
+  },
   {
     name: "Context",
     number: true,
-    by: (row: Listed) => row.limits?.context ?? 0,
-    of: (row: Listed) =>
-      row.limits?.context ? brief(row.limits.context) : html`<span class="faint">–</span>`,
+    by: (row: ListedModel) => row.limits?.context ?? 0,
+    of: (row: ListedModel) =>
+      row.limits?.context ? formatCompact(row.limits.context) : html`<span class="faint">–</span>`,
   },
   {
     name: "Input",
     number: true,
-    by: (row: Listed) => rate(row.price, "input") ?? -1,
-    of: (row: Listed) => dollars(rate(row.price, "input")),
+    by: (row: ListedModel) => pricePerMillion(row.price, "input") ?? -1,
+    of: (row: ListedModel) => renderDollars(pricePerMillion(row.price, "input")),
   },
   {
     name: "Cached",
     number: true,
-    by: (row: Listed) => rate(row.price, "cache_read") ?? -1,
-    of: (row: Listed) => dollars(rate(row.price, "cache_read")),
+    by: (row: ListedModel) => pricePerMillion(row.price, "cache_read") ?? -1,
+    of: (row: ListedModel) => renderDollars(pricePerMillion(row.price, "cache_read")),
   },
   {
     name: "Output",
     number: true,
-    by: (row: Listed) => rate(row.price, "output") ?? -1,
-    of: (row: Listed) => dollars(rate(row.price, "output")),
+    by: (row: ListedModel) => pricePerMillion(row.price, "output") ?? -1,
+    of: (row: ListedModel) => renderDollars(pricePerMillion(row.price, "output")),
   },
   {
     name: "Retires",
-    by: (row: Listed) => row.retires ?? "",
-    of: (row: Listed) =>
+    by: (row: ListedModel) => row.retires ?? "",
+    of: (row: ListedModel) =>
       row.retires
-        ? html`<${Mark} tone=${isWithin(Date.parse(row.retires), SOON_DAYS) ? "warn" : ""}
+        ? html`<${Badge} tone=${isWithin(Date.parse(row.retires), SOON_DAYS) ? "warn" : ""}
             >${row.retires.slice(0, 10)}<//
           >`
         : html`<span class="faint">–</span>`,

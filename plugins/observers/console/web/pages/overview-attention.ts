@@ -1,13 +1,13 @@
 // What needs attention: each with the page that fixes it.
 import type { ComponentChildren } from "preact";
 import { html } from "htm/preact";
-import { useAsk } from "../data.ts";
+import { useQuery } from "../data.ts";
 import { icon } from "../parts/icons.ts";
-import { Box, Shown } from "../parts/plain.ts";
-import { addressOf } from "../place.ts";
-import type { Span } from "../span.ts";
-import type { Sums } from "../shapes.ts";
-import { ago, count, day, moment } from "../words.ts";
+import { Box, QueryResult } from "../parts/plain.ts";
+import { buildUrl } from "../place.ts";
+import type { TimeRange } from "../span.ts";
+import type { UsageReport } from "../shapes.ts";
+import { formatAgo, formatCount, formatDay, formatDateTime } from "../words.ts";
 import { amountOf } from "../limits.ts";
 
 type Item = { readonly severity: "bad" | "warn" } & (
@@ -62,7 +62,7 @@ type Item = { readonly severity: "bad" | "warn" } & (
   | { readonly kind: "list"; readonly provider: string; readonly why: string }
   | { readonly kind: "unmounted"; readonly provider: string; readonly why: string }
 );
-type Of<K extends Item["kind"]> = Extract<Item, { kind: K }>;
+type ItemOf<K extends Item["kind"]> = Extract<Item, { kind: K }>;
 
 interface AttentionList {
   readonly items: readonly Item[];
@@ -73,41 +73,41 @@ interface AttentionList {
 /** Later than any window ends: it never does. */
 const NEVER = 8e15;
 
-const SAID: { readonly [K in Item["kind"]]: (item: Of<K>) => ComponentChildren } = {
+const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => ComponentChildren } = {
   ledger: ({ why }) => [
     link("/ledger", {}, "The ledger is unavailable"),
     `, and new calls are refused. ${why}`,
   ],
   reload: ({ at, problems, first }) => [
     link("/config", { view: "check" }, "The last reload failed"),
-    ` ${ago(at)}. The previous config stays in use.`,
+    ` ${formatAgo(at)}. The previous config stays in use.`,
     first &&
       html`<div class="quiet break">
-        ${first}${problems > 1 && ` (and ${count(problems - 1)} more)`}
+        ${first}${problems > 1 && ` (and ${formatCount(problems - 1)} more)`}
       </div>`,
   ],
   certificate: ({ listener, expiresAt }) => [
     link("/config", { q: listener }, `The certificate of ${listener}`),
-    dated(expiresAt, expiresAt < Date.now() ? " expired " : " expires "),
+    withDate(expiresAt, expiresAt < Date.now() ? " expired " : " expires "),
     ".",
   ],
   cooldown: ({ provider, credential, model, why, until, refuses }) => [
     link("/providers", { provider }, `${provider}${model ? `/${model}` : ""}`),
-    ` is in cooldown${credential === "default" ? "" : ` (${credential})`} after ${words(why)}. `,
-    until > Date.now() ? `It ends ${ago(until)}; until then ` : "Until it answers again, ",
+    ` is in cooldown${credential === "default" ? "" : ` (${credential})`} after ${spaced(why)}. `,
+    until > Date.now() ? `It ends ${formatAgo(until)}; until then ` : "Until it answers again, ",
     refuses ? "no request is sent." : "it is tried last.",
   ],
   budget: ({ of, id, name, limit, unit, used, max, resetsAt }) => [
     link("/keys", { [of]: id }, `${of === "key" ? "Key" : "Account"} ${name ?? id}`),
     ` has used ${percent(used, max)} of ${limit}. `,
-    html`<span class="quiet" title=${resetsAt < NEVER ? moment(resetsAt) : ""}
-      >${amountOf(unit, used)} used${resetsAt < NEVER && `, resets ${ago(resetsAt)}`}.</span
+    html`<span class="quiet" title=${resetsAt < NEVER ? formatDateTime(resetsAt) : ""}
+      >${amountOf(unit, used)} used${resetsAt < NEVER && `, resets ${formatAgo(resetsAt)}`}.</span
     >`,
   ],
   retirement: ({ model, on, names }) => [
     link("/models", { model }, model),
     on < Date.now() ? " was retired " : " retires ",
-    `on ${day(on)} (${ago(on)}).`,
+    `on ${formatDay(on)} (${formatAgo(on)}).`,
     names.length > 0 &&
       html`<span class="quiet"
         >${` ${names.slice(0, 3).join(", ")} ${names.length === 1 ? "leads" : "lead"} to it.`}</span
@@ -115,11 +115,11 @@ const SAID: { readonly [K in Item["kind"]]: (item: Of<K>) => ComponentChildren }
   ],
   plugin: ({ plugin, hook, why, until }) => [
     link("/config", { q: plugin }, plugin),
-    ` failed repeatedly in its ${hook} hook (${why}) and is skipped. It is tried again ${ago(until)}.`,
+    ` failed repeatedly in its ${hook} hook (${why}) and is skipped. It is tried again ${formatAgo(until)}.`,
   ],
   unreachable: ({ plugin, since, why, requests }) => [
     link("/config", { q: plugin }, plugin),
-    ` cannot be reached since ${moment(since)}. `,
+    ` cannot be reached since ${formatDateTime(since)}. `,
     requests === "refused"
       ? "Requests that pass through it fail. "
       : "Requests continue without it. ",
@@ -136,11 +136,11 @@ const SAID: { readonly [K in Item["kind"]]: (item: Of<K>) => ComponentChildren }
 
 /** Texts are joined here and not in templates, which leave out the space before a new line. */
 const link = (path: string, set: Readonly<Record<string, string>>, said: string) =>
-  html`<a href=${addressOf(path, set)}>${said}</a>`;
-const dated = (at: number, said: string) =>
-  html`<span title=${moment(at)}>${`${said}${ago(at)}`}</span>`;
+  html`<a href=${buildUrl(path, set)}>${said}</a>`;
+const withDate = (at: number, said: string) =>
+  html`<span title=${formatDateTime(at)}>${`${said}${formatAgo(at)}`}</span>`;
 
-const words = (kind: string): string => kind.replaceAll("_", " ");
+const spaced = (kind: string): string => kind.replaceAll("_", " ");
 const percent = (used: string | number, max: string | number): string =>
   `${Math.floor((Number(used) / Math.max(1, Number(max))) * 100)}%`;
 
@@ -149,23 +149,23 @@ const idOf = (item: Item): string =>
     ["until", "retryAt", "used", "held", "resetsAt", "at"].includes(name) ? undefined : value,
   );
 
-export function NeedsAttention({ sums, span }: { sums: Sums | undefined; span: Span }) {
-  const found = useAsk<AttentionList>("attention", {}, { every: 5_000 });
+export function NeedsAttention({ sums, span }: { sums: UsageReport | undefined; span: TimeRange }) {
+  const found = useQuery<AttentionList>("attention", {}, { intervalMs: 5_000 });
   return html`<${Box} title="Needs attention"
-    ><${Shown} of=${found}
+    ><${QueryResult} of=${found}
       >${({ items, omitted, unchecked }: AttentionList) =>
-        html`<${Listed}
+        html`<${AttentionItems}
             items=${items}
-            bills=${ofBills(sums, span)}
-          />${omitted > 0 && html`<p class="small quiet">And ${count(omitted)} more.</p>`}${unchecked > 0 && html`<p class="small quiet">${count(unchecked)} limits of keys were not checked: there are too many.</p>`}`}<//
+            bills=${billItems(sums, span)}
+          />${omitted > 0 && html`<p class="small quiet">And ${formatCount(omitted)} more.</p>`}${unchecked > 0 && html`<p class="small quiet">${formatCount(unchecked)} limits of keys were not checked: there are too many.</p>`}`}<//
     ><//
   >`;
 }
 
 /** Shown at once; the others by a button of the browser's own. */
-const FEW = 6;
+const INITIAL_ITEMS = 6;
 
-function Listed({
+function AttentionItems({
   items,
   bills,
 }: {
@@ -173,7 +173,7 @@ function Listed({
   bills: readonly (readonly [id: string, bad: boolean, said: ComponentChildren])[];
 }) {
   const all = [
-    ...items.map((item) => [idOf(item), item.severity === "bad", sayItem(item)] as const),
+    ...items.map((item) => [idOf(item), item.severity === "bad", renderItem(item)] as const),
     ...bills,
   ];
   const line = ([id, bad, said]: (typeof all)[number]) =>
@@ -186,23 +186,23 @@ function Listed({
       <span class="good">${icon("check")}</span>Nothing needs attention.
     </p>`;
   return html`<ul class="todo">
-      ${all.slice(0, FEW).map(line)}
+      ${all.slice(0, INITIAL_ITEMS).map(line)}
     </ul>
     ${
-      all.length > FEW &&
+      all.length > INITIAL_ITEMS &&
       html`<details class="small">
-        <summary>${count(all.length - FEW)} more</summary>
+        <summary>${formatCount(all.length - INITIAL_ITEMS)} more</summary>
         <ul class="todo">
-          ${all.slice(FEW).map(line)}
+          ${all.slice(INITIAL_ITEMS).map(line)}
         </ul>
       </details>`
     }`;
 }
 
-const sayItem = (item: Item): ComponentChildren =>
-  (SAID[item.kind] as ((item: Item) => ComponentChildren) | undefined)?.(item) ?? item.kind;
+const renderItem = (item: Item): ComponentChildren =>
+  (ITEM_TEXTS[item.kind] as ((item: Item) => ComponentChildren) | undefined)?.(item) ?? item.kind;
 
-function ofBills(sums: Sums | undefined, span: Span) {
+function billItems(sums: UsageReport | undefined, span: TimeRange) {
   const range = span.name;
   const { unpriced = 0, estimated = 0 } = sums?.total ?? {};
   const usage = (state: string, said: string) =>
@@ -214,7 +214,7 @@ function ofBills(sums: Sums | undefined, span: Span) {
             "unpriced",
             true,
             [
-              usage("unpriced", `${count(unpriced)} calls have no price`),
+              usage("unpriced", `${formatCount(unpriced)} calls have no price`),
               ". Set one in gateway.yaml; it applies to later calls.",
             ],
           ] as const,
@@ -226,7 +226,7 @@ function ofBills(sums: Sums | undefined, span: Span) {
             "estimated",
             false,
             [
-              usage("estimated", `${count(estimated)} calls are estimated`),
+              usage("estimated", `${formatCount(estimated)} calls are estimated`),
               ": the providers reported no usage.",
             ],
           ] as const,

@@ -1,11 +1,11 @@
 // The overview of a gateway that has not been asked yet: what to do next.
 import { html } from "htm/preact";
-import { useAsk } from "../data.ts";
+import { useQuery } from "../data.ts";
 import { Box, Code } from "../parts/plain.ts";
-import { addressOf } from "../place.ts";
+import { buildUrl } from "../place.ts";
 
 export function GettingStarted() {
-  const { value } = useAsk<{ url: string }>("status");
+  const { value } = useQuery<{ url: string }>("status");
   const url = value?.url ?? "http://127.0.0.1:8787";
   const curl = [
     `curl ${url}/v1/chat/completions \\`,
@@ -25,15 +25,15 @@ export function GettingStarted() {
     <${Box} title="Or look around">
       <div class="stack tight">
         <p>
-          <a href=${addressOf("/playground")}>Ask a model in the playground</a>
+          <a href=${buildUrl("/playground")}>Ask a model in the playground</a>
           <span class="quiet">with a key of yours.</span>
         </p>
         <p>
-          <a href=${addressOf("/requests")}>Watch requests</a>
+          <a href=${buildUrl("/requests")}>Watch requests</a>
           <span class="quiet">as they end.</span>
         </p>
         <p>
-          <a href=${addressOf("/usage")}>See what is used</a>
+          <a href=${buildUrl("/usage")}>See what is used</a>
           <span class="quiet">by key, model or label, once something is.</span>
         </p>
       </div>

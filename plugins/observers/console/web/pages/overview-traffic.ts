@@ -2,21 +2,21 @@
 import { useMemo } from "preact/hooks";
 import { html } from "htm/preact";
 import { Chart } from "../parts/chart.ts";
-import { type Span, stepsOf } from "../span.ts";
-import type { Series, StatsRow } from "../shapes.ts";
-import { brief, count, share, span as duration } from "../words.ts";
+import { type TimeRange, rangeSteps } from "../span.ts";
+import type { StatsSeries, StatsRow } from "../shapes.ts";
+import { formatCompact, formatCount, formatShare, formatDuration as duration } from "../words.ts";
 
-type Step = Series["rows"][number];
+type Step = StatsSeries["rows"][number];
 
-interface TrafficOf {
-  readonly span: Span;
-  readonly all: Series | undefined;
+interface TrafficProps {
+  readonly span: TimeRange;
+  readonly all: StatsSeries | undefined;
   /** "Requests" by default. */
   readonly of?: "Requests" | "Calls";
 }
 
 /** Those that succeeded, and how the others ended. */
-const ENDS = [
+const OUTCOMES = [
   ["succeeded", "s1", (row: StatsRow) => row.requests - row.failed - row.refused - row.canceled],
   ["canceled by the client", "s8", (row: StatsRow) => row.canceled],
   ["refused", "warn", (row: StatsRow) => row.refused],
@@ -25,9 +25,9 @@ const ENDS = [
 
 const QUANTILES = ["p50", "p95", "p99"] as const;
 
-export function Traffic({ span, all, of = "Requests" }: TrafficOf) {
+export function Traffic({ span, all, of = "Requests" }: TrafficProps) {
   const { times, ends, errors, first } = useMemo(() => {
-    const times = stepsOf(span);
+    const times = rangeSteps(span);
     const rows = new Map((all?.rows ?? []).map((row) => [row.at, row]));
     const each = (value: (row: Step) => number | null) =>
       times.map((at) => {
@@ -38,7 +38,7 @@ export function Traffic({ span, all, of = "Requests" }: TrafficOf) {
       each(value).map((each) => each ?? 0) as (number | null)[];
     return {
       times,
-      ends: ENDS.map(([name, hue, value]) => ({ name, hue, values: zeros(value) })),
+      ends: OUTCOMES.map(([name, hue, value]) => ({ name, hue, values: zeros(value) })),
       errors: [
         {
           name: "failed",
@@ -48,7 +48,7 @@ export function Traffic({ span, all, of = "Requests" }: TrafficOf) {
       ],
       first: QUANTILES.map((name) => ({
         name,
-        values: each((row) => (row.firstContentMs ?? row.ms)?.[name] ?? null),
+        values: each((row) => (row.firstTokenMs ?? row.ms)?.[name] ?? null),
       })),
     };
   }, [span.from, span.to, span.name, all]);
@@ -59,29 +59,29 @@ export function Traffic({ span, all, of = "Requests" }: TrafficOf) {
     }),
     { requests: 0, failed: 0 },
   );
-  const whole = all?.totals[0]?.firstContentMs;
+  const whole = all?.totals[0]?.firstTokenMs;
   const what = of.toLowerCase();
   return html`<${Chart}
       title=${of}
-      label=${`${of} ${span.said}: ${count(total?.requests ?? 0)}, of which ${count(total?.failed ?? 0)} failed.`}
+      label=${`${of} ${span.label}: ${formatCount(total?.requests ?? 0)}, of which ${formatCount(total?.failed ?? 0)} failed.`}
       times=${times}
       series=${ends.filter(({ name, values }) => name === "succeeded" || values.some((value) => value))}
-      say=${brief}
+      say=${formatCompact}
       stacked=${true}
       height=${200}
     />
     <div class="pair">
       <${Chart}
         title="Error rate"
-        label=${`Share of ${what} that failed ${span.said}: ${share(total?.failed ?? 0, total?.requests ?? 0)} in total.`}
+        label=${`Share of ${what} that failed ${span.label}: ${formatShare(total?.failed ?? 0, total?.requests ?? 0)} in total.`}
         times=${times}
         series=${errors}
-        say=${(value: number) => share(value, 1)}
+        say=${(value: number) => formatShare(value, 1)}
         height=${180}
       />
       <${Chart}
         title="Time to first token"
-        label=${`Time to first token ${span.said}: half of the ${what} within ${duration(whole?.p50)}, 95 of 100 within ${duration(whole?.p95)}.`}
+        label=${`Time to first token ${span.label}: half of the ${what} within ${duration(whole?.p50)}, 95 of 100 within ${duration(whole?.p95)}.`}
         times=${times}
         series=${first}
         say=${duration}

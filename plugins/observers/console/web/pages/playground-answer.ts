@@ -1,43 +1,43 @@
 // What a model has answered: words, thought, calls of tools, pictures, vectors, an order, a judgement, sound; what was used and how
 // long it took.
 import { html } from "htm/preact";
-import { Box, Code, Empty, Facts, Mark, NoteBox } from "../parts/plain.ts";
+import { Box, Code, EmptyState, FactList, Badge, NoteBox } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
-import { span } from "../words.ts";
-import { type Heard, linesOf } from "./playground-frontend.ts";
-import type { Sent } from "./playground-send.ts";
+import { formatDuration } from "../words.ts";
+import { type ResponseParts, nonEmptyLines } from "./playground-frontend.ts";
+import type { PlaygroundExchange } from "./playground-send.ts";
 
 /** PNG, JPEG, WebP by their first bytes; an address is not fetched, since this page reaches nothing but its gateway. */
-const PICTURE: readonly (readonly [begin: string, type: string])[] = [
+const IMAGE_TYPES: readonly (readonly [begin: string, type: string])[] = [
   ["iVBOR", "png"],
   ["/9j/", "jpeg"],
   ["UklGR", "webp"],
 ];
-const addressOf = (picture: string): string | undefined => {
-  const type = PICTURE.find(([begin]) => picture.startsWith(begin))?.[1];
+const imageUrl = (picture: string): string | undefined => {
+  const type = IMAGE_TYPES.find(([begin]) => picture.startsWith(begin))?.[1];
   return type && `data:image/${type};base64,${picture}`;
 };
 
 /** Of a vector: enough to see that it is one. */
-const FIRST = 6;
+const VECTOR_PREVIEW = 6;
 
-const Vectors = ({ of }: { of: Heard["vectors"] }) =>
+const Embeddings = ({ of }: { of: ResponseParts["embeddings"] }) =>
   of.map(
     (vector, i) =>
       html`<p key=${i}>
         <span class="quiet small">${i + 1}. ${vector.length} numbers</span><br />
         <code class="break"
           >${vector
-            .slice(0, FIRST)
+            .slice(0, VECTOR_PREVIEW)
             .map((number) => number.toPrecision(4))
-            .join(", ")}${vector.length > FIRST && ", …"}</code
+            .join(", ")}${vector.length > VECTOR_PREVIEW && ", …"}</code
         >
       </p>`,
   );
 
-type Ranked = Heard["ranked"][number];
-const Order = ({ of, documents }: { of: Heard["ranked"]; documents: string }) => {
-  const lines = linesOf(documents);
+type Ranked = ResponseParts["ranking"][number];
+const Ranking = ({ of, documents }: { of: ResponseParts["ranking"]; documents: string }) => {
+  const lines = nonEmptyLines(documents);
   return html`<ol class="ranked">
     ${of.map(
       ({ index, score }: Ranked) =>
@@ -49,45 +49,45 @@ const Order = ({ of, documents }: { of: Heard["ranked"]; documents: string }) =>
   </ol>`;
 };
 
-type Judged = Heard["judged"][number];
-const VERDICTS: readonly Column<Judged>[] = [
-  { name: "Category", head: true, by: ({ name }) => name, of: ({ name }) => name },
+type ModerationScore = ResponseParts["moderation"][number];
+const MODERATION_COLUMNS: readonly Column<ModerationScore>[] = [
+  { name: "Category", isRowHeader: true, sortKey: ({ name }) => name, render: ({ name }) => name },
   {
     name: "Score",
-    number: true,
-    by: ({ score }) => score,
-    of: ({ score }) => score.toFixed(3),
+    isNumber: true,
+    sortKey: ({ score }) => score,
+    render: ({ score }) => score.toFixed(3),
   },
   {
     name: "Flagged",
-    by: ({ flagged }) => Number(flagged),
-    of: ({ flagged }) => (flagged ? html`<${Mark} tone="bad">flagged<//>` : "no"),
+    sortKey: ({ flagged }) => Number(flagged),
+    render: ({ flagged }) => (flagged ? html`<${Badge} tone="bad">flagged<//>` : "no"),
   },
 ];
 
-export function Answer({ sent }: { sent: Sent | undefined }) {
+export function ResponseView({ sent }: { sent: PlaygroundExchange | undefined }) {
   if (!sent)
     return html`<${Box} title="Answer"
-      ><${Empty} of="playground"
+      ><${EmptyState} of="playground"
         ><p>
           What you ask is sent as any client sends it: with your key, by its limits, and with a row
           in the ledger. It is shown here and kept nowhere.
         </p><//
       ><//
     >`;
-  const { heard, status, ended, first } = sent;
-  const busy = ended === undefined && !sent.problem;
+  const { response, status, totalMs, firstByteMs } = sent;
+  const busy = totalMs === undefined && !sent.error;
   const marks = html`<span class="row"
-    >${status !== undefined && html`<${Mark} tone=${status < 400 ? "good" : "bad"}>${status}<//>`}${busy && html`<${Mark} tone="accent">answering<//>`}</span
+    >${status !== undefined && html`<${Badge} tone=${status < 400 ? "good" : "bad"}>${status}<//>`}${busy && html`<${Badge} tone="accent">answering<//>`}</span
   >`;
   return html`<${Box} title="Answer" actions=${marks}>
     <div class="stack">
-      ${heard.error && html`<${NoteBox} tone="bad"><p>${heard.error}</p><//>`}
+      ${response.error && html`<${NoteBox} tone="bad"><p>${response.error}</p><//>`}
       ${
-        heard.thought &&
+        response.reasoning &&
         html`<details>
           <summary class="small quiet">Thought</summary>
-          <p class="answer quiet small">${heard.thought}</p>
+          <p class="answer quiet small">${response.reasoning}</p>
         </details>`
       }
       <div
@@ -98,26 +98,26 @@ export function Answer({ sent }: { sent: Sent | undefined }) {
         role="region"
         aria-label="Answer"
       >
-        ${heard.text}${heard.pictures.map((picture, i) => {
-          const address = addressOf(picture);
+        ${response.text}${response.images.map((picture, i) => {
+          const address = imageUrl(picture);
           return address
             ? html`<img key=${i} src=${address} alt=${`Picture ${i + 1} of the answer`} />`
             : html`<p class="small break" key=${i}>A picture at ${picture.slice(0, 300)}</p>`;
         })}
-        ${heard.vectors.length > 0 && html`<${Vectors} of=${heard.vectors} />`}
-        ${heard.ranked.length > 0 && html`<${Order} of=${heard.ranked} documents=${sent.documents} />`}
-        ${heard.sound && html`<audio controls src=${heard.sound} aria-label="Sound of the answer"></audio>`}
+        ${response.embeddings.length > 0 && html`<${Embeddings} of=${response.embeddings} />`}
+        ${response.ranking.length > 0 && html`<${Ranking} of=${response.ranking} documents=${sent.documents} />`}
+        ${response.audioUrl && html`<audio controls src=${response.audioUrl} aria-label="Sound of the answer"></audio>`}
       </div>
-      ${heard.judged.length > 0 && html`<${Table} label="Judgement" columns=${VERDICTS} rows=${heard.judged} id=${({ name }: Judged) => name} />`}
-      ${heard.calls && html`<${Code} wrap=${true} label="Calls of tools" text=${heard.calls} />`}
-      <${Facts}
+      ${response.moderation.length > 0 && html`<${Table} label="Judgement" columns=${MODERATION_COLUMNS} rows=${response.moderation} id=${({ name }: ModerationScore) => name} />`}
+      ${response.toolCalls && html`<${Code} wrap=${true} label="Calls of tools" text=${response.toolCalls} />`}
+      <${FactList}
         of=${[
-          ["First bytes", first === undefined ? undefined : span(first)],
-          ["Whole", ended === undefined ? undefined : span(ended)],
+          ["First bytes", firstByteMs === undefined ? undefined : formatDuration(firstByteMs)],
+          ["Whole", totalMs === undefined ? undefined : formatDuration(totalMs)],
           [
             "Used",
-            heard.usage
-              ? html`<code class="break">${JSON.stringify(heard.usage)}</code>`
+            response.usage
+              ? html`<code class="break">${JSON.stringify(response.usage)}</code>`
               : undefined,
           ],
           ["Privacy", sent.headers["service-zdr"]],

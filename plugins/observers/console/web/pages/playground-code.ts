@@ -1,5 +1,10 @@
 // The draft as a program would send it: in curl, in Python and in JavaScript, with the libraries that programs use.
-import { type Draft, type Frontend, isForm, type Words } from "./playground-frontend.ts";
+import {
+  type Draft,
+  type PlaygroundFrontend,
+  isForm,
+  type RequestFields,
+} from "./playground-frontend.ts";
 
 export const LANGUAGES = [
   ["curl", "curl"],
@@ -7,42 +12,48 @@ export const LANGUAGES = [
   ["js", "JavaScript"],
 ] as const;
 
-export interface Asked {
-  readonly frontend: Frontend;
+export interface SnippetInput {
+  readonly frontend: PlaygroundFrontend;
   readonly draft: Draft;
   readonly zdr: string;
   readonly url: string;
 }
 
-export function lineOf(language: string, asked: Asked): string {
-  if (language === "python") return python(asked);
-  return language === "js" ? javascript(asked) : curl(asked);
+export function codeSnippet(language: string, asked: SnippetInput): string {
+  if (language === "python") return pythonSnippet(asked);
+  return language === "js" ? javascriptSnippet(asked) : curlSnippet(asked);
 }
 
 /** A picture in full would hide everything else. */
-const short = (text: string) => text.replace(/([A-Za-z0-9+/]{60})[A-Za-z0-9+/=]{200,}/g, "$1…");
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+const shortenBase64 = (text: string) =>
+  text.replace(/([A-Za-z0-9+/]{60})[A-Za-z0-9+/=]{200,}/g, "$1…");
+const shellQuote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 
-function curl({ frontend, draft, zdr, url }: Asked): string {
-  const body = frontend.body(draft);
-  const saved = frontend.code.saves?.(draft);
+function curlSnippet({ frontend, draft, zdr, url }: SnippetInput): string {
+  const body = frontend.buildBody(draft);
+  const saved = frontend.snippet.savedFileName?.(draft);
   return [
-    `curl ${quoted(url + frontend.path(draft))}`,
-    frontend.as ? `-H "${frontend.as}: $TOLLGATE_KEY"` : `-H "authorization: Bearer $TOLLGATE_KEY"`,
+    `curl ${shellQuote(url + frontend.path(draft))}`,
+    frontend.keyHeader
+      ? `-H "${frontend.keyHeader}: $TOLLGATE_KEY"`
+      : `-H "authorization: Bearer $TOLLGATE_KEY"`,
     ...(zdr ? [`-H 'service-zdr: ${zdr}'`] : []),
     ...(saved ? [`--output ${saved}`] : []),
     ...(isForm(body)
       ? Object.entries(body).map(([name, value]) =>
           value instanceof File
-            ? `-F ${quoted(`${name}=@"${value.name}";type=${value.type}`)}`
-            : `--form-string ${quoted(`${name}=${value}`)}`,
+            ? `-F ${shellQuote(`${name}=@"${value.name}";type=${value.type}`)}`
+            : `--form-string ${shellQuote(`${name}=${value}`)}`,
         )
-      : ["-H 'content-type: application/json'", `-d ${quoted(short(JSON.stringify(body)))}`]),
+      : [
+          "-H 'content-type: application/json'",
+          `-d ${shellQuote(shortenBase64(JSON.stringify(body)))}`,
+        ]),
   ].join(" \\\n  ");
 }
 
-const wordsOf = ({ frontend, draft }: Asked): Words =>
-  frontend.code.words?.(draft) ?? frontend.body(draft);
+const snippetBody = ({ frontend, draft }: SnippetInput): RequestFields =>
+  frontend.snippet.arguments?.(draft) ?? frontend.buildBody(draft);
 
 interface Library {
   /** Two lines: where it comes from, and a client of it. */
@@ -51,7 +62,7 @@ interface Library {
 }
 
 const KEY = `os.environ["TOLLGATE_KEY"]`;
-const LIBRARIES: Readonly<Record<Frontend["code"]["library"], Library>> = {
+const LIBRARIES: Readonly<Record<PlaygroundFrontend["snippet"]["library"], Library>> = {
   openai: {
     python: (url) => ["from openai import OpenAI", `OpenAI(base_url="${url}/v1", api_key=${KEY})`],
     js: (url) => [
@@ -89,18 +100,25 @@ const LIBRARIES: Readonly<Record<Frontend["code"]["library"], Library>> = {
 };
 
 /** What says that it is not to be kept goes in another place in each library. */
-function withZdr(words: Words, library: Frontend["code"]["library"], zdr: string): Words {
+function withZdr(
+  words: RequestFields,
+  library: PlaygroundFrontend["snippet"]["library"],
+  zdr: string,
+): RequestFields {
   if (!zdr) return words;
   const headers = { "service-zdr": zdr };
   if (library === "google")
-    return { ...words, config: { ...(words["config"] as Words), httpOptions: { headers } } };
+    return {
+      ...words,
+      config: { ...(words["config"] as RequestFields), httpOptions: { headers } },
+    };
   if (library === "cohere") return { ...words, request_options: { additional_headers: headers } };
   return { ...words, extra_headers: headers };
 }
 
-function python(asked: Asked): string {
+function pythonSnippet(asked: SnippetInput): string {
   const { frontend, draft, zdr, url } = asked;
-  const { library, method, saves } = frontend.code;
+  const { library, method, savedFileName } = frontend.snippet;
   const [from, client] = LIBRARIES[library].python(url);
   const streams = draft.stream && frontend.fields.includes("stream");
   // In Python's spelling.
@@ -116,12 +134,12 @@ function python(asked: Asked): string {
     "",
     `client = ${client}`,
     `answer = client.${called}(`,
-    ...Object.entries(withZdr(wordsOf(asked), library, zdr)).map(
-      ([name, value]) => `    ${name}=${literal(value)},`,
+    ...Object.entries(withZdr(snippetBody(asked), library, zdr)).map(
+      ([name, value]) => `    ${name}=${toPythonLiteral(value)},`,
     ),
     ")",
-    ...(saves
-      ? [`answer.write_to_file(${JSON.stringify(saves(draft))})`]
+    ...(savedFileName
+      ? [`answer.write_to_file(${JSON.stringify(savedFileName(draft))})`]
       : streams
         ? ["for event in answer:", "    print(event)"]
         : ["print(answer)"]),
@@ -129,46 +147,46 @@ function python(asked: Asked): string {
 }
 
 /** JSON with Python's words for what has no quotes. */
-function literal(value: unknown): string {
+function toPythonLiteral(value: unknown): string {
   if (value === true) return "True";
   if (value === false) return "False";
   if (value === null || value === undefined) return "None";
   if (value instanceof File) return `open(${JSON.stringify(value.name)}, "rb")`;
-  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
+  if (Array.isArray(value)) return `[${value.map(toPythonLiteral).join(", ")}]`;
   if (typeof value === "object")
     return `{${Object.entries(value)
-      .map(([name, each]) => `${JSON.stringify(name)}: ${literal(each)}`)
+      .map(([name, each]) => `${JSON.stringify(name)}: ${toPythonLiteral(each)}`)
       .join(", ")}}`;
-  return short(JSON.stringify(value));
+  return shortenBase64(JSON.stringify(value));
 }
 
-function javascript(asked: Asked): string {
+function javascriptSnippet(asked: SnippetInput): string {
   const { frontend, draft, zdr, url } = asked;
-  const { library, method, saves } = frontend.code;
+  const { library, method, savedFileName } = frontend.snippet;
   const [from, client] = LIBRARIES[library].js(url);
   const streams = draft.stream && frontend.fields.includes("stream");
   const called = library === "google" && streams ? `${method}Stream` : method;
   const own = library === "google";
-  const words = own ? withZdr(wordsOf(asked), library, zdr) : wordsOf(asked);
+  const words = own ? withZdr(snippetBody(asked), library, zdr) : snippetBody(asked);
   const more = !own && zdr ? `, { headers: { "service-zdr": "${zdr}" } }` : "";
   return [
     from,
     ...(isForm(words) ? [`import { createReadStream } from "node:fs";`] : []),
-    ...(saves ? [`import { writeFile } from "node:fs/promises";`] : []),
+    ...(savedFileName ? [`import { writeFile } from "node:fs/promises";`] : []),
     "",
     `const client = ${client};`,
     `const answer = await client.${called}({`,
-    ...Object.entries(words).map(([name, value]) => `  ${name}: ${written(value)},`),
+    ...Object.entries(words).map(([name, value]) => `  ${name}: ${toJsLiteral(value)},`),
     `}${more});`,
-    saves
-      ? `await writeFile(${JSON.stringify(saves(draft))}, Buffer.from(await answer.arrayBuffer()));`
+    savedFileName
+      ? `await writeFile(${JSON.stringify(savedFileName(draft))}, Buffer.from(await answer.arrayBuffer()));`
       : streams
         ? "for await (const event of answer) console.log(event);"
         : "console.log(answer);",
   ].join("\n");
 }
 
-const written = (value: unknown): string =>
+const toJsLiteral = (value: unknown): string =>
   value instanceof File
     ? `createReadStream(${JSON.stringify(value.name)})`
-    : short(JSON.stringify(value, null, 2) ?? "undefined").replaceAll("\n", "\n  ");
+    : shortenBase64(JSON.stringify(value, null, 2) ?? "undefined").replaceAll("\n", "\n  ");

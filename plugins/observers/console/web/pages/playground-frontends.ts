@@ -1,5 +1,5 @@
 // Every frontend that the playground asks through, by its word in the page's address.
-import type { Draft, Frontend } from "./playground-frontend.ts";
+import type { Draft, PlaygroundFrontend } from "./playground-frontend.ts";
 import { chat, gemini, messages, responses } from "./playground-talk.ts";
 import {
   completions,
@@ -13,7 +13,7 @@ import {
   translations,
 } from "./playground-work.ts";
 
-export const FRONTENDS: Readonly<Record<string, Frontend>> = {
+export const FRONTENDS: Readonly<Record<string, PlaygroundFrontend>> = {
   chat,
   messages,
   responses,
@@ -30,26 +30,26 @@ export const FRONTENDS: Readonly<Record<string, Frontend>> = {
 };
 
 /** A frontend of the gateway, as its status lists it. */
-export interface Mounted {
+export interface MountedFrontend {
   readonly name: string;
   readonly paths: readonly string[];
 }
 
-const DRAFT: Draft = {
+const EXAMPLE_DRAFT: Draft = {
   model: "provider/model",
   system: "",
   prompt: "",
   stream: false,
   tool: false,
-  picture: undefined,
-  sound: undefined,
+  image: undefined,
+  audio: undefined,
   documents: "",
   voice: "",
   format: "",
 };
 
 /** A route's path as the gateway reads it: ":id" is one segment, "**:rest" any number of them. */
-const pattern = (path: string): RegExp =>
+const routePattern = (path: string): RegExp =>
   new RegExp(
     `^${path
       .replace(/[.+?^${}()|[\]\\]/g, "\\$&")
@@ -58,16 +58,18 @@ const pattern = (path: string): RegExp =>
   );
 
 /** The words of the frontends that are mounted here. */
-export function offered(mounted: readonly Mounted[]): string[] {
-  const routes = mounted.flatMap(({ paths }) => paths.map(pattern));
+export function availableFrontends(mounted: readonly MountedFrontend[]): string[] {
+  const routes = mounted.flatMap(({ paths }) => paths.map(routePattern));
   return Object.entries(FRONTENDS)
-    .filter(([, one]) => routes.some((route) => route.test(one.path(DRAFT).split("?")[0]!)))
+    .filter(([, one]) => routes.some((route) => route.test(one.path(EXAMPLE_DRAFT).split("?")[0]!)))
     .map(([word]) => word);
 }
 
 /** The model that a frontend begins with: the one that needs no key where it is here, else the first that is. */
-export const firstModel = ({ usual }: Frontend, ids: readonly string[]): string =>
-  ids.includes(usual) ? usual : (ids[0] ?? "");
+export const defaultModelOf = (
+  { defaultModel }: PlaygroundFrontend,
+  ids: readonly string[],
+): string => (ids.includes(defaultModel) ? defaultModel : (ids[0] ?? ""));
 
-export const frontendOf = (word: string): Frontend =>
+export const findFrontend = (word: string): PlaygroundFrontend =>
   Object.hasOwn(FRONTENDS, word) ? FRONTENDS[word]! : chat;

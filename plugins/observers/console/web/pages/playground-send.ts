@@ -1,17 +1,17 @@
 // One question of the playground, from its sending to its end: what came is told as it comes.
-import { OURS, read, Refusal } from "../ask.ts";
-import { BASE } from "../place.ts";
+import { REQUEST_HEADERS, readResponse, CommandError } from "../ask.ts";
+import { BASE_PATH } from "../place.ts";
 import {
   type Draft,
-  type Frontend,
-  type Heard,
+  type PlaygroundFrontend,
+  type ResponseParts,
   isForm,
-  nothing,
-  type Words,
+  emptyResponse,
+  type RequestFields,
 } from "./playground-frontend.ts";
 
-export interface Sent {
-  readonly heard: Heard;
+export interface PlaygroundExchange {
+  readonly response: ResponseParts;
   /** What a rank is of: those that were sent. */
   readonly documents: string;
   /** As it came. */
@@ -19,52 +19,56 @@ export interface Sent {
   readonly status: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
   /** Milliseconds since it was sent. */
-  readonly first: number | undefined;
-  readonly ended: number | undefined;
-  readonly problem: Refusal | undefined;
+  readonly firstByteMs: number | undefined;
+  readonly totalMs: number | undefined;
+  readonly error: CommandError | undefined;
 }
 
-interface Question {
-  readonly frontend: Frontend;
+interface PlaygroundInput {
+  readonly frontend: PlaygroundFrontend;
   readonly draft: Draft;
   readonly key: string;
   readonly zdr: string;
 }
 
-const EMPTY = {
+const NOT_SENT = {
   raw: "",
   status: undefined,
   headers: {},
-  first: undefined,
-  ended: undefined,
-  problem: undefined,
+  firstByteMs: undefined,
+  totalMs: undefined,
+  error: undefined,
 } as const;
 
 export async function send(
-  { frontend, draft, key, zdr }: Question,
-  told: (sent: Sent) => void,
+  { frontend, draft, key, zdr }: PlaygroundInput,
+  told: (sent: PlaygroundExchange) => void,
   over: AbortSignal,
 ): Promise<void> {
   const began = performance.now();
   const since = () => performance.now() - began;
-  let sent: Sent = { ...EMPTY, heard: nothing(), documents: draft.documents };
-  const say = (part: Partial<Sent>) => told((sent = { ...sent, ...part }));
+  let sent: PlaygroundExchange = {
+    ...NOT_SENT,
+    response: emptyResponse(),
+    documents: draft.documents,
+  };
+  const say = (part: Partial<PlaygroundExchange>) => told((sent = { ...sent, ...part }));
   say({});
   try {
-    const answer = await fetch(`${BASE}/ask`, {
+    const answer = await fetch(`${BASE_PATH}/ask`, {
       method: "POST",
-      headers: OURS,
+      headers: REQUEST_HEADERS,
       credentials: "same-origin",
       body: JSON.stringify({
         path: frontend.path(draft),
-        as: frontend.as,
+        as: frontend.keyHeader,
         key,
-        ...(await packed(frontend.body(draft))),
+        ...(await encodeBody(frontend.buildBody(draft))),
         ...(zdr && { zdr }),
       }),
       signal: over,
     });
-    if (!answer.ok) await read(answer);
+    if (!answer.ok) await readResponse(answer);
     const head = JSON.parse(answer.headers.get("x-answer") ?? "{}") as {
       status: number;
       type: string | null;
@@ -76,38 +80,38 @@ export async function send(
     });
     const type = head.type ?? "";
     const taken = type.startsWith("audio/")
-      ? sound
+      ? readAudio
       : type.startsWith("text/event-stream")
-        ? events
-        : whole;
+        ? readEvents
+        : readJson;
     await taken({ answer, type, frontend }, (raw, heard) =>
-      say({ raw, heard, first: sent.first ?? since() }),
+      say({ raw, response: heard, firstByteMs: sent.firstByteMs ?? since() }),
     );
-    say({ ended: since() });
+    say({ totalMs: since() });
   } catch (error) {
-    if (over.aborted) return say({ ended: since() });
+    if (over.aborted) return say({ totalMs: since() });
     const problem =
-      error instanceof Refusal
+      error instanceof CommandError
         ? error
-        : new Refusal(0, { message: "The answer broke off.", hint: `${error}` });
-    say({ problem });
+        : new CommandError(0, { message: "The answer broke off.", hint: `${error}` });
+    say({ error: problem });
   }
 }
 
 /** As the gateway's own page takes it: JSON's text, or a form's bytes with the type that says where its parts end. */
-async function packed(body: Words): Promise<{ body: string; form?: string }> {
+async function encodeBody(body: RequestFields): Promise<{ body: string; form?: string }> {
   if (!isForm(body)) return { body: JSON.stringify(body) };
   const form = new FormData();
   for (const [name, value] of Object.entries(body))
     form.append(name, value instanceof File ? value : `${value}`);
   const made = new Response(form);
   const type = made.headers.get("content-type")!;
-  const address = await dataAddress(await made.blob());
+  const address = await toDataUrl(await made.blob());
   return { form: type, body: address.slice(address.indexOf(",") + 1) };
 }
 
 /** "data:image/png;base64,…" */
-export const dataAddress = (file: Blob): Promise<string> =>
+export const toDataUrl = (file: Blob): Promise<string> =>
   new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.addEventListener("load", () => resolve(reader.result as string));
@@ -115,14 +119,14 @@ export const dataAddress = (file: Blob): Promise<string> =>
     reader.readAsDataURL(file);
   });
 
-interface Coming {
+interface IncomingResponse {
   readonly answer: Response;
   readonly type: string;
-  readonly frontend: Frontend;
+  readonly frontend: PlaygroundFrontend;
 }
-type Told = (raw: string, heard: Heard) => void;
+type OnProgress = (raw: string, heard: ResponseParts) => void;
 
-async function each(
+async function forEachChunk(
   answer: Response,
   take: (piece: Uint8Array<ArrayBuffer>) => void,
 ): Promise<void> {
@@ -130,50 +134,52 @@ async function each(
   for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
 }
 
-async function events({ answer, frontend }: Coming, told: Told): Promise<void> {
+async function readEvents({ answer, frontend }: IncomingResponse, told: OnProgress): Promise<void> {
   const text = new TextDecoder();
-  const heard = nothing();
+  const heard = emptyResponse();
   let raw = "";
   let at = 0;
-  await each(answer, (piece) => {
+  await forEachChunk(answer, (piece) => {
     raw += text.decode(piece, { stream: true });
     for (let end = raw.indexOf("\n", at); end >= 0; end = raw.indexOf("\n", at)) {
       const line = raw.slice(at, end).trimEnd();
       at = end + 1;
-      if (line.startsWith("data:")) hear(frontend, heard, parsed(line.slice(5)));
+      if (line.startsWith("data:")) addToResponse(frontend, heard, tryParseJson(line.slice(5)));
     }
     told(raw, { ...heard });
   });
   told(raw, { ...heard });
 }
 
-async function whole({ answer, frontend }: Coming, told: Told): Promise<void> {
+async function readJson({ answer, frontend }: IncomingResponse, told: OnProgress): Promise<void> {
   const text = new TextDecoder();
-  const heard = nothing();
+  const heard = emptyResponse();
   let raw = "";
-  await each(answer, (piece) => told((raw += text.decode(piece, { stream: true })), { ...heard }));
-  hear(frontend, heard, parsed(raw));
+  await forEachChunk(answer, (piece) =>
+    told((raw += text.decode(piece, { stream: true })), { ...heard }),
+  );
+  addToResponse(frontend, heard, tryParseJson(raw));
   told(raw, { ...heard });
 }
 
 /** What is said in place of bytes. */
-async function sound({ answer, type }: Coming, told: Told): Promise<void> {
+async function readAudio({ answer, type }: IncomingResponse, told: OnProgress): Promise<void> {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let bytes = 0;
   const raw = () => `${type}, ${bytes} bytes`;
-  await each(answer, (piece) => {
+  await forEachChunk(answer, (piece) => {
     bytes += piece.length;
     pieces.push(piece);
-    told(raw(), nothing());
+    told(raw(), emptyResponse());
   });
-  told(raw(), { ...nothing(), sound: await dataAddress(new Blob(pieces, { type })) });
+  told(raw(), { ...emptyResponse(), audioUrl: await toDataUrl(new Blob(pieces, { type })) });
 }
 
-function hear(frontend: Frontend, heard: Heard, event: any): void {
+function addToResponse(frontend: PlaygroundFrontend, heard: ResponseParts, event: any): void {
   if (typeof event !== "object" || event === null) return;
   const { error, usage, usageMetadata, meta, message, response } = event;
   if (error) heard.error = error.message ?? JSON.stringify(error);
-  frontend.hear(heard, event);
+  frontend.addEvent(heard, event);
   heard.usage =
     usage ??
     usageMetadata ??
@@ -183,7 +189,7 @@ function hear(frontend: Frontend, heard: Heard, event: any): void {
     heard.usage;
 }
 
-function parsed(text: string): unknown {
+function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,64 +1,72 @@
 // Frontends through which models talk: what the draft is in the words of each, and what the events of their answers say.
-import { dataOf, type Draft, type Frontend, type Heard } from "./playground-frontend.ts";
+import {
+  toInlineData,
+  type Draft,
+  type PlaygroundFrontend,
+  type ResponseParts,
+} from "./playground-frontend.ts";
 
-const NAME = "toll_of";
-const ABOUT = "What a vehicle pays at the gate, in euros";
-const SCHEMA = {
+const TOOL_NAME = "toll_of";
+const TOOL_DESCRIPTION = "What a vehicle pays at the gate, in euros";
+const TOOL_SCHEMA = {
   type: "object",
   properties: { vehicle: { type: "string" } },
   required: ["vehicle"],
 };
-const TALK = {
-  kind: "chat",
-  usual: "demo/echo",
-  prompt: "Prompt",
+const CHAT_DEFAULTS = {
+  operation: "chat",
+  defaultModel: "demo/echo",
+  promptLabel: "Prompt",
   fields: ["system", "stream", "tool", "picture"],
 } as const;
 
-export const chat: Frontend = {
-  ...TALK,
-  said: "Chat completions",
+export const chat: PlaygroundFrontend = {
+  ...CHAT_DEFAULTS,
+  title: "Chat completions",
   path: () => "/v1/chat/completions",
-  body: ({ model, system, prompt, stream, tool, picture }) => ({
+  buildBody: ({ model, system, prompt, stream, tool, image }) => ({
     model,
     messages: [
       ...(system ? [{ role: "system", content: system }] : []),
       {
         role: "user",
-        content: picture
+        content: image
           ? [
               { type: "text", text: prompt },
-              { type: "image_url", image_url: { url: picture.address } },
+              { type: "image_url", image_url: { url: image.dataUrl } },
             ]
           : prompt,
       },
     ],
     ...(tool && {
       tools: [
-        { type: "function", function: { name: NAME, description: ABOUT, parameters: SCHEMA } },
+        {
+          type: "function",
+          function: { name: TOOL_NAME, description: TOOL_DESCRIPTION, parameters: TOOL_SCHEMA },
+        },
       ],
     }),
     ...(stream && { stream, stream_options: { include_usage: true } }),
   }),
-  hear(heard, event) {
+  addEvent(heard, event) {
     const choice = event.choices?.[0];
     const part = choice?.delta ?? choice?.message;
     if (!part) return;
     heard.text += part.content ?? "";
-    heard.thought += part.reasoning_content ?? part.reasoning ?? "";
+    heard.reasoning += part.reasoning_content ?? part.reasoning ?? "";
     for (const call of part.tool_calls ?? [])
-      heard.calls += `${call.function?.name ?? ""}${call.function?.arguments ?? ""}`;
+      heard.toolCalls += `${call.function?.name ?? ""}${call.function?.arguments ?? ""}`;
   },
-  code: { library: "openai", method: "chat.completions.create" },
+  snippet: { library: "openai", method: "chat.completions.create" },
 };
 
-export const messages: Frontend = {
-  ...TALK,
-  said: "Messages",
+export const messages: PlaygroundFrontend = {
+  ...CHAT_DEFAULTS,
+  title: "Messages",
   path: () => "/v1/messages",
-  as: "x-api-key",
-  body({ model, system, prompt, stream, tool, picture }) {
-    const { type, data } = picture ? dataOf(picture) : {};
+  keyHeader: "x-api-key",
+  buildBody({ model, system, prompt, stream, tool, image }) {
+    const { type, data } = image ? toInlineData(image) : {};
     return {
       model,
       max_tokens: 1_024,
@@ -66,7 +74,7 @@ export const messages: Frontend = {
       messages: [
         {
           role: "user",
-          content: picture
+          content: image
             ? [
                 { type: "image", source: { type: "base64", media_type: type, data } },
                 { type: "text", text: prompt },
@@ -74,108 +82,119 @@ export const messages: Frontend = {
             : prompt,
         },
       ],
-      ...(tool && { tools: [{ name: NAME, description: ABOUT, input_schema: SCHEMA }] }),
+      ...(tool && {
+        tools: [{ name: TOOL_NAME, description: TOOL_DESCRIPTION, input_schema: TOOL_SCHEMA }],
+      }),
       ...(stream && { stream }),
     };
   },
-  hear(heard, event) {
+  addEvent(heard, event) {
     const { delta, content_block: block } = event;
     if (delta?.type === "text_delta") heard.text += delta.text;
-    if (delta?.type === "thinking_delta") heard.thought += delta.thinking;
-    if (delta?.type === "input_json_delta") heard.calls += delta.partial_json;
-    if (block?.type === "tool_use") heard.calls += `${block.name} `;
+    if (delta?.type === "thinking_delta") heard.reasoning += delta.thinking;
+    if (delta?.type === "input_json_delta") heard.toolCalls += delta.partial_json;
+    if (block?.type === "tool_use") heard.toolCalls += `${block.name} `;
     if (event.type !== "message") return;
     for (const each of event.content ?? []) {
       heard.text += each.text ?? "";
-      heard.thought += each.thinking ?? "";
-      if (each.type === "tool_use") heard.calls += `${each.name} ${JSON.stringify(each.input)}`;
+      heard.reasoning += each.thinking ?? "";
+      if (each.type === "tool_use") heard.toolCalls += `${each.name} ${JSON.stringify(each.input)}`;
     }
   },
-  code: { library: "anthropic", method: "messages.create" },
+  snippet: { library: "anthropic", method: "messages.create" },
 };
 
-export const responses: Frontend = {
-  ...TALK,
-  said: "Responses",
+export const responses: PlaygroundFrontend = {
+  ...CHAT_DEFAULTS,
+  title: "Responses",
   path: () => "/v1/responses",
-  body: ({ model, system, prompt, stream, tool, picture }) => ({
+  buildBody: ({ model, system, prompt, stream, tool, image }) => ({
     model,
     ...(system && { instructions: system }),
-    input: picture
+    input: image
       ? [
           {
             role: "user",
             content: [
               { type: "input_text", text: prompt },
-              { type: "input_image", image_url: picture.address },
+              { type: "input_image", image_url: image.dataUrl },
             ],
           },
         ]
       : prompt,
     ...(tool && {
-      tools: [{ type: "function", name: NAME, description: ABOUT, parameters: SCHEMA }],
+      tools: [
+        {
+          type: "function",
+          name: TOOL_NAME,
+          description: TOOL_DESCRIPTION,
+          parameters: TOOL_SCHEMA,
+        },
+      ],
     }),
     ...(stream && { stream }),
   }),
-  hear(heard, event) {
+  addEvent(heard, event) {
     const { type } = event;
     if (type === "response.output_text.delta") heard.text += event.delta;
     if (
       type === "response.reasoning_summary_text.delta" ||
       type === "response.reasoning_text.delta"
     )
-      heard.thought += event.delta;
+      heard.reasoning += event.delta;
     if (type === "response.function_call_arguments.done")
-      heard.calls += `${event.name ?? NAME} ${event.arguments}`;
+      heard.toolCalls += `${event.name ?? TOOL_NAME} ${event.arguments}`;
     if (event.object !== "response") return;
     for (const item of event.output ?? []) {
       for (const each of item.content ?? []) heard.text += each.text ?? "";
-      for (const each of item.summary ?? []) heard.thought += each.text ?? "";
-      if (item.type === "function_call") heard.calls += `${item.name} ${item.arguments}`;
+      for (const each of item.summary ?? []) heard.reasoning += each.text ?? "";
+      if (item.type === "function_call") heard.toolCalls += `${item.name} ${item.arguments}`;
     }
   },
-  code: { library: "openai", method: "responses.create" },
+  snippet: { library: "openai", method: "responses.create" },
 };
 
-const geminiWords = ({ prompt, tool, picture }: Draft) => {
-  const { type, data } = picture ? dataOf(picture) : {};
-  const parts = [{ text: prompt }, ...(picture ? [{ inlineData: { mimeType: type, data } }] : [])];
+const geminiContents = ({ prompt, tool, image }: Draft) => {
+  const { type, data } = image ? toInlineData(image) : {};
+  const parts = [{ text: prompt }, ...(image ? [{ inlineData: { mimeType: type, data } }] : [])];
   return {
     contents: [{ role: "user", parts }],
     ...(tool && {
       tools: [
         {
-          functionDeclarations: [{ name: NAME, description: ABOUT, parametersJsonSchema: SCHEMA }],
+          functionDeclarations: [
+            { name: TOOL_NAME, description: TOOL_DESCRIPTION, parametersJsonSchema: TOOL_SCHEMA },
+          ],
         },
       ],
     }),
   };
 };
 
-export const gemini: Frontend = {
-  ...TALK,
-  said: "Gemini",
-  as: "x-goog-api-key",
+export const gemini: PlaygroundFrontend = {
+  ...CHAT_DEFAULTS,
+  title: "Gemini",
+  keyHeader: "x-goog-api-key",
   path: ({ model, stream }) =>
     `/v1beta/models/${model.split("/").map(encodeURIComponent).join("/")}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
-  body: (draft) => ({
+  buildBody: (draft) => ({
     ...(draft.system && { systemInstruction: { parts: [{ text: draft.system }] } }),
-    ...geminiWords(draft),
+    ...geminiContents(draft),
   }),
-  hear(heard: Heard, event) {
+  addEvent(heard: ResponseParts, event) {
     for (const part of event.candidates?.[0]?.content?.parts ?? []) {
-      if (part.thought) heard.thought += part.text ?? "";
+      if (part.thought) heard.reasoning += part.text ?? "";
       else heard.text += part.text ?? "";
       const { functionCall: call, inlineData: file } = part;
-      if (call) heard.calls += `${call.name} ${JSON.stringify(call.args)}`;
-      if (file?.data) heard.pictures = [...heard.pictures, file.data];
+      if (call) heard.toolCalls += `${call.name} ${JSON.stringify(call.args)}`;
+      if (file?.data) heard.images = [...heard.images, file.data];
     }
   },
-  code: {
+  snippet: {
     library: "google",
     method: "models.generateContent",
-    words(draft) {
-      const { contents, ...rest } = geminiWords(draft);
+    arguments(draft) {
+      const { contents, ...rest } = geminiContents(draft);
       const config = { ...(draft.system && { systemInstruction: draft.system }), ...rest };
       return { model: draft.model, contents, config };
     },

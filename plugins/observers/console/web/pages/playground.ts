@@ -2,38 +2,38 @@
 // in this page's memory alone and goes with it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { ask, Refusal } from "../ask.ts";
-import { useAsk } from "../data.ts";
-import { Check, Choice, Select, Text } from "../parts/fields.ts";
+import { runCommand, CommandError } from "../ask.ts";
+import { useQuery } from "../data.ts";
+import { Checkbox, SegmentedControl, Select, TextField } from "../parts/fields.ts";
 import { icon } from "../parts/icons.ts";
-import { Box, Code, Empty, Trouble } from "../parts/plain.ts";
+import { Box, Code, EmptyState, ErrorNote } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
-import { addressOf, useWord } from "../place.ts";
-import { may } from "../rights.ts";
-import { Answer } from "./playground-answer.ts";
-import { LANGUAGES, lineOf, type Asked } from "./playground-code.ts";
-import { Fields } from "./playground-fields.ts";
-import { type Draft, isForm, type Words } from "./playground-frontend.ts";
+import { buildUrl, useQueryParam } from "../place.ts";
+import { isAllowed } from "../rights.ts";
+import { ResponseView } from "./playground-answer.ts";
+import { LANGUAGES, codeSnippet, type SnippetInput } from "./playground-code.ts";
+import { DraftFields } from "./playground-fields.ts";
+import { type Draft, isForm, type RequestFields } from "./playground-frontend.ts";
 import {
-  firstModel,
+  defaultModelOf,
   FRONTENDS,
-  frontendOf,
-  type Mounted,
-  offered,
+  findFrontend,
+  type MountedFrontend,
+  availableFrontends,
 } from "./playground-frontends.ts";
-import { send, type Sent } from "./playground-send.ts";
+import { send, type PlaygroundExchange } from "./playground-send.ts";
 
 /** In no storage: it is gone with the page. */
-let keptKey = "";
+let lastKey = "";
 const HOUR = 3_600_000;
 
-const BEGUN: Omit<Draft, "model"> = {
+const INITIAL_DRAFT: Omit<Draft, "model"> = {
   system: "",
   prompt: "Hello. What does a toll gate do?",
   stream: true,
   tool: false,
-  picture: undefined,
-  sound: undefined,
+  image: undefined,
+  audio: undefined,
   documents:
     "Cats sleep most of the day.\nA toll gate takes a fee from what passes.\nWhat a vehicle pays depends on its axles.",
   voice: "alloy",
@@ -42,21 +42,21 @@ const BEGUN: Omit<Draft, "model"> = {
 
 /** The frontends and models that are here, and which of them are chosen. */
 function useModel() {
-  const status = useAsk<{ url: string; frontends: readonly Mounted[] }>("status");
-  const words = status.value ? offered(status.value.frontends) : [];
-  const [word, setFrontend] = useWord("frontend", words.includes("chat") ? "chat" : words[0]);
-  const frontend = frontendOf(word);
-  const listed = useAsk<{ models: readonly { id: string }[] }>("models.list", {
-    kind: frontend.kind,
+  const status = useQuery<{ url: string; frontends: readonly MountedFrontend[] }>("status");
+  const words = status.value ? availableFrontends(status.value.frontends) : [];
+  const [word, setFrontend] = useQueryParam("frontend", words.includes("chat") ? "chat" : words[0]);
+  const frontend = findFrontend(word);
+  const listed = useQuery<{ models: readonly { id: string }[] }>("models.list", {
+    kind: frontend.operation,
   });
   const ids = (listed.value?.models ?? []).map(({ id }) => id);
-  const [said, say] = useWord("model");
+  const [said, say] = useQueryParam("model");
   const [chosen, keep] = useState(said !== "");
-  const model = chosen ? said : firstModel(frontend, ids);
+  const model = chosen ? said : defaultModelOf(frontend, ids);
   const choose = (to: string) => {
     setFrontend(to);
     // A model of another kind would not answer.
-    if (frontendOf(to).kind === frontend.kind) return;
+    if (findFrontend(to).operation === frontend.operation) return;
     keep(false);
     say("");
   };
@@ -69,24 +69,24 @@ function useModel() {
     choose,
     model,
     ids,
-    hint: listed.value && hintOf(ids.length, frontend.kind),
+    hint: listed.value && modelHint(ids.length, frontend.operation),
     setModel: (to: string) => (keep(true), say(to)),
   };
 }
 
-export function Playground() {
+export function PlaygroundPage() {
   const { url, none, words, word, frontend, choose, model, ids, hint, setModel } = useModel();
-  const [begun, change] = useState(BEGUN);
-  const [key, setKey] = useState(keptKey);
+  const [begun, change] = useState(INITIAL_DRAFT);
+  const [key, setKey] = useState(lastKey);
   const [zdr, setZdr] = useState("");
-  const [sent, set] = useState<Sent>();
+  const [sent, set] = useState<PlaygroundExchange>();
   const over = useRef<AbortController>(undefined);
   useEffect(() => () => over.current?.abort(), []);
   const put = (part: Partial<Draft>) => change((before) => ({ ...before, ...part }));
   const streams = begun.stream && frontend.fields.includes("stream");
   const draft = { ...begun, model, stream: streams };
   const remember = (to: string) => {
-    keptKey = to;
+    lastKey = to;
     setKey(to);
   };
   const begin = (event: SubmitEvent) => {
@@ -95,16 +95,16 @@ export function Playground() {
     over.current = new AbortController();
     void send({ frontend, draft, key: key.trim(), zdr }, set, over.current.signal);
   };
-  const busy = sent !== undefined && sent.ended === undefined && sent.problem === undefined;
+  const busy = sent !== undefined && sent.totalMs === undefined && sent.error === undefined;
   if (none)
     return html`<${Box}
-      ><${Empty} of="playground"
+      ><${EmptyState} of="playground"
         ><p>
           No frontend is mounted that leads to models. Add one under frontends in gateway.yaml.
         </p><//
       ><//
     >`;
-  const lacks = frontend.needs !== undefined && draft[frontend.needs] === undefined;
+  const lacks = frontend.requiredField !== undefined && draft[frontend.requiredField] === undefined;
   return html`<div class="split">
     <div class="stack">
       <${Box} title="Ask">
@@ -113,19 +113,19 @@ export function Playground() {
             name="Frontend"
             value=${word}
             set=${choose}
-            of=${words.map((name) => [name, FRONTENDS[name]!.said])}
+            of=${words.map((name) => [name, FRONTENDS[name]!.title])}
           />
-          <${Text}
+          <${TextField}
             name="Model"
             value=${model}
             set=${setModel}
-            options=${ids.slice(0, OFFERED)}
+            options=${ids.slice(0, MAX_SUGGESTIONS)}
             required=${true}
             hint=${hint}
           />
-          <${Key} value=${key} set=${remember} />
-          <${Fields} frontend=${frontend} draft=${draft} put=${put}>
-            <${Check}
+          <${KeyField} value=${key} set=${remember} />
+          <${DraftFields} frontend=${frontend} draft=${draft} put=${put}>
+            <${Checkbox}
               name="Zero data retention"
               value=${zdr === "required"}
               set=${(to: boolean) => setZdr(to ? "required" : "")}
@@ -143,33 +143,36 @@ export function Playground() {
           </footer>
         </form>
       <//>
-      <${InCode} of=${{ frontend, draft, zdr, url }} />
+      <${CodeSnippet} of=${{ frontend, draft, zdr, url }} />
     </div>
     <div class="stack">
-      ${sent?.problem && html`<${Trouble} problem=${sent.problem} />`}
-      <${Answer} sent=${sent} />
-      <${Wire} body=${frontend.body(draft)} sent=${sent} />
+      ${sent?.error && html`<${ErrorNote} problem=${sent.error} />`}
+      <${ResponseView} sent=${sent} />
+      <${RawExchange} body=${frontend.buildBody(draft)} sent=${sent} />
     </div>
   </div>`;
 }
 
 /** Names that are offered while one is typed. */
-const OFFERED = 500;
-const hintOf = (n: number, kind: string): string =>
+const MAX_SUGGESTIONS = 500;
+const modelHint = (n: number, kind: string): string =>
   n === 0
     ? `No ${kind} model is known here. Enter the name of one.`
     : `${n} ${kind} ${n === 1 ? "model" : "models"} to choose from`;
 
-function Key({ value, set }: { value: string; set: (to: string) => void }) {
-  const [problem, refused] = useState<Refusal>();
+function KeyField({ value, set }: { value: string; set: (to: string) => void }) {
+  const [problem, refused] = useState<CommandError>();
   const make = () =>
-    ask<{ secret: string }>("keys.create", { name: "playground", expires: Date.now() + HOUR }).then(
+    runCommand<{ secret: string }>("keys.create", {
+      name: "playground",
+      expires: Date.now() + HOUR,
+    }).then(
       ({ secret }) => (set(secret), toast("A key that ends in an hour. It is in this page alone.")),
       refused,
     );
   return html`<div class="stack tight">
     <div class="row filters">
-      <${Text}
+      <${TextField}
         wide=${true}
         name="Key"
         value=${value}
@@ -179,15 +182,15 @@ function Key({ value, set }: { value: string; set: (to: string) => void }) {
         hint="It stays in this page's memory and is gone when you leave."
       />
     </div>
-    ${value === "" && may("keys.create") && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Make one for an hour</button></p>`}
-    ${problem && html`<${Trouble} problem=${problem} />`}
+    ${value === "" && isAllowed("keys.create") && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Make one for an hour</button></p>`}
+    ${problem && html`<${ErrorNote} problem=${problem} />`}
   </div>`;
 }
 
-function InCode({ of }: { of: Asked }) {
+function CodeSnippet({ of }: { of: SnippetInput }) {
   const [language, choose] = useState<string>("curl");
-  const text = lineOf(language, of);
-  const choice = html`<${Choice}
+  const text = codeSnippet(language, of);
+  const choice = html`<${SegmentedControl}
     name="Language"
     value=${language}
     set=${choose}
@@ -199,9 +202,15 @@ function InCode({ of }: { of: Asked }) {
 }
 
 /** What is sent and what came back, to the letter. */
-function Wire({ body, sent }: { body: Words; sent: Sent | undefined }) {
+function RawExchange({
+  body,
+  sent,
+}: {
+  body: RequestFields;
+  sent: PlaygroundExchange | undefined;
+}) {
   const [side, choose] = useState("answer");
-  const choice = html`<${Choice}
+  const choice = html`<${SegmentedControl}
     name="Side"
     value=${side}
     set=${choose}
@@ -214,7 +223,7 @@ function Wire({ body, sent }: { body: Words; sent: Sent | undefined }) {
   const text =
     side === "request"
       ? isForm(body)
-        ? partsOf(body)
+        ? formatForm(body)
         : JSON.stringify(body, null, 2)
       : side === "head"
         ? sent?.status === undefined
@@ -225,13 +234,13 @@ function Wire({ body, sent }: { body: Words; sent: Sent | undefined }) {
             ].join("\n")
         : (sent?.raw ?? "");
   return html`<${Box} title="The wire" actions=${choice}>
-    ${text ? html`<${Code} wrap=${true} label="What went over the wire" text=${cut(text)} />` : html`<p class="quiet small">Nothing has come yet.</p>`}
-    ${sent?.headers["x-request-id"] && html`<p class="small"><a href=${addressOf(`/requests/${sent.headers["x-request-id"]}`)}>This request's story: its way, its time and its bill</a></p>`}
+    ${text ? html`<${Code} wrap=${true} label="What went over the wire" text=${truncate(text)} />` : html`<p class="quiet small">Nothing has come yet.</p>`}
+    ${sent?.headers["x-request-id"] && html`<p class="small"><a href=${buildUrl(`/requests/${sent.headers["x-request-id"]}`)}>This request's story: its way, its time and its bill</a></p>`}
   <//>`;
 }
 
 /** A form, a part a line. */
-const partsOf = (body: Words): string =>
+const formatForm = (body: RequestFields): string =>
   Object.entries(body)
     .map(([name, value]) =>
       value instanceof File
@@ -240,6 +249,8 @@ const partsOf = (body: Words): string =>
     )
     .join("\n");
 
-const MOST = 60_000;
-const cut = (text: string) =>
-  text.length > MOST ? `${text.slice(0, MOST)}\n… ${text.length - MOST} characters more` : text;
+const MAX_CHARACTERS = 60_000;
+const truncate = (text: string) =>
+  text.length > MAX_CHARACTERS
+    ? `${text.slice(0, MAX_CHARACTERS)}\n… ${text.length - MAX_CHARACTERS} characters more`
+    : text;

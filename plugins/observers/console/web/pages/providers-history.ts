@@ -1,47 +1,53 @@
 // How a provider was: hour by hour as a strip, its latency and errors as plots, and its outages.
 import { html } from "htm/preact";
-import { useAsk } from "../data.ts";
-import { Box, Empty, Mark } from "../parts/plain.ts";
+import { useQuery } from "../data.ts";
+import { Box, EmptyState, Badge } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
-import { type Span, SpanChoice, stepsOf, useSpan } from "../span.ts";
-import type { Series } from "../shapes.ts";
-import { ago, count, moment, share, span as duration } from "../words.ts";
+import { type TimeRange, TimeRangeChoice, rangeSteps, useTimeRange } from "../span.ts";
+import type { StatsSeries } from "../shapes.ts";
+import {
+  formatAgo,
+  formatCount,
+  formatDateTime,
+  formatShare,
+  formatDuration as duration,
+} from "../words.ts";
 import { Traffic } from "./overview-traffic.ts";
-import type { Outage } from "./providers-shapes.ts";
+import type { CooldownPeriod } from "./providers-shapes.ts";
 
 /** Hours of the strip. */
 export const HOURS = 24;
-const HOUR = 3_600_000;
+const HOUR_MS = 3_600_000;
 
-interface Hour {
+interface HourStats {
   readonly requests: number;
   readonly failed: number;
 }
 
 /** From this share of failed calls on, an hour was bad; from the other on, it was an outage. */
-const SOME = 0.05;
-const MOST = 0.5;
+const DEGRADED_SHARE = 0.05;
+const OUTAGE_SHARE = 0.5;
 
-const toneOf = ({ requests, failed }: Hour): string =>
+const hourTone = ({ requests, failed }: HourStats): string =>
   requests === 0
     ? ""
-    : failed / requests >= MOST
+    : failed / requests >= OUTAGE_SHARE
       ? "bad"
-      : failed / requests >= SOME
+      : failed / requests >= DEGRADED_SHARE
         ? "warn"
         : "good";
 
 /** Of all providers, in one question. */
-export function useHours(now: number): ReadonlyMap<string, ReadonlyMap<number, Hour>> {
-  const to = Math.ceil((now + 1) / HOUR) * HOUR;
-  const { value } = useAsk<Series>(
+export function useHours(now: number): ReadonlyMap<string, ReadonlyMap<number, HourStats>> {
+  const to = Math.ceil((now + 1) / HOUR_MS) * HOUR_MS;
+  const { value } = useQuery<StatsSeries>(
     "stats.series",
-    { from: to - HOURS * HOUR, to, step: "hour", by: "provider", most: 100 },
-    { every: 30_000 },
+    { from: to - HOURS * HOUR_MS, to, step: "hour", by: "provider", most: 100 },
+    { intervalMs: 30_000 },
   );
-  const all = new Map<string, Map<number, Hour>>();
+  const all = new Map<string, Map<number, HourStats>>();
   for (const row of value?.rows ?? []) {
-    const its = all.get(row.name) ?? new Map<number, Hour>();
+    const its = all.get(row.name) ?? new Map<number, HourStats>();
     its.set(row.at, row);
     all.set(row.name, its);
   }
@@ -49,93 +55,101 @@ export function useHours(now: number): ReadonlyMap<string, ReadonlyMap<number, H
 }
 
 /** An hour each, the newest on the right. */
-export function Strip({
+export function HealthStrip({
   hours,
   now,
 }: {
-  hours: ReadonlyMap<number, Hour> | undefined;
+  hours: ReadonlyMap<number, HourStats> | undefined;
   now: number;
 }) {
-  const to = Math.ceil((now + 1) / HOUR) * HOUR;
-  const steps = stepsOf({ from: to - HOURS * HOUR, to, stepMs: HOUR });
+  const to = Math.ceil((now + 1) / HOUR_MS) * HOUR_MS;
+  const steps = rangeSteps({ from: to - HOURS * HOUR_MS, to, stepMs: HOUR_MS });
   const of = (at: number) => hours?.get(at) ?? { requests: 0, failed: 0 };
   const all = steps.map(of).reduce((sum, each) => ({
     requests: sum.requests + each.requests,
     failed: sum.failed + each.failed,
   }));
-  const bad = steps.filter((at) => toneOf(of(at)) === "bad").length;
+  const bad = steps.filter((at) => hourTone(of(at)) === "bad").length;
   const said =
     all.requests === 0
       ? "no calls in 24 hours"
-      : `${share(all.requests - all.failed, all.requests)} of ${count(all.requests)} calls in 24 hours succeeded${bad > 0 ? `, ${bad} hours with an outage` : ""}`;
+      : `${formatShare(all.requests - all.failed, all.requests)} of ${formatCount(all.requests)} calls in 24 hours succeeded${bad > 0 ? `, ${bad} hours with an outage` : ""}`;
   return html`<span class="strip" role="img" aria-label=${said}
     >${steps.map((at) => {
       const { requests, failed } = of(at);
       return html`<i
         key=${at}
-        class=${toneOf({ requests, failed })}
-        title=${`${moment(at)}: ${requests === 0 ? "no calls" : `${count(failed)} of ${count(requests)} calls failed`}`}
+        class=${hourTone({ requests, failed })}
+        title=${`${formatDateTime(at)}: ${requests === 0 ? "no calls" : `${formatCount(failed)} of ${formatCount(requests)} calls failed`}`}
       ></i>`;
     })}</span
   >`;
 }
 
-export function History({ provider, outages }: { provider: string; outages: readonly Outage[] }) {
-  const [span, set] = useSpan("24h");
+export function History({
+  provider,
+  outages,
+}: {
+  provider: string;
+  outages: readonly CooldownPeriod[];
+}) {
+  const [span, set] = useTimeRange("24h");
   const { from, to, step } = span;
-  const all = useAsk<Series>(
+  const all = useQuery<StatsSeries>(
     "stats.series",
     { from, to, step, by: "all", provider },
-    { every: 10_000 },
+    { intervalMs: 10_000 },
   );
   return html`
-    <${SpanChoice} span=${span} set=${set} />
+    <${TimeRangeChoice} span=${span} set=${set} />
     <${Plots} span=${span} all=${all.value} />
     <${Box} title="Outages" flush>
       <${Table}
         label="Outages"
         rows=${outages}
-        id=${({ credential, model, from }: Outage) => `${from} ${credential} ${model}`}
-        columns=${OUTAGES}
-        empty=${html`<${Empty} of="check"><p>No cooldown is remembered.</p><//>`}
+        id=${({ credential, model, startedAt }: CooldownPeriod) => `${startedAt} ${credential} ${model}`}
+        columns=${OUTAGE_COLUMNS}
+        empty=${html`<${EmptyState} of="check"><p>No cooldown is remembered.</p><//>`}
       />
     <//>
   `;
 }
 
-const Plots = ({ span, all }: { span: Span; all: Series | undefined }) =>
+const Plots = ({ span, all }: { span: TimeRange; all: StatsSeries | undefined }) =>
   all && all.totals.length === 0
     ? html`<${Box}
-        ><${Empty} of="usage"><p>No calls to this provider in this time.</p><//><//
+        ><${EmptyState} of="usage"><p>No calls to this provider in this time.</p><//><//
       >`
     : html`<${Traffic} span=${span} all=${all} of="Calls" />`;
 
-const OUTAGES: readonly Column<Outage>[] = [
+const OUTAGE_COLUMNS: readonly Column<CooldownPeriod>[] = [
   {
     name: "Began",
-    by: ({ from }) => from,
-    of: ({ from }) => html`<span class="nowrap" title=${ago(from)}>${moment(from)}</span>`,
+    sortKey: ({ startedAt }) => startedAt,
+    render: ({ startedAt }) =>
+      html`<span class="nowrap" title=${formatAgo(startedAt)}>${formatDateTime(startedAt)}</span>`,
   },
   {
     name: "Lasted",
-    number: true,
-    by: ({ from, to, until }) => (to ?? until) - from,
-    of: ({ from, to, until }) =>
-      to !== undefined
-        ? duration(to - from)
-        : until > Date.now()
-          ? html`<${Mark} tone="bad">in cooldown<//>`
+    isNumber: true,
+    sortKey: ({ startedAt, recoveredAt, cooldownEndsAt }) =>
+      (recoveredAt ?? cooldownEndsAt) - startedAt,
+    render: ({ startedAt, recoveredAt, cooldownEndsAt }) =>
+      recoveredAt !== undefined
+        ? duration(recoveredAt - startedAt)
+        : cooldownEndsAt > Date.now()
+          ? html`<${Badge} tone="bad">in cooldown<//>`
           : html`<span
               class="faint"
-              title=${`The cooldown ended ${ago(until)}. No request has succeeded since.`}
+              title=${`The cooldown ended ${formatAgo(cooldownEndsAt)}. No request has succeeded since.`}
               >no call since</span
             >`,
   },
   {
     name: "Cause",
-    by: ({ kind }) => kind,
-    of: ({ kind }) => html`<span class="bad">${kind.replaceAll("_", " ")}</span>`,
+    sortKey: ({ errorKind }) => errorKind,
+    render: ({ errorKind }) => html`<span class="bad">${errorKind.replaceAll("_", " ")}</span>`,
   },
-  { name: "Model", of: ({ model }) => model ?? html`<span class="faint">all models</span>` },
-  { name: "Credential", of: ({ credential }) => credential },
+  { name: "Model", render: ({ model }) => model ?? html`<span class="faint">all models</span>` },
+  { name: "Credential", render: ({ credential }) => credential },
 ];

@@ -1,21 +1,21 @@
 // What providers.list and providers.test answer, as far as pages read it.
 import type { Tone } from "../parts/plain.ts";
 
-export interface Rest {
+export interface Cooldown {
   readonly state: string;
-  readonly why: string;
+  readonly reason: string;
   readonly until: number;
-  readonly refuses?: boolean;
+  readonly rejectsRequests?: boolean;
   readonly model?: string;
 }
 
 export interface Credential {
   readonly name: string;
   readonly weight: number;
-  readonly resting: readonly Rest[];
+  readonly cooldowns: readonly Cooldown[];
   readonly list?: {
     readonly count?: number;
-    readonly lastOk?: number;
+    readonly lastSuccessAt?: number;
     readonly failures: number;
     readonly lastError?: { readonly at: number; readonly message: string };
     readonly nextAt?: number;
@@ -27,15 +27,15 @@ export interface Provider {
   readonly protocols: readonly string[];
   readonly models: number;
   readonly credentials: readonly Credential[];
-  readonly hour?: {
+  readonly lastHour?: {
     readonly requests: number;
     readonly ok: number;
     readonly failed: number;
     readonly canceled: number;
-    readonly ms?: Times;
-    readonly firstContentMs?: Times;
+    readonly ms?: Percentiles;
+    readonly firstTokenMs?: Percentiles;
   };
-  readonly faults: readonly {
+  readonly recentFaults: readonly {
     readonly at: number;
     readonly request: string;
     readonly kind: string;
@@ -44,7 +44,7 @@ export interface Provider {
     readonly credential: string;
   }[];
   /** The newest first. */
-  readonly outages: readonly Outage[];
+  readonly outages: readonly CooldownPeriod[];
   readonly pools: readonly {
     readonly origin: string;
     readonly connected: number;
@@ -54,29 +54,29 @@ export interface Provider {
 }
 
 /** A cooldown. Times are Unix milliseconds. */
-export interface Outage {
+export interface CooldownPeriod {
   readonly credential: string;
   readonly model: string | null;
-  readonly kind: string;
-  readonly from: number;
-  readonly until: number;
+  readonly errorKind: string;
+  readonly startedAt: number;
+  readonly cooldownEndsAt: number;
   /** The first response after it; absent: none yet. */
-  readonly to?: number;
+  readonly recoveredAt?: number;
 }
 
-export interface Times {
+export interface Percentiles {
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;
 }
 
-export interface Health {
+export interface ProvidersResponse {
   readonly providers: readonly Provider[];
-  readonly leftOut: readonly { readonly provider: string; readonly why: string }[];
-  readonly since: number;
+  readonly unmountedProviders: readonly { readonly provider: string; readonly why: string }[];
+  readonly countedSince: number;
 }
 
-export interface Tests {
+export interface TestsResponse {
   readonly tests: readonly {
     readonly credential: string;
     readonly ok: boolean;
@@ -90,18 +90,20 @@ export interface Tests {
   }[];
 }
 
-const AWAY = new Set(["refused", "told", "open"]);
+const COOLDOWN_STATES = new Set(["refused", "told", "open"]);
 
-export function stateOf({ credentials, hour }: Provider): { said: string; tone: Tone } {
-  const rests = credentials.map(({ resting }) => resting.filter(({ state }) => AWAY.has(state)));
+export function providerState({ credentials, lastHour }: Provider): { said: string; tone: Tone } {
+  const rests = credentials.map(({ cooldowns }) =>
+    cooldowns.filter(({ state }) => COOLDOWN_STATES.has(state)),
+  );
   const whole = rests.filter((each) => each.some(({ model }) => model === undefined)).length;
   if (credentials.length > 0 && whole === credentials.length)
     return { said: "In cooldown", tone: "bad" };
   if (rests.some((each) => each.length > 0)) return { said: "Partly in cooldown", tone: "warn" };
-  if (credentials.some(({ resting }) => resting.length > 0))
+  if (credentials.some(({ cooldowns }) => cooldowns.length > 0))
     return { said: "Recovering", tone: "warn" };
-  if (!hour) return { said: "No calls", tone: "" };
-  return hour.failed * 2 > hour.requests
+  if (!lastHour) return { said: "No calls", tone: "" };
+  return lastHour.failed * 2 > lastHour.requests
     ? { said: "Failing", tone: "bad" }
     : { said: "Healthy", tone: "good" };
 }

@@ -1,30 +1,45 @@
 // Providers: which answer, how fast, what is cooling down and why.
 import { html } from "htm/preact";
-import { useAsk, type Answer } from "../data.ts";
-import { Box, Empty, Facts, Figures, Mark, SameAs, Shown } from "../parts/plain.ts";
+import { useQuery, type QueryState } from "../data.ts";
+import {
+  Box,
+  EmptyState,
+  FactList,
+  Figures,
+  Badge,
+  CommandLineHint,
+  QueryResult,
+} from "../parts/plain.ts";
 import { type Column, Table } from "../parts/table.ts";
-import { addressOf, useWord } from "../place.ts";
-import { ago, brief, count, moment, share, span } from "../words.ts";
+import { buildUrl, useQueryParam } from "../place.ts";
+import {
+  formatAgo,
+  formatCompact,
+  formatCount,
+  formatDateTime,
+  formatShare,
+  formatDuration,
+} from "../words.ts";
 import { ProviderDetail } from "./providers-detail.ts";
-import { Strip, useHours } from "./providers-history.ts";
-import { type Health, type Provider, stateOf } from "./providers-shapes.ts";
+import { HealthStrip, useHours } from "./providers-history.ts";
+import { type ProvidersResponse, type Provider, providerState } from "./providers-shapes.ts";
 
-const EVERY_MS = 5_000;
-export function Providers() {
-  const answer = useAsk<Health>("providers.list", {}, { every: EVERY_MS });
-  const [chosen, choose] = useWord("provider");
+const POLL_MS = 5_000;
+export function ProvidersPage() {
+  const answer = useQuery<ProvidersResponse>("providers.list", {}, { intervalMs: POLL_MS });
+  const [chosen, choose] = useQueryParam("provider");
   const now = Date.now();
   const hours = useHours(now);
   const columns = [
     ...COLUMNS.slice(0, 2),
     {
       name: "Last 24 hours",
-      of: (row: Provider) => html`<${Strip} hours=${hours.get(row.name)} now=${now} />`,
+      of: (row: Provider) => html`<${HealthStrip} hours=${hours.get(row.name)} now=${now} />`,
     },
     ...COLUMNS.slice(2),
   ];
-  return html`<${Shown} of=${answer}
-    >${(value: Health) => page(value, answer, { chosen, choose, columns })}<//
+  return html`<${QueryResult} of=${answer}
+    >${(value: ProvidersResponse) => renderProviders(value, answer, { chosen, choose, columns })}<//
   >`;
 }
 
@@ -34,17 +49,21 @@ interface PageParts {
   readonly columns: readonly Column<Provider>[];
 }
 
-function page(value: Health, answer: Answer<Health>, { chosen, choose, columns }: PageParts) {
-  const { providers, leftOut, since } = value;
+function renderProviders(
+  value: ProvidersResponse,
+  answer: QueryState<ProvidersResponse>,
+  { chosen, choose, columns }: PageParts,
+) {
+  const { providers, unmountedProviders, countedSince } = value;
   const one = providers.find(({ name }) => name === chosen);
   const rests = providers.flatMap(({ credentials }) =>
-    credentials.flatMap(({ resting }) => resting),
+    credentials.flatMap(({ cooldowns }) => cooldowns),
   );
-  const calls = sum(providers, (hour) => hour.requests);
-  const failed = sum(providers, (hour) => hour.failed);
-  if (providers.length === 0 && leftOut.length === 0)
+  const calls = sumHours(providers, (hour) => hour.requests);
+  const failed = sumHours(providers, (hour) => hour.failed);
+  if (providers.length === 0 && unmountedProviders.length === 0)
     return html`<${Box}
-      ><${Empty} of="providers"
+      ><${EmptyState} of="providers"
         ><p>
           No provider is mounted. Put one under <code>providers:</code> in gateway.yaml;
           <code>tollgate init</code> prints one to start from.
@@ -55,20 +74,23 @@ function page(value: Health, answer: Answer<Health>, { chosen, choose, columns }
       of=${[
         {
           name: "Providers",
-          value: count(providers.length),
-          note: leftOut.length > 0 ? `${leftOut.length} not mounted` : "all mounted",
+          value: formatCount(providers.length),
+          note:
+            unmountedProviders.length > 0
+              ? `${unmountedProviders.length} not mounted`
+              : "all mounted",
         },
         {
           name: "Cooling down",
-          value: count(rests.length),
+          value: formatCount(rests.length),
           tone: rests.length > 0 ? "warn" : "good",
           note: rests.length > 0 ? "see below" : "none",
         },
-        { name: "Calls, last hour", value: brief(calls), title: count(calls) },
+        { name: "Calls, last hour", value: formatCompact(calls), title: formatCount(calls) },
         {
           name: "Failed, last hour",
-          value: share(failed, calls),
-          note: `${count(failed)} calls`,
+          value: formatShare(failed, calls),
+          note: `${formatCount(failed)} calls`,
           tone: failed > 0 ? "bad" : "good",
         },
       ]}
@@ -83,76 +105,79 @@ function page(value: Health, answer: Answer<Health>, { chosen, choose, columns }
         columns=${columns}
       />
     <//>
-    ${leftOut.length > 0 && html`<${Box} title="Not mounted"><${Facts} of=${leftOut.map(({ provider, why }) => [provider, why] as const)} /><//>`}
+    ${unmountedProviders.length > 0 && html`<${Box} title="Not mounted"><${FactList} of=${unmountedProviders.map(({ provider, why }) => [provider, why] as const)} /><//>`}
     <div class="stack tight">
       <p class="small faint">
-        Calls are counted since ${moment(since)}. Numbers are of the last hour, unless a column says
-        otherwise.
+        Calls are counted since ${formatDateTime(countedSince)}. Numbers are of the last hour,
+        unless a column says otherwise.
       </p>
-      <${SameAs} line="tollgate providers" />
+      <${CommandLineHint} line="tollgate providers" />
     </div>
-    ${one && html`<${ProviderDetail} one=${one} key=${one.name} close=${() => choose("")} again=${answer.again} />`}`;
+    ${one && html`<${ProviderDetail} one=${one} key=${one.name} close=${() => choose("")} again=${answer.refetch} />`}`;
 }
 
-const sum = (of: readonly Provider[], by: (hour: NonNullable<Provider["hour"]>) => number) =>
-  of.reduce((all, { hour }) => all + (hour ? by(hour) : 0), 0);
+const sumHours = (
+  of: readonly Provider[],
+  by: (hour: NonNullable<Provider["lastHour"]>) => number,
+) => of.reduce((all, { lastHour }) => all + (lastHour ? by(lastHour) : 0), 0);
 
-function listOf({ credentials }: Provider) {
+function renderListState({ credentials }: Provider) {
   const lists = credentials.flatMap(({ list }) => (list ? [list] : []));
   const error = lists.find(({ lastError }) => lastError)?.lastError;
   if (error) return html`<span class="bad cut" title=${error.message}>${error.message}</span>`;
-  const oldest = Math.min(...lists.map(({ lastOk }) => lastOk ?? Infinity));
+  const oldest = Math.min(...lists.map(({ lastSuccessAt }) => lastSuccessAt ?? Infinity));
   if (lists.length === 0) return html`<span class="faint">no list</span>`;
   return Number.isFinite(oldest)
-    ? html`<span title=${moment(oldest)}>${ago(oldest)}</span>`
+    ? html`<span title=${formatDateTime(oldest)}>${formatAgo(oldest)}</span>`
     : "not yet";
 }
 
 const COLUMNS: readonly Column<Provider>[] = [
   {
     name: "Provider",
-    head: true,
-    by: (row: Provider) => row.name,
-    of: (row: Provider) =>
-      html`<a href=${addressOf("/providers", { provider: row.name })}>${row.name}</a>`,
+    isRowHeader: true,
+    sortKey: (row: Provider) => row.name,
+    render: (row: Provider) =>
+      html`<a href=${buildUrl("/providers", { provider: row.name })}>${row.name}</a>`,
   },
   {
     name: "State",
-    by: (row: Provider) => stateOf(row).said,
-    of: (row: Provider) => html`<${Mark} tone=${stateOf(row).tone}>${stateOf(row).said}<//>`,
+    sortKey: (row: Provider) => providerState(row).said,
+    render: (row: Provider) =>
+      html`<${Badge} tone=${providerState(row).tone}>${providerState(row).said}<//>`,
   },
   {
     name: "Calls 1 h",
-    number: true,
-    by: (row: Provider) => row.hour?.requests ?? 0,
-    of: (row: Provider) => brief(row.hour?.requests ?? 0),
+    isNumber: true,
+    sortKey: (row: Provider) => row.lastHour?.requests ?? 0,
+    render: (row: Provider) => formatCompact(row.lastHour?.requests ?? 0),
   },
   {
     name: "Failed",
-    number: true,
-    by: (row: Provider) => row.hour?.failed ?? 0,
-    of: (row: Provider) =>
-      html`<span class=${row.hour?.failed ? "bad" : "faint"}
-        >${row.hour ? share(row.hour.failed, row.hour.requests) : "–"}</span
+    isNumber: true,
+    sortKey: (row: Provider) => row.lastHour?.failed ?? 0,
+    render: (row: Provider) =>
+      html`<span class=${row.lastHour?.failed ? "bad" : "faint"}
+        >${row.lastHour ? formatShare(row.lastHour.failed, row.lastHour.requests) : "–"}</span
       >`,
   },
   {
     name: "First token p50",
-    number: true,
-    by: (row: Provider) => row.hour?.firstContentMs?.p50 ?? 0,
-    of: (row: Provider) => span(row.hour?.firstContentMs?.p50),
+    isNumber: true,
+    sortKey: (row: Provider) => row.lastHour?.firstTokenMs?.p50 ?? 0,
+    render: (row: Provider) => formatDuration(row.lastHour?.firstTokenMs?.p50),
   },
   {
     name: "p95",
-    number: true,
-    by: (row: Provider) => row.hour?.firstContentMs?.p95 ?? 0,
-    of: (row: Provider) => span(row.hour?.firstContentMs?.p95),
+    isNumber: true,
+    sortKey: (row: Provider) => row.lastHour?.firstTokenMs?.p95 ?? 0,
+    render: (row: Provider) => formatDuration(row.lastHour?.firstTokenMs?.p95),
   },
   {
     name: "Models",
-    number: true,
-    by: (row: Provider) => row.models,
-    of: (row: Provider) => count(row.models),
+    isNumber: true,
+    sortKey: (row: Provider) => row.models,
+    render: (row: Provider) => formatCount(row.models),
   },
-  { name: "Model list", of: (row: Provider) => listOf(row) },
+  { name: "Model list", render: (row: Provider) => renderListState(row) },
 ];

@@ -1,60 +1,67 @@
 // One request's whole story: where its time went, where it was sent and why, what was lost on the way, what it cost and by which lines.
 import { html } from "htm/preact";
-import { useAsk } from "../data.ts";
+import { useQuery } from "../data.ts";
 import { Drawer } from "../parts/over.ts";
-import { Box, CopyButton, Facts, Mark, NoteBox, Shown } from "../parts/plain.ts";
+import { Box, CopyButton, FactList, Badge, NoteBox, QueryResult } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
-import { addressOf } from "../place.ts";
-import type { Charge, FoundRequest, Seen, SeenCall } from "../shapes.ts";
-import { count, moment, size, span, usd, usdExact } from "../words.ts";
+import { buildUrl } from "../place.ts";
+import type { Charge, FoundRequest, ObservedRequest, ObservedCall } from "../shapes.ts";
+import {
+  formatCount,
+  formatDateTime,
+  formatBytes,
+  formatDuration,
+  formatUsd,
+  formatUsdExact,
+} from "../words.ts";
 import { Waterfall } from "./request-waterfall.ts";
-import { hedgePart, hedgeWords, Outcome } from "./request-words.ts";
+import { hedgeRole, formatHedge, Outcome } from "./request-words.ts";
 
-interface Found {
+interface RequestResponse {
   readonly requests: readonly FoundRequest[];
 }
 
-export function Story({ id, close }: { id: string; close: () => void }) {
-  const found = useAsk<Found>("requests.show", { id });
+export function RequestDetail({ id, close }: { id: string; close: () => void }) {
+  const found = useQuery<RequestResponse>("requests.show", { id });
   return html`<${Drawer}
     title=${html`<span class="mono">${id}</span>`}
     close=${close}
     actions=${html`<${CopyButton} text=${id} name="Copy id" />`}
   >
-    <${Shown} of=${found}
-      >${(value: Found) => value.requests.map((each) => html`<${One} key=${each.id + each.seen?.at} of=${each} />`)}<//
+    <${QueryResult} of=${found}
+      >${(value: RequestResponse) => value.requests.map((each) => html`<${RequestView} key=${each.id + each.record?.at} of=${each} />`)}<//
     >
   <//>`;
 }
 
-function One({ of: { id, seen, charges } }: { of: FoundRequest }) {
+function RequestView({ of: { id, record, charges } }: { of: FoundRequest }) {
   return html`
-    ${seen ? html`<${Head} seen=${seen} />` : html`<${Box} title="Forgotten"><p class="quiet">What was remembered of ${id} is gone by now. The ledger has what it cost.</p><//>`}
-    ${seen?.calls && html`<${Hedged} calls=${seen.calls} /><${Waterfall} seen=${seen} />`}
-    ${seen && html`<${Way} seen=${seen} />`}
-    ${charges.map((charge) => html`<${Bill} key=${charge.attempt} of=${charge} call=${seen?.calls?.find(({ n }) => n === charge.n)} />`)}
-    ${seen?.calls && html`<${More} seen=${seen} />`}
+    ${record ? html`<${RequestHeader} seen=${record} />` : html`<${Box} title="Forgotten"><p class="quiet">What was remembered of ${id} is gone by now. The ledger has what it cost.</p><//>`}
+    ${record?.calls && html`<${Hedged} calls=${record.calls} /><${Waterfall} seen=${record} />`}
+    ${record && html`<${RoutingTrace} seen=${record} />`}
+    ${charges.map((charge) => html`<${Bill} key=${charge.attempt} of=${charge} call=${record?.calls?.find(({ n }) => n === charge.n)} />`)}
+    ${record?.calls && html`<${RequestFactsBox} seen=${record} />`}
   `;
 }
 
-const Head = ({ seen }: { seen: Seen }) =>
+const RequestHeader = ({ seen }: { seen: ObservedRequest }) =>
   html`<div class="row">
     <${Outcome} of=${seen} />
     <span class="strong break">${seen.model || "no model"}</span>
     ${seen.served && html`<span class="quiet break">answered by ${seen.served}</span>`}
-    <span class="faint small">${moment(seen.at)}</span>
+    <span class="faint small">${formatDateTime(seen.at)}</span>
   </div>`;
 
-function Hedged({ calls }: { calls: readonly SeenCall[] }) {
-  const words = hedgeWords(calls);
+function Hedged({ calls }: { calls: readonly ObservedCall[] }) {
+  const words = formatHedge(calls);
   return words === undefined ? null : html`<${NoteBox}><p>${words}</p><//>`;
 }
 
 /** Which candidates there were, and what the hooks of plugins did. */
-function Way({ seen }: { seen: Seen }) {
-  const { passedOver = [], hooks = [], lossCodes = {} } = seen;
+function RoutingTrace({ seen }: { seen: ObservedRequest }) {
+  const { skippedCandidates = [], hooks = [], lossCodes = {} } = seen;
   const losses = Object.entries(lossCodes);
-  if (passedOver.length + hooks.length + losses.length === 0) return null;
+  if (skippedCandidates.length + hooks.length + losses.length === 0) return null;
   return html`<${Box} title="On its way">
     <ul class="todo">
       ${hooks.map(
@@ -63,11 +70,11 @@ function Way({ seen }: { seen: Seen }) {
             <div>
               <span class="strong">${plugin}</span>
               <span class="quiet">${hook}</span>
-              ${did.replace("_", " ")}${ms === undefined ? "" : `, ${span(ms)}`}
+              ${did.replace("_", " ")}${ms === undefined ? "" : `, ${formatDuration(ms)}`}
             </div>
           </li>`,
       )}
-      ${passedOver.map(
+      ${skippedCandidates.map(
         ({ candidate, credential, by, code }) =>
           html`<li key=${candidate + credential}>
             <div>
@@ -88,50 +95,54 @@ function Way({ seen }: { seen: Seen }) {
   <//>`;
 }
 
-interface Line {
+interface BillLine {
   readonly unit: string;
   readonly count: number;
   readonly nano: string | undefined;
 }
 
-const LINES: readonly Column<Line>[] = [
-  { name: "Unit", head: true, of: ({ unit }) => unit.replaceAll("_", " ") },
-  { name: "Count", number: true, of: (line) => count(line.count) },
+const BILL_COLUMNS: readonly Column<BillLine>[] = [
+  { name: "Unit", isRowHeader: true, render: ({ unit }) => unit.replaceAll("_", " ") },
+  { name: "Count", isNumber: true, render: (line) => formatCount(line.count) },
   {
     name: "Each million",
-    number: true,
-    of: (line) =>
+    isNumber: true,
+    render: (line) =>
       line.nano === undefined || line.count === 0
         ? "–"
-        : usd((Number(line.nano) / line.count) * 1e6),
+        : formatUsd((Number(line.nano) / line.count) * 1e6),
   },
-  { name: "Cost", number: true, of: ({ nano }) => (nano === undefined ? "–" : usdExact(nano)) },
+  {
+    name: "Cost",
+    isNumber: true,
+    render: ({ nano }) => (nano === undefined ? "–" : formatUsdExact(nano)),
+  },
 ];
 
 /** What the ledger has of one call. Its lines are computed again here, from the price row that was pinned. */
-function Bill({ of: charge, call }: { of: Charge; call: SeenCall | undefined }) {
-  const part = call && hedgePart(call);
-  const { n, target, state, costNano, lines, usage, adjustments } = charge;
-  const rows: readonly Line[] =
-    lines ?? Object.entries(usage).map(([unit, count]) => ({ unit, count, nano: undefined }));
-  const sum = lines?.reduce((all, { nano }) => all + BigInt(nano), 0n);
+function Bill({ of: charge, call }: { of: Charge; call: ObservedCall | undefined }) {
+  const part = call && hedgeRole(call);
+  const { n, target, state, costNano, priceLines, usage, adjustments } = charge;
+  const rows: readonly BillLine[] =
+    priceLines ?? Object.entries(usage).map(([unit, count]) => ({ unit, count, nano: undefined }));
+  const sum = priceLines?.reduce((all, { nano }) => all + BigInt(nano), 0n);
   const equal = sum !== undefined && costNano !== null && sum === BigInt(costNano);
-  const columns = LINES.map((column) =>
-    column.name === "Cost" ? { ...column, sum: usdExact(costNano) } : column,
+  const columns = BILL_COLUMNS.map((column) =>
+    column.name === "Cost" ? { ...column, footer: formatUsdExact(costNano) } : column,
   );
   return html`<${Box}
     title=${`Bill of call ${n}${part ? ` (${part})` : ""}`}
     flush=${true}
-    actions=${html`<span class="row"><${Mark} tone=${state === "exact" ? "good" : state === "unpriced" ? "bad" : "warn"}>${state}<//>${equal && html`<span class="small quiet">computed again: the same</span>`}</span>`}
+    actions=${html`<span class="row"><${Badge} tone=${state === "exact" ? "good" : state === "unpriced" ? "bad" : "warn"}>${state}<//>${equal && html`<span class="small quiet">computed again: the same</span>`}</span>`}
   >
     <${Table}
       label=${`Usage and price of call ${n}`}
       columns=${columns}
       rows=${rows}
-      id=${({ unit }: Line) => unit}
+      id=${({ unit }: BillLine) => unit}
     />
     <div class="in">
-      <${Facts}
+      <${FactList}
         of=${[
           ["Sent to", `${target.provider}/${target.model} as ${target.credential}`],
           ["Attempt", html`<code class="break">${charge.attempt}</code>`],
@@ -139,29 +150,32 @@ function Bill({ of: charge, call }: { of: Charge; call: SeenCall | undefined }) 
             "Upstream's id",
             charge.upstreamId && html`<code class="break">${charge.upstreamId}</code>`,
           ],
-          ["Held before", charge.holdNano === undefined ? undefined : usd(charge.holdNano)],
+          ["Held before", charge.holdNano === undefined ? undefined : formatUsd(charge.holdNano)],
           [
             "Price row",
             charge.price && html`<code title=${charge.price}>${charge.price.slice(0, 16)}…</code>`,
           ],
-          ["Ledger rows", charge.rows.join(", ")],
-          ["Reserved", moment(charge.reservedAt)],
-          ["Settled", charge.settledAt === undefined ? "not yet" : moment(charge.settledAt)],
+          ["Ledger rows", charge.rowNumbers.join(", ")],
+          ["Reserved", formatDateTime(charge.reservedAt)],
+          [
+            "Settled",
+            charge.settledAt === undefined ? "not yet" : formatDateTime(charge.settledAt),
+          ],
         ]}
       />
-      ${adjustments.map((each) => html`<p class="small" key=${each.row}>Corrected by ${usdExact(each.costNano)}: ${each.reason} <span class="faint">${each.actor}, ${moment(each.at)}</span></p>`)}
+      ${adjustments.map((each) => html`<p class="small" key=${each.row}>Corrected by ${formatUsdExact(each.costNano)}: ${each.reason} <span class="faint">${each.actor}, ${formatDateTime(each.at)}</span></p>`)}
     </div>
   <//>`;
 }
 
-const More = ({ seen }: { seen: Seen }) =>
+const RequestFactsBox = ({ seen }: { seen: ObservedRequest }) =>
   html`<${Box} title="Facts"
-    ><${Facts}
+    ><${FactList}
       of=${[
         [
           "Key",
           seen.key &&
-            html`<a href=${addressOf("/usage", { by: "model", key: seen.key })}
+            html`<a href=${buildUrl("/usage", { by: "model", key: seen.key })}
               >${seen.keyName ?? seen.key}</a
             >`,
         ],
@@ -171,7 +185,7 @@ const More = ({ seen }: { seen: Seen }) =>
           `${seen.frontend} (${seen.protocol || "no protocol"}), ${seen.method} ${seen.route}`,
         ],
         ["Alias", seen.alias],
-        ["Lane", seen.lane],
+        ["Lane", seen.mode],
         ["Finish", seen.finish],
         [
           "Failed as",
@@ -185,18 +199,18 @@ const More = ({ seen }: { seen: Seen }) =>
                 html`<a
                   key=${name}
                   class="mark plain"
-                  href=${addressOf("/usage", { by: "model", label: `${name}=${value}` })}
+                  href=${buildUrl("/usage", { by: "model", label: `${name}=${value}` })}
                   >${name}=${value}</a
                 > `,
             ),
         ],
         ["Privacy", seen.privacy === "off" ? undefined : seen.privacy],
-        ["Privacy receipt", seen.receipt && html`<code class="break">${seen.receipt}</code>`],
+        ["Privacy receipt", seen.zdrReceipt && html`<code class="break">${seen.zdrReceipt}</code>`],
         [
           "Size",
           seen.bytesIn === undefined
             ? undefined
-            : `${size(seen.bytesIn)} in, ${size(seen.bytesOut ?? 0)} out`,
+            : `${formatBytes(seen.bytesIn)} in, ${formatBytes(seen.bytesOut ?? 0)} out`,
         ],
         [
           "Client's own id",

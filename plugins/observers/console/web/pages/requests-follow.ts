@@ -1,29 +1,32 @@
 // Requests as they end: the last ones, and from then on each new one.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, Refusal } from "../ask.ts";
-import type { Seen } from "../shapes.ts";
+import { runCommand, CommandError } from "../ask.ts";
+import type { ObservedRequest } from "../shapes.ts";
 
-interface PageOf {
-  readonly items: readonly Seen[];
+interface FollowPage {
+  readonly items: readonly ObservedRequest[];
   readonly next: number;
   readonly missed: number;
   readonly since: number;
 }
 
 /** In the table at once. */
-const MOST = 400;
-const WAIT_MS = 20_000;
+const MAX_ROWS = 400;
+const LONG_POLL_MS = 20_000;
 
-export interface Followed {
-  readonly items: readonly Seen[] | undefined;
+export interface FollowedRequests {
+  readonly items: readonly ObservedRequest[] | undefined;
   readonly missed: number;
   readonly since: number;
-  readonly problem: Refusal | undefined;
+  readonly problem: CommandError | undefined;
 }
 
 /** The last ones, and from then on each as it ends: a question waits at the gateway until there is an answer. */
-export function useFollowed(filter: Readonly<Record<string, unknown>>, live: boolean): Followed {
-  const [state, set] = useState<Followed>({
+export function useFollowedRequests(
+  filter: Readonly<Record<string, unknown>>,
+  live: boolean,
+): FollowedRequests {
+  const [state, set] = useState<FollowedRequests>({
     items: undefined,
     missed: 0,
     since: 0,
@@ -37,16 +40,16 @@ export function useFollowed(filter: Readonly<Record<string, unknown>>, live: boo
   useEffect(() => {
     if (!live) return undefined;
     const over = new AbortController();
-    void following(filter, next, set, over.signal);
+    void pollRequests(filter, next, set, over.signal);
     return () => over.abort();
   }, [filter, live]);
   return state;
 }
 
-async function following(
+async function pollRequests(
   filter: Readonly<Record<string, unknown>>,
   next: { current: number | undefined },
-  set: (change: (before: Followed) => Followed) => void,
+  set: (change: (before: FollowedRequests) => FollowedRequests) => void,
   over: AbortSignal,
 ): Promise<void> {
   let failures = 0;
@@ -59,21 +62,22 @@ async function following(
     }
     const from =
       next.current === undefined
-        ? { last: 2_000, limit: MOST }
-        : { after: next.current, waitMs: WAIT_MS, limit: MOST };
+        ? { last: 2_000, limit: MAX_ROWS }
+        : { after: next.current, waitMs: LONG_POLL_MS, limit: MAX_ROWS };
     try {
-      const page = await ask<PageOf>("requests.list", { ...filter, ...from }, over);
+      const page = await runCommand<FollowPage>("requests.list", { ...filter, ...from }, over);
       failures = 0;
       next.current = page.next;
       set((before) => ({
-        items: [...page.items.toReversed(), ...(before.items ?? [])].slice(0, MOST),
+        items: [...page.items.toReversed(), ...(before.items ?? [])].slice(0, MAX_ROWS),
         missed: before.missed + (before.items ? page.missed : 0),
         since: page.since,
         problem: undefined,
       }));
     } catch (error) {
       if (over.aborted) return;
-      const problem = error instanceof Refusal ? error : new Refusal(0, { message: `${error}` });
+      const problem =
+        error instanceof CommandError ? error : new CommandError(0, { message: `${error}` });
       set((before) => ({ ...before, items: before.items ?? [], problem }));
       await new Promise((resolve) =>
         setTimeout(resolve, Math.min(1_000 * 2 ** failures++, 30_000)),

@@ -1,15 +1,15 @@
 // Requests of the whole ledger, the newest first: a page at a time, and further back by a button.
 import { useEffect, useState } from "preact/hooks";
-import { ask, Refusal } from "../ask.ts";
-import type { Seen, SeenCall } from "../shapes.ts";
+import { runCommand, CommandError } from "../ask.ts";
+import type { ObservedRequest, ObservedCall } from "../shapes.ts";
 
-interface FoundCall extends Omit<SeenCall, "startMs" | "protocol" | "lane" | "fault" | "ms"> {
+interface FoundCall extends Omit<ObservedCall, "startMs" | "protocol" | "lane" | "fault" | "ms"> {
   readonly attempt: string;
   readonly outcome: string;
-  readonly ms?: SeenCall["ms"];
+  readonly ms?: ObservedCall["ms"];
 }
 
-interface FoundOne {
+interface FoundLedgerRequest {
   readonly id: string;
   readonly at: number;
   readonly status: "ok" | "refused" | "failed" | "canceled";
@@ -24,61 +24,63 @@ interface FoundOne {
 }
 
 interface FoundPage {
-  readonly items: readonly FoundOne[];
+  readonly items: readonly FoundLedgerRequest[];
   readonly next?: string;
-  readonly reached: number;
+  readonly searchedBackTo: number;
 }
 
-export interface Searched {
-  readonly items: readonly Seen[] | undefined;
+export interface SearchedRequests {
+  readonly items: readonly ObservedRequest[] | undefined;
   /** Everything from this moment on was searched. */
-  readonly reached: number | undefined;
-  readonly busy: boolean;
+  readonly searchedBackTo: number | undefined;
+  readonly isSearching: boolean;
   /** There is more, further back. */
-  readonly more: boolean;
-  readonly problem: Refusal | undefined;
-  further(): void;
+  readonly hasMore: boolean;
+  readonly problem: CommandError | undefined;
+  searchFurther(): void;
 }
 
-interface State extends Pick<Searched, "items" | "reached" | "busy" | "problem"> {
+interface State extends Pick<SearchedRequests, "items" | "reached" | "busy" | "problem"> {
   readonly next: string | undefined;
 }
 
 /** Rows that one search adds, and pages that it may take. A page ends after a moment, whether it has found anything or not. */
-const WANTED = 50;
-const PAGES = 20;
+const ROWS_PER_SEARCH = 50;
+const MAX_PAGES = 20;
 /** In the table at once. */
-const MOST = 2_000;
+const MAX_ROWS = 2_000;
 
-const NEW: State = {
+const INITIAL_STATE: State = {
   items: undefined,
-  reached: undefined,
+  searchedBackTo: undefined,
   next: undefined,
-  busy: true,
+  isSearching: true,
   problem: undefined,
 };
 
 /** `input`: undefined while nothing is searched for. */
-export function useSearched(input: Readonly<Record<string, unknown>> | undefined): Searched {
-  const [state, set] = useState<State>(NEW);
+export function useSearchedRequests(
+  input: Readonly<Record<string, unknown>> | undefined,
+): SearchedRequests {
+  const [state, set] = useState<State>(INITIAL_STATE);
   const name = JSON.stringify(input);
   const [asked, again] = useState({ name, n: 0 });
   const n = asked.name === name ? asked.n : 0;
   useEffect(() => {
     if (!input) return undefined;
     const over = new AbortController();
-    if (n === 0) set(NEW);
-    void searching(input, n === 0 ? undefined : state.next, set, over.signal);
+    if (n === 0) set(INITIAL_STATE);
+    void searchPages(input, n === 0 ? undefined : state.next, set, over.signal);
     return () => over.abort();
   }, [name, n]);
   return {
     ...state,
-    more: state.next !== undefined && (state.items?.length ?? 0) < MOST,
-    further: () => again({ name, n: n + 1 }),
+    hasMore: state.next !== undefined && (state.items?.length ?? 0) < MAX_ROWS,
+    searchFurther: () => again({ name, n: n + 1 }),
   };
 }
 
-async function searching(
+async function searchPages(
   input: Readonly<Record<string, unknown>>,
   from: string | undefined,
   set: (change: (before: State) => State) => void,
@@ -86,35 +88,39 @@ async function searching(
 ): Promise<void> {
   let after = from;
   let found = 0;
-  set((before) => ({ ...before, busy: true, problem: undefined }));
+  set((before) => ({ ...before, isSearching: true, problem: undefined }));
   try {
-    for (let page = 0; page < PAGES; page++) {
-      const answer = await ask<FoundPage>(
+    for (let page = 0; page < MAX_PAGES; page++) {
+      const answer = await runCommand<FoundPage>(
         "requests.search",
-        { ...input, limit: WANTED, ...(after && { after }) },
+        { ...input, limit: ROWS_PER_SEARCH, ...(after && { after }) },
         over,
       );
       after = answer.next;
       found += answer.items.length;
-      const done = after === undefined || found >= WANTED || page === PAGES - 1;
+      const done = after === undefined || found >= ROWS_PER_SEARCH || page === MAX_PAGES - 1;
       set(({ items = [] }) => ({
-        items: merged(items, answer.items.map(seenOf)),
-        reached: answer.reached,
+        items: mergeRows(items, answer.items.map(toObservedRequest)),
+        searchedBackTo: answer.searchedBackTo,
         next: after,
-        busy: !done,
+        isSearching: !done,
         problem: undefined,
       }));
       if (done) return;
     }
   } catch (error) {
     if (over.aborted) return;
-    const problem = error instanceof Refusal ? error : new Refusal(0, { message: `${error}` });
-    set((before) => ({ ...before, items: before.items ?? [], busy: false, problem }));
+    const problem =
+      error instanceof CommandError ? error : new CommandError(0, { message: `${error}` });
+    set((before) => ({ ...before, items: before.items ?? [], isSearching: false, problem }));
   }
 }
 
 /** The calls of one request may be in two pages. */
-function merged(before: readonly Seen[], more: readonly Seen[]): readonly Seen[] {
+function mergeRows(
+  before: readonly ObservedRequest[],
+  more: readonly ObservedRequest[],
+): readonly ObservedRequest[] {
   const all = new Map(before.map((each) => [each.id, each]));
   for (const each of more) {
     const there = all.get(each.id);
@@ -137,7 +143,7 @@ const OUTCOMES = {
 } as const;
 
 /** As a request that the gateway remembers. The ledger knows no status of HTTP. */
-function seenOf({ status, calls, ...rest }: FoundOne): Seen {
+function toObservedRequest({ status, calls, ...rest }: FoundLedgerRequest): ObservedRequest {
   const last = calls.at(-1);
   return {
     ...rest,
@@ -145,13 +151,13 @@ function seenOf({ status, calls, ...rest }: FoundOne): Seen {
     outcome: OUTCOMES[status],
     ...(status !== "ok" && last && { code: last.outcome }),
     ...(last && { served: `${last.provider}/${last.model}` }),
-    ...(last?.ms?.content !== undefined && { contentMs: last.ms.content }),
+    ...(last?.ms?.firstToken !== undefined && { firstTokenMs: last.ms.firstToken }),
     ...(last?.ms && { ms: last.ms.total }),
     calls: calls.map((call) => ({
       ...call,
       startMs: 0,
       protocol: null,
-      lane: "",
+      mode: "",
       ms: call.ms ?? { total: 0 },
     })),
   };

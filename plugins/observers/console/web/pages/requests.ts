@@ -1,23 +1,30 @@
 // Requests as they end, requests of the whole ledger, and one of them in full. No word of a prompt or a response is here, for none is kept.
 import { useMemo, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { useAsk } from "../data.ts";
-import { Select, Text } from "../parts/fields.ts";
+import { useQuery } from "../data.ts";
+import { Select, TextField } from "../parts/fields.ts";
 import { icon } from "../parts/icons.ts";
-import { Box, Mark, NoteBox, SameAs, Trouble, Wait } from "../parts/plain.ts";
-import { addressOf, go, usePlace, useWord } from "../place.ts";
-import { CustomTime, customOf, spanOf } from "../span.ts";
-import { localOf } from "../dates.ts";
-import type { Seen } from "../shapes.ts";
-import { ago, count, moment, zone } from "../words.ts";
-import { Story } from "./request.ts";
+import {
+  Box,
+  Badge,
+  NoteBox,
+  CommandLineHint,
+  ErrorNote,
+  LoadingPlaceholder,
+} from "../parts/plain.ts";
+import { buildUrl, navigate, useLocation, useQueryParam } from "../place.ts";
+import { CustomTimeRange, parseCustomRange, parseTimeRange } from "../span.ts";
+import { toLocalField } from "../dates.ts";
+import type { ObservedRequest } from "../shapes.ts";
+import { formatAgo, formatCount, formatDateTime, readerZone } from "../words.ts";
+import { RequestDetail } from "./request.ts";
 import { OUTCOMES } from "./requests-outcomes.ts";
-import { useFollowed } from "./requests-follow.ts";
-import { type Searched, useSearched } from "./requests-search.ts";
-import { Listed } from "./requests-table.ts";
+import { useFollowedRequests } from "./requests-follow.ts";
+import { type SearchedRequests, useSearchedRequests } from "./requests-search.ts";
+import { RequestTable } from "./requests-table.ts";
 
 /** "" is the list that follows; the others are of the ledger. */
-const TIMES = [
+const RANGE_CHOICES = [
   ["", "Live"],
   ["1h", "Last hour"],
   ["24h", "Last 24 hours"],
@@ -40,44 +47,44 @@ interface Filters {
   readonly [name: string]: string;
 }
 
-export function Requests({ rest }: { rest: string }) {
-  const { query } = usePlace();
-  const [range, setRange] = useWord("range");
-  const [status] = useWord("status");
-  const [account] = useWord("account");
-  const [key] = useWord("key");
-  const [model] = useWord("model");
-  const [provider] = useWord("provider");
-  const [label] = useWord("label");
-  const [outcome] = useWord("outcome");
+export function RequestsPage({ rest }: { rest: string }) {
+  const { query } = useLocation();
+  const [range, setRange] = useQueryParam("range");
+  const [status] = useQueryParam("status");
+  const [account] = useQueryParam("account");
+  const [key] = useQueryParam("key");
+  const [model] = useQueryParam("model");
+  const [provider] = useQueryParam("provider");
+  const [label] = useQueryParam("label");
+  const [outcome] = useQueryParam("outcome");
   const filters = useMemo(
-    () => given({ status, account, key, model }),
+    () => withoutEmpty({ status, account, key, model }),
     [status, account, key, model],
   );
   const search = useMemo(
     () =>
       range === ""
         ? undefined
-        : { ...filters, ...given({ provider, label, outcome }), ...timesOf(range) },
+        : { ...filters, ...withoutEmpty({ provider, label, outcome }), ...parseRange(range) },
     [filters, provider, label, outcome, range],
   );
   const keep = Object.fromEntries(query);
-  const open = (one: string) => go(addressOf(`/requests/${encodeURIComponent(one)}`, keep));
+  const open = (one: string) => navigate(buildUrl(`/requests/${encodeURIComponent(one)}`, keep));
   const shown = { open, chosen: rest };
   return html`
     <${FindById} open=${open} />
     <${FilterBar} range=${range} setRange=${setRange} />
-    ${range === "" ? html`<${Live} ...${shown} filters=${filters} />` : html`<${InLedger} ...${shown} input=${search} />`}
-    ${rest && html`<${Story} key=${rest} id=${decodeURIComponent(rest)} close=${() => go(addressOf("/requests", keep))} />`}
+    ${range === "" ? html`<${LiveRequests} ...${shown} filters=${filters} />` : html`<${LedgerRequests} ...${shown} input=${search} />`}
+    ${rest && html`<${RequestDetail} key=${rest} id=${decodeURIComponent(rest)} close=${() => navigate(buildUrl("/requests", keep))} />`}
   `;
 }
 
-const given = (all: Filters): Filters =>
+const withoutEmpty = (all: Filters): Filters =>
   Object.fromEntries(Object.entries(all).filter(([, value]) => value));
 
-function timesOf(range: string): { readonly from?: number; readonly to?: number } {
+function parseRange(range: string): { readonly from?: number; readonly to?: number } {
   if (range === "all") return {};
-  const { name, from, to } = spanOf(range, Date.now());
+  const { name, from, to } = parseTimeRange(range, Date.now());
   // The last hours end now, and so does today.
   return name.includes("_") || name === "yesterday" ? { from, to } : { from };
 }
@@ -89,7 +96,7 @@ function FindById({ open }: { open: (id: string) => void }) {
     if (id.trim()) open(id.trim());
   };
   return html`<form class="row filters" onSubmit=${find} role="search">
-    <${Text}
+    <${TextField}
       wide=${true}
       name="Find by ID"
       value=${id}
@@ -102,15 +109,15 @@ function FindById({ open }: { open: (id: string) => void }) {
 }
 
 function FilterBar({ range, setRange }: { range: string; setRange: (to: string) => void }) {
-  const custom = customOf(range, zone());
+  const custom = parseCustomRange(range, readerZone());
   const choose = (word: string) => {
     const now = Date.now();
-    const of = (at: number) => localOf(at, zone());
+    const of = (at: number) => toLocalField(at, readerZone());
     setRange(word === "custom" ? `${of(now - 86_400_000)}_${of(now)}` : word);
   };
   return html`<div class="filters even">
-    <${Select} name="Time" value=${custom ? "custom" : range} set=${choose} of=${TIMES} />
-    ${custom && html`<${CustomTime} word=${range} set=${setRange} />`}
+    <${Select} name="Time" value=${custom ? "custom" : range} set=${choose} of=${RANGE_CHOICES} />
+    ${custom && html`<${CustomTimeRange} word=${range} set=${setRange} />`}
     <${Filter} word="status" name="Status" of=${STATUSES} />
     <${Filter} word="account" name="Account" />
     <${Filter} word="key" name="Key" />
@@ -131,14 +138,14 @@ function Filter({
   hint?: string;
   of?: readonly (readonly [value: string, name: string])[];
 }) {
-  const [value, set] = useWord(word);
+  const [value, set] = useQueryParam(word);
   return of
     ? html`<${Select} name=${name} value=${value} set=${set} of=${of} />`
-    : html`<${Typed} name=${name} value=${value} set=${set} placeholder=${hint} />`;
+    : html`<${TypedFilter} name=${name} value=${value} set=${set} placeholder=${hint} />`;
 }
 
 /** The value is taken on Enter or when the field is left: each key would be another search. */
-function Typed(of: {
+function TypedFilter(of: {
   name: string;
   value: string;
   set: (to: string) => void;
@@ -154,34 +161,43 @@ function Typed(of: {
     onSubmit=${(event: SubmitEvent) => (event.preventDefault(), take())}
     onFocusOut=${take}
   >
-    <${Text} name=${of.name} value=${typed ?? of.value} set=${type} placeholder=${of.placeholder} />
+    <${TextField}
+      name=${of.name}
+      value=${typed ?? of.value}
+      set=${type}
+      placeholder=${of.placeholder}
+    />
   </form>`;
 }
 
-interface ShownOf {
+interface RequestListProps {
   readonly open: (id: string) => void;
   readonly chosen: string;
 }
 
 /** Requests that are not over, the oldest first. */
-interface UnderWay {
-  readonly items: readonly Omit<Seen, "status">[];
+interface InFlightResponse {
+  readonly items: readonly Omit<ObservedRequest, "status">[];
   readonly all: number;
 }
 
-function Live({ open, chosen, filters }: ShownOf & { filters: Filters }) {
+function LiveRequests({ open, chosen, filters }: RequestListProps & { filters: Filters }) {
   const [live, pause] = useState(true);
-  const follow = useFollowed(filters, live);
-  const now = useAsk<UnderWay>("requests.live", { limit: 50 }, { every: 2_000 });
+  const follow = useFollowedRequests(filters, live);
+  const now = useQuery<InFlightResponse>("requests.live", { limit: 50 }, { intervalMs: 2_000 });
   const filtered = Object.keys(filters).length > 0;
   const items = useMemo(
-    () => follow.items && [...(filtered ? [] : notOver(now.value, follow.items)), ...follow.items],
+    () =>
+      follow.items && [
+        ...(filtered ? [] : filterInFlight(now.value, follow.items)),
+        ...follow.items,
+      ],
     [follow.items, now.value, filtered],
   );
   const nothing = [
     filtered ? "No remembered request matches." : "No request has ended yet.",
     follow.since > 0 &&
-      `Requests are remembered since ${ago(follow.since)}. Choose a time to search the ledger.`,
+      `Requests are remembered since ${formatAgo(follow.since)}. Choose a time to search the ledger.`,
   ];
   const { key, model, status } = filters;
   const line = [
@@ -191,26 +207,29 @@ function Live({ open, chosen, filters }: ShownOf & { filters: Filters }) {
     ...(status === "failed" ? ["--failed"] : []),
   ].join(" ");
   return html`
-    ${follow.problem && html`<${Trouble} problem=${follow.problem} />`}
-    ${follow.missed > 0 && html`<${NoteBox} tone="warn"><p>${count(follow.missed)} requests ended faster than this page could load them, and are missing from the list.</p><//>`}
+    ${follow.problem && html`<${ErrorNote} problem=${follow.problem} />`}
+    ${follow.missed > 0 && html`<${NoteBox} tone="warn"><p>${formatCount(follow.missed)} requests ended faster than this page could load them, and are missing from the list.</p><//>`}
     <${Box}
       title="Latest requests"
       flush=${true}
-      actions=${html`<${InFlight} all=${now.value?.all ?? 0} live=${live} pause=${pause} />`}
-      >${items ? html`<${Listed} items=${items} open=${open} chosen=${chosen} nothing=${nothing.filter(Boolean).join(" ")} />` : html`<${Wait} />`}<//
+      actions=${html`<${InFlightMark} all=${now.value?.all ?? 0} live=${live} pause=${pause} />`}
+      >${items ? html`<${RequestTable} items=${items} open=${open} chosen=${chosen} nothing=${nothing.filter(Boolean).join(" ")} />` : html`<${LoadingPlaceholder} />`}<//
     >
-    <${SameAs} line=${line} />
+    <${CommandLineHint} line=${line} />
   `;
 }
 
 /** The newest first, as those that are over; one that is over by now is in their list. */
-function notOver(now: UnderWay | undefined, over: readonly Seen[]): Seen[] {
+function filterInFlight(
+  now: InFlightResponse | undefined,
+  over: readonly ObservedRequest[],
+): ObservedRequest[] {
   const ended = new Set(over.map(({ id }) => id));
   const rows = (now?.items ?? []).filter(({ id }) => !ended.has(id));
   return rows.toReversed().map((each) => ({ ...each, status: 0 }));
 }
 
-const InFlight = ({
+const InFlightMark = ({
   all,
   live,
   pause,
@@ -220,7 +239,7 @@ const InFlight = ({
   pause: (to: boolean) => void;
 }) =>
   html`<span class="row"
-    ><${Mark} tone=${all ? "accent" : ""}>${all} in flight<//>
+    ><${Badge} tone=${all ? "accent" : ""}>${all} in flight<//>
     <button
       type="button"
       class="button small"
@@ -231,26 +250,26 @@ const InFlight = ({
     </button></span
   >`;
 
-function InLedger({
+function LedgerRequests({
   open,
   chosen,
   input,
-}: ShownOf & { input: Readonly<Record<string, unknown>> | undefined }) {
-  const found = useSearched(input);
+}: RequestListProps & { input: Readonly<Record<string, unknown>> | undefined }) {
+  const found = useSearchedRequests(input);
   return html`
-    ${found.problem && html`<${Trouble} problem=${found.problem} />`}
+    ${found.problem && html`<${ErrorNote} problem=${found.problem} />`}
     <${Box} title="Requests in the ledger" flush=${true}
       >${
         found.items
-          ? html`<${Listed}
+          ? html`<${RequestTable}
               items=${found.items}
               open=${open}
               chosen=${chosen}
-              nothing=${found.busy ? "Searching…" : found.more ? "Nothing found so far." : "No request in the ledger matches."}
+              nothing=${found.isSearching ? "Searching…" : found.hasMore ? "Nothing found so far." : "No request in the ledger matches."}
             />`
-          : html`<${Wait} />`
+          : html`<${LoadingPlaceholder} />`
       }
-      ${found.items && html`<${Reach} of=${found} />`}<//
+      ${found.items && html`<${SearchProgress} of=${found} />`}<//
     >
     <p class="small faint">
       The ledger has requests that were sent to a provider. Requests that were refused before that
@@ -261,11 +280,16 @@ function InLedger({
   `;
 }
 
-const reachOf = ({ items, more, busy, reached = Date.now() }: Searched): string =>
-  `${count(items?.length ?? 0)} found. ${more || busy ? `Searched back to ${moment(reached)}.` : "The whole time was searched."}`;
+const searchProgress = ({
+  items,
+  hasMore,
+  isSearching,
+  searchedBackTo = Date.now(),
+}: SearchedRequests): string =>
+  `${formatCount(items?.length ?? 0)} found. ${hasMore || isSearching ? `Searched back to ${formatDateTime(searchedBackTo)}.` : "The whole time was searched."}`;
 
-const Reach = ({ of }: { of: Searched }) =>
+const SearchProgress = ({ of }: { of: SearchedRequests }) =>
   html`<div class="in row small" aria-live="polite">
-    <span class="grow quiet">${reachOf(of)}</span>
-    ${of.busy ? html`<span class="faint">Searching…</span>` : of.more && html`<button type="button" class="button small" onClick=${of.further}>Search further back</button>`}
+    <span class="grow quiet">${searchProgress(of)}</span>
+    ${of.isSearching ? html`<span class="faint">Searching…</span>` : of.hasMore && html`<button type="button" class="button small" onClick=${of.searchFurther}>Search further back</button>`}
   </div>`;

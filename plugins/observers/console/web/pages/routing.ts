@@ -1,18 +1,26 @@
 // Routing: what a request for a model would meet, candidate by candidate, and why this one and not that one.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useAsk } from "../data.ts";
-import { Select, Text } from "../parts/fields.ts";
-import { Box, Empty, Facts, Mark, NoteBox, SameAs, Shown } from "../parts/plain.ts";
+import { useQuery } from "../data.ts";
+import { Select, TextField } from "../parts/fields.ts";
+import {
+  Box,
+  EmptyState,
+  FactList,
+  Badge,
+  NoteBox,
+  CommandLineHint,
+  QueryResult,
+} from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
-import { addressOf, useWord } from "../place.ts";
-import { ago, moment, span } from "../words.ts";
+import { buildUrl, useQueryParam } from "../place.ts";
+import { formatAgo, formatDateTime, formatDuration } from "../words.ts";
 
-interface Cooldown {
+interface CandidateCooldown {
   readonly state: string;
-  readonly why: string;
+  readonly reason: string;
   readonly until: number;
-  readonly refuses?: boolean;
+  readonly rejectsRequests?: boolean;
   /** Keys whose requests alone are affected. */
   readonly keys?: readonly string[];
 }
@@ -20,16 +28,16 @@ interface Candidate {
   readonly id: string;
   readonly credential: string;
   readonly protocol: string | null;
-  readonly lane: "verbatim" | "translated";
-  readonly closedBy?: string;
+  readonly mode: "verbatim" | "translated";
+  readonly translationReason?: string;
   /** When it is called, as the gateway reckons it. */
-  readonly turn?: "first" | "next" | "last" | "not_called";
+  readonly callOrder?: "first" | "next" | "last" | "not_called";
   /** Whether a cooldown moves it behind the others. */
-  readonly cooling?: boolean;
-  readonly resting?: Cooldown;
+  readonly isCoolingDown?: boolean;
+  readonly cooldown?: CandidateCooldown;
   readonly excluded?: { readonly by: string; readonly code: string; readonly message: string };
 }
-interface Explained {
+interface RoutingExplanation {
   readonly model: string;
   readonly frontend: string;
   readonly candidates: readonly Candidate[];
@@ -43,31 +51,31 @@ interface Explained {
   readonly hedge?: readonly { readonly class: string; readonly afterMs: number }[];
   readonly notes?: readonly string[];
 }
-interface Ways {
-  readonly ways: readonly {
+interface PolicyExplanation {
+  readonly routes: readonly {
     readonly id: string;
     readonly credential: string;
     readonly protocol: string | null;
     readonly policy: { readonly because: readonly string[] };
     readonly would: { readonly required: boolean; readonly strict: boolean };
   }[];
-  readonly closed: readonly string[];
+  readonly blockedBy: readonly string[];
 }
 
 /** Names that are offered while one is typed. */
-const OFFERED = 500;
+const MAX_SUGGESTIONS = 500;
 
-export function Routing() {
-  const [model, setModel] = useWord("model");
-  const [frontend, setFrontend] = useWord("frontend");
-  const [key, setKey] = useWord("key");
-  const [zdr, setZdr] = useWord("zdr");
+export function RoutingPage() {
+  const [model, setModel] = useQueryParam("model");
+  const [frontend, setFrontend] = useQueryParam("frontend");
+  const [key, setKey] = useQueryParam("key");
+  const [zdr, setZdr] = useQueryParam("zdr");
   const [typed, type] = useState(model);
   const [typedKey, typeKey] = useState(key);
-  const models = useAsk<{ models: readonly { id: string }[] }>("models.list");
-  const status = useAsk<{ frontends: readonly { name: string }[] }>("status");
+  const models = useQuery<{ models: readonly { id: string }[] }>("models.list");
+  const status = useQuery<{ frontends: readonly { name: string }[] }>("status");
   const frontends = (status.value?.frontends ?? []).map(({ name }) => name);
-  const names = (models.value?.models ?? []).slice(0, OFFERED).map(({ id }) => id);
+  const names = (models.value?.models ?? []).slice(0, MAX_SUGGESTIONS).map(({ id }) => id);
   const submit = (event: Event) => {
     event.preventDefault();
     setModel(typed.trim());
@@ -75,7 +83,7 @@ export function Routing() {
   };
   return html` <${Box}>
       <form class="filters" onSubmit=${submit}>
-        <${Text}
+        <${TextField}
           name="Model, as a client writes it"
           wide
           value=${typed}
@@ -89,7 +97,12 @@ export function Routing() {
           set=${setFrontend}
           of=${[["", "the best match"], ...frontends]}
         />
-        <${Text} name="As key" value=${typedKey} set=${typeKey} placeholder="any key: id or name" />
+        <${TextField}
+          name="As key"
+          value=${typedKey}
+          set=${typeKey}
+          placeholder="any key: id or name"
+        />
         <${Select}
           name="Service-ZDR"
           value=${zdr}
@@ -106,61 +119,67 @@ export function Routing() {
             key=${[model, frontend, key, zdr].join(" ")}
           />`
         : html`<${Box}
-            ><${Empty} of="routing"
+            ><${EmptyState} of="routing"
               ><p>
                 Which candidates a request would call, in which order, and why others are left out.
                 No request is sent to find out.
               </p>
-              ${names[0] && html`<a class="button" href=${addressOf("/routing", { model: names[0] })}>Explain ${names[0]}</a>`}<//
+              ${names[0] && html`<a class="button" href=${buildUrl("/routing", { model: names[0] })}>Explain ${names[0]}</a>`}<//
             ><//
           >`
     }`;
 }
 
 /** What is asked about; each but the model may be empty. */
-interface Question {
+interface ExplainInput {
   readonly model: string;
   readonly frontend: string;
   readonly key: string;
   readonly zdr: string;
 }
 
-function Explanation({ of }: { of: Question }) {
+function Explanation({ of }: { of: ExplainInput }) {
   const { model, frontend, key, zdr } = of;
-  const answer = useAsk<Explained>("explain", {
+  const answer = useQuery<RoutingExplanation>("explain", {
     model,
     ...(frontend && { frontend }),
     ...(key && { key }),
     ...(zdr && { privacy: zdr }),
   });
-  const ways = useAsk<Ways>("policy.explain", { model });
-  return html`<${Shown} of=${answer}>${(value: Explained) => explained(value, ways.value, of)}<//>`;
+  const ways = useQuery<PolicyExplanation>("policy.explain", { model });
+  return html`<${QueryResult} of=${answer}
+    >${(value: RoutingExplanation) => renderExplanation(value, ways.value, of)}<//
+  >`;
 }
 
-function explained(value: Explained, ways: Ways | undefined, { key, zdr }: Question) {
+function renderExplanation(
+  value: RoutingExplanation,
+  ways: PolicyExplanation | undefined,
+  { key, zdr }: ExplainInput,
+) {
   const { candidates, hooks, timeouts, hedge = [], notes = [] } = value;
-  const first = candidates.find(({ turn }) => turn === "first");
+  const first = candidates.find(({ callOrder }) => callOrder === "first");
   const wayOf = (one: Candidate) =>
-    ways?.ways.find(
+    ways?.routes.find(
       (way) =>
         way.id === one.id && way.credential === one.credential && way.protocol === one.protocol,
     );
-  return html` <${NoteBox} tone=${first && !isCooling(first) ? "good" : "warn"}
+  return html` <${NoteBox} tone=${first && !isCoolingDown(first) ? "good" : "warn"}
       >${
         first
           ? html`<p>
                 <strong class="strong">${first.id}</strong> is called first, with the credential
-                ${` ${first.credential}, `}${first.lane === "verbatim" ? "byte for byte as the client wrote it" : `translated${first.closedBy ? `, because of ${first.closedBy}` : ""}`}.
+                ${` ${first.credential}, `}${first.mode === "verbatim" ? "byte for byte as the client wrote it" : `translated${first.translationReason ? `, because of ${first.translationReason}` : ""}`}.
               </p>
-              ${isCooling(first) && html`<p>It is in cooldown, and so is every other candidate.</p>`}
-              ${passedOver(candidates, first)}`
+              ${isCoolingDown(first) && html`<p>It is in cooldown, and so is every other candidate.</p>`}
+              ${skippedNotes(candidates, first)}`
           : html`<p>No candidate is called. The table shows the reason for each.</p>`
       }<//
     >
     <${Candidates} value=${value} wayOf=${wayOf} />
     <div class="grid">
       <${Box} title="Hooks"
-        ><${Facts}
+        ><${FactList}
           of=${Object.entries(hooks)
             .filter(([, list]) => list.length > 0)
             .map(([hook, list]) => [hook, list.join(", ")] as const)}
@@ -168,14 +187,14 @@ function explained(value: Explained, ways: Ways | undefined, { key, zdr }: Quest
         ${Object.values(hooks).every((list) => list.length === 0) && html`<p class="quiet">No middleware has a hook for this request.</p>`}<//
       >
       <${Box} title="Timeouts"
-        ><${Facts}
+        ><${FactList}
           of=${[
-            ["Connect", span(timeouts.connectMs)],
-            ["First byte", span(timeouts.firstByteMs)],
-            ["Idle", span(timeouts.idleMs)],
-            ["Total", span(timeouts.totalMs)],
+            ["Connect", formatDuration(timeouts.connectMs)],
+            ["First byte", formatDuration(timeouts.firstByteMs)],
+            ["Idle", formatDuration(timeouts.idleMs)],
+            ["Total", formatDuration(timeouts.totalMs)],
             ...hedge.map(
-              (each) => [`Hedge, ${each.class}`, `after ${span(each.afterMs)}`] as const,
+              (each) => [`Hedge, ${each.class}`, `after ${formatDuration(each.afterMs)}`] as const,
             ),
           ]}
       /><//>
@@ -188,7 +207,7 @@ function explained(value: Explained, ways: Ways | undefined, { key, zdr }: Quest
         </ul><//
       >`
     }
-    <${SameAs}
+    <${CommandLineHint}
       line=${[
         `tollgate explain ${value.model} -f ${value.frontend}`,
         ...(key ? [`--key ${key}`] : []),
@@ -197,9 +216,9 @@ function explained(value: Explained, ways: Ways | undefined, { key, zdr }: Quest
     />`;
 }
 
-type WayOf = (one: Candidate) => Ways["ways"][number] | undefined;
+type FindPolicyPath = (one: Candidate) => PolicyExplanation["routes"][number] | undefined;
 
-const Candidates = ({ value, wayOf }: { value: Explained; wayOf: WayOf }) =>
+const Candidates = ({ value, wayOf }: { value: RoutingExplanation; wayOf: FindPolicyPath }) =>
   html`<${Box} title=${`Candidates for ${value.model} at ${value.frontend}`} flush>
     <${Table}
       label="Candidates"
@@ -214,33 +233,33 @@ const Candidates = ({ value, wayOf }: { value: Explained; wayOf: WayOf }) =>
           name: "Model",
           head: true,
           of: (row: Candidate) =>
-            html`<a href=${addressOf("/models", { model: row.id })}>${row.id}</a>`,
+            html`<a href=${buildUrl("/models", { model: row.id })}>${row.id}</a>`,
         },
         { name: "Credential", of: (row: Candidate) => row.credential },
-        { name: "Status", of: verdict },
+        { name: "Status", of: renderState },
         {
           name: "Mode",
           of: (row: Candidate) =>
-            html`${row.lane}${row.closedBy && html`<div class="small faint">${row.closedBy}</div>`}`,
+            html`${row.mode}${row.translationReason && html`<div class="small faint">${row.translationReason}</div>`}`,
         },
         { name: "Speaks", of: (row: Candidate) => row.protocol ?? "its own" },
-        { name: "Service-ZDR", of: (row: Candidate) => privacy(wayOf(row)) },
+        { name: "Service-ZDR", of: (row: Candidate) => renderPrivacy(wayOf(row)) },
       ]}
     />
   <//>`;
 
-const isCooling = ({ cooling = false }: Candidate): boolean => cooling;
+const isCoolingDown = ({ isCoolingDown = false }: Candidate): boolean => isCoolingDown;
 
 /** Why one that the config names earlier is not called first. */
-function passedOver(candidates: readonly Candidate[], first: Candidate) {
-  const cooling = candidates.filter((one) => one !== first && isCooling(one));
+function skippedNotes(candidates: readonly Candidate[], first: Candidate) {
+  const cooling = candidates.filter((one) => one !== first && isCoolingDown(one));
   if (cooling.length === 0) return null;
   return html`<p class="quiet">
     In cooldown: ${cooling.map(({ id, credential }) => `${id} (${credential})`).join(", ")}.
   </p>`;
 }
 
-const BECAUSE: Readonly<Record<string, string>> = {
+const COOLDOWN_REASONS: Readonly<Record<string, string>> = {
   refused: "the provider rejected its credential",
   told: "the provider asked to wait",
   open: "its requests fail",
@@ -248,35 +267,35 @@ const BECAUSE: Readonly<Record<string, string>> = {
   recovering: "it works again and gets more requests step by step",
 };
 
-const TURNS = {
+const ORDER_LABELS = {
   first: "called first",
   next: "called next",
   last: "in cooldown, called last",
   not_called: "in cooldown, not called",
 } as const;
 
-function verdict(one: Candidate) {
-  const { excluded, resting, turn = "next" } = one;
+function renderState(one: Candidate) {
+  const { excluded, cooldown, callOrder = "next" } = one;
   if (excluded)
-    return html`<${Mark} tone="bad">left out<//>
+    return html`<${Badge} tone="bad">left out<//>
       <div class="small">${excluded.by}: <code>${excluded.code}</code></div>
       <div class="small faint break">${excluded.message}</div>`;
-  const cooling = isCooling(one);
-  return html`<${Mark} tone=${cooling || resting ? "warn" : turn === "first" ? "good" : ""}
-      >${cooling && turn === "first" ? "in cooldown, called first" : TURNS[turn]}<//
+  const cooling = isCoolingDown(one);
+  return html`<${Badge} tone=${cooling || cooldown ? "warn" : callOrder === "first" ? "good" : ""}
+      >${cooling && callOrder === "first" ? "in cooldown, called first" : ORDER_LABELS[callOrder]}<//
     >${
-      resting &&
+      cooldown &&
       html`<div class="small faint">
-        ${resting.keys && `for the key ${resting.keys.join(", ")} only: `}${BECAUSE[resting.state] ?? resting.state}
-        (${resting.why})${resting.until > Date.now() && html`, <span title=${moment(resting.until)}>ends ${ago(resting.until)}</span>`}
+        ${cooldown.keys && `for the key ${cooldown.keys.join(", ")} only: `}${COOLDOWN_REASONS[cooldown.state] ?? cooldown.state}
+        (${cooldown.reason})${cooldown.until > Date.now() && html`, <span title=${formatDateTime(cooldown.until)}>ends ${formatAgo(cooldown.until)}</span>`}
       </div>`
     }`;
 }
 
-function privacy(way: Ways["ways"][number] | undefined) {
+function renderPrivacy(way: PolicyExplanation["routes"][number] | undefined) {
   if (!way) return html`<span class="faint">–</span>`;
-  if (way.would.strict) return html`<${Mark} tone="good">strict<//>`;
-  if (way.would.required) return html`<${Mark} tone="good">required<//>`;
-  return html`<${Mark}>not for it<//>
+  if (way.would.strict) return html`<${Badge} tone="good">strict<//>`;
+  if (way.would.required) return html`<${Badge} tone="good">required<//>`;
+  return html`<${Badge}>not for it<//>
     <div class="small faint break">${way.policy.because.join(", ")}</div>`;
 }

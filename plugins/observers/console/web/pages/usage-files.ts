@@ -1,20 +1,20 @@
 // Sums as a file for spreadsheets: exact amounts, and no cell that a spreadsheet would run.
 import { UNITS } from "./usage-units.ts";
-import type { Sums } from "../shapes.ts";
+import type { UsageReport } from "../shapes.ts";
 
-const exact = (nano: string): string => {
+const exactUsd = (nano: string): string => {
   const n = BigInt(nano);
   const size = `${n < 0n ? -n : n}`.padStart(10, "0");
   return `${n < 0n ? "-" : ""}${size.slice(0, -9)}.${size.slice(-9)}`;
 };
 
 /** A cell that begins like a formula is text to a spreadsheet only behind a quote. */
-function cell(text: string): string {
+function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-export function asCsv({ rows, names }: Sums, by: string): string {
+export function toCsv({ rows, names }: UsageReport, by: string): string {
   const units = UNITS.filter((unit) => rows.some(({ usage }) => usage[unit]));
   const head = [
     by,
@@ -28,11 +28,11 @@ export function asCsv({ rows, names }: Sums, by: string): string {
   const lines = rows.map((row) => {
     const said = row.by[by] ?? "";
     return [
-      cell(said),
-      ...(by === "key" ? [cell(names[said] ?? "")] : []),
+      csvCell(said),
+      ...(by === "key" ? [csvCell(names[said] ?? "")] : []),
       row.calls,
       ...units.map((unit) => row.usage[unit] ?? 0),
-      exact(row.costNano),
+      exactUsd(row.costNano),
       row.unpriced,
       row.estimated,
     ].join(",");
@@ -41,7 +41,7 @@ export function asCsv({ rows, names }: Sums, by: string): string {
 }
 
 /** Into the reader's downloads. */
-export function saved(name: string, text: string, type = "text/csv"): void {
+export function downloadText(name: string, text: string, type = "text/csv"): void {
   const address = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");
   link.href = address;

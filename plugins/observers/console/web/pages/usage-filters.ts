@@ -1,11 +1,11 @@
 // What usage is narrowed to.
 import { useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { Text } from "../parts/fields.ts";
+import { TextField } from "../parts/fields.ts";
 import { icon } from "../parts/icons.ts";
 
 /** Folded away. The filters that are set are always shown, and are removed by a click. */
-export function Filters({
+export function UsageFilters({
   filters,
   tz,
   setTz,
@@ -46,19 +46,20 @@ export function Filters({
         <div class="filters">
           ${filters.map(
             ([name, value, change]) =>
-              html`<${Text}
+              html`<${TextField}
                 key=${name}
-                name=${titled(name)}
+                name=${capitalize(name)}
                 value=${value}
                 set=${change}
                 placeholder="any"
               />`,
           )}
-          <${Text} name="Time zone" value=${tz} set=${setTz} />
+          <${TextField} name="Time zone" value=${tz} set=${setTz} />
         </div>
       </div>`
     }
   </section>`;
 }
 
-export const titled = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
+export const capitalize = (name: string): string =>
+  `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;

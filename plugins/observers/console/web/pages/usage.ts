@@ -1,21 +1,21 @@
 // What was used and what it cost, by whatever it can be summed up by: a plot over time and a table that equals the command line's.
 import { useMemo } from "preact/hooks";
 import { html } from "htm/preact";
-import { useAsk } from "../data.ts";
+import { useQuery } from "../data.ts";
 import { Chart } from "../parts/chart.ts";
-import { Choice, Select } from "../parts/fields.ts";
+import { SegmentedControl, Select } from "../parts/fields.ts";
 import { icon } from "../parts/icons.ts";
-import { Box, Empty, NoteBox, SameAs, Shown } from "../parts/plain.ts";
+import { Box, EmptyState, NoteBox, CommandLineHint, QueryResult } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
-import { addressOf, useWord } from "../place.ts";
-import { SpanChoice, type Span, useSpan } from "../span.ts";
-import type { Sum, Sums, UsageSeries } from "../shapes.ts";
-import { brief, count, usd, usdExact, zone } from "../words.ts";
-import { asCsv, saved } from "./usage-files.ts";
-import { Filters, titled } from "./usage-filters.ts";
+import { buildUrl, useQueryParam } from "../place.ts";
+import { TimeRangeChoice, type TimeRange, useTimeRange } from "../span.ts";
+import type { UsageRow, UsageReport, UsageSeries } from "../shapes.ts";
+import { formatCompact, formatCount, formatUsd, formatUsdExact, readerZone } from "../words.ts";
+import { toCsv, downloadText } from "./usage-files.ts";
+import { UsageFilters, capitalize } from "./usage-filters.ts";
 
 /** What it can be summed up by here; hours and days are the plot's. */
-const BY = [
+const GROUPINGS = [
   "model",
   "key",
   "account",
@@ -28,7 +28,7 @@ const BY = [
   "day",
 ] as const;
 /** What it can be narrowed to: each a word of the address and of the command. */
-const ONLY = [
+const FILTER_NAMES = [
   "model",
   "key",
   "account",
@@ -46,32 +46,32 @@ const MEASURES = [
   ["tokens", "Tokens"],
 ] as const;
 
-export function Usage() {
-  const [span, set] = useSpan("7d");
-  const [by, setBy] = useWord("by", "model");
-  const [measure, setMeasure] = useWord("of", "cost");
-  const [tz, setTz] = useWord("tz", zone());
-  const filters = ONLY.map((name) => [name, ...useWord(name)] as const);
+export function UsagePage() {
+  const [span, set] = useTimeRange("7d");
+  const [by, setBy] = useQueryParam("by", "model");
+  const [measure, setMeasure] = useQueryParam("of", "cost");
+  const [tz, setTz] = useQueryParam("tz", readerZone());
+  const filters = FILTER_NAMES.map((name) => [name, ...useQueryParam(name)] as const);
   const only = Object.fromEntries(
     filters.filter(([, value]) => value).map(([name, value]) => [name, value]),
   );
   const { from, to } = span;
-  const sums = useAsk<Sums>(
+  const sums = useQuery<UsageReport>(
     "ledger.totals",
     { ...only, from, to, tz, by: [by] },
-    { every: 10_000 },
+    { intervalMs: 10_000 },
   );
-  const step = span.ms > 8 * 86_400_000 ? "day" : "hour";
-  const series = useAsk<UsageSeries>(
+  const step = span.durationMs > 8 * 86_400_000 ? "day" : "hour";
+  const series = useQuery<UsageSeries>(
     "usage.series",
     { ...only, from, to, tz, step, by: by === "day" ? "model" : by, most: 7 },
-    { every: 10_000 },
+    { intervalMs: 10_000 },
   );
   const said = [
     "tollgate usage",
     `--by ${by}`,
-    ...sinceOf(span),
-    ...Object.entries(only).map(([name, value]) => `--${name} ${quoted(value)}`),
+    ...rangeFlags(span),
+    ...Object.entries(only).map(([name, value]) => `--${name} ${shellQuote(value)}`),
     ...(tz === "UTC" ? [] : [`--tz ${tz}`]),
   ].join(" ");
   return html`
@@ -81,38 +81,38 @@ export function Usage() {
         name="By"
         value=${by}
         set=${setBy}
-        of=${BY.map((name) => [name, `by ${name}`] as const)}
+        of=${GROUPINGS.map((name) => [name, `by ${name}`] as const)}
       />
-      <${Choice} name="Of" value=${measure} set=${setMeasure} of=${MEASURES} />
-      <span class="grow"></span><${SpanChoice} span=${span} set=${set} />
+      <${SegmentedControl} name="Of" value=${measure} set=${setMeasure} of=${MEASURES} />
+      <span class="grow"></span><${TimeRangeChoice} span=${span} set=${set} />
     </div>
-    <${Filters} filters=${filters} tz=${tz} setTz=${setTz} />
-    <${Plot}
+    <${UsageFilters} filters=${filters} tz=${tz} setTz=${setTz} />
+    <${UsagePlot}
       series=${series.value}
       names=${sums.value?.names ?? {}}
       by=${by}
       measure=${measure}
       span=${span}
     />
-    <${Shown} of=${sums}
-      >${(value: Sums) =>
-        html` ${value.total.unpriced > 0 && html`<${NoteBox} tone="warn"><p>${count(value.total.unpriced)} calls have no price and are not part of the cost.</p><//>`}
-          <${Listed} sums=${value} by=${by} span=${span} tz=${tz} />`}<//
+    <${QueryResult} of=${sums}
+      >${(value: UsageReport) =>
+        html` ${value.total.unpriced > 0 && html`<${NoteBox} tone="warn"><p>${formatCount(value.total.unpriced)} calls have no price and are not part of the cost.</p><//>`}
+          <${UsageTable} sums=${value} by=${by} span=${span} tz=${tz} />`}<//
     >
-    <${SameAs} line=${said} />
+    <${CommandLineHint} line=${said} />
   `;
 }
 
 /** As the command line has it. */
-const sinceOf = ({ name, from, to }: Span): readonly string[] =>
+const rangeFlags = ({ name, from, to }: TimeRange): readonly string[] =>
   /^\d+[hd]$/.test(name)
     ? [`--since ${name}`]
     : [`--since ${new Date(from).toISOString()}`, `--until ${new Date(to).toISOString()}`];
 
-const quoted = (word: string) =>
+const shellQuote = (word: string) =>
   /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
-function Plot({
+function UsagePlot({
   series,
   names,
   by,
@@ -120,10 +120,10 @@ function Plot({
   span,
 }: {
   series: UsageSeries | undefined;
-  names: Sums["names"];
+  names: UsageReport["names"];
   by: string;
   measure: string;
-  span: Span;
+  span: TimeRange;
 }) {
   const lines = useMemo(
     () =>
@@ -133,14 +133,14 @@ function Plot({
       })),
     [series, names, by, measure],
   );
-  const say = measure === "cost" ? usd : brief;
+  const say = measure === "cost" ? formatUsd : formatCompact;
   const what = measure === "cost" ? "Cost" : measure === "calls" ? "Calls" : "Tokens";
   const title = `${what} by ${by === "day" ? "model" : by}`;
   const all = lines.reduce((sum, { values }) => sum + values.reduce((a, b) => a + b, 0), 0);
   if (!series || lines.length === 0) return null;
   return html`<${Chart}
     title=${title}
-    label=${`${title} ${span.said}: ${say(all)} in total.`}
+    label=${`${title} ${span.label}: ${say(all)} in total.`}
     times=${series.times}
     series=${lines}
     say=${say}
@@ -149,61 +149,79 @@ function Plot({
   />`;
 }
 
-const unit = (row: Sum, ...names: readonly string[]) =>
+const sumUnits = (row: UsageRow, ...names: readonly string[]) =>
   names.reduce((sum, name) => sum + (row.usage[name] ?? 0), 0);
-const CACHED = ["cache_read"];
-const WRITTEN = ["cache_write_5m", "cache_write_30m", "cache_write_1h", "cache_write_12h"];
+const CACHE_READ_UNITS = ["cache_read"];
+const CACHE_WRITE_UNITS = [
+  "cache_write_5m",
+  "cache_write_30m",
+  "cache_write_1h",
+  "cache_write_12h",
+];
 
-function Listed({ sums, by, span, tz }: { sums: Sums; by: string; span: Span; tz: string }) {
-  const nameOf = (row: Sum) =>
+function UsageTable({
+  sums,
+  by,
+  span,
+  tz,
+}: {
+  sums: UsageReport;
+  by: string;
+  span: TimeRange;
+  tz: string;
+}) {
+  const nameOf = (row: UsageRow) =>
     (by === "key" ? (sums.names[row.by[by] ?? ""] ?? row.by[by]) : row.by[by]) || "(none)";
   const { total } = sums;
-  const number = (name: string, of: (row: Sum) => number): Column<Sum> => ({
-    name: titled(name),
-    number: true,
-    of: (row) => (of(row) === 0 ? html`<span class="faint">0</span>` : count(of(row))),
-    by: of,
-    sum: count(of(total)),
+  const number = (name: string, of: (row: UsageRow) => number): Column<UsageRow> => ({
+    name: capitalize(name),
+    isNumber: true,
+    render: (row) => (of(row) === 0 ? html`<span class="faint">0</span>` : formatCount(of(row))),
+    sortKey: of,
+    footer: formatCount(of(total)),
   });
-  const narrowed = (row: Sum) =>
-    addressOf("/usage", {
+  const narrowed = (row: UsageRow) =>
+    buildUrl("/usage", {
       by: by === "model" ? "key" : "model",
       range: span.name,
       [by]: row.by[by] ?? "",
     });
-  const columns: Column<Sum>[] = [
+  const columns: Column<UsageRow>[] = [
     {
-      name: titled(by),
-      head: true,
-      by: nameOf,
-      of: (row) =>
+      name: capitalize(by),
+      isRowHeader: true,
+      sortKey: nameOf,
+      render: (row) =>
         by === "day"
           ? nameOf(row)
           : html`<a class="cut" title=${nameOf(row)} href=${narrowed(row)}>${nameOf(row)}</a>`,
     },
     number("calls", ({ calls }) => calls),
-    number("input", (row) => unit(row, "input")),
-    number("cached", (row) => unit(row, ...CACHED)),
-    number("written", (row) => unit(row, ...WRITTEN)),
-    number("output", (row) => unit(row, "output")),
-    number("reasoning", (row) => unit(row, "reasoning")),
-    number("images", (row) => unit(row, "images")),
+    number("input", (row) => sumUnits(row, "input")),
+    number("cached", (row) => sumUnits(row, ...CACHE_READ_UNITS)),
+    number("written", (row) => sumUnits(row, ...CACHE_WRITE_UNITS)),
+    number("output", (row) => sumUnits(row, "output")),
+    number("reasoning", (row) => sumUnits(row, "reasoning")),
+    number("images", (row) => sumUnits(row, "images")),
     {
       name: "Cost",
-      number: true,
-      by: (row) => Number(row.costNano),
-      of: (row) => html`<span title=${usdExact(row.costNano)}>${usd(row.costNano)}</span>`,
-      sum: html`<span title=${usdExact(total.costNano)}>${usd(total.costNano)}</span>`,
+      isNumber: true,
+      sortKey: (row) => Number(row.costNano),
+      render: (row) =>
+        html`<span title=${formatUsdExact(row.costNano)}>${formatUsd(row.costNano)}</span>`,
+      footer: html`<span title=${formatUsdExact(total.costNano)}
+        >${formatUsd(total.costNano)}</span
+      >`,
     },
     number("unpriced", ({ unpriced }) => unpriced),
     number("estimated", ({ estimated }) => estimated),
   ];
   const shown = columns.filter(
-    ({ name, sum }) =>
-      !["Written", "Reasoning", "Images", "Unpriced", "Estimated"].includes(name) || sum !== "0",
+    ({ name, footer }) =>
+      !["Written", "Reasoning", "Images", "Unpriced", "Estimated"].includes(name) || footer !== "0",
   );
-  const rows = ordered(sums.rows, by);
-  const file = () => saved(`usage-by-${by}.csv`, asCsv(sums, by));
+  const rows = sortRows(sums.rows, by);
+  const file = () => downloadText(`usage-by-${by}.csv`, toCsv(sums, by));
   const actions = html`<button
     type="button"
     class="button small"
@@ -217,14 +235,14 @@ function Listed({ sums, by, span, tz }: { sums: Sums; by: string; span: Span; tz
       label=${`Usage by ${by}, days of ${tz}`}
       columns=${shown}
       rows=${rows}
-      id=${(row: Sum) => row.by[by] ?? ""}
+      id=${(row: UsageRow) => row.by[by] ?? ""}
       empty=${html`<${NothingUsed} />`}
     />
   <//>`;
 }
 
 /** The newest day first, else what cost most. */
-const ordered = (rows: readonly Sum[], by: string): readonly Sum[] =>
+const sortRows = (rows: readonly UsageRow[], by: string): readonly UsageRow[] =>
   rows.toSorted((a, b) =>
     by === "day"
       ? a.by["day"]! < b.by["day"]!
@@ -234,11 +252,11 @@ const ordered = (rows: readonly Sum[], by: string): readonly Sum[] =>
   );
 
 const NothingUsed = () =>
-  html`<${Empty} of="usage"
+  html`<${EmptyState} of="usage"
     ><p>No usage in this time, or none that matches the filters.</p>
     <div class="row">
-      <a class="button" href=${addressOf("/usage", { range: "30d" })}
+      <a class="button" href=${buildUrl("/usage", { range: "30d" })}
         >The last 30 days, without filters</a
-      ><a class="button" href=${addressOf("/playground")}>Ask a model</a>
+      ><a class="button" href=${buildUrl("/playground")}>Ask a model</a>
     </div><//
   >`;

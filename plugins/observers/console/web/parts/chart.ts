@@ -3,11 +3,11 @@
 import uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { day, hour, moment, zone } from "../words.ts";
-import { Choice } from "./fields.ts";
+import { formatDay, formatHour, formatDateTime, readerZone } from "../words.ts";
+import { SegmentedControl } from "./fields.ts";
 import { Table, type Column } from "./table.ts";
 
-export interface Series {
+export interface ChartSeries {
   readonly name: string;
   readonly values: readonly (number | null)[];
   /** Its color, where that means something. Default: the next of eight. */
@@ -17,34 +17,34 @@ export interface Series {
 /** A signal of the console's style sheet. */
 export type Hue = "good" | "warn" | "bad" | "s1" | "s8";
 
-export interface ChartOf {
+export interface ChartProps {
   /** What is seen, in a few words. */
   readonly label: string;
   /** Unix milliseconds, where each value begins. */
   readonly times: readonly number[];
-  readonly series: readonly Series[];
-  readonly say: (value: number) => string;
+  readonly series: readonly ChartSeries[];
+  readonly format: (value: number) => string;
   readonly stacked?: boolean;
   readonly height?: number;
   /** Beside the choice of picture and table. */
   readonly title: string;
 }
 
-interface Under {
+interface HoverPoint {
   readonly at: number;
   readonly left: number;
   readonly right: boolean;
 }
 
 const HUES = 8;
-const hueOf = ({ hue }: Series, i: number): string => hue ?? `s${(i % HUES) + 1}`;
+const hueOf = ({ hue }: ChartSeries, i: number): string => hue ?? `s${(i % HUES) + 1}`;
 
-export function Chart(of: ChartOf) {
+export function Chart(of: ChartProps) {
   const [form, choose] = useState("chart");
   return html`<section class="box chart">
     <header>
       <h2>${of.title}</h2>
-      <${Choice}
+      <${SegmentedControl}
         name="Shown as"
         value=${form}
         set=${choose}
@@ -54,14 +54,14 @@ export function Chart(of: ChartOf) {
         ]}
       />
     </header>
-    ${form === "chart" ? html`<div class="in"><${Plot} ...${of} /></div>` : html`<${Behind} ...${of} />`}
+    ${form === "chart" ? html`<div class="in"><${Plot} ...${of} /></div>` : html`<${ChartTable} ...${of} />`}
   </section>`;
 }
 
-function Plot(of: ChartOf) {
+function Plot(of: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const own = useRef<{ plot: uPlot; names: string; theme: string } | undefined>(undefined);
-  const [under, point] = useState<Under>();
+  const [under, point] = useState<HoverPoint>();
   const { times, series, stacked = false, height = 240, label } = of;
   useEffect(() => () => own.current?.plot.destroy(), []);
   useEffect(() => {
@@ -70,13 +70,17 @@ function Plot(of: ChartOf) {
       const theme =
         getComputedStyle(document.documentElement).getPropertyValue("color-scheme") +
         matchMedia("(prefers-color-scheme: dark)").matches;
-      const data = dataOf(times, series, stacked);
+      const data = alignData(times, series, stacked);
       const now = own.current;
       // The same lines with newer numbers: nothing is drawn anew but they.
       if (now && now.names === names && now.theme === theme) now.plot.setData(data);
       else {
         now?.plot.destroy();
-        const plot = new uPlot(optionsOf(of, place.current!, height, point), data, place.current!);
+        const plot = new uPlot(
+          plotOptions(of, place.current!, height, point),
+          data,
+          place.current!,
+        );
         own.current = { plot, names, theme };
       }
     };
@@ -96,14 +100,14 @@ function Plot(of: ChartOf) {
   }, [times, series, stacked, height]);
   return html`<div class="chart">
     <div class="plot" ref=${place} role="img" aria-label=${label}></div>
-    ${under && html`<${Tip} ...${of} under=${under} />`}
+    ${under && html`<${Tooltip} ...${of} under=${under} />`}
     <ul class="legend">
       ${series.map((one, i) => html`<li key=${one.name}><i class="hue ${hueOf(one, i)}"></i><span class="of" title=${one.name}>${one.name}</span></li>`)}
     </ul>
   </div>`;
 }
 
-function Tip({ times, series, say, stacked, under }: ChartOf & { under: Under }) {
+function Tooltip({ times, series, format, stacked, under }: ChartProps & { under: HoverPoint }) {
   const at = times[under.at];
   if (at === undefined) return null;
   const rows = series.flatMap((one, i) => {
@@ -117,7 +121,7 @@ function Tip({ times, series, say, stacked, under }: ChartOf & { under: Under })
     ? { right: `calc(100% - ${under.left - 12}px)` }
     : { left: `${under.left + 12}px` };
   return html`<div class="tip" style=${where} aria-hidden="true">
-    <div class="strong">${moment(at)}</div>
+    <div class="strong">${formatDateTime(at)}</div>
     <table>
       <tbody>
         ${rows.map(
@@ -125,7 +129,7 @@ function Tip({ times, series, say, stacked, under }: ChartOf & { under: Under })
             html`<tr key=${name}>
               <td><i class="hue ${hue}"></i></td>
               <td><span class="cut">${name}</span></td>
-              <td class="number">${say(value)}</td>
+              <td class="number">${format(value)}</td>
             </tr>`,
         )}
         ${
@@ -134,7 +138,7 @@ function Tip({ times, series, say, stacked, under }: ChartOf & { under: Under })
           html`<tr>
             <td></td>
             <td>all</td>
-            <td class="number">${say(all)}</td>
+            <td class="number">${format(all)}</td>
           </tr>`
         }
       </tbody>
@@ -142,14 +146,20 @@ function Tip({ times, series, say, stacked, under }: ChartOf & { under: Under })
   </div>`;
 }
 
-function Behind({ label, times, series, say }: ChartOf) {
+function ChartTable({ label, times, series, format }: ChartProps) {
   const columns: Column<number>[] = [
-    { name: "From", head: true, of: (i) => moment(times[i]!), by: (i) => times[i]! },
+    {
+      name: "From",
+      isRowHeader: true,
+      render: (i) => formatDateTime(times[i]!),
+      sortKey: (i) => times[i]!,
+    },
     ...series.map(({ name, values }) => ({
       name,
-      number: true,
-      of: (i: number) => (values[i] === null || values[i] === undefined ? "–" : say(values[i])),
-      by: (i: number) => values[i] ?? -1,
+      isNumber: true,
+      render: (i: number) =>
+        values[i] === null || values[i] === undefined ? "–" : format(values[i]),
+      sortKey: (i: number) => values[i] ?? -1,
     })),
   ];
   const rows = times.map((_, i) => i).reverse();
@@ -163,9 +173,9 @@ function Behind({ label, times, series, say }: ChartOf) {
 }
 
 /** One on another: each line is drawn at the sum of its own and of those below. The last one is drawn first, behind. */
-function dataOf(
+function alignData(
   times: readonly number[],
-  series: readonly Series[],
+  series: readonly ChartSeries[],
   stacked: boolean,
 ): uPlot.AlignedData {
   const seconds = times.map((at) => at / 1_000);
@@ -177,14 +187,14 @@ function dataOf(
   return [seconds, ...lines.reverse()] as uPlot.AlignedData;
 }
 
-function optionsOf(
-  of: ChartOf,
+function plotOptions(
+  of: ChartProps,
   place: HTMLElement,
   height: number,
-  point: (at: Under | undefined) => void,
+  point: (at: HoverPoint | undefined) => void,
 ): uPlot.Options {
-  const { times, series, stacked = false, say } = of;
-  const paint = (name: string) => colourOf(place, `--${name}`);
+  const { times, series, stacked = false, format } = of;
+  const paint = (name: string) => resolveColor(place, `--${name}`);
   const gap = (times[1] ?? 0) - (times[0] ?? 0);
   const hues = series.map((one, i) => paint(hueOf(one, i)));
   const lines = series.map(({ name }, i) => ({
@@ -197,7 +207,7 @@ function optionsOf(
           paths: uPlot.paths.bars!({ align: 1, size: [0.86, 48, 1] }),
           points: { show: false },
         }
-      : { points: { size: 5, filter: alone } }),
+      : { points: { size: 5, filter: isolatedPoints } }),
   }));
   const axis = {
     stroke: paint("ink-3"),
@@ -210,7 +220,7 @@ function optionsOf(
     height,
     padding: [10, 22, 0, 0],
     legend: { show: false },
-    tzDate: dateIn,
+    tzDate: dateInZone,
     cursor: { y: false, points: { show: !stacked }, drag: { x: false, y: false } },
     scales: {
       x: { time: true, range: (u) => [u.data[0][0] ?? 0, (u.data[0].at(-1) ?? 0) + gap / 1_000] },
@@ -223,9 +233,9 @@ function optionsOf(
         ticks: { show: true, stroke: paint("line"), size: 4 },
         space: 64,
         size: 40,
-        values: (_u, at) => labelsOf(at, gap),
+        values: (_u, at) => axisLabels(at, gap),
       },
-      { ...axis, size: 62, values: (_u, at) => at.map((value) => say(value)) },
+      { ...axis, size: 62, values: (_u, at) => at.map((value) => format(value)) },
     ],
     series: [{}, ...(stacked ? lines.reverse() : lines)],
     hooks: {
@@ -242,30 +252,30 @@ function optionsOf(
 }
 
 /** In the reader's zone, so that days on the axis begin where the reader's do. */
-function dateIn(seconds: number): Date {
+function dateInZone(seconds: number): Date {
   const date = new Date(seconds * 1_000);
   try {
-    return uPlot.tzDate(date, zone());
+    return uPlot.tzDate(date, readerZone());
   } catch {
     return date;
   }
 }
 
 /** Times, with the date below the first one and the first one of each day. Days have the date alone. */
-export function labelsOf(seconds: readonly number[], gap: number): string[] {
+export function axisLabels(seconds: readonly number[], gap: number): string[] {
   const apart = ((seconds[1] ?? 0) - (seconds[0] ?? 0)) * 1_000;
-  if (gap >= 72_000_000 || apart >= 72_000_000) return seconds.map((s) => day(s * 1_000));
+  if (gap >= 72_000_000 || apart >= 72_000_000) return seconds.map((s) => formatDay(s * 1_000));
   let before = "";
   return seconds.map((s) => {
-    const date = day(s * 1_000);
-    const said = date === before ? hour(s * 1_000) : `${hour(s * 1_000)}\n${date}`;
+    const date = formatDay(s * 1_000);
+    const said = date === before ? formatHour(s * 1_000) : `${formatHour(s * 1_000)}\n${date}`;
     before = date;
     return said;
   });
 }
 
 /** As the page has it now, in words that a canvas knows. */
-function colourOf(place: HTMLElement, name: string): string {
+function resolveColor(place: HTMLElement, name: string): string {
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;
   place.append(probe);
@@ -275,7 +285,7 @@ function colourOf(place: HTMLElement, name: string): string {
 }
 
 /** Values with no neighbour on either side, which no line would show. */
-function alone(u: uPlot, at: number): number[] {
+function isolatedPoints(u: uPlot, at: number): number[] {
   const values = u.data[at]!;
   const is = (i: number) => values[i] !== null && values[i] !== undefined;
   return [...values.keys()].filter((i) => is(i) && !is(i - 1) && !is(i + 1));

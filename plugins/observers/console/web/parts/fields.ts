@@ -3,28 +3,28 @@ import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import { html } from "htm/preact";
 
-interface Named {
+interface FieldProps {
   readonly name: string;
   readonly hint?: string;
-  readonly wrong?: string | undefined;
+  readonly error?: string | undefined;
   readonly wide?: boolean;
 }
 
-export interface TextOf extends Named {
+export interface TextFieldProps extends FieldProps {
   readonly value: string;
   readonly set: (to: string) => void;
   readonly type?: "text" | "password" | "number" | "search" | "date" | "datetime-local";
   readonly placeholder?: string;
   readonly options?: readonly string[];
-  readonly lines?: number;
+  readonly rows?: number;
   readonly required?: boolean;
   readonly secret?: boolean;
 }
 
-export function Text(of: TextOf) {
+export function TextField(of: TextFieldProps) {
   const id = useId();
-  const { name, hint, wrong, wide, value, set, type = "text", placeholder, options, lines } = of;
-  const about = hint || wrong ? `${id}-about` : undefined;
+  const { name, hint, error, wide, value, set, type = "text", placeholder, options, rows } = of;
+  const about = hint || error ? `${id}-about` : undefined;
   const common = {
     id,
     value,
@@ -33,15 +33,15 @@ export function Text(of: TextOf) {
     spellcheck: false,
     autocomplete: "off",
     autocapitalize: "off",
-    "aria-invalid": wrong ? "true" : undefined,
+    "aria-invalid": error ? "true" : undefined,
     "aria-describedby": about,
     onInput: (event: InputEvent) => set((event.target as HTMLInputElement).value),
   };
   return html`<div class="field ${wide ? "wide" : ""}">
     <label class="name" for=${id}>${name}</label>
     ${
-      lines
-        ? html`<textarea ...${common} rows=${lines}></textarea>`
+      rows
+        ? html`<textarea ...${common} rows=${rows}></textarea>`
         : html`<input
             ...${common}
             type=${of.secret ? "password" : type}
@@ -49,38 +49,38 @@ export function Text(of: TextOf) {
           />`
     }
     ${options && html`<datalist id=${`${id}-list`}>${options.map((each) => html`<option value=${each} key=${each} />`)}</datalist>`}
-    ${about && html`<span id=${about} class=${wrong ? "wrong" : "hint"}>${wrong ?? hint}</span>`}
+    ${about && html`<span id=${about} class=${error ? "wrong" : "hint"}>${error ?? hint}</span>`}
   </div>`;
 }
 
-export interface SelectOf extends Named {
+export interface SelectProps extends FieldProps {
   readonly value: string;
   readonly set: (to: string) => void;
-  readonly of: readonly (string | readonly [value: string, said: string])[];
+  readonly options: readonly (string | readonly [value: string, said: string])[];
   /** The name is there for screen readers alone. */
-  readonly bare?: boolean;
+  readonly hidesLabel?: boolean;
 }
 
-export function Select({ name, hint, wide, value, set, of, bare }: SelectOf) {
+export function Select({ name, hint, wide, value, set, options, hidesLabel }: SelectProps) {
   const id = useId();
   const field = html`<select
     id=${id}
     value=${value}
     onChange=${(event: Event) => set((event.target as HTMLSelectElement).value)}
   >
-    ${of.map((each) => {
+    ${options.map((each) => {
       const [word, said] = typeof each === "string" ? [each, each] : each;
       return html`<option value=${word} selected=${word === value} key=${word}>${said}</option>`;
     })}
   </select>`;
-  if (bare) return html`<label class="unseen" for=${id}>${name}</label>${field}`;
+  if (hidesLabel) return html`<label class="unseen" for=${id}>${name}</label>${field}`;
   return html`<div class="field ${wide ? "wide" : ""}">
     <label class="name" for=${id}>${name}</label
     >${field}${hint && html`<span class="hint">${hint}</span>`}
   </div>`;
 }
 
-export const Check = ({
+export const Checkbox = ({
   name,
   value,
   set,
@@ -98,7 +98,7 @@ export const Check = ({
   >`;
 
 /** A few words of which one holds. */
-export const Choice = ({
+export const SegmentedControl = ({
   name,
   value,
   set,

@@ -5,14 +5,20 @@ import { useEffect, useId, useRef } from "preact/hooks";
 import { html } from "htm/preact";
 import { icon } from "./icons.ts";
 
-export interface OverOf {
+export interface OverlayProps {
   readonly title: ComponentChildren;
   readonly close: () => void;
   readonly children?: ComponentChildren;
   readonly actions?: ComponentChildren;
 }
 
-function Over({ title, close, children, actions, kind }: OverOf & { kind: "drawer" | "dialog" }) {
+function Overlay({
+  title,
+  close,
+  children,
+  actions,
+  kind,
+}: OverlayProps & { kind: "drawer" | "dialog" }) {
   const own = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -44,6 +50,6 @@ function Over({ title, close, children, actions, kind }: OverOf & { kind: "drawe
   </dialog>`;
 }
 
-export const Drawer = (of: OverOf) => html`<${Over} kind="drawer" ...${of} />`;
+export const Drawer = (of: OverlayProps) => html`<${Overlay} kind="drawer" ...${of} />`;
 /** @public Pages that ask before they change something have it. */
-export const Dialog = (of: OverOf) => html`<${Over} kind="dialog" ...${of} />`;
+export const Dialog = (of: OverlayProps) => html`<${Overlay} kind="dialog" ...${of} />`;

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import type { Answer } from "../data.ts";
-import type { Refusal } from "../ask.ts";
+import type { QueryState } from "../data.ts";
+import type { CommandError } from "../ask.ts";
 import { icon, type IconName } from "./icons.ts";
 import { toast } from "./toasts.ts";
 
@@ -23,18 +23,18 @@ export function Box({
   </section>`;
 }
 
-export const Mark = ({
+export const Badge = ({
   tone = "",
   plain = false,
   children,
 }: Children & { tone?: Tone; plain?: boolean }) =>
   html`<span class="mark ${tone} ${plain ? "plain" : ""}">${children}</span>`;
 
-export const Empty = ({ of, children }: Children & { of: IconName }) =>
+export const EmptyState = ({ of, children }: Children & { of: IconName }) =>
   html`<div class="empty">${icon(of)}${children}</div>`;
 
 /** Room that is held for what is on its way. */
-export const Wait = () =>
+export const LoadingPlaceholder = () =>
   html`<div class="wait" role="status">
     <span class="unseen">Loading</span><i></i><i></i><i></i>
   </div>`;
@@ -45,7 +45,7 @@ export const NoteBox = ({ tone = "", children }: Children & { tone?: Tone }) =>
     <div class="grow">${children}</div>
   </div>`;
 
-export const Trouble = ({ problem }: { problem: Refusal }) =>
+export const ErrorNote = ({ problem }: { problem: CommandError }) =>
   html`<div role="alert">
     <${NoteBox} tone="bad"
       ><p>${problem.message}</p>
@@ -54,20 +54,20 @@ export const Trouble = ({ problem }: { problem: Refusal }) =>
   </div>`;
 
 /** Shows an answer, that it is loading, or why it failed. An older answer stays, with the reason above. What the reader may not ask is left out. */
-export function Shown<T>({
+export function QueryResult<T>({
   of,
   children,
 }: {
-  of: Answer<T>;
+  of: QueryState<T>;
   children: (value: T) => ComponentChildren;
 }) {
-  const trouble = of.problem && html`<${Trouble} problem=${of.problem} />`;
-  if (of.denied) return null;
-  if (of.value === undefined) return trouble ?? html`<${Wait} />`;
+  const trouble = of.error && html`<${ErrorNote} problem=${of.error} />`;
+  if (of.isDenied) return null;
+  if (of.value === undefined) return trouble ?? html`<${LoadingPlaceholder} />`;
   return html`${trouble}${children(of.value)}`;
 }
 
-export interface FigureOf {
+export interface Figure {
   readonly name: string;
   readonly value: string;
   readonly note?: string | undefined;
@@ -77,7 +77,7 @@ export interface FigureOf {
   readonly title?: string | undefined;
 }
 
-export const Figures = ({ of }: { of: readonly FigureOf[] }) =>
+export const Figures = ({ of }: { of: readonly Figure[] }) =>
   html`<ul class="box figures">
     ${of.map(({ name, value, note, tone = "", href, title }) => {
       const inner = html`<div class="name">${name}</div>
@@ -90,7 +90,7 @@ export const Figures = ({ of }: { of: readonly FigureOf[] }) =>
   </ul>`;
 
 /** Those without a value are left out. */
-export const Facts = ({ of }: { of: readonly (readonly [string, ComponentChildren])[] }) =>
+export const FactList = ({ of }: { of: readonly (readonly [string, ComponentChildren])[] }) =>
   html`<dl class="facts">
     ${of
       .filter(
@@ -137,14 +137,22 @@ export const Code = ({
   </div>`;
 
 /** The same numbers on the command line. */
-export const SameAs = ({ line }: { line: string }) =>
+export const CommandLineHint = ({ line }: { line: string }) =>
   html`<p class="small quiet row">
     <span>The same on the command line:</span> <code class="break">${line}</code>
     <${CopyButton} text=${line} />
   </p>`;
 
 /** A share of a whole, from 0 to 1. `held`: reserved on top of it. With a label it is a budget, and warns when it is nearly used up. */
-export const Meter = ({ of, held = 0, label }: { of: number; held?: number; label?: string }) => {
+export const UsageBar = ({
+  of,
+  held = 0,
+  label,
+}: {
+  of: number;
+  held?: number;
+  label?: string;
+}) => {
   const width = Math.min(1, Math.max(0, of));
   const more = Math.min(1 - width, Math.max(0, held));
   const tone = !label ? "" : of >= 1 ? "bad" : of >= 0.8 ? "warn" : "";

@@ -5,43 +5,43 @@ import { html } from "htm/preact";
 
 export interface Column<T> {
   readonly name: string;
-  readonly of: (row: T) => ComponentChildren;
+  readonly render: (row: T) => ComponentChildren;
   /** What it is sorted by. Absent: it is not. */
-  readonly by?: (row: T) => string | number;
-  readonly number?: boolean;
+  readonly sortKey?: (row: T) => string | number;
+  readonly isNumber?: boolean;
   /** Stands in the row's head: what the row is about. */
-  readonly head?: boolean;
+  readonly isRowHeader?: boolean;
   /** In the table's foot. */
-  readonly sum?: ComponentChildren;
+  readonly footer?: ComponentChildren;
 }
 
-export interface TableOf<T> {
+export interface TableProps<T> {
   readonly label: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  readonly id: (row: T) => string;
-  readonly open?: (row: T) => void;
-  readonly chosen?: string | undefined;
+  readonly rowId: (row: T) => string;
+  readonly onOpen?: (row: T) => void;
+  readonly selectedId?: string | undefined;
   readonly empty?: ComponentChildren;
   /** Shown at once; more by a button. */
-  readonly most?: number;
+  readonly initialRows?: number;
   /** Rows that came just now. */
   readonly isNew?: (row: T) => boolean;
 }
 
-interface Sorted {
-  readonly at: number;
-  readonly down: boolean;
+interface SortOrder {
+  readonly column: number;
+  readonly isDescending: boolean;
 }
 
-export function Table<T>(of: TableOf<T>) {
-  const { columns, rows, most = 100 } = of;
-  const [sorted, sort] = useState<Sorted>();
-  const [shown, more] = useState(most);
-  const [box, wider] = useWider();
+export function Table<T>(of: TableProps<T>) {
+  const { columns, rows, initialRows = 100 } = of;
+  const [sorted, sort] = useState<SortOrder>();
+  const [shown, more] = useState(initialRows);
+  const [box, wider] = useOverflow();
   const [end, see] = useState(false);
   if (rows.length === 0 && of.empty) return html`${of.empty}`;
-  const all = sorted ? inOrder(rows, columns[sorted.at]!, sorted.down) : rows;
+  const all = sorted ? sortRows(rows, columns[sorted.column]!, sorted.isDescending) : rows;
   return html`<div class="table">
     <div
       class="scroll ${wider ? "wider" : ""}"
@@ -54,13 +54,13 @@ export function Table<T>(of: TableOf<T>) {
       <table>
         <thead>
           <tr>
-            ${columns.map((column, at) => head(column, at, sorted, sort))}
+            ${columns.map((column, at) => renderHeader(column, at, sorted, sort))}
           </tr>
         </thead>
         <tbody>
-          ${all.slice(0, shown).map((row) => line(of, row))}
+          ${all.slice(0, shown).map((row) => renderRow(of, row))}
         </tbody>
-        ${columns.some(({ sum }) => sum !== undefined) && foot(columns)}
+        ${columns.some(({ footer }) => footer !== undefined) && renderFooter(columns)}
       </table>
     </div>
     ${wider && !end && html`<p class="more small faint" aria-hidden="true">Scroll for more columns →</p>`}
@@ -69,7 +69,7 @@ export function Table<T>(of: TableOf<T>) {
 }
 
 /** Whether what is in a box is wider than the box. */
-function useWider() {
+function useOverflow() {
   const box = useRef<HTMLDivElement>(null);
   const [wider, set] = useState(false);
   useEffect(() => {
@@ -87,58 +87,59 @@ function useWider() {
 const isAtEnd = ({ scrollWidth, clientWidth, scrollLeft }: HTMLElement): boolean =>
   scrollWidth - clientWidth - scrollLeft < 8;
 
-function head<T>(
+function renderHeader<T>(
   column: Column<T>,
   at: number,
-  sorted: Sorted | undefined,
-  sort: (to: Sorted) => void,
+  sorted: SortOrder | undefined,
+  sort: (to: SortOrder) => void,
 ) {
-  const { name, by, number } = column;
-  const own = sorted?.at === at;
-  const order = own ? (sorted.down ? "descending" : "ascending") : undefined;
-  const turn = () => sort({ at, down: own ? !sorted.down : number === true });
-  return html`<th scope="col" key=${name} class=${number ? "number" : ""} aria-sort=${order}>
-    ${by ? html`<button type="button" onClick=${turn}>${name}${own && html`<span aria-hidden="true">${sorted.down ? "↓" : "↑"}</span>`}</button>` : name || html`<span class="unseen">Actions</span>`}
+  const { name, sortKey, isNumber } = column;
+  const own = sorted?.column === at;
+  const order = own ? (sorted.isDescending ? "descending" : "ascending") : undefined;
+  const turn = () =>
+    sort({ column: at, isDescending: own ? !sorted.isDescending : isNumber === true });
+  return html`<th scope="col" key=${name} class=${isNumber ? "number" : ""} aria-sort=${order}>
+    ${sortKey ? html`<button type="button" onClick=${turn}>${name}${own && html`<span aria-hidden="true">${sorted.isDescending ? "↓" : "↑"}</span>`}</button>` : name || html`<span class="unseen">Actions</span>`}
   </th>`;
 }
 
-function line<T>({ columns, id, open, chosen, isNew }: TableOf<T>, row: T) {
-  const key = id(row);
+function renderRow<T>({ columns, rowId, onOpen, selectedId, isNew }: TableProps<T>, row: T) {
+  const key = rowId(row);
   const follow = (event: MouseEvent) => {
-    if (!(event.target as Element).closest("a, button, input, select, label")) open?.(row);
+    if (!(event.target as Element).closest("a, button, input, select, label")) onOpen?.(row);
   };
   return html`<tr
     key=${key}
-    class="${open ? "opens" : ""} ${isNew?.(row) ? "new" : ""}"
-    aria-selected=${chosen === key ? "true" : undefined}
-    onClick=${open && follow}
+    class="${onOpen ? "opens" : ""} ${isNew?.(row) ? "new" : ""}"
+    aria-selected=${selectedId === key ? "true" : undefined}
+    onClick=${onOpen && follow}
   >
     ${columns.map((column) =>
-      column.head
-        ? html`<th scope="row" key=${column.name}>${column.of(row)}</th>`
-        : html`<td key=${column.name} class=${column.number ? "number" : ""}>
-            ${column.of(row)}
+      column.isRowHeader
+        ? html`<th scope="row" key=${column.name}>${column.render(row)}</th>`
+        : html`<td key=${column.name} class=${column.isNumber ? "number" : ""}>
+            ${column.render(row)}
           </td>`,
     )}
   </tr>`;
 }
 
-const foot = <T>(columns: readonly Column<T>[]) =>
+const renderFooter = <T>(columns: readonly Column<T>[]) =>
   html`<tfoot>
     <tr>
-      ${columns.map(({ name, sum, number }, at) =>
+      ${columns.map(({ name, footer, isNumber }, at) =>
         at === 0
-          ? html`<th scope="row" key=${name}>${sum ?? "All"}</th>`
-          : html`<td key=${name} class=${number ? "number" : ""}>${sum}</td>`,
+          ? html`<th scope="row" key=${name}>${footer ?? "All"}</th>`
+          : html`<td key=${name} class=${isNumber ? "number" : ""}>${footer}</td>`,
       )}
     </tr>
   </tfoot>`;
 
-function inOrder<T>(rows: readonly T[], { by }: Column<T>, down: boolean): readonly T[] {
-  if (!by) return rows;
+function sortRows<T>(rows: readonly T[], { sortKey }: Column<T>, down: boolean): readonly T[] {
+  if (!sortKey) return rows;
   const sign = down ? -1 : 1;
   return rows.toSorted((a, b) => {
-    const [x, y] = [by(a), by(b)];
+    const [x, y] = [sortKey(a), sortKey(b)];
     return (
       sign * (typeof x === "number" && typeof y === "number" ? x - y : `${x}`.localeCompare(`${y}`))
     );

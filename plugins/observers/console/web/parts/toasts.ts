@@ -3,34 +3,34 @@ import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { icon } from "./icons.ts";
 
-interface Said {
+interface ToastMessage {
   readonly id: number;
   readonly text: string;
   readonly tone: "good" | "bad";
 }
 
 const SHOWN_MS = 6_000;
-let last = 0;
-let shown: readonly Said[] = [];
-let hear: (() => void) | undefined;
+let lastId = 0;
+let visibleToasts: readonly ToastMessage[] = [];
+let onChange: (() => void) | undefined;
 
-export function toast(text: string, tone: Said["tone"] = "good"): void {
-  const said = { id: ++last, text, tone };
-  shown = [...shown.slice(-3), said];
-  hear?.();
+export function toast(text: string, tone: ToastMessage["tone"] = "good"): void {
+  const said = { id: ++lastId, text, tone };
+  visibleToasts = [...visibleToasts.slice(-3), said];
+  onChange?.();
   setTimeout(() => {
-    shown = shown.filter((each) => each !== said);
-    hear?.();
+    visibleToasts = visibleToasts.filter((each) => each !== said);
+    onChange?.();
   }, SHOWN_MS);
 }
 
 export function Toasts() {
   const [, again] = useState(0);
   useEffect(() => {
-    hear = () => again((n) => n + 1);
-    return () => (hear = undefined);
+    onChange = () => again((n) => n + 1);
+    return () => (onChange = undefined);
   }, []);
   return html`<div class="toasts" role="status" aria-live="polite">
-    ${shown.map(({ id, text, tone }) => html`<div class="toast" key=${id}><span class=${tone}>${icon(tone === "good" ? "check" : "warning")}</span><span>${text}</span></div>`)}
+    ${visibleToasts.map(({ id, text, tone }) => html`<div class="toast" key=${id}><span class=${tone}>${icon(tone === "good" ? "check" : "warning")}</span><span>${text}</span></div>`)}
   </div>`;
 }

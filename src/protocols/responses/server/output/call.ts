@@ -1,16 +1,16 @@
 import type { JsonObject, OpenBlock } from "../../../../plugin/index.ts";
 import { seal } from "../../../envelope.ts";
 import { itemId } from "../object.ts";
-import { parsed, text } from "../../../json.ts";
+import { parseObject, asText } from "../../../json.ts";
 import { callId, ORIGIN } from "../../words.ts";
-import { announce, conclude, headOf, type OutputContext, type Item } from "./item.ts";
+import { addItem, finishItem, headOf, type OutputContext, type OutputItem } from "./item.ts";
 
-export function call(
+export function callItem(
   block: Extract<OpenBlock, { type: "call" }>,
   index: number,
   desk: OutputContext,
-): Item {
-  const declared = desk.name(block.name);
+): OutputItem {
+  const declared = desk.restoreName(block.action);
   const custom = declared.custom || block.tool === "custom";
   // Upstreams that know functions only were given a function of one text: it is taken out of its wrapping again.
   const wrapped = custom && block.tool === "function";
@@ -19,53 +19,53 @@ export function call(
   const left: string[] = [];
   const key = custom ? "input" : "arguments";
   const kind = custom ? "response.custom_tool_call_input" : "response.function_call_arguments";
-  const shape = (status: string, said: string): JsonObject => ({
+  const shape = (status: string, argsText: string): JsonObject => ({
     id,
     type: custom ? "custom_tool_call" : "function_call",
     status,
     call_id: callId(block.id),
     name: declared.name,
     ...(declared.namespace !== undefined && { namespace: declared.namespace }),
-    [key]: said,
+    [key]: argsText,
   });
   const head = headOf(at);
-  let said = "";
-  announce(index, shape("in_progress", ""), desk);
+  let argsText = "";
+  addItem(index, shape("in_progress", ""), desk);
   return {
     index,
-    left,
-    harmless: false,
-    takes: () => false,
+    pendingProofs: left,
+    isPartialSafe: false,
+    accepts: () => false,
     open() {},
     inside(e) {
       if (e.type === "proof" && e.proof.origin !== ORIGIN)
-        left.push(seal({ proof: e.proof, of: "call" }));
+        left.push(seal({ proof: e.proof, precedingBlock: "call" }));
       if (e.type !== "delta" || e.text === "") return;
-      said += e.text;
+      argsText += e.text;
       if (!wrapped) desk.delta(`${kind}.delta`, head, e.text, "");
     },
     close() {},
     done(cut) {
-      let whole: string | undefined = said;
-      if (wrapped) whole = unwrapped(said);
-      else if (!custom && said === "") whole = "{}";
+      let whole: string | undefined = argsText;
+      if (wrapped) whole = unwrapCustomInput(argsText);
+      else if (!custom && argsText === "") whole = "{}";
       // A call that may have lost its end is not concluded: a client would run it.
-      if (cut && (custom ? !wrapped || whole === undefined : !isObject(said)))
-        return conclude(index, shape("incomplete", wrapped ? "" : said), desk);
-      whole ??= said;
+      if (cut && (custom ? !wrapped || whole === undefined : !isObject(argsText)))
+        return finishItem(index, shape("incomplete", wrapped ? "" : argsText), desk);
+      whole ??= argsText;
       if (wrapped) desk.delta(`${kind}.delta`, head, whole, "");
-      desk.say(`${kind}.done`, {
+      desk.write(`${kind}.done`, {
         ...at,
         ...(!custom && { name: declared.name }),
         [key]: whole,
       });
-      return conclude(index, shape("completed", whole), desk);
+      return finishItem(index, shape("completed", whole), desk);
     },
   };
 }
 
-const isObject = (args: string): boolean => parsed(args) !== undefined;
+const isObject = (args: string): boolean => parseObject(args) !== undefined;
 
-function unwrapped(args: string): string | undefined {
-  return text(parsed(args)?.["input"]);
+function unwrapCustomInput(args: string): string | undefined {
+  return asText(parseObject(args)?.["input"]);
 }

@@ -1,12 +1,12 @@
 import type { JsonObject } from "../../../../plugin/index.ts";
 import { itemId } from "../object.ts";
-import { object, parsed, text } from "../../../json.ts";
-import { base64Of } from "../../../media.ts";
+import { asObject, parseObject, asText } from "../../../json.ts";
+import { toBase64 } from "../../../media.ts";
 import { ORIGIN } from "../../words.ts";
-import { announce, conclude, type OutputContext, type Item } from "./item.ts";
+import { addItem, finishItem, type OutputContext, type OutputItem } from "./item.ts";
 
 /** An image that the model made. There is an item once there are bytes: an address has no place in one. */
-export function picture(index: number, desk: OutputContext): Item {
+export function imageItem(index: number, desk: OutputContext): OutputItem {
   const id = itemId(desk.to, "ig", index);
   const at = { item_id: id, output_index: index };
   const kind = "response.image_generation_call";
@@ -24,24 +24,24 @@ export function picture(index: number, desk: OutputContext): Item {
   const begin = () => {
     if (begun) return;
     begun = true;
-    announce(index, shape("in_progress", null), desk);
-    desk.say(`${kind}.in_progress`, at);
-    desk.say(`${kind}.generating`, at);
+    addItem(index, shape("in_progress", null), desk);
+    desk.write(`${kind}.in_progress`, at);
+    desk.write(`${kind}.generating`, at);
   };
   return {
     index,
-    left: [],
-    harmless: true,
-    takes: () => false,
+    pendingProofs: [],
+    isPartialSafe: true,
+    accepts: () => false,
     open() {},
     inside(e) {
       if (e.type !== "media") return;
-      const base64 = base64Of(e.media);
-      if (base64 === undefined) return desk.to.lose("output.image", "dropped");
+      const base64 = toBase64(e.media);
+      if (base64 === undefined) return desk.to.reportLoss("output.image", "dropped");
       if (base64 === "") return;
       begin();
       if (e.partial)
-        desk.say(`${kind}.partial_image`, {
+        desk.write(`${kind}.partial_image`, {
           ...at,
           partial_image_index: partials++,
           partial_image_b64: base64,
@@ -52,65 +52,65 @@ export function picture(index: number, desk: OutputContext): Item {
       }
     },
     close() {
-      if (begun) desk.say(`${kind}.completed`, at);
+      if (begun) desk.write(`${kind}.completed`, at);
     },
     // Drafts alone are no picture; strict readers want a text there all the same.
     done: () =>
       begun
-        ? conclude(index, shape(result === null ? "failed" : "completed", result ?? ""), desk)
+        ? finishItem(index, shape(result === null ? "failed" : "completed", result ?? ""), desk)
         : undefined,
   };
 }
 
 /** Tools that the upstream ran itself. Ours go as they are; of another vendor's, only a search of the web has a shape here. */
-export function hosted(
+export function hostedToolItem(
   origin: string,
   raw: JsonObject,
   index: number,
   desk: OutputContext,
-): Item | undefined {
+): OutputItem | undefined {
   if (origin === ORIGIN) {
-    const id = text(raw["id"]) || itemId(desk.to, "item", index);
+    const id = asText(raw["id"]) || itemId(desk.to, "item", index);
     const item = { ...raw, id };
-    announce(index, item, desk);
-    return still(index, () => conclude(index, item, desk));
+    addItem(index, item, desk);
+    return staticItem(index, () => finishItem(index, item, desk));
   }
   if (raw["type"] !== "server_tool_use" || raw["name"] !== "web_search") {
     if (!String(raw["type"]).startsWith("web_search"))
-      desk.to.lose(`output.${origin}`, "dropped", "unknown_content");
+      desk.to.reportLoss(`output.${origin}`, "dropped", "unknown_content");
     return undefined;
   }
   const id = itemId(desk.to, "ws", index);
   const at = { item_id: id, output_index: index };
   const kind = "response.web_search_call";
-  let query = text(object(raw["input"])?.["query"]);
-  let said = "";
+  let query = asText(asObject(raw["input"])?.["query"]);
+  let textContent = "";
   const shape = (status: string) => ({
     id,
     type: "web_search_call",
     status,
     action: { type: "search", query: query ?? "" },
   });
-  announce(index, shape("in_progress"), desk);
-  desk.say(`${kind}.in_progress`, at);
-  desk.say(`${kind}.searching`, at);
+  addItem(index, shape("in_progress"), desk);
+  desk.write(`${kind}.in_progress`, at);
+  desk.write(`${kind}.searching`, at);
   return {
-    ...still(index, () => {
-      query ??= text(parsed(said)?.["query"]);
-      desk.say(`${kind}.completed`, at);
-      return conclude(index, shape("completed"), desk);
+    ...staticItem(index, () => {
+      query ??= asText(parseObject(textContent)?.["query"]);
+      desk.write(`${kind}.completed`, at);
+      return finishItem(index, shape("completed"), desk);
     }),
     inside(e) {
-      if (e.type === "delta") said += e.text;
+      if (e.type === "delta") textContent += e.text;
     },
   };
 }
 
-const still = (index: number, done: () => JsonObject): Item => ({
+const staticItem = (index: number, done: () => JsonObject): OutputItem => ({
   index,
-  left: [],
-  harmless: true,
-  takes: () => false,
+  pendingProofs: [],
+  isPartialSafe: true,
+  accepts: () => false,
   open() {},
   inside() {},
   close() {},

@@ -1,29 +1,33 @@
 import type { OpenBlock } from "../../../../plugin/index.ts";
-import { object } from "../../../json.ts";
-import { call } from "./call.ts";
-import { hosted, picture } from "./hosted.ts";
-import type { OutputContext, Item } from "./item.ts";
-import { message } from "./message.ts";
-import { reasoning } from "./reasoning.ts";
+import { asObject } from "../../../json.ts";
+import { callItem } from "./call.ts";
+import { hostedToolItem, imageItem } from "./hosted.ts";
+import type { OutputContext, OutputItem } from "./item.ts";
+import { messageItem } from "./message.ts";
+import { reasoningItem } from "./reasoning.ts";
 
-export { carrier, type OutputContext, type Item } from "./item.ts";
+export { proofCarrierItem, type OutputContext, type OutputItem } from "./item.ts";
 
 /** Undefined: this wire has nothing that says it. */
-export function itemFor(block: OpenBlock, index: number, desk: OutputContext): Item | undefined {
+export function createOutputItem(
+  block: OpenBlock,
+  index: number,
+  desk: OutputContext,
+): OutputItem | undefined {
   switch (block.type) {
     case "text":
     case "refusal":
-      return message(index, desk);
+      return messageItem(index, desk);
     case "reasoning":
-      return reasoning(block.summary === true, index, desk);
+      return reasoningItem(block.summary === true, index, desk);
     case "call":
-      return call(block, index, desk);
+      return callItem(block, index, desk);
     case "image":
-      return picture(index, desk);
+      return imageItem(index, desk);
     case "opaque":
-      return hosted(block.origin, object(block.raw) ?? {}, index, desk);
+      return hostedToolItem(block.origin, asObject(block.raw) ?? {}, index, desk);
     case "audio":
-      desk.to.lose("output.audio", "dropped");
+      desk.to.reportLoss("output.audio", "dropped");
       return undefined;
   }
 }

@@ -1,15 +1,20 @@
 // Output items while they are written. An item announces itself, gives what it has piece by piece, and says it all once
 // more when it is done; what it says at the end is what the finished response repeats.
-import type { AnswerContext, JsonObject, ModelEvent, OpenBlock } from "../../../../plugin/index.ts";
+import type {
+  ResponseContext,
+  JsonObject,
+  ModelEvent,
+  OpenBlock,
+} from "../../../../plugin/index.ts";
 import type { ResponsesDialect } from "../../dialect.ts";
 import type { ToolName } from "../../names.ts";
 import { itemId } from "../object.ts";
 
 export interface OutputContext {
-  to: AnswerContext;
+  to: ResponseContext;
   dialect: ResponsesDialect;
-  name(flat: string): ToolName;
-  say(type: string, fields: JsonObject): void;
+  restoreName(flat: string): ToolName;
+  write(type: string, fields: JsonObject): void;
   /** Most of a stream is this: `head` is where the text belongs, written once, `tail` what follows it. */
   delta(type: string, head: string, text: string, tail: string): void;
 }
@@ -18,36 +23,44 @@ export interface OutputContext {
 export const headOf = (place: JsonObject): string =>
   `${JSON.stringify(place).slice(1, -1)},"delta":`;
 
-type Inside = Extract<ModelEvent, { type: "delta" | "media" | "proof" | "cite" }>;
+type InnerEvent = Extract<ModelEvent, { type: "delta" | "media" | "proof" | "cite" }>;
 
 /** One item. Its blocks come one after the other; only a message takes more than one. */
-export interface Item {
+export interface OutputItem {
   readonly index: number;
   /** A block that belongs in here as well. */
-  takes(block: OpenBlock): boolean;
+  accepts(block: OpenBlock): boolean;
   open(block: OpenBlock): void;
-  inside(event: Inside): void;
+  inside(event: InnerEvent): void;
   close(): void;
   /** `cut`: the answer ended at its limit, and this item with it. Undefined: it has come to nothing, and was never told of. */
   done(cut: boolean): JsonObject | undefined;
   /** Proofs that have no place in this item and follow in items of their own. */
-  readonly left: readonly string[];
+  readonly pendingProofs: readonly string[];
   /** A partial one is worth showing: no client acts upon it. */
-  readonly harmless: boolean;
+  readonly isPartialSafe: boolean;
 }
 
-export const announce = (index: number, item: JsonObject, { say }: OutputContext) =>
-  say("response.output_item.added", { output_index: index, item });
-export const conclude = (index: number, item: JsonObject, { say }: OutputContext): JsonObject => {
-  say("response.output_item.done", { output_index: index, item });
+export const addItem = (index: number, item: JsonObject, { write }: OutputContext) =>
+  write("response.output_item.added", { output_index: index, item });
+export const finishItem = (
+  index: number,
+  item: JsonObject,
+  { write }: OutputContext,
+): JsonObject => {
+  write("response.output_item.done", { output_index: index, item });
   return item;
 };
 
 /** A proof that belongs to what stands before it, in the one item whose secret every client sends back. */
-export function carrier(encrypted: string, index: number, desk: OutputContext): JsonObject {
+export function proofCarrierItem(
+  encrypted: string,
+  index: number,
+  desk: OutputContext,
+): JsonObject {
   const id = itemId(desk.to, "rs", index);
-  announce(index, { id, type: "reasoning", summary: [] }, desk);
-  return conclude(
+  addItem(index, { id, type: "reasoning", summary: [] }, desk);
+  return finishItem(
     index,
     { id, type: "reasoning", summary: [], encrypted_content: encrypted },
     desk,

@@ -2,14 +2,14 @@ import type { Json, JsonObject } from "../../../../plugin/index.ts";
 import { seal } from "../../../envelope.ts";
 import { itemId } from "../object.ts";
 import { annotationOf } from "../../parts.ts";
-import { list, number, object, text } from "../../../json.ts";
+import { asList, asNumber, asObject, asText } from "../../../json.ts";
 import { ORIGIN } from "../../words.ts";
-import { announce, conclude, headOf, type OutputContext, type Item } from "./item.ts";
+import { addItem, finishItem, headOf, type OutputContext, type OutputItem } from "./item.ts";
 
 const NO_LOGPROBS = ',"logprobs":[]';
 
 /** Adjacent texts and refusals are parts of one message. */
-export function message(index: number, desk: OutputContext): Item {
+export function messageItem(index: number, desk: OutputContext): OutputItem {
   const id = itemId(desk.to, "msg", index);
   const at = { item_id: id, output_index: index };
   const content: JsonObject[] = [];
@@ -17,47 +17,47 @@ export function message(index: number, desk: OutputContext): Item {
   const shape = (status: string) => ({ id, type: "message", status, role: "assistant", content });
   let refusal = false;
   let head = "";
-  let said = "";
+  let textContent = "";
   let annotations: Json[] = [];
   let spans: Json[] = [];
   let logprobs: Json[] = [];
   const place = () => ({ ...at, content_index: content.length });
   const part = (): JsonObject =>
     refusal
-      ? { type: "refusal", refusal: said }
-      : { type: "output_text", text: said, annotations, logprobs };
+      ? { type: "refusal", refusal: textContent }
+      : { type: "output_text", text: textContent, annotations, logprobs };
   const annotate = (annotation: JsonObject) => {
-    desk.say("response.output_text.annotation.added", {
+    desk.write("response.output_text.annotation.added", {
       ...place(),
       annotation_index: annotations.length,
       annotation,
     });
     annotations.push(annotation);
   };
-  announce(index, shape("in_progress"), desk);
+  addItem(index, shape("in_progress"), desk);
   return {
     index,
-    left,
-    harmless: true,
-    takes: (block) => block.type === "text" || block.type === "refusal",
+    pendingProofs: left,
+    isPartialSafe: true,
+    accepts: (block) => block.type === "text" || block.type === "refusal",
     open(block) {
       refusal = block.type === "refusal";
-      said = "";
+      textContent = "";
       annotations = [];
       spans = [];
       logprobs = [];
       head = headOf(place());
-      desk.say("response.content_part.added", { ...place(), part: part() });
+      desk.write("response.content_part.added", { ...place(), part: part() });
     },
     inside(e) {
       if (e.type === "delta") {
-        said += e.text;
+        textContent += e.text;
         if (refusal) return desk.delta("response.refusal.delta", head, e.text, "");
         let tail = NO_LOGPROBS;
         if (e.logprobs) {
-          const told = e.logprobs.map(likelihood);
-          for (const one of told) logprobs.push(one);
-          tail = `,"logprobs":${JSON.stringify(told)}`;
+          const convertedLogprobs = e.logprobs.map(toLogprob);
+          for (const one of convertedLogprobs) logprobs.push(one);
+          tail = `,"logprobs":${JSON.stringify(convertedLogprobs)}`;
         }
         desk.delta("response.output_text.delta", head, e.text, tail);
       } else if (e.type === "cite" && !refusal) {
@@ -65,58 +65,58 @@ export function message(index: number, desk: OutputContext): Item {
         if (annotation && isPlaced(annotation)) annotate(annotation);
         else spans.push(annotation ?? e.citation);
       } else if (e.type === "proof") {
-        if (e.proof.origin !== ORIGIN) left.push(seal({ proof: e.proof, of: "text" }));
+        if (e.proof.origin !== ORIGIN) left.push(seal({ proof: e.proof, precedingBlock: "text" }));
       }
     },
     close() {
-      const length = spans.length > 0 ? pointsIn(said) : 0;
+      const length = spans.length > 0 ? countCodePoints(textContent) : 0;
       for (const citation of spans) {
-        const annotation = spanning(citation, length);
+        const annotation = toSpanCitation(citation, length);
         if (annotation) annotate(annotation);
-        else desk.to.lose("citations", "dropped");
+        else desk.to.reportLoss("citations", "dropped");
       }
-      if (refusal) desk.say("response.refusal.done", { ...place(), refusal: said });
-      else desk.say("response.output_text.done", { ...place(), text: said, logprobs });
-      desk.say("response.content_part.done", { ...place(), part: part() });
+      if (refusal) desk.write("response.refusal.done", { ...place(), refusal: textContent });
+      else desk.write("response.output_text.done", { ...place(), text: textContent, logprobs });
+      desk.write("response.content_part.done", { ...place(), part: part() });
       content.push(part());
     },
-    done: (cut) => conclude(index, shape(cut ? "incomplete" : "completed"), desk),
+    done: (cut) => finishItem(index, shape(cut ? "incomplete" : "completed"), desk),
   };
 }
 
 /** Some upstreams cite an address and leave out its title or its place, which readers here expect. */
 const isPlaced = (annotation: JsonObject): boolean =>
   annotation["type"] !== "url_citation" ||
-  (text(annotation["title"]) !== undefined &&
-    number(annotation["start_index"]) !== undefined &&
-    number(annotation["end_index"]) !== undefined);
+  (asText(annotation["title"]) !== undefined &&
+    asNumber(annotation["start_index"]) !== undefined &&
+    asNumber(annotation["end_index"]) !== undefined);
 
 /** Bytes and alternatives may be null or missing on other wires; on this one both are lists. */
-function likelihood(raw: Json): Json {
-  const token = object(raw);
+function toLogprob(raw: Json): Json {
+  const token = asObject(raw);
   if (!token) return raw;
   return {
     ...token,
-    bytes: list(token["bytes"]),
-    top_logprobs: list(token["top_logprobs"]).map((other) => {
-      const o = object(other);
-      return o ? { ...o, bytes: list(o["bytes"]) } : other;
+    bytes: asList(token["bytes"]),
+    top_logprobs: asList(token["top_logprobs"]).map((other) => {
+      const o = asObject(other);
+      return o ? { ...o, bytes: asList(o["bytes"]) } : other;
     }),
   };
 }
 
 /** Another vendor cites passages where this one cites places in the answer: the whole text stands for the place. */
-function spanning(citation: Json, length: number): JsonObject | undefined {
-  const c = object(citation);
-  const url = text(c?.["url"]);
+function toSpanCitation(citation: Json, length: number): JsonObject | undefined {
+  const c = asObject(citation);
+  const url = asText(c?.["url"]);
   if (url === undefined) return undefined;
-  const title = text(c?.["title"]) ?? url;
+  const title = asText(c?.["title"]) ?? url;
   return { type: "url_citation", url, title, start_index: 0, end_index: length };
 }
 
 /** Characters, where a pair of surrogates is one. */
-function pointsIn(said: string): number {
+function countCodePoints(textContent: string): number {
   let points = 0;
-  for (const _ of said) points++;
+  for (const _ of textContent) points++;
   return points;
 }
