@@ -8,7 +8,7 @@ import {
   COMMON_OPTIONS,
   CONFIG_OPTIONS,
   type Option,
-} from "../src/cli/command.ts";
+} from "../src/cli/support/command.ts";
 import { COMMANDS } from "../src/cli/main.ts";
 
 export const PAGE = join(import.meta.dirname, "../docs/operators.md");

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { readFile } from "node:fs/promises";
-import { built } from "../plugins/observers/console/bundling.ts";
+import { built } from "../plugins/observers/console/bundle.ts";
 
 const WEB = new URL("../plugins/observers/console/web/", import.meta.url);
 

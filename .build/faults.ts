@@ -3,7 +3,7 @@
 //     npx node --conditions=tollgate-source .build/faults.ts
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { FAULTS, type Outcome } from "../test/rig/faults/list.ts";
+import { FAULTS, type Outcome } from "../test/rig/faults/failure-modes.ts";
 
 export const PAGE = join(import.meta.dirname, "../docs/faults.md");
 const HEAD = "| what a provider does | a whole answer | a stream | in the ledger |";

@@ -9,7 +9,7 @@ import {
   FAILURE_POINTS,
   type RetryMode,
   type FailurePoint,
-} from "../src/model/retry.ts";
+} from "../src/model/call-retry.ts";
 
 export const PAGE = join(import.meta.dirname, "../docs/operators.md");
 const HEAD =

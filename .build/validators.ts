@@ -1,15 +1,15 @@
 // The validators of every schema that comes with Tollgate, one file each, into the folder that is named: `npm run build`
-// puts them where src/config/compile.ts looks.
+// puts them where src/config/schema-compiler.ts looks.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { _ } from "ajv";
 import standalone from "ajv/dist/standalone/index.js";
 import { builtin } from "../plugins/index.ts";
-import { createAjv, schemaKeyOf, type SchemaRules } from "../src/config/compile.ts";
-import { DIALECT_RULES, EMPTY_SCHEMA } from "../src/config/dialect.ts";
-import { FACTS_SCHEMA } from "../src/config/facts.ts";
-import { CONFIG_SCHEMA } from "../src/config/skeleton.ts";
-import { BODY_SCHEMA_RULES } from "../src/gateway/generation/mounting.ts";
+import { createAjv, schemaKeyOf, type SchemaRules } from "../src/config/schema-compiler.ts";
+import { DIALECT_RULES, EMPTY_SCHEMA } from "../src/config/schema-dialect.ts";
+import { FACTS_SCHEMA } from "../src/config/sections/model-facts.ts";
+import { CONFIG_SCHEMA } from "../src/config/schema/config-schema.ts";
+import { BODY_SCHEMA_RULES } from "../src/runtime/generation/mount-endpoint.ts";
 import type { Definition } from "../src/plugin/define.ts";
 import { completions } from "../src/protocols/completions/index.ts";
 import { embeddings } from "../src/protocols/embeddings/index.ts";

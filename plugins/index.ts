@@ -103,7 +103,7 @@ export const builtin = {
 function rows<N extends string>(...names: readonly N[]): Record<N, () => Promise<unknown>> {
   const row = (name: N) =>
     listed(name, async () => ({
-      default: (await import("./providers/rows.ts")).rowProviders[name]!,
+      default: (await import("./providers/provider-rows.ts")).rowProviders[name]!,
     }));
   return Object.fromEntries(names.map((name) => [name, row(name)])) as Record<
     N,

@@ -1,9 +1,9 @@
 // For embedding: a gateway in another program. May import everything; nothing imports it.
-export { createGateway } from "./gateway/gateway.ts";
-export type { GatewayOptions } from "./gateway/options.ts";
-export { startWorker, type WorkerOptions } from "./gateway/workers/process.ts";
-export type { RequestExplanation, Gateway, ReloadResult, GatewayStatus } from "./gateway/types.ts";
-export { loadConfig } from "./config/load.ts";
-export { createLoader } from "./loader/load.ts";
-export { createLog } from "./lib/log.ts";
-export { SecretMask } from "./lib/mask.ts";
+export { createGateway } from "./server/gateway.ts";
+export type { GatewayOptions } from "./server/gateway-options.ts";
+export { startWorker, type WorkerOptions } from "./runtime/workers/worker-process.ts";
+export type { RequestExplanation, Gateway, ReloadResult, GatewayStatus } from "./runtime/gateway-api.ts";
+export { loadConfig } from "./config/load-config.ts";
+export { createLoader } from "./loader/plugin-loader.ts";
+export { createLog } from "./lib/log/log.ts";
+export { SecretMask } from "./lib/log/secret-mask.ts";

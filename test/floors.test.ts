@@ -144,7 +144,7 @@ describe("files", () => {
 
 describe("the page on workers", () => {
   it("has a row for each file, and none for what is not there", () => {
-    const folder = "src/gateway/workers";
+    const folder = "src/runtime/workers";
     const rows = read(`${folder}/README.md`).matchAll(/^\| `([\w-]+\.ts)` \|/gm);
     const files = src.filter((file) => file.startsWith(`${folder}/`)).map((file) => basename(file));
     expect([...rows].map((row) => row[1]!).sort()).toEqual(files.sort());
@@ -327,7 +327,7 @@ describe("the judge of words and circles", () => {
   it("finds the wall clock where it is no business of a file", () => {
     for (const line of ["const at = Date.now();", "now = Date.now,", "new Date().toISOString()"]) {
       expect(walled("src/walk/a.ts", line)).toHaveLength(1);
-      expect(walled("src/lib/wall-clock.ts", line)).toEqual([]);
+      expect(walled("src/lib/time/wall-clock.ts", line)).toEqual([]);
     }
     expect(walled("plugins/a.ts", "if (Date.now() - since < 5)")).toHaveLength(1);
     expect(walled("plugins/a.ts", "const from = Date.now() - DAY_MS;")).toEqual([]);

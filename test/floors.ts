@@ -266,7 +266,7 @@ function components(arrows: ReadonlyMap<string, readonly string[]>): string[][] 
   return found;
 }
 
-const WALL = "src/lib/wall-clock.ts";
+const WALL = "src/lib/time/wall-clock.ts";
 
 /** Lines that read the wall clock elsewhere, or, in a plugin, measure a span by it: it jumps. */
 export function walled(file: string, source: string): string[] {

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { TEMPLATE_DATABASE } from "./kit/other-store.ts";
+import { TEMPLATE_DATABASE } from "./kit/store-under-test.ts";
 import {
   hasPostgres,
   postgresPrograms,

@@ -6,7 +6,7 @@
 //
 // A test file that is not listed here belongs to the commit tier. A file that takes more than 20 s of processor time (`test/costs.json`)
 // or starts more than 5 programs belongs to a higher one. Large tables and random cases try a part of themselves outside the nightly
-// tier (`test/kit/effort.ts`).
+// tier (`test/kit/law-effort.ts`).
 export const TIERS = ["commit", "ci", "nightly"] as const;
 export type Tier = (typeof TIERS)[number];
 
@@ -56,9 +56,9 @@ export const CI: readonly string[] = [
   "test/rig/never-worse.test.ts",
   "test/rig/zdr.test.ts",
   "test/types.test.ts",
-  "test/walk/bounds/every.test.ts",
-  "test/walk/bounds/ids.test.ts",
-  "test/walk/goodput/goodput.test.ts",
+  "test/pipeline/admission/every.test.ts",
+  "test/pipeline/admission/ids.test.ts",
+  "test/pipeline/goodput/goodput.test.ts",
 ];
 
 /** Test files of the nightly run, with the folders and files that each is about: `--since` chooses by them. */
@@ -76,12 +76,12 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
     "plugins/providers/vertex",
     "src/money",
   ],
-  "test/e2e/cuts.test.ts": ["src/protocols", "src/walk/upstream"],
+  "test/e2e/cuts.test.ts": ["src/protocols", "src/pipeline/upstream"],
   "test/e2e/ended-generations.test.ts": ["src/gateway"],
   "test/e2e/fleet-apart.test.ts": ["plugins/stores/postgres"],
   "test/e2e/fleet-cut.test.ts": ["plugins/stores/postgres"],
   "test/e2e/fleet-full.test.ts": ["plugins/stores/postgres"],
-  "test/e2e/hostile.test.ts": ["src/walk", "src/gateway"],
+  "test/e2e/hostile.test.ts": ["src/pipeline", "src/gateway"],
   "test/e2e/playground-code.test.ts": ["plugins/observers/console"],
   "test/e2e/pulse.test.ts": ["src/gateway"],
   "test/e2e/readme.test.ts": ["src/config", "src/cli"],
@@ -101,32 +101,32 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/protocols/linear/places.test.ts": ["src/protocols"],
   "test/plugins/stores/postgres-worlds.test.ts": ["plugins/stores/postgres"],
   "test/rig/access-log.test.ts": ["plugins/observers/access-log"],
-  "test/rig/affinity.test.ts": ["src/walk/candidates"],
+  "test/rig/affinity.test.ts": ["src/pipeline/routing"],
   "test/rig/alerts.test.ts": ["plugins/observers/alerts"],
-  "test/rig/author.test.ts": ["src/testing", "templates"],
+  "test/rig/plugin-author.test.ts": ["src/testing", "templates"],
   "test/rig/budget.test.ts": ["src/store", "plugins/stores"],
-  "test/rig/canary.test.ts": ["src/walk", "src/protocols"],
+  "test/rig/canary.test.ts": ["src/pipeline", "src/protocols"],
   "test/rig/clock.test.ts": ["src/gateway", "plugins/stores"],
   "test/rig/crash.test.ts": ["src/store", "plugins/stores"],
-  "test/rig/drills.test.ts": ["src/gateway", "src/walk"],
-  "test/rig/failover.test.ts": ["src/walk"],
-  "test/rig/faults.test.ts": ["src/walk"],
-  "test/rig/fleet-sim-plants.test.ts": ["plugins/stores/postgres", "test/rig/sim"],
+  "test/rig/drills.test.ts": ["src/gateway", "src/pipeline"],
+  "test/rig/failover.test.ts": ["src/pipeline"],
+  "test/rig/faults.test.ts": ["src/pipeline"],
+  "test/rig/fleet-sim-mutants.test.ts": ["plugins/stores/postgres", "test/rig/sim"],
   "test/rig/fleet.test.ts": ["plugins/stores/postgres"],
-  "test/rig/fuzz.test.ts": ["src/walk", "src/protocols"],
-  "test/rig/hangups.test.ts": ["src/walk"],
+  "test/rig/fuzz.test.ts": ["src/pipeline", "src/protocols"],
+  "test/rig/client-disconnects.test.ts": ["src/pipeline"],
   "test/rig/metrics.test.ts": ["plugins/observers/metrics"],
   "test/rig/plugins.test.ts": ["src/loader", "src/isolation"],
   "test/rig/prune.test.ts": ["src/store", "plugins/stores"],
-  "test/rig/races.test.ts": ["src/gateway"],
-  "test/rig/readers.test.ts": ["src/store", "plugins/stores"],
+  "test/rig/connection-races.test.ts": ["src/gateway"],
+  "test/rig/slow-readers.test.ts": ["src/store", "plugins/stores"],
   "test/rig/restart.test.ts": ["src/gateway"],
-  "test/rig/storm.test.ts": ["src/walk"],
+  "test/rig/retry-storm.test.ts": ["src/pipeline"],
   "test/rig/template.test.ts": ["src/testing", "templates"],
   "test/rig/traces.test.ts": ["plugins/observers/otlp"],
-  "test/rig/unbroken.test.ts": ["src/gateway"],
+  "test/rig/zero-downtime.test.ts": ["src/gateway"],
   "test/rig/upgrade.test.ts": ["src/gateway", "plugins/stores"],
-  "test/unit/gateway/workers/lent-store.test.ts": ["src/gateway/workers"],
+  "test/unit/gateway/workers/lent-store.test.ts": ["src/runtime/workers"],
   "test/unit/testing/conformance.test.ts": ["src/testing"],
 };
 

@@ -1,8 +1,8 @@
 // POST /v1/completions: the older one of OpenAI's, for editors and for models that have learnt no chat.
 import { defineFrontend } from "tollgate/plugin";
 import { completions } from "tollgate/protocols/completions";
-import { versionedPaths } from "./paths.ts";
-import { acceptOption, extractCredential } from "./presented.ts";
+import { versionedPaths } from "./route-paths.ts";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 
 export default defineFrontend({
   api: 1,

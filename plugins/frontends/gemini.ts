@@ -16,8 +16,8 @@ import {
 } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { toGeminiModel, createGeminiPage } from "./models/gemini-list.ts";
-import { findModel, readModelFilter } from "./models/wanted.ts";
-import { acceptOption, extractCredential } from "./presented.ts";
+import { findModel, readModelFilter } from "./models/model-filter.ts";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 
 const VERSIONS = ["v1beta", "v1alpha"];
 /** With a version, or without: LiteLLM adds none to a base URL. `GET /v1/models` belongs to the list of models. */

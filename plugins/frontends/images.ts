@@ -9,8 +9,8 @@ import {
   azurePaths,
   googlePaths,
   withModelFromPath,
-} from "./paths.ts";
-import { acceptOption, extractCredential } from "./presented.ts";
+} from "./route-paths.ts";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 
 export default defineFrontend({
   api: 1,

@@ -1,7 +1,7 @@
 // The messages endpoint: what Anthropic's SDKs and Claude Code call.
 import { defineFrontend, fail, type Body, type HeadersIn } from "tollgate/plugin";
 import { messages } from "tollgate/protocols/messages";
-import { versionedPaths } from "./paths.ts";
+import { versionedPaths } from "./route-paths.ts";
 
 /** From this version on, the protocol's own SDKs send the key as Bearer. */
 const BEARER_SINCE_VERSION = "2026-10-21";

@@ -4,11 +4,11 @@ import { gemini } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { toGeminiModel, createGeminiPage } from "./models/gemini-list.ts";
-import { createListPage } from "./models/page.ts";
-import { toModelEntry } from "./models/row.ts";
-import { findModel, readModelFilter } from "./models/wanted.ts";
-import { versionedPaths, azurePaths, googlePaths } from "./paths.ts";
-import { acceptOption, extractCredential } from "./presented.ts";
+import { createListPage } from "./models/list-page.ts";
+import { toModelEntry } from "./models/model-entry.ts";
+import { findModel, readModelFilter } from "./models/model-filter.ts";
+import { versionedPaths, azurePaths, googlePaths } from "./route-paths.ts";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 
 /** The shapes of an error; every OpenAI-like protocol has the same one. */
 const anthropic = messages().server!;

@@ -1,8 +1,8 @@
 // POST /v1/moderations, for OpenAI's SDKs and whatever speaks like them. They may leave the model out.
 import { defineFrontend, fail, type Body } from "tollgate/plugin";
 import { moderations } from "tollgate/protocols/moderations";
-import { versionedPaths } from "./paths.ts";
-import { acceptOption, extractCredential } from "./presented.ts";
+import { versionedPaths } from "./route-paths.ts";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 
 export default defineFrontend({
   api: 1,

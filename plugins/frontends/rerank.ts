@@ -2,8 +2,8 @@
 // below /voyage.
 import { defineFrontend } from "tollgate/plugin";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
-import { versionedPaths } from "./paths.ts";
-import { acceptOption, extractCredential } from "./presented.ts";
+import { versionedPaths } from "./route-paths.ts";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 
 export default defineFrontend({
   api: 1,

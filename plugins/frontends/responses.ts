@@ -17,8 +17,8 @@ import {
   responses,
 } from "tollgate/protocols/responses";
 import { ItemMemory, finalResponseText } from "./item-memory.ts";
-import { versionedPaths, azurePaths } from "./paths.ts";
-import { acceptOption, extractCredential } from "./presented.ts";
+import { versionedPaths, azurePaths } from "./route-paths.ts";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 
 const MIB = 1024 * 1024;
 /** What a client may still refer to is what its conversation is about. */

@@ -14,8 +14,8 @@ import {
   readDeployment,
   azurePaths,
   withModelFromPath,
-} from "./paths.ts";
-import { acceptOption, extractCredential } from "./presented.ts";
+} from "./route-paths.ts";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 
 export default defineFrontend({
   api: 1,

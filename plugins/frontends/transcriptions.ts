@@ -8,8 +8,8 @@ import {
   readDeployment,
   azurePaths,
   withModelFromPath,
-} from "./paths.ts";
-import { acceptOption, extractCredential } from "./presented.ts";
+} from "./route-paths.ts";
+import { acceptOption, extractCredential } from "./client-credential.ts";
 
 const ROUTES = [
   ["generate", "/audio/transcriptions"],

@@ -9,7 +9,7 @@ import {
   type Identity,
   type Json,
 } from "tollgate/plugin";
-import { GRANT_OPTIONS, LABELS_OPTION } from "./grants.ts";
+import { GRANT_OPTIONS, LABELS_OPTION } from "./grant-options.ts";
 
 function identifyClient(x: RequestHead, who: Identity | undefined): void {
   if (!who)

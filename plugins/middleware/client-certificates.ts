@@ -8,7 +8,7 @@ import {
   type ClientCertificate,
   type Identity,
 } from "tollgate/plugin";
-import { GRANT_OPTIONS, LABELS_OPTION } from "./grants.ts";
+import { GRANT_OPTIONS, LABELS_OPTION } from "./grant-options.ts";
 
 export default defineMiddleware({
   api: 1,

@@ -6,9 +6,9 @@ import {
   type RequestOutcome,
 } from "tollgate/plugin";
 import { FIELD_NAMES, rejectionOutcome } from "./access-log/fields.ts";
-import { LineBuffer } from "./access-log/gathered.ts";
-import { JournalRateMonitor, JOURNAL_LINES_PER_SECOND, levelPrefix } from "./access-log/journal.ts";
-import { createRejectedLineWriter, createLineWriter } from "./access-log/line.ts";
+import { LineBuffer } from "./access-log/line-buffer.ts";
+import { JournalRateMonitor, JOURNAL_LINES_PER_SECOND, levelPrefix } from "./access-log/systemd-journal.ts";
+import { createRejectedLineWriter, createLineWriter } from "./access-log/line-format.ts";
 import { Output } from "./access-log/output.ts";
 
 /** How often it is looked whether the file is still the one under its name. */

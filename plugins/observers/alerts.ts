@@ -3,15 +3,15 @@
 import { join } from "node:path";
 import { defineObserver, type Context, type Problem } from "tollgate/plugin";
 import { createAlert, ALERT_EVENTS, type AlertEvent, type AlertSource } from "./alerts/alert.ts";
-import { certificateAlerts, expiryAlerts } from "./alerts/dates.ts";
-import { type DigestPeriod, lastCompletePeriod, createDigest } from "./alerts/digest.ts";
+import { certificateAlerts, expiryAlerts } from "./alerts/expiry-alerts.ts";
+import { type DigestPeriod, lastCompletePeriod, createDigest } from "./alerts/spend-digest.ts";
 import { Delivery, type Receiver } from "./alerts/delivery.ts";
-import { OngoingFailures, fromCharge, fromEvent, fromRequest } from "./alerts/happenings.ts";
+import { OngoingFailures, fromCharge, fromEvent, fromRequest } from "./alerts/alert-sources.ts";
 import { Outbox } from "./alerts/outbox.ts";
-import { includesEvent, findReceivers, type AlertRule } from "./alerts/rules.ts";
-import { parseSecret } from "./alerts/sign.ts";
-import { checkSpend } from "./alerts/spending.ts";
-import { createTestCommand } from "./alerts/testing.ts";
+import { includesEvent, findReceivers, type AlertRule } from "./alerts/routing-rules.ts";
+import { parseSecret } from "./alerts/webhook-signature.ts";
+import { checkSpend } from "./alerts/unusual-spend.ts";
+import { createTestCommand } from "./alerts/test-command.ts";
 
 const SECOND_MS = 1_000;
 /** The gateway waits five seconds for an observer that ends. */

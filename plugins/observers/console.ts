@@ -1,8 +1,8 @@
 // The console: pages for people, on the admin listener. They ask the commands of the admin API as any program does, so that nothing
 // depends on them, and what they may is what their reader may.
 import { defineObserver } from "tollgate/plugin";
-import { createPlaygroundProxy } from "./console/asking.ts";
-import { createPageServer } from "./console/pages.ts";
+import { createPlaygroundProxy } from "./console/playground-proxy.ts";
+import { createPageServer } from "./console/page-server.ts";
 
 /** Its pages' own addresses begin so. */
 const BASE_PATH = "/console";

@@ -1,9 +1,9 @@
 // GET /metrics on the admin listener: counts and times of everything, for Prometheus and whatever reads its formats.
 import { defineObserver } from "tollgate/plugin";
-import { namingVersionsOf, NAMING_CHOICES } from "./genai.ts";
-import { negotiateFormat } from "./metrics/accept.ts";
-import { MetricsWriter } from "./metrics/everything.ts";
-import { createSharedTally } from "./metrics/following.ts";
+import { namingVersionsOf, NAMING_CHOICES } from "./genai-names.ts";
+import { negotiateFormat } from "./metrics/content-negotiation.ts";
+import { MetricsWriter } from "./metrics/metrics-writer.ts";
+import { createSharedTally } from "./metrics/shared-tally.ts";
 import { ScrapeCache } from "./metrics/scrape.ts";
 
 /** Different keys, and different values of a label. */

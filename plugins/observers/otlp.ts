@@ -1,16 +1,16 @@
 // Spans, metrics and logs to an OpenTelemetry collector, by OTLP over HTTP. What it writes is made from records alone, so no word
 // of a prompt or an answer can be in it.
 import { defineObserver, type Context, type RequestRecord } from "tollgate/plugin";
-import { NAMING_CHOICES, namingVersionsOf } from "./genai.ts";
-import { ExportQueue, type ExportCounts } from "./otlp/batches.ts";
+import { NAMING_CHOICES, namingVersionsOf } from "./genai-names.ts";
+import { ExportQueue, type ExportCounts } from "./otlp/export-queue.ts";
 import {
   writeEventLog,
   writeRejectionLog,
   writeRequestLog,
   createSpanOptions,
-} from "./otlp/logs.ts";
-import { HttpExporter } from "./otlp/post.ts";
-import { createMetricsPush } from "./otlp/push.ts";
+} from "./otlp/log-records.ts";
+import { HttpExporter } from "./otlp/http-exporter.ts";
+import { createMetricsPush } from "./otlp/metrics-push.ts";
 import { createSampler, SAMPLERS } from "./otlp/sampler.ts";
 import {
   exporterOrigins,
@@ -21,7 +21,7 @@ import {
   type OtlpSettings,
 } from "./otlp/settings.ts";
 import { writeSpans, countSpans } from "./otlp/spans.ts";
-import type { Signal } from "./otlp/shapes.ts";
+import type { Signal } from "./otlp/message-shapes.ts";
 
 const stringMapOption = (description: string, more: object = {}) =>
   ({ type: "object", additionalProperties: { type: "string", ...more }, description }) as const;

@@ -15,7 +15,7 @@ import {
   asNonEmptyText,
 } from "tollgate/protocols/compatible";
 import { claude, messages } from "tollgate/protocols/messages";
-import { facts } from "./claude.ts";
+import { facts } from "./claude-facts.ts";
 
 const VERSION = "2023-06-01";
 

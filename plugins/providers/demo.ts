@@ -5,7 +5,7 @@ import { chat } from "./demo/chat.ts";
 import { completion } from "./demo/completion.ts";
 import { embedding } from "./demo/embedding.ts";
 import { facts, POLICY } from "./demo/facts.ts";
-import { countInputTokens } from "./demo/heard.ts";
+import { countInputTokens } from "./demo/request-text.ts";
 import { image } from "./demo/image.ts";
 import { moderation } from "./demo/moderation.ts";
 import { rerank } from "./demo/rerank.ts";

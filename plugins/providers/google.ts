@@ -16,7 +16,7 @@ import {
   geminiImage,
 } from "tollgate/protocols/gemini";
 import { embeddingModel } from "./embedding-facts.ts";
-import { generateImages } from "./google/several.ts";
+import { generateImages } from "./google/multiple-images.ts";
 
 const VERSION = "v1beta";
 

@@ -1,7 +1,7 @@
 // OpenAI: responses, chat, images, embeddings, moderations and sound under one base. Responses stand first: what has to be translated loses least there.
 import { fromRow } from "tollgate/protocols/compatible";
 import { embeddingModel, moderationModel } from "./embedding-facts.ts";
-import { transcriptionModel, speechModel } from "./sound-facts.ts";
+import { transcriptionModel, speechModel } from "./audio-facts.ts";
 
 export default fromRow({
   name: "openai",

@@ -1,7 +1,7 @@
 // Clouds that serve other people's models.
 import type { Backend } from "./row-backend.ts";
 import { but, plain } from "./row-dialects.ts";
-import { transcriptionModel } from "./sound-facts.ts";
+import { transcriptionModel } from "./audio-facts.ts";
 
 /** How templates of open models are told to think. */
 const template = { control: "chat_template_kwargs" } as const;

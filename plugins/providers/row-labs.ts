@@ -2,7 +2,7 @@
 import type { ImageDialect } from "tollgate/protocols/images";
 import type { Backend } from "./row-backend.ts";
 import { embeddingModel, moderationModel, rerankModel } from "./embedding-facts.ts";
-import { transcriptionModel } from "./sound-facts.ts";
+import { transcriptionModel } from "./audio-facts.ts";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
 
 /** What xAI draws in. */

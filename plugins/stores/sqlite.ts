@@ -3,21 +3,21 @@
 import { join, resolve } from "node:path";
 import { defineStore } from "tollgate/plugin";
 import type { Commands, Store } from "tollgate/plugin";
-import { IdleWindow } from "./sqlite/lull.ts";
-import { pendingMigration } from "./sqlite/schema.ts";
-import { readDiskUsage } from "./sqlite/room.ts";
-import { createLedgerMaintenance } from "./sqlite/keeping.ts";
-import { createTransfer } from "./sqlite/moving.ts";
-import { startThread, type WorkerThread } from "./sqlite/thread.ts";
-import type { ChainHead } from "./sqlite/chain.ts";
+import { IdleWindow } from "./sqlite/sums/idle-window.ts";
+import { pendingMigration } from "./sqlite/data/schema.ts";
+import { readDiskUsage } from "./sqlite/disk-usage.ts";
+import { createLedgerMaintenance } from "./sqlite/threads/ledger-maintenance.ts";
+import { createTransfer } from "./sqlite/threads/transfer.ts";
+import { startThread, type WorkerThread } from "./sqlite/threads/thread.ts";
+import type { ChainHead } from "./sqlite/data/chain.ts";
 import {
   createBatchEncoder,
   decodeResults,
   type BatchEncoder,
   type EncodedResults,
-} from "./sqlite/wire.ts";
-import type { ThreadRole } from "./sqlite/ledger-thread.ts";
-import type { OpenResult, SqliteSettings } from "./sqlite/session.ts";
+} from "./sqlite/data/batch-codec.ts";
+import type { ThreadRole } from "./sqlite/threads/thread-entry.ts";
+import type { OpenResult, SqliteSettings } from "./sqlite/write/ledger-session.ts";
 
 export default defineStore({
   api: 1,

@@ -13,12 +13,12 @@ if (major < REQUIRED_MAJOR) {
 } else {
   // In a process that was started without --disable-sigusr1, this signal would open a debugger.
   process.on("SIGUSR1", () => {});
-  import("./memory.ts")
+  import("./support/v8-memory.ts")
     .then(({ restartWithMallocSettings, disablePretenuring }) => {
       restartWithMallocSettings(process.argv.slice(2));
       disablePretenuring();
     })
-    .then(() => import("./kept.ts"))
+    .then(() => import("./support/compile-cache.ts"))
     .then(({ setUpCompileCache }) => setUpCompileCache())
     .then(() => import("./main.ts"))
     .then(({ main }) => main(process.argv.slice(2)))

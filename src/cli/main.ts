@@ -1,7 +1,7 @@
 // The command line: words on a terminal, and nothing that the other floors do not already do. May import everything;
 // each command is imported when it is asked for. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.
 import { parseArgs } from "node:util";
-import { COMMAND_SPECS as GATEWAY } from "../gateway/control/table.ts";
+import { COMMAND_SPECS as GATEWAY } from "../admin/schema/command-specs.ts";
 import { nearest } from "../lib/text.ts";
 import { getFault, fail } from "../model/error.ts";
 import {
@@ -10,10 +10,10 @@ import {
   EXIT_CODES,
   type CliInput,
   type Options,
-} from "./command.ts";
-import { formatHelp, formatOverview } from "./help.ts";
-import { version } from "./loading.ts";
-import { paintRemark, printRemark, print, printJson } from "./terminal.ts";
+} from "./support/command.ts";
+import { formatHelp, formatOverview } from "./support/help.ts";
+import { version } from "./support/load-config.ts";
+import { paintRemark, printRemark, print, printJson } from "./format/terminal.ts";
 
 interface CommandEntry {
   readonly summary: string;
@@ -21,87 +21,87 @@ interface CommandEntry {
 }
 
 export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
-  serve: { summary: "run the gateway", load: () => import("./serve.ts") },
-  check: { summary: "find every mistake in gateway.yaml", load: () => import("./check.ts") },
+  serve: { summary: "run the gateway", load: () => import("./commands/run/serve.ts") },
+  check: { summary: "find every mistake in gateway.yaml", load: () => import("./commands/config/check.ts") },
   print: {
     summary: "show the config with every default filled in",
-    load: () => import("./print.ts"),
+    load: () => import("./commands/config/print.ts"),
   },
   explain: {
     summary: GATEWAY.explain.summary,
-    load: () => import("./explain.ts"),
+    load: () => import("./commands/config/explain.ts"),
   },
-  list: { summary: "list the plugins that can be used", load: () => import("./list.ts") },
-  schema: { summary: "write the schema that editors read", load: () => import("./schema.ts") },
-  init: { summary: "write or print a gateway.yaml to start from", load: () => import("./init.ts") },
-  doctor: { summary: "look at what could be wrong here", load: () => import("./doctor.ts") },
+  list: { summary: "list the plugins that can be used", load: () => import("./commands/plugins/list.ts") },
+  schema: { summary: "write the schema that editors read", load: () => import("./commands/config/schema.ts") },
+  init: { summary: "write or print a gateway.yaml to start from", load: () => import("./commands/config/init.ts") },
+  doctor: { summary: "look at what could be wrong here", load: () => import("./commands/run/doctor.ts") },
   import: {
     summary: "make a gateway.yaml of another gateway's config",
-    load: () => import("./import.ts"),
+    load: () => import("./commands/config/import.ts"),
   },
-  new: { summary: "begin a plugin", load: () => import("./new.ts") },
+  new: { summary: "begin a plugin", load: () => import("./commands/plugins/new.ts") },
   "check-plugin": {
     summary: "check a plugin's package as others get it",
-    load: () => import("./check-plugin.ts"),
+    load: () => import("./commands/plugins/check-plugin.ts"),
   },
-  record: { summary: "write down what a provider says", load: () => import("./record.ts") },
-  service: { summary: "print units of service managers", load: () => import("./units.ts") },
+  record: { summary: "write down what a provider says", load: () => import("./commands/plugins/record.ts") },
+  service: { summary: "print units of service managers", load: () => import("./commands/run/service-command.ts") },
   completion: {
     summary: "print what a shell needs to complete commands",
     load: async () => {
-      const { createCompletionCommand } = await import("./completion.ts");
+      const { createCompletionCommand } = await import("./commands/run/completion.ts");
       return { command: createCompletionCommand(COMMANDS) };
     },
   },
-  status: { summary: GATEWAY.status.summary, load: () => import("./status.ts") },
-  fleet: { summary: GATEWAY.fleet.summary, load: () => import("./fleet.ts") },
-  readings: { summary: GATEWAY.readings.summary, load: () => import("./readings.ts") },
-  reload: { summary: GATEWAY.reload.summary, load: () => import("./reload.ts") },
+  status: { summary: GATEWAY.status.summary, load: () => import("./commands/run/status.ts") },
+  fleet: { summary: GATEWAY.fleet.summary, load: () => import("./commands/run/fleet.ts") },
+  readings: { summary: GATEWAY.readings.summary, load: () => import("./commands/run/stats.ts") },
+  reload: { summary: GATEWAY.reload.summary, load: () => import("./commands/run/reload.ts") },
   "upgrade-in-place": {
     summary: "put another process in the place of the running gateway",
-    load: () => import("./upgrade-in-place.ts"),
+    load: () => import("./commands/run/hot-restart.ts"),
   },
   config: {
     summary: "show the config that runs, check another against it",
-    load: () => import("./config.ts"),
+    load: () => import("./commands/config/config.ts"),
   },
   providers: {
     summary: "how providers are; try and wake them",
-    load: () => import("./providers.ts"),
+    load: () => import("./commands/config/providers.ts"),
   },
-  models: { summary: "list and explain the models that exist", load: () => import("./models.ts") },
+  models: { summary: "list and explain the models that exist", load: () => import("./commands/config/models.ts") },
   policy: {
     summary: "say what becomes of data on the way to a model",
-    load: () => import("./policy.ts"),
+    load: () => import("./commands/access/policy.ts"),
   },
-  keys: { summary: "make, list, change, end and replace keys", load: () => import("./keys.ts") },
+  keys: { summary: "make, list, change, end and replace keys", load: () => import("./commands/access/keys.ts") },
   accounts: {
     summary: "make, list, change and end what keys share",
-    load: () => import("./accounts.ts"),
+    load: () => import("./commands/access/accounts.ts"),
   },
-  admins: { summary: "make, list and end admin tokens", load: () => import("./admins.ts") },
-  audit: { summary: GATEWAY["audit.list"].summary, load: () => import("./audit.ts") },
-  console: { summary: GATEWAY.console.summary, load: () => import("./console.ts") },
+  admins: { summary: "make, list and end admin tokens", load: () => import("./commands/access/admins.ts") },
+  audit: { summary: GATEWAY["audit.list"].summary, load: () => import("./commands/ledger/audit.ts") },
+  console: { summary: GATEWAY.console.summary, load: () => import("./commands/run/console.ts") },
   sessions: {
     summary: "list who is signed in to the console, and sign out",
-    load: () => import("./sessions.ts"),
+    load: () => import("./commands/access/sessions.ts"),
   },
-  usage: { summary: GATEWAY["ledger.totals"].summary, load: () => import("./usage.ts") },
-  tail: { summary: GATEWAY["requests.list"].summary, load: () => import("./tail.ts") },
-  request: { summary: GATEWAY["requests.show"].summary, load: () => import("./request.ts") },
-  top: { summary: GATEWAY["stats.recent"].summary, load: () => import("./top.ts") },
+  usage: { summary: GATEWAY["ledger.totals"].summary, load: () => import("./commands/ledger/usage.ts") },
+  tail: { summary: GATEWAY["requests.list"].summary, load: () => import("./commands/run/tail.ts") },
+  request: { summary: GATEWAY["requests.show"].summary, load: () => import("./commands/run/request.ts") },
+  top: { summary: GATEWAY["stats.recent"].summary, load: () => import("./commands/run/top.ts") },
   ledger: {
     summary: "verify the ledger, export, archive or prune it",
-    load: () => import("./ledger.ts"),
+    load: () => import("./commands/ledger/ledger.ts"),
   },
-  erase: { summary: GATEWAY.erase.summary, load: () => import("./erase.ts") },
-  backup: { summary: GATEWAY.backup.summary, load: () => import("./backup.ts") },
-  restore: { summary: "make a state folder of a backup", load: () => import("./restore.ts") },
+  erase: { summary: GATEWAY.erase.summary, load: () => import("./commands/ledger/erase.ts") },
+  backup: { summary: GATEWAY.backup.summary, load: () => import("./commands/ledger/backup.ts") },
+  restore: { summary: "make a state folder of a backup", load: () => import("./commands/ledger/restore.ts") },
   store: {
     summary: "run what the store brings with it",
-    load: () => import("./store-commands.ts"),
+    load: () => import("./commands/ledger/store-command.ts"),
   },
-  plugin: { summary: "run what plugins bring with them", load: () => import("./plugin.ts") },
+  plugin: { summary: "run what plugins bring with them", load: () => import("./commands/plugins/plugin.ts") },
 };
 
 /** `terminal`: a person reads stdout. */

@@ -1,14 +1,14 @@
 // What a worker process runs: `tollgate serve` starts it, with its own arguments so that a list of processes says whose it
 // is. Signals are the primary's to obey: a terminal and an init system send them to every process.
-import { createLog } from "../lib/log.ts";
-import { SecretMask } from "../lib/mask.ts";
-import { startEventLoopWatchdog } from "../gateway/pulse/pulse.ts";
-import { startWorker } from "../gateway/workers/process.ts";
-import type { IpcChannel } from "../gateway/workers/link.ts";
-import { createPluginLoader } from "./loading.ts";
-import { disablePretenuring } from "./memory.ts";
-import { freezeObjectPrototype } from "./prototype.ts";
-import { ignoreTerminalErrors } from "./terminal.ts";
+import { createLog } from "../lib/log/log.ts";
+import { SecretMask } from "../lib/log/secret-mask.ts";
+import { startEventLoopWatchdog } from "../runtime/health/event-loop-watchdog.ts";
+import { startWorker } from "../runtime/workers/worker-process.ts";
+import type { IpcChannel } from "../runtime/workers/ipc-link.ts";
+import { createPluginLoader } from "./support/load-config.ts";
+import { disablePretenuring } from "./support/v8-memory.ts";
+import { freezeObjectPrototype } from "./support/freeze-prototype.ts";
+import { ignoreTerminalErrors } from "./format/terminal.ts";
 
 disablePretenuring();
 freezeObjectPrototype();

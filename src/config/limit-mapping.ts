@@ -1,6 +1,6 @@
 // Limits that are written as mappings, as other products and people write them.
-import { parseLimit } from "../plugin/limit.ts";
-import { isMapping } from "./tree.ts";
+import { parseLimit } from "../plugin/store/limit.ts";
+import { isMapping } from "./source/config-tree.ts";
 
 /** What to write in place of a limit as a mapping, { unit: usd, max: 300, per: month }. Undefined: its members make no limit. */
 export function suggestLimitText(value: unknown): string | undefined {

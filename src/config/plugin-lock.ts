@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parse, stringify } from "yaml";
-import { isMapping } from "./tree.ts";
-import type { PluginTrust } from "./plugin-trust.ts";
+import { isMapping } from "./source/config-tree.ts";
+import type { PluginTrust } from "./sections/plugin-trust.ts";
 
 /** A package as it was accepted. */
 export interface LockedPlugin {

@@ -1,11 +1,11 @@
 // Every sentence that a config or a plugin can be told off with, one factory each. The ids are stable: people grep for
 // them in CI. A sentence says what is wrong; its hint says what to do.
 import { joinWords, nearest, plural } from "../lib/text.ts";
-import { formatDuration } from "../lib/duration.ts";
+import { formatDuration } from "../lib/time/units.ts";
 import type { PluginKind } from "../plugin/define.ts";
-import { findKeyHint, findPluginAlias } from "./other-words.ts";
-import type { SourceSpan } from "./spot.ts";
-import type { LocatedProblem } from "./types.ts";
+import { findKeyHint, findPluginAlias } from "./foreign-names.ts";
+import type { SourceSpan } from "./source/source-span.ts";
+import type { LocatedProblem } from "./gateway-config.ts";
 
 export type ProblemText = Pick<LocatedProblem, "id" | "severity" | "message" | "hint">;
 

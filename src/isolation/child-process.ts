@@ -5,9 +5,9 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Duplex, Readable } from "node:stream";
-import { findPackageRoot } from "../config/default.ts";
-import { NO_DEBUGGER } from "../lib/debugger.ts";
-import { childrenFileOf, pidNamespacePrefix } from "./own-pids.ts";
+import { findPackageRoot } from "../config/source/default-config.ts";
+import { NO_DEBUGGER } from "../lib/disable-debugger.ts";
+import { childrenFileOf, pidNamespacePrefix } from "./pid-namespace.ts";
 
 /** Of the child: a plugin that leaks ends itself, not the machine. */
 const HEAP_MIB = 256;
@@ -40,7 +40,7 @@ export const CAN_DENY_NETWORK = Number(process.versions.node.split(".")[0]) >= 2
 
 /** What it runs is ours until it imports the plugin. */
 const childProgram = (): string =>
-  join(findPackageRoot(), IS_SOURCE ? "src/cli/outside.ts" : "dist/src/cli/outside.js");
+  join(findPackageRoot(), IS_SOURCE ? "src/cli/plugin-process.ts" : "dist/src/cli/outside.js");
 
 /** The gateway's own code, and what stands beside it in node_modules. */
 function gatewayCodePaths(): string[] {

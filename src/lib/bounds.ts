@@ -1,5 +1,5 @@
 // How much there may be of anything that a client or an upstream sends, by name, and what happens beyond it. One list: what
-// stands nowhere in it has no bound. Each is driven to its limit and one beyond (test/walk/bounds), and an attacker drives the
+// stands nowhere in it has no bound. Each is driven to its limit and one beyond (test/pipeline/admission), and an attacker drives the
 // running daemon to them (test/rig/attack).
 
 export interface Bound {

@@ -1,4 +1,4 @@
-import { describeUnexpectedError } from "../lib/thrown.ts";
+import { describeUnexpectedError } from "../lib/error-location.ts";
 import type { JsonObject, Opt } from "./values.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { CommonRequest } from "./common-request.ts";
-import type { TranscriptItem, AudioChunk, SpeechRequest, TranscriptRequest } from "./sound.ts";
+import type { TranscriptItem, AudioChunk, SpeechRequest, TranscriptRequest } from "./operations/audio-requests.ts";
 import type { Json, JsonObject, Opt } from "./values.ts";
 
 /**

@@ -10,10 +10,10 @@
 // `claim` is what budgets take. `nano` is the row's hold, the worst case whatever the mode: a crash of which nothing is
 // known is presumed to have cost that, because an estimate below the bill would be a lost bill.
 import type { Price } from "../model/facts.ts";
-import { chatOperation } from "../model/chat-work.ts";
+import { chatOperation } from "../model/operations/chat-operation.ts";
 import type { Unit, Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
-import type { UsageEstimate, OperationSpec, UsageEstimateInput } from "../model/work.ts";
+import type { UsageEstimate, OperationSpec, UsageEstimateInput } from "../model/operations/operation-spec.ts";
 import { calculateBill, mostExpensiveUnit, type Bill, type PricingContext } from "./price.ts";
 
 export interface HoldRequest extends PricingContext {

@@ -28,8 +28,8 @@ import {
   multiplyFractions,
   type Fraction,
 } from "./decimal.ts";
-import { activePrice } from "./season.ts";
-import { fallbackRate } from "./stand-in.ts";
+import { activePrice } from "./price-schedule.ts";
+import { fallbackRate } from "./fallback-rates.ts";
 
 /** What else decides a price, beside the counts. */
 export interface PricingContext {

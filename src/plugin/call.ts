@@ -7,7 +7,7 @@ import type { Operation } from "../model/request.ts";
 import type { HeadersIn, HeadersOut, Opt } from "../model/values.ts";
 import type { Exchange } from "./exchange.ts";
 import type { CallContext } from "./protocol.ts";
-import type { Limit } from "./limit.ts";
+import type { Limit } from "./store/limit.ts";
 
 /** provider × endpoint × model × credential. Of those that survive `route`, the first endpoint of a provider, model and credential is used. */
 export interface Candidate {

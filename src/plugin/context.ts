@@ -1,14 +1,14 @@
 import type { EffectivePolicy, ModelInfo, Privacy } from "../model/facts.ts";
 import type { Operation } from "../model/request.ts";
-import type { OperationSpec } from "../model/work.ts";
+import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Opt } from "../model/values.ts";
 import type { Usage } from "../model/usage.ts";
-import type { SubrequestResult, SubrequestOptions, Subrequest } from "./asked.ts";
+import type { SubrequestResult, SubrequestOptions, Subrequest } from "./subrequest.ts";
 import type { Candidate, ProviderClient } from "./call.ts";
 import type { Identity } from "./identity.ts";
-import type { GatewayStats } from "./readings.ts";
-import type { KeyRecord } from "./key.ts";
-import type { Store } from "./store.ts";
+import type { GatewayStats } from "./gateway-stats.ts";
+import type { KeyRecord } from "./store/key.ts";
+import type { Store } from "./store/store.ts";
 
 /**
  * What the host lends to one plugin, from its `setup` on. Everything with an end has an owner here, and ends in reverse order when

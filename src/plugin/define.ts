@@ -3,7 +3,7 @@ import type { MiddlewareDef } from "./middleware.ts";
 import type { ObserverDef } from "./observer.ts";
 import type { ProviderDef } from "./provider.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
-import type { StoreDef } from "./store-definition.ts";
+import type { StoreDef } from "./store/store-definition.ts";
 
 /** A string key, not a symbol: a symbol here makes every plugin's own .d.ts fail (TS4082). */
 export interface Branded<K extends string> {

@@ -4,7 +4,7 @@ import type { Feature, Privacy } from "../model/facts.ts";
 import type { Operation, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
 import type { Identity } from "./identity.ts";
-import type { Limit } from "./limit.ts";
+import type { Limit } from "./store/limit.ts";
 import type { ActionType } from "./protocol.ts";
 
 /** Of a client. Proved by the connection itself: no header can say it. */

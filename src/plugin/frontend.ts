@@ -6,7 +6,7 @@ import type { Plugin, Setup } from "./plugin.ts";
 import type { Role } from "./role.ts";
 import type { ActionType, Protocol, ErrorResponse } from "./protocol.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
-import type { CallTarget } from "./store.ts";
+import type { CallTarget } from "./store/store.ts";
 
 /** A frontend's definition: routes in one client protocol, mounted under `frontends:`. */
 export interface FrontendDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {

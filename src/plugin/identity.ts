@@ -1,6 +1,6 @@
 import type { Privacy } from "../model/facts.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
-import type { Limit } from "./limit.ts";
+import type { Limit } from "./store/limit.ts";
 
 /** What a client may do: data that the host enforces, so that every auth plugin gets all of it. */
 export interface Identity {

@@ -16,7 +16,7 @@ import type { Outcome } from "./outcome.ts";
 import type { PluginRoute } from "./frontend.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
-import type { Limit } from "./limit.ts";
+import type { Limit } from "./store/limit.ts";
 
 /** How several middlewares combine; their order is gateway.yaml's. All fail closed, except settle. */
 export const HOOK_COMBINATIONS = {

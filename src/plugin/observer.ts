@@ -8,12 +8,12 @@ import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "./call.ts";
 import type { ObserverRoute } from "./frontend.ts";
-import type { GatewayEvent } from "./notice.ts";
+import type { GatewayEvent } from "./gateway-event.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { ActionType } from "./protocol.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
-import type { LimitState } from "./limit.ts";
-import type { Reserve, Settle } from "./store.ts";
+import type { LimitState } from "./store/limit.ts";
+import type { Reserve, Settle } from "./store/store.ts";
 
 /** What `defineObserver` takes; mounted under `observers:` in gateway.yaml. */
 export interface ObserverDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {

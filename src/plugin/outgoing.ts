@@ -1,5 +1,5 @@
 import type { Field, HeadersOut, Opt } from "../model/values.ts";
-import type { References } from "./look.ts";
+import type { References } from "./references.ts";
 
 /**
  * The request about to leave. Edits are kept by top-level field and spliced into the client's bytes, JSON or a form, so that editing

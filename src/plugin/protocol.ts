@@ -6,12 +6,12 @@ import type { FinishReason, ModelResponse, ModelEvent, UsageReport } from "../mo
 import type { ModelInfo } from "../model/facts.ts";
 import type { Operation, ModelRequest } from "../model/request.ts";
 import type { Unit, Usage } from "../model/usage.ts";
-import type { OperationSpec } from "../model/work.ts";
+import type { OperationSpec } from "../model/operations/operation-spec.ts";
 import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./outgoing.ts";
-import type { FieldAllowlist } from "./look.ts";
-import type { LimitState } from "./limit.ts";
-import type { ConversationKey, RequestFacts } from "./survey.ts";
+import type { FieldAllowlist } from "./references.ts";
+import type { LimitState } from "./store/limit.ts";
+import type { ConversationKey, RequestFacts } from "./request-facts.ts";
 
 /** generate: metered · count: answered or estimated · relay: same protocol only, the client's method and query kept (retrieve, cancel…). */
 export type ActionType = "generate" | "count" | "relay";

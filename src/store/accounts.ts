@@ -1,6 +1,6 @@
 // Which change of an account or of a key can be obeyed. Pure: what there is, is asked of the journal, so that the answer holds for the whole batch.
 import { fail, type AccountRecord, type KeyRecord } from "../plugin/index.ts";
-import { toJson } from "./json.ts";
+import { toJson } from "./bigint-json.ts";
 
 /** Where a journal keeps accounts. `put` belongs to the batch's transaction, and `get` sees what the batch has put. */
 export interface AccountRepository {

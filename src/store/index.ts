@@ -2,20 +2,20 @@
 // hands it commands and gets verdicts; where rows are kept is a journal's matter.
 // May import: lib, model, plugin. May not: a file, a clock, a database.
 export type { AccountRepository } from "./accounts.ts";
-export { toAuditedCommand, createMemoryAuditLog } from "./audit.ts";
-export { RunningTotal } from "./amounts.ts";
-export * from "./book.ts";
-export type { OpenCalls } from "./calls.ts";
-export { isCalendarPeriod } from "./calendar.ts";
-export { checkCommand } from "./check.ts";
+export { toAuditedCommand, createMemoryAuditLog } from "./memory-audit-log.ts";
+export { RunningTotal } from "./running-total.ts";
+export * from "./ledger-rules.ts";
+export type { OpenCalls } from "./open-calls.ts";
+export { isCalendarPeriod } from "./calendar-window.ts";
+export { checkCommand } from "./check-command.ts";
 export {
   rollupLevelFor,
   ROLLUP_LEVELS,
   dimensionsOf,
   type RollupLevel,
   type RowDimensions,
-} from "./facts.ts";
-export { fromJson, toJson } from "./json.ts";
+} from "./row-dimensions.ts";
+export { fromJson, toJson } from "./bigint-json.ts";
 export { createMemoryJournal, createJournalReads, type MemoryJournal } from "./memory-journal.ts";
 export {
   mergeClaims,
@@ -27,9 +27,9 @@ export {
   type MeterAmount,
 } from "./meter.ts";
 export { keyCursor, toPage, pageSize } from "./page.ts";
-export * from "./row.ts";
-export * from "./rows.ts";
-export { createRollup, parseRollupGroups, parseRollup, type Rollup } from "./subtotals.ts";
+export * from "./ledger-row.ts";
+export * from "./row-journal.ts";
+export { createRollup, parseRollupGroups, parseRollup, type Rollup } from "./rollup.ts";
 export * from "./totals.ts";
-export { meteredUsage } from "./used.ts";
-export { isTimeZone, zoneClock, type ZoneClock } from "../lib/zone.ts";
+export { meteredUsage } from "./metered-usage.ts";
+export { isTimeZone, zoneClock, type ZoneClock } from "../lib/time/time-zone.ts";

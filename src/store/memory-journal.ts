@@ -1,9 +1,9 @@
 // The rows of a ledger in memory, in their order, with the way back to before a batch.
 import type { AccountRecord, KeyRecord, Price, Store } from "../plugin/index.ts";
-import type { OpenCalls } from "./calls.ts";
+import type { OpenCalls } from "./open-calls.ts";
 import { keyCursor, toPage, pageSize } from "./page.ts";
-import { matchesQuery, rowQualifier, toEntry, type CallRows, type LedgerRow } from "./row.ts";
-import { createRowWriter, type OpenRow, type RowJournal } from "./rows.ts";
+import { matchesQuery, rowQualifier, toEntry, type CallRows, type LedgerRow } from "./ledger-row.ts";
+import { createRowWriter, type OpenRow, type RowJournal } from "./row-journal.ts";
 import { createTotals, isSettledRow } from "./totals.ts";
 
 /** A journal whose rows are in this process, with what is asked of it. A store may write them down elsewhere too. */

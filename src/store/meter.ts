@@ -13,7 +13,7 @@ import {
   type ThresholdReached,
   type LimitState,
 } from "../plugin/index.ts";
-import { isCalendarPeriod, MAX_DATE_MS, calendarWindow } from "./calendar.ts";
+import { isCalendarPeriod, MAX_DATE_MS, calendarWindow } from "./calendar-window.ts";
 
 /** A claim on one meter; `most` is the strictest limit that was claimed on it. */
 export interface Claim extends Limit {

@@ -1,17 +1,17 @@
 // Sums over calls, row by row or from sums that were made before: both come to the same, to the last digit. What was void cost nothing
 // and is no call, unless asked for by name.
 import type { HeadersOut, LedgerQuery, Store, LedgerTotal } from "../plugin/index.ts";
-import { RunningTotal } from "./amounts.ts";
+import { RunningTotal } from "./running-total.ts";
 import {
   isSettledGroup,
   dimensionsOf,
   matchesDimensions,
   type RowDimensions,
   type SummableRow,
-} from "./facts.ts";
-import { zoneClock } from "../lib/zone.ts";
+} from "./row-dimensions.ts";
+import { zoneClock } from "../lib/time/time-zone.ts";
 
-export { isSettledRow, type SummableRow } from "./facts.ts";
+export { isSettledRow, type SummableRow } from "./row-dimensions.ts";
 
 /** What a store's `totals` is asked. */
 export type TotalsQuery = Parameters<Store["sumEntries"]>[0];

@@ -1,11 +1,11 @@
 // A codec at work without a host: bytes in, events out, and back.
-import { collectResponse } from "../model/fold.ts";
+import { collectResponse } from "../model/response-collector.ts";
 import type { ModelResponse, ModelEvent, UsageReport } from "../model/event.ts";
 import type { Operation } from "../model/request.ts";
 import { inputTokens, mergeUsage, outputTokens, type Usage } from "../model/usage.ts";
 import type { HeadersIn } from "../model/values.ts";
 import type { CallContext, ResponseContext, ClientHalf, ServerHalf } from "../plugin/protocol.ts";
-import { createEventGrammar } from "./grammar.ts";
+import { createEventGrammar } from "./event-grammar.ts";
 
 const NO_HEADERS: HeadersIn = Object.freeze({ "content-type": "text/event-stream" });
 

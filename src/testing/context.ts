@@ -1,13 +1,13 @@
 // A Context for tests: everything the host lends, with an account of what was taken and said.
-import { BUILT_IN_OPERATIONS } from "../model/own-works.ts";
+import { BUILT_IN_OPERATIONS } from "../model/operations/built-in-operations.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LifetimeScope, SharedResources } from "../lib/scope.ts";
-import type { GatewayStats } from "../plugin/readings.ts";
+import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
+import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
-import type { KeyRecord } from "../plugin/key.ts";
-import { untracked } from "./leaks.ts";
+import type { KeyRecord } from "../plugin/store/key.ts";
+import { untracked } from "./resource-leaks.ts";
 
 /** One line that a plugin logged. */
 export interface LogLine {

@@ -3,16 +3,16 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { GatewayOptions } from "../gateway/options.ts";
-import type { Log } from "../lib/log.ts";
-import { SecretMask } from "../lib/mask.ts";
+import type { GatewayOptions } from "../server/gateway-options.ts";
+import type { Log } from "../lib/log/log.ts";
+import { SecretMask } from "../lib/log/secret-mask.ts";
 import {
   defineMiddleware,
   defineStore,
   type Definition,
   type PluginKind,
 } from "../plugin/define.ts";
-import type { StoreCommand } from "../plugin/store.ts";
+import type { StoreCommand } from "../plugin/store/store.ts";
 import type { LogLine } from "./context.ts";
 
 /** What the gateway of a test is made of. */
@@ -41,7 +41,7 @@ export interface TestGateway extends AsyncDisposable {
 
 /** Throws, with every problem in words, when the gateway refuses what it was given. */
 export async function startTestGateway(of: TestGatewayOptions): Promise<TestGateway> {
-  const { createGateway } = await import("../gateway/gateway.ts");
+  const { createGateway } = await import("../server/gateway.ts");
   const folder = mkdtempSync(join(tmpdir(), "tollgate-kit-"));
   const file = join(folder, "gateway.yaml");
   const own = [

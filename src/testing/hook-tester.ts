@@ -2,24 +2,24 @@
 // each stream once for every place where its words can be cut.
 import assert from "node:assert/strict";
 import { ERRORS, getFault, type ErrorKind } from "../model/error.ts";
-import { BUILT_IN_OPERATIONS } from "../model/own-works.ts";
+import { BUILT_IN_OPERATIONS } from "../model/operations/built-in-operations.ts";
 import type { Definition } from "../plugin/define.ts";
 import type { Hooks } from "../plugin/middleware.ts";
 import { createCheck, type Check } from "./check.ts";
-import { withDefaults } from "./conformance/manners.ts";
+import { withDefaults } from "./conformance/definition.ts";
 import { createTestContext } from "./context.ts";
 import { deepFreeze } from "./freeze.ts";
-import * as pretend from "./pretend.ts";
-import { say, scriptedModel, type ModelScript } from "./speech.ts";
+import * as pretend from "./fakes.ts";
+import { say, scriptedModel, type ModelScript } from "./upstream/model-script.ts";
 import {
   otherPlacements,
   toChatRequest,
   sendMessagesRequest,
   type CaseRequest,
-} from "./case-request.ts";
+} from "./case-requests.ts";
 import { startGateway, type ClientAnswer } from "./start-gateway.ts";
 
-export type { CaseRequest } from "./case-request.ts";
+export type { CaseRequest } from "./case-requests.ts";
 
 /** What a middleware is to do, case by case. Each list may be absent. */
 export interface HookCases {

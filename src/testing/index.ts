@@ -9,15 +9,15 @@ export {
   type ScriptedResponse,
   type Truncation,
   type ResponsePiece,
-} from "./answer.ts";
+} from "./upstream/scripted-response.ts";
 export {
   createResponseContext,
   createCallContext,
   type ReportedLoss,
   type LossLog,
-} from "./asking.ts";
+} from "./codec-contexts.ts";
 export { type Check } from "./check.ts";
-export { splitChunks, type Chunks } from "./chunks.ts";
+export { splitChunks, type Chunks } from "./upstream/split-chunks.ts";
 export {
   decode,
   decodeWhole,
@@ -34,7 +34,7 @@ export {
   type LogLine,
   type TestContext,
 } from "./context.ts";
-export { errorResponse, type ErrorResponseOptions } from "./failing.ts";
+export { errorResponse, type ErrorResponseOptions } from "./error-response.ts";
 export { deepFreeze } from "./freeze.ts";
 export { startTestGateway, type TestGatewayOptions, type TestGateway } from "./gateway.ts";
 export {
@@ -46,9 +46,9 @@ export {
   type StartedGateway,
 } from "./start-gateway.ts";
 export { hookChecks, type CaseRequest, type HookCases, type StreamCase } from "./hook-tester.ts";
-export { createEventGrammar } from "./grammar.ts";
+export { createEventGrammar } from "./event-grammar.ts";
 export { createOutgoing, encodeOutgoing, type TestOutgoing } from "./outgoing.ts";
-export * as pretend from "./pretend.ts";
+export * as pretend from "./fakes.ts";
 export { protocolChecks, type ProtocolCheckOptions } from "./protocol-laws.ts";
 export {
   readRecordings,
@@ -61,8 +61,8 @@ export {
   writeRecordings,
   type RecordedExchange,
   type RecordingOptions,
-} from "./record.ts";
-export { liveCheck, liveChecks, type LiveOptions } from "./live.ts";
+} from "./record-provider.ts";
+export { liveCheck, liveChecks, type LiveOptions } from "./live-checks.ts";
 export { createSeededRandom } from "./random.ts";
 export {
   call,
@@ -74,8 +74,8 @@ export {
   toolResults,
   type ModelScript,
   type ScriptProtocol,
-} from "./speech.ts";
-export { type FormatOptions, type ScriptItem } from "./spoken.ts";
+} from "./upstream/model-script.ts";
+export { type FormatOptions, type ScriptItem } from "./upstream/script-items.ts";
 export {
   startUpstream,
   type UpstreamRequest,
@@ -84,6 +84,6 @@ export {
   type ScriptedRoute,
   type ScriptedRoutes,
   type TestUpstream,
-} from "./upstream.ts";
-export { createStoreFactory } from "./store-in.ts";
+} from "./upstream/upstream.ts";
+export { createStoreFactory } from "./store-factory.ts";
 export { fleetChecks, storeChecks, type FleetUnderTest, type StoreUnderTest } from "./store.ts";

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { ERRORS, getFault, type ErrorKind } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
-import { collectResponse } from "../model/fold.ts";
+import { collectResponse } from "../model/response-collector.ts";
 import type { Operation, ModelRequest } from "../model/request.ts";
 import { UNITS } from "../model/usage.ts";
 import type { ClientHalf, Protocol, ServerHalf } from "../plugin/protocol.ts";
-import { createResponseContext, createCallContext } from "./asking.ts";
+import { createResponseContext, createCallContext } from "./codec-contexts.ts";
 import { createCheck, type Check } from "./check.ts";
-import { splitChunks, type Chunks } from "./chunks.ts";
+import { splitChunks, type Chunks } from "./upstream/split-chunks.ts";
 import {
   decode,
   decodeWhole,

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { bodyFormOf } from "../lib/media.ts";
+import { bodyFormOf } from "../lib/media-type.ts";
 import type { ModelEvent } from "../model/event.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
-import type { ScriptedResponse } from "./answer.ts";
+import type { ScriptedResponse } from "./upstream/scripted-response.ts";
 
 /**
  * What a person read in a recording: `expected.json`, written by hand. Members that are absent are not compared.

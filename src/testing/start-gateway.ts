@@ -1,12 +1,12 @@
 // A gateway with everything around it, for an author's own tests: a fake upstream behind it, clients' words in front of it, and
 // what its ledger was told.
-import { callControl } from "../gateway/control/asking.ts";
+import { callControl } from "../admin/socket/control-client.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Definition } from "../plugin/define.ts";
 import { startTestGateway, type TestGateway } from "./gateway.ts";
-import { say, scriptedModel } from "./speech.ts";
-import { startUpstream, type ScriptedRoutes, type TestUpstream } from "./upstream.ts";
+import { say, scriptedModel } from "./upstream/model-script.ts";
+import { startUpstream, type ScriptedRoutes, type TestUpstream } from "./upstream/upstream.ts";
 
 /** What a test says of the gateway that it starts. */
 export interface GatewaySetup {

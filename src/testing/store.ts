@@ -1,22 +1,22 @@
 // The laws of a store: any store that keeps them can keep the ledger.
 import type { Check } from "./check.ts";
-import { FIRST_OWNER, type StoreUnderTest } from "./store/bench.ts";
+import { FIRST_OWNER, type StoreUnderTest } from "./store/fixtures.ts";
 import { accountLaws } from "./store/accounts.ts";
 import { auditLaws } from "./store/audit.ts";
-import { entryLaws } from "./store/entries.ts";
-import { maintenanceLaws } from "./store/keeping.ts";
+import { entryLaws } from "./store/ledger-entries.ts";
+import { maintenanceLaws } from "./store/maintenance.ts";
 import { limitLaws } from "./store/limits.ts";
-import { transferLaws } from "./store/moving.ts";
+import { transferLaws } from "./store/transfer.ts";
 import { recordLaws } from "./store/records.ts";
-import { textLaws } from "./store/texts.ts";
+import { textLaws } from "./store/arbitrary-text.ts";
 import { fleetChangeLaws } from "./store/fleet-changes.ts";
-import { fleetSettlementLaws } from "./store/fleet-ends.ts";
+import { fleetSettlementLaws } from "./store/fleet-settlement.ts";
 import { fleetLimitLaws } from "./store/fleet-limits.ts";
 import { openInstances, type FleetUnderTest } from "./store/fleet.ts";
-import { instanceLaws } from "./store/several.ts";
+import { instanceLaws } from "./store/instances.ts";
 import { recoveryLaws } from "./store/recovery.ts";
 
-export { NOON, reserveCommand, settleCommand, type StoreUnderTest } from "./store/bench.ts";
+export { NOON, reserveCommand, settleCommand, type StoreUnderTest } from "./store/fixtures.ts";
 export type { FleetUnderTest } from "./store/fleet.ts";
 
 /**

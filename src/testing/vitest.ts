@@ -4,7 +4,7 @@ import type { Definition } from "../plugin/define.ts";
 import type { Check } from "./check.ts";
 import { conformanceChecks, type ConformanceOptions } from "./conformance.ts";
 import { hookChecks, type HookCases } from "./hook-tester.ts";
-import { liveChecks, type LiveOptions } from "./live.ts";
+import { liveChecks, type LiveOptions } from "./live-checks.ts";
 
 /** A check may start processes and gateways: on a machine with other work that takes its time. */
 const CHECK_TIMEOUT_MS = 120_000;

@@ -4,7 +4,7 @@ import { Ajv } from "ajv";
 import { parse } from "yaml";
 import { expect, test } from "vitest";
 import { plural } from "../../src/lib/text.ts";
-import { digestKey, mintKey } from "../../src/lib/key.ts";
+import { digestKey, mintKey } from "../../src/lib/api-key.ts";
 import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
 import { root } from "../kit/program.ts";
 

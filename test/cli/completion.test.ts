@@ -1,6 +1,6 @@
 // What shells are told is what the table of commands says: each real shell is asked at every command.
 import { beforeAll, describe, expect, it } from "vitest";
-import { loadCompletedCommands } from "../../src/cli/completion.ts";
+import { loadCompletedCommands } from "../../src/cli/commands/run/completion.ts";
 import { COMMANDS } from "../../src/cli/main.ts";
 import {
   flattenCommands,
@@ -9,8 +9,8 @@ import {
   lastWord,
   defaultCommandOptions,
   type CompletedCommand,
-} from "../../src/cli/completion/words.ts";
-import type { Options } from "../../src/cli/command.ts";
+} from "../../src/cli/completion/completion-data.ts";
+import type { Options } from "../../src/cli/support/command.ts";
 import { runCliInProcess } from "../kit/command-line.ts";
 import { has, offered, type Shell, SHELLS } from "./shells.ts";
 

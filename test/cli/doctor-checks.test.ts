@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { networkInterfaces } from "node:os";
 import { expect, it } from "vitest";
 import { checkPrices } from "../../src/cli/doctor/gateway.ts";
-import { checkDisk, checkLimits } from "../../src/cli/doctor/machine.ts";
+import { checkDisk, checkLimits } from "../../src/cli/doctor/system.ts";
 import { checkOrigin, checkReachable, checkProxies } from "../../src/cli/doctor/network.ts";
 import { createTestFolder } from "../kit/command-line.ts";
 

@@ -1,7 +1,7 @@
 // From where on doctor says something: each threshold a little before and a little after; and what is no date is never far away.
 import { expect, it } from "vitest";
 import { checkPolicies } from "../../src/cli/doctor/gateway.ts";
-import { checkClock, checkFsync, checkFreeSpace } from "../../src/cli/doctor/machine.ts";
+import { checkClock, checkFsync, checkFreeSpace } from "../../src/cli/doctor/system.ts";
 import { checkLookup, checkServedCertificate } from "../../src/cli/doctor/network.ts";
 import {
   CERTIFICATE_DAYS,

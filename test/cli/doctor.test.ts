@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { jsonResponse, startUpstream } from "tollgate/testing";
-import { checkClock, checkVersions } from "../../src/cli/doctor/machine.ts";
+import { checkClock, checkVersions } from "../../src/cli/doctor/system.ts";
 import type { DoctorFinding } from "../../src/cli/doctor/finding.ts";
 import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
 import { startDaemon } from "../kit/daemon.ts";

@@ -3,13 +3,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { getValidator, type Schema } from "../../src/config/dialect.ts";
+import { getValidator, type Schema } from "../../src/config/schema-dialect.ts";
 import { COMMANDS as VERBS, main } from "../../src/cli/main.ts";
-import { startDryRun } from "../../src/gateway/rehearse.ts";
-import { COMMAND_SPECS, type CommandName } from "../../src/gateway/control/table.ts";
+import { startDryRun } from "../../src/server/dry-run.ts";
+import { COMMAND_SPECS, type CommandName } from "../../src/admin/schema/command-specs.ts";
 import { getFault } from "../../src/model/error.ts";
 import type { Json, JsonObject } from "../../src/model/values.ts";
-import { loadGatewayConfig, quietLog } from "../../src/cli/loading.ts";
+import { loadGatewayConfig, quietLog } from "../../src/cli/support/load-config.ts";
 import { type Daemon, startDaemon } from "../kit/daemon.ts";
 
 let daemon: Daemon;

@@ -1,10 +1,10 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
-import type { CliCommand } from "../../src/cli/command.ts";
-import { formatHelp, formatOverview } from "../../src/cli/help.ts";
+import type { CliCommand } from "../../src/cli/support/command.ts";
+import { formatHelp, formatOverview } from "../../src/cli/support/help.ts";
 import { COMMANDS, parseInput } from "../../src/cli/main.ts";
 import { getFault } from "../../src/model/error.ts";
-import { version as VERSION } from "../../src/cli/loading.ts";
+import { version as VERSION } from "../../src/cli/support/load-config.ts";
 import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
 
 const wide: [string, CliCommand][] = await Promise.all(

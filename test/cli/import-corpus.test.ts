@@ -7,12 +7,12 @@ import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, stringify } from "yaml";
 import { importBifrost } from "../../src/cli/import/bifrost.ts";
-import { ConfigDraft } from "../../src/cli/import/draft.ts";
+import { ConfigDraft } from "../../src/cli/import/config-draft.ts";
 import { importLitellm } from "../../src/cli/import/litellm.ts";
 import { importPortkey } from "../../src/cli/import/portkey.ts";
-import { SourceValue, type ImportFinding } from "../../src/cli/import/said.ts";
-import { createPluginLoader } from "../../src/cli/loading.ts";
-import { loadConfig } from "../../src/config/load.ts";
+import { SourceValue, type ImportFinding } from "../../src/cli/import/source-value.ts";
+import { createPluginLoader } from "../../src/cli/support/load-config.ts";
+import { loadConfig } from "../../src/config/load-config.ts";
 import { CASES } from "./import-cases.ts";
 import { CORPUS } from "./import-corpus/corpus.ts";
 

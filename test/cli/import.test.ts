@@ -8,9 +8,9 @@ import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, stringify } from "yaml";
 import { shiftDecimal } from "../../src/cli/import/amounts.ts";
-import { loadConfig } from "../../src/config/load.ts";
-import { createPluginLoader } from "../../src/cli/loading.ts";
-import { digestKey } from "../../src/lib/key.ts";
+import { loadConfig } from "../../src/config/load-config.ts";
+import { createPluginLoader } from "../../src/cli/support/load-config.ts";
+import { digestKey } from "../../src/lib/api-key.ts";
 import { runCliInProcess } from "../kit/command-line.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { CASES } from "./import-cases.ts";

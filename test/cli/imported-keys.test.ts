@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
-import { parseCsv } from "../../src/cli/csv-rows.ts";
-import { readImportedKeys, toKeysJson } from "../../src/cli/imported-keys.ts";
-import { digestKey } from "../../src/lib/key.ts";
+import { parseCsv } from "../../src/cli/format/csv-rows.ts";
+import { readImportedKeys, toKeysJson } from "../../src/cli/import/key-import.ts";
+import { digestKey } from "../../src/lib/api-key.ts";
 import { getFault } from "../../src/model/error.ts";
-import { formatLimit } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/store/limit.ts";
 
 async function imported(text: string, account?: string) {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-import-"));

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { isOwnedFolder } from "../../src/cli/kept.ts";
+import { isOwnedFolder } from "../../src/cli/support/compile-cache.ts";
 
 const above = mkdtempSync(join(tmpdir(), "tollgate-kept-"));
 afterAll(() => rmSync(above, { recursive: true, force: true }));
@@ -26,8 +26,8 @@ const made = (mode: number) => {
   return folder;
 };
 
-const KEPT = new URL("../../src/cli/kept.ts", import.meta.url).href;
-const PROGRAM = new URL("../../src/lib/json.ts", import.meta.url).href;
+const KEPT = new URL("../../src/cli/support/compile-cache.ts", import.meta.url).href;
+const PROGRAM = new URL("../../src/lib/json/json-scanner.ts", import.meta.url).href;
 const MAIN = (folder: string) =>
   `import { keepCompiled } from "${KEPT}"; keepCompiled(${JSON.stringify(folder)}); await import("${PROGRAM}");`;
 /** Without a folder that it was given. */

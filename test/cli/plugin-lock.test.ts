@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isOlderVersion } from "../../src/loader/definition.ts";
+import { isOlderVersion } from "../../src/loader/validate-definition.ts";
 import { createTestFolder, type TestFolder } from "../kit/command-line.ts";
 import { root } from "../kit/program.ts";
 

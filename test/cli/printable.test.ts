@@ -1,10 +1,10 @@
 // What stands in names and labels never steers the terminal that it is printed on.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { csvLine } from "../../src/cli/reports/csv.ts";
-import { toPrintable } from "../../src/cli/terminal.ts";
-import { COMMAND_SPECS } from "../../src/gateway/control/table.ts";
-import { validateInput } from "../../src/gateway/control/input.ts";
+import { csvLine } from "../../src/cli/format/reports/csv.ts";
+import { toPrintable } from "../../src/cli/format/terminal.ts";
+import { COMMAND_SPECS } from "../../src/admin/schema/command-specs.ts";
+import { validateInput } from "../../src/admin/dispatch/command-input.ts";
 
 const COLORS = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*m`, "g");
 /** C0, C1, separators of lines and paragraphs, and what turns the direction of writing. */

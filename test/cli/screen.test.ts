@@ -2,8 +2,8 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Screen } from "../../src/cli/screen.ts";
-import { sanitize, truncateLine } from "../../src/cli/terminal.ts";
+import { Screen } from "../../src/cli/support/screen.ts";
+import { sanitize, truncateLine } from "../../src/cli/format/terminal.ts";
 
 it("draws over what was there, in one write, and leaves the terminal as it was", () => {
   const written: string[] = [];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
 import { killUntilExit } from "../kit/program.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const ask = (url: string, key: string, model = "demo/echo") =>
   fetch(`${url}/v1/chat/completions`, {

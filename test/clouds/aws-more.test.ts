@@ -9,9 +9,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ErrorKind } from "tollgate/plugin";
 import { startTestGateway, jsonResponse, say, type TestGateway } from "tollgate/testing";
 import aws from "../../plugins/providers/aws/index.ts";
-import { parseAwsStreamError, parseAwsError } from "../../plugins/providers/aws/refusal.ts";
+import { parseAwsStreamError, parseAwsError } from "../../plugins/providers/aws/errors.ts";
 import { CLAUDE, fakeAws, KEYS, MODEL, REGION, type FakeAws } from "./aws-fake.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { rowsOf } from "./rows.ts";
 
 let fake: FakeAws;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import type { LedgerEntry, Usage } from "tollgate/plugin";
 import { say, type ScriptedResponse, type ModelScript, type TestUpstream } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { CLAUDE, fakeAws, KEYS, MODEL, REGION } from "./aws-fake.ts";
 import { fakeAzure, KEY } from "./azure-fake.ts";
 import { ACCOUNT, fakeGoogle } from "./google-fake.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import type { Download, Page } from "playwright-core";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { axe } from "./browser.ts";
 import { ask } from "./journey.ts";
 import { inside, type Journey } from "./journeys.ts";

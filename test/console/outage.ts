@@ -1,7 +1,7 @@
 // Each page while the database is away: what it reads from the store fails. The page says so, keeps its shape, and shows no empty place that
 // would invite an operator to begin anew.
 import assert from "node:assert/strict";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { overflow } from "./browser.ts";
 import type { Journey } from "./journeys.ts";
 import { VIEWS } from "./views.ts";

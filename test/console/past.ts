@@ -1,8 +1,8 @@
 // Two days of calls that were before a gateway started: in its ledger, and in the counts beside it.
 import { join } from "node:path";
-import { writeOutages, writeStats } from "../../src/gateway/requests/kept-stats.ts";
-import { Outages } from "../../src/gateway/requests/outages.ts";
-import { RequestStats } from "../../src/gateway/requests/stats.ts";
+import { writeOutages, writeStats } from "../../src/runtime/requests/persisted-stats.ts";
+import { Outages } from "../../src/runtime/requests/outages.ts";
+import { RequestStats } from "../../src/runtime/requests/request-stats.ts";
 import type { RequestRecord, StoreCommand } from "tollgate/plugin";
 import { onFile } from "../plugins/stores/made.ts";
 import { createChance } from "../rig/rig.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { axe, overflow } from "./browser.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { inside, type Journey } from "./journeys.ts";
 
 /** A pixel, as PNG. */

@@ -1,8 +1,8 @@
 // Each page, for each role and each scope: it shows data or is not in the list of pages. Nothing is a refusal, and nothing is raw JSON.
 import assert from "node:assert/strict";
 import type { Browser, Page } from "playwright-core";
-import { ROLES } from "../../src/config/admin.ts";
-import { until } from "../kit/waits.ts";
+import { ROLES } from "../../src/config/sections/admin-config.ts";
+import { until } from "../kit/wait.ts";
 import { axe, complaints } from "./browser.ts";
 import type { Journey } from "./journeys.ts";
 import type { Stage } from "./stage.ts";

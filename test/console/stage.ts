@@ -1,5 +1,5 @@
 // A gateway with its console and traffic of every kind behind it: what pictures are taken of, and where journeys begin.
-import { formatLimit } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { writePast } from "./past.ts";
 import type { BrowserContext } from "playwright-core";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";

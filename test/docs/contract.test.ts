@@ -11,7 +11,7 @@ import {
   report,
   sinceIn,
 } from "../../.build/contract.ts";
-import { isOlderVersion } from "../../src/loader/definition.ts";
+import { isOlderVersion } from "../../src/loader/validate-definition.ts";
 import { DEPRECATED } from "../../src/plugin/deprecated.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -32,7 +32,7 @@ import redactor from "../../examples/redactor.ts";
 import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { foreign, importsOf } from "../floors.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { ownCpuMs } from "../kit/processor.ts";
+import { ownCpuMs } from "../kit/cpu-time.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples");
 

@@ -8,9 +8,9 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { builtin } from "../../plugins/index.ts";
 import { COMMANDS } from "../../src/cli/main.ts";
-import { loadConfig } from "../../src/config/load.ts";
-import { formatProblems } from "../../src/config/report.ts";
-import { createLoader } from "../../src/loader/load.ts";
+import { loadConfig } from "../../src/config/load-config.ts";
+import { formatProblems } from "../../src/config/problem-report.ts";
+import { createLoader } from "../../src/loader/plugin-loader.ts";
 import { named, of, PAGES, ROOT } from "./pages.ts";
 
 /** Keys that the examples ask for. */

@@ -6,8 +6,8 @@ import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { entryOf, flaws, published } from "../../.build/release.ts";
-import { createPluginLoader } from "../../src/cli/loading.ts";
-import { loadConfig } from "../../src/config/load.ts";
+import { createPluginLoader } from "../../src/cli/support/load-config.ts";
+import { loadConfig } from "../../src/config/load-config.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const DEPLOY = join(ROOT, "deploy");

@@ -1,6 +1,6 @@
 // Accounts and keys that are made and changed while two workers serve: each answer to a command is true of the next request, wherever it
 // comes in, and no budget of any level lets a call more through.
-import { formatLimit } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -13,9 +13,9 @@ import {
 } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
 import { main } from "../../src/cli/main.ts";
-import { digestKey } from "../../src/lib/key.ts";
+import { digestKey } from "../../src/lib/api-key.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 /** What one picture costs, held and billed alike, in nano-dollars. */
 const EACH = 40_000_000;

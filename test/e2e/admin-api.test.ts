@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runSocketCommand } from "../kit/control-token.ts";
 import { getFault } from "../../src/model/error.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const OWNER = "owner-0123456789abcdef0123456789";
 const yaml = `admin:

@@ -3,11 +3,11 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Json, JsonObject } from "tollgate/plugin";
-import { ROLES } from "../../src/config/admin.ts";
-import { COMMAND_SPECS, type CommandName } from "../../src/gateway/control/table.ts";
+import { ROLES } from "../../src/config/sections/admin-config.ts";
+import { COMMAND_SPECS, type CommandName } from "../../src/admin/schema/command-specs.ts";
 import { runSocketCommand } from "../kit/control-token.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const yaml = `admin: { port: 0 }
 frontends: [chat-completions]

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { certificates } from "../rig/faults/certificates.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { runTollgate } from "../kit/command-line.ts";
 
 const example = (name: string) =>

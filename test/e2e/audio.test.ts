@@ -9,7 +9,7 @@ import { generateSpeech, transcribe } from "ai";
 import { AzureOpenAI, toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ScriptedReply } from "tollgate/testing";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import {
   CAPTIONS,
   EARS,

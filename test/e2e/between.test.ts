@@ -1,12 +1,12 @@
 // Between the two gateways of an upgrade no control socket is there for a moment: what asks meanwhile waits, and a health check is well.
 import { expect, it } from "vitest";
-import type { GatewayStatus } from "../../src/gateway/types.ts";
+import type { GatewayStatus } from "../../src/runtime/gateway-api.ts";
 import { getFault } from "../../src/model/error.ts";
-import { callControl } from "../../src/gateway/control/asking.ts";
-import { waitForExit } from "../kit/alive.ts";
+import { callControl } from "../../src/admin/socket/control-client.ts";
+import { waitForExit } from "../kit/processes.ts";
 import { createTestFolder } from "../kit/command-line.ts";
 import { startDaemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (workers) => {
   await using gateway = await startDaemon({

@@ -1,6 +1,6 @@
 // A session lists the commands that it may use: exactly those that are not refused for its role or its account.
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ROLES } from "../../src/config/admin.ts";
+import { ROLES } from "../../src/config/sections/admin-config.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 
 let gateway: InProcessGateway;

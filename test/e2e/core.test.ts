@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { defineStore } from "tollgate/plugin";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import type { RequestExplanation } from "../../src/gateway/types.ts";
-import { createLog } from "../../src/lib/log.ts";
-import { SecretMask } from "../../src/lib/mask.ts";
+import { createGateway } from "../../src/server/gateway.ts";
+import type { RequestExplanation } from "../../src/runtime/gateway-api.ts";
+import { createLog } from "../../src/lib/log/log.ts";
+import { SecretMask } from "../../src/lib/log/secret-mask.ts";
 import { startInProcess } from "../kit/in-process.ts";
 
 const run = promisify(execFile);

@@ -17,8 +17,8 @@ import {
   places,
   type CutResult,
 } from "./cutting.ts";
-import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./house.ts";
-import { isOtherStore } from "../kit/other-store.ts";
+import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
+import { isOtherStore } from "../kit/store-under-test.ts";
 
 let at: GatewayWithUpstream;
 let clients: Clients;

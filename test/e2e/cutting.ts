@@ -9,7 +9,7 @@ import {
   type UpstreamRequest,
 } from "tollgate/testing";
 import { ALL, SPEECH, type Client, type Heard } from "./clients.ts";
-import { freshOn, type GatewayWithUpstream } from "./house.ts";
+import { freshOn, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
 
 /** More than there are cuts of one protocol: what fails often is left alone. */
 export const MODELS = 12_000;

@@ -4,9 +4,9 @@ import { spawn } from "node:child_process";
 import { connect } from "node:net";
 import { readFileSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
-import { childrenOf, isAlive } from "../kit/alive.ts";
+import { childrenOf, isAlive } from "../kit/processes.ts";
 import { startDaemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { GUARD } from "./outside/broken.ts";
 
 const yaml = `workers: 2

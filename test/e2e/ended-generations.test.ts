@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import { jsonResponse, say, scriptedModel, startUpstream } from "tollgate/testing";
 import { type InProcessGateway, startInProcess } from "../kit/in-process.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 /** Says in how many generations that are in memory it is mounted. */
 const TENANT = `

@@ -1,5 +1,5 @@
 // What gateways on one PostgreSQL do for their clients while the database is away, and for one another while it is there.
-import { formatLimit } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { startTcpProxy } from "../kit/tcp-proxy.ts";
 import { startFleet, type Fleet as Nodes } from "../kit/fleet.ts";
 import { startDaemon } from "../kit/daemon.ts";
 import { hasPostgres, postgresStoreYaml, startPostgres, type Postgres } from "../kit/postgres.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { freePort } from "../kit/ports.ts";
 
 /** Calls while the database is away. */

@@ -1,12 +1,12 @@
 // A key that is revoked while one gateway is cut off from the database: where nothing new goes on without it, that gateway serves none of its calls; where keys with
 // slices go on, it does so for a while that the operator has set, and not after it.
-import { formatLimit } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
 import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const yaml = (url: string) => `
 frontends: [images]

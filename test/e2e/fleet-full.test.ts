@@ -9,7 +9,7 @@ import { expect, it } from "vitest";
 import { jsonResponse, startUpstream } from "tollgate/testing";
 import { startFleet } from "../kit/fleet.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const run = promisify(execFile);
 const NOBODY = 65_534;

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet as Nodes } from "../kit/fleet.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
-import { until } from "../kit/waits.ts";
-import type { Fleet } from "../../src/gateway/services/fleet.ts";
+import { until } from "../kit/wait.ts";
+import type { Fleet } from "../../src/runtime/services/fleet.ts";
 
 /** Calls while the database is away. */
 const AWAY = 150;

@@ -10,7 +10,7 @@ import {
   MODEL,
   SIGNATURE,
   type GatewayWithGemini,
-} from "./gemini/house.ts";
+} from "./gemini/gateway-with-gemini.ts";
 
 let at: GatewayWithGemini;
 let openai: OpenAI;

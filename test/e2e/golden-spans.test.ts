@@ -12,7 +12,7 @@ import {
   type UpstreamRequest,
 } from "tollgate/testing";
 import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const HELLO = say("Hello. ".repeat(200)).usage({ input: 20, output: 7 });
 /** Of 20 tokens in and 7 out. */

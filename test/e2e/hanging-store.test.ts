@@ -6,7 +6,7 @@ import type { LedgerEntry } from "tollgate/plugin";
 import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
 import { installTestClock } from "../kit/clock.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 let up: TestUpstream;
 let at: InProcessGateway;
@@ -21,7 +21,7 @@ beforeAll(async () => {
     yaml: `
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
-store: { use: "${join(import.meta.dirname, "../rig/plants/hanging.ts")}" }
+store: { use: "${join(import.meta.dirname, "../rig/plants/hanging-store.ts")}" }
 providers:
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k }, models: { model: { price: { input: 3, output: 15 } } } }
 `,

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { jsonResponse, say } from "tollgate/testing";
 import { startDaemonWithUpstream, type DaemonWithUpstream } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 let house: DaemonWithUpstream;
 let hold: Promise<void> | undefined;

@@ -4,7 +4,7 @@ import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { errorResponse, say, type ScriptedReply } from "tollgate/testing";
 import { startInProcessWithUpstream, type InProcessWithUpstream } from "../kit/in-process.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { WITNESS } from "./witness.ts";
 
 const hello = say("Hello, how do you do?").usage({ input: 7, output: 2 });

@@ -4,7 +4,7 @@ import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
-import { digestKey } from "../../src/lib/key.ts";
+import { digestKey } from "../../src/lib/api-key.ts";
 import { sniffImage } from "../../src/protocols/images/index.ts";
 import { png } from "../protocols/images/pictures.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
-import { version } from "../../src/cli/loading.ts";
+import { version } from "../../src/cli/support/load-config.ts";
 import { askOnNewConnection } from "../kit/daemon.ts";
 import { startInProcess } from "../kit/in-process.ts";
-import { STATE_FIXTURES, fixtureYaml, describeState } from "../kit/kept-state.ts";
+import { STATE_FIXTURES, fixtureYaml, describeState } from "../kit/state-fixtures.ts";
 import { spawnTollgate } from "../kit/program.ts";
 
 const releases = readdirSync(STATE_FIXTURES);

@@ -1,14 +1,14 @@
 // What a key may do, set with the command line and held to by a running daemon; what a client is told when it may not.
-import { formatLimit } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/store/limit.ts";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { installTestClock } from "../kit/clock.ts";
-import { parseKey } from "../../src/lib/key.ts";
+import { parseKey } from "../../src/lib/api-key.ts";
 import { runTollgate } from "../kit/command-line.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const yaml = (url: string, hold = "expected", more = "") => `
 frontends: [chat-completions, messages, responses, images, usage]

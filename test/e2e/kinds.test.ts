@@ -4,11 +4,11 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Limit } from "tollgate/plugin";
-import { BUILT_IN_OPERATIONS } from "../../src/model/own-works.ts";
-import { digestKey } from "../../src/lib/key.ts";
+import { BUILT_IN_OPERATIONS } from "../../src/model/operations/built-in-operations.ts";
+import { digestKey } from "../../src/lib/api-key.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { sumSamples } from "../kit/exposition.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const TOKEN = "scraper-".padEnd(32, "0123456789");
 

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
-import { isOtherStore } from "../kit/other-store.ts";
+import { isOtherStore } from "../kit/store-under-test.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { runTollgate } from "../kit/command-line.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const yaml = (url: string) => `
 frontends: [chat-completions, messages, usage]

@@ -11,7 +11,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createTestFolder } from "../kit/command-line.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { root } from "../kit/program.ts";
 import { authority } from "../rig/faults/certificates.ts";
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, startUpstream, type TestUpstream } from "tollgate/testing";
 import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
 import { spawnTollgate, type ParsedLogLine } from "../kit/program.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const HELLO = say("Hello").usage({ input: 10, output: 8 });
 

@@ -8,12 +8,12 @@ import type {
   FoundRequests,
   RecentStats,
   RequestPage,
-} from "../../src/gateway/control/request-commands.ts";
+} from "../../src/admin/commands/request-commands.ts";
 import { getFault } from "../../src/model/error.ts";
 import { runCliInProcess, runTollgate } from "../kit/command-line.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { spawnTollgate } from "../kit/program.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const PROMPT = "a word that is kept nowhere";
 

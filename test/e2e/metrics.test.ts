@@ -8,10 +8,10 @@ import {
   startUpstream,
   type TestUpstream,
 } from "tollgate/testing";
-import { isOtherStore } from "../kit/other-store.ts";
+import { isOtherStore } from "../kit/store-under-test.ts";
 import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
 import { parseSamples, sumSamples } from "../kit/exposition.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const TOKEN = "scraper-".padEnd(32, "0123456789");
 const yaml = (url: string, more = "") => `workers: 2

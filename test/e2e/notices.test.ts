@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
 import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const EAR = `
 import { defineObserver } from "tollgate/plugin";
@@ -40,7 +40,7 @@ beforeAll(async () => {
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
 observers: [./ear.ts]
-store: { use: "${join(import.meta.dirname, "../rig/plants/hanging.ts")}" }
+store: { use: "${join(import.meta.dirname, "../rig/plants/hanging-store.ts")}" }
 providers:
   demo: { use: demo }
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k } }

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { callControl } from "../../src/gateway/control/asking.ts";
-import { isAlive } from "../kit/alive.ts";
+import { callControl } from "../../src/admin/socket/control-client.ts";
+import { isAlive } from "../kit/processes.ts";
 import { COMPILE_CACHE_ENV, root } from "../kit/program.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 it("a signal to npm stops the gateway as one to itself would", async () => {
   const dir = mkdtempSync(join(tmpdir(), "tollgate-npm-"));

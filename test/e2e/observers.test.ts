@@ -2,7 +2,7 @@
 // and neither its slowness nor its failure is felt by a client.
 import { describe, expect, it } from "vitest";
 import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 /** Counts in what outlives a reload, and says which process it is in. */
 const COUNTER = `

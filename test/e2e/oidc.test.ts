@@ -3,7 +3,7 @@
 import { generateKeyPair, SignJWT } from "jose";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import {
   Browser,
   codeOf as code,

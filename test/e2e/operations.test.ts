@@ -1,7 +1,7 @@
 // What holds for each operation that answers a request as a whole, whichever it is: one exact row per request, limits and rights before anything is sent,
 // failures that are never passed on as answers. The table is operations/table.ts.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { turnEventLoop, until } from "../kit/waits.ts";
+import { turnEventLoop, until } from "../kit/wait.ts";
 import { operating, hostOf, keyOf, routeOf, type Operating } from "./operations/stage.ts";
 import { OPERATIONS } from "./operations/table.ts";
 

@@ -5,7 +5,7 @@ import { jsonResponse, startUpstream, type ScriptedResponse } from "tollgate/tes
 import { attributesOf, itemsOf } from "../plugins/observers/decoded.ts";
 import { askOnNewConnection } from "../kit/daemon.ts";
 import { startInProcess } from "../kit/in-process.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 interface State {
   readonly traces: { readonly sent: number; readonly dropped: number };

@@ -1,11 +1,11 @@
 // A plugin in a process of its own, with the gateway that runs: what it may do, what it may not, and what becomes of the others when it
 // breaks.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { childrenOf, waitForExit } from "../kit/alive.ts";
+import { childrenOf, waitForExit } from "../kit/processes.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { processCpuMs } from "../kit/processor.ts";
+import { processCpuMs } from "../kit/cpu-time.ts";
 import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { GUARD } from "./outside/broken.ts";
 
 const YAML = (workers: number) => `workers: ${workers}

@@ -9,7 +9,7 @@ import {
 } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 let up: TestUpstream;
 let at: InProcessGateway;

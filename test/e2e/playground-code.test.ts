@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { tmpdir } from "node:os";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { codeSnippet } from "../../plugins/observers/console/web/pages/playground-code.ts";
-import type { Draft } from "../../plugins/observers/console/web/pages/playground-frontend.ts";
-import { FRONTENDS } from "../../plugins/observers/console/web/pages/playground-frontends.ts";
+import { codeSnippet } from "../../plugins/observers/console/web/pages/playground/playground-code.ts";
+import type { Draft } from "../../plugins/observers/console/web/pages/playground/playground-frontend.ts";
+import { FRONTENDS } from "../../plugins/observers/console/web/pages/playground/playground-frontends.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
 
 const run = promisify(execFile);

@@ -4,7 +4,7 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { root } from "../kit/program.ts";
 
 const PLUGIN = `

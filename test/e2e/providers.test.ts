@@ -2,14 +2,14 @@
 // of its rest; what each value of the config is and where it comes from; and a check that looks at no secret.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
-import type { CheckedConfig, ShownConfig } from "../../src/gateway/control/config-commands.ts";
-import type { ProvidersHealth } from "../../src/gateway/control/provider-commands.ts";
-import type { TestCallResult } from "../../src/gateway/control/test-call.ts";
+import type { CheckedConfig, ShownConfig } from "../../src/admin/commands/config-commands.ts";
+import type { ProvidersHealth } from "../../src/admin/commands/provider-commands.ts";
+import type { TestCallResult } from "../../src/admin/commands/test-calls.ts";
 import { getFault } from "../../src/model/error.ts";
 import { runCliInProcess } from "../kit/command-line.ts";
 import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
-import { isOtherStore } from "../kit/other-store.ts";
-import { until } from "../kit/waits.ts";
+import { isOtherStore } from "../kit/store-under-test.ts";
+import { until } from "../kit/wait.ts";
 
 const GOOD = "good-0123456789-0123456789";
 const BAD = "bad-0123456789-0123456789";

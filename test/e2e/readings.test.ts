@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { GatewayStats } from "tollgate/plugin";
 import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { runTollgate } from "../kit/command-line.ts";
 
 /** Asks from the primary (a command, a route) and, as a middleware, from the process that answers the client. */

@@ -2,10 +2,10 @@ import { writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { describe, expect, it } from "vitest";
 import { say, scriptedModel, startUpstream } from "tollgate/testing";
-import { withTestStore } from "../kit/other-store.ts";
+import { withTestStore } from "../kit/store-under-test.ts";
 import { startDaemon } from "../kit/daemon.ts";
 import { killUntilExit } from "../kit/program.ts";
-import { turnEventLoop, until } from "../kit/waits.ts";
+import { turnEventLoop, until } from "../kit/wait.ts";
 
 /** More by hand (`SAVES=1000`). */
 const SAVES = Number(process.env["SAVES"] ?? 60);

@@ -22,10 +22,10 @@ import {
   type TestGateway,
   type TestUpstream,
 } from "tollgate/testing";
-import { attributeFault } from "../../src/walk/upstream/blame.ts";
-import { outcomeOfRequest } from "../../src/walk/stations/request-outcome.ts";
+import { attributeFault } from "../../src/pipeline/faults/fault-source.ts";
+import { outcomeOfRequest } from "../../src/pipeline/stages/request-outcome.ts";
 import { installTestClock, type TestClock } from "../kit/clock.ts";
-import { turnEventLoop, until } from "../kit/waits.ts";
+import { turnEventLoop, until } from "../kit/wait.ts";
 
 const CHAT = "/v1/chat/completions";
 const HELLO = say("Hello").usage({ input: 10, output: 2 });

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
 import { jsonResponse, say, startUpstream, type TestUpstream } from "tollgate/testing";
-import type { FoundRequests } from "../../src/gateway/control/request-commands.ts";
+import type { FoundRequests } from "../../src/admin/commands/request-commands.ts";
 import { runCliInProcess } from "../kit/command-line.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 

@@ -10,7 +10,7 @@ import {
   startUpstream,
   type TestUpstream,
 } from "tollgate/testing";
-import { digestKey } from "../../src/lib/key.ts";
+import { digestKey } from "../../src/lib/api-key.ts";
 import { startInProcess } from "../kit/in-process.ts";
 
 const ALICE = "alice-key";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { startInProcess } from "../kit/in-process.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { onFile } from "../plugins/stores/made.ts";
 
 const YAML = "frontends: [chat-completions]\nproviders: { demo: { use: demo } }\n";

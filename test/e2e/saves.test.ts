@@ -2,7 +2,7 @@
 import { open, rename, rm, writeFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import { type Daemon, startDaemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 /** With the one provider at the end: whatever part of it is read in its place has none, or is no YAML. */
 const yaml = (n: number) => `# ${"what this file is about ".repeat(40)}

@@ -24,7 +24,7 @@ import {
   modelOn,
   SPOKEN,
   type GatewayWithUpstream,
-} from "./house.ts";
+} from "./gateway-with-upstream.ts";
 
 let at: GatewayWithUpstream;
 let client: OpenAI;

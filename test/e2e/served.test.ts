@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { defineFrontend, fail, isFilePart, type Route } from "tollgate/plugin";
 import { startTestGateway, type TestGateway } from "tollgate/testing";
-import { waitUntilStable, turnEventLoop, until } from "../kit/waits.ts";
+import { waitUntilStable, turnEventLoop, until } from "../kit/wait.ts";
 
 const MIB = 1024 * 1024;
 /** What the iterables of this test did. */

@@ -3,11 +3,11 @@
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import type { GatewayStatus } from "../../src/gateway/types.ts";
-import { isAlive } from "../kit/alive.ts";
+import type { GatewayStatus } from "../../src/runtime/gateway-api.ts";
+import { isAlive } from "../kit/processes.ts";
 import { createTestFolder } from "../kit/command-line.ts";
 import { startDaemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 it("the process that takes over is known before the one before it ends, and a stop is the new one's", async () => {
   await using here = await createTestFolder();

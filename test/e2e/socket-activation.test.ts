@@ -6,10 +6,10 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { callControl } from "../../src/gateway/control/asking.ts";
-import type { GatewayStatus } from "../../src/gateway/types.ts";
+import { callControl } from "../../src/admin/socket/control-client.ts";
+import type { GatewayStatus } from "../../src/runtime/gateway-api.ts";
 import { COMPILE_CACHE_ENV, root } from "../kit/program.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 const isThere = spawnSync("systemd-socket-activate", ["--version"]).status === 0;
 

@@ -12,8 +12,8 @@ import {
   type UpstreamRequest,
 } from "tollgate/testing";
 import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
-import { createTraceHeaders } from "../../src/walk/trace.ts";
-import { until } from "../kit/waits.ts";
+import { createTraceHeaders } from "../../src/pipeline/exchange/trace.ts";
+import { until } from "../kit/wait.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN = "00f067aa0ba902b7";

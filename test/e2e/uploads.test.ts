@@ -6,7 +6,7 @@ import { request, type ClientRequest, type IncomingMessage } from "node:http";
 import { jsonResponse, type UpstreamRequest } from "tollgate/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startDaemonWithUpstream, type DaemonWithUpstream } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { formIn, wav } from "./audio/vendors.ts";
 
 const MIB = 1024 * 1024;

@@ -7,13 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LedgerEntry } from "tollgate/plugin";
 import { describe, expect, it } from "vitest";
-import { callControl } from "../../src/gateway/control/asking.ts";
-import type { GatewayStatus } from "../../src/gateway/types.ts";
-import { isAlive } from "../kit/alive.ts";
+import { callControl } from "../../src/admin/socket/control-client.ts";
+import type { GatewayStatus } from "../../src/runtime/gateway-api.ts";
+import { isAlive } from "../kit/processes.ts";
 import { startDaemon, type Daemon, type DaemonOptions } from "../kit/daemon.ts";
 import { killUntilExit } from "../kit/program.ts";
 import { runTollgate } from "../kit/command-line.ts";
-import { turnEventLoop, until } from "../kit/waits.ts";
+import { turnEventLoop, until } from "../kit/wait.ts";
 
 /** Answers whole at once; streams a word every 50 ms until it is let go of. */
 async function upstream() {

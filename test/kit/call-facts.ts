@@ -1,4 +1,4 @@
-import type { FailureContext } from "../../src/walk/targets/target-rest.ts";
+import type { FailureContext } from "../../src/pipeline/targets/target-status.ts";
 
 let n = 0;
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { installTestClock } from "./clock.ts";
-import { turnEventLoop } from "./waits.ts";
+import { turnEventLoop } from "./wait.ts";
 
 /** Longer than a test may take: it comes only when it is skipped. */
 const LONG_MS = 600_000;

@@ -1,6 +1,6 @@
 // A command at the control socket with an admin token.
 import { request } from "node:http";
-import { findControlSocket } from "../../src/gateway/control/socket-path.ts";
+import { findControlSocket } from "../../src/admin/socket/control-socket-path.ts";
 import type { JsonObject } from "../../src/model/values.ts";
 
 export async function runSocketCommand(

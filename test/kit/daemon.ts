@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Json, JsonObject } from "tollgate/plugin";
 import { startUpstream, type ScriptedRoutes, type TestUpstream } from "tollgate/testing";
-import { callControl } from "../../src/gateway/control/asking.ts";
-import { withTestStore } from "./other-store.ts";
+import { callControl } from "../../src/admin/socket/control-client.ts";
+import { withTestStore } from "./store-under-test.ts";
 import { startServe, type ServingProgram } from "./program.ts";
 
 export interface Daemon extends ServingProgram, AsyncDisposable {

@@ -2,11 +2,11 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { preloaded, type ChangedSource } from "../rig/plants/changed.ts";
+import { preloaded, type ChangedSource } from "../rig/plants/changed-source.ts";
 import { startDaemon, type Daemon } from "./daemon.ts";
 import { postgresStoreYaml } from "./postgres.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
-import { until } from "./waits.ts";
+import { until } from "./wait.ts";
 
 export interface FleetNode {
   readonly road: TcpProxy;

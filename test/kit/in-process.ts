@@ -4,16 +4,16 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { startUpstream, type ScriptedRoutes, type TestUpstream } from "tollgate/testing";
-import { createPluginLoader, builtinPlugins, version } from "../../src/cli/loading.ts";
-import { formatProblems } from "../../src/cli/report.ts";
-import { callControl } from "../../src/gateway/control/asking.ts";
-import { createGateway } from "../../src/gateway/gateway.ts";
-import { createLog } from "../../src/lib/log.ts";
-import { SecretMask } from "../../src/lib/mask.ts";
+import { createPluginLoader, builtinPlugins, version } from "../../src/cli/support/load-config.ts";
+import { formatProblems } from "../../src/cli/format/problem-report.ts";
+import { callControl } from "../../src/admin/socket/control-client.ts";
+import { createGateway } from "../../src/server/gateway.ts";
+import { createLog } from "../../src/lib/log/log.ts";
+import { SecretMask } from "../../src/lib/log/secret-mask.ts";
 import type { Daemon, DaemonOptions } from "./daemon.ts";
-import { withTestStore } from "./other-store.ts";
+import { withTestStore } from "./store-under-test.ts";
 import type { ParsedLogLine, ServingProgram } from "./program.ts";
-import { until } from "./waits.ts";
+import { until } from "./wait.ts";
 
 /** What a test of the gateway's HTTP interface, config file, and commands can see. */
 export type InProcessGateway = Omit<Daemon, "kill" | "exit" | "stop"> & {

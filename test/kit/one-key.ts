@@ -1,5 +1,5 @@
 // The part of a gateway.yaml in which one key is known, for a gateway in this process.
-import { digestKey, mintKey } from "../../src/lib/key.ts";
+import { digestKey, mintKey } from "../../src/lib/api-key.ts";
 
 /** A key that its gateway knows. */
 export const KEY = mintKey().secret;

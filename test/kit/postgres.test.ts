@@ -9,7 +9,7 @@ import {
 } from "./postgres.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 import { installTestClock } from "./clock.ts";
-import { turnEventLoop, until } from "./waits.ts";
+import { turnEventLoop, until } from "./wait.ts";
 
 describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
   let postgres: Postgres;

@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { root as checkout } from "./program.ts";
-import { until } from "./waits.ts";
+import { until } from "./wait.ts";
 import { freePort } from "./ports.ts";
 
 const DEBIAN = "/usr/lib/postgresql";

@@ -2,7 +2,7 @@
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { until } from "./waits.ts";
+import { until } from "./wait.ts";
 
 export const root = join(import.meta.dirname, "../..");
 

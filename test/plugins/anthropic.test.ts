@@ -6,7 +6,7 @@ import type { ChatRequest } from "../../src/model/request.ts";
 import type { ProviderClient, Call } from "../../src/plugin/call.ts";
 import type { Outgoing } from "../../src/plugin/outgoing.ts";
 import type { Provider, ProtocolEndpoint } from "../../src/plugin/provider.ts";
-import { createCallContext } from "../../src/testing/asking.ts";
+import { createCallContext } from "../../src/testing/codec-contexts.ts";
 import {
   createTestContext,
   jsonResponse,

@@ -3,7 +3,7 @@
 // meets it.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ALL_ROWS } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
 import type { Errors, Limits } from "../../plugins/providers/row-backend.ts";
 import {
   endpointsOf,
@@ -21,7 +21,7 @@ import {
   type TestUpstream,
 } from "../../src/testing/index.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 
 /** By row and protocol: how the key is sent and where to, written down from the documentation. */
 const ADDRESSES: { readonly [row: string]: { readonly [protocol: string]: string } } = JSON.parse(

@@ -1,10 +1,10 @@
 import { Agent } from "undici";
 import { afterAll, describe, expect, it } from "vitest";
 import bfl from "../../plugins/providers/bfl.ts";
-import { createProviderClient } from "../../src/gateway/generation/provider-access.ts";
+import { createProviderClient } from "../../src/runtime/plugin-host/provider-client.ts";
 import { getFault } from "../../src/model/error.ts";
 import type { ModelEvent } from "../../src/model/event.ts";
-import { collectResponse } from "../../src/model/fold.ts";
+import { collectResponse } from "../../src/model/response-collector.ts";
 import type { ImageRequest } from "../../src/model/request.ts";
 import type { Json } from "../../src/model/values.ts";
 import type { Call } from "../../src/plugin/call.ts";
@@ -22,7 +22,7 @@ import {
 } from "../../src/testing/index.ts";
 import { png } from "../protocols/images/pictures.ts";
 import { installTestClock } from "../kit/clock.ts";
-import { turnEventLoop } from "../kit/waits.ts";
+import { turnEventLoop } from "../kit/wait.ts";
 
 const agent = new Agent();
 const opened: TestUpstream[] = [];

@@ -4,12 +4,12 @@ import { Ajv } from "ajv";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import demo from "../../plugins/providers/demo.ts";
-import { schemaExample } from "../../plugins/providers/demo/satisfy.ts";
+import { schemaExample } from "../../plugins/providers/demo/schema-example.ts";
 import { countTokens, truncateToTokens, splitWords } from "../../plugins/providers/demo/tokens.ts";
-import { effectivePolicy, satisfies } from "../../src/catalogue/policy.ts";
+import { effectivePolicy, satisfies } from "../../src/catalog/data-policy.ts";
 import { ERRORS, getFault, type ErrorKind } from "../../src/model/error.ts";
 import type { ModelEvent } from "../../src/model/event.ts";
-import { collectResponse } from "../../src/model/fold.ts";
+import { collectResponse } from "../../src/model/response-collector.ts";
 import type { Block, ChatRequest, ImageRequest, Tool, Turn } from "../../src/model/request.ts";
 import type { Json, JsonObject } from "../../src/model/values.ts";
 import { calculateCost } from "../../src/money/price.ts";
@@ -23,7 +23,7 @@ import {
   createEventGrammar,
 } from "../../src/testing/index.ts";
 import { installTestClock } from "../kit/clock.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { createChatRequest } from "../kit/requests.ts";
 
 const { endpoints } = await demo.setup({ pace_ms: 5 }, createTestContext().ctx);

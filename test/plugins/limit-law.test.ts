@@ -9,11 +9,11 @@ import {
   type Limit,
 } from "tollgate/plugin";
 import { builtin } from "../../plugins/index.ts";
-import type { Schema } from "../../src/config/dialect.ts";
-import { EDITOR_CONFIG_SCHEMA } from "../../src/config/skeleton.ts";
-import { validateValue } from "../../src/config/validate.ts";
-import { COMMAND_SPECS } from "../../src/gateway/control/table.ts";
-import { LIMIT_SPANS, LIMIT_UNITS } from "../../src/plugin/limit-words.ts";
+import type { Schema } from "../../src/config/schema-dialect.ts";
+import { EDITOR_CONFIG_SCHEMA } from "../../src/config/schema/config-schema.ts";
+import { validateValue } from "../../src/config/schema/validate-value.ts";
+import { COMMAND_SPECS } from "../../src/admin/schema/command-specs.ts";
+import { LIMIT_SPANS, LIMIT_UNITS } from "../../src/plugin/store/limit-units.ts";
 
 const loaded = (kinds: readonly object[]): Promise<Definition[]> =>
   Promise.all(

@@ -2,8 +2,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { builtin } from "../../plugins/index.ts";
-import { createInMemoryModelLists } from "../../src/catalogue/lists.ts";
-import { createListRefresher } from "../../src/catalogue/refresh.ts";
+import { createInMemoryModelLists } from "../../src/catalog/model-lists.ts";
+import { createListRefresher } from "../../src/catalog/list-refresher.ts";
 import { getFault, publicErrorText } from "../../src/model/error.ts";
 
 /** Words that V8 has for what a program does wrong. */

@@ -6,9 +6,9 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import models from "../../plugins/frontends/models.ts";
 import imagesFrontend from "../../plugins/frontends/images.ts";
-import { createListPage } from "../../plugins/frontends/models/page.ts";
-import { millionth, toModelEntry } from "../../plugins/frontends/models/row.ts";
-import { createCatalog } from "../../src/catalogue/catalogue.ts";
+import { createListPage } from "../../plugins/frontends/models/list-page.ts";
+import { millionth, toModelEntry } from "../../plugins/frontends/models/model-entry.ts";
+import { createCatalog } from "../../src/catalog/catalog.ts";
 import { formatDecimal, parseDecimal } from "../../src/money/decimal.ts";
 import { fail, getFault, ERRORS, type Fault } from "../../src/model/error.ts";
 import type { ModelInfo, Privacy } from "../../src/model/facts.ts";
@@ -16,7 +16,7 @@ import type { RequestHead } from "../../src/plugin/exchange.ts";
 import type { Identity } from "../../src/plugin/identity.ts";
 import type { Frontend } from "../../src/plugin/frontend.ts";
 import { createTestContext } from "../../src/testing/context.ts";
-import { matchesPattern } from "../../src/walk/candidates/pattern.ts";
+import { matchesPattern } from "../../src/catalogue/pattern.ts";
 
 const MODELS: ModelInfo[] = [
   {

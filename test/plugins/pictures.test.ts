@@ -9,7 +9,7 @@ import {
 import { png } from "../protocols/images/pictures.ts";
 import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { KEY, ONE_KEY } from "../kit/one-key.ts";
-import { turnEventLoop, until } from "../kit/waits.ts";
+import { turnEventLoop, until } from "../kit/wait.ts";
 
 const data = png(32, 24).toString("base64");
 const drawn = {

@@ -1,7 +1,7 @@
 // The README's table is what the rows say. UPDATE_README=1 writes it anew.
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { ALL_ROWS } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
 import { table } from "./rows-table.ts";
 
 const FILE = new URL("../../plugins/providers/README.md", import.meta.url);

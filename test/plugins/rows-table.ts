@@ -1,5 +1,5 @@
 // The table of backends in plugins/providers/README.md, made from the rows.
-import { ALL_ROWS } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
 import type { Backend } from "../../plugins/providers/row-backend.ts";
 import { OPENAI_ONLY } from "../../plugins/providers/row-dialects.ts";
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { builtin } from "../../plugins/index.ts";
 import openai from "../../plugins/providers/openai.ts";
 import openaiCompatible from "../../plugins/providers/openai-compatible.ts";
-import { ALL_ROWS, rowProviders } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS, rowProviders } from "../../plugins/providers/provider-rows.ts";
 import {
   normalizeBaseUrl,
   endpointsOf,
@@ -27,9 +27,9 @@ import {
   say,
   startUpstream,
 } from "../../src/testing/index.ts";
-import { OutgoingRequest } from "../../src/walk/upstream/outgoing-request.ts";
-import { scan } from "../../src/lib/json.ts";
-import { getValidator, type Schema } from "../../src/config/dialect.ts";
+import { OutgoingRequest } from "../../src/pipeline/upstream/outgoing-request.ts";
+import { scan } from "../../src/lib/json/json-scanner.ts";
+import { getValidator, type Schema } from "../../src/config/schema-dialect.ts";
 
 const known: Record<string, CompatibleProvider> = {
   ...rowProviders,

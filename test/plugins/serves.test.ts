@@ -1,6 +1,6 @@
 // What a row ships is what it serves: each pattern of an endpoint fits some model, and each model with a kind has an endpoint.
 import { describe, expect, it } from "vitest";
-import { ALL_ROWS, rowProviders } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS, rowProviders } from "../../plugins/providers/provider-rows.ts";
 import { createTestContext } from "tollgate/testing";
 
 const SOMEWHERE = { base_url: "https://x.example/v1", api_key: "k" };

@@ -1,6 +1,6 @@
 // What a provider claims of others without having checked it stands beside it wherever it is chosen from.
 import { expect, it } from "vitest";
-import { ALL_ROWS } from "../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
 import { createTestFolder } from "../kit/command-line.ts";
 
 it("list shows what nobody has checked, for people and for programs", async () => {

@@ -7,7 +7,7 @@ import { getFault } from "../../src/model/error.ts";
 import type { Usage } from "../../src/model/usage.ts";
 import { messages } from "../../src/protocols/messages/index.ts";
 import { responses } from "../../src/protocols/responses/index.ts";
-import { EventTemplates } from "../../src/protocols/sse/templates.ts";
+import { EventTemplates } from "../../src/protocols/sse/event-templates.ts";
 import { createResponseContext } from "../../src/testing/index.ts";
 
 const WIRES = {

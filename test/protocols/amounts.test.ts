@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { ClientHalf, ModelEvent, PassthroughSink } from "tollgate/plugin";
 import { isStreamRecording, readRecordings } from "../../src/testing/recording.ts";
-import { createCallContext, createResponseContext } from "../../src/testing/asking.ts";
+import { createCallContext, createResponseContext } from "../../src/testing/codec-contexts.ts";
 import { chats } from "./codecs.ts";
 
 const bytesIn = (text: string) => Buffer.byteLength(text);

@@ -19,7 +19,7 @@ import * as chat from "./wire/chat-completions.ts";
 import * as gemini from "./wire/gemini.ts";
 import * as messages from "./wire/messages.ts";
 import * as responses from "./wire/responses.ts";
-import { trialCount } from "../kit/effort.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const WIRES: { readonly [id: string]: { stream(text: string): void; whole(body: any): void } } = {
   "chat-completions": {

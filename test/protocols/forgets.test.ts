@@ -7,7 +7,7 @@ import { geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { createResponseContext, createCallContext } from "tollgate/testing";
 import type { Protocol } from "tollgate/plugin";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { upstreams } from "./codecs.ts";
 
 setFlagsFromString("--expose-gc");

@@ -12,7 +12,7 @@ import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { collectResponse } from "../../src/model/fold.ts";
+import { collectResponse } from "../../src/model/response-collector.ts";
 import { toolUnits } from "../../src/model/tool-units.ts";
 import { UNITS } from "../../src/model/usage.ts";
 

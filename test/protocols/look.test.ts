@@ -25,8 +25,8 @@ import { responses } from "tollgate/protocols/responses";
 import { createCallContext, encodeOutgoing } from "tollgate/testing";
 import { bedrockClaude } from "../../plugins/providers/aws/claude.ts";
 import { converse } from "../../plugins/providers/aws/converse/index.ts";
-import { OutgoingRequest } from "../../src/walk/upstream/outgoing-request.ts";
-import { FOREIGN } from "../walk/foreign.ts";
+import { OutgoingRequest } from "../../src/pipeline/upstream/outgoing-request.ts";
+import { FOREIGN } from "../pipeline/foreign.ts";
 import { toolName } from "./arbitrary.ts";
 import { chats } from "./codecs.ts";
 

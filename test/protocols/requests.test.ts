@@ -20,7 +20,7 @@ import {
 import { requests } from "./arbitrary.ts";
 import { chats, upstreams } from "./codecs.ts";
 import { conversation, silently } from "./essence.ts";
-import { trialCount } from "../kit/effort.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const names = Object.keys(upstreams);
 const pairs = Object.keys(chats).flatMap((a) =>

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { getFault } from "../../src/model/error.ts";
-import { ownCpuMs } from "../kit/processor.ts";
+import { ownCpuMs } from "../kit/cpu-time.ts";
 import {
   findEventData,
   endOfValue,

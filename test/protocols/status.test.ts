@@ -7,7 +7,7 @@ import { gemini, geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { createCallContext } from "../../src/testing/asking.ts";
+import { createCallContext } from "../../src/testing/codec-contexts.ts";
 
 const ALL: readonly Protocol[] = [
   chatCompletions(),

@@ -6,8 +6,8 @@ import {
   restoreUnknownFields,
   findUnknownFields,
   type KnownFields,
-} from "../../src/protocols/strangers.ts";
-import { ownCpuMs } from "../kit/processor.ts";
+} from "../../src/protocols/unknown-fields.ts";
+import { ownCpuMs } from "../kit/cpu-time.ts";
 
 const KNOWN: KnownFields = { thinking: { ...valueFields("type"), deep: valueFields("type") } };
 

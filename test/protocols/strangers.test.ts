@@ -21,7 +21,7 @@ import {
   visited,
   type Path,
 } from "./strangers.ts";
-import { trialCount } from "../kit/effort.ts";
+import { trialCount } from "../kit/law-effort.ts";
 
 const WRITTEN: { readonly [protocol: string]: readonly object[] } = {
   "chat-completions": chatBodies,

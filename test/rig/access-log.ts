@@ -8,21 +8,21 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { jsonResponse, say, startUpstream } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 /** What is wrong with the log, and must be found. */
 const MUTANTS = {
   // Of what is gathered the first line is lost.
   forgetful: {
-    in: "plugins/observers/access-log/gathered.ts",
+    in: "plugins/observers/access-log/line-buffer.ts",
     line: "const [text, lines] = [this.#text, this.#lines];",
     instead:
       "const [text, lines] = [this.#text.slice(this.#text.indexOf(String.fromCharCode(10)) + 1), this.#lines];",
   },
   // What a client wrote ends the text that it stands in.
   forging: {
-    in: "plugins/observers/access-log/text.ts",
+    in: "plugins/observers/access-log/text-escape.ts",
     line: 'PLAIN.test(text) ? `"${text}"`',
     instead: 'true ? `"${text}"`',
   },

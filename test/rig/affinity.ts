@@ -3,7 +3,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { preloaded, type ChangedSource } from "./plants/changed.ts";
+import { preloaded, type ChangedSource } from "./plants/changed-source.ts";
 import { createChance, type Rig, type RigResult } from "./rig.ts";
 
 const CREDENTIALS = ["a", "b", "c"] as const;
@@ -14,19 +14,19 @@ type Pick = (typeof PICKS)[number];
 const MUTANTS = {
   // The order is drawn for each turn.
   drawn: {
-    in: "walk/choosing/sticky.ts",
+    in: "pipeline/routing/sticky.ts",
     line: "conversation === undefined ? chance :",
     instead: "conversation !== undefined ? chance :",
   },
   // Each worker has places of its own.
   apart: {
-    in: "walk/choosing/sticky.ts",
+    in: "pipeline/routing/sticky.ts",
     line: "`${conversation}\\n",
     instead: "`${process.pid} ${conversation}\\n",
   },
   // Many are at one place.
   crowded: {
-    in: "walk/choosing/sticky.ts",
+    in: "pipeline/routing/sticky.ts",
     line: "${id}\\n${credential}`",
     instead: "${id}\\n${credential.replace('b', 'a')}`",
   },

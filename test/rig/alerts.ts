@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { askOnNewConnection, startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { until } from "../kit/wait.ts";
 import { type Chance, createChance, type Rig, type RigResult } from "./rig.ts";
 
 /** A connection to a process that was killed while it was made may say nothing for ever. */

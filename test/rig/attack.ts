@@ -2,18 +2,18 @@
 // in attack/; each attack judges how it went, and after each the daemon still serves, and what it held is free.
 import { setTimeout as sleep } from "node:timers/promises";
 import { attacks as abuse } from "./attack/abuse.ts";
-import { attacks as crowd } from "./attack/crowd.ts";
+import { attacks as crowd } from "./attack/connection-flood.ts";
 import { bodiesAttack } from "./attack/bodies.ts";
 import { soundsAttack, spelledAttack } from "./attack/budgets.ts";
-import { attacks as doors } from "./attack/doors.ts";
-import { attacks as foreign } from "./attack/foreign.ts";
+import { attacks as doors } from "./attack/entry-points.ts";
+import { attacks as foreign } from "./attack/foreign-fields.ts";
 import { idleAttack } from "./attack/idle.ts";
 import { attacks as hostile } from "./attack/hostile.ts";
-import { mutantsAttack } from "./attack/mutants.ts";
+import { mutantsAttack } from "./attack/mutated-requests.ts";
 import { patternsAttack } from "./attack/patterns.ts";
 import { privateAttack } from "./attack/private.ts";
 import { bombsAttack, namesAttack, textsAttack } from "./attack/texts.ts";
-import { openSite, type Attack, type Gauge, type Site } from "./attack/site.ts";
+import { openSite, type Attack, type Gauge, type Site } from "./attack/target.ts";
 import { createChance, type Rig, type RigResult } from "./rig.ts";
 
 /** Memory that may be in use more than at the start. */

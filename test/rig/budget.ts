@@ -1,7 +1,7 @@
 // Many requests at once on a budget that is worth a few: a key's own, one that keys of nested accounts of gateway.yaml share, or one of a
 // team's twenty keys under its organisation's smaller one, which commands made and moved. Exactly so many are served. With the plug
 // pulled meanwhile, never more than that.
-import { formatLimit } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,8 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import { jsonResponse, say, startUpstream } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { spoken } from "./biller.ts";
-import { PNG } from "./vendors.ts";
+import { spoken } from "./billing-upstream.ts";
+import { PNG } from "./vendor-formats.ts";
 import { createChance, type Rig, type RigResult } from "./rig.ts";
 
 /**

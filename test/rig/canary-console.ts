@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JsonObject } from "tollgate/plugin";
-import { COMMAND_SPECS } from "../../src/gateway/control/table.ts";
+import { COMMAND_SPECS } from "../../src/admin/schema/command-specs.ts";
 import { VIEWS } from "../console/views.ts";
 import type { Daemon } from "../kit/daemon.ts";
 

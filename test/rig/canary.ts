@@ -19,8 +19,8 @@ import {
   type ScriptedResponse,
 } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { FRONTENDS, isGemini, spoken } from "./biller.ts";
-import { PNG } from "./vendors.ts";
+import { FRONTENDS, isGemini, spoken } from "./billing-upstream.ts";
+import { PNG } from "./vendor-formats.ts";
 import { readConsole } from "./canary-console.ts";
 import type { Rig, RigResult } from "./rig.ts";
 import {
@@ -32,7 +32,7 @@ import {
   providersOf,
   encodeBody,
   type EntryPoint,
-} from "./twins.ts";
+} from "./zdr-upstreams.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");

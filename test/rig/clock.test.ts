@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { expectCaught } from "./caught.ts";
+import { expectCaught } from "./expect-caught.ts";
 import { clock } from "./clock.ts";
 
 // Both mostly wait: side by side.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { expectCaught } from "./caught.ts";
+import { expectCaught } from "./expect-caught.ts";
 import { crash } from "./crash.ts";
 
 const quiet = () => {};

@@ -10,9 +10,9 @@ import type { LedgerEntry, Store } from "tollgate/plugin";
 import sqlite from "../../plugins/stores/sqlite.ts";
 import { createTestContext } from "../../src/testing/context.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { startBillingUpstream, billing, FRONTENDS } from "./biller.ts";
-import { judged } from "./crash-judge.ts";
-import naive from "./plants/naive.ts";
+import { startBillingUpstream, billing, FRONTENDS } from "./billing-upstream.ts";
+import { judged } from "./crash-checks.ts";
+import naive from "./plants/naive-store.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 import { ask, nextRequest, TARGETS, type ClientResult } from "./traffic.ts";
 

@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { runPaced } from "./paced.ts";
-import { preloaded, type ChangedSource } from "./plants/changed.ts";
+import { runPaced } from "./paced-loop.ts";
+import { preloaded, type ChangedSource } from "./plants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 const NAMES = ["killed", "slow", "limited"] as const;
@@ -34,15 +34,15 @@ const REGAINED = "a provider answers again";
 const MUTANTS = {
   // What answers again is told to no observer.
   unrecovered: {
-    in: "walk/candidates/resting.ts",
+    in: "pipeline/routing/target-health.ts",
     line: "this.#tell.recovered(ailment.what);",
     instead: "",
   },
   // Whatever has failed is the client's.
-  first: { in: "walk/candidates/attempts.ts", line: "if (this.#over())", instead: "if (true)" },
+  first: { in: "pipeline/routing/attempt-scheduler.ts", line: "if (this.#over())", instead: "if (true)" },
   // What fails is asked again and again, like all others.
   tireless: {
-    in: "walk/targets/breaker.ts",
+    in: "pipeline/targets/circuit-breaker.ts",
     line: "if (!enough) return false;",
     instead: "return false;",
   },

@@ -5,14 +5,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry } from "tollgate/plugin";
 import type { UpstreamRequest } from "tollgate/testing";
 import type { Daemon } from "../kit/daemon.ts";
-import { fits, rowKind, said, seen, type Heard } from "./faults/judge.ts";
-import { FAULTS, GROUPS, LIMITS, type Fault, type Outcome, type Place } from "./faults/list.ts";
-import { goodAnswer } from "./faults/answers.ts";
-import { asking, ROADS, UPSTREAMS, type Road, type UpstreamName } from "./faults/roads.ts";
+import { fits, rowKind, said, seen, type Heard } from "./faults/client-view.ts";
+import { FAULTS, GROUPS, LIMITS, type Fault, type Outcome, type Place } from "./faults/failure-modes.ts";
+import { goodAnswer } from "./faults/good-responses.ts";
+import { asking, ROADS, UPSTREAMS, type Road, type UpstreamName } from "./faults/request-paths.ts";
 import { openStage } from "./faults/stage.ts";
-import type { ChangedSource } from "./plants/changed.ts";
+import type { ChangedSource } from "./plants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
-import { askHealth } from "./swarm.ts";
+import { askHealth } from "./load-generator.ts";
 
 /** With `--all`, how often each is played on each road. */
 const TIMES = 50;
@@ -30,16 +30,16 @@ const MUTANTS = {
   // An error that has no shape of its protocol.
   shapeless: { in: "protocols/messages/server/fault.ts", line: 'type: "error",', instead: "" },
   // What was never begun is billed.
-  billed: { in: "walk/money/tally.ts", line: '? "void"', instead: '? "estimated"' },
+  billed: { in: "pipeline/metering/call-tally.ts", line: '? "void"', instead: '? "estimated"' },
   // It looks at its limits when they are long over.
   late: {
-    in: "walk/bounds/watchdog.ts",
+    in: "pipeline/admission/timer-wheel.ts",
     line: "const EVERY_MS = 250;",
     instead: "const EVERY_MS = 8_000;",
   },
   // What fails where no client looks.
   unhandled: {
-    in: "walk/money/tally.ts",
+    in: "pipeline/metering/call-tally.ts",
     line: "const now = performance.now();",
     instead: 'const now = performance.now(); void Promise.reject(new Error("planted"));',
   },

@@ -1,16 +1,16 @@
 // Many requests at once on a budget that is worth a few, over several daemons on one PostgreSQL: exactly so many are served. With daemons
 // killed meanwhile, never more than that.
-import { formatLimit } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import { jsonResponse, startUpstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { startPostgres } from "../kit/postgres.ts";
-import { gateAsked } from "./fleet-gate.ts";
-import { deadlocksIn, planted } from "./fleet-plants.ts";
+import { gateAsked } from "./fleet-apply-batch.ts";
+import { deadlocksIn, planted } from "./fleet-sql-mutants.ts";
 import { readEntries } from "./fleet.ts";
-import { LOGGED, Refusals } from "./fleet-refusals.ts";
-import { miscounted, readCounted } from "./fleet-sums.ts";
+import { LOGGED, Refusals } from "./fleet-aborted-transactions.ts";
+import { miscounted, readCounted } from "./fleet-consistency.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 /** What one answer costs, held and billed alike: a picture has one price. */

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Fleet, FleetNode } from "../kit/fleet.ts";
 import { startReplica, type Postgres } from "../kit/postgres.ts";
-import { until } from "../kit/waits.ts";
-import type { BilledRequest } from "./biller.ts";
-import { deadlocksIn } from "./fleet-plants.ts";
-import type { Lapse } from "./fleet-judge.ts";
+import { until } from "../kit/wait.ts";
+import type { BilledRequest } from "./billing-upstream.ts";
+import { deadlocksIn } from "./fleet-sql-mutants.ts";
+import type { Lapse } from "./fleet-checks.ts";
 import type { Chance } from "./rig.ts";
 
 export const LEASE_MS = 3_000;

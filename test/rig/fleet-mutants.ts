@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { hasPostgres } from "../kit/postgres.ts";
 import { MUTANTS, type Mutant } from "../plugins/stores/mutants.ts";
-import { preloaded } from "./plants/changed.ts";
+import { preloaded } from "./plants/changed-source.ts";
 import type { Rig, RigResult } from "./rig.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -1,6 +1,6 @@
 // A short form of `npm run rig fleet-sim`: the store of several gateways in small worlds on virtual time. No assertion depends on how fast the machine is.
 import { beforeAll, expect, it } from "vitest";
-import { trialCount } from "../kit/effort.ts";
+import { trialCount } from "../kit/law-effort.ts";
 import { simulated } from "./fleet-sim.ts";
 import { SimulatedDatabase } from "./sim/database.ts";
 import { world } from "./sim/world.ts";

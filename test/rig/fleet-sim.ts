@@ -1,6 +1,6 @@
 // The fleet's simulator: small worlds of gateways, one after the other, on virtual time. `--seed N` runs one world again and prints what was done in it.
 // `--plant all` runs worlds with each planted defect until one does not hold.
-import { PLANTS } from "./fleet-plants.ts";
+import { PLANTS } from "./fleet-sql-mutants.ts";
 import type { Rig, RigResult } from "./rig.ts";
 import { SimulatedDatabase } from "./sim/database.ts";
 import { STEPS, world, type Seen } from "./sim/world.ts";

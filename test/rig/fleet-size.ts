@@ -2,8 +2,8 @@
 // was written and a call's place on the disk come to.
 import type { Store } from "tollgate/plugin";
 import { startPostgres } from "../kit/postgres.ts";
-import { until } from "../kit/waits.ts";
-import { PLANNER_SETTINGS } from "../../plugins/stores/postgres/connecting.ts";
+import { until } from "../kit/wait.ts";
+import { PLANNER_SETTINGS } from "../../plugins/stores/postgres/connection/connection-config.ts";
 import { askAt, makePostgres } from "../plugins/stores/made-postgres.ts";
 import { asking, fill, Traffic } from "./ledger-size.ts";
 import { createChance, type Rig, type RigResult } from "./rig.ts";

@@ -1,11 +1,11 @@
 // Clients of a fleet, at a pace of their own: each asks its gateway or any other, and every fourth draws on a budget that is worth little.
-import { formatLimit } from "../../src/plugin/limit.ts";
+import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import type { Fleet } from "../kit/fleet.ts";
-import { PICTURE, encodeScript } from "./biller.ts";
+import { PICTURE, encodeScript } from "./billing-upstream.ts";
 import { running } from "./fleet-faults.ts";
-import type { Tight } from "./fleet-judge.ts";
+import type { Tight } from "./fleet-checks.ts";
 import type { Chance } from "./rig.ts";
 import { ask, nextRequest, type ClientResult } from "./traffic.ts";
 

@@ -3,7 +3,7 @@
 import { startPostgres } from "../kit/postgres.ts";
 import { makePostgres } from "../plugins/stores/made-postgres.ts";
 import { world } from "../plugins/stores/worlds.ts";
-import { planted, PLANTS } from "./fleet-plants.ts";
+import { planted, PLANTS } from "./fleet-sql-mutants.ts";
 import type { Rig, RigResult } from "./rig.ts";
 
 export async function fleetWorlds(of: {

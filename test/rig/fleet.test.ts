@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
-import { until } from "../kit/waits.ts";
-import { fleetGoesOn, fleetRefuses } from "./fleet-away.ts";
+import { until } from "../kit/wait.ts";
+import { fleetGoesOn, fleetRefuses } from "./fleet-outage.ts";
 import { fleetBudget } from "./fleet-budget.ts";
-import { fleetEnds } from "./fleet-ends.ts";
+import { fleetEnds } from "./fleet-settlement.ts";
 import { fleetFigures } from "./fleet-figures.ts";
-import { fleetGate } from "./fleet-gate.ts";
+import { fleetGate } from "./fleet-apply-batch.ts";
 import { fellShort, fleetRig } from "./fleet.ts";
-import { PLANTS } from "./fleet-plants.ts";
-import { fleetHot } from "./fleet-hot.ts";
-import { LOGGED, Refusals } from "./fleet-refusals.ts";
-import { fleetRoll } from "./fleet-roll.ts";
+import { PLANTS } from "./fleet-sql-mutants.ts";
+import { fleetHot } from "./fleet-hot-budget.ts";
+import { LOGGED, Refusals } from "./fleet-aborted-transactions.ts";
+import { fleetRoll } from "./fleet-rolling-update.ts";
 import { BESIDE_OTHERS } from "./rig.ts";
 
 it("half an hour has to show so many faults and calls, and less time what it can", () => {

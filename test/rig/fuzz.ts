@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { drawn, read, shrunk, spelled, type HostileInput } from "./fuzz/input.ts";
 import { LANES, type LaneName } from "./fuzz/lanes.ts";
 import { smuggling } from "./fuzz/smuggling.ts";
-import { PLANTED, type Planted } from "./fuzz/planted.ts";
-import { FRESH, openSite, type FuzzSite, type Gauge } from "./fuzz/site.ts";
+import { PLANTED, type Planted } from "./fuzz/broken-plugins.ts";
+import { FRESH, openSite, type FuzzSite, type Gauge } from "./fuzz/target.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 const HELD_MS = 200;

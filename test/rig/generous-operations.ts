@@ -26,7 +26,7 @@ import {
   textOf,
   writtenOf,
   type Fields,
-} from "./generous.ts";
+} from "./generous-provider.ts";
 import type { Chance } from "./rig.ts";
 
 export interface Operation {

@@ -1,5 +1,5 @@
 // The laws of goodput and load, for each way in which upstreams fail, in each shape: 10,000 requests each, in virtual time.
-import { judged, load, PATTERNS, SHAPES } from "../walk/goodput/law.ts";
+import { judged, load, PATTERNS, SHAPES } from "../pipeline/goodput/law.ts";
 import type { Rig } from "./rig.ts";
 
 export const rig: Rig = {

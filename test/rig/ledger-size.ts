@@ -9,9 +9,9 @@ import {
   type Dimension,
   createLedgerCommands,
   type UsageSums,
-} from "../../src/gateway/control/ledger-commands.ts";
+} from "../../src/admin/commands/ledger-commands.ts";
 import { onFile } from "../plugins/stores/made.ts";
-import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed-source.ts";
 import { type Chance, createChance, type Rig, type RigResult, waitsMore } from "./rig.ts";
 
 const DAY = 86_400_000;
@@ -31,31 +31,31 @@ const APART_MS = 5;
 const MUTANTS = {
   // Of what is added up some is left out.
   forgetful: {
-    in: "plugins/stores/sqlite/summing.ts",
+    in: "plugins/stores/sqlite/sums/rollup-updater.ts",
     line: "for (const one of page) pending.add(one);",
     instead: "for (const one of page.slice(1)) pending.add(one);",
   },
   // What is in the sums is read once more.
   twice: {
-    in: "plugins/stores/sqlite/summed.ts",
+    in: "plugins/stores/sqlite/sums/rollup-reader.ts",
     line: "return { after, quarters,",
     instead: "return { after: after - 500, quarters,",
   },
   // A day is that of Greenwich, whatever zone is asked for.
   zoneless: {
-    in: "plugins/stores/sqlite/summed.ts",
+    in: "plugins/stores/sqlite/sums/rollup-reader.ts",
     line: "(unit === undefined || clock.within(unit, start, start + span))",
     instead: "true",
   },
   // Every report reads every row.
   unsummed: {
-    in: "plugins/stores/sqlite/sums.ts",
+    in: "plugins/stores/sqlite/sums/rollups.ts",
     line: "if (!tellsSums(asked)) return undefined;",
     instead: "return undefined;",
   },
   // A report holds the process, and commits wait for it.
   holding: {
-    in: "gateway/control/ledger-commands.ts",
+    in: "admin/commands/ledger-commands.ts",
     line: "const all = await store.totals(query);",
     instead:
       "for (const from = Date.now(); Date.now() - from < 150;); const all = await store.totals(query);",

@@ -14,7 +14,7 @@ import {
 import { DASHBOARDS, jsonOf } from "../../.build/dashboards.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { parseSamples } from "../kit/exposition.ts";
-import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed-source.ts";
 import { createChance, type Rig, type RigResult } from "./rig.ts";
 import * as tools from "./prometheus-tools.ts";
 
@@ -30,13 +30,13 @@ const MOST_VALUES = 51;
 const MUTANTS = {
   // Whatever a client calls a model is a label.
   open: {
-    in: "plugins/observers/metrics/names.ts",
+    in: "plugins/observers/metrics/label-values.ts",
     line: '{ model: OTHER, kind: "chat" }',
     instead: '{ model, kind: "chat" }',
   },
   // And so is whatever it writes into one.
   wide: {
-    in: "plugins/observers/metrics/names.ts",
+    in: "plugins/observers/metrics/label-values.ts",
     line: "if (this.#seen.size >= this.#most) return OTHER;",
     instead: "",
   },
@@ -48,7 +48,7 @@ const MUTANTS = {
   },
   // Money is told to a millionth.
   rounding: {
-    in: "plugins/observers/metrics/text.ts",
+    in: "plugins/observers/metrics/exposition.ts",
     line: "digits.slice(-9).replace",
     instead: "digits.slice(-9, -3).replace",
   },
@@ -60,7 +60,7 @@ const MUTANTS = {
   },
   // OpenMetrics without its end.
   endless: {
-    in: "plugins/observers/metrics/text.ts",
+    in: "plugins/observers/metrics/exposition.ts",
     line: 'if (this.#openMetrics) this.#lines.push("# EOF");',
     instead: "",
   },

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { expectCaught } from "./caught.ts";
+import { expectCaught } from "./expect-caught.ts";
 import { overload } from "./overload.ts";
 
 const SHORT = { seconds: 4, concurrent: 32, seed: 7 };

@@ -15,7 +15,7 @@ import {
   runOpenLoop,
   percentile,
   type TimedResponse,
-} from "./swarm.ts";
+} from "./load-generator.ts";
 
 /** How long upstream takes. */
 const UPSTREAM_MS = 200;

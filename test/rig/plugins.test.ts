@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { DEADLY, HELD } from "./plugins/ways.ts";
+import { DEADLY, HELD } from "./plugins/failure-modes.ts";
 import { plugins } from "./plugins.ts";
 
 const SHORT = { seed: 7, rounds: 12, clients: 2, deadly: [], alone: [] } as const;

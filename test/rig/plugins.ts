@@ -2,13 +2,13 @@
 // keeps failing is put aside. First those that the process itself holds, then those that end it: in one of two workers, and alone.
 import { rm } from "node:fs/promises";
 import type { Daemon } from "../kit/daemon.ts";
-import { startBillingUpstream, type BillingUpstream } from "./biller.ts";
-import { alone, ofTwo } from "./plugins/deadly.ts";
-import { held } from "./plugins/held.ts";
-import { Others } from "./plugins/others.ts";
-import { OUTSIDE_WAYS, played, withGuard, type OutsideWay } from "./plugins/outside.ts";
+import { startBillingUpstream, type BillingUpstream } from "./billing-upstream.ts";
+import { alone, ofTwo } from "./plugins/process-killers.ts";
+import { held } from "./plugins/contained.ts";
+import { Others } from "./plugins/other-clients.ts";
+import { OUTSIDE_WAYS, played, withGuard, type OutsideWay } from "./plugins/out-of-process.ts";
 import { broken, ledgerOf, type Plant } from "./plugins/stage.ts";
-import { DEADLY, HELD, HOOKS, type Deadly } from "./plugins/ways.ts";
+import { DEADLY, HELD, HOOKS, type Deadly } from "./plugins/failure-modes.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 /** For one that stands to be ended, on a machine that does much else. */

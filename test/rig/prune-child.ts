@@ -1,7 +1,7 @@
 // A gateway's worth of calls on a ledger, first alone for so many milliseconds, then while its old rows are pruned, until it is killed.
 // Says what was acknowledged, after it was.
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLedgerQueue } from "../../src/gateway/services/ledger-queue.ts";
+import { createLedgerQueue } from "../../src/runtime/ledger/ledger-queue.ts";
 import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { onFile } from "../plugins/stores/made.ts";
 

@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import type { Store, StoreCommand } from "tollgate/plugin";
 import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { onFile } from "../plugins/stores/made.ts";
-import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed-source.ts";
 import { type Chance, createChance, type Rig, type RigResult, waitsMore } from "./rig.ts";
 
 const CHILD = new URL("./prune-child.ts", import.meta.url).pathname;
@@ -30,31 +30,31 @@ const WITHIN = 0.7;
 const MUTANTS = {
   // What a row has cost is in no sum.
   costless: {
-    in: "plugins/stores/sqlite/fold.ts",
+    in: "plugins/stores/sqlite/retention/compaction.ts",
     line: "sums.add(row);",
     instead: "sums.add({ ...row, costNano: 0n });",
   },
   // Budgets forget what was spent.
   forgiving: {
-    in: "plugins/stores/sqlite/fold.ts",
+    in: "plugins/stores/sqlite/retention/compaction.ts",
     line: "this.#spent.set(id, (this.#spent.get(id) ?? 0n) + amount)",
     instead: "this.#spent.set(id, 0n * amount)",
   },
   // The chain does not say where it begins now.
   unanchored: {
-    in: "plugins/stores/sqlite/pruning.ts",
+    in: "plugins/stores/sqlite/retention/compaction-steps.ts",
     line: "journal.note(at, { pruned:",
     instead: "void (at, { pruned:",
   },
   // Rows go, and nothing stands for them.
   hasty: {
-    in: "plugins/stores/sqlite/pruning.ts",
+    in: "plugins/stores/sqlite/retention/compaction-steps.ts",
     line: "for (const row of sums) lay.run(...row);",
     instead: "for (const row of sums.slice(1)) lay.run(...row);",
   },
   // The writer is kept.
   holding: {
-    in: "plugins/stores/sqlite/pruning.ts",
+    in: "plugins/stores/sqlite/retention/compaction-steps.ts",
     line: "let rows = 0;",
     instead: "let rows = 0; for (const from = Date.now(); Date.now() - from < 2_000;);",
   },

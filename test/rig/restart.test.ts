@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { expectCaught } from "./caught.ts";
+import { expectCaught } from "./expect-caught.ts";
 import { restart } from "./restart.ts";
 
 // It is announced for as long as a balancer needs to ask ten times: one question that comes late loses nothing.

@@ -1,7 +1,7 @@
 // Counts of requests are kept for two days. A gateway that has just begun fills them, up to a bound; one that leaks nothing else
 // is flat only after that. So the soak begins with a gateway that has been up for two days already.
 import type { RequestRecord } from "tollgate/plugin";
-import { RequestStats } from "../../src/gateway/requests/stats.ts";
+import { RequestStats } from "../../src/runtime/requests/request-stats.ts";
 import { createRequestRecord } from "../kit/request-record.ts";
 import type { Chance } from "./rig.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { expectCaught } from "./caught.ts";
+import { expectCaught } from "./expect-caught.ts";
 import { slope, soak } from "./soak.ts";
 
 // How much it grows in an hour is judged by `npm run rig soak -- --minutes 30`.

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { freePort } from "../kit/ports.ts";
-import { startBillingUpstream, billing, FRONTENDS } from "./biller.ts";
+import { startBillingUpstream, billing, FRONTENDS } from "./billing-upstream.ts";
 import { twoDays } from "./soak-history.ts";
 import { createChance, type Rig, type RigResult } from "./rig.ts";
 import { ask, nextRequest, TARGETS, type ClientResult } from "./traffic.ts";

@@ -1,8 +1,8 @@
 // Each kind and like of `tollgate new`, from nothing: made, installed, tested and checked in a clean folder, packed, and mounted by an
 // operator who has it from its tarball.
-import { KINDS } from "./authoring/kinds.ts";
-import { answered } from "./authoring/mounted.ts";
-import { begun, packed, proved, workshop } from "./authoring/workshop.ts";
+import { KINDS } from "./authoring/template-kinds.ts";
+import { answered } from "./authoring/mounted-package.ts";
+import { begun, packed, proved, workshop } from "./authoring/clean-install.ts";
 import type { Rig } from "./rig.ts";
 
 export const rig: Rig = {

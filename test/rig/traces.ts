@@ -13,8 +13,8 @@ import {
 } from "tollgate/testing";
 import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
-import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
+import { until } from "../kit/wait.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 import { freePort } from "../kit/ports.ts";
 
@@ -34,13 +34,13 @@ const MUTANTS = {
   },
   // A batch that has gone goes again with the next one.
   repeating: {
-    in: "plugins/observers/otlp/batches.ts",
+    in: "plugins/observers/otlp/export-queue.ts",
     line: "items.clear();",
     instead: "",
   },
   // What one request was told is told of the next one.
   mistaken: {
-    in: "plugins/observers/otlp/logs.ts",
+    in: "plugins/observers/otlp/log-records.ts",
     line: "ofItsOwn(to, record, of);",
     instead: "",
   },
@@ -52,7 +52,7 @@ const MUTANTS = {
   },
   // Of each batch of bills the first is not counted.
   uncounted: {
-    in: "plugins/observers/otlp/push.ts",
+    in: "plugins/observers/otlp/metrics-push.ts",
     line: "billed: (lines) => mine().billed(lines)",
     instead: "billed: (lines) => mine().billed(lines.slice(1))",
   },
@@ -64,7 +64,7 @@ const MUTANTS = {
   },
   // Providers go on below the request.
   forwarding: {
-    in: "walk/trace.ts",
+    in: "pipeline/exchange/trace.ts",
     line: 'const parent = x.op === "generate" ? spanOfCall(x.trace, n) : spanId;',
     instead: "const parent = spanId;",
   },

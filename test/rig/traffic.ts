@@ -1,7 +1,7 @@
 // Clients of every protocol, whole and streamed, some of which leave early or need a second provider.
 import type { Chance } from "./rig.ts";
-import { DRAINED, SOUND_END, encodeScript } from "./biller.ts";
-import { PNG } from "./vendors.ts";
+import { DRAINED, SOUND_END, encodeScript } from "./billing-upstream.ts";
+import { PNG } from "./vendor-formats.ts";
 
 export interface Request {
   readonly tag: string;

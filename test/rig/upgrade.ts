@@ -2,10 +2,10 @@
 // same with a neighbour that is killed: a new process that never serves changes nothing, and what a killed old one had open is settled.
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { GatewayStatus } from "../../src/gateway/types.ts";
+import type { GatewayStatus } from "../../src/runtime/gateway-api.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
-import { runPaced } from "./paced.ts";
+import { until } from "../kit/wait.ts";
+import { runPaced } from "./paced-loop.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 
 const yaml = (workers: number) => `

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { jsonResponse, say, think, startUpstream, type ModelScript } from "tollgate/testing";
 import type { LedgerEntry, Usage } from "tollgate/plugin";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { priced, PRICED, spoken } from "./biller.ts";
+import { priced, PRICED, spoken } from "./billing-upstream.ts";
 import { createChance, type Rig, type RigResult } from "./rig.ts";
 import { PROVIDERS } from "./traffic.ts";
 

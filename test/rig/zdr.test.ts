@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { expectCaught } from "./caught.ts";
-import { ENTRY_POINTS } from "./twins.ts";
+import { expectCaught } from "./expect-caught.ts";
+import { ENTRY_POINTS } from "./zdr-upstreams.ts";
 import { zdr } from "./zdr.ts";
 
 const run = (plant: "" | "once" | "forge" | "store", seed = 7) =>

@@ -6,9 +6,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DataPolicy, Feature, Privacy, Retention } from "tollgate/plugin";
-import { effectivePolicy, satisfies, type PolicyInputs } from "../../src/catalogue/policy.ts";
+import { effectivePolicy, satisfies, type PolicyInputs } from "../../src/catalog/data-policy.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { FRONTENDS } from "./biller.ts";
+import { FRONTENDS } from "./billing-upstream.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "./rig.ts";
 import {
   ENTRY_POINTS,
@@ -20,7 +20,7 @@ import {
   startZdrUpstreams,
   type EntryPoint,
   type ZdrUpstreams,
-} from "./twins.ts";
+} from "./zdr-upstreams.ts";
 
 /**
  * once: privacy is decided for the first candidate and taken as read for the others. forge, store: a middleware that does

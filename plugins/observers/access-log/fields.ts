@@ -9,7 +9,7 @@ import {
   type Usage,
 } from "tollgate/plugin";
 import { formatUsd } from "../usd.ts";
-import { truncate } from "./text.ts";
+import { truncate } from "./text-escape.ts";
 
 /** Undefined: not known, or not so; the line leaves it out. */
 export type FieldValue = string | number | true | undefined | RequestRecord["labels"];

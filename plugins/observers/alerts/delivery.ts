@@ -2,8 +2,8 @@
 import type { Context } from "tollgate/plugin";
 import type { Alert } from "./alert.ts";
 import type { Outbox, PendingDelivery } from "./outbox.ts";
-import { formatChatMessage } from "./sentence.ts";
-import { signatureHeaders } from "./sign.ts";
+import { formatChatMessage } from "./chat-message.ts";
+import { signatureHeaders } from "./webhook-signature.ts";
 
 const REQUEST_TIMEOUT_MS = 5_000;
 const DAY_MS = 86_400_000;

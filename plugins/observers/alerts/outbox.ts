@@ -1,7 +1,7 @@
 // What waits for its receivers, in the order in which it happened. It outlives a reload, and a start: an alert that is in it is on the
 // disk. One letter of a subject is under way to a receiver at a time, so those of a subject arrive in their order.
 import type { Alert } from "./alert.ts";
-import { OutboxFile, type OutboxState, type QueuedAlert } from "./journal.ts";
+import { OutboxFile, type OutboxState, type QueuedAlert } from "./outbox-file.ts";
 
 /** Ids of what was told before. */
 const MAX_REMEMBERED_IDS = 10_000;

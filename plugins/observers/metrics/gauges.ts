@@ -9,7 +9,7 @@ import type {
 import { READ_FAMILIES, type Family } from "./families.ts";
 import { MAX_SERIES } from "./series.ts";
 import type { MetricsTally } from "./tally.ts";
-import type { Sample, MetricsSink } from "./sink.ts";
+import type { Sample, MetricsSink } from "./metrics-sink.ts";
 
 const SECOND_MS = 1_000;
 const limitSeries = (samples: readonly Sample[]): readonly Sample[] => samples.slice(0, MAX_SERIES);

@@ -6,9 +6,9 @@ import {
   namesOf,
   type VersionedName,
   type NamingVersion,
-} from "../genai.ts";
+} from "../genai-names.ts";
 import type { Family } from "./families.ts";
-import type { GenAiSeries } from "./counted.ts";
+import type { GenAiSeries } from "./counted-series.ts";
 import type { Counter, Histogram, Series } from "./series.ts";
 
 const toUnderscores = (name: string): string => name.replaceAll(".", "_");

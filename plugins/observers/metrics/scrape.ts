@@ -2,8 +2,8 @@
 // cost no more than one.
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { MetricsWriter } from "./everything.ts";
-import { Exposition, type ExpositionFormat } from "./text.ts";
+import type { MetricsWriter } from "./metrics-writer.ts";
+import { Exposition, type ExpositionFormat } from "./exposition.ts";
 
 const compressGzip = promisify(gzip);
 const CACHE_TTL_MS = 1_000;

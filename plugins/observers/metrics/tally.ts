@@ -6,12 +6,12 @@ import {
   createGenAiSeries,
   type CountedSeries,
   type GenAiSeries,
-} from "./counted.ts";
-import { BoundedValues, type ModelLabelValues } from "./names.ts";
+} from "./counted-series.ts";
+import { BoundedValues, type ModelLabelValues } from "./label-values.ts";
 import { BudgetTracker } from "./budgets.ts";
 import { hedgeResult, sequentialCalls } from "../hedges.ts";
 import { type Counter, type Histogram, OTHER } from "./series.ts";
-import { TargetSeries } from "./target.ts";
+import { TargetSeries } from "./target-series.ts";
 
 /** Models of all providers whose series are found at once; made-up ones share one. */
 const MAX_TARGETS = 4_000;

@@ -1,5 +1,5 @@
 import { JsonAttributes, toNanos } from "./attributes.ts";
-import type { BatchItems, TemplateSet, TemplateName, TemplateWriter } from "./items.ts";
+import type { BatchItems, TemplateSet, TemplateName, TemplateWriter } from "./batch-items.ts";
 import type { ProtobufMessage } from "./protobuf.ts";
 
 /** As the members of a list. */

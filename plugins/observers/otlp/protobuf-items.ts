@@ -1,8 +1,8 @@
-import { ProtobufAttributes } from "./encoded-attributes.ts";
-import type { BatchItems, TemplateSet, TemplateName, TemplateWriter } from "./items.ts";
+import { ProtobufAttributes } from "./protobuf-attributes.ts";
+import type { BatchItems, TemplateSet, TemplateName, TemplateWriter } from "./batch-items.ts";
 import { writeField, type ProtobufMessage } from "./protobuf.ts";
-import type { FieldShape, MessageShape } from "./shapes.ts";
-import { ProtobufWriter } from "./wire.ts";
+import type { FieldShape, MessageShape } from "./message-shapes.ts";
+import { ProtobufWriter } from "./protobuf-writer.ts";
 
 const INITIAL_BYTES = 64 * 1024;
 /** For what stands before them: a batch is sent from where it was written, for a copy of each is what full collections are made for. */

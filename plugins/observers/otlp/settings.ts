@@ -1,7 +1,7 @@
 // Where a collector is and how it is spoken to: what gateway.yaml says, then the OTEL_* variables, then what their specification
 // has where neither does.
 import { SAMPLERS, type SamplerName } from "./sampler.ts";
-import type { Signal } from "./shapes.ts";
+import type { Signal } from "./message-shapes.ts";
 
 export const SIGNALS = ["traces", "metrics", "logs"] as const satisfies readonly Signal[];
 export const PROTOCOLS = ["http/protobuf", "http/json"] as const;

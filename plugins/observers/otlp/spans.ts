@@ -8,17 +8,17 @@ import {
   type RequestRecordCall,
   type Usage,
 } from "tollgate/plugin";
-import type { TemplateCache } from "../alike.ts";
+import type { TemplateCache } from "../template-cache.ts";
 import {
   GEN_AI_ATTRIBUTES as NAMES,
   namesOf,
   genAiOperation,
   genAiProvider,
   type NamingVersion,
-} from "../genai.ts";
+} from "../genai-names.ts";
 import { hedgeResult, sequentialCalls } from "../hedges.ts";
 import { formatUsd } from "../usd.ts";
-import type { BatchItems, TemplateSet, TemplateWriter } from "./items.ts";
+import type { BatchItems, TemplateSet, TemplateWriter } from "./batch-items.ts";
 
 export interface SpanOptions {
   /** Of the names of generative AI. */

@@ -2,8 +2,8 @@
 // clock that is wrong here is set by what the service says it is there.
 import type { AuthRejection, HeadersOut, SignableRequest, TokenAuth } from "tollgate/plugin";
 import { parsed, textOf } from "./json.ts";
-import type { AwsAccount, CredentialCache } from "./keys.ts";
-import { nameOf } from "./refusal.ts";
+import type { AwsAccount, CredentialCache } from "./aws-credentials.ts";
+import { nameOf } from "./errors.ts";
 import { signRequest } from "./signer.ts";
 
 /** How far the service's clock is from ours, in milliseconds. One for all services: they keep one time. */

@@ -15,8 +15,8 @@ import { claude, messages } from "tollgate/protocols/messages";
 import { nameIn } from "./converse/stream.ts";
 import { createFrameReader } from "./event-stream.ts";
 import { parsed, textOf } from "./json.ts";
-import { modelPath } from "./placed.ts";
-import { parseAwsError } from "./refusal.ts";
+import { modelPath } from "./model-path.ts";
+import { parseAwsError } from "./errors.ts";
 
 /** What Bedrock has taken from the beginning. A client that names a newer date is answered in that. */
 const VERSION = "bedrock-2023-05-31";

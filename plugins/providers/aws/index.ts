@@ -3,15 +3,15 @@
 import { defineProvider, type ProviderClient } from "tollgate/plugin";
 import { awsAuth, type ServiceClock } from "./auth.ts";
 import { bedrockClaude } from "./claude.ts";
-import { messagesEndpoints, openAiEndpoints } from "./compatible.ts";
+import { messagesEndpoints, openAiEndpoints } from "./compatible-endpoints.ts";
 import { converse } from "./converse/index.ts";
 import { facts } from "./facts.ts";
-import { accountSchema, createCredentialCache, ENV_VARIABLES } from "./keys.ts";
-import { fetchModelList } from "./listed.ts";
-import { generateImages } from "./pictures.ts";
+import { accountSchema, createCredentialCache, ENV_VARIABLES } from "./aws-credentials.ts";
+import { fetchModelList } from "./model-list.ts";
+import { generateImages } from "./images.ts";
 import { bedrockRerank } from "./rerank.ts";
-import { bedrockCohere, embedWithTitan } from "./vectors.ts";
-import { usesApi } from "./ways.ts";
+import { bedrockCohere, embedWithTitan } from "./embeddings.ts";
+import { usesApi } from "./model-api.ts";
 
 const patterns = (description: string) =>
   ({

@@ -10,7 +10,7 @@ import {
 } from "tollgate/plugin";
 import { valueFields } from "tollgate/protocols/look";
 import { listOf, objectOf, parsed, textOf } from "./json.ts";
-import { parseAwsError } from "./refusal.ts";
+import { parseAwsError } from "./errors.ts";
 
 /** `arnOf`: the full name of a model, which is what this service wants. */
 export const bedrockRerank = (arnOf: (model: string) => string): Protocol<"rerank"> => ({

@@ -9,8 +9,8 @@ import {
   type SignableRequest,
   type TokenAuth,
 } from "tollgate/plugin";
-import { tokenFromAzureIdentity } from "./library.ts";
-import { requestToken, type TokenRequest } from "./minting.ts";
+import { tokenFromAzureIdentity } from "./azure-identity.ts";
+import { requestToken, type TokenRequest } from "./token-request.ts";
 
 /** One credential, as an operator writes it. */
 export interface AzureAccount {

@@ -1,7 +1,7 @@
 // Azure AI Foundry, once Azure OpenAI: what a resource has deployed, in OpenAI's protocols, and Claude in Anthropic's.
 import { defineProvider } from "tollgate/plugin";
 import { accountSchema, foundryAuth, ENV_VARIABLES } from "./auth.ts";
-import { anthropicEndpoint, openAiEndpoints } from "./surfaces.ts";
+import { anthropicEndpoint, openAiEndpoints } from "./endpoints.ts";
 
 const COGNITIVE = "https://cognitiveservices.azure.com/.default";
 const FOUNDRY = "https://ai.azure.com/.default";

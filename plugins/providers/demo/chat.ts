@@ -8,10 +8,10 @@ import {
   type ModelEvent,
   type OpenBlock,
 } from "tollgate/plugin";
-import { digestOf } from "./chance.ts";
-import { throwSimulatedFailure } from "./failing.ts";
-import { countInputTokens } from "./heard.ts";
-import { planResponse, type ResponsePlan } from "./plan.ts";
+import { digestOf } from "./seeded-random.ts";
+import { throwSimulatedFailure } from "./simulated-failure.ts";
+import { countInputTokens } from "./request-text.ts";
+import { planResponse, type ResponsePlan } from "./response-plan.ts";
 import { countTokens, truncateToTokens, splitWords } from "./tokens.ts";
 
 export const CONTEXT = 200_000;

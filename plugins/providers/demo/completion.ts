@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { fail, type Call, type CompletionRequest, type ModelEvent } from "tollgate/plugin";
-import { digestOf } from "./chance.ts";
+import { digestOf } from "./seeded-random.ts";
 import { lorem } from "./lorem.ts";
 import { countTokens, truncateToTokens, splitWords } from "./tokens.ts";
 

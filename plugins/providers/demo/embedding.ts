@@ -6,7 +6,7 @@ import {
   type EmbeddingTask,
   type ModelEvent,
 } from "tollgate/plugin";
-import { createSeededRandom, digestOf } from "./chance.ts";
+import { createSeededRandom, digestOf } from "./seeded-random.ts";
 import { countTokens } from "./tokens.ts";
 
 const DEFAULT_DIMENSIONS = 256;

@@ -1,7 +1,7 @@
 import { UNITS, type DataPolicy, type Facts, type ModelInfo, type Price } from "tollgate/plugin";
 import { CONTEXT } from "./chat.ts";
 import { MAX_INPUT_TOKENS } from "./embedding.ts";
-import { CHAT_MODELS } from "./plan.ts";
+import { CHAT_MODELS } from "./response-plan.ts";
 
 const FREE: Price = {
   lines: UNITS.map((unit) => ({ unit, usd: "0", per: 1 })),

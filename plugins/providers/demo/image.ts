@@ -1,7 +1,7 @@
 import { fail, type Call, type ImageRequest, type Media, type ModelEvent } from "tollgate/plugin";
 import { requireSupported, sizeOf } from "tollgate/protocols/images";
-import { digestOf } from "./chance.ts";
-import { createScene } from "./draw.ts";
+import { digestOf } from "./seeded-random.ts";
+import { createScene } from "./landscape.ts";
 import { png } from "./png.ts";
 
 /** Pictures that came along, as their digest: other ones make another picture. */

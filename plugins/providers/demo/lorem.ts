@@ -1,4 +1,4 @@
-import { createSeededRandom } from "./chance.ts";
+import { createSeededRandom } from "./seeded-random.ts";
 
 const WORDS =
   "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua enim ad minim veniam quis nostrud exercitation ullamco laboris nisi aliquip ex ea commodo consequat".split(

@@ -5,7 +5,7 @@ import {
   type ModelEvent,
   type ModerationRequest,
 } from "tollgate/plugin";
-import { digestOf } from "./chance.ts";
+import { digestOf } from "./seeded-random.ts";
 
 const CATEGORIES = ["harassment", "hate", "self-harm", "sexual", "violence"] as const;
 

@@ -2,7 +2,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { crc32, deflate } from "node:zlib";
-import type { Scene } from "./draw.ts";
+import type { Scene } from "./landscape.ts";
 
 const compress = promisify(deflate);
 const BAND = 64;

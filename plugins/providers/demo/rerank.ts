@@ -1,5 +1,5 @@
 import { fail, type Call, type ModelEvent, type RerankRequest } from "tollgate/plugin";
-import { digestOf } from "./chance.ts";
+import { digestOf } from "./seeded-random.ts";
 import { countTokens } from "./tokens.ts";
 
 /** The more of the query's words a document has, the nearer it is; of those alike the shorter one. */

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { fail, type Call, type ModelEvent, type SpeechRequest } from "tollgate/plugin";
-import { digestOf } from "./chance.ts";
+import { digestOf } from "./seeded-random.ts";
 
 const RATE = 8_000;
 /** Samples of one letter: a twentieth of a second. */

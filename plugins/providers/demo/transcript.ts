@@ -7,7 +7,7 @@ import {
   type TranscriptItem,
   type TranscriptRequest,
 } from "tollgate/plugin";
-import { digestOf } from "./chance.ts";
+import { digestOf } from "./seeded-random.ts";
 import { splitWords } from "./tokens.ts";
 
 /** Where a file does not say how long it is: as long as speech of a phone's quality. */

@@ -7,7 +7,7 @@ import {
   type MintedToken,
   type TokenAuth,
 } from "tollgate/plugin";
-import { createAssertion, parseServiceAccount } from "./account.ts";
+import { createAssertion, parseServiceAccount } from "./service-account.ts";
 
 /** One credential, as an operator writes it. */
 export interface VertexAccount {

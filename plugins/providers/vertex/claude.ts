@@ -2,7 +2,7 @@
 import type { CallContext, ClientHalf, Outgoing, Protocol } from "tollgate/plugin";
 import { valueFields } from "tollgate/protocols/look";
 import { claude, messages } from "tollgate/protocols/messages";
-import { bareName, modelUrl } from "./places.ts";
+import { bareName, modelUrl } from "./locations.ts";
 
 /** What Vertex has taken from the beginning. A client that names a newer date is answered in that. */
 const VERSION = "vertex-2023-10-16";

@@ -7,7 +7,7 @@ import {
   type Protocol,
 } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
-import { modelUrl } from "./places.ts";
+import { modelUrl } from "./locations.ts";
 
 export function vertexGemini(): Protocol<"chat"> {
   const own = gemini();

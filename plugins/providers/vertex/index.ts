@@ -5,8 +5,8 @@ import { accountSchema, vertexAuth } from "./auth.ts";
 import { vertexClaude } from "./claude.ts";
 import { vertexGemini } from "./gemini.ts";
 import { facts } from "./facts.ts";
-import { isEmbeddingModel, hostOf, isClaude, isGemini, isPartner } from "./places.ts";
-import { vertexEmbeddings } from "./vectors.ts";
+import { isEmbeddingModel, hostOf, isClaude, isGemini, isPartner } from "./locations.ts";
+import { vertexEmbeddings } from "./embeddings.ts";
 
 export default defineProvider({
   api: 1,

@@ -1,23 +1,23 @@
 // The store, put together of its parts.
 import { setTimeout as sleep } from "node:timers/promises";
 import { fail, getFault, type Commands, type LedgerTransfer, type Store } from "tollgate/plugin";
-import { openImport, isImporting, failUnfinishedImport } from "./arriving.ts";
-import { createAuditLog } from "./audit.ts";
-import { createChainCommands, createSchemaCommands } from "./commands.ts";
-import { connectionConfig, type DatabaseAddress } from "./connecting.ts";
-import { createThresholdOutbox, createSharedValues } from "./decided.ts";
-import { migrate, readSchemaStatus, type DatabaseRoles } from "./forms.ts";
-import { createLedgerMaintenance } from "./keeping.ts";
-import { openExport } from "./leaving.ts";
-import { PipelinedConnection, type RunSql } from "./line.ts";
-import { createReadPool } from "./pool.ts";
-import { createKeyCache } from "./remembered-keys.ts";
-import { assignNumbers, createStoreReads } from "./reads.ts";
-import { isUnavailable, failUnreachable } from "./trouble.ts";
-import { createPeriodicMaintenance } from "./upkeep.ts";
-import { verifyLedger } from "./verify.ts";
+import { openImport, isImporting, failUnfinishedImport } from "./transfer/import.ts";
+import { createAuditLog } from "./audit/audit-log.ts";
+import { createChainCommands, createSchemaCommands } from "./store-commands.ts";
+import { connectionConfig, type DatabaseAddress } from "./connection/connection-config.ts";
+import { createThresholdOutbox, createSharedValues } from "./membership/shared-values.ts";
+import { migrate, readSchemaStatus, type DatabaseRoles } from "./schema/migrations.ts";
+import { createLedgerMaintenance } from "./retention/ledger-maintenance.ts";
+import { openExport } from "./transfer/export.ts";
+import { PipelinedConnection, type RunSql } from "./connection/pipelined-connection.ts";
+import { createReadPool } from "./connection/read-pool.ts";
+import { createKeyCache } from "./membership/key-cache.ts";
+import { assignNumbers, createStoreReads } from "./read/store-reads.ts";
+import { isUnavailable, failUnreachable } from "./connection/errors.ts";
+import { createPeriodicMaintenance } from "./membership/periodic-maintenance.ts";
+import { verifyLedger } from "./audit/verify.ts";
 import { createWriter } from "./writer.ts";
-import type { WriterSettings } from "./writing-door.ts";
+import type { WriterSettings } from "./writer-interface.ts";
 
 /** What the store is made of, as options say it. */
 export interface PostgresSettings extends Omit<WriterSettings, "usesPreparedStatements"> {

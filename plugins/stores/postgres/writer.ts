@@ -8,25 +8,25 @@ import type {
   CommandResult,
 } from "tollgate/plugin";
 import { checkCommand, mergeClaims } from "tollgate/store";
-import { HeadroomCache } from "./ample.ts";
-import { OfflineMode } from "./apart.ts";
-import { markNodeLeft } from "./beat.ts";
-import { refreshLabels } from "./labelled.ts";
-import { DenialCache } from "./denials.ts";
-import type { NodePosition } from "./exact.ts";
-import { clonePlain } from "./copied.ts";
-import type { RunSql, PipelinedConnection } from "./line.ts";
-import type { SubmitContext } from "./passing.ts";
-import { resultsInOrder } from "./plain.ts";
-import { applyFastPath } from "./plainly.ts";
-import { appendNotes, type NoteWrite } from "./noting.ts";
-import { resync } from "./reuniting.ts";
-import { DiskFullLatch } from "./room.ts";
-import { BudgetLeases } from "./slices.ts";
-import { LocalNode } from "./this-node.ts";
-import { isUnavailable, failUnreachable, errorMessage } from "./trouble.ts";
-import { withRetry, createSerialQueue, type ConnectionFailure } from "./trying.ts";
-import type { Writer, WriterSettings } from "./writing-door.ts";
+import { HeadroomCache } from "./write/headroom-cache.ts";
+import { OfflineMode } from "./offline/offline-mode.ts";
+import { markNodeLeft } from "./membership/heartbeat.ts";
+import { refreshLabels } from "./rows/refresh-labels.ts";
+import { DenialCache } from "./write/denial-cache.ts";
+import type { NodePosition } from "./write/slow-path.ts";
+import { clonePlain } from "./rows/clone-plain.ts";
+import type { RunSql, PipelinedConnection } from "./connection/pipelined-connection.ts";
+import type { SubmitContext } from "./write/batch-submit.ts";
+import { resultsInOrder } from "./write/fast-path.ts";
+import { applyFastPath } from "./write/fast-path-rounds.ts";
+import { appendNotes, type NoteWrite } from "./audit/chain-note.ts";
+import { resync } from "./resync.ts";
+import { DiskFullLatch } from "./offline/disk-full.ts";
+import { BudgetLeases } from "./offline/budget-leases.ts";
+import { LocalNode } from "./local-node.ts";
+import { isUnavailable, failUnreachable, errorMessage } from "./connection/errors.ts";
+import { withRetry, createSerialQueue, type ConnectionFailure } from "./connection/retry.ts";
+import type { Writer, WriterSettings } from "./writer-interface.ts";
 
 /** A gateway looks so often whether the database has said anything, and asks where it has not. */
 const HEARTBEAT_INTERVAL_MS = 1_200;

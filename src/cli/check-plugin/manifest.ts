@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fail } from "../../model/error.ts";
-import type { LiveOptions } from "../../testing/live.ts";
+import type { LiveOptions } from "../../testing/live-checks.ts";
 import { createFinding, type PackageFinding } from "./finding.ts";
 
 export interface PluginManifest {

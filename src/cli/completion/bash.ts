@@ -6,7 +6,7 @@ import {
   DEFAULT_COMMAND,
   defaultCommandOptions,
   flagsWithValue,
-} from "./words.ts";
+} from "./completion-data.ts";
 
 const quoteWords = (words: readonly string[]): string => `' ${words.join(" ")} '`;
 

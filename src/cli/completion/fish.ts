@@ -1,4 +1,4 @@
-import type { Options } from "../command.ts";
+import type { Options } from "../support/command.ts";
 import {
   type CompletedCommand,
   takesPath,
@@ -7,7 +7,7 @@ import {
   DEFAULT_COMMAND,
   defaultCommandOptions,
   flagsWithValue,
-} from "./words.ts";
+} from "./completion-data.ts";
 
 /** `__tollgate_at keys create`: the words before the cursor name that one. `__tollgate_at keys`: and no part of it. */
 const fishFunctions = (commands: readonly CompletedCommand[]): string => `# tollgate completion fish

@@ -1,4 +1,4 @@
-import type { Options } from "../command.ts";
+import type { Options } from "../support/command.ts";
 import {
   type CompletedCommand,
   takesPath,
@@ -7,7 +7,7 @@ import {
   DEFAULT_COMMAND,
   defaultCommandOptions,
   flagsWithValue,
-} from "./words.ts";
+} from "./completion-data.ts";
 
 /** Brackets and colons part the fields of a specification. */
 const escapeZsh = (text: string): string => oneLine(text).replace(/[[\]:\\]/g, "\\$&");

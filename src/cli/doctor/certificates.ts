@@ -2,14 +2,14 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { connect as secure } from "node:tls";
-import type { ListenTls } from "../../config/lines.ts";
-import type { GatewayConfig } from "../../config/types.ts";
-import { loadTlsContext } from "../../gateway/http/tls.ts";
-import { readCertificates } from "../../gateway/readings/certificates.ts";
-import { isLoopback } from "../../lib/egress.ts";
+import type { ListenTls } from "../../config/sections/network-config.ts";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import { loadTlsContext } from "../../runtime/http/tls.ts";
+import { readCertificates } from "../../runtime/health/certificate-stats.ts";
+import { isLoopback } from "../../lib/net/egress-guard.ts";
 import { plural } from "../../lib/text.ts";
 import { publicErrorText } from "../../model/error.ts";
-import { shortPath } from "../report.ts";
+import { shortPath } from "../format/problem-report.ts";
 import { errorFinding, okFinding, warningFinding, type DoctorFinding } from "./finding.ts";
 import { CERTIFICATE_DAYS, daysLeft, expiryState } from "./thresholds.ts";
 

@@ -1,13 +1,13 @@
 // The gateway itself: what its file says, whether it runs, and whether providers take its credentials.
-import { callControl } from "../../gateway/control/asking.ts";
-import type { TestCallResult } from "../../gateway/control/test-call.ts";
-import type { DryRun } from "../../gateway/rehearse.ts";
-import type { GatewayStatus } from "../../gateway/types.ts";
-import type { GatewayConfig, LocatedProblem } from "../../config/types.ts";
+import { callControl } from "../../admin/socket/control-client.ts";
+import type { TestCallResult } from "../../admin/commands/test-calls.ts";
+import type { DryRun } from "../../server/dry-run.ts";
+import type { GatewayStatus } from "../../runtime/gateway-api.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
 import { plural } from "../../lib/text.ts";
 import { getFault, publicErrorText } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { shortPath } from "../report.ts";
+import { shortPath } from "../format/problem-report.ts";
 import {
   errorFinding,
   okFinding,

@@ -3,8 +3,8 @@ import { lookup } from "node:dns/promises";
 import { connect as dial } from "node:net";
 import { networkInterfaces } from "node:os";
 import { connect as secure } from "node:tls";
-import type { GatewayConfig } from "../../config/types.ts";
-import { isLoopback } from "../../lib/egress.ts";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import { isLoopback } from "../../lib/net/egress-guard.ts";
 import { plural } from "../../lib/text.ts";
 import {
   errorFinding,

@@ -1,5 +1,5 @@
 // From where on `tollgate doctor` says something: everything that is a matter of degree, in one place.
-import { wallClock } from "../../lib/wall-clock.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
 
 interface Threshold {
   readonly warning: number;

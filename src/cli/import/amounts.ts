@@ -1,6 +1,6 @@
 // Amounts, durations and limits of other gateways, in our words. Money never passes through a float.
-import { type Limit, formatLimit, parseLimit } from "../../plugin/limit.ts";
-import type { SourceValue } from "./said.ts";
+import { type Limit, formatLimit, parseLimit } from "../../plugin/store/limit.ts";
+import type { SourceValue } from "./source-value.ts";
 
 /** A decimal text times ten to a power: "3e-7" by 6 is "0.3". Undefined: it is no plain number. */
 export function shiftDecimal(text: string, places: number): string | undefined {

@@ -7,9 +7,9 @@ import {
   vertexProvider,
   type CloudProvider,
 } from "./clouds.ts";
-import type { ConfigDraft, DraftProvider } from "./draft.ts";
+import type { ConfigDraft, DraftProvider } from "./config-draft.ts";
 import { isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
-import type { SourceValue } from "./said.ts";
+import type { SourceValue } from "./source-value.ts";
 
 /** `env.NAME`, or undefined for text that stands for itself. */
 export const parseVariable = (text: string): string | undefined => /^env\.(\w+)$/.exec(text)?.[1];

@@ -1,10 +1,10 @@
 // Bifrost's config.json: providers with their keys, and what governance says of customers, teams and virtual keys.
-import { digestKey } from "../../lib/key.ts";
+import { digestKey } from "../../lib/api-key.ts";
 import { readBudget, readRateLimits } from "./amounts.ts";
 import { importBifrostProvider, parseVariable } from "./bifrost-provider.ts";
-import { slug, type ConfigDraft } from "./draft.ts";
-import type { ImportedKey } from "./grantees.ts";
-import type { SourceValue } from "./said.ts";
+import { slug, type ConfigDraft } from "./config-draft.ts";
+import type { ImportedKey } from "./keys-and-teams.ts";
+import type { SourceValue } from "./source-value.ts";
 
 export function importBifrost(said: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
   const providers = said.get("providers");

@@ -1,7 +1,7 @@
 // Providers of the clouds: an account, a region, and credentials with several fields. Each of the other gateways spells these
 // in its own way and calls this file with values that are already spelled as gateway.yaml has them.
 import { packageOf } from "./known-providers.ts";
-import type { SourceValue } from "./said.ts";
+import type { SourceValue } from "./source-value.ts";
 
 /** A provider with its options, and the credential that it is called with. */
 export interface CloudProvider {

@@ -1,5 +1,5 @@
 // Maps provider names of other gateways to plugins of ours.
-import { builtinPlugins } from "../loading.ts";
+import { builtinPlugins } from "../support/load-config.ts";
 
 /** Names that differ here. A name that is the same here is not in this table. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 // Which provider of ours a deployment of LiteLLM asks, and where.
 import { awsProvider, azureProvider, vertexProvider, type CloudProvider } from "./clouds.ts";
 import { guessProvider, isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
-import type { SourceValue } from "./said.ts";
+import type { SourceValue } from "./source-value.ts";
 
 const BASES = ["api_base", "base_url"] as const;
 

@@ -1,7 +1,7 @@
 // LiteLLM's router: what is asked after what has failed, and by which rule one is chosen.
-import type { ConfigDraft } from "./draft.ts";
-import { reportStreamTimeout, toTimeouts } from "./litellm-facts.ts";
-import type { SourceValue } from "./said.ts";
+import type { ConfigDraft } from "./config-draft.ts";
+import { reportStreamTimeout, toTimeouts } from "./litellm-model-metadata.ts";
+import type { SourceValue } from "./source-value.ts";
 
 /** Failures that are not said in `on` unless a route names them. */
 const DEFAULT_FAILURES = [

@@ -1,7 +1,7 @@
 // LiteLLM's settings of the whole: what is an observer here, what is not needed, and what has no equal.
-import type { ConfigDraft } from "./draft.ts";
-import { toTimeouts } from "./litellm-facts.ts";
-import type { FindingKind, SourceValue } from "./said.ts";
+import type { ConfigDraft } from "./config-draft.ts";
+import { toTimeouts } from "./litellm-model-metadata.ts";
+import type { FindingKind, SourceValue } from "./source-value.ts";
 
 type SettingRules = Readonly<Record<string, readonly [FindingKind, string]>>;
 

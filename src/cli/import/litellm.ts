@@ -1,6 +1,6 @@
 // LiteLLM's config.yaml.
 import { reportManualSteps } from "./clouds.ts";
-import type { ConfigDraft, DraftRoute } from "./draft.ts";
+import type { ConfigDraft, DraftRoute } from "./config-draft.ts";
 import { isSelfHosted } from "./known-providers.ts";
 import {
   importMetadata,
@@ -8,11 +8,11 @@ import {
   operationOf,
   referencePrices,
   type BaseModel,
-} from "./litellm-facts.ts";
+} from "./litellm-model-metadata.ts";
 import { importLitellmProvider, toVariable } from "./litellm-provider.ts";
 import { importGeneralSettings, importLitellmSettings } from "./litellm-settings.ts";
 import { importRouterSettings } from "./litellm-router.ts";
-import type { SourceValue } from "./said.ts";
+import type { SourceValue } from "./source-value.ts";
 
 interface Deployment {
   readonly model: string;

@@ -7,9 +7,9 @@ import {
   vertexProvider,
   type CloudProvider,
 } from "./clouds.ts";
-import type { ConfigDraft } from "./draft.ts";
+import type { ConfigDraft } from "./config-draft.ts";
 import { isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
-import type { SourceValue } from "./said.ts";
+import type { SourceValue } from "./source-value.ts";
 
 /** Any model of it, where none is said: clients name theirs as <provider>/<model>. */
 export function importTarget(

@@ -1,7 +1,7 @@
 // Portkey's configs: a tree of targets, each with a strategy. A leaf is a provider, and an inner node a name of its own.
-import type { ConfigDraft, DraftRoute } from "./draft.ts";
+import type { ConfigDraft, DraftRoute } from "./config-draft.ts";
 import { importTarget } from "./portkey-target.ts";
-import type { SourceValue } from "./said.ts";
+import type { SourceValue } from "./source-value.ts";
 
 /** `name`: what clients ask for. */
 export function importPortkey(said: SourceValue, draft: ConfigDraft, name: string): void {

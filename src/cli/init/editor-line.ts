@@ -1,7 +1,7 @@
 // The first line of gateway.yaml, by which editors find its schema: where the schema is from that file, not from the one that ships.
 import { existsSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
-import { findPackageRoot } from "../../config/default.ts";
+import { findPackageRoot } from "../../config/source/default-config.ts";
 
 const SCHEMA_PATH = "schemas/gateway.schema.json";
 const SCHEMA_LINE = /^# yaml-language-server: \$schema=.*$/m;

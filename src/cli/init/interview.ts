@@ -1,7 +1,7 @@
 // What `tollgate init` asks at a terminal. Each question has an answer that Enter gives.
-import { parseDuration } from "../../lib/duration.ts";
+import { parseDuration } from "../../lib/time/units.ts";
 import { nearest } from "../../lib/text.ts";
-import type { StarterOptions } from "./starter.ts";
+import type { StarterOptions } from "./starter-config.ts";
 
 export interface InterviewOptions {
   /** Providers that come with Tollgate. */

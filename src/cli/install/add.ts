@@ -1,12 +1,12 @@
 import { createInterface } from "node:readline/promises";
 import { plural } from "../../lib/text.ts";
-import { API_VERSION } from "../../loader/definition.ts";
-import { isTollgateModule } from "../../loader/locked.ts";
-import { readPackageTree } from "../../loader/tree.ts";
+import { API_VERSION } from "../../loader/validate-definition.ts";
+import { isTollgateModule } from "../../loader/locked-modules.ts";
+import { readPackageTree } from "../../loader/package-tree.ts";
 import { fail } from "../../model/error.ts";
-import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../command.ts";
-import { paintRemark, printRemark, print, printJson } from "../terminal.ts";
-import { describePackage, type DescribedPlugin } from "./described.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../support/command.ts";
+import { paintRemark, printRemark, print, printJson } from "../format/terminal.ts";
+import { describePackage, type DescribedPlugin } from "./describe-package.ts";
 import { findInstalled, openLockFile } from "./lock-file.ts";
 import { runNpm, describeProvenance, viewPackage } from "./npm.ts";
 

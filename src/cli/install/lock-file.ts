@@ -8,8 +8,8 @@ import {
   type LockedPlugin,
 } from "../../config/plugin-lock.ts";
 import { fail } from "../../model/error.ts";
-import type { CliInput } from "../command.ts";
-import { configFile } from "../loading.ts";
+import type { CliInput } from "../support/command.ts";
+import { configFile } from "../support/load-config.ts";
 
 export interface LockFile {
   /** Where gateway.yaml is, or would be; packages are installed there. */

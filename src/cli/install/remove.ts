@@ -1,7 +1,7 @@
 import { fail } from "../../model/error.ts";
 import { nearest } from "../../lib/text.ts";
-import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../command.ts";
-import { print, printJson } from "../terminal.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../support/command.ts";
+import { print, printJson } from "../format/terminal.ts";
 import { openLockFile } from "./lock-file.ts";
 import { runNpm } from "./npm.ts";
 

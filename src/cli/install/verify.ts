@@ -1,8 +1,8 @@
 import { plural } from "../../lib/text.ts";
-import { describeChanges } from "../../loader/accepted.ts";
-import { readPackageTree } from "../../loader/tree.ts";
-import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../command.ts";
-import { paint, print, printJson } from "../terminal.ts";
+import { describeChanges } from "../../loader/lock-check.ts";
+import { readPackageTree } from "../../loader/package-tree.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../support/command.ts";
+import { paint, print, printJson } from "../format/terminal.ts";
 import { findInstalled, openLockFile } from "./lock-file.ts";
 
 export const verify: CliCommand = {

@@ -1,6 +1,6 @@
 // The first block states the rate in 20 bits and the samples in 36. Each frame of sound states its own number of samples and has a
 // checksum over its header, so frames can be counted without decoding.
-import type { AudioStructure } from "./reading.ts";
+import type { AudioStructure } from "./audio-structure.ts";
 
 const MOST_SAMPLES = 65_536;
 

@@ -1,6 +1,6 @@
 // MP3 has no header for the whole: each frame states what it is. A count of frames may stand in the first one, but a decoder plays the
 // frames that are there, so they are counted.
-import type { AudioStructure } from "./reading.ts";
+import type { AudioStructure } from "./audio-structure.ts";
 
 /** Bytes between frames that are no frame, all together: more than that, and it is not known what a decoder makes of the file. */
 const MOST_JUNK = 4_096;

@@ -1,6 +1,6 @@
 // MP4 is boxes in boxes. How long the film is stands in several of them, which may each state anything: the samples of its sound are
 // counted too.
-import type { AudioStructure } from "./reading.ts";
+import type { AudioStructure } from "./audio-structure.ts";
 import { hasTagAt } from "./tags.ts";
 
 /** In one file. */

@@ -1,7 +1,7 @@
 // Each page of an Ogg file states how far the sound is: the last page states how long it is. The packets in the pages are counted, because
 // a page may state anything.
 import { opusPacketSeconds } from "./opus.ts";
-import type { AudioStructure } from "./reading.ts";
+import type { AudioStructure } from "./audio-structure.ts";
 import { hasTagAt } from "./tags.ts";
 
 /** The name of a page, and its version. */

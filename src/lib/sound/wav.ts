@@ -1,4 +1,4 @@
-import type { AudioStructure } from "./reading.ts";
+import type { AudioStructure } from "./audio-structure.ts";
 import { hasTagAt } from "./tags.ts";
 
 /** No encoder writes more chunks before the sound. */

@@ -1,7 +1,7 @@
 // WebM is elements in elements. A recording that a browser makes states no length: then the last piece of sound states when it is
 // heard. The frames of Opus are counted, because both may state anything.
 import { opusPacketSeconds } from "./opus.ts";
-import type { AudioStructure } from "./reading.ts";
+import type { AudioStructure } from "./audio-structure.ts";
 import { hasTagAt } from "./tags.ts";
 
 const SCALE = 0x2ad7b1;

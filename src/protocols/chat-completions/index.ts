@@ -1,32 +1,32 @@
 // tollgate/protocols/chat-completions: OpenAI's chat completions, and the dialects of all backends that speak it. Both
 // halves: `server/` is what frontends use, `client/` what providers use. Pure: no I/O, no clock. May import: lib, model,
 // plugin (types), and the other modules of this floor.
-import { chatOperation } from "../../model/chat-work.ts";
+import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/chat-completions.request.json" with { type: "json" };
 import type { Protocol } from "../../plugin/index.ts";
 import { decodeFault as faultFrom } from "./client/fault.ts";
-import { capOutput } from "./client/cap.ts";
+import { capOutput } from "./client/cap-output.ts";
 import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/relay.ts";
+import { createPassthrough } from "./client/passthrough.ts";
 import { MAX_STOP_SEQUENCES, encodeRequest as requestTo } from "./client/request.ts";
 import { createDecoder as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/whole.ts";
+import { decodeResponse as wholeFrom } from "./client/response.ts";
 import type { ChatDialect } from "./dialect.ts";
 import { traitsOf } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import { conversationKey } from "./server/conversation.ts";
 import { encodeFault } from "./server/fault.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
-import { encodeRateLimitHeaders } from "../limits.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { knowsField, decodeRequest } from "./server/request.ts";
 import { createEncoder } from "./server/stream.ts";
-import { CHAT_FIELD_NAMES, clientFieldName } from "../spelling.ts";
-import { reasoningOffFields } from "./client/thinking.ts";
-import { mayReason } from "../spending.ts";
-import { analyze } from "./survey.ts";
-import { encodeResponse } from "./server/whole.ts";
-import { ID } from "./words.ts";
+import { CHAT_FIELD_NAMES, clientFieldName } from "../field-names.ts";
+import { reasoningOffFields } from "./client/reasoning-effort.ts";
+import { mayReason } from "../cost-analysis.ts";
+import { analyze } from "./analyze.ts";
+import { encodeResponse } from "./server/response.ts";
+import { ID } from "./constants.ts";
 
 export type { ChatDialect, ChatTraits, ReasoningTraits } from "./dialect.ts";
 

@@ -4,8 +4,8 @@ import type { UsageReport } from "../../model/event.ts";
 import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { ChatTraits } from "./dialect.ts";
-import { asCount, asNumber, asObject, omitUndefined, asText } from "../json.ts";
-import { reportedToolRuns } from "../reported-tools.ts";
+import { asCount, asNumber, asObject, omitUndefined, asText } from "../json-values.ts";
+import { reportedToolRuns } from "../reported-tool-runs.ts";
 
 const some = (n: number | undefined): number | undefined => (n === 0 ? undefined : n);
 

@@ -13,8 +13,8 @@ import {
   type TaskNames,
 } from "../embeddings/index.ts";
 import { cohereFields } from "./server.ts";
-import { ID } from "./words.ts";
-import { asCount, asList, asObject, parseObject, omitUndefined, asText } from "../json.ts";
+import { ID } from "./constants.ts";
+import { asCount, asList, asObject, parseObject, omitUndefined, asText } from "../json-values.ts";
 
 const TASK_NAMES: TaskNames = {
   query: "search_query",

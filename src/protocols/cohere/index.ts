@@ -3,16 +3,16 @@
 // neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/cohere-embed.request.json" with { type: "json" };
-import { embeddingOperation } from "../../model/embedding-work.ts";
+import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import { inOnePiece, notStreamed } from "../embeddings/index.ts";
-import { parseError } from "../failure/failure.ts";
+import { parseError } from "../failure/parse-error.ts";
 import { valueFields } from "../look/index.ts";
-import { encodeRateLimitHeaders } from "../limits.ts";
+import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { faultForAll } from "../rerank/index.ts";
 import { encodeRequest as requestTo, decodeResponse } from "./embed.ts";
 import { decodeRequest, analyze, encodeResponse as written } from "./server.ts";
-import { ID, knowsField } from "./words.ts";
+import { ID, knowsField } from "./constants.ts";
 
 /** `POST /v2/embed`. */
 export const cohereEmbeddings = (): Protocol<"embedding"> => ({

@@ -4,7 +4,7 @@ import type { ModelResponse } from "../../model/event.ts";
 import type { EmbeddingRequest, Embedding } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { ResponseContext } from "../../plugin/protocol.ts";
-import type { RequestFacts } from "../../plugin/survey.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
 import {
   validateEmbeddings,
   requestIn,
@@ -13,9 +13,9 @@ import {
   readExpectation,
   encodeEmbedding,
 } from "../embeddings/index.ts";
-import { asList, asNumber, asObject, asObjects, asText } from "../json.ts";
-import { unknownTopLevelFields } from "../strangers.ts";
-import { ID, knowsField } from "./words.ts";
+import { asList, asNumber, asObject, asObjects, asText } from "../json-values.ts";
+import { unknownTopLevelFields } from "../unknown-fields.ts";
+import { ID, knowsField } from "./constants.ts";
 
 /** The same request in the words of `POST /v1/embeddings`. */
 export function toEmbeddingsBody(body: Body): Body {

@@ -25,19 +25,19 @@ import { responses } from "../responses/index.ts";
 import { speech } from "../speech/index.ts";
 import { transcriptions } from "../transcriptions/index.ts";
 import { matchesGlob } from "../../lib/glob.ts";
-import { fetchModelList } from "./listed.ts";
-import type { ProviderRow, EndpointRow } from "./row.ts";
+import { fetchModelList } from "./model-list.ts";
+import type { ProviderRow, EndpointRow } from "./provider-row.ts";
 
-export type { ProviderRow, EndpointRow } from "./row.ts";
-export { fetchModelList, parseModelList, type ModelListFormat } from "./listed.ts";
-export { asObject as objectIn } from "../json.ts";
+export type { ProviderRow, EndpointRow } from "./provider-row.ts";
+export { fetchModelList, parseModelList, type ModelListFormat } from "./model-list.ts";
+export { asObject as objectIn } from "../json-values.ts";
 export {
   asPositiveCount,
   type ListLocation,
   type ListPage,
   fetchListPage,
   asNonEmptyText,
-} from "./listing.ts";
+} from "./list-page.ts";
 
 type ProtocolName = keyof ProviderRow["protocols"];
 

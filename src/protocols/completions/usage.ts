@@ -2,7 +2,7 @@
 import type { Usage } from "../../model/usage.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { asCount, asObject, omitUndefined } from "../json.ts";
+import { asCount, asObject, omitUndefined } from "../json-values.ts";
 
 /** Nothing where nothing was counted. */
 export function usageOf(report: Opt<JsonObject>): Usage {

@@ -1,5 +1,5 @@
 // What differs between hosts that speak this wire. Data, so that a provider can be a row. Everything absent is what OpenAI has.
-import type { TaskNames } from "./tasks.ts";
+import type { TaskNames } from "./embedding-tasks.ts";
 
 export interface EmbeddingDialect {
   /** Values of `encoding_format` that are no error. Absent: float and base64. A client gets its form whatever upstream gave. */

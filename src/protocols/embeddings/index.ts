@@ -3,30 +3,30 @@
 // plugin (types), and the tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/embeddings.request.json" with { type: "json" };
-import { embeddingOperation } from "../../model/embedding-work.ts";
+import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { parseError } from "../failure/failure.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
-import { encodeRateLimitHeaders } from "../limits.ts";
+import { parseError } from "../failure/parse-error.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
 import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/relay.ts";
+import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as requestTo } from "./client/request.ts";
 import { failNotStreamed as notStreamed } from "./client/stream.ts";
-import { emitEmbeddings, decodeResponse as wholeFrom } from "./client/whole.ts";
+import { emitEmbeddings, decodeResponse as wholeFrom } from "./client/response.ts";
 import type { EmbeddingDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import { decodeRequest } from "./server/request.ts";
 import { failStreamed } from "./server/stream.ts";
-import { encodeResponse } from "./server/whole.ts";
-import { analyze } from "./survey.ts";
-import { ID, knowsField } from "./words.ts";
+import { encodeResponse } from "./server/response.ts";
+import { analyze } from "./analyze.ts";
+import { ID, knowsField } from "./constants.ts";
 
 export type { EmbeddingDialect } from "./dialect.ts";
-export { parseTask, taskNameFor, type TaskNames } from "./tasks.ts";
+export { parseTask, taskNameFor, type TaskNames } from "./embedding-tasks.ts";
 export { emitEmbeddings, notStreamed };
-export { reportForeignFields } from "./foreign.ts";
-export { requireTextInputs } from "./texts.ts";
+export { reportForeignFields } from "./foreign-fields.ts";
+export { requireTextInputs } from "./text-inputs.ts";
 export {
   validateEmbeddings,
   inputsIn,
@@ -35,7 +35,7 @@ export {
   readExpectation,
   encodeEmbedding,
   type EmbeddingExpectation,
-} from "./vectors.ts";
+} from "./embedding-values.ts";
 export { failStreamed as inOnePiece, decodeRequest as requestIn, analyze as surveyIn };
 
 export const embeddings = (dialect: EmbeddingDialect = {}): Protocol<"embedding"> => ({

@@ -1,7 +1,7 @@
 // Counts of what was read. Hosts say it under one of two names, and some under both.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { asCount } from "../json.ts";
+import { asCount } from "../json-values.ts";
 
 /** Nothing where nothing was counted. */
 export function usageOf(report: Opt<JsonObject>): Usage {

@@ -2,18 +2,18 @@
 import type { JSONSchema } from "json-schema-to-ts";
 import one from "../../../schemas/gemini-embedding-one.request.json" with { type: "json" };
 import many from "../../../schemas/gemini-embedding.request.json" with { type: "json" };
-import { embeddingOperation } from "../../model/embedding-work.ts";
+import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
 import { notStreamed } from "../embeddings/index.ts";
-import { parseError } from "../failure/failure.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
+import { parseError } from "../failure/parse-error.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { valueFields } from "../look/index.ts";
-import { GEMINI_EMBEDDING_FIELD_NAMES, clientFieldName } from "../spelling.ts";
+import { GEMINI_EMBEDDING_FIELD_NAMES, clientFieldName } from "../field-names.ts";
 import * as asked from "./client/embedding.ts";
 import { prepareVectors } from "./client/prepare.ts";
-import { allowBothSpellings } from "./one-spelling.ts";
-import { modelPath } from "./placed.ts";
+import { allowBothSpellings } from "./normalize-field-names.ts";
+import { modelPath } from "./model-path.ts";
 import * as told from "./server/embedding.ts";
 import { encodeFault, head } from "./server/fault.ts";
 

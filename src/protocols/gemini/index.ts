@@ -1,41 +1,41 @@
 // The gemini protocol, `generateContent` and its stream: what Google's SDKs and Gemini CLI speak, and Google's API. The model, the
 // verb and the form of a stream stand in the address: a frontend puts them beside the body. Pure: no I/O, no clock, nothing remembered between two methods. May import:
 // model, plugin (types), and the tools its neighbours lend.
-import { chatOperation } from "../../model/chat-work.ts";
-import { imageOperation } from "../../model/image-work.ts";
+import { chatOperation } from "../../model/operations/chat-operation.ts";
+import { imageOperation } from "../../model/operations/image-operation.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/gemini.request.json" with { type: "json" };
 import type { CallContext, Path, Protocol, ServerHalf } from "../../plugin/protocol.ts";
 import { traitsOf, type GeminiDialect } from "./dialect.ts";
-import { parseError } from "../failure/failure.ts";
+import { parseError } from "../failure/parse-error.ts";
 import { imageEventsOnly, request as draw } from "./client/image.ts";
-import { capOutput } from "./client/cap.ts";
+import { capOutput } from "./client/cap-output.ts";
 import { decodeCount } from "./client/count.ts";
 import { prepare } from "./client/prepare.ts";
 import { GeminiReader, type GeminiReaderOptions } from "./client/reader.ts";
 import { MAX_STOP_SEQUENCES, encodeRequest } from "./client/request.ts";
-import { createPassthrough } from "./client/relay.ts";
-import { tierOf } from "./client/tap.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { createPassthrough } from "./client/passthrough.ts";
+import { tierOf } from "./client/usage-tap.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import { conversationKey } from "./server/conversation.ts";
 import { encodeFault as refusal, head } from "./server/fault.ts";
 import { decodeRequest as decoded } from "./server/request.ts";
 import { createEncoder as encoder } from "./server/stream.ts";
-import { encodeResponse as written } from "./server/whole.ts";
-import { GEMINI_FIELD_NAMES, clientFieldName } from "../spelling.ts";
+import { encodeResponse as written } from "./server/response.ts";
+import { GEMINI_FIELD_NAMES, clientFieldName } from "../field-names.ts";
 import { createDecoder } from "./client/stream.ts";
-import { modelPath } from "./placed.ts";
-import { decodeResponse } from "./client/whole.ts";
-import { mayReason } from "../spending.ts";
-import { analyze } from "./survey.ts";
+import { modelPath } from "./model-path.ts";
+import { decodeResponse } from "./client/response.ts";
+import { mayReason } from "../cost-analysis.ts";
+import { analyze } from "./analyze.ts";
 import { COUNTED_TOOL_UNITS } from "./tool-counts.ts";
-import { ID, isJsonListStream, knowsField } from "./words.ts";
+import { ID, isJsonListStream, knowsField } from "./constants.ts";
 
 export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
 export { geminiEmbedding, geminiSingleEmbedding } from "./embedding.ts";
-export { embeddingTaskName } from "./tasks.ts";
+export { embeddingTaskName } from "./embedding-tasks.ts";
 
 export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   id: ID,

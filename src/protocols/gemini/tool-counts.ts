@@ -1,7 +1,7 @@
 // Runs of tools that Google runs. No count reports them: grounding metadata names the queries, and parts hold the code that ran.
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { asList, asObject, asObjects, asText } from "../json.ts";
+import { asList, asObject, asObjects, asText } from "../json-values.ts";
 
 /** Units whose runs an answer tells. */
 export const COUNTED_TOOL_UNITS: readonly Unit[] = [

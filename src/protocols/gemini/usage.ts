@@ -3,7 +3,7 @@
 import type { Price } from "../../model/facts.ts";
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { asList, asObject } from "../json.ts";
+import { asList, asObject } from "../json-values.ts";
 
 /** No call has a billion tokens: what cannot be meant was not said. */
 const MOST = 1e9;

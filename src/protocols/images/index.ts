@@ -1,32 +1,32 @@
 // The images protocol, `POST /v1/images/generations` and `/v1/images/edits`: OpenAI's, and that of the hosts that are compatible with it.
 // Frontends use its server half, providers its client half. Pure: no I/O, no clock, nothing remembered between two
 // methods. May import: model, plugin (types), and the tools its neighbours lend.
-import { imageOperation } from "../../model/image-work.ts";
+import { imageOperation } from "../../model/operations/image-operation.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import editsSchema from "../../../schemas/image-edits.request.json" with { type: "json" };
 import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { CallContext, Protocol } from "../../plugin/protocol.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
-import { encodeRateLimitHeaders } from "../limits.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { createEncoder } from "./server/stream.ts";
-import { encodeResponse } from "./server/whole.ts";
+import { encodeResponse } from "./server/response.ts";
 import { createDecoder as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/whole.ts";
+import { decodeResponse as wholeFrom } from "./client/response.ts";
 import { traitsOf, type ImageDialect } from "./dialect.ts";
-import { parseError } from "../failure/failure.ts";
+import { parseError } from "../failure/parse-error.ts";
 import { encodeFault } from "./server/fault.ts";
-import { toXaiFields } from "./client/pictures.ts";
+import { toXaiFields } from "./client/input-images.ts";
 import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/relay.ts";
+import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as requestTo } from "./client/request.ts";
 import { decodeRequest } from "./server/request.ts";
-import { analyze } from "./survey.ts";
-import { EDITS, ID, knowsField } from "./words.ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { analyze } from "./analyze.ts";
+import { EDITS, ID, knowsField } from "./constants.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 
 export type { ImageDialect, ImageTraits } from "./dialect.ts";
 export { requireSupported, ratioOf, sizeOf, type Size, type ImageParameters } from "./size.ts";
-export { formatOf, sniffImage, type ImageHead } from "../sniff.ts";
+export { formatOf, sniffImage, type ImageHead } from "../sniff-image.ts";
 
 export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
   const at = (of: CallContext) => traitsOf(dialect, of.model);

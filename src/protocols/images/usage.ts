@@ -2,8 +2,8 @@
 import type { UsageReport } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { asNumber, asObject, omitUndefined } from "../json.ts";
-import type { ImageHead } from "../sniff.ts";
+import { asNumber, asObject, omitUndefined } from "../json-values.ts";
+import type { ImageHead } from "../sniff-image.ts";
 
 /** A tick is a ten-thousandth of a microdollar. */
 const TICKS_PER_NANO = 10;

@@ -2,32 +2,32 @@
 // Frontends use its server half, providers its client half; `server/` and `client/` hold one file for each word of the
 // contract. Pure: no I/O, no clock, nothing remembered between two methods. May import: model, plugin (types), and the
 // tools its neighbours lend.
-import { chatOperation } from "../../model/chat-work.ts";
+import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
 import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
-import { parseError } from "../failure/failure.ts";
-import { capOutput } from "./client/cap.ts";
+import { parseError } from "../failure/parse-error.ts";
+import { capOutput } from "./client/cap-output.ts";
 import { decodeCount } from "./client/count.ts";
 import { prepare, mayHideReasoning } from "./client/prepare.ts";
-import { createPassthrough } from "./client/relay.ts";
+import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as encode } from "./client/request.ts";
 import { createDecoder as decoder } from "./client/stream.ts";
-import { decodeResponse as decode } from "./client/whole.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
+import { decodeResponse as decode } from "./client/response.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { settingsFor, type MessagesDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS, ZDR_ALLOWED_HEADERS } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS, ZDR_ALLOWED_HEADERS } from "./zdr-allowed-fields.ts";
 import { conversationKey } from "./server/conversation.ts";
 import { encodeFault as refusal, encodeHeaders } from "./server/fault.ts";
 import { decodeRequest } from "./server/request.ts";
 import { createEncoder } from "./server/stream.ts";
-import { encodeResponse } from "./server/whole.ts";
-import { MESSAGES_FIELD_NAMES, clientFieldName } from "../spelling.ts";
-import { analyze } from "./survey.ts";
+import { encodeResponse } from "./server/response.ts";
+import { MESSAGES_FIELD_NAMES, clientFieldName } from "../field-names.ts";
+import { analyze } from "./analyze.ts";
 import { COUNTED_TOOL_UNITS } from "./tool-counts.ts";
-import { ID, knowsField } from "./words.ts";
+import { ID, knowsField } from "./constants.ts";
 
-export { claude } from "./claude.ts";
+export { claude } from "./claude-models.ts";
 export type { MessagesDialect, MessagesTraits } from "./dialect.ts";
 
 /** What a count and a message both need: the frontend asks for `max_tokens` where there is something to bound. */

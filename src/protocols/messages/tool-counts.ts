@@ -2,7 +2,7 @@
 // of this wire has them.
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { isObject, asText } from "../json.ts";
+import { isObject, asText } from "../json-values.ts";
 
 /** Units whose runs a message tells. */
 export const COUNTED_TOOL_UNITS: readonly Unit[] = [

@@ -2,8 +2,8 @@
 import type { UsageReport } from "../../model/event.ts";
 import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { readPricingAttributes } from "../spending.ts";
-import { isObject, asText } from "../json.ts";
+import { readPricingAttributes } from "../cost-analysis.ts";
+import { isObject, asText } from "../json-values.ts";
 
 type Counts = { -readonly [U in Unit]?: Opt<number> };
 

@@ -3,24 +3,24 @@
 // (types), and the tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/moderations.request.json" with { type: "json" };
-import { moderationOperation } from "../../model/moderation-work.ts";
+import { moderationOperation } from "../../model/operations/moderation-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { parseError } from "../failure/failure.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
-import { encodeRateLimitHeaders } from "../limits.ts";
+import { parseError } from "../failure/parse-error.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
 import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/relay.ts";
+import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as requestTo } from "./client/request.ts";
 import { failNotStreamed as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/whole.ts";
+import { decodeResponse as wholeFrom } from "./client/response.ts";
 import type { ModerationDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import { decodeRequest } from "./server/request.ts";
 import { failStreamed } from "./server/stream.ts";
-import { encodeResponse } from "./server/whole.ts";
-import { analyze } from "./survey.ts";
-import { ID, knowsField } from "./words.ts";
+import { encodeResponse } from "./server/response.ts";
+import { analyze } from "./analyze.ts";
+import { ID, knowsField } from "./constants.ts";
 
 export type { ModerationDialect } from "./dialect.ts";
 

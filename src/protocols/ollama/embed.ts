@@ -10,8 +10,8 @@ import {
   requireTextInputs,
   parseEmbedding,
 } from "../embeddings/index.ts";
-import { throwParsedError } from "../failure/failure.ts";
-import { asCount, asList, parseObject, omitUndefined } from "../json.ts";
+import { throwParsedError } from "../failure/parse-error.ts";
+import { asCount, asList, parseObject, omitUndefined } from "../json-values.ts";
 
 const KNOWN: ReadonlySet<string> = new Set(["model", "input", "dimensions", "truncate"]);
 export const knowsField = (field: string): boolean => KNOWN.has(field);

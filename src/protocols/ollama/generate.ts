@@ -4,11 +4,11 @@ import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { CompletionRequest } from "../../model/request.ts";
 import type { Body, JsonObject } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/outgoing.ts";
-import type { References } from "../../plugin/look.ts";
+import type { References } from "../../plugin/references.ts";
 import type { CallContext, Decoder } from "../../plugin/protocol.ts";
-import type { RequestFacts } from "../../plugin/survey.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { singlePrompt } from "../completions/index.ts";
-import { throwParsedError } from "../failure/failure.ts";
+import { throwParsedError } from "../failure/parse-error.ts";
 import {
   asCount,
   asNumber,
@@ -17,9 +17,9 @@ import {
   omitUndefined,
   omitUndefinedOrNothing,
   asText,
-} from "../json.ts";
+} from "../json-values.ts";
 import { findReferences } from "../look/index.ts";
-import { analyzeCost } from "../spending.ts";
+import { analyzeCost } from "../cost-analysis.ts";
 import { createLineDecoder } from "../sse/index.ts";
 
 const KNOWN: ReadonlySet<string> = new Set([

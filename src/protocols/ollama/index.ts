@@ -1,10 +1,10 @@
 // tollgate/protocols/ollama: Ollama's own API, as far as what it imitates does not say it. Client halves alone. Pure: no I/O, no
 // clock, nothing remembered between two methods. May import: model, plugin (types), and the tools its neighbours lend.
-import { embeddingOperation } from "../../model/embedding-work.ts";
-import { completionOperation } from "../../model/completion-work.ts";
+import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
+import { completionOperation } from "../../model/operations/completion-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import { notStreamed } from "../embeddings/index.ts";
-import { parseError } from "../failure/failure.ts";
+import { parseError } from "../failure/parse-error.ts";
 import { valueFields } from "../look/index.ts";
 import { knowsField, encodeRequest, decodeResponse } from "./embed.ts";
 import {

@@ -3,24 +3,24 @@
 // clock, nothing remembered between two methods. May import: model, plugin (types), and the tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/rerank.request.json" with { type: "json" };
-import { rerankOperation } from "../../model/rerank-work.ts";
+import { rerankOperation } from "../../model/operations/rerank-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { parseError } from "../failure/failure.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
-import { encodeRateLimitHeaders } from "../limits.ts";
+import { parseError } from "../failure/parse-error.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/relay.ts";
+import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as requestTo, encodeVoyageRequest } from "./client/request.ts";
 import { failNotStreamed as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/whole.ts";
+import { decodeResponse as wholeFrom } from "./client/response.ts";
 import type { RerankDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import { encodeFault } from "./server/fault.ts";
 import { decodeRequest } from "./server/request.ts";
 import { failStreamed } from "./server/stream.ts";
-import { encodeVoyageResponse, encodeResponse } from "./server/whole.ts";
-import { analyze } from "./survey.ts";
-import { ID, knowsField, VOYAGE_ID } from "./words.ts";
+import { encodeVoyageResponse, encodeResponse } from "./server/response.ts";
+import { analyze } from "./analyze.ts";
+import { ID, knowsField, VOYAGE_ID } from "./constants.ts";
 
 export type { RerankDialect } from "./dialect.ts";
 export { encodeFault as faultForAll } from "./server/fault.ts";

@@ -3,7 +3,7 @@
 import { fail } from "../../model/error.ts";
 import type { RankedDocument } from "../../model/request.ts";
 import type { Body, Json, JsonObject, Opt } from "../../model/values.ts";
-import { asBoolean, isObject, asList, asNumber, asObject, omitUndefined } from "../json.ts";
+import { asBoolean, isObject, asList, asNumber, asObject, omitUndefined } from "../json-values.ts";
 
 /** What a client is owed. */
 export interface RankingExpectation {

@@ -1,7 +1,7 @@
 // What a ranking is billed by: searches where the host counts them, else tokens.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { asCount, asNumber, asObject, omitUndefinedOrNothing } from "../json.ts";
+import { asCount, asNumber, asObject, omitUndefinedOrNothing } from "../json-values.ts";
 
 export function usageOf({ meta, usage }: JsonObject): Usage {
   const billing = asObject(meta);

@@ -1,6 +1,6 @@
 import type { ModelInfo } from "../../model/facts.ts";
 import { traitsOf, type ChatDialect } from "../chat-completions/dialect.ts";
-import { reasoningSupportOf, type ReasoningSupport } from "../reasons.ts";
+import { reasoningSupportOf, type ReasoningSupport } from "../reasoning-support.ts";
 
 /** How one upstream's wire differs from the documented one, and how ours is shown to clients. */
 export interface ResponsesDialect {

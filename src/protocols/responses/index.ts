@@ -2,36 +2,36 @@
 // stream whose every event is numbered and named, and state, which this service relays only where no client can reach
 // another's. Pure: no I/O, no clock, nothing remembered between two methods. May import: lib, model, plugin, its
 // neighbours' common parts.
-import { chatOperation } from "../../model/chat-work.ts";
+import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { JSONSchema } from "json-schema-to-ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import schema from "../../../schemas/responses.request.json" with { type: "json" };
 import { encodeRequest as requestTo } from "./client/request.ts";
-import { accountBound } from "./client/bound.ts";
-import { capOutput } from "./client/cap.ts";
+import { accountBound } from "./client/account-bound.ts";
+import { capOutput } from "./client/cap-output.ts";
 import { decodeCount } from "./client/count.ts";
 import { createDecoder as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/whole.ts";
+import { decodeResponse as wholeFrom } from "./client/response.ts";
 import type { ResponsesDialect } from "./dialect.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
-import { encodeRateLimitHeaders } from "../limits.ts";
-import { parseError } from "../failure/failure.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
+import { parseError } from "../failure/parse-error.ts";
 import { conversationKey } from "./server/conversation.ts";
 import { encodeFault } from "./server/fault.ts";
 import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/relay.ts";
+import { createPassthrough } from "./client/passthrough.ts";
 import { knowsField, decodeRequest } from "./server/request.ts";
 import { createEncoder } from "./server/stream.ts";
-import { encodeResponse } from "./server/whole.ts";
-import { mayReason } from "../spending.ts";
-import { RESPONSES_FIELD_NAMES, clientFieldName } from "../spelling.ts";
-import { analyze } from "./survey.ts";
+import { encodeResponse } from "./server/response.ts";
+import { mayReason } from "../cost-analysis.ts";
+import { RESPONSES_FIELD_NAMES, clientFieldName } from "../field-names.ts";
+import { analyze } from "./analyze.ts";
 import { COUNTED_TOOL_UNITS } from "./tool-counts.ts";
-import { ORIGIN } from "./words.ts";
+import { ORIGIN } from "./constants.ts";
 
 export type { ResponsesDialect } from "./dialect.ts";
-export { failItem, failPreviousResponse, failResponse } from "./state.ts";
+export { failItem, failPreviousResponse, failResponse } from "./stored-references.ts";
 
 export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
   const by = (tail: string) => (of: { params: { readonly [name: string]: string } }) =>

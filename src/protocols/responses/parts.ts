@@ -1,9 +1,9 @@
 // Content parts of messages and tool outputs, as the common vocabulary has them, and back.
 import { fail } from "../../model/error.ts";
 import type { Block, Json, JsonObject, Media, Opt } from "../../plugin/index.ts";
-import { asList, asObject, omitUndefined, asText } from "../json.ts";
-import { toBase64, toDataUrl, parseMediaUrl } from "../media.ts";
-import { ORIGIN } from "./words.ts";
+import { asList, asObject, omitUndefined, asText } from "../json-values.ts";
+import { toBase64, toDataUrl, parseMediaUrl } from "../media-url.ts";
+import { ORIGIN } from "./constants.ts";
 
 /** A string is one text; null and nothing are no text at all. */
 export function blocksOf(content: Opt<Json>, at: string): Block[] {

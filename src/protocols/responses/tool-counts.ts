@@ -1,8 +1,8 @@
 // Runs of hosted tools in a response: its output has an item for each run, and some upstreams count them in the report as well.
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { asCount, asList, asObject, asText } from "../json.ts";
-import { maxRuns, reportedToolRuns } from "../reported-tools.ts";
+import { asCount, asList, asObject, asText } from "../json-values.ts";
+import { maxRuns, reportedToolRuns } from "../reported-tool-runs.ts";
 
 /** Units whose runs a response tells. */
 export const COUNTED_TOOL_UNITS: readonly Unit[] = [

@@ -1,11 +1,11 @@
 // Tool declarations and the choice among them, both ways.
-import { rejectTool } from "../tools.ts";
+import { rejectTool } from "../tool-declarations.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Json, JsonObject, LossReporter, Opt, Tool } from "../../plugin/index.ts";
-import { indexByName, fitName } from "../names.ts";
-import { toolsInItems, flatName, MAX_TOOL_NAME } from "./names.ts";
-import { asBoolean, asList, asObject, omitUndefined, asText } from "../json.ts";
-import { ORIGIN, rememberSource, sourceOf } from "./words.ts";
+import { indexByName, fitName } from "../tool-names.ts";
+import { toolsInItems, flatName, MAX_TOOL_NAME } from "./tool-names.ts";
+import { asBoolean, asList, asObject, omitUndefined, asText } from "../json-values.ts";
+import { ORIGIN, rememberSource, sourceOf } from "./constants.ts";
 
 /** What a tool was declared by, where that cannot be read off the tool itself. */
 interface Declaration {

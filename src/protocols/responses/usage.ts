@@ -1,6 +1,6 @@
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { JsonObject, Opt, Usage } from "../../plugin/index.ts";
-import { asObject, omitUndefined } from "../json.ts";
+import { asObject, omitUndefined } from "../json-values.ts";
 
 /** A count that can be one. Upstreams have sent negative, fractional and absurd ones; those are not reports. */
 const count = (v: unknown): number | undefined =>

@@ -3,24 +3,24 @@
 // between two methods. May import: model, plugin (types), and the tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/speech.request.json" with { type: "json" };
-import { speechOperation } from "../../model/speech-work.ts";
+import { speechOperation } from "../../model/operations/speech-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { parseError } from "../failure/failure.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
-import { encodeRateLimitHeaders } from "../limits.ts";
+import { parseError } from "../failure/parse-error.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
 import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/relay.ts";
+import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as requestTo } from "./client/request.ts";
 import { createDecoder as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/whole.ts";
+import { decodeResponse as wholeFrom } from "./client/response.ts";
 import type { SpeechDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import { decodeRequest } from "./server/request.ts";
 import { createEncoder } from "./server/stream.ts";
-import { encodeResponse } from "./server/whole.ts";
-import { analyze } from "./survey.ts";
-import { ID, knowsField, mimeOf } from "./words.ts";
+import { encodeResponse } from "./server/response.ts";
+import { analyze } from "./analyze.ts";
+import { ID, knowsField, mimeOf } from "./constants.ts";
 
 export type { SpeechDialect } from "./dialect.ts";
 

@@ -4,24 +4,24 @@
 // tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/transcriptions.request.json" with { type: "json" };
-import { transcriptOperation } from "../../model/transcript-work.ts";
+import { transcriptOperation } from "../../model/operations/transcript-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { parseError } from "../failure/failure.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../headers.ts";
-import { encodeRateLimitHeaders } from "../limits.ts";
+import { parseError } from "../failure/parse-error.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
 import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/relay.ts";
+import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as requestTo } from "./client/request.ts";
 import { createDecoder as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/whole.ts";
+import { decodeResponse as wholeFrom } from "./client/response.ts";
 import type { TranscriptDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import { decodeRequest } from "./server/request.ts";
 import { createEncoder } from "./server/stream.ts";
-import { encodeResponse } from "./server/whole.ts";
-import { analyze } from "./survey.ts";
-import { formatIn, ID, isTextFormat, knowsField, TEXT } from "./words.ts";
+import { encodeResponse } from "./server/response.ts";
+import { analyze } from "./analyze.ts";
+import { formatIn, ID, isTextFormat, knowsField, TEXT } from "./constants.ts";
 
 export type { TranscriptDialect } from "./dialect.ts";
 

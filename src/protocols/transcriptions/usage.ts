@@ -1,7 +1,7 @@
 // Counts: of tokens, or of seconds. Hosts say either in one of several ways.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { asCount, asNumber, asObject } from "../json.ts";
+import { asCount, asNumber, asObject } from "../json-values.ts";
 
 /** Nothing where nothing was counted. What is billed by the second is not billed by tokens that stand beside it. */
 export function usageOf(report: Opt<JsonObject>): Usage {

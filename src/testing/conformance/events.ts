@@ -4,8 +4,8 @@ import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { Hooks } from "../../plugin/middleware.ts";
 import { deepFreeze } from "../freeze.ts";
-import { createEventGrammar } from "../grammar.ts";
-import * as pretend from "../pretend.ts";
+import { createEventGrammar } from "../event-grammar.ts";
+import * as pretend from "../fakes.ts";
 
 const SAMPLE_STREAM: readonly ModelEvent[] = deepFreeze([
   { type: "start", id: "up1" },

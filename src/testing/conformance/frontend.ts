@@ -5,10 +5,10 @@ import type { Frontend } from "../../plugin/frontend.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
-import * as pretend from "../pretend.ts";
+import * as pretend from "../fakes.ts";
 import { protocolChecks } from "../protocol-laws.ts";
 import { readRecordings } from "../recording.ts";
-import { createSetupCheck } from "./innocence.ts";
+import { createSetupCheck } from "./side-effects.ts";
 import { pathsOf, checkRoutes } from "./routes.ts";
 import type { ConformanceSubject } from "./subject.ts";
 

@@ -11,8 +11,8 @@ import {
 import type { Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
 import { createOutgoing } from "../outgoing.ts";
-import * as pretend from "../pretend.ts";
-import { createSetupCheck } from "./innocence.ts";
+import * as pretend from "../fakes.ts";
+import { createSetupCheck } from "./side-effects.ts";
 import { checkEventHook, checkWatchHook } from "./events.ts";
 import { checkRoutes } from "./routes.ts";
 import type { ConformanceSubject } from "./subject.ts";

@@ -1,6 +1,6 @@
 // An observer: it takes what it is handed as it is, also what a later gateway adds, and never fails at it.
 import assert from "node:assert/strict";
-import type { GatewayEvent } from "../../plugin/notice.ts";
+import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 import type {
   ChargeRecord,
   Observer,
@@ -9,7 +9,7 @@ import type {
 } from "../../plugin/observer.ts";
 import type { Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
-import { createSetupCheck } from "./innocence.ts";
+import { createSetupCheck } from "./side-effects.ts";
 import { checkRoutes } from "./routes.ts";
 import type { ConformanceSubject } from "./subject.ts";
 

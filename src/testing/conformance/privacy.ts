@@ -1,7 +1,7 @@
 // What was said in private is over when its answer has left.
 import assert from "node:assert/strict";
 import { createCheck, type Check } from "../check.ts";
-import { runScript } from "./needs.ts";
+import { runScript } from "./declared-needs.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
 /** Of a middleware whose module is known: it is run in a process of its own, whose whole memory is searched. */

@@ -8,15 +8,15 @@ import type { Provider } from "../../plugin/provider.ts";
 import type { Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
 import { createOutgoing } from "../outgoing.ts";
-import * as pretend from "../pretend.ts";
+import * as pretend from "../fakes.ts";
 import { protocolChecks } from "../protocol-laws.ts";
-import { resolveEndpointUrl, signRequest } from "./line.ts";
+import { resolveEndpointUrl, signRequest } from "./provider-client.ts";
 import { findLeak, type ConformanceSubject } from "./subject.ts";
-import { createSetupCheck } from "./innocence.ts";
-import { checkFieldsCarried, checkStreaming, checkExpected } from "./native.ts";
-import { recordedEndpoints } from "./recorded.ts";
-import { checkEndToEnd } from "./through.ts";
-import { checkAborts, isProtocolEndpoint, checkNative, checkFailingUpstreams } from "./work.ts";
+import { createSetupCheck } from "./side-effects.ts";
+import { checkFieldsCarried, checkStreaming, checkExpected } from "./native-endpoint.ts";
+import { recordedEndpoints } from "./recorded-endpoints.ts";
+import { checkEndToEnd } from "./end-to-end.ts";
+import { checkAborts, isProtocolEndpoint, checkNative, checkFailingUpstreams } from "./operation.ts";
 
 /**
  * The laws of a provider: its lists, its readiness, its decoders, its native endpoints, and what it does when it is

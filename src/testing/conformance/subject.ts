@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import type { OperationSpec } from "../../model/work.ts";
+import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Context } from "../../plugin/context.ts";
 import type { Definition } from "../../plugin/define.ts";
 

@@ -1,9 +1,9 @@
 // Accounts that commands made, and what limits have counted: for stores that have `accounts` and `counted`. Others keep these laws by
 // having neither.
 import assert from "node:assert/strict";
-import type { AccountRecord } from "../../plugin/account.ts";
-import type { Limit } from "../../plugin/limit.ts";
-import type { Store, StoreCommand } from "../../plugin/store.ts";
+import type { AccountRecord } from "../../plugin/store/account.ts";
+import type { Limit } from "../../plugin/store/limit.ts";
+import type { Store, StoreCommand } from "../../plugin/store/store.ts";
 import {
   limitClaim,
   NOON,
@@ -13,7 +13,7 @@ import {
   SECOND_OWNER,
   settleCommand,
   type Law,
-} from "./bench.ts";
+} from "./fixtures.ts";
 
 const createAccount = (id: string, more: Partial<AccountRecord> = {}): AccountRecord => ({
   id,

@@ -1,8 +1,8 @@
 // What operators have done: for stores that keep it. Others keep these laws by keeping nothing.
 import assert from "node:assert/strict";
-import type { AuditEntry } from "../../plugin/audit.ts";
-import type { Store } from "../../plugin/store.ts";
-import { NOON, reserveCommand, SECOND_OWNER, settleCommand, type Law } from "./bench.ts";
+import type { AuditEntry } from "../../plugin/store/audit.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import { NOON, reserveCommand, SECOND_OWNER, settleCommand, type Law } from "./fixtures.ts";
 
 const createAuditEntry = (id: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
   id,

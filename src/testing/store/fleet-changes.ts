@@ -1,8 +1,8 @@
 // What one instance changes, says or decides, all others know; and a store that cannot be reached says so.
 import assert from "node:assert/strict";
-import { wallClock } from "../../lib/wall-clock.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
 import { getFault } from "../../model/error.ts";
-import type { KeyRecord } from "../../plugin/key.ts";
+import type { KeyRecord } from "../../plugin/store/key.ts";
 import {
   heartbeatCommand,
   fleetClaim,

@@ -1,6 +1,6 @@
 // A limit is one number for all instances: budgets overrun by several of them are where money is lost.
 import assert from "node:assert/strict";
-import { wallClock } from "../../lib/wall-clock.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
 import { createSeededRandom } from "../random.ts";
 import {
   attemptIds,

@@ -3,18 +3,18 @@
 // of its own.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { wallClock } from "../../lib/wall-clock.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
 import { getFault } from "../../model/error.ts";
-import type { StoreEvent } from "../../plugin/instance.ts";
-import type { LimitUsage } from "../../plugin/limit.ts";
+import type { StoreEvent } from "../../plugin/store/store-instance.ts";
+import type { LimitUsage } from "../../plugin/store/limit.ts";
 import type {
   LedgerEntry,
   Reserve,
   Store,
   StoreCommand,
   CommandResult,
-} from "../../plugin/store.ts";
-import { reserveCommand, settleCommand } from "./bench.ts";
+} from "../../plugin/store/store.ts";
+import { reserveCommand, settleCommand } from "./fixtures.ts";
 
 /** Instances on one new ledger, as the author of a store makes them for one law. */
 export interface FleetUnderTest {

@@ -1,6 +1,6 @@
 // What limits and budgets count, and when they let a key in again.
 import assert from "node:assert/strict";
-import type { CommandResult } from "../../plugin/store.ts";
+import type { CommandResult } from "../../plugin/store/store.ts";
 import {
   limitClaim,
   readRemaining,
@@ -10,7 +10,7 @@ import {
   readEntries,
   settleCommand,
   type Law,
-} from "./bench.ts";
+} from "./fixtures.ts";
 
 const reachedPercents = (verdict: CommandResult): readonly number[] =>
   (verdict.ok ? (verdict.thresholds ?? []) : []).map(({ percent }) => percent);

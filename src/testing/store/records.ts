@@ -1,8 +1,8 @@
 // How what was written is found again: keys, entries, totals, prices.
 import assert from "node:assert/strict";
-import type { KeyRecord } from "../../plugin/key.ts";
-import type { Store, LedgerTotal } from "../../plugin/store.ts";
-import { NOON, applyOne, reserveCommand, readEntries, settleCommand, type Law } from "./bench.ts";
+import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { Store, LedgerTotal } from "../../plugin/store/store.ts";
+import { NOON, applyOne, reserveCommand, readEntries, settleCommand, type Law } from "./fixtures.ts";
 
 /** What a store keeps of keys, prices and the members of an entry. */
 export const recordLaws: readonly Law[] = [

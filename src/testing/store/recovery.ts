@@ -1,7 +1,7 @@
 // What is left after a crash, and how the truth still comes in.
 import assert from "node:assert/strict";
-import { wallClock } from "../../lib/wall-clock.ts";
-import type { Store } from "../../plugin/store.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { Store } from "../../plugin/store/store.ts";
 import {
   limitClaim,
   readRemaining,
@@ -14,7 +14,7 @@ import {
   FIRST_OWNER,
   settleCommand,
   type Law,
-} from "./bench.ts";
+} from "./fixtures.ts";
 
 /** What the next owner finds after a crash, and what it presumes. */
 export const recoveryLaws: readonly Law[] = [

@@ -3,9 +3,9 @@
 // refused costs nothing, and no provider is asked.
 import assert from "node:assert/strict";
 import type { Check } from "tollgate/testing";
-import { digestKey } from "../../../src/lib/key.ts";
+import { digestKey } from "../../../src/lib/api-key.ts";
 import { startDaemon, type Daemon } from "../../kit/daemon.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import {
   startBillingUpstream,
   billing,
@@ -14,8 +14,8 @@ import {
   encodeScript,
   type BillingUpstream,
   type BilledRequest,
-} from "../../rig/biller.ts";
-import { BASES, EDITORS, EMBEDDERS, JUDGES, RANKERS, vendors } from "../../rig/vendors.ts";
+} from "../../rig/billing-upstream.ts";
+import { BASES, EDITORS, EMBEDDERS, JUDGES, RANKERS, vendors } from "../../rig/vendor-formats.ts";
 
 const KEYS = { alice: "alice-key", narrow: "narrow-key", poor: "poor-key" } as const;
 /** A wait that is given up long before. */

@@ -10,7 +10,7 @@ import {
   MODEL,
   SIGNATURE,
   type GatewayWithGemini,
-} from "./house.ts";
+} from "./gateway-with-gemini.ts";
 
 let at: GatewayWithGemini;
 let openai: OpenAI;

@@ -4,9 +4,9 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { preloaded } from "../../rig/plants/changed.ts";
+import { preloaded } from "../../rig/plants/changed-source.ts";
 import { raised, studio, type Studio } from "./studio.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 
 const HOUR_MS = 3_600_000;
 

@@ -4,11 +4,11 @@ import { generateImage } from "ai";
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { jsonResponse, type ScriptedReply, type UpstreamRequest } from "tollgate/testing";
-import { digestKey } from "../../../src/lib/key.ts";
+import { digestKey } from "../../../src/lib/api-key.ts";
 import { sniffImage } from "../../../src/protocols/images/index.ts";
 import { startInProcessWithUpstream, type InProcessWithUpstream } from "../../kit/in-process.ts";
 import { png } from "../../protocols/images/pictures.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 
 const KEYS = { alice: "alice-key", bob: "bob-key", poor: "poor-key" } as const;
 const RESULT = png(32, 24);

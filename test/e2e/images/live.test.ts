@@ -2,7 +2,7 @@
 import { jsonResponse, type ScriptedReply } from "tollgate/testing";
 import { describe, expect, it } from "vitest";
 import { KEYS, list, raised, studio, type Studio } from "./studio.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 
 const EVERY_MS = 1_000;
 const QUICK = `catalogue: { refresh: ${EVERY_MS}ms }\n`;

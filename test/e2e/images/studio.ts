@@ -6,7 +6,7 @@ import {
   type TestUpstream,
 } from "tollgate/testing";
 import OpenAI from "openai";
-import { digestKey } from "../../../src/lib/key.ts";
+import { digestKey } from "../../../src/lib/api-key.ts";
 import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import { png } from "../../protocols/images/pictures.ts";
 

@@ -7,7 +7,7 @@ import {
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
-import { digestKey } from "../../../src/lib/key.ts";
+import { digestKey } from "../../../src/lib/api-key.ts";
 import {
   startInProcessWithUpstream,
   type InProcessGateway,

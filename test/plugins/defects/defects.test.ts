@@ -15,8 +15,8 @@ import {
   type Check,
   type HookCases,
 } from "tollgate/testing";
-import { checkSurface } from "../../../src/cli/check-plugin/judge.ts";
-import { packageFiles } from "../../../src/cli/new/package.ts";
+import { checkSurface } from "../../../src/cli/check-plugin/check-package.ts";
+import { packageFiles } from "../../../src/cli/new/plugin-package.ts";
 import { middlewareDefects } from "./middlewares.ts";
 import { frontendDefects, observerDefects, protocolDefects, storeDefects } from "./others.ts";
 import { packageDefects } from "./packages.ts";

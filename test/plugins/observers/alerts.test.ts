@@ -22,20 +22,20 @@ import {
   type Alert,
   type AlertSource,
 } from "../../../plugins/observers/alerts/alert.ts";
-import { certificateAlerts, expiryAlerts } from "../../../plugins/observers/alerts/dates.ts";
+import { certificateAlerts, expiryAlerts } from "../../../plugins/observers/alerts/expiry-alerts.ts";
 import { Delivery, sendAlert, type Receiver } from "../../../plugins/observers/alerts/delivery.ts";
 import {
   OngoingFailures,
   fromCharge,
   fromEvent,
   fromRequest,
-} from "../../../plugins/observers/alerts/happenings.ts";
+} from "../../../plugins/observers/alerts/alert-sources.ts";
 import { Outbox } from "../../../plugins/observers/alerts/outbox.ts";
-import { findReceivers } from "../../../plugins/observers/alerts/rules.ts";
-import { formatChatMessage } from "../../../plugins/observers/alerts/sentence.ts";
-import { parseSecret, signatureHeaders } from "../../../plugins/observers/alerts/sign.ts";
-import { lastCompletePeriod, createDigest } from "../../../plugins/observers/alerts/digest.ts";
-import { checkSpend, typicalSpend } from "../../../plugins/observers/alerts/spending.ts";
+import { findReceivers } from "../../../plugins/observers/alerts/routing-rules.ts";
+import { formatChatMessage } from "../../../plugins/observers/alerts/chat-message.ts";
+import { parseSecret, signatureHeaders } from "../../../plugins/observers/alerts/webhook-signature.ts";
+import { lastCompletePeriod, createDigest } from "../../../plugins/observers/alerts/spend-digest.ts";
+import { checkSpend, typicalSpend } from "../../../plugins/observers/alerts/unusual-spend.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -6,7 +6,7 @@ import {
   type MessageShape,
   type Scalar,
   type Signal,
-} from "../../../plugins/observers/otlp/shapes.ts";
+} from "../../../plugins/observers/otlp/message-shapes.ts";
 
 export type Decoded = { [field: string]: any };
 

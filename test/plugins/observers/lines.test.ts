@@ -9,7 +9,7 @@ import { formatUsd } from "../../../plugins/observers/usd.ts";
 import {
   createRejectedLineWriter,
   createLineWriter,
-} from "../../../plugins/observers/access-log/line.ts";
+} from "../../../plugins/observers/access-log/line-format.ts";
 
 const RECORD = createRequestRecord({
   model: "fast",

@@ -3,19 +3,19 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
 import { jsonResponse, startUpstream } from "tollgate/testing";
-import { TemplateCache, MAX_TEMPLATES } from "../../../plugins/observers/alike.ts";
-import { namingVersionsOf } from "../../../plugins/observers/genai.ts";
-import { ExportQueue } from "../../../plugins/observers/otlp/batches.ts";
-import { createEnvelope } from "../../../plugins/observers/otlp/frame.ts";
-import { type BatchItems, TemplateSet } from "../../../plugins/observers/otlp/items.ts";
+import { TemplateCache, MAX_TEMPLATES } from "../../../plugins/observers/template-cache.ts";
+import { namingVersionsOf } from "../../../plugins/observers/genai-names.ts";
+import { ExportQueue } from "../../../plugins/observers/otlp/export-queue.ts";
+import { createEnvelope } from "../../../plugins/observers/otlp/message-envelope.ts";
+import { type BatchItems, TemplateSet } from "../../../plugins/observers/otlp/batch-items.ts";
 import {
   writeRequestLog,
   createSpanOptions as tellingOf,
-} from "../../../plugins/observers/otlp/logs.ts";
+} from "../../../plugins/observers/otlp/log-records.ts";
 import { writeSpans, type SpanOptions } from "../../../plugins/observers/otlp/spans.ts";
-import { HttpExporter } from "../../../plugins/observers/otlp/post.ts";
+import { HttpExporter } from "../../../plugins/observers/otlp/http-exporter.ts";
 import { encodeProtobuf, type ProtobufMessage } from "../../../plugins/observers/otlp/protobuf.ts";
-import { rejectedCount } from "../../../plugins/observers/otlp/rejected.ts";
+import { rejectedCount } from "../../../plugins/observers/otlp/partial-success.ts";
 import { createSampler, SAMPLERS } from "../../../plugins/observers/otlp/sampler.ts";
 import {
   exporterOrigins,
@@ -28,10 +28,10 @@ import {
   type FieldShape,
   type MessageShape,
   type Scalar,
-} from "../../../plugins/observers/otlp/shapes.ts";
+} from "../../../plugins/observers/otlp/message-shapes.ts";
 import { newTraceId } from "../../../src/lib/trace-context.ts";
 import { createRequestRecord } from "../../kit/request-record.ts";
-import { turnEventLoop, until } from "../../kit/waits.ts";
+import { turnEventLoop, until } from "../../kit/wait.ts";
 import { decode, itemsOf } from "./decoded.ts";
 
 const SCALARS: { readonly [S in Scalar]: fc.Arbitrary<unknown> } = {

@@ -1,5 +1,5 @@
 // A line to the database that breaks by chance: before a statement is sent, after it was answered, or while it is still on its way.
-import type { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
+import type { PipelinedConnection } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 
 export type BrittleLine = PipelinedConnection & { calm(yes: boolean): void };
 

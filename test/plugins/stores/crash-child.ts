@@ -1,8 +1,8 @@
 // A gateway's worth of ledger traffic until it is killed. Says what was acknowledged, after it was.
-import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
+import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { onFile } from "./made.ts";
-import { turnEventLoop } from "../../kit/waits.ts";
+import { turnEventLoop } from "../../kit/wait.ts";
 
 const [file, run, durability] = process.argv.slice(2) as [string, string, "power" | "relaxed"];
 const { store } = await onFile(file, { durability });

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, it, onTestFinished } from "vitest";
-import type { LedgerEntry, Store } from "../../../src/plugin/store.ts";
+import type { LedgerEntry, Store } from "../../../src/plugin/store/store.ts";
 import { onFile } from "./made.ts";
 
 const CHILD = new URL("./crash-child.ts", import.meta.url).pathname;

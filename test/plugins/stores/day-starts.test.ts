@@ -1,8 +1,8 @@
 // Where days of a zone begin, as the database is told: what it puts under one of them is of one day, and of two it is never the same.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { zoneClock } from "../../../src/lib/zone.ts";
-import { dayStarts } from "../../../plugins/stores/postgres/stretch.ts";
+import { zoneClock } from "../../../src/lib/time/time-zone.ts";
+import { dayStarts } from "../../../plugins/stores/postgres/read/report-range.ts";
 
 const QUARTER = 900_000;
 const DAY = 86_400_000;

@@ -1,8 +1,8 @@
 // What one gateway says of another whose row went back: nothing while that one may tell it again, and once, with its numbers, when no gateway has.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { insertNode } from "../../../plugins/stores/postgres/beat.ts";
-import { PeerPositions } from "../../../plugins/stores/postgres/heads.ts";
-import type { RunSql } from "../../../plugins/stores/postgres/line.ts";
+import { insertNode } from "../../../plugins/stores/postgres/membership/heartbeat.ts";
+import { PeerPositions } from "../../../plugins/stores/postgres/membership/peer-positions.ts";
+import type { RunSql } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 

@@ -15,10 +15,10 @@ import { DatabaseSync } from "node:sqlite";
 import { gunzipSync, gzipSync } from "node:zlib";
 import * as fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
-import type { Store } from "../../../src/plugin/store.ts";
+import type { Store } from "../../../src/plugin/store/store.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { onFile } from "./made.ts";
-import { trialCount } from "../../kit/effort.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 async function opened() {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-keeping-"));

@@ -1,6 +1,6 @@
 // What a ledger does, told as simply as it can be: a map of calls and sums over it. Slow, and obviously right.
-import type { Limit } from "../../../src/plugin/limit.ts";
-import type { StoreCommand } from "../../../src/plugin/store.ts";
+import type { Limit } from "../../../src/plugin/store/limit.ts";
+import type { StoreCommand } from "../../../src/plugin/store/store.ts";
 
 export type Op = Extract<StoreCommand, { do: "reserve" | "settle" | "progress" | "adjust" }>;
 type Claim = Limit & { take: bigint };

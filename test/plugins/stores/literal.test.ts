@@ -1,7 +1,7 @@
 // The order in which meters are locked is the database's, whatever they are called.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { compareBytes } from "../../../plugins/stores/postgres/literal.ts";
+import { compareBytes } from "../../../plugins/stores/postgres/connection/array-literal.ts";
 
 const unit = fc.constantFrom("a", "b", "\u007f", "é", "\ud7ff", "\ue000", "\uffff", "😀", "𐀀");
 

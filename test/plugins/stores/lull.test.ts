@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { IdleWindow } from "../../../plugins/stores/sqlite/lull.ts";
+import { IdleWindow } from "../../../plugins/stores/sqlite/sums/idle-window.ts";
 
 /** Commands in each second, and how many were behind when they were summed up. */
 async function lived(seconds: readonly number[], end = false): Promise<number[]> {

@@ -6,12 +6,12 @@ import {
 } from "../../../plugins/stores/postgres/store.ts";
 import type { FleetUnderTest, StoreUnderTest } from "../../../src/testing/store.ts";
 import { startTcpProxy } from "../../kit/tcp-proxy.ts";
-import { ROLLUP_TABLE_NAMES } from "../../../plugins/stores/postgres/summing.ts";
+import { ROLLUP_TABLE_NAMES } from "../../../plugins/stores/postgres/schema/rollup-sql.ts";
 import {
   TEXT_TYPES,
   PipelinedConnection,
   type SqlQuery,
-} from "../../../plugins/stores/postgres/line.ts";
+} from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 
 export const settings = (url: string, more: Partial<PostgresSettings> = {}): PostgresSettings => {
   const address = {

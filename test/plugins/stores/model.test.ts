@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import * as fc from "fast-check";
 import { getFault } from "../../../src/model/error.ts";
-import type { StoreCommand, Store, CommandResult } from "../../../src/plugin/store.ts";
+import type { StoreCommand, Store, CommandResult } from "../../../src/plugin/store/store.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
-import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
-import { createBatchEncoder, decodeResults } from "../../../plugins/stores/sqlite/wire.ts";
+import { Reader } from "../../../plugins/stores/sqlite/read/reader.ts";
+import { Writer } from "../../../plugins/stores/sqlite/write/writer.ts";
+import { createBatchEncoder, decodeResults } from "../../../plugins/stores/sqlite/data/batch-codec.ts";
 import { Impossible, LedgerModel, type Op } from "./ledger-model.ts";
 import { makeMemory } from "./made.ts";
-import { trialCount } from "../../kit/effort.ts";
+import { trialCount } from "../../kit/law-effort.ts";
 
 /** What a test needs of a store: the same words for both. */
 interface Real {

@@ -1,7 +1,7 @@
 // What a gateway decides while its database is away, and in which order it sends that afterwards.
 import { expect, it } from "vitest";
-import { OfflineMode } from "../../../plugins/stores/postgres/apart.ts";
-import { Spool } from "../../../plugins/stores/postgres/tape.ts";
+import { OfflineMode } from "../../../plugins/stores/postgres/offline/offline-mode.ts";
+import { Spool } from "../../../plugins/stores/postgres/offline/spool.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { MemoryDisk } from "../../rig/sim/disk.ts";
 

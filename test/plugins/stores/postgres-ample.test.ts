@@ -1,9 +1,9 @@
 // Where there was plenty of room a moment ago a batch is written without a look: it costs no limit, and none is refused that fits.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Store } from "../../../src/plugin/store.ts";
+import type { Store } from "../../../src/plugin/store/store.ts";
 import { reserveCommand } from "../../../src/testing/store.ts";
-import { HeadroomCache } from "../../../plugins/stores/postgres/ample.ts";
-import type { MeterDelta } from "../../../plugins/stores/postgres/calls.ts";
+import { HeadroomCache } from "../../../plugins/stores/postgres/write/headroom-cache.ts";
+import type { MeterDelta } from "../../../plugins/stores/postgres/rows/batch-plan.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
-import type { StoreEvent } from "../../../src/plugin/instance.ts";
-import type { StoreCommand } from "../../../src/plugin/store.ts";
+import type { StoreEvent } from "../../../src/plugin/store/store-instance.ts";
+import type { StoreCommand } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { installTestClock } from "../../kit/clock.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { startTcpProxy, type TcpProxy } from "../../kit/tcp-proxy.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";
 
 const budget = {

@@ -1,10 +1,10 @@
 // Entries get their numbers in the background by one gateway at a time, a few times a second however many there are; and all of them get one.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Store } from "../../../src/plugin/store.ts";
+import type { Store } from "../../../src/plugin/store/store.ts";
 import { reserveCommand } from "../../../src/testing/store.ts";
 import { installTestClock } from "../../kit/clock.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 
 async function leftAt(ask: ReturnType<typeof askAt>["ask"]): Promise<number> {

@@ -2,10 +2,10 @@
 // again.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { reserveCommand } from "../../../src/testing/store.ts";
-import { MIGRATIONS } from "../../../plugins/stores/postgres/forms.ts";
+import { MIGRATIONS } from "../../../plugins/stores/postgres/schema/migrations.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { until } from "../../kit/waits.ts";
-import { deadlocksIn } from "../../rig/fleet-plants.ts";
+import { until } from "../../kit/wait.ts";
+import { deadlocksIn } from "../../rig/fleet-sql-mutants.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 
 const ROUNDS = 60;

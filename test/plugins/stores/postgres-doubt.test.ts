@@ -1,10 +1,10 @@
 // Connections that break at every moment, and a database that was set back: what was acknowledged is there, and once.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
-import type { StoreEvent } from "../../../src/plugin/instance.ts";
-import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
-import { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
-import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
+import type { StoreEvent } from "../../../src/plugin/store/store-instance.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store/store.ts";
+import { PipelinedConnection } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connection/connection-config.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import { createSeededRandom } from "../../../src/testing/random.ts";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";

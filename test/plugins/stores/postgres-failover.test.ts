@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
-import type { StoreEvent } from "../../../src/plugin/instance.ts";
-import type { Store, StoreCommand } from "../../../src/plugin/store.ts";
+import type { StoreEvent } from "../../../src/plugin/store/store-instance.ts";
+import type { Store, StoreCommand } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import {
   createPostgresStore,
@@ -15,7 +15,7 @@ import {
 } from "../../../plugins/stores/postgres/store.ts";
 import { hasPostgres, startPostgres, startReplica, type Postgres } from "../../kit/postgres.ts";
 import { startTcpProxy } from "../../kit/tcp-proxy.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { settings } from "./made-postgres.ts";
 
 const budget = {

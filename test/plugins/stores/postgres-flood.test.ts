@@ -1,6 +1,6 @@
 // Calls that flood a budget which is spent: the database is asked some four times a second, and none is refused for longer than a moment though there is room.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Store, CommandResult } from "../../../src/plugin/store.ts";
+import type { Store, CommandResult } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { installTestClock } from "../../kit/clock.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";

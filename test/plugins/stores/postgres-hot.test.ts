@@ -1,12 +1,12 @@
 // Budgets that many gateways draw on at once are counted in slices: never over, to the last of it, and nothing stays set aside for the dead.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { StoreEvent } from "../../../src/plugin/instance.ts";
-import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
+import type { StoreEvent } from "../../../src/plugin/store/store-instance.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { startTcpProxy, type TcpProxy } from "../../kit/tcp-proxy.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { createChance } from "../../rig/rig.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";
 

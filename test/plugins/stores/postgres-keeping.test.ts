@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { ROLLUP_TABLE_NAMES } from "../../../plugins/stores/postgres/summing.ts";
+import { ROLLUP_TABLE_NAMES } from "../../../plugins/stores/postgres/schema/rollup-sql.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";

@@ -1,7 +1,7 @@
 // Rows lie in months: each month's place is made before the month begins, by whatever clock and zone the database has, and goes with its last row.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { createPeriodicMaintenance } from "../../../plugins/stores/postgres/upkeep.ts";
+import { createPeriodicMaintenance } from "../../../plugins/stores/postgres/membership/periodic-maintenance.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";

@@ -2,11 +2,11 @@
 // believes a ledger that is not whole.
 import { expect, it } from "vitest";
 import { createPostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import type { StoreEvent } from "../../../src/plugin/instance.ts";
+import type { StoreEvent } from "../../../src/plugin/store/store-instance.ts";
 import { reserveCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, startReplica } from "../../kit/postgres.ts";
 import { startTcpProxy } from "../../kit/tcp-proxy.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { settings } from "./made-postgres.ts";
 
 /** Ten times what is promised. */

@@ -2,15 +2,15 @@
 // that remembers it says it anew then, and no row is without it.
 import * as fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
-import { erase } from "../../../plugins/stores/postgres/erasing.ts";
-import { PipelinedConnection, type RunSql } from "../../../plugins/stores/postgres/line.ts";
-import { hashLabels } from "../../../plugins/stores/postgres/salts.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connection/connection-config.ts";
+import { erase } from "../../../plugins/stores/postgres/retention/erasure.ts";
+import { PipelinedConnection, type RunSql } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
+import { hashLabels } from "../../../plugins/stores/postgres/rows/salted-labels.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";
 
 const LABELS = { user: "canary-4711" };

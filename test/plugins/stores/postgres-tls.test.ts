@@ -5,7 +5,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connection/connection-config.ts";
 import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { authority } from "../../rig/faults/certificates.ts";

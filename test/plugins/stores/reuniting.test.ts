@@ -1,11 +1,11 @@
 // The way back to the database: it is over when the database knows all that was decided without it, and what was being decided at that moment is among that.
 import { expect, it } from "vitest";
-import type { StoreCommand } from "../../../src/plugin/store.ts";
+import type { StoreCommand } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { OfflineMode } from "../../../plugins/stores/postgres/apart.ts";
-import { resync } from "../../../plugins/stores/postgres/reuniting.ts";
-import type { Spool } from "../../../plugins/stores/postgres/tape.ts";
-import type { LocalNode } from "../../../plugins/stores/postgres/this-node.ts";
+import { OfflineMode } from "../../../plugins/stores/postgres/offline/offline-mode.ts";
+import { resync } from "../../../plugins/stores/postgres/resync.ts";
+import type { Spool } from "../../../plugins/stores/postgres/offline/spool.ts";
+import type { LocalNode } from "../../../plugins/stores/postgres/local-node.ts";
 
 const now = (at: number) => at;
 const ask = async () => [];

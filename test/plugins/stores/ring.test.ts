@@ -1,9 +1,9 @@
 // The second copy of what was acknowledged, and how it is told to a database that was set back.
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFault } from "../../../src/model/error.ts";
-import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { replayBatches, ReplayBuffer, replayBatch } from "../../../plugins/stores/postgres/ring.ts";
+import { replayBatches, ReplayBuffer, replayBatch } from "../../../plugins/stores/postgres/offline/replay-buffer.ts";
 
 const claim = (take: bigint) =>
   ({ scope: "key:alice", unit: "nano_usd", max: 10n, per: "total", take }) as const;

@@ -1,9 +1,9 @@
 // A row that goes into columns and comes back is the same row: what goes without saying is said again.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { ALL_COLUMNS } from "../../../plugins/stores/postgres/columns.ts";
-import { decodeRow, type StoredRow } from "../../../plugins/stores/postgres/rows.ts";
-import { TermsCache } from "../../../plugins/stores/postgres/terms.ts";
+import { ALL_COLUMNS } from "../../../plugins/stores/postgres/rows/columns.ts";
+import { decodeRow, type StoredRow } from "../../../plugins/stores/postgres/rows/row-codec.ts";
+import { TermsCache } from "../../../plugins/stores/postgres/rows/call-terms.ts";
 import { NO_SETTLE_FIELDS, type LedgerRow } from "../../../src/store/index.ts";
 
 const word = fc.oneof(fc.constantFrom("messages", "responses", "r.1", "", "."), fc.string());

@@ -1,10 +1,10 @@
 // What one gateway knows of its slices, on a real database: which calls are counted in them, and what is there when it is not known whether something happened.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { insertNode } from "../../../plugins/stores/postgres/beat.ts";
-import type { MeterDelta } from "../../../plugins/stores/postgres/calls.ts";
-import type { ThresholdReached } from "../../../src/plugin/limit.ts";
-import type { RunSql } from "../../../plugins/stores/postgres/line.ts";
-import { BudgetLeases } from "../../../plugins/stores/postgres/slices.ts";
+import { insertNode } from "../../../plugins/stores/postgres/membership/heartbeat.ts";
+import type { MeterDelta } from "../../../plugins/stores/postgres/rows/batch-plan.ts";
+import type { ThresholdReached } from "../../../src/plugin/store/limit.ts";
+import type { RunSql } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
+import { BudgetLeases } from "../../../plugins/stores/postgres/offline/budget-leases.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 

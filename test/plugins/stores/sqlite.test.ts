@@ -14,13 +14,13 @@ import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
 import * as fc from "fast-check";
-import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
-import type { StoreCommand, Store } from "../../../src/plugin/store.ts";
+import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
+import type { StoreCommand, Store } from "../../../src/plugin/store/store.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { migrate } from "../../../plugins/stores/sqlite/schema.ts";
+import { migrate } from "../../../plugins/stores/sqlite/data/schema.ts";
 import { onFile, type Options } from "./made.ts";
-import { trialCount } from "../../kit/effort.ts";
-import { turnEventLoop, until } from "../../kit/waits.ts";
+import { trialCount } from "../../kit/law-effort.ts";
+import { turnEventLoop, until } from "../../kit/wait.ts";
 
 const owner = (instance: string) => ({ instance });
 

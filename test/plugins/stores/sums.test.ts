@@ -17,7 +17,7 @@ import type {
   ResultPage,
   StoreCommand,
   LedgerTotal,
-} from "../../../src/plugin/store.ts";
+} from "../../../src/plugin/store/store.ts";
 import {
   createTotals,
   isSettledRow,
@@ -25,14 +25,14 @@ import {
   type TotalsQuery,
 } from "../../../src/store/index.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { turnEventLoop } from "../../kit/waits.ts";
+import { turnEventLoop } from "../../kit/wait.ts";
 import { makeSqlite } from "./made.ts";
-import { LongTasks } from "../../../plugins/stores/sqlite/keeper.ts";
-import { CompactionRun } from "../../../plugins/stores/sqlite/prune.ts";
-import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
-import type { WorkerThread } from "../../../plugins/stores/sqlite/thread.ts";
-import { createBatchEncoder } from "../../../plugins/stores/sqlite/wire.ts";
-import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
+import { LongTasks } from "../../../plugins/stores/sqlite/threads/long-tasks.ts";
+import { CompactionRun } from "../../../plugins/stores/sqlite/threads/compaction-run.ts";
+import { Reader } from "../../../plugins/stores/sqlite/read/reader.ts";
+import type { WorkerThread } from "../../../plugins/stores/sqlite/threads/thread.ts";
+import { createBatchEncoder } from "../../../plugins/stores/sqlite/data/batch-codec.ts";
+import { Writer } from "../../../plugins/stores/sqlite/write/writer.ts";
 
 const SEED = process.env["SEED"] === undefined ? {} : { seed: Number(process.env["SEED"]) };
 const HOUR = 3_600_000;

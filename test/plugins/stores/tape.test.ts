@@ -3,12 +3,12 @@ import { appendFile, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { StoreCommand } from "../../../src/plugin/store.ts";
+import type { StoreCommand } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { OfflineMode } from "../../../plugins/stores/postgres/apart.ts";
-import { resync } from "../../../plugins/stores/postgres/reuniting.ts";
-import { deleteSpool, readLeftSpools, Spool } from "../../../plugins/stores/postgres/tape.ts";
-import { until } from "../../kit/waits.ts";
+import { OfflineMode } from "../../../plugins/stores/postgres/offline/offline-mode.ts";
+import { resync } from "../../../plugins/stores/postgres/resync.ts";
+import { deleteSpool, readLeftSpools, Spool } from "../../../plugins/stores/postgres/offline/spool.ts";
+import { until } from "../../kit/wait.ts";
 
 let folder: string;
 const troubles: unknown[] = [];

@@ -4,10 +4,10 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
-import type { StoreEvent } from "../../../src/plugin/instance.ts";
+import type { StoreEvent } from "../../../src/plugin/store/store-instance.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import type { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
-import { LocalNode } from "../../../plugins/stores/postgres/this-node.ts";
+import type { PipelinedConnection } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
+import { LocalNode } from "../../../plugins/stores/postgres/local-node.ts";
 import { settings } from "./made-postgres.ts";
 
 afterEach(() => vi.useRealTimers());

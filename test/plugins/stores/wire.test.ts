@@ -8,15 +8,15 @@ import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import type { StoreCommand, LimitState, CommandResult } from "tollgate/plugin";
 import { type LedgerRow, reserveRow, settleRow, toEntry } from "tollgate/store";
-import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
+import { Reader } from "../../../plugins/stores/sqlite/read/reader.ts";
 import {
   createBatchEncoder,
   createBatchDecoder,
   decodeResults,
   encodeResults,
   type EncodedReserve,
-} from "../../../plugins/stores/sqlite/wire.ts";
-import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
+} from "../../../plugins/stores/sqlite/data/batch-codec.ts";
+import { Writer } from "../../../plugins/stores/sqlite/write/writer.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;

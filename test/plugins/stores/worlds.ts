@@ -2,12 +2,12 @@
 // gateways that die, that stand still until they are taken for dead and come back, and a database that is set back. Most defects need three events.
 // A world says what was done in it; the same seed does the same.
 import { getFault } from "../../../src/model/error.ts";
-import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
-import { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connection/connection-config.ts";
+import { PipelinedConnection } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
-import type { Writer } from "../../../plugins/stores/postgres/writing-door.ts";
+import type { Writer } from "../../../plugins/stores/postgres/writer-interface.ts";
 import { createChance } from "../../rig/rig.ts";
 import { brittle, type BrittleLine } from "./brittle.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";

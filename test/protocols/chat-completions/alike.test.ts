@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
 import type { Usage } from "../../../src/model/usage.ts";
-import { EventTemplates } from "../../../src/protocols/sse/templates.ts";
+import { EventTemplates } from "../../../src/protocols/sse/event-templates.ts";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { createResponseContext } from "../../../src/testing/index.ts";
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { ERRORS, type ErrorKind } from "../../../src/plugin/index.ts";
-import { readRetryAfterMs } from "../../../src/protocols/failure/retry.ts";
+import { readRetryAfterMs } from "../../../src/protocols/failure/retry-delay.ts";
 
 const { client } = chatCompletions();
 const fault = (status: number, body: unknown, headers: Record<string, string> = {}) =>

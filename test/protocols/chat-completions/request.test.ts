@@ -12,7 +12,7 @@ import {
   type JsonObject,
 } from "../../../src/plugin/index.ts";
 import { createCallContext, createOutgoing, encodeOutgoing } from "../../../src/testing/index.ts";
-import { seal } from "../../../src/protocols/envelope.ts";
+import { seal } from "../../../src/protocols/proof-envelope.ts";
 import { createChatRequest } from "../../kit/requests.ts";
 
 const { server, client } = chatCompletions();

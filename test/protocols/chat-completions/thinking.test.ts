@@ -221,7 +221,7 @@ describe("the other edits", () => {
   });
 
   test("envelopes of other providers' proofs never reach a chat upstream", async () => {
-    const { seal } = await import("../../../src/protocols/envelope.ts");
+    const { seal } = await import("../../../src/protocols/proof-envelope.ts");
     const data = seal({ proof: { origin: "messages", kind: "signature", data: "S" }, text: "t" });
     const call = { id: "1", type: "function", function: { name: "f", arguments: "{}" } };
     const messages = [

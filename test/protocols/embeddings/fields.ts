@@ -4,7 +4,7 @@ import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings } from "tollgate/protocols/embeddings";
 import { geminiEmbedding } from "tollgate/protocols/gemini";
 import { ollamaEmbeddings } from "tollgate/protocols/ollama";
-import { ALL_ROWS } from "../../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../../plugins/providers/provider-rows.ts";
 import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
 
 const row = (name: string) =>

@@ -1,9 +1,9 @@
 // What references spell is counted without being made: a schema of a few bytes that spells millions is refused for the price of its bytes.
 import { expect, it } from "vitest";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
-import { toOpenApiSubset } from "../../../src/protocols/gemini/client/schema.ts";
+import { toOpenApiSubset } from "../../../src/protocols/gemini/client/openapi-schema.ts";
 import type { JsonObject } from "tollgate/plugin";
-import { ownCpuMs } from "../../kit/processor.ts";
+import { ownCpuMs } from "../../kit/cpu-time.ts";
 
 const ref = (i: number) => ({ $ref: `#/$defs/l${i}` });
 /** As a client's text is read: no two parts are one object. */

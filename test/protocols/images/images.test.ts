@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import schema from "../../../schemas/images.request.json" with { type: "json" };
 import { getFault } from "../../../src/model/error.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
-import { collectResponse } from "../../../src/model/fold.ts";
+import { collectResponse } from "../../../src/model/response-collector.ts";
 import type { Body, JsonObject } from "../../../src/model/values.ts";
 import { images, type ImageDialect } from "../../../src/protocols/images/index.ts";
 import { splitChunks, createEventGrammar } from "../../../src/testing/index.ts";

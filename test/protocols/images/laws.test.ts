@@ -1,5 +1,5 @@
 import { describe, it } from "vitest";
-import { ALL_ROWS } from "../../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../../plugins/providers/provider-rows.ts";
 import { images, xaiImageEdits } from "../../../src/protocols/images/index.ts";
 import { protocolChecks } from "../../../src/testing/protocol-laws.ts";
 

@@ -5,7 +5,7 @@ import type { ModelEvent } from "../../../src/model/event.ts";
 import type { Body, JsonObject } from "../../../src/model/values.ts";
 import type { ResponseContext, CallContext } from "../../../src/plugin/protocol.ts";
 import type { PassthroughSink } from "../../../src/plugin/protocol.ts";
-import { OutgoingRequest } from "../../../src/walk/upstream/outgoing-request.ts";
+import { OutgoingRequest } from "../../../src/pipeline/upstream/outgoing-request.ts";
 
 export function png(width: number, height: number): Buffer {
   const chunk = (type: string, data: Buffer): Buffer => {

@@ -22,7 +22,7 @@ import {
   createOutgoing,
   encodeOutgoing,
 } from "tollgate/testing";
-import { scan } from "../../../src/lib/json.ts";
+import { scan } from "../../../src/lib/json/json-scanner.ts";
 import { upstreamAnswers } from "./answers.ts";
 import { eventShapes } from "./events.ts";
 import { linear } from "./growth.ts";

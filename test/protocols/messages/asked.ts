@@ -5,7 +5,7 @@ import type { ModelInfo } from "../../../src/model/facts.ts";
 import type { ChatRequest, Tool } from "../../../src/model/request.ts";
 import type { Body } from "../../../src/model/values.ts";
 import { messages, type MessagesDialect } from "../../../src/protocols/messages/index.ts";
-import { createCallContext } from "../../../src/testing/asking.ts";
+import { createCallContext } from "../../../src/testing/codec-contexts.ts";
 import { deepFreeze } from "../../../src/testing/freeze.ts";
 import { server } from "./recorded.ts";
 import { createChatRequest } from "../../kit/requests.ts";

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { ERRORS, getFault, type ErrorKind } from "../../../src/model/error.ts";
 import type { HeadersIn } from "../../../src/model/values.ts";
-import { createCallContext } from "../../../src/testing/asking.ts";
+import { createCallContext } from "../../../src/testing/codec-contexts.ts";
 import { client, server } from "./recorded.ts";
 
 const said = (type: string, message: string, details?: object) =>

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Block, ChatRequest } from "../../../src/model/request.ts";
 import { messages } from "../../../src/protocols/messages/index.ts";
-import { createCallContext } from "../../../src/testing/asking.ts";
+import { createCallContext } from "../../../src/testing/codec-contexts.ts";
 import { deepFreeze } from "../../../src/testing/freeze.ts";
 import { asked, encode, f, refusal } from "./asked.ts";
 

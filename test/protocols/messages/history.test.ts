@@ -1,7 +1,7 @@
 // What was said before: turns, media, proofs and marks on this wire.
 import { describe, expect, test } from "vitest";
 import type { Block, ChatRequest } from "../../../src/model/request.ts";
-import { seal } from "../../../src/protocols/envelope.ts";
+import { seal } from "../../../src/protocols/proof-envelope.ts";
 import type { MessagesDialect } from "../../../src/protocols/messages/index.ts";
 import { asked, decode, encode } from "./asked.ts";
 

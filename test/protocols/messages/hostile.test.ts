@@ -1,8 +1,8 @@
 // An upstream that is broken or means harm: a clean error or a right answer, on both lanes, never a hang or a crash.
 import { describe, expect, test } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
-import { collectResponse } from "../../../src/model/fold.ts";
-import { createResponseContext, createCallContext } from "../../../src/testing/asking.ts";
+import { collectResponse } from "../../../src/model/response-collector.ts";
+import { createResponseContext, createCallContext } from "../../../src/testing/codec-contexts.ts";
 import { decode, decodeWhole, runRelay } from "../../../src/testing/codec.ts";
 import { client } from "./recorded.ts";
 

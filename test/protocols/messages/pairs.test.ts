@@ -1,12 +1,12 @@
 // Messages beside chat completions, where both have their own ways: what a coding client sends to a chat backend, and
 // what a chat client's tools become on this wire and back.
 import { describe, expect, test } from "vitest";
-import { collectResponse } from "../../../src/model/fold.ts";
+import { collectResponse } from "../../../src/model/response-collector.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
 import type { ChatRequest } from "../../../src/model/request.ts";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import type { ClientHalf, ServerHalf } from "../../../src/plugin/protocol.ts";
-import { createResponseContext, createCallContext } from "../../../src/testing/asking.ts";
+import { createResponseContext, createCallContext } from "../../../src/testing/codec-contexts.ts";
 import { decode, encodeText } from "../../../src/testing/codec.ts";
 import { say, think, encodeOutgoing, type ModelScript } from "../../../src/testing/index.ts";
 import { client, server } from "./recorded.ts";

@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
 import type { Proof } from "../../../src/model/request.ts";
 import type { Outgoing } from "../../../src/plugin/outgoing.ts";
-import { seal } from "../../../src/protocols/envelope.ts";
+import { seal } from "../../../src/protocols/proof-envelope.ts";
 import { messages, type MessagesDialect } from "../../../src/protocols/messages/index.ts";
-import { createCallContext } from "../../../src/testing/asking.ts";
+import { createCallContext } from "../../../src/testing/codec-contexts.ts";
 import { deepFreeze } from "../../../src/testing/freeze.ts";
 
 type Fields = Record<string, unknown>;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import * as fc from "fast-check";
-import { collectResponse } from "../../../src/model/fold.ts";
+import { collectResponse } from "../../../src/model/response-collector.ts";
 import { mergeUsage, type Usage } from "../../../src/model/usage.ts";
-import { createResponseContext, createCallContext } from "../../../src/testing/asking.ts";
-import { splitChunks } from "../../../src/testing/chunks.ts";
+import { createResponseContext, createCallContext } from "../../../src/testing/codec-contexts.ts";
+import { splitChunks } from "../../../src/testing/upstream/split-chunks.ts";
 import {
   decode,
   decodeWhole,

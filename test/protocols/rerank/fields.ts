@@ -1,7 +1,7 @@
 // What a client may say of a ranking, and what becomes of it with each vendor: the README's table.
 import type { Body, JsonObject } from "tollgate/plugin";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
-import { ALL_ROWS } from "../../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../../plugins/providers/provider-rows.ts";
 import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
 
 const row = (name: string) =>

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { CallContext, Body } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
 import { createResponseContext, createCallContext, encodeText } from "tollgate/testing";
-import { OutgoingRequest } from "../../../src/walk/upstream/outgoing-request.ts";
+import { OutgoingRequest } from "../../../src/pipeline/upstream/outgoing-request.ts";
 import { faultFrom } from "./kit.ts";
 
 const client = responses().client!;

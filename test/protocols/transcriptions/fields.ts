@@ -2,7 +2,7 @@
 import type { Body } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
 import openai from "../../../plugins/providers/openai.ts";
-import { ALL_ROWS } from "../../../plugins/providers/rows.ts";
+import { ALL_ROWS } from "../../../plugins/providers/provider-rows.ts";
 import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
 
 const row = (name: string) =>

@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "node:http";
 import type { LedgerEntry, Json, JsonObject } from "tollgate/plugin";
-import { parseKey } from "../../../src/lib/key.ts";
+import { parseKey } from "../../../src/lib/api-key.ts";
 import { ordered, PRICED, type Order } from "./bills.ts";
 import { EXTRAS, reported, type Wire } from "./reports.ts";
-import type { Attack, Site } from "./site.ts";
+import type { Attack, Site } from "./target.ts";
 
 /** Nano-dollars, as site.ts has them in gateway.yaml. */
 const RATES = { input: 3_000n, output: 15_000n } as const;

@@ -1,5 +1,5 @@
 // Bodies at the limit, in the shapes that are worst for the codec that reads them: none holds the loop.
-import type { Attack, Site } from "./site.ts";
+import type { Attack, Site } from "./target.ts";
 
 /** No client notices less. */
 export const HELD_MS = 100;

@@ -4,14 +4,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { LedgerEntry, JsonObject } from "tollgate/plugin";
-import { parseKey } from "../../../src/lib/key.ts";
+import { parseKey } from "../../../src/lib/api-key.ts";
 import { startDaemon, type Daemon } from "../../kit/daemon.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { lies } from "../../unit/lib/sound-lies.ts";
-import type { Fields } from "../generous.ts";
+import type { Fields } from "../generous-provider.ts";
 import { OPERATIONS, request } from "../generous-operations.ts";
 import type { Chance } from "../rig.ts";
-import type { Attack } from "./site.ts";
+import type { Attack } from "./target.ts";
 
 const TOKENS = "limits: { context: 50000, output: 4096 }";
 const CHAT = "{ input: 1, output: 10, searches: 0.01 }";

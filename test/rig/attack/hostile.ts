@@ -1,5 +1,5 @@
 // Upstreams that do not end, or that say too much: each ends at its bound, with the client's own protocol's error.
-import type { Attack } from "./site.ts";
+import type { Attack } from "./target.ts";
 import { HOSTILE } from "./upstream.ts";
 
 const CLIENTS = {

@@ -2,7 +2,7 @@
 // when its socket ends.
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Attack, Site } from "./site.ts";
+import type { Attack, Site } from "./target.ts";
 
 const LARGE = 30 * 1024 * 1024;
 const chat = (model: string, more = "") =>

@@ -1,13 +1,13 @@
 // Patterns of model names with up to three stars, in every place that takes one: each matches what the regular expression of the same
 // meaning does, or `check` rejects it and names a form that it accepts.
-import { loadConfig } from "../../../src/config/load.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
 import { jsonResponse, startUpstream } from "tollgate/testing";
 import { startDaemon } from "../../kit/daemon.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { load } from "../../unit/config/stubs.ts";
 import type { Chance } from "../rig.ts";
 import { TRIES } from "./bodies.ts";
-import type { Attack, Site } from "./site.ts";
+import type { Attack, Site } from "./target.ts";
 
 const meant = (pattern: string): RegExp =>
   new RegExp(

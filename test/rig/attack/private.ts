@@ -10,7 +10,7 @@ import type { JsonObject, Protocol } from "tollgate/plugin";
 import { startDaemon } from "../../kit/daemon.ts";
 import { inAny } from "../../protocols/gemini/speech.ts";
 import type { Chance } from "../rig.ts";
-import type { Attack } from "./site.ts";
+import type { Attack } from "./target.ts";
 
 type Headers = Record<string, string>;
 

@@ -10,7 +10,7 @@ import {
 } from "../../protocols/linear/places.ts";
 import { bodies } from "../../protocols/linear/requests.ts";
 import { TRIES } from "./bodies.ts";
-import type { Attack, Site } from "./site.ts";
+import type { Attack, Site } from "./target.ts";
 
 const BYTES = 31_000_000;
 /** Of the processor, for one request. */

@@ -8,11 +8,11 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { callControl } from "../../../src/gateway/control/asking.ts";
-import type { GatewayStatus } from "../../../src/gateway/types.ts";
+import { callControl } from "../../../src/admin/socket/control-client.ts";
+import type { GatewayStatus } from "../../../src/runtime/gateway-api.ts";
 import { hasPostgres, postgresStoreYaml, startPostgres } from "../../kit/postgres.ts";
 import { root } from "../../kit/program.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { authority } from "../faults/certificates.ts";
 import { once, only, stage, wrong, type Stage } from "./stage.ts";
 

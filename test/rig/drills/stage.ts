@@ -3,10 +3,10 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { JsonObject } from "tollgate/plugin";
-import type { GatewayStatus } from "../../../src/gateway/types.ts";
+import type { GatewayStatus } from "../../../src/runtime/gateway-api.ts";
 import { startDaemon, type Daemon, type DaemonOptions } from "../../kit/daemon.ts";
 import { sumSamples } from "../../kit/exposition.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 
 export const TOKEN = "0123456789abcdef01234567";
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;

@@ -1,6 +1,6 @@
 // How an upstream of each protocol words an error.
 import type { JsonObject } from "tollgate/plugin";
-import type { UpstreamName } from "./roads.ts";
+import type { UpstreamName } from "./request-paths.ts";
 
 const OWN_WORDS = "Something went wrong at the provider.";
 

@@ -15,10 +15,10 @@ import {
   type UpstreamRequest,
 } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../../kit/daemon.ts";
-import { preloaded, type ChangedSource } from "../plants/changed.ts";
+import { preloaded, type ChangedSource } from "../plants/changed-source.ts";
 import { certificates } from "./certificates.ts";
-import { LIMITS, PLACES, type Place } from "./list.ts";
-import { UPSTREAMS, type UpstreamName } from "./roads.ts";
+import { LIMITS, PLACES, type Place } from "./failure-modes.ts";
+import { UPSTREAMS, type UpstreamName } from "./request-paths.ts";
 import { CLOSED_PORT } from "../../kit/ports.ts";
 
 export interface Stage extends AsyncDisposable {

@@ -7,7 +7,7 @@ import type { LedgerEntry } from "tollgate/plugin";
 import { startDaemon } from "../../kit/daemon.ts";
 import { freePort } from "../../kit/ports.ts";
 import { postgresStoreYaml } from "../../kit/postgres.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { readEntries } from "../fleet.ts";
 import { EACH, NODES, type Stage } from "./stage.ts";
 

@@ -2,12 +2,12 @@
 // what is wrong with what came of it; nothing, as a rule.
 import { connect } from "node:net";
 import type { Daemon } from "../../kit/daemon.ts";
-import { seen, type Heard } from "../faults/judge.ts";
-import { FRONTENDS, type FrontendName } from "../faults/roads.ts";
+import { seen, type Heard } from "../faults/client-view.ts";
+import { FRONTENDS, type FrontendName } from "../faults/request-paths.ts";
 import { OPERATORS as ON_HTTP, REQUESTS } from "./http.ts";
 import { edited, pick, spelled, type HostileInput } from "./input.ts";
 import { BODIES, OPERATORS as ON_JSON } from "./json.ts";
-import { FRESH } from "./site.ts";
+import { FRESH } from "./target.ts";
 import { ANSWERS, OPERATORS as ON_SSE } from "./sse.ts";
 
 export interface Lane {

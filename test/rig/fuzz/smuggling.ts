@@ -3,7 +3,7 @@
 import { connect } from "node:net";
 import type { LedgerEntry } from "tollgate/plugin";
 import type { Daemon } from "../../kit/daemon.ts";
-import type { FuzzSite } from "./site.ts";
+import type { FuzzSite } from "./target.ts";
 import { proxies } from "./proxies.ts";
 
 /** Stands in the prompt of every request that hides in another one. */

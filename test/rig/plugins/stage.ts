@@ -3,10 +3,10 @@ import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import type { LedgerEntry, JsonObject } from "tollgate/plugin";
 import { startDaemon, type Daemon } from "../../kit/daemon.ts";
-import { billing, FRONTENDS, type BillingUpstream } from "../biller.ts";
-import { judged } from "../crash-judge.ts";
+import { billing, FRONTENDS, type BillingUpstream } from "../billing-upstream.ts";
+import { judged } from "../crash-checks.ts";
 import { TARGETS, type ClientResult } from "../traffic.ts";
-import { DEADLY, HELD, HOOKS } from "./ways.ts";
+import { DEADLY, HELD, HOOKS } from "./failure-modes.ts";
 
 /** What stands in for the store: ours, or one that writes some settles twice. */
 const STORES = {

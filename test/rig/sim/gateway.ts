@@ -1,18 +1,18 @@
 // A simulated gateway: the host's queue and the store's writer as they are, on a machine with a disk of its own. Its process can be killed, paused and
 // started again; the disk stays.
-import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
-import type { LedgerQueue } from "../../../src/gateway/services/ledger.ts";
+import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
+import type { LedgerQueue } from "../../../src/runtime/ledger/ledger-queue-api.ts";
 import { getFault } from "../../../src/model/error.ts";
-import type { StoreEvent } from "../../../src/plugin/instance.ts";
-import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
-import { connectionConfig } from "../../../plugins/stores/postgres/connecting.ts";
-import { PipelinedConnection } from "../../../plugins/stores/postgres/line.ts";
+import type { StoreEvent } from "../../../src/plugin/store/store-instance.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store/store.ts";
+import { connectionConfig } from "../../../plugins/stores/postgres/connection/connection-config.ts";
+import { PipelinedConnection } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
-import type { Writer, WriterSettings } from "../../../plugins/stores/postgres/writing-door.ts";
+import type { Writer, WriterSettings } from "../../../plugins/stores/postgres/writer-interface.ts";
 import { MemoryDisk } from "./disk.ts";
 import { Link, Socket } from "./link.ts";
 import type { Server } from "./server.ts";
-import type { Process, VirtualTime } from "./time.ts";
+import type { Process, VirtualTime } from "./virtual-time.ts";
 
 export type GatewaySettings = Pick<
   WriterSettings,

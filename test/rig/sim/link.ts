@@ -1,7 +1,7 @@
 // A connection between a gateway and the database, in place of a TCP socket.
 import { EventEmitter } from "node:events";
 import type { Message } from "./protocol.ts";
-import type { Process, VirtualTime } from "./time.ts";
+import type { Process, VirtualTime } from "./virtual-time.ts";
 
 /** What a connection leads to. */
 interface Listener {

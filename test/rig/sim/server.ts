@@ -4,7 +4,7 @@ import type { Chance } from "../rig.ts";
 import type { Answer, SimulatedDatabase } from "./database.ts";
 import { askedBy, fatal, messagesIn, refusal, simple, WELCOME, type Asked } from "./protocol.ts";
 import type { Link, Session } from "./link.ts";
-import type { Later, VirtualTime } from "./time.ts";
+import type { Later, VirtualTime } from "./virtual-time.ts";
 
 /** What happens to one question on its way. */
 type Mishap = "lost" | "answer lost" | "late" | "slow";

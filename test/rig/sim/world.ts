@@ -7,10 +7,10 @@ import { createChance, type Chance } from "../rig.ts";
 import type { SimulatedDatabase } from "./database.ts";
 import { Gateway, type GatewaySettings } from "./gateway.ts";
 import { EVENTS, type Events } from "./events.ts";
-import { endLaws, gateLaws, stepLaws, type Before } from "./laws.ts";
+import { endLaws, gateLaws, stepLaws, type Before } from "./invariants.ts";
 import { Server } from "./server.ts";
-import { VirtualTime } from "./time.ts";
-import { TAKE, Truth, type Budget, type Call } from "./truth.ts";
+import { VirtualTime } from "./virtual-time.ts";
+import { TAKE, Truth, type Budget, type Call } from "./ground-truth.ts";
 
 export interface Seen {
   readonly wrong: readonly string[];

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FORMAT_CHECKS, findSchemaFlaw, getValidator } from "../../../src/config/dialect.ts";
+import { FORMAT_CHECKS, findSchemaFlaw, getValidator } from "../../../src/config/schema-dialect.ts";
 
 describe("formats", () => {
   it.each([

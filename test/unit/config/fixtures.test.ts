@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../../src/config/load.ts";
-import { formatProblems } from "../../../src/config/report.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
+import { formatProblems } from "../../../src/config/problem-report.ts";
 import { load } from "./stubs.ts";
 
 const folder = new URL("../../fixtures/config/", import.meta.url).pathname;

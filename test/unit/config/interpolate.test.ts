@@ -7,8 +7,8 @@ import {
   isTemplate,
   parseTemplate,
   type TemplatePart,
-} from "../../../src/config/interpolate.ts";
-import { loadConfig } from "../../../src/config/load.ts";
+} from "../../../src/config/source/interpolate.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
 import { load } from "./stubs.ts";
 
 const filled = (text: string, env: Record<string, string | undefined> = {}) => {

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
-import { readDefaultConfig, findPackageRoot } from "../../../src/config/default.ts";
-import { loadConfig, type LoadConfigOptions } from "../../../src/config/load.ts";
+import { readDefaultConfig, findPackageRoot } from "../../../src/config/source/default-config.ts";
+import { loadConfig, type LoadConfigOptions } from "../../../src/config/load-config.ts";
 import { problem } from "../../../src/config/problems.ts";
 import { load } from "./stubs.ts";
-import { ownCpuMs } from "../../kit/processor.ts";
+import { ownCpuMs } from "../../kit/cpu-time.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-config-"));
 afterAll(() => rmSync(folder, { recursive: true }));

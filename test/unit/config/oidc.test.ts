@@ -1,10 +1,10 @@
 // The identity provider under `admin:`: what is written wrong is told at its place, and its secret is in nothing that is shown.
 import { expect, it } from "vitest";
 import { builtin } from "../../../plugins/index.ts";
-import { loadConfig } from "../../../src/config/load.ts";
-import { listSecrets } from "../../../src/config/redact.ts";
-import { formatProblems } from "../../../src/config/report.ts";
-import { createLoader } from "../../../src/loader/load.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
+import { listSecrets } from "../../../src/config/show-config.ts";
+import { formatProblems } from "../../../src/config/problem-report.ts";
+import { createLoader } from "../../../src/loader/plugin-loader.ts";
 
 const load = createLoader({ builtin: builtin as never, hostModules: {} });
 const of = (oidc: string) =>

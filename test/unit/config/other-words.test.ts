@@ -1,7 +1,7 @@
 // Words of other products: a config that uses one is told what to write here, and what it is told is a config that passes.
 import { expect, it } from "vitest";
-import { createPluginLoader } from "../../../src/cli/loading.ts";
-import { loadConfig } from "../../../src/config/load.ts";
+import { createPluginLoader } from "../../../src/cli/support/load-config.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
 
 const checked = async (text: string) => {
   const { problems } = await loadConfig(`${import.meta.dirname}/gateway.yaml`, {

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { builtin } from "../../../plugins/index.ts";
-import { loadConfig } from "../../../src/config/load.ts";
-import { formatProblems } from "../../../src/config/report.ts";
-import { createLoader } from "../../../src/loader/load.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
+import { formatProblems } from "../../../src/config/problem-report.ts";
+import { createLoader } from "../../../src/loader/plugin-loader.ts";
 
 const load = createLoader({ builtin: builtin as never, hostModules: {} });
 let folder = "";

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { stringify } from "yaml";
-import { loadConfig } from "../../../src/config/load.ts";
-import { listSecrets } from "../../../src/config/redact.ts";
-import { formatProblems, formatProblemsJson } from "../../../src/config/report.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
+import { listSecrets } from "../../../src/config/show-config.ts";
+import { formatProblems, formatProblemsJson } from "../../../src/config/problem-report.ts";
 import { load } from "./stubs.ts";
 
 const file = "/etc/tollgate/gateway.yaml";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { checkModels, findPattern } from "../../../src/config/references.ts";
+import { checkModels, findPattern } from "../../../src/config/name-references.ts";
 
 const check = (models: Record<string, unknown>, providers = ["demo"], unmounted: string[] = []) => {
   const said: string[] = [];

@@ -1,7 +1,7 @@
 // Keys of gateway.yaml that have gone: understood for a year on, with a warning that has the replacement at the line where the old one stands.
 import { expect, it } from "vitest";
-import { loadConfig } from "../../../src/config/load.ts";
-import { RETIRED_KEYS, type RetiredKey } from "../../../src/config/retired.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
+import { RETIRED_KEYS, type RetiredKey } from "../../../src/config/retired-keys.ts";
 import { load } from "./stubs.ts";
 
 const GONE: readonly RetiredKey[] = [

@@ -1,7 +1,7 @@
 // Definitions with the names of real plugins and just enough options to be wrong about, behind the real loader.
-import { createLoader } from "../../../src/loader/load.ts";
-import { DEFAULT_FRONTENDS } from "../../../src/config/skeleton.ts";
-import type { BuiltinPlugins } from "../../../src/loader/find.ts";
+import { createLoader } from "../../../src/loader/plugin-loader.ts";
+import { DEFAULT_FRONTENDS } from "../../../src/config/schema/config-schema.ts";
+import type { BuiltinPlugins } from "../../../src/loader/resolve-plugin.ts";
 import auth from "../../../plugins/middleware/auth.ts";
 import {
   apiKeySchema,

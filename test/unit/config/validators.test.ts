@@ -7,7 +7,7 @@ import {
   schemaKeyOf,
   type PrecompiledSchema,
   type SchemaRules,
-} from "../../../src/config/compile.ts";
+} from "../../../src/config/schema-compiler.ts";
 import { schemas, source } from "../../../.build/validators.ts";
 
 const require = createRequire(import.meta.url);

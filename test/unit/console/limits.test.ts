@@ -7,7 +7,7 @@ import {
   splitLimits,
   limitTitle,
 } from "../../../plugins/observers/console/web/limit-text.ts";
-import { LIMIT_SCHEMA, parseLimit } from "../../../src/plugin/limit.ts";
+import { LIMIT_SCHEMA, parseLimit } from "../../../src/plugin/store/limit.ts";
 
 it("a text is a limit in the console exactly if it is one in the gateway", () => {
   const limit = fc.stringMatching(new RegExp(LIMIT_SCHEMA.pattern));

@@ -1,7 +1,7 @@
 // Renders a page of the console without a browser: just enough of a document for Preact, and a gateway that answers from a table.
 // What needs layout or focus is tested in Chromium (`test/console`).
 import { vi } from "vitest";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 
 // The types of Preact bring those of a browser, which this program does not have.
 const untyped = (name: string): Promise<any> => import(name);

@@ -3,7 +3,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
+import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
 
 const WEB = join(import.meta.dirname, "../../../plugins/observers/console/web");
 const SOURCES = globSync("**/*.ts", { cwd: WEB }).map((file) => [

@@ -1,6 +1,6 @@
 // The console's pages are a program of their own, for browsers: what they repeat of the gateway is held to it here.
 import { expect, it } from "vitest";
-import { UNITS as SHOWN } from "../../../plugins/observers/console/web/pages/usage-units.ts";
+import { UNITS as SHOWN } from "../../../plugins/observers/console/web/pages/usage/usage-units.ts";
 import { OUTCOME_STATUS } from "../../../plugins/observers/console/web/pages/requests-outcomes.ts";
 import { ERRORS } from "../../../src/model/error.ts";
 import { UNITS } from "../../../src/model/usage.ts";

@@ -1,17 +1,17 @@
 // Accounts and keys by command: what is refused and how it is said, what new keys get, what a file has before the store.
 import { beforeEach, expect, it } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
-import type { AccountConfig } from "../../../src/config/types.ts";
+import type { AccountConfig } from "../../../src/config/gateway-config.ts";
 import {
   accountCommands,
   type ShownAccount,
-} from "../../../src/gateway/control/account-commands.ts";
-import type { GrantTargets } from "../../../src/gateway/control/grants.ts";
-import { createKeyCommands, type ShownKey } from "../../../src/gateway/control/key-commands.ts";
-import { createRepositoryReads, type KeyRepository } from "../../../src/gateway/control/shelf.ts";
-import { digestKey } from "../../../src/lib/key.ts";
+} from "../../../src/admin/commands/account-commands.ts";
+import type { GrantTargets } from "../../../src/admin/access/grants.ts";
+import { createKeyCommands, type ShownKey } from "../../../src/admin/commands/key-commands.ts";
+import { createRepositoryReads, type KeyRepository } from "../../../src/admin/access/key-repository.ts";
+import { digestKey } from "../../../src/lib/api-key.ts";
 import { getFault } from "../../../src/model/error.ts";
-import type { Store } from "../../../src/plugin/store.ts";
+import type { Store } from "../../../src/plugin/store/store.ts";
 import { makeMemory } from "../../plugins/stores/made.ts";
 
 const inFile = (id: string, parent?: string): [string, AccountConfig] => [

@@ -1,19 +1,19 @@
 // The tree of accounts against a model of it, command by command: made, moved, changed and ended while calls are open, over two processes
 // and both stores. Each verdict, each number and each row is what the model says.
-import { formatLimit } from "../../../src/plugin/limit.ts";
+import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Reserve, Store } from "tollgate/plugin";
-import type { AccountConfig } from "../../../src/config/types.ts";
+import type { AccountConfig } from "../../../src/config/gateway-config.ts";
 import {
   accountCommands,
   type ShownAccount,
-} from "../../../src/gateway/control/account-commands.ts";
-import { createRepositoryReads } from "../../../src/gateway/control/shelf.ts";
-import { AccountCache } from "../../../src/gateway/services/accounts.ts";
+} from "../../../src/admin/commands/account-commands.ts";
+import { createRepositoryReads } from "../../../src/admin/access/key-repository.ts";
+import { AccountCache } from "../../../src/runtime/services/account-cache.ts";
 import { getFault } from "../../../src/model/error.ts";
 import type { JsonObject } from "../../../src/model/values.ts";
-import { Accounts } from "../../../src/walk/accounts.ts";
+import { Accounts } from "../../../src/pipeline/accounts/accounts.ts";
 import { makeMemory, makeSqlite } from "../../plugins/stores/made.ts";
 
 /** As simple as it can be said. */

@@ -3,16 +3,16 @@
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Reserve, Store, CommandResult } from "tollgate/plugin";
-import type { AccountConfig } from "../../../src/config/types.ts";
-import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
-import { createBatchForwarder } from "../../../src/gateway/workers/carrier.ts";
+import type { AccountConfig } from "../../../src/config/gateway-config.ts";
+import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
+import { createBatchForwarder } from "../../../src/runtime/workers/batch-forwarder.ts";
 import {
   unpackResults,
   packBatch,
   packResults,
   unpackBatch,
-} from "../../../src/gateway/workers/wire.ts";
-import { Accounts } from "../../../src/walk/accounts.ts";
+} from "../../../src/runtime/workers/batch-codec.ts";
+import { Accounts } from "../../../src/pipeline/accounts/accounts.ts";
 import { makeMemory, makeSqlite } from "../../plugins/stores/made.ts";
 
 const tree = fc.array(

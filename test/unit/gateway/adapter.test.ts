@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { afterEach, expect, test } from "vitest";
-import { createNodeHandler } from "../../../src/gateway/http/adapter.ts";
-import { createUnroutedResponder } from "../../../src/gateway/http/app.ts";
-import { listen, type ListenerHandle } from "../../../src/gateway/http/listener.ts";
-import { turnEventLoop } from "../../kit/waits.ts";
+import { createNodeHandler } from "../../../src/runtime/http/node-adapter.ts";
+import { createUnroutedResponder } from "../../../src/runtime/http/generation-app.ts";
+import { listen, type ListenerHandle } from "../../../src/runtime/http/listener.ts";
+import { turnEventLoop } from "../../kit/wait.ts";
 
 let listening: ListenerHandle | undefined;
 afterEach(() => listening?.close(0));

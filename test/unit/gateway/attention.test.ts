@@ -1,12 +1,12 @@
 // What needs attention: everything that is wrong is in it, the most urgent first, and to an admin of one account only that account's.
 import { expect, it } from "vitest";
 import type { Limit } from "tollgate/plugin";
-import { AccountTree } from "../../../src/gateway/control/account-tree.ts";
+import { AccountTree } from "../../../src/admin/access/account-tree.ts";
 import {
   type Attention,
   type AttentionOptions,
   createAttentionCommand,
-} from "../../../src/gateway/control/attention.ts";
+} from "../../../src/admin/commands/attention.ts";
 
 const NOW = 1_795_000_000_000;
 const DAY = 86_400_000;

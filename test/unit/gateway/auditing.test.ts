@@ -2,12 +2,12 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
-import { createAuditCommands } from "../../../src/gateway/control/admin-commands.ts";
-import { CommandAudit } from "../../../src/gateway/control/auditing.ts";
-import { SHELL_PRINCIPAL } from "../../../src/gateway/control/giver.ts";
-import type { CommandSpec } from "../../../src/gateway/control/command-facts.ts";
-import { CommandDispatcher } from "../../../src/gateway/control/gate.ts";
-import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
+import { createAuditCommands } from "../../../src/admin/commands/admin-commands.ts";
+import { CommandAudit } from "../../../src/admin/dispatch/command-audit.ts";
+import { SHELL_PRINCIPAL } from "../../../src/runtime/access/principal.ts";
+import type { CommandSpec } from "../../../src/admin/schema/command-spec.ts";
+import { CommandDispatcher } from "../../../src/admin/dispatch/command-dispatcher.ts";
+import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
 import { getFault, fail } from "../../../src/model/error.ts";
 
 function written(more: Partial<AuditLog> = {}) {

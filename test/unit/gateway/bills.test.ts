@@ -5,11 +5,11 @@ import { expect, it } from "vitest";
 import type { ChargeRecord, StoreCommand } from "tollgate/plugin";
 import { createTestContext } from "tollgate/testing";
 import memory from "../../../plugins/stores/memory.ts";
-import { ObserverHub } from "../../../src/gateway/observers/audience.ts";
-import { ReservedCalls } from "../../../src/gateway/observers/reserved-calls.ts";
-import { withCommitReports } from "../../../src/gateway/observers/commits.ts";
-import { ThresholdDelivery } from "../../../src/gateway/observers/crossings.ts";
-import { DurationRecorder } from "../../../src/gateway/readings/durations.ts";
+import { ObserverHub } from "../../../src/runtime/observers/observer-hub.ts";
+import { ReservedCalls } from "../../../src/runtime/observers/reserved-calls.ts";
+import { withCommitReports } from "../../../src/runtime/observers/commit-reports.ts";
+import { ThresholdDelivery } from "../../../src/runtime/observers/threshold-delivery.ts";
+import { DurationRecorder } from "../../../src/runtime/services/duration-histogram.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 
 const log = { warn() {}, error() {} } as never;

@@ -1,9 +1,9 @@
 // The length of a text is checked before anything else is done with it, and in constant time: bodies may hold 32 MB of text.
 import { expect, it } from "vitest";
-import { createBodyValidator } from "../../../src/gateway/generation/mounting.ts";
+import { createBodyValidator } from "../../../src/runtime/generation/mount-endpoint.ts";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { responses } from "tollgate/protocols/responses";
-import { measure } from "../../kit/processor.ts";
+import { measure } from "../../kit/cpu-time.ts";
 
 const LONG = "ab".repeat(15_000_000);
 

@@ -1,8 +1,8 @@
 // Classes of calls and kinds of models that gateway.yaml names: one list judges every place, and a wrong name is an error at its key.
 import { describe, expect, it } from "vitest";
-import { startDryRun } from "../../../src/gateway/rehearse.ts";
-import { loadGatewayConfig, quietLog } from "../../../src/cli/loading.ts";
-import { BUILT_IN_OPERATIONS } from "../../../src/model/own-works.ts";
+import { startDryRun } from "../../../src/server/dry-run.ts";
+import { loadGatewayConfig, quietLog } from "../../../src/cli/support/load-config.ts";
+import { BUILT_IN_OPERATIONS } from "../../../src/model/operations/built-in-operations.ts";
 import { createTestFolder } from "../../kit/command-line.ts";
 
 /** Every place that names a class; `at`: line and column of the name. */

@@ -1,8 +1,8 @@
 // What is known of Idempotency-Keys, and how much of it is kept.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { InMemoryIdempotencyRegistry } from "../../../src/gateway/services/claims.ts";
-import type { IdempotencyOutcome } from "../../../src/walk/claims.ts";
+import { InMemoryIdempotencyRegistry } from "../../../src/runtime/services/idempotency-registry.ts";
+import type { IdempotencyOutcome } from "../../../src/pipeline/exchange/idempotency.ts";
 
 const OUTCOME: IdempotencyOutcome = {
   requestId: "r",

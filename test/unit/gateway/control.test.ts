@@ -5,14 +5,14 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { callControl } from "../../../src/gateway/control/asking.ts";
+import { callControl } from "../../../src/admin/socket/control-client.ts";
 import {
   type CommandHandlerMap,
   type ControlSocket,
   serveControl,
-} from "../../../src/gateway/control/socket.ts";
-import { createTestDispatcher } from "../../kit/gate.ts";
-import { findControlSocket } from "../../../src/gateway/control/socket-path.ts";
+} from "../../../src/admin/socket/control-socket.ts";
+import { createTestDispatcher } from "../../kit/test-dispatcher.ts";
+import { findControlSocket } from "../../../src/admin/socket/control-socket-path.ts";
 import { fail, getFault } from "../../../src/model/error.ts";
 
 let folder: string;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { startTestGateway } from "tollgate/testing";
-import { loadConfig } from "../../../src/config/load.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
 import {
   DEPRECATED,
   findDeprecated,

@@ -5,7 +5,7 @@ import { getFault } from "tollgate/plugin";
 import {
   createQueryLimiter,
   withQueryLimits,
-} from "../../../src/gateway/services/ledger-readings.ts";
+} from "../../../src/runtime/ledger/usage-queries.ts";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 
 interface Reading {

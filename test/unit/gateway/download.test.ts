@@ -1,8 +1,8 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
-import { createDownloader } from "../../../src/gateway/services/download.ts";
-import { createEgressGuard } from "../../../src/lib/egress.ts";
+import { createDownloader } from "../../../src/runtime/services/download.ts";
+import { createEgressGuard } from "../../../src/lib/net/egress-guard.ts";
 import { getFault, type Fault } from "../../../src/model/error.ts";
 
 const servers: Server[] = [];

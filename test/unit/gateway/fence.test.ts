@@ -1,11 +1,11 @@
 // A gateway that was taken for dead while it lived: whatever it writes next, the store is opened again first, and the same is told once more.
 import { expect, it } from "vitest";
-import { LifetimeScope, SharedResources } from "../../../src/lib/scope.ts";
+import { LifetimeScope, SharedResources } from "../../../src/lib/lifetime-scope.ts";
 import { createFault } from "../../../src/model/error.ts";
-import type { AuditEntry } from "../../../src/plugin/audit.ts";
-import type { Store } from "../../../src/plugin/store.ts";
-import { createPluginPeers } from "../../../src/gateway/services/peers.ts";
-import { openStore } from "../../../src/gateway/services/store.ts";
+import type { AuditEntry } from "../../../src/plugin/store/audit.ts";
+import type { Store } from "../../../src/plugin/store/store.ts";
+import { createPluginPeers } from "../../../src/runtime/services/plugin-peers.ts";
+import { openStore } from "../../../src/runtime/ledger/open-store.ts";
 
 /** Fenced once, until it is opened again. */
 function fencing() {

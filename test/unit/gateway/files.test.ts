@@ -7,7 +7,7 @@ import {
   openFileStore,
   type FileStore,
   type StoredFile,
-} from "../../../src/gateway/services/files.ts";
+} from "../../../src/runtime/services/image-file-store.ts";
 import { getFault } from "../../../src/model/error.ts";
 
 let dir: string;

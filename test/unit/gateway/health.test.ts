@@ -1,16 +1,16 @@
 // One health state for all processes: whatever each of them finds out, all say the same once the messages have arrived.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { StoreCommand, CommandResult } from "../../../src/plugin/store.ts";
+import type { StoreCommand, CommandResult } from "../../../src/plugin/store/store.ts";
 import {
   followLedgerAvailability,
   LedgerAvailability,
   healthStateOf,
   type LedgerOutage,
-} from "../../../src/gateway/services/health.ts";
-import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
+} from "../../../src/runtime/services/ledger-availability.ts";
+import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
 import { reserveCommand } from "../../../src/testing/store.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 
 /** A primary with a store that fails on demand, and workers that borrow it, wired as the processes are. */
 function gateway(workers: number) {

@@ -1,10 +1,10 @@
 // Commands that write what follows from what they read: nothing changes in between, whichever of them it would be.
 import { expect, it } from "vitest";
-import { CommandAudit } from "../../../src/gateway/control/auditing.ts";
-import { CommandDispatcher } from "../../../src/gateway/control/gate.ts";
-import { SHELL_PRINCIPAL } from "../../../src/gateway/control/giver.ts";
-import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
-import { turnEventLoop } from "../../kit/waits.ts";
+import { CommandAudit } from "../../../src/admin/dispatch/command-audit.ts";
+import { CommandDispatcher } from "../../../src/admin/dispatch/command-dispatcher.ts";
+import { SHELL_PRINCIPAL } from "../../../src/runtime/access/principal.ts";
+import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
+import { turnEventLoop } from "../../kit/wait.ts";
 
 /** A gate before commands that each take a while, and how many of them were at work at once. */
 function slowGate() {

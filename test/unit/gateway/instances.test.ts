@@ -4,15 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { defineStore, createFault, type Definition, type StoreEvent } from "tollgate/plugin";
-import { createGateway } from "../../../src/gateway/gateway.ts";
-import { callControl } from "../../../src/gateway/control/asking.ts";
-import type { Gateway } from "../../../src/gateway/types.ts";
-import { createLog } from "../../../src/lib/log.ts";
-import { SecretMask } from "../../../src/lib/mask.ts";
+import { createGateway } from "../../../src/server/gateway.ts";
+import { callControl } from "../../../src/admin/socket/control-client.ts";
+import type { Gateway } from "../../../src/runtime/gateway-api.ts";
+import { createLog } from "../../../src/lib/log/log.ts";
+import { SecretMask } from "../../../src/lib/log/secret-mask.ts";
 import { builtin } from "../../../plugins/index.ts";
-import { createLoader } from "../../../src/loader/load.ts";
+import { createLoader } from "../../../src/loader/plugin-loader.ts";
 import { installTestClock } from "../../kit/clock.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { sharedLedger, type SharedLedger } from "../../plugins/stores/several.ts";
 
 const YAML = `

@@ -1,14 +1,14 @@
 import { beforeEach, expect, test } from "vitest";
-import { createGrantTargets } from "../../../src/gateway/around.ts";
-import type { GrantTargets } from "../../../src/gateway/control/grants.ts";
-import { createKeyCommands, type ShownKey } from "../../../src/gateway/control/key-commands.ts";
-import { createRepositoryReads, type KeyRepository } from "../../../src/gateway/control/shelf.ts";
-import type { CommandHandler } from "../../../src/gateway/control/socket.ts";
-import { digestKey, parseKey } from "../../../src/lib/key.ts";
+import { createGrantTargets } from "../../../src/admin/commands/grant-targets.ts";
+import type { GrantTargets } from "../../../src/admin/access/grants.ts";
+import { createKeyCommands, type ShownKey } from "../../../src/admin/commands/key-commands.ts";
+import { createRepositoryReads, type KeyRepository } from "../../../src/admin/access/key-repository.ts";
+import type { CommandHandler } from "../../../src/admin/socket/control-socket.ts";
+import { digestKey, parseKey } from "../../../src/lib/api-key.ts";
 import { getFault } from "../../../src/model/error.ts";
 import type { JsonObject } from "../../../src/model/values.ts";
-import type { KeyRecord } from "../../../src/plugin/key.ts";
-import type { PageRequest } from "../../../src/plugin/store.ts";
+import type { KeyRecord } from "../../../src/plugin/store/key.ts";
+import type { PageRequest } from "../../../src/plugin/store/store.ts";
 
 const HOUR = 3_600_000;
 let now: number;

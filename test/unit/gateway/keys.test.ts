@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createKeyCache } from "../../../src/gateway/services/keys.ts";
-import { digestKey, mintKey } from "../../../src/lib/key.ts";
-import type { KeyRecord } from "../../../src/plugin/key.ts";
+import { createKeyCache } from "../../../src/runtime/services/key-cache.ts";
+import { digestKey, mintKey } from "../../../src/lib/api-key.ts";
+import type { KeyRecord } from "../../../src/plugin/store/key.ts";
 
 function house(records: KeyRecord[] = []) {
   const stored = new Map(records.map((record) => [record.digest, record]));

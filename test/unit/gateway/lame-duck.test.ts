@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { maxShutdownMs, LameDuck } from "../../../src/gateway/lame-duck.ts";
-import type { Log } from "../../../src/lib/log.ts";
+import { maxShutdownMs, LameDuck } from "../../../src/server/lame-duck.ts";
+import type { Log } from "../../../src/lib/log/log.ts";
 
 function duck() {
   const said: unknown[] = [];

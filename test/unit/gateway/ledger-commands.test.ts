@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { getFault, type Store } from "tollgate/plugin";
 import { createTestContext } from "../../../src/testing/context.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import type { CommandHandler } from "../../../src/gateway/control/socket.ts";
-import { createLedgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
+import type { CommandHandler } from "../../../src/admin/socket/control-socket.ts";
+import { createLedgerCommands } from "../../../src/admin/commands/ledger-commands.ts";
 import memory from "../../../plugins/stores/memory.ts";
 
 let store: Store;

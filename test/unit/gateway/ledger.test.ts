@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { turnEventLoop, until } from "../../kit/waits.ts";
-import type { LedgerQueueOptions } from "../../../src/gateway/services/ledger.ts";
-import { createLedgerQueue } from "../../../src/gateway/services/ledger-queue.ts";
-import type { StoreCommand, Store, CommandResult } from "../../../src/plugin/store.ts";
+import { turnEventLoop, until } from "../../kit/wait.ts";
+import type { LedgerQueueOptions } from "../../../src/runtime/ledger/ledger-queue-api.ts";
+import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
+import type { StoreCommand, Store, CommandResult } from "../../../src/plugin/store/store.ts";
 import { createTestContext } from "../../../src/testing/context.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import memory from "../../../plugins/stores/memory.ts";

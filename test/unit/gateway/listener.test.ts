@@ -7,10 +7,10 @@ import {
   listen,
   type ListenerHandle,
   type ListenOptions,
-} from "../../../src/gateway/http/listener.ts";
+} from "../../../src/runtime/http/listener.ts";
 import { getFault } from "../../../src/model/error.ts";
 import { installTestClock, type TestClock } from "../../kit/clock.ts";
-import { turnEventLoop, until } from "../../kit/waits.ts";
+import { turnEventLoop, until } from "../../kit/wait.ts";
 import { dial, say } from "./raw.ts";
 
 const open: ListenerHandle[] = [];

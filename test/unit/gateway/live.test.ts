@@ -2,8 +2,8 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
 import { fail, getFault, type ProviderClient } from "tollgate/plugin";
-import { listSourcesOf } from "../../../src/gateway/generation/live-lists.ts";
-import { ConnectionPools } from "../../../src/gateway/services/pools.ts";
+import { listSourcesOf } from "../../../src/runtime/generation/list-sources.ts";
+import { ConnectionPools } from "../../../src/runtime/plugin-host/connection-pools.ts";
 
 const servers: Server[] = [];
 const pools = new ConnectionPools();

@@ -1,6 +1,6 @@
 // Results of the admin API's Idempotency-Keys: each principal has its own room, and none outlasts its time.
 import { expect, it } from "vitest";
-import { IdempotencyCache } from "../../../src/gateway/admin/made.ts";
+import { IdempotencyCache } from "../../../src/admin/http/idempotency-cache.ts";
 import { installTestClock } from "../../kit/clock.ts";
 
 /** A table, and how often a command of it ran. */

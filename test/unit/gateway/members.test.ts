@@ -5,14 +5,14 @@ import { HOOK_COMBINATIONS, type Definition } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { startTestGateway } from "tollgate/testing";
 import { builtin } from "../../../plugins/index.ts";
-import { setUpStore } from "../../../src/gateway/services/store.ts";
-import { LifetimeScope } from "../../../src/lib/scope.ts";
+import { setUpStore } from "../../../src/runtime/ledger/open-store.ts";
+import { LifetimeScope } from "../../../src/lib/lifetime-scope.ts";
 import {
   DEFINITION_MEMBERS,
   SETUP_RESULT_MEMBERS,
   findUnknownMember,
   findUnknownSetupMember,
-} from "../../../src/plugin/members.ts";
+} from "../../../src/plugin/known-members.ts";
 
 const chat = {
   "~tollgate": "frontend",

@@ -9,8 +9,8 @@ import {
   PeerGateways,
   encryptMessage,
   decryptMessage,
-} from "../../../src/gateway/services/nodes.ts";
-import type { InstanceState } from "../../../src/plugin/instance.ts";
+} from "../../../src/runtime/services/peer-gateways.ts";
+import type { InstanceState } from "../../../src/plugin/store/store-instance.ts";
 
 const secret = Buffer.alloc(32, 7);
 const servers: Server[] = [];

@@ -1,7 +1,7 @@
 // What rests and what answers again: one line each, however many processes find it out and however often it fails.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { EventLog } from "../../../src/gateway/observers/notice-log.ts";
+import { EventLog } from "../../../src/runtime/observers/event-log.ts";
 
 const what = { provider: "up", credential: "default", model: "m" };
 

@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { GatewayEvent, Observer, RequestRecord } from "tollgate/plugin";
-import { ObserverHub } from "../../../src/gateway/observers/audience.ts";
-import type { MountedObserver } from "../../../src/gateway/observers/subscriber.ts";
-import { createRemoteSink } from "../../../src/gateway/observers/forwarding.ts";
-import { turnEventLoop, until } from "../../kit/waits.ts";
+import { ObserverHub } from "../../../src/runtime/observers/observer-hub.ts";
+import type { MountedObserver } from "../../../src/runtime/observers/observer-subscriber.ts";
+import { createRemoteSink } from "../../../src/runtime/observers/remote-sink.ts";
+import { turnEventLoop, until } from "../../kit/wait.ts";
 
 const logs: { level: string; message: string; fields: Record<string, unknown> }[] = [];
 const say = (level: string) => (fields: Record<string, unknown>, message: string) =>

@@ -2,8 +2,8 @@
 // check by itself, with a token in which only that is wrong.
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
 import { beforeAll, expect, it } from "vitest";
-import type { OidcConfig } from "../../../src/config/types.ts";
-import { OidcProvider } from "../../../src/gateway/admin/oidc-provider.ts";
+import type { OidcConfig } from "../../../src/config/gateway-config.ts";
+import { OidcProvider } from "../../../src/admin/http/oidc-provider.ts";
 
 const ISSUER = "https://login.example.com";
 const CLIENT = "toll gate";

@@ -1,8 +1,8 @@
 // While a provider cannot say what it has, what gateways on one store were told last counts: the newest, in whatever order they answer.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { createInMemoryModelLists, type ModelList } from "../../../src/catalogue/lists.ts";
-import { adoptNewestPeerList } from "../../../src/gateway/services/others-lists.ts";
+import { createInMemoryModelLists, type ModelList } from "../../../src/catalog/model-lists.ts";
+import { adoptNewestPeerList } from "../../../src/runtime/services/peer-model-lists.ts";
 
 const whose = { provider: "p", credential: "c" };
 const list = (at: number): ModelList => ({

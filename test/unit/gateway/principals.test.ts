@@ -3,26 +3,26 @@
 import { Readable } from "node:stream";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import type { AdminConfig, OidcConfig } from "../../../src/config/types.ts";
-import { AdminApi } from "../../../src/gateway/admin/api.ts";
-import { AdminPrincipals } from "../../../src/gateway/admin/holders.ts";
-import { principalOfClaims } from "../../../src/gateway/admin/oidc.ts";
-import { Sessions } from "../../../src/gateway/admin/sessions.ts";
+import type { AdminConfig, OidcConfig } from "../../../src/config/gateway-config.ts";
+import { AdminApi } from "../../../src/admin/http/admin-api.ts";
+import { AdminPrincipals } from "../../../src/runtime/access/admin-principals.ts";
+import { principalOfClaims } from "../../../src/admin/http/oidc-sign-in.ts";
+import { Sessions } from "../../../src/runtime/access/sessions.ts";
 import {
   createAdminCommands,
   createSessionCommands,
-} from "../../../src/gateway/control/admin-commands.ts";
-import { CommandAudit } from "../../../src/gateway/control/auditing.ts";
-import { CommandDispatcher } from "../../../src/gateway/control/gate.ts";
+} from "../../../src/admin/commands/admin-commands.ts";
+import { CommandAudit } from "../../../src/admin/dispatch/command-audit.ts";
+import { CommandDispatcher } from "../../../src/admin/dispatch/command-dispatcher.ts";
 import {
   type CommandPrincipal,
   principalId,
   type Principal,
-} from "../../../src/gateway/control/giver.ts";
-import { AccessCounter } from "../../../src/gateway/control/looks.ts";
-import { mintKey } from "../../../src/lib/key.ts";
+} from "../../../src/runtime/access/principal.ts";
+import { AccessCounter } from "../../../src/admin/dispatch/access-counter.ts";
+import { mintKey } from "../../../src/lib/api-key.ts";
 import { getFault } from "../../../src/model/error.ts";
-import type { KeyRecord } from "../../../src/plugin/key.ts";
+import type { KeyRecord } from "../../../src/plugin/store/key.ts";
 import type { Role } from "../../../src/plugin/role.ts";
 
 const NAMES = ["anna", "Anna", "ann@example.com"];

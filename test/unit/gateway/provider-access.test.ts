@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { jsonResponse, startUpstream } from "tollgate/testing";
-import { createProviderClient } from "../../../src/gateway/generation/provider-access.ts";
+import { createProviderClient } from "../../../src/runtime/plugin-host/provider-client.ts";
 
 it("sends the bytes that it is given, and none that lie beside them", async () => {
   await using up = await startUpstream({ "POST /*": jsonResponse({}) });

@@ -5,11 +5,11 @@ import {
   StatsCollector,
   type PrimaryStatsSource,
   type StatsSource,
-} from "../../../src/gateway/readings/all.ts";
-import { DurationRecorder } from "../../../src/gateway/readings/durations.ts";
-import { EventLoopDelay } from "../../../src/gateway/readings/loop-delay.ts";
-import { type LocalStats, NO_COUNTERS, sumStats } from "../../../src/gateway/readings/sum.ts";
-import { until } from "../../kit/waits.ts";
+} from "../../../src/runtime/health/stats-collector.ts";
+import { DurationRecorder } from "../../../src/runtime/services/duration-histogram.ts";
+import { EventLoopDelay } from "../../../src/runtime/health/event-loop-delay.ts";
+import { type LocalStats, NO_COUNTERS, sumStats } from "../../../src/runtime/health/sum-stats.ts";
+import { until } from "../../kit/wait.ts";
 
 const PROCESS: LocalStats["process"] = {
   pid: 1,

@@ -1,8 +1,8 @@
 // A provider that never says whether it is ready: neither a start nor a reload waits for it for longer than its deadline.
 import { expect, it } from "vitest";
-import { SecretMask } from "../../../src/lib/mask.ts";
-import { LifetimeScope } from "../../../src/lib/scope.ts";
-import { checkReadiness } from "../../../src/gateway/generation/ready.ts";
+import { SecretMask } from "../../../src/lib/log/secret-mask.ts";
+import { LifetimeScope } from "../../../src/lib/lifetime-scope.ts";
+import { checkReadiness } from "../../../src/runtime/generation/provider-readiness.ts";
 
 const never = () => new Promise<void>(() => {});
 

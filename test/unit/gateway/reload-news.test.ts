@@ -1,8 +1,8 @@
 // What observers are told of reloads: enough to know whether the file on disk is what runs, and nothing twice.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { isReportable, rejectionReasonOf } from "../../../src/gateway/reload/news.ts";
-import type { ReloadResult } from "../../../src/gateway/types.ts";
+import { isReportable, rejectionReasonOf } from "../../../src/runtime/reload/reload-events.ts";
+import type { ReloadResult } from "../../../src/runtime/gateway-api.ts";
 
 const problem = (message: string) =>
   ({

@@ -7,8 +7,8 @@ import {
   type SearchedRequest,
   type SearchQuery,
   type SearchLimits,
-} from "../../../src/gateway/control/request-search.ts";
-import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
+} from "../../../src/admin/commands/request-search.ts";
+import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { makeMemory } from "../../plugins/stores/made.ts";
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { RetiringModels } from "../../../src/gateway/services/retiring.ts";
+import { RetiringModels } from "../../../src/runtime/services/retiring-models.ts";
 
 const DAY_MS = 86_400_000;
 

@@ -4,27 +4,27 @@ import * as fc from "fast-check";
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
 import { getFault, type Store, type StoreCommand } from "tollgate/plugin";
-import type { AccountConfig } from "../../../src/config/types.ts";
-import { accountCommands } from "../../../src/gateway/control/account-commands.ts";
-import { CommandAudit } from "../../../src/gateway/control/auditing.ts";
-import type { CommandSpec } from "../../../src/gateway/control/command-facts.ts";
-import { CommandDispatcher } from "../../../src/gateway/control/gate.ts";
-import type { CommandPrincipal } from "../../../src/gateway/control/giver.ts";
-import { createKeyCommands } from "../../../src/gateway/control/key-commands.ts";
-import { createLedgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
+import type { AccountConfig } from "../../../src/config/gateway-config.ts";
+import { accountCommands } from "../../../src/admin/commands/account-commands.ts";
+import { CommandAudit } from "../../../src/admin/dispatch/command-audit.ts";
+import type { CommandSpec } from "../../../src/admin/schema/command-spec.ts";
+import { CommandDispatcher } from "../../../src/admin/dispatch/command-dispatcher.ts";
+import type { CommandPrincipal } from "../../../src/runtime/access/principal.ts";
+import { createKeyCommands } from "../../../src/admin/commands/key-commands.ts";
+import { createLedgerCommands } from "../../../src/admin/commands/ledger-commands.ts";
 import {
   createShowCommand,
   createRequestCommands,
-} from "../../../src/gateway/control/request-commands.ts";
-import { RequestRing } from "../../../src/gateway/requests/ring.ts";
-import { RequestStats } from "../../../src/gateway/requests/stats.ts";
-import { createRepositoryReads, type KeyRepository } from "../../../src/gateway/control/shelf.ts";
-import { COMMAND_SPECS } from "../../../src/gateway/control/table.ts";
-import { listAllKeys } from "../../../src/gateway/control/world.ts";
-import { jsonReplacer } from "../../../src/gateway/control/asking.ts";
+} from "../../../src/admin/commands/request-commands.ts";
+import { RequestRing } from "../../../src/runtime/requests/request-ring.ts";
+import { RequestStats } from "../../../src/runtime/requests/request-stats.ts";
+import { createRepositoryReads, type KeyRepository } from "../../../src/admin/access/key-repository.ts";
+import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
+import { listAllKeys } from "../../../src/runtime/access/scope-directory.ts";
+import { jsonReplacer } from "../../../src/admin/socket/control-client.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { createRequestRecord } from "../../kit/request-record.ts";
-import { turnEventLoop } from "../../kit/waits.ts";
+import { turnEventLoop } from "../../kit/wait.ts";
 import { makeMemory } from "../../plugins/stores/made.ts";
 
 const GIVER: CommandPrincipal = {

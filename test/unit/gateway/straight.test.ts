@@ -1,12 +1,12 @@
 // What is found without a search is what a search finds.
 import { H3 } from "h3";
 import { expect, it } from "vitest";
-import { createNodeHandler } from "../../../src/gateway/http/adapter.ts";
-import { listen } from "../../../src/gateway/http/listener.ts";
+import { createNodeHandler } from "../../../src/runtime/http/node-adapter.ts";
+import { listen } from "../../../src/runtime/http/listener.ts";
 import {
   createExactRouteLookup,
   type ExactRouteHandler,
-} from "../../../src/gateway/http/straight.ts";
+} from "../../../src/runtime/http/exact-route.ts";
 
 const routed = (...routes: readonly (readonly [string, string | readonly string[]])[]) => ({
   routes: routes.map(([method, path]) => ({ method, path })),

@@ -5,10 +5,10 @@ import {
   loadTlsContext,
   watchCertificate,
   createTlsServer,
-} from "../../../src/gateway/http/tls.ts";
-import type { Log } from "../../../src/lib/log.ts";
+} from "../../../src/runtime/http/tls.ts";
+import type { Log } from "../../../src/lib/log/log.ts";
 import { createTestFolder } from "../../kit/command-line.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import { authority } from "../../rig/faults/certificates.ts";
 
 test("a certificate that was replaced after it was read, and before its files were looked at, is taken", async () => {

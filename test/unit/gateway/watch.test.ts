@@ -3,12 +3,12 @@ import { mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { loadConfig } from "../../../src/config/load.ts";
-import { watchConfig, watchFiles, type WatchOptions } from "../../../src/gateway/reload/watch.ts";
-import { hashContent } from "../../../src/lib/contents.ts";
-import type { Log } from "../../../src/lib/log.ts";
-import { createLoader } from "../../../src/loader/load.ts";
-import { turnEventLoop, until } from "../../kit/waits.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
+import { watchConfig, watchFiles, type WatchOptions } from "../../../src/runtime/reload/config-watcher.ts";
+import { hashContent } from "../../../src/lib/content-hash.ts";
+import type { Log } from "../../../src/lib/log/log.ts";
+import { createLoader } from "../../../src/loader/plugin-loader.ts";
+import { turnEventLoop, until } from "../../kit/wait.ts";
 
 let folder: string;
 let watching: AsyncDisposable | undefined;

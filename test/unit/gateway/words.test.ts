@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
 import { startTestGateway } from "tollgate/testing";
-import { callControl } from "../../../src/gateway/control/asking.ts";
-import { createTestDispatcher } from "../../kit/gate.ts";
-import { serveControl } from "../../../src/gateway/control/socket.ts";
-import { createIpcLink, type IpcChannel } from "../../../src/gateway/workers/link.ts";
+import { callControl } from "../../../src/admin/socket/control-client.ts";
+import { createTestDispatcher } from "../../kit/test-dispatcher.ts";
+import { serveControl } from "../../../src/admin/socket/control-socket.ts";
+import { createIpcLink, type IpcChannel } from "../../../src/runtime/workers/ipc-link.ts";
 import { getFault, publicErrorText } from "../../../src/model/error.ts";
 
 const ENGINE = "Cannot read properties of undefined (reading 'map')";
@@ -98,7 +98,7 @@ it("what was no JSON is told in our words", async () => {
 });
 
 /** Where the words of any error are passed on as they are: what says them to people, and what carries them to another process. */
-const EXEMPT = new Set(["model/error.ts", "gateway/workers/link.ts", "config/dialect.ts"]);
+const EXEMPT = new Set(["model/error.ts", "runtime/workers/ipc-link.ts", "config/dialect.ts"]);
 it("no other place of the daemon says an error's words without asking whose they are", async () => {
   const src = new URL("../../../src/", import.meta.url).pathname;
   const files = (await readdir(src, { recursive: true })).filter(

@@ -3,14 +3,14 @@
 import { duplexPair } from "node:stream";
 import { GCProfiler } from "node:v8";
 import { expect, it } from "vitest";
-import { createIsolatedHooks, type SentRequest } from "../../../src/isolation/hooks.ts";
-import { PluginProcess } from "../../../src/isolation/inside/plugin.ts";
-import { PluginConnection } from "../../../src/isolation/link.ts";
-import { EventStreams } from "../../../src/isolation/stages.ts";
-import { KnownRequests } from "../../../src/isolation/told-requests.ts";
+import { createIsolatedHooks, type SentRequest } from "../../../src/isolation/isolated-hooks.ts";
+import { PluginProcess } from "../../../src/isolation/inside/plugin-process.ts";
+import { PluginConnection } from "../../../src/isolation/plugin-connection.ts";
+import { EventStreams } from "../../../src/isolation/event-streams.ts";
+import { KnownRequests } from "../../../src/isolation/known-requests.ts";
 import type { Exchange } from "../../../src/plugin/exchange.ts";
-import { call, exchange } from "../../../src/testing/pretend.ts";
-import { until } from "../../kit/waits.ts";
+import { call, exchange } from "../../../src/testing/fakes.ts";
+import { until } from "../../kit/wait.ts";
 
 const REQUESTS = 20_000;
 /** What hangs on each on the gateway's side, in numbers of eight bytes. */

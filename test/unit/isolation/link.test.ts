@@ -3,9 +3,9 @@ import { duplexPair } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
 import { parseFrame, LineReader } from "../../../src/isolation/frames.ts";
-import { PluginConnection, PluginFailure } from "../../../src/isolation/link.ts";
+import { PluginConnection, PluginFailure } from "../../../src/isolation/plugin-connection.ts";
 import { installTestClock } from "../../kit/clock.ts";
-import { turnEventLoop, until } from "../../kit/waits.ts";
+import { turnEventLoop, until } from "../../kit/wait.ts";
 
 function linked(answers = {}) {
   const [here, there] = duplexPair();

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { KnownRequests } from "../../../src/isolation/told-requests.ts";
+import { KnownRequests } from "../../../src/isolation/known-requests.ts";
 
 it("has a request until it is over, and of those whose end is never told no more than 20,000", () => {
   const told = new KnownRequests<number>();

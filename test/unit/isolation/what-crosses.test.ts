@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { serializeExchange } from "../../../src/isolation/what-crosses.ts";
-import { exchange } from "../../../src/testing/pretend.ts";
+import { serializeExchange } from "../../../src/isolation/serialization.ts";
+import { exchange } from "../../../src/testing/fakes.ts";
 
 const asked = (more: PropertyDescriptorMap) =>
   serializeExchange(Object.create(exchange({}), more) as never).query;

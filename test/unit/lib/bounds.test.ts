@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { boundMessage, BOUNDS, type Bound, type BoundName } from "../../../src/lib/bounds.ts";
-import { parseSize } from "../../../src/lib/duration.ts";
+import { parseSize } from "../../../src/lib/time/units.ts";
 import { ERRORS, getFault } from "../../../src/model/error.ts";
-import { failBoundExceeded } from "../../../src/model/excess.ts";
+import { failBoundExceeded } from "../../../src/model/bound-exceeded.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const all = Object.entries(BOUNDS) as [BoundName, Bound][];

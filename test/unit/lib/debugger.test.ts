@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { childProcessFlags, NO_DEBUGGER } from "../../../src/lib/debugger.ts";
+import { childProcessFlags, NO_DEBUGGER } from "../../../src/lib/disable-debugger.ts";
 import { root } from "../../kit/program.ts";
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");

@@ -7,7 +7,7 @@ import {
   formatDuration,
   formatSize,
   SIZE_PATTERN,
-} from "../../../src/lib/duration.ts";
+} from "../../../src/lib/time/units.ts";
 
 describe("what is said can be read back", () => {
   const amount = fc.oneof(

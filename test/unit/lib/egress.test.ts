@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { Agent, request } from "undici";
 import * as fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { isPublicAddress, createEgressGuard } from "../../../src/lib/egress.ts";
+import { isPublicAddress, createEgressGuard } from "../../../src/lib/net/egress-guard.ts";
 
 const CLOSED = [
   ["this host", "0.0.0.0"],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import { createHash } from "node:crypto";
-import { digestKey, equalDigests, mintKey, parseKey } from "../../../src/lib/key.ts";
+import { digestKey, equalDigests, mintKey, parseKey } from "../../../src/lib/api-key.ts";
 
 describe("a key", () => {
   it("says its id, and its check sum agrees", () => {

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { open } from "node:fs/promises";
 import { expect, it } from "vitest";
 
-const LOG = new URL("../../../src/lib/log.ts", import.meta.url).href;
+const LOG = new URL("../../../src/lib/log/log.ts", import.meta.url).href;
 
 /** Logs much more than may wait, and says at the end how much memory it has. */
 const program = (pretty: boolean): string => `

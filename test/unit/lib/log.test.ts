@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { promisify, stripVTControlCharacters } from "node:util";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createLog } from "../../../src/lib/log.ts";
-import { SecretMask } from "../../../src/lib/mask.ts";
+import { createLog } from "../../../src/lib/log/log.ts";
+import { SecretMask } from "../../../src/lib/log/secret-mask.ts";
 
 function logged(
   write: (log: ReturnType<typeof createLog>) => void,

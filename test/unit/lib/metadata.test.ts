@@ -1,8 +1,8 @@
 // The cloud's metadata service has many spellings, and each is known for what it is.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createMetadataGuard } from "../../../src/lib/egress.ts";
-import { isMetadataAddress, isMetadataUrl } from "../../../src/lib/metadata.ts";
+import { createMetadataGuard } from "../../../src/lib/net/egress-guard.ts";
+import { isMetadataAddress, isMetadataUrl } from "../../../src/lib/net/metadata-service.ts";
 
 const ADDRESSES = [
   "169.254.169.254",

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { BlockList, isIPv6 } from "node:net";
 import { describe, expect, it } from "vitest";
-import { networkPrefixOf } from "../../../src/lib/network.ts";
+import { networkPrefixOf } from "../../../src/lib/net/network-prefix.ts";
 
 const holds = (network: string, address: string): boolean => {
   const [base, bits] = network.split("/");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { it } from "vitest";
-import { ProbingMap } from "../../../src/lib/passing.ts";
+import { ProbingMap } from "../../../src/lib/probing-map.ts";
 
 it("has what was put and not taken, whatever comes and goes in between", () => {
   // Few names, many of which begin their search at one place, and enough of them that it widens.

@@ -5,8 +5,8 @@ import { createServer as createSecure } from "node:https";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { Client } from "undici";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { createMetadataGuard } from "../../../src/lib/egress.ts";
-import { createTunnelConnector } from "../../../src/lib/proxy.ts";
+import { createMetadataGuard } from "../../../src/lib/net/egress-guard.ts";
+import { createTunnelConnector } from "../../../src/lib/net/http-proxy.ts";
 import { authority } from "../../rig/faults/certificates.ts";
 
 const ours = authority();

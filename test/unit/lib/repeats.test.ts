@@ -1,7 +1,7 @@
 // A line that would come again and again: told at once the first time, then once a while, and none of them is lost from the count.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { LogThrottle } from "../../../src/lib/repeats.ts";
+import { LogThrottle } from "../../../src/lib/log/log-throttle.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,6 +1,6 @@
 // What a scope does again and again: never beside itself, and not after its end.
 import { expect, it, vi } from "vitest";
-import { LifetimeScope } from "../../../src/lib/scope.ts";
+import { LifetimeScope } from "../../../src/lib/lifetime-scope.ts";
 
 it("a tick never overlaps itself, and there is none after the scope has left", async () => {
   vi.useFakeTimers();

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { measureAudio } from "../../../src/lib/sound/length.ts";
+import { measureAudio } from "../../../src/lib/sound/audio-duration.ts";
 import { lies, type Lie } from "./sound-lies.ts";
 
 const FOLDER = new URL("../../fixtures/sounds/", import.meta.url);

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { createLoader } from "../../../src/loader/load.ts";
+import { createLoader } from "../../../src/loader/plugin-loader.ts";
 import { linear } from "../../protocols/linear/growth.ts";
-import { readImportGraph } from "../../../src/loader/graph.ts";
+import { readImportGraph } from "../../../src/loader/import-graph.ts";
 import * as api from "../../../src/plugin/index.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-fresh-"));

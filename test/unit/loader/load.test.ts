@@ -15,9 +15,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createJiti } from "jiti";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { loadConfig } from "../../../src/config/load.ts";
-import type { BuiltinPlugins } from "../../../src/loader/find.ts";
-import { createLoader, type LoaderOptions } from "../../../src/loader/load.ts";
+import { loadConfig } from "../../../src/config/load-config.ts";
+import type { BuiltinPlugins } from "../../../src/loader/resolve-plugin.ts";
+import { createLoader, type LoaderOptions } from "../../../src/loader/plugin-loader.ts";
 import * as api from "../../../src/plugin/index.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-loader-"));
@@ -148,7 +148,7 @@ describe("what use: means", () => {
     const outside = write("elsewhere/tollgate-provider-evil/index.js", definition("evil"));
     write("elsewhere/tollgate-provider-evil/package.json", '{"name":"tollgate-provider-evil"}');
     const script = `
-      import { createLoader } from ${JSON.stringify(new URL("../../../src/loader/load.ts", import.meta.url).href)};
+      import { createLoader } from ${JSON.stringify(new URL("../../../src/loader/plugin-loader.ts", import.meta.url).href)};
       const load = createLoader({ builtin: { provider: {} }, host: {} });
       console.log(JSON.stringify(await load("evil", "provider", ${JSON.stringify(join(folder, "gateway.yaml"))})));`;
     const out = execFileSync(

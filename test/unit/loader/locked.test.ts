@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { root } from "../../kit/program.ts";
 
 it("loads no file without a hash and no file that has changed, and a changed file changes what verify compares", () => {
-  const script = join(root, "test/rig/attack/locked.ts");
+  const script = join(root, "test/rig/attack/lock-bypass.ts");
   const out = execFileSync(process.execPath, ["--conditions=tollgate-source", script, "12", "7"], {
     cwd: root,
     encoding: "utf8",

@@ -6,7 +6,7 @@ import {
   toMillionths,
   parseDecimal,
 } from "../../../src/money/decimal.ts";
-import { formatUsd, nanoToDecimal, parseUsd } from "../../../src/money/format.ts";
+import { formatUsd, nanoToDecimal, parseUsd } from "../../../src/money/format-usd.ts";
 
 describe("decimals", () => {
   it("there and back, whatever the size", () => {

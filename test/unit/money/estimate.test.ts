@@ -1,4 +1,4 @@
-import { imageOperation } from "../../../src/model/image-work.ts";
+import { imageOperation } from "../../../src/model/operations/image-operation.ts";
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import {
@@ -8,7 +8,7 @@ import {
   type HoldRequest,
 } from "../../../src/money/estimate.ts";
 import { calculateCost, FREE } from "../../../src/money/price.ts";
-import { createOutputHistory } from "../../../src/money/usual.ts";
+import { createOutputHistory } from "../../../src/money/output-history.ts";
 import type { Price } from "../../../src/model/facts.ts";
 
 const opus: Price = {

@@ -1,9 +1,9 @@
-import type { OperationSpec } from "../../../src/model/work.ts";
-import { chatOperation } from "../../../src/model/chat-work.ts";
-import { imageOperation } from "../../../src/model/image-work.ts";
+import type { OperationSpec } from "../../../src/model/operations/operation-spec.ts";
+import { chatOperation } from "../../../src/model/operations/chat-operation.ts";
+import { imageOperation } from "../../../src/model/operations/image-operation.ts";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createPricedExample } from "../../../src/money/example.ts";
+import { createPricedExample } from "../../../src/money/price-example.ts";
 import { calculateBill, FREE, isExact } from "../../../src/money/price.ts";
 import type { Price, PriceLine } from "../../../src/model/facts.ts";
 import { UNITS } from "../../../src/model/usage.ts";

@@ -12,7 +12,7 @@ import {
   EQUIVALENT_UNITS,
   type PricingContext,
 } from "../../../src/money/price.ts";
-import { mergeReports } from "../../../src/walk/money/counts.ts";
+import { mergeReports } from "../../../src/pipeline/metering/usage-counts.ts";
 
 const FACTS = join(import.meta.dirname, "../../../plugins/providers/facts");
 const shipped = readdirSync(FACTS)

@@ -2,9 +2,9 @@
 // takes for it is no fault of the plugin.
 import { expect, it } from "vitest";
 import type { Provider } from "../../../src/plugin/provider.ts";
-import { checkAborts } from "../../../src/testing/conformance/work.ts";
+import { checkAborts } from "../../../src/testing/conformance/operation.ts";
 import type { ConformanceSubject } from "../../../src/testing/conformance/subject.ts";
-import { ownCpuMs } from "../../kit/processor.ts";
+import { ownCpuMs } from "../../kit/cpu-time.ts";
 
 const SUBJECT = {
   credential: {},

@@ -14,7 +14,7 @@ import {
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { conformanceChecks, type ConformanceOptions } from "tollgate/testing";
-import { createToyProtocol } from "../../walk/toy.ts";
+import { createToyProtocol } from "../../pipeline/toy-protocol.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-decoders-"));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { request } from "undici";
 import { installTestClock } from "../../kit/clock.ts";
-import { until } from "../../kit/waits.ts";
+import { until } from "../../kit/wait.ts";
 import {
   compressionBomb,
   errorResponse,

@@ -3,8 +3,8 @@
 import { html } from "htm/preact";
 import { limitTitle } from "./limit-text.ts";
 import { TextField } from "./parts/fields.ts";
-import { UsageBar } from "./parts/plain.ts";
-import { formatDistance, formatCompact, formatDateTime, formatUsd } from "./words.ts";
+import { UsageBar } from "./parts/basics.ts";
+import { formatDistance, formatCompact, formatDateTime, formatUsd } from "./format.ts";
 
 /** `max`, `used`, `held` and `left` count `unit`. */
 export interface UsedLimit {

@@ -2,11 +2,11 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { onSessionEnded, CommandError } from "./ask.ts";
-import { clearCache } from "./data.ts";
-import { SignIn } from "./door.ts";
-import { ErrorNote } from "./parts/plain.ts";
-import { setAllowedCommands } from "./rights.ts";
+import { onSessionEnded, CommandError } from "./admin-client.ts";
+import { clearCache } from "./use-query.ts";
+import { SignIn } from "./sign-in.ts";
+import { ErrorNote } from "./parts/basics.ts";
+import { setAllowedCommands } from "./permissions.ts";
 import {
   openSession,
   signInError,

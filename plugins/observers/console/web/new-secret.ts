@@ -2,7 +2,7 @@
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
 import { SegmentedControl } from "./parts/fields.ts";
-import { Code, CopyButton, NoteBox } from "./parts/plain.ts";
+import { Code, CopyButton, NoteBox } from "./parts/basics.ts";
 
 const SHOWN_MS = 60_000;
 

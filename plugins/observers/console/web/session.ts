@@ -1,5 +1,5 @@
 // Coming in and going out: a word from the shell, or an operator's token, is traded for a session that scripts cannot read.
-import { REQUEST_HEADERS, readResponse, CommandError } from "./ask.ts";
+import { REQUEST_HEADERS, readResponse, CommandError } from "./admin-client.ts";
 
 export interface Principal {
   readonly name: string;

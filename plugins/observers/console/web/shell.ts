@@ -1,16 +1,16 @@
 // What is around every page: the list of pages, the state of the gateway, the way out.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { useQuery } from "./data.ts";
+import { useQuery } from "./use-query.ts";
 import { Select } from "./parts/fields.ts";
 import { icon } from "./parts/icons.ts";
-import { EmptyState, Badge, NoteBox } from "./parts/plain.ts";
+import { EmptyState, Badge, NoteBox } from "./parts/basics.ts";
 import { Toasts } from "./parts/toasts.ts";
-import { permittedPages, PAGES, type PageDefinition } from "./pages.ts";
-import { buildUrl, handleLinkClick, navigate, useLocation } from "./place.ts";
-import { isAllowed } from "./rights.ts";
+import { permittedPages, PAGES, type PageDefinition } from "./page-list.ts";
+import { buildUrl, handleLinkClick, navigate, useLocation } from "./location.ts";
+import { isAllowed } from "./permissions.ts";
 import { closeSession, type Principal } from "./session.ts";
-import { formatDateTime } from "./words.ts";
+import { formatDateTime } from "./format.ts";
 import { theme, type Theme } from "./theme.ts";
 
 const GROUPS = ["Watch", "Serve", "Govern"] as const;

@@ -17,7 +17,7 @@ import {
   AUDIO_FORMATS,
   failUnsupported,
   VIDEO_FORMATS,
-} from "./words.ts";
+} from "./constants.ts";
 
 type Role = "user" | "assistant";
 

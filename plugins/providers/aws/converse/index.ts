@@ -1,15 +1,15 @@
 // Converse, Bedrock's own protocol for all models that chat. A client half: clients speak to AWS in it, and none to a gateway.
 import { chatOperation, fail, type Outgoing, type Protocol } from "tollgate/plugin";
-import { modelPath } from "../placed.ts";
-import { parseAwsError } from "../refusal.ts";
+import { modelPath } from "../model-path.ts";
+import { parseAwsError } from "../errors.ts";
 import { countOf, objectOf, parsed, textOf } from "../json.ts";
 import { ConverseReader } from "./reader.ts";
 import { encodeRequest } from "./request.ts";
-import { ZDR_ALLOWED_FIELDS } from "./reviewed.ts";
+import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import { createDecoder } from "./stream.ts";
-import { analyze } from "./survey.ts";
-import { decodeResponse } from "./whole.ts";
-import { ID } from "./words.ts";
+import { analyze } from "./analyze.ts";
+import { decodeResponse } from "./response.ts";
+import { ID } from "./constants.ts";
 
 /** What the operator has set before every answer, at AWS. */
 export interface Guardrail {

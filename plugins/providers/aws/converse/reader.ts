@@ -10,7 +10,7 @@ import {
 } from "tollgate/plugin";
 import { listOf, objectOf, textOf } from "../json.ts";
 import { usageOf } from "./usage.ts";
-import { parseFinishReason, ID } from "./words.ts";
+import { parseFinishReason, ID } from "./constants.ts";
 
 interface OpenConverseBlock {
   readonly index: number;

@@ -11,7 +11,7 @@ import { some } from "../json.ts";
 import { blocksTo, systemTo } from "./blocks.ts";
 import { effortTo } from "./thinking.ts";
 import { toolConfigTo } from "./tools.ts";
-import { ID, failUnsupported } from "./words.ts";
+import { ID, failUnsupported } from "./constants.ts";
 
 export function encodeRequest(asked: ChatRequest, of: CallContext): Body {
   const r = { ...asked, sampling: supportedSampling(asked, of) };

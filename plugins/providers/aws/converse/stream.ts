@@ -3,7 +3,7 @@
 import { fail, type Decoder, type JsonObject } from "tollgate/plugin";
 import { createFrameReader, type EventFrame } from "../event-stream.ts";
 import { objectOf, parsed, textOf } from "../json.ts";
-import { parseAwsStreamError } from "../refusal.ts";
+import { parseAwsStreamError } from "../errors.ts";
 import type { ConverseReader } from "./reader.ts";
 
 export function createDecoder(reading: ConverseReader): Decoder {

@@ -1,9 +1,9 @@
 // What the assistant said, as one message: this wire has the text first, and the calls after it.
-import { setOwnProperty } from "../../../lib/member.ts";
+import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
-import { asList, asObject, omitUndefined } from "../../json.ts";
-import { proofContent, ID } from "../words.ts";
+import { asList, asObject, omitUndefined } from "../../json-values.ts";
+import { proofContent, ID } from "../constants.ts";
 import { withName, partOf, type ContentContext, type ToolNames } from "./content.ts";
 
 export function assistantMessage(

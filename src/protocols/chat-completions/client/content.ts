@@ -1,11 +1,11 @@
 // Blocks as content parts. What the upstream cannot be told is declared or refused here, never dropped unseen.
-import { ownEntry } from "../../table.ts";
+import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
-import { asObject, omitUndefined, asText } from "../../json.ts";
-import { toBase64, toUrl } from "../../media.ts";
-import { ID } from "../words.ts";
+import { asObject, omitUndefined, asText } from "../../json-values.ts";
+import { toBase64, toUrl } from "../../media-url.ts";
+import { ID } from "../constants.ts";
 
 /** What is being said, and to which provider: a loss is declared once, not once a message. */
 export interface ContentContext {

@@ -1,9 +1,9 @@
 // An upstream's error as this protocol's clients know it, and what is one in an answer that began as a success.
-import { parseShallow } from "../../../lib/json.ts";
+import { parseShallow } from "../../../lib/json/json-scanner.ts";
 import { fail, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersIn, JsonObject } from "../../../plugin/index.ts";
-import { parseError, parseErrorBody } from "../../failure/failure.ts";
-import { asList, asNumber, asObject } from "../../json.ts";
+import { parseError, parseErrorBody } from "../../failure/parse-error.ts";
+import { asList, asNumber, asObject } from "../../json-values.ts";
 
 /** Where upstream has no code of its own. */
 const CODES: { readonly [K in ErrorKind]?: string } = {

@@ -5,7 +5,7 @@ import type { Block, ChatRequest, Json, JsonObject, Turn } from "../../../plugin
 import type { InstructionSource } from "../server/turns.ts";
 import { assistantMessage } from "./assistant.ts";
 import { contentOf, withName, partOf, type ContentContext, type ToolNames } from "./content.ts";
-import { sourceOf } from "../words.ts";
+import { sourceOf } from "../constants.ts";
 
 /** How long a tool's name may be on this wire. */
 export const MAX_TOOL_NAME = 64;

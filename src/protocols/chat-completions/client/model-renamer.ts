@@ -1,5 +1,5 @@
 // Bytes in which every event is known, on their way out with another name for the model.
-import { unpooledFromText } from "../../../lib/lasting.ts";
+import { unpooledFromText } from "../../../lib/unpooled-buffer.ts";
 
 export class ModelRenamer {
   readonly #name: Buffer;

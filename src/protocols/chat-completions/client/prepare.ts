@@ -4,9 +4,9 @@ import { fail } from "../../../model/error.ts";
 import type { CallContext, Json, Outgoing } from "../../../plugin/index.ts";
 import { rejectBlockedReferences } from "../../look/index.ts";
 import { traitsOf, type ChatDialect, type ChatTraits } from "../dialect.ts";
-import { asBoolean, asList, asNumber, asObject, omitUndefined } from "../../json.ts";
-import { adaptMessages } from "./history.ts";
-import { adaptReasoning } from "./thinking.ts";
+import { asBoolean, asList, asNumber, asObject, omitUndefined } from "../../json-values.ts";
+import { adaptMessages } from "./adapt-messages.ts";
+import { adaptReasoning } from "./reasoning-effort.ts";
 
 export function prepare(out: Outgoing, of: CallContext, dialect: ChatDialect): void {
   const traits = traitsOf(dialect, of.model);

@@ -9,17 +9,17 @@ import type {
   JsonObject,
   Opt,
 } from "../../../plugin/index.ts";
-import { fitName } from "../../names.ts";
+import { fitName } from "../../tool-names.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
-import { delegateStopSequences } from "../../stops.ts";
-import { restoreUnknownFields } from "../../strangers.ts";
-import { KNOWN_FIELDS } from "../known.ts";
+import { delegateStopSequences } from "../../stop-sequences.ts";
+import { restoreUnknownFields } from "../../unknown-fields.ts";
+import { KNOWN_FIELDS } from "../known-fields.ts";
 import { reasoningOf } from "../server/request.ts";
-import { asObject, omitUndefined } from "../../json.ts";
-import { sourceOf, ID } from "../words.ts";
+import { asObject, omitUndefined } from "../../json-values.ts";
+import { sourceOf, ID } from "../constants.ts";
 import { createContentContext, type ContentContext } from "./content.ts";
 import { messagesOf, MAX_TOOL_NAME } from "./messages.ts";
-import { effortForBudget } from "../../reasons.ts";
+import { effortForBudget } from "../../reasoning-support.ts";
 import { toWireToolChoice, webSearchOptions, toWireTool } from "./tools.ts";
 
 export function encodeRequest(r: ChatRequest, of: CallContext, dialect: ChatDialect): Body {

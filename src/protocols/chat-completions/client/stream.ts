@@ -5,9 +5,9 @@ import type { CallContext, Decoder, ModelEvent } from "../../../plugin/index.ts"
 import { createEventDecoder } from "../../sse/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { ChunkReader } from "./reader.ts";
-import { ChunkTemplate } from "./alike-chunks.ts";
+import { ChunkTemplate } from "./chunk-template.ts";
 import { firstByte, isErrorObject, parsed, throwFault } from "./fault.ts";
-import { decodeResponse } from "./whole.ts";
+import { decodeResponse } from "./response.ts";
 
 export function createDecoder(
   emit: (event: ModelEvent) => void,

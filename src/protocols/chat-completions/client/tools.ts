@@ -1,9 +1,9 @@
 // Tool declarations and the choice among them, as this wire has them.
-import { rejectTool } from "../../tools.ts";
+import { rejectTool } from "../../tool-declarations.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
-import { indexByName } from "../../names.ts";
-import { asObject, omitUndefined, asText } from "../../json.ts";
-import { sourceOf, ID } from "../words.ts";
+import { indexByName } from "../../tool-names.ts";
+import { asObject, omitUndefined, asText } from "../../json-values.ts";
+import { sourceOf, ID } from "../constants.ts";
 import type { ContentContext } from "./content.ts";
 
 export function toWireTool(

@@ -1,9 +1,9 @@
 // Content parts, as the common vocabulary has them. What is newer than us stays whole, as an opaque block.
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Opt } from "../../../plugin/index.ts";
-import { asList, asObject, omitUndefined, asText } from "../../json.ts";
-import { parseMediaUrl } from "../../media.ts";
-import { ID } from "../words.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { parseMediaUrl } from "../../media-url.ts";
+import { ID } from "../constants.ts";
 
 /** A string is one text; null and nothing are no text at all. */
 export function blocksOf(content: Opt<Json>, at: string): Block[] {

@@ -1,6 +1,6 @@
 import type { Body } from "../../../model/values.ts";
-import type { ConversationKey } from "../../../plugin/survey.ts";
-import { isObject, asList, asText } from "../../json.ts";
+import type { ConversationKey } from "../../../plugin/request-facts.ts";
+import { isObject, asList, asText } from "../../json-values.ts";
 
 /** Its tools and all up to the first turn of the user. */
 export function conversationKey(body: Body): ConversationKey {

@@ -1,9 +1,9 @@
 // Earlier reasoning, as clients send it back: in one of several fields, none of them in the standard. What another
 // protocol's provider signed came here inside an envelope, and goes on as it was.
 import type { Block, Json, JsonObject, Opt, Proof } from "../../../plugin/index.ts";
-import { isSealed, unseal, type SealedProof } from "../../envelope.ts";
-import { asList, asObject, omitUndefined, asText } from "../../json.ts";
-import { ID } from "../words.ts";
+import { isSealed, unseal, type SealedProof } from "../../proof-envelope.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { ID } from "../constants.ts";
 
 /** The format that our own entries of `reasoning_details` carry. */
 export const SEALED_FORMAT = "tollgate-v1";

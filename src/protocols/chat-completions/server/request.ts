@@ -1,12 +1,12 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext` under its own name,
 // what no codec knows in `rest`, and what stays untouched remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
-import { parseResponseFormat } from "../../answer-format.ts";
-import { isMultiplierField } from "../../amounts.ts";
-import { findUnknownFields, unknownTopLevelFields } from "../../strangers.ts";
-import { KNOWN_FIELDS } from "../known.ts";
-import { asBoolean, asList, asNumber, asObject, omitUndefined, asText } from "../../json.ts";
-import { rememberSource, ID, splitNames } from "../words.ts";
+import { parseResponseFormat } from "../../response-format.ts";
+import { isMultiplierField } from "../../requested-amounts.ts";
+import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
+import { KNOWN_FIELDS } from "../known-fields.ts";
+import { asBoolean, asList, asNumber, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { rememberSource, ID, splitNames } from "../constants.ts";
 import { failMalformed } from "./content.ts";
 import { conversation } from "./turns.ts";
 import { choiceOf, toolsOf } from "./tools.ts";

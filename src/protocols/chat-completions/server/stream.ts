@@ -11,14 +11,14 @@ import type {
   Proof,
   Usage,
 } from "../../../plugin/index.ts";
-import { joinSurrogatePairs } from "../../characters.ts";
-import { asObject } from "../../json.ts";
-import { formatFinishReason } from "../finish.ts";
+import { joinSurrogatePairs } from "../../surrogate-pairs.ts";
+import { asObject } from "../../json-values.ts";
+import { formatFinishReason } from "../finish-reasons.ts";
 import { usageTo } from "../usage.ts";
-import { ID } from "../words.ts";
-import { ToolCallWriter } from "./calls.ts";
+import { ID } from "../constants.ts";
+import { ToolCallWriter } from "./tool-call-writer.ts";
 import { faultChunk } from "./fault.ts";
-import { createListIndexer } from "./lists.ts";
+import { createListIndexer } from "./list-indexes.ts";
 import {
   annotationOf,
   readDeclarations,
@@ -26,8 +26,8 @@ import {
   mediaDelta,
   textDetail,
   type ChatDeclarations,
-} from "./saying.ts";
-import { ChannelSequencer, type BlockEvent } from "./turn-taking.ts";
+} from "./response-common.ts";
+import { ChannelSequencer, type BlockEvent } from "./channel-sequencer.ts";
 
 export const createEncoder = (write: (text: string) => void, to: ResponseContext): Encoder =>
   joinSurrogatePairs(new ChunkWriter(write, to));

@@ -1,7 +1,7 @@
 // Tool declarations and the choice among them.
 import type { ChatRequest, Json, JsonObject, Opt, Tool } from "../../../plugin/index.ts";
-import { asBoolean, asList, asObject, omitUndefined, asText } from "../../json.ts";
-import { rememberSource, ID } from "../words.ts";
+import { asBoolean, asList, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { rememberSource, ID } from "../constants.ts";
 import { failMalformed } from "./content.ts";
 
 export function toolsOf(fields: JsonObject): readonly Tool[] {

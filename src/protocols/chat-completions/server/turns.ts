@@ -1,8 +1,8 @@
 // Messages as turns. Every turn remembers the message it was read from, so that this wire's own client half can say an
 // untouched one word for word.
 import type { Block, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
-import { asList, asObject, omitUndefined, asText } from "../../json.ts";
-import { rememberSource, argumentsText, digest, ID } from "../words.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { rememberSource, argumentsText, digest, ID } from "../constants.ts";
 import { blocksOf, failMalformed } from "./content.ts";
 import { callProof, reasoningBlocks, textProof } from "./reasoning.ts";
 

@@ -1,7 +1,7 @@
 // The dialect, on both lanes: counts are asked for, and what a host refuses is not sent.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { asObject } from "../../json.ts";
+import { asObject } from "../../json-values.ts";
 import type { CompletionDialect } from "../dialect.ts";
 
 export function prepare(out: Outgoing, of: CallContext, dialect: CompletionDialect): void {

@@ -2,8 +2,8 @@
 import type { CompletionRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { asObject, omitUndefined } from "../../json.ts";
-import { ID } from "../words.ts";
+import { asObject, omitUndefined } from "../../json-values.ts";
+import { ID } from "../constants.ts";
 
 export function encodeRequest(
   r: CompletionRequest,

@@ -1,10 +1,10 @@
 // A host's stream, as events: one block of text.
 import type { FinishReason, ModelEvent } from "../../../model/event.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
-import { asObject, omitUndefined, asText } from "../../json.ts";
+import { asObject, omitUndefined, asText } from "../../json-values.ts";
 import { createEventDecoder } from "../../sse/index.ts";
 import { usageOf } from "../usage.ts";
-import { parseResponseObject, parseChoices, failTruncated } from "./reading.ts";
+import { parseResponseObject, parseChoices, failTruncated } from "./parse-response.ts";
 
 export function createDecoder(emit: (event: ModelEvent) => void): Decoder {
   let begun = false;

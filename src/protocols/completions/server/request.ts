@@ -1,9 +1,9 @@
 // A client's words in the common vocabulary.
 import type { CompletionRequest } from "../../../model/request.ts";
 import type { Body, Json, Opt } from "../../../model/values.ts";
-import { asBoolean, asList, asNumber, omitUndefined, asText } from "../../json.ts";
-import { unknownTopLevelFields } from "../../strangers.ts";
-import { COMMON_FIELDS, ID, PROTOCOL_FIELDS } from "../words.ts";
+import { asBoolean, asList, asNumber, omitUndefined, asText } from "../../json-values.ts";
+import { unknownTopLevelFields } from "../../unknown-fields.ts";
+import { COMMON_FIELDS, ID, PROTOCOL_FIELDS } from "../constants.ts";
 
 export function decodeRequest(body: Body): CompletionRequest {
   const own: Record<string, Json> = {};

@@ -3,10 +3,10 @@ import type { ModelEvent } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ResponseContext, Encoder } from "../../../plugin/protocol.ts";
-import { asObject } from "../../json.ts";
+import { asObject } from "../../json-values.ts";
 import { encodeFault } from "../../responses/server/fault.ts";
 import { usageTo } from "../usage.ts";
-import { choice, responseFrame, formatFinishReason } from "./saying.ts";
+import { choice, responseFrame, formatFinishReason } from "./response-common.ts";
 
 export function createEncoder(write: (text: string) => void, to: ResponseContext): Encoder {
   const frame = responseFrame(to);

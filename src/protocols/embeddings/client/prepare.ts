@@ -2,11 +2,11 @@
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { asNumber, asText } from "../../json.ts";
+import { asNumber, asText } from "../../json-values.ts";
 import type { EmbeddingDialect } from "../dialect.ts";
-import { parseTask, taskNameFor } from "../tasks.ts";
-import { inputsIn } from "../vectors.ts";
-import { ENCODING_FORMAT, TASK_FIELDS } from "../words.ts";
+import { parseTask, taskNameFor } from "../embedding-tasks.ts";
+import { inputsIn } from "../embedding-values.ts";
+import { ENCODING_FORMAT, TASK_FIELDS } from "../constants.ts";
 
 export function prepare(out: Outgoing, of: CallContext, dialect: EmbeddingDialect): void {
   if (

@@ -2,9 +2,9 @@
 import type { EmbeddingRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { asObject, omitUndefined } from "../../json.ts";
-import { reportForeignFields } from "../foreign.ts";
-import { ID } from "../words.ts";
+import { asObject, omitUndefined } from "../../json-values.ts";
+import { reportForeignFields } from "../foreign-fields.ts";
+import { ID } from "../constants.ts";
 
 /** As OpenAI has it, with the fields that others have added; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
 export function encodeRequest(

@@ -1,11 +1,11 @@
 // A client's words in the common vocabulary.
 import type { EmbeddingRequest } from "../../../model/request.ts";
 import type { Body, Json, Opt } from "../../../model/values.ts";
-import { asNumber, omitUndefined, asText } from "../../json.ts";
-import { unknownTopLevelFields } from "../../strangers.ts";
-import { parseTask } from "../tasks.ts";
-import { inputsIn, parseDataType } from "../vectors.ts";
-import { COMMON_FIELDS, ENCODING_FORMAT, ID, TASK_FIELDS } from "../words.ts";
+import { asNumber, omitUndefined, asText } from "../../json-values.ts";
+import { unknownTopLevelFields } from "../../unknown-fields.ts";
+import { parseTask } from "../embedding-tasks.ts";
+import { inputsIn, parseDataType } from "../embedding-values.ts";
+import { COMMON_FIELDS, ENCODING_FORMAT, ID, TASK_FIELDS } from "../constants.ts";
 
 export function decodeRequest(body: Body): EmbeddingRequest {
   const field = TASK_FIELDS.find((name) => parseTask(body[name]) !== undefined);

@@ -3,12 +3,12 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { failUnsupported, type GeminiEncoding } from "./encoding.ts";
+import { failUnsupported, type GeminiEncoding } from "./encoding-context.ts";
 import { partsOf } from "./parts.ts";
 import { withRequiredSignatures } from "./signatures.ts";
-import { asObject, asObjects } from "../../json.ts";
+import { asObject, asObjects } from "../../json-values.ts";
 import type { ContentSource } from "../server/contents.ts";
-import { sourceOf } from "../words.ts";
+import { sourceOf } from "../constants.ts";
 
 interface Content {
   role: "user" | "model";

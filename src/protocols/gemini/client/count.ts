@@ -1,7 +1,7 @@
 // What `countTokens` is answered with.
 import { fail } from "../../../model/error.ts";
-import { asObject } from "../../json.ts";
-import { parsed } from "./whole.ts";
+import { asObject } from "../../json-values.ts";
+import { parsed } from "./response.ts";
 
 export function decodeCount(body: Buffer): number {
   const tokens = asObject(parsed(body))?.["totalTokens"];

@@ -12,11 +12,11 @@ import type {
   PassthroughSink,
 } from "../../../plugin/protocol.ts";
 import { emitEmbeddings, requireTextInputs, parseEmbedding } from "../../embeddings/index.ts";
-import { throwParsedError } from "../../failure/failure.ts";
-import { asCount, asList, asObject, parseObject, omitUndefined } from "../../json.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { asCount, asList, asObject, parseObject, omitUndefined } from "../../json-values.ts";
 import { faultBody } from "../server/fault.ts";
-import { embeddingTaskName } from "../tasks.ts";
-import { validateEmbeddingsFor, EMBEDDING_EXT } from "../vectors.ts";
+import { embeddingTaskName } from "../embedding-tasks.ts";
+import { validateEmbeddingsFor, EMBEDDING_EXT } from "../embedding-requests.ts";
 import { nameOf } from "./request.ts";
 
 /** One name that it does not know, and this API refuses the request: what no codec knows stays behind. */

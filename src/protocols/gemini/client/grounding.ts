@@ -1,7 +1,7 @@
 // Where an answer has its words from. Offsets on this wire count the bytes of UTF-8; all other wires count characters.
 import type { JsonObject, Json } from "../../../model/values.ts";
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { asList, asObject, asText } from "../../json.ts";
+import { asList, asObject, asText } from "../../json-values.ts";
 
 /** As OpenAI's clients know it. Indexes count code points of the text that it stands in. */
 export interface Citation {

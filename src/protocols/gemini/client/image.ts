@@ -1,15 +1,15 @@
 // Pictures by the same wire: a model that draws is asked as one that talks, and its picture is a part of the answer.
-import { setOwnProperty } from "../../../lib/member.ts";
-import { requirePublicUrl } from "./kept.ts";
+import { setOwnProperty } from "../../../lib/set-own-property.ts";
+import { requirePublicUrl } from "./public-file-url.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { ImageRequest, Media } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { requireSupported, ratioOf, sizeOf } from "../../images/index.ts";
-import { mimeOf } from "../../sniff.ts";
-import { asObject, omitUndefined, omitUndefinedOrNothing } from "../../json.ts";
-import { parseExtraConfig, isGeminiFieldName, knowsField } from "../words.ts";
+import { mimeOf } from "../../sniff-image.ts";
+import { asObject, omitUndefined, omitUndefinedOrNothing } from "../../json-values.ts";
+import { parseExtraConfig, isGeminiFieldName, knowsField } from "../constants.ts";
 
 /** Shapes that every model of this kind draws. */
 const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];

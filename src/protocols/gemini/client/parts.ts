@@ -1,16 +1,16 @@
 // Canonical blocks as parts. What this wire has no word for is refused where the model would see something else than the
 // client wrote, and declared as lost where it would only be less well informed.
-import { ownEntry } from "../../table.ts";
+import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
-import { mimeOf } from "../../sniff.ts";
-import { parseToolArguments } from "../../arguments.ts";
-import { toFunctionName, failUnsupported, type GeminiEncoding } from "./encoding.ts";
-import { requirePublicUrl } from "./kept.ts";
+import { mimeOf } from "../../sniff-image.ts";
+import { parseToolArguments } from "../../tool-arguments.ts";
+import { toFunctionName, failUnsupported, type GeminiEncoding } from "./encoding-context.ts";
+import { requirePublicUrl } from "./public-file-url.ts";
 import { signatureOf, withSignature } from "./signatures.ts";
-import { asObject } from "../../json.ts";
-import { sourceOf, ID } from "../words.ts";
+import { asObject } from "../../json-values.ts";
+import { sourceOf, ID } from "../constants.ts";
 
 export function partsOf(
   block: Block,

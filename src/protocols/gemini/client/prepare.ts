@@ -3,10 +3,10 @@ import type { Json } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { rejectBlockedReferences } from "../../look/index.ts";
-import { asObject, asObjects } from "../../json.ts";
-import { toSnakeCase } from "../../names.ts";
-import { normalizeField, TOP_LEVEL_FIELDS, EMBEDDING_TOP_LEVEL_FIELDS } from "../one-spelling.ts";
-import { ADDRESS_FIELDS, failMalformed } from "../words.ts";
+import { asObject, asObjects } from "../../json-values.ts";
+import { toSnakeCase } from "../../tool-names.ts";
+import { normalizeField, TOP_LEVEL_FIELDS, EMBEDDING_TOP_LEVEL_FIELDS } from "../normalize-field-names.ts";
+import { ADDRESS_FIELDS, failMalformed } from "../constants.ts";
 import { nameOf } from "./request.ts";
 
 export function prepare(out: Outgoing, of: CallContext): void {

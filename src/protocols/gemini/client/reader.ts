@@ -4,13 +4,13 @@ import type { Media } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { throwParsedError } from "../../failure/failure.ts";
-import { findErrorBody } from "./error-in.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { findErrorBody } from "./error-body.ts";
 import { CitationIndex, type Citation } from "./grounding.ts";
-import { parseLogprobs } from "./likelihoods.ts";
-import { ReportedCounts } from "./counts.ts";
-import { asList, asObject, asText } from "../../json.ts";
-import { digest, parseFinishReason, ID } from "../words.ts";
+import { parseLogprobs } from "./logprobs.ts";
+import { ReportedCounts } from "./usage-counts.ts";
+import { asList, asObject, asText } from "../../json-values.ts";
+import { digest, parseFinishReason, ID } from "../constants.ts";
 
 /**
  * Where a signature stood: on a call or a picture, on all the words of its block, on the last of them or on a part without

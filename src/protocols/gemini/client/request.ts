@@ -1,20 +1,20 @@
-import { delegateStopSequences } from "../../stops.ts";
-import { setOwnProperty } from "../../../lib/member.ts";
-import { ownEntry } from "../../table.ts";
+import { delegateStopSequences } from "../../stop-sequences.ts";
+import { setOwnProperty } from "../../../lib/set-own-property.ts";
+import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { contentsTo, systemTo } from "./contents.ts";
 import type { FullGeminiTraits } from "../dialect.ts";
-import { createEncoding, failUnsupported, type GeminiEncoding } from "./encoding.ts";
-import { supportedSampling } from "../../reasons.ts";
-import { toOpenApiSubset } from "./schema.ts";
+import { createEncoding, failUnsupported, type GeminiEncoding } from "./encoding-context.ts";
+import { supportedSampling } from "../../reasoning-support.ts";
+import { toOpenApiSubset } from "./openapi-schema.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
-import { asObject, omitUndefined, omitUndefinedOrNothing, asText } from "../../json.ts";
-import { restoreUnknownFields } from "../../strangers.ts";
-import { KNOWN_INSIDE } from "../known.ts";
+import { asObject, omitUndefined, omitUndefinedOrNothing, asText } from "../../json-values.ts";
+import { restoreUnknownFields } from "../../unknown-fields.ts";
+import { KNOWN_INSIDE } from "../known-fields.ts";
 import {
   sourceOf,
   parseExtraConfig,
@@ -22,7 +22,7 @@ import {
   isGeminiFieldName,
   knowsField,
   PASSED_THROUGH_FIELDS,
-} from "../words.ts";
+} from "../constants.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
 export function encodeRequest(asked: ChatRequest, of: CallContext, traits: FullGeminiTraits): Body {

@@ -1,11 +1,11 @@
 // What a model signed goes back to it, on the part where it stood: without it, newer models refuse their own calls.
-import { parseShallow } from "../../../lib/json.ts";
+import { parseShallow } from "../../../lib/json/json-scanner.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import { familyOf } from "../dialect.ts";
-import type { GeminiEncoding } from "./encoding.ts";
-import { asObject, asText } from "../../json.ts";
-import { ID } from "../words.ts";
+import type { GeminiEncoding } from "./encoding-context.ts";
+import { asObject, asText } from "../../json-values.ts";
+import { ID } from "../constants.ts";
 
 /** Documented: it stands in for the signature of a call that some other model made. */
 const SKIP_VALIDATOR = "skip_thought_signature_validator";

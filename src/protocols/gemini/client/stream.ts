@@ -2,10 +2,10 @@ import { BOUNDS } from "../../../lib/bounds.ts";
 import { fail } from "../../../model/error.ts";
 import type { Json } from "../../../model/values.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
-import { parseExactJson } from "../../arguments.ts";
+import { parseExactJson } from "../../tool-arguments.ts";
 import { parseEventText, createEventSplitter } from "../../sse/index.ts";
-import { throwParsedError } from "../../failure/failure.ts";
-import { findErrorBody } from "./error-in.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { findErrorBody } from "./error-body.ts";
 import type { GeminiReader } from "./reader.ts";
 
 const CAP = BOUNDS.imageEvent.max;

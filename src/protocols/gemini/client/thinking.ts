@@ -1,5 +1,5 @@
 // How much to think, in the words that this model understands: a level, or a number of tokens, never both.
-import { ownEntry } from "../../table.ts";
+import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -8,10 +8,10 @@ import {
   effortForBudget,
   nearestEffort,
   reasoningSupportOf,
-} from "../../reasons.ts";
-import { omitUndefinedOrNothing } from "../../json.ts";
-import { sourceOf } from "../words.ts";
-import type { GeminiEncoding } from "./encoding.ts";
+} from "../../reasoning-support.ts";
+import { omitUndefinedOrNothing } from "../../json-values.ts";
+import { sourceOf } from "../constants.ts";
+import type { GeminiEncoding } from "./encoding-context.ts";
 
 /** What an answer needs beside the thoughts that share its limit. */
 const MIN_OUTPUT_BESIDE_THOUGHTS = 1024;

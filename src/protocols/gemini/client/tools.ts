@@ -1,11 +1,11 @@
 // Tool declarations and the choice among them.
-import { declareTool, rejectTool } from "../../tools.ts";
+import { declareTool, rejectTool } from "../../tool-declarations.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { toFunctionName, type GeminiEncoding } from "./encoding.ts";
-import { toOpenApiSubset } from "./schema.ts";
-import { asList, asObject, omitUndefined, asText } from "../../json.ts";
-import { sourceOf, ID } from "../words.ts";
+import { toFunctionName, type GeminiEncoding } from "./encoding-context.ts";
+import { toOpenApiSubset } from "./openapi-schema.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { sourceOf, ID } from "../constants.ts";
 
 /** `tools`: every function in one entry, each hosted tool in one of its own. */
 export function toolsTo(r: ChatRequest, e: GeminiEncoding): Json[] | undefined {

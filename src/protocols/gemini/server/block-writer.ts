@@ -3,8 +3,8 @@ import type { OpenBlock } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
-import type { IndexedEvent } from "../../in-turn.ts";
-import { ID } from "../words.ts";
+import type { IndexedEvent } from "../../block-sequencer.ts";
+import { ID } from "../constants.ts";
 import type { ChunkWriter } from "./chunk-writer.ts";
 import {
   callPart,
@@ -16,8 +16,8 @@ import {
   signedPart,
   type ResponseFlaws,
 } from "./content.ts";
-import { grounding, SentText } from "./grounds.ts";
-import { PendingProofs } from "./proofs.ts";
+import { grounding, SentText } from "./grounding.ts";
+import { PendingProofs } from "./pending-proofs.ts";
 
 export class BlockWriter {
   readonly proofs = new PendingProofs();

@@ -6,8 +6,8 @@
 // the last part of any other kind are held back until it is known what goes out beside them.
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
-import { isObject } from "../../json.ts";
-import { isJsonListStream } from "../words.ts";
+import { isObject } from "../../json-values.ts";
+import { isJsonListStream } from "../constants.ts";
 import { signedPart } from "./content.ts";
 
 /** Between the elements of a list. */

@@ -4,10 +4,10 @@ import type { Media } from "../../../model/request.ts";
 import { inputTokens, type Usage } from "../../../model/usage.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
-import { parseToolArguments } from "../../arguments.ts";
-import { createNameRestorer } from "../../names.ts";
-import { asList, asObject, asObjects, asText } from "../../json.ts";
-import { ID, formatFinishReason } from "../words.ts";
+import { parseToolArguments } from "../../tool-arguments.ts";
+import { createNameRestorer } from "../../tool-names.ts";
+import { asList, asObject, asObjects, asText } from "../../json-values.ts";
+import { ID, formatFinishReason } from "../constants.ts";
 
 /** By either of its names. */
 const member = (of: JsonObject | undefined, name: string, snake: string): Json | undefined =>

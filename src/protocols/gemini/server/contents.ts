@@ -2,11 +2,11 @@
 // the functions in the order of the calls.
 import type { Block, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { isObject, asList, hasOnlyKeys, asText } from "../../json.ts";
-import { rememberSource, digest, failMalformed } from "../words.ts";
+import { isObject, asList, hasOnlyKeys, asText } from "../../json-values.ts";
+import { rememberSource, digest, failMalformed } from "../constants.ts";
 import { blockOf, type CallTracking } from "./parts.ts";
-import { ownEntry } from "../../table.ts";
-import { TurnBlocks } from "./proofs.ts";
+import { ownEntry } from "../../own-entry.ts";
+import { TurnBlocks } from "./pending-proofs.ts";
 
 /** What a content says beside its role and its parts. */
 export interface ContentSource {

@@ -1,6 +1,6 @@
 import type { Body, Field, Opt } from "../../../model/values.ts";
-import type { ConversationKey } from "../../../plugin/survey.ts";
-import { isObject, asList } from "../../json.ts";
+import type { ConversationKey } from "../../../plugin/request-facts.ts";
+import { isObject, asList } from "../../json-values.ts";
 
 /** Its instructions, its tools and its first turn, which is the user's, by whichever of their two names. */
 export function conversationKey(body: Body): ConversationKey {

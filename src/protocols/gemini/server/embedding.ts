@@ -4,15 +4,15 @@ import type { ModelResponse } from "../../../model/event.ts";
 import type { EmbeddingRequest, Embedding } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
-import type { RequestFacts } from "../../../plugin/survey.ts";
+import type { RequestFacts } from "../../../plugin/request-facts.ts";
 import { parseTask, encodeEmbedding } from "../../embeddings/index.ts";
-import { asNumber, asObject, asObjects, omitUndefined, asText } from "../../json.ts";
+import { asNumber, asObject, asObjects, omitUndefined, asText } from "../../json-values.ts";
 import { referencedFeatures, findReferences } from "../../look/index.ts";
-import { analyzeCost } from "../../spending.ts";
-import { unknownTopLevelFields } from "../../strangers.ts";
-import { normalizeEmbeddingBody } from "../one-spelling.ts";
-import { needs } from "../survey.ts";
-import { embeddingRequestsIn, validateEmbeddingsFor, EMBEDDING_EXT } from "../vectors.ts";
+import { analyzeCost } from "../../cost-analysis.ts";
+import { unknownTopLevelFields } from "../../unknown-fields.ts";
+import { normalizeEmbeddingBody } from "../normalize-field-names.ts";
+import { needs } from "../analyze.ts";
+import { embeddingRequestsIn, validateEmbeddingsFor, EMBEDDING_EXT } from "../embedding-requests.ts";
 
 export function analyze(body: Body): RequestFacts {
   const named = findReferences(body);

@@ -2,7 +2,7 @@
 import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersOut, JsonObject } from "../../../model/values.ts";
 import type { ErrorResponse } from "../../../plugin/protocol.ts";
-import { isObject, omitUndefinedOrNothing } from "../../json.ts";
+import { isObject, omitUndefinedOrNothing } from "../../json-values.ts";
 
 const STATUS: Record<ErrorKind, string> = {
   invalid: "INVALID_ARGUMENT",

@@ -1,9 +1,9 @@
 // A part as a block. Each remembers the part that it was read from, which goes back to this wire as it is.
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import { isSealedBytes } from "../../envelope.ts";
-import { isObject, asList, asObject, hasOnlyKeys, asText } from "../../json.ts";
-import { rememberSource, ID, failMalformed } from "../words.ts";
+import { isSealedBytes } from "../../proof-envelope.ts";
+import { isObject, asList, asObject, hasOnlyKeys, asText } from "../../json-values.ts";
+import { rememberSource, ID, failMalformed } from "../constants.ts";
 
 /** Which call is meant, where a client need not say it. */
 export interface CallTracking {

@@ -8,13 +8,13 @@ import {
   omitUndefined,
   omitUndefinedOrNothing,
   asText,
-} from "../../json.ts";
-import { findUnknownFields, unknownTopLevelFields } from "../../strangers.ts";
-import { KNOWN_INSIDE } from "../known.ts";
-import { normalizeBody, TOP_LEVEL_FIELDS } from "../one-spelling.ts";
-import { ADDRESS_FIELDS, rememberSource, ID, PASSED_THROUGH_FIELDS } from "../words.ts";
+} from "../../json-values.ts";
+import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
+import { KNOWN_INSIDE } from "../known-fields.ts";
+import { normalizeBody, TOP_LEVEL_FIELDS } from "../normalize-field-names.ts";
+import { ADDRESS_FIELDS, rememberSource, ID, PASSED_THROUGH_FIELDS } from "../constants.ts";
 import { instructionsOf, turnsOf } from "./contents.ts";
-import { schemaOf } from "./schema.ts";
+import { schemaOf } from "./json-schema.ts";
 import { choiceOf, toolsOf } from "./tools.ts";
 
 const KNOWN: ReadonlySet<string> = new Set([...TOP_LEVEL_FIELDS, ...ADDRESS_FIELDS]);

@@ -1,11 +1,11 @@
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { failBoundExceeded } from "../../../model/excess.ts";
+import { failBoundExceeded } from "../../../model/bound-exceeded.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, Opt } from "../../../model/values.ts";
-import { isObject, asList, asObject, omitUndefined, asText } from "../../json.ts";
-import { toSnakeCase } from "../../names.ts";
-import { rememberSource, ID, failMalformed } from "../words.ts";
-import { schemaOf } from "./schema.ts";
+import { isObject, asList, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { toSnakeCase } from "../../tool-names.ts";
+import { rememberSource, ID, failMalformed } from "../constants.ts";
+import { schemaOf } from "./json-schema.ts";
 
 /** Every kind of hosted tool is a member by itself, and several may stand in one entry. */
 export function toolsOf(tools: unknown): Tool[] {

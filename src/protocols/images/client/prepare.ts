@@ -1,9 +1,9 @@
 // The dialect, on both lanes: what the catalogue knows of the model is checked, and what a host says differently is said so.
-import { ownEntry } from "../../table.ts";
+import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { parseNumber, asText } from "../../json.ts";
+import { parseNumber, asText } from "../../json-values.ts";
 import { rejectBlockedReferences } from "../../look/index.ts";
 import type { ImageTraits } from "../dialect.ts";
 import { requireSupported, ratioOf, sizeOf } from "../size.ts";

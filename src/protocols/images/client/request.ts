@@ -3,9 +3,9 @@ import { fail } from "../../../model/error.ts";
 import type { ImageRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { asObject, omitUndefined } from "../../json.ts";
-import { EDITS, ID } from "../words.ts";
-import { toFormFields } from "./pictures.ts";
+import { asObject, omitUndefined } from "../../json-values.ts";
+import { EDITS, ID } from "../constants.ts";
+import { toFormFields } from "./input-images.ts";
 
 /** As OpenAI has it; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
 export function encodeRequest(

@@ -1,16 +1,16 @@
 // A host's stream as events: one image block each.
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { parseEventObject } from "../../event-object.ts";
+import { parseEventObject } from "../../parse-event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import { mergeUsage, UNITS, type Usage } from "../../../model/usage.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
-import { throwParsedError } from "../../failure/failure.ts";
-import { asObject, omitUndefined, asText } from "../../json.ts";
-import { sniffImage, type ImageHead } from "../../sniff.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { asObject, omitUndefined, asText } from "../../json-values.ts";
+import { sniffImage, type ImageHead } from "../../sniff-image.ts";
 import { createEventDecoder } from "../../sse/index.ts";
 import { parseTokenUsage, usageSeen } from "../usage.ts";
-import { parseImage } from "./picture.ts";
+import { parseImage } from "./image-media.ts";
 
 type Emit = (event: ModelEvent) => void;
 

@@ -3,7 +3,7 @@ import type { Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ErrorResponse } from "../../../plugin/protocol.ts";
 import { encodeFault as refusal } from "../../responses/server/fault.ts";
-import { asObject } from "../../json.ts";
+import { asObject } from "../../json-values.ts";
 
 export function encodeFault(f: Fault, x: { id: string }): ErrorResponse {
   const errorResponse = refusal(

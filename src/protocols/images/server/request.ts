@@ -1,10 +1,10 @@
 // A client's words in the common vocabulary.
 import type { ImageRequest } from "../../../model/request.ts";
 import { isFilePart, type Body, type JsonObject } from "../../../model/values.ts";
-import { isTruthyFlag, parseNumber, omitUndefined, asText } from "../../json.ts";
-import { unknownTopLevelFields } from "../../strangers.ts";
-import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, IMAGE_FIELDS } from "../words.ts";
-import { parseMask, parseInputImages } from "./pictures.ts";
+import { isTruthyFlag, parseNumber, omitUndefined, asText } from "../../json-values.ts";
+import { unknownTopLevelFields } from "../../unknown-fields.ts";
+import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, IMAGE_FIELDS } from "../constants.ts";
+import { parseMask, parseInputImages } from "./input-images.ts";
 
 /** `edits`: pictures are brought to be changed. Elsewhere those fields are a host's own. */
 export function decodeRequest(body: Body, edits: boolean): ImageRequest {

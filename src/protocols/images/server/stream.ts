@@ -4,10 +4,10 @@ import type { Media } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import type { ResponseContext, Encoder } from "../../../plugin/protocol.ts";
-import { omitUndefined, asText } from "../../json.ts";
+import { omitUndefined, asText } from "../../json-values.ts";
 import { usageTo } from "../usage.ts";
 import { streamErrorEvent } from "./fault.ts";
-import { imageFormat, imageItem, revisedPrompt } from "./item.ts";
+import { imageFormat, imageItem, revisedPrompt } from "./image-item.ts";
 
 /**
  * Partial images as they come, `completed` once for each image. The last one waits for the counts, which it carries:

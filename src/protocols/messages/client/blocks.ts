@@ -4,12 +4,12 @@ import { fail } from "../../../model/error.ts";
 import type { Block, Media } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { fitName } from "../../names.ts";
+import { fitName } from "../../tool-names.ts";
 import type { MessagesSettings } from "../dialect.ts";
-import { parseToolArguments } from "../../arguments.ts";
-import { toBase64 } from "../../media.ts";
-import { isObject } from "../../json.ts";
-import { sourceOf, ID, isNativeCitation } from "../words.ts";
+import { parseToolArguments } from "../../tool-arguments.ts";
+import { toBase64 } from "../../media-url.ts";
+import { isObject } from "../../json-values.ts";
+import { sourceOf, ID, isNativeCitation } from "../constants.ts";
 
 export interface MessagesEncoding {
   of: CallContext;

@@ -1,6 +1,6 @@
 // What `count_tokens` is answered with.
 import { fail } from "../../../model/error.ts";
-import { isObject } from "../../json.ts";
+import { isObject } from "../../json-values.ts";
 
 export function decodeCount(body: Buffer): number {
   let json: unknown;

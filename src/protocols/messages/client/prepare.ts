@@ -2,12 +2,12 @@
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { isSealed, unseal } from "../../envelope.ts";
-import { requestsReasoning } from "../../spending.ts";
+import { isSealed, unseal } from "../../proof-envelope.ts";
+import { requestsReasoning } from "../../cost-analysis.ts";
 import { rejectBlockedReferences } from "../../look/index.ts";
 import type { MessagesSettings } from "../dialect.ts";
-import { isObject, asText } from "../../json.ts";
-import { TOKEN_COUNT_FIELDS, ID, KNOWN_TOP_LEVEL_FIELDS } from "../words.ts";
+import { isObject, asText } from "../../json-values.ts";
+import { TOKEN_COUNT_FIELDS, ID, KNOWN_TOP_LEVEL_FIELDS } from "../constants.ts";
 
 export function prepare(out: Outgoing, of: CallContext, settings: MessagesSettings): void {
   const messages = out.get("messages");

@@ -2,12 +2,12 @@ import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { fitName } from "../../names.ts";
+import { fitName } from "../../tool-names.ts";
 import { MessagesToolCounts } from "../tool-counts.ts";
 import { parseBilledUsage } from "../usage.ts";
-import { isObject, asText } from "../../json.ts";
-import { parseFinishReason, ID } from "../words.ts";
-import { appendDelta, inputOf, isClientCall, openBlock, type OpenMessageBlock } from "./block.ts";
+import { isObject, asText } from "../../json-values.ts";
+import { parseFinishReason, ID } from "../constants.ts";
+import { appendDelta, inputOf, isClientCall, openBlock, type OpenMessageBlock } from "./open-block.ts";
 
 type Emit = (event: ModelEvent) => void;
 

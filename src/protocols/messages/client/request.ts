@@ -4,14 +4,14 @@ import type { ChatRequest } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import type { MessagesSettings } from "../dialect.ts";
-import { restoreUnknownFields } from "../../strangers.ts";
-import { KNOWN_FIELDS } from "../known.ts";
-import { isObject } from "../../json.ts";
-import { TOKEN_COUNT_FIELDS, ID, PROTOCOL_FIELDS } from "../words.ts";
+import { restoreUnknownFields } from "../../unknown-fields.ts";
+import { KNOWN_FIELDS } from "../known-fields.ts";
+import { isObject } from "../../json-values.ts";
+import { TOKEN_COUNT_FIELDS, ID, PROTOCOL_FIELDS } from "../constants.ts";
 import { failUnsupported, type MessagesEncoding } from "./blocks.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
-import { messagesTo, systemTo } from "./turns.ts";
+import { messagesTo, systemTo } from "./messages.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
 export function encodeRequest(r: ChatRequest, of: CallContext, settings: MessagesSettings): Body {

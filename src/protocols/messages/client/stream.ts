@@ -1,13 +1,13 @@
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { parseEventObject } from "../../event-object.ts";
+import { parseEventObject } from "../../parse-event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
 import { createEventDecoder } from "../../sse/index.ts";
 import { startUsage } from "../usage.ts";
-import { isObject } from "../../json.ts";
-import { throwParsedError } from "../../failure/failure.ts";
+import { isObject } from "../../json-values.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
 import { MessagesReader } from "./reader.ts";
 
 /** A fetched document stands in one event, and so in one line. */

@@ -7,10 +7,10 @@ import {
   effortForBudget,
   nearestEffort,
   reasoningSupportOf,
-} from "../../reasons.ts";
+} from "../../reasoning-support.ts";
 import type { MessagesEncoding } from "./blocks.ts";
-import { isObject, asText } from "../../json.ts";
-import { ID } from "../words.ts";
+import { isObject, asText } from "../../json-values.ts";
+import { ID } from "../constants.ts";
 
 /** The least that a model may be given to think with. */
 const MIN_BUDGET = 1024;

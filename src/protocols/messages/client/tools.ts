@@ -1,9 +1,9 @@
-import { declareTool, rejectTool } from "../../tools.ts";
+import { declareTool, rejectTool } from "../../tool-declarations.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { cacheTo, nameTo, type MessagesEncoding } from "./blocks.ts";
-import { isObject, omitUndefinedOrNothing as present } from "../../json.ts";
-import { ID } from "../words.ts";
+import { isObject, omitUndefinedOrNothing as present } from "../../json-values.ts";
+import { ID } from "../constants.ts";
 
 export function toolsTo(r: ChatRequest, e: MessagesEncoding): Json[] | undefined {
   if (r.tools.length === 0) return undefined;

@@ -3,8 +3,8 @@ import type { OpenBlock } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
-import { isObject } from "../../json.ts";
-import { isNativeCitation } from "../words.ts";
+import { isObject } from "../../json-values.ts";
+import { isNativeCitation } from "../constants.ts";
 import {
   callBlock,
   proofCarrierBlock,

@@ -2,9 +2,9 @@
 // words for the way back to this wire. What another wire could only be told half of is kept whole and opaque.
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { unseal } from "../../envelope.ts";
-import { isObject, hasOnlyKeys, asText } from "../../json.ts";
-import { rememberSource, ID, failMalformed } from "../words.ts";
+import { unseal } from "../../proof-envelope.ts";
+import { isObject, hasOnlyKeys, asText } from "../../json-values.ts";
+import { rememberSource, ID, failMalformed } from "../constants.ts";
 
 export function blocksOf(content: unknown, path: string): Block[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];

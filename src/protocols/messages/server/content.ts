@@ -4,11 +4,11 @@ import type { Proof } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
-import { isSealed, seal } from "../../envelope.ts";
-import { fitName, createNameRestorer } from "../../names.ts";
+import { isSealed, seal } from "../../proof-envelope.ts";
+import { fitName, createNameRestorer } from "../../tool-names.ts";
 import { usageTo } from "../usage.ts";
-import { isObject, asText } from "../../json.ts";
-import { ID, REFUSAL_CATEGORIES, formatFinishReason, type ResponseContents } from "../words.ts";
+import { isObject, asText } from "../../json-values.ts";
+import { ID, REFUSAL_CATEGORIES, formatFinishReason, type ResponseContents } from "../constants.ts";
 
 /** The message without its content: as `message_start` has it, and around a whole answer. */
 export const message = (to: ResponseContext, usage: Usage): JsonObject => ({

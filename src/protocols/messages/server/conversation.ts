@@ -1,6 +1,6 @@
 import type { Body, Field, Opt } from "../../../model/values.ts";
-import type { ConversationKey } from "../../../plugin/survey.ts";
-import { isObject, asList, parseObject, asText } from "../../json.ts";
+import type { ConversationKey } from "../../../plugin/request-facts.ts";
+import { isObject, asList, parseObject, asText } from "../../json-values.ts";
 
 /** Claude Code writes its session into the user's id, among others: as `_session_` and an id, or as a JSON text. */
 const SESSION = /_session_([\w-]{8,64})$/;

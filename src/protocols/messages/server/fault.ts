@@ -1,8 +1,8 @@
 import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersOut, JsonObject } from "../../../model/values.ts";
 import type { ErrorResponse } from "../../../plugin/protocol.ts";
-import type { LimitState } from "../../../plugin/limit.ts";
-import { omitUndefinedOrNothing } from "../../json.ts";
+import type { LimitState } from "../../../plugin/store/limit.ts";
+import { omitUndefinedOrNothing } from "../../json-values.ts";
 
 /** The protocol's own type, and its own status where that is not the kind's. */
 const TYPE_AND_STATUS: Record<ErrorKind, readonly [type: string, status?: number]> = {

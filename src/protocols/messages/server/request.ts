@@ -1,16 +1,16 @@
 import type { Block, ChatRequest, Output, Reasoning, Tool, Turn } from "../../../model/request.ts";
 import type { Body, Json, JsonObject, Opt } from "../../../model/values.ts";
-import { findUnknownFields, unknownTopLevelFields } from "../../strangers.ts";
-import { KNOWN_FIELDS } from "../known.ts";
+import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
+import { KNOWN_FIELDS } from "../known-fields.ts";
 import { blocksOf } from "./blocks.ts";
-import { isObject, asNumber, hasOnlyKeys, omitUndefinedOrNothing, asText } from "../../json.ts";
+import { isObject, asNumber, hasOnlyKeys, omitUndefinedOrNothing, asText } from "../../json-values.ts";
 import {
   rememberSource,
   ID,
   KNOWN_TOP_LEVEL_FIELDS,
   failMalformed,
   PROTOCOL_FIELDS,
-} from "../words.ts";
+} from "../constants.ts";
 
 /** A client's body, whole: what only this protocol knows rides in `ext.messages`, what no codec knows in `rest`. */
 export function decodeRequest(body: Body): ChatRequest {

@@ -2,7 +2,7 @@
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { isObject, asList } from "../../json.ts";
+import { isObject, asList } from "../../json-values.ts";
 import type { ModerationDialect } from "../dialect.ts";
 
 export function prepare(out: Outgoing, of: CallContext, { textOnly }: ModerationDialect): void {

@@ -1,9 +1,9 @@
 // A client's words in the common vocabulary.
 import type { ModerationRequest } from "../../../model/request.ts";
 import type { Body, Json } from "../../../model/values.ts";
-import { omitUndefined, asText } from "../../json.ts";
-import { unknownTopLevelFields } from "../../strangers.ts";
-import { knowsField } from "../words.ts";
+import { omitUndefined, asText } from "../../json-values.ts";
+import { unknownTopLevelFields } from "../../unknown-fields.ts";
+import { knowsField } from "../constants.ts";
 
 export const decodeRequest = (body: Body): ModerationRequest =>
   omitUndefined({

@@ -1,7 +1,7 @@
 // The dialect, on both lanes.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { asList } from "../../json.ts";
+import { asList } from "../../json-values.ts";
 import type { RerankDialect } from "../dialect.ts";
 import { requireTexts } from "./request.ts";
 

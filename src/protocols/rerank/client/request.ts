@@ -3,7 +3,7 @@ import { fail } from "../../../model/error.ts";
 import type { RerankRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { omitUndefined, asText } from "../../json.ts";
+import { omitUndefined, asText } from "../../json-values.ts";
 
 /** As Cohere and those after it have it. */
 export function encodeRequest(

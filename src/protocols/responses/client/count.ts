@@ -1,6 +1,6 @@
 // What a request to count tokens is answered with.
 import { fail } from "../../../model/error.ts";
-import { asNumber, parseObject } from "../../json.ts";
+import { asNumber, parseObject } from "../../json-values.ts";
 
 export const decodeCount = (body: Buffer): number =>
   asNumber(parseObject(body.toString("utf8"))?.["input_tokens"]) ??

@@ -1,8 +1,8 @@
 // What an event's bytes tell a relay that does not parse them: its type, its number, what its kind begins with.
-import { parseEventObject } from "../../event-object.ts";
+import { parseEventObject } from "../../parse-event-object.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import { parseEventText, encodeKey, findValue } from "../../sse/index.ts";
-import { parseObject, asText } from "../../json.ts";
+import { parseObject, asText } from "../../json-values.ts";
 
 const TYPE = [encodeKey("type")];
 

@@ -1,11 +1,11 @@
 import type { CallContext, Outgoing } from "../../../plugin/index.ts";
 import { reasoningSupportFor, type ResponsesDialect } from "../dialect.ts";
-import { isSealed, unseal } from "../../envelope.ts";
+import { isSealed, unseal } from "../../proof-envelope.ts";
 import { rejectBlockedReferences } from "../../look/index.ts";
-import { failResponse, withoutReferences } from "../state.ts";
+import { failResponse, withoutReferences } from "../stored-references.ts";
 import { ENCRYPTED, mayReason } from "./thinking.ts";
-import { asList } from "../../json.ts";
-import { ORIGIN } from "../words.ts";
+import { asList } from "../../json-values.ts";
+import { ORIGIN } from "../constants.ts";
 
 /** Both lanes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
 export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialect): void {

@@ -3,14 +3,14 @@
 import type { FinishReason, ModelEvent, OpenBlock } from "../../../model/event.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import { fail } from "../../../model/error.ts";
-import { throwParsedError } from "../../failure/failure.ts";
-import { flatName } from "../names.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { flatName } from "../tool-names.ts";
 import { ResponsesToolCounts } from "../tool-counts.ts";
 import { usageOf } from "../usage.ts";
-import { ItemPositions } from "./places.ts";
-import { asList, asObject, asText } from "../../json.ts";
-import { parseMediaUrl } from "../../media.ts";
-import { digestText, ORIGIN } from "../words.ts";
+import { ItemPositions } from "./item-positions.ts";
+import { asList, asObject, asText } from "../../json-values.ts";
+import { parseMediaUrl } from "../../media-url.ts";
+import { digestText, ORIGIN } from "../constants.ts";
 
 /** A block that an item has opened, and how much of it has been given. */
 interface Part {

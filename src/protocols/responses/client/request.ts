@@ -1,5 +1,5 @@
 // Client half: a request as a body, with what this wire cannot say refused or declared.
-import { delegateStopSequences } from "../../stops.ts";
+import { delegateStopSequences } from "../../stop-sequences.ts";
 import { fail } from "../../../model/error.ts";
 import type {
   CallContext,
@@ -9,17 +9,17 @@ import type {
   JsonObject,
   Opt,
 } from "../../../plugin/index.ts";
-import { restoreUnknownFields } from "../../strangers.ts";
-import { supportedSampling, type ReasoningSupport } from "../../reasons.ts";
+import { restoreUnknownFields } from "../../unknown-fields.ts";
+import { supportedSampling, type ReasoningSupport } from "../../reasoning-support.ts";
 import { reasoningSupportFor, type ResponsesDialect } from "../dialect.ts";
-import { itemsTo, toInstructions } from "./history.ts";
-import { KNOWN_FIELDS } from "../known.ts";
+import { itemsTo, toInstructions } from "./input-items.ts";
+import { KNOWN_FIELDS } from "../known-fields.ts";
 import type { PartContext } from "../parts.ts";
 import { LOGPROBS, PROTOCOL_FIELDS } from "../server/request.ts";
 import { choiceTo, createCallNamer, toolsTo } from "../tools.ts";
 import { ENCRYPTED, mayReason, reasoningTo } from "./thinking.ts";
-import { asList, asObject, omitUndefined } from "../../json.ts";
-import { ORIGIN, sourceOf, digestText } from "../words.ts";
+import { asList, asObject, omitUndefined } from "../../json-values.ts";
+import { ORIGIN, sourceOf, digestText } from "../constants.ts";
 
 const MIN_OUTPUT_TOKENS = 16;
 

@@ -1,14 +1,14 @@
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { parseEventObject } from "../../event-object.ts";
+import { parseEventObject } from "../../parse-event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn, JsonObject } from "../../../model/values.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
 import { createEventDecoder } from "../../sse/index.ts";
-import { throwParsedError } from "../../failure/failure.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
 import { ResponsesReader } from "./reader.ts";
-import { decodeResponse } from "./whole.ts";
-import { asList, asNumber, asObject, asText } from "../../json.ts";
+import { decodeResponse } from "./response.ts";
+import { asList, asNumber, asObject, asText } from "../../json-values.ts";
 
 type Emit = (event: ModelEvent) => void;
 

@@ -2,10 +2,10 @@
 import { fail } from "../../../model/error.ts";
 import type { Reasoning } from "../../../model/request.ts";
 import type { CallContext, ChatRequest, Json, JsonObject, Opt } from "../../../plugin/index.ts";
-import { effortForBudget, nearestEffort, type ReasoningSupport } from "../../reasons.ts";
+import { effortForBudget, nearestEffort, type ReasoningSupport } from "../../reasoning-support.ts";
 import type { PartContext } from "../parts.ts";
-import { omitUndefined } from "../../json.ts";
-import { ORIGIN } from "../words.ts";
+import { omitUndefined } from "../../json-values.ts";
+import { ORIGIN } from "../constants.ts";
 
 export function reasoningTo(
   { reasoning: r, ext }: ChatRequest,

@@ -1,9 +1,9 @@
 // The input, a flat list of items, as a conversation: what stands above its turns, and the turns.
 import type { Block, Json, Opt, Turn } from "../../../plugin/index.ts";
 import { blocksOf } from "../parts.ts";
-import { asList, asObject } from "../../json.ts";
-import { rememberSource } from "../words.ts";
-import { isInstructionRole, itemTypeOf } from "../item-kind.ts";
+import { asList, asObject } from "../../json-values.ts";
+import { rememberSource } from "../constants.ts";
+import { isInstructionRole, itemTypeOf } from "../item-types.ts";
 import { turnsOf } from "./turns.ts";
 
 interface Conversation {

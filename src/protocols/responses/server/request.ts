@@ -1,16 +1,16 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext.responses` under its
 // own name, what no codec knows in `rest`, and an untouched turn or tool remembers its own words.
-import { setOwnProperty } from "../../../lib/member.ts";
+import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Body, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
-import { parseResponseFormat } from "../../answer-format.ts";
-import { isMultiplierField } from "../../amounts.ts";
-import { findUnknownFields, unknownTopLevelFields } from "../../strangers.ts";
-import { STORED_PROMPT, toOpaqueBlock } from "../item-kind.ts";
+import { parseResponseFormat } from "../../response-format.ts";
+import { isMultiplierField } from "../../requested-amounts.ts";
+import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
+import { STORED_PROMPT, toOpaqueBlock } from "../item-types.ts";
 import { parseInput } from "./items.ts";
-import { KNOWN_FIELDS } from "../known.ts";
+import { KNOWN_FIELDS } from "../known-fields.ts";
 import { choiceOf, toolsOf } from "../tools.ts";
-import { asBoolean, asList, asNumber, asObject, omitUndefined, asText } from "../../json.ts";
-import { rememberSource, ORIGIN } from "../words.ts";
+import { asBoolean, asList, asNumber, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { rememberSource, ORIGIN } from "../constants.ts";
 
 /** Fields that have a place in the common vocabulary. */
 const COMMON_FIELDS = new Set([

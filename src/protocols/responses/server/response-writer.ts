@@ -11,9 +11,9 @@ import type {
   UsageReport,
 } from "../../../plugin/index.ts";
 import type { ResponsesDialect } from "../dialect.ts";
-import { createToolNameRestorer } from "../names.ts";
+import { createToolNameRestorer } from "../tool-names.ts";
 import { streamFailure } from "./fault.ts";
-import type { ResponseState } from "./object.ts";
+import type { ResponseState } from "./response-object.ts";
 import {
   proofCarrierItem,
   createOutputItem,

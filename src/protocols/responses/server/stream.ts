@@ -1,8 +1,8 @@
 // Server half: an answer as a stream, whose every event is numbered and named.
 import type { ResponseContext, Encoder, Fault, ModelEvent } from "../../../plugin/index.ts";
-import { joinSurrogatePairs } from "../../characters.ts";
+import { joinSurrogatePairs } from "../../surrogate-pairs.ts";
 import type { ResponsesDialect } from "../dialect.ts";
-import { responseObject, type ResponseState } from "./object.ts";
+import { responseObject, type ResponseState } from "./response-object.ts";
 import { ResponseWriter, type EventSink } from "./response-writer.ts";
 
 export function createEncoder(

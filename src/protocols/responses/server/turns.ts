@@ -2,12 +2,12 @@
 // message; so are adjacent tool outputs.
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Proof, Turn } from "../../../plugin/index.ts";
-import { unseal, type SealedProof } from "../../envelope.ts";
-import { asList, asObject, omitUndefined, asText } from "../../json.ts";
-import { flatName } from "../names.ts";
+import { unseal, type SealedProof } from "../../proof-envelope.ts";
+import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { flatName } from "../tool-names.ts";
 import { blocksOf } from "../parts.ts";
-import { ORIGIN, rememberSource } from "../words.ts";
-import { isInstructionRole, itemTypeOf, toOpaqueBlock } from "../item-kind.ts";
+import { ORIGIN, rememberSource } from "../constants.ts";
+import { isInstructionRole, itemTypeOf, toOpaqueBlock } from "../item-types.ts";
 
 /** What a turn was made of, item by item: an item gives as many blocks as it says, a mere carrier of a proof none. */
 interface Piece {

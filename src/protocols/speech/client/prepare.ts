@@ -3,7 +3,7 @@ import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { matchesGlob } from "../../../lib/glob.ts";
 import type { SpeechDialect } from "../dialect.ts";
-import { STREAM_FORMAT } from "../words.ts";
+import { STREAM_FORMAT } from "../constants.ts";
 
 export function prepare(
   out: Outgoing,

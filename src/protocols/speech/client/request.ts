@@ -1,9 +1,9 @@
 // A request in this wire's words.
-import type { SpeechRequest } from "../../../model/sound.ts";
+import type { SpeechRequest } from "../../../model/operations/audio-requests.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { asObject, omitUndefined } from "../../json.ts";
-import { ID } from "../words.ts";
+import { asObject, omitUndefined } from "../../json-values.ts";
+import { ID } from "../constants.ts";
 
 export const encodeRequest = (r: SpeechRequest, of: Pick<CallContext, "model">): Body =>
   omitUndefined({

@@ -5,8 +5,8 @@ import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn } from "../../../model/values.ts";
 import type { CallContext, Decoder } from "../../../plugin/protocol.ts";
 import { createEventDecoder } from "../../sse/index.ts";
-import { parseAudioEvent, isEvents, failNoAudio, failTruncated } from "./reading.ts";
-import { createAudioDetector } from "./sounding.ts";
+import { parseAudioEvent, isEvents, failNoAudio, failTruncated } from "./parse-response.ts";
+import { createAudioDetector } from "./audio-detector.ts";
 
 type Emit = (event: ModelEvent) => void;
 

@@ -1,9 +1,9 @@
 // A client's words in the common vocabulary.
-import type { SpeechRequest } from "../../../model/sound.ts";
+import type { SpeechRequest } from "../../../model/operations/audio-requests.ts";
 import type { Body } from "../../../model/values.ts";
-import { asNumber, asObject, omitUndefined, asText } from "../../json.ts";
-import { unknownTopLevelFields } from "../../strangers.ts";
-import { ID, knowsField, STREAM_FORMAT } from "../words.ts";
+import { asNumber, asObject, omitUndefined, asText } from "../../json-values.ts";
+import { unknownTopLevelFields } from "../../unknown-fields.ts";
+import { ID, knowsField, STREAM_FORMAT } from "../constants.ts";
 
 export function decodeRequest(body: Body): SpeechRequest {
   const events = asText(body[STREAM_FORMAT]);

@@ -1,11 +1,11 @@
 // Sound as it comes, or in events for clients that want those. The last piece waits for the bill: without it the sound is not whole.
-import type { AudioChunk } from "../../../model/sound.ts";
+import type { AudioChunk } from "../../../model/operations/audio-requests.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ResponseContext, Encoder } from "../../../plugin/protocol.ts";
 import { encodeFault } from "../../responses/server/fault.ts";
 import { usageTo } from "../usage.ts";
-import { wantsEvents } from "../words.ts";
+import { wantsEvents } from "../constants.ts";
 
 type Write = (piece: string | Buffer) => void;
 

@@ -2,11 +2,11 @@
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { asText } from "../../json.ts";
+import { asText } from "../../json-values.ts";
 import { matchesGlob } from "../../../lib/glob.ts";
 import type { TranscriptDialect } from "../dialect.ts";
 import { timesIn } from "../server/request.ts";
-import { RESPONSE_FORMAT, isTextFormat, TIMESTAMP_GRANULARITIES } from "../words.ts";
+import { RESPONSE_FORMAT, isTextFormat, TIMESTAMP_GRANULARITIES } from "../constants.ts";
 
 /** What holds all that a form needs. */
 const FORMAT_SOURCES: { readonly [format: string]: readonly string[] } = {

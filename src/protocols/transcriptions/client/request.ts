@@ -1,10 +1,10 @@
 // A request in this wire's words. Times for captions, and counts for a text, come in JSON: that is asked for, and the form that the
 // client wants is written here.
-import type { TranscriptRequest } from "../../../model/sound.ts";
+import type { TranscriptRequest } from "../../../model/operations/audio-requests.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { asObject, omitUndefined } from "../../json.ts";
-import { ID } from "../words.ts";
+import { asObject, omitUndefined } from "../../json-values.ts";
+import { ID } from "../constants.ts";
 
 export const encodeRequest = (
   r: TranscriptRequest,

@@ -1,16 +1,16 @@
 // A host's stream, as events: one block of text, and its passages. Hosts that do not stream answer in one piece all the same.
 import type { ModelEvent } from "../../../model/event.ts";
-import type { TranscriptItem } from "../../../model/sound.ts";
+import type { TranscriptItem } from "../../../model/operations/audio-requests.ts";
 import type { HeadersIn, JsonObject } from "../../../model/values.ts";
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { bodyFormOf } from "../../../lib/media.ts";
+import { bodyFormOf } from "../../../lib/media-type.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Decoder } from "../../../plugin/protocol.ts";
-import { throwParsedError } from "../../failure/failure.ts";
-import { asList, parseObject, asText } from "../../json.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { asList, parseObject, asText } from "../../json-values.ts";
 import { createEventDecoder } from "../../sse/index.ts";
-import { emitEnd, segmentOf, parseTranscript, failTruncated } from "./reading.ts";
-import { decodeResponse } from "./whole.ts";
+import { emitEnd, segmentOf, parseTranscript, failTruncated } from "./parse-response.ts";
+import { decodeResponse } from "./response.ts";
 
 type Emit = (event: ModelEvent) => void;
 

@@ -1,5 +1,5 @@
 // Transcripts as films have them: numbered pieces, each with the time at which it is shown.
-import type { TranscriptItem } from "../../../model/sound.ts";
+import type { TranscriptItem } from "../../../model/operations/audio-requests.ts";
 
 type Segment = Extract<TranscriptItem, { type: "segment" }>;
 

@@ -1,16 +1,16 @@
 // A client's words in the common vocabulary. In a form all is text.
 import { fail } from "../../../model/error.ts";
-import type { TranscriptRequest } from "../../../model/sound.ts";
+import type { TranscriptRequest } from "../../../model/operations/audio-requests.ts";
 import { isFilePart, type Body, type Json } from "../../../model/values.ts";
-import { isTruthyFlag, asList, asNumber, omitUndefined, asText } from "../../json.ts";
-import { unknownTopLevelFields } from "../../strangers.ts";
+import { isTruthyFlag, asList, asNumber, omitUndefined, asText } from "../../json-values.ts";
+import { unknownTopLevelFields } from "../../unknown-fields.ts";
 import {
   RESPONSE_FORMAT,
   ID,
   knowsField,
   PROTOCOL_FIELDS,
   TIMESTAMP_GRANULARITIES,
-} from "../words.ts";
+} from "../constants.ts";
 
 export function decodeRequest(body: Body): TranscriptRequest {
   const { file } = body;

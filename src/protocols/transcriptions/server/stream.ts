@@ -1,14 +1,14 @@
 // An answer in events: words as they are heard, and all of them once more at the end, with the counts.
 import type { ModelEvent } from "../../../model/event.ts";
-import type { TranscriptItem } from "../../../model/sound.ts";
+import type { TranscriptItem } from "../../../model/operations/audio-requests.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ResponseContext, Encoder } from "../../../plugin/protocol.ts";
-import { omitUndefined } from "../../json.ts";
+import { omitUndefined } from "../../json-values.ts";
 import { encodeFault } from "../../responses/server/fault.ts";
 import { usageTo } from "../usage.ts";
-import { formatIn } from "../words.ts";
-import { groupItems, toDiarizedSegment, toTimedSegment, toWord } from "./passages.ts";
+import { formatIn } from "../constants.ts";
+import { groupItems, toDiarizedSegment, toTimedSegment, toWord } from "./transcript-items.ts";
 
 export function createEncoder(
   write: (piece: string) => void,

@@ -1,7 +1,7 @@
 // When providers were in cooldown: one outage from the first failure to the first response, whatever several workers report of it.
 import { expect, it } from "vitest";
 import type { GatewayEvent } from "tollgate/plugin";
-import { Outages } from "../../../../src/gateway/requests/outages.ts";
+import { Outages } from "../../../../src/runtime/requests/outages.ts";
 
 const of = { provider: "acme", credential: "main", model: null };
 const fails = (at: number, more: object = {}) =>

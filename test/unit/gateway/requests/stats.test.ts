@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
-import { StatsCell, CellReader, CellWriter } from "../../../../src/gateway/requests/cell.ts";
-import { DURATION_CLASSES, classOf, quantile } from "../../../../src/gateway/requests/sketch.ts";
-import { TimeSlots } from "../../../../src/gateway/requests/slots.ts";
-import { RequestStats } from "../../../../src/gateway/requests/stats.ts";
+import { StatsCell, CellReader, CellWriter } from "../../../../src/runtime/requests/stats-cell.ts";
+import { DURATION_CLASSES, classOf, quantile } from "../../../../src/runtime/requests/duration-classes.ts";
+import { TimeSlots } from "../../../../src/runtime/requests/time-slots.ts";
+import { RequestStats } from "../../../../src/runtime/requests/request-stats.ts";
 
 const MINUTE = 60_000;
 const START = 1_795_000_020_000;

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { createBatchForwarder } from "../../../../src/gateway/workers/carrier.ts";
+import { createBatchForwarder } from "../../../../src/runtime/workers/batch-forwarder.ts";
 import { fail, getFault } from "../../../../src/model/error.ts";
-import type { StoreCommand, CommandResult } from "../../../../src/plugin/store.ts";
+import type { StoreCommand, CommandResult } from "../../../../src/plugin/store/store.ts";
 import { reserveCommand } from "../../../../src/testing/store.ts";
 
 /** Answers with the attempt's own number; commands below zero are impossible, and `broken` refuses everything. */

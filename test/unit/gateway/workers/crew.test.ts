@@ -5,18 +5,18 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
-import { createInMemoryModelLists } from "../../../../src/catalogue/lists.ts";
-import type { Services } from "../../../../src/gateway/services/services.ts";
-import { LedgerAvailability } from "../../../../src/gateway/services/health.ts";
-import { createLedgerQueue } from "../../../../src/gateway/services/ledger-queue.ts";
-import { WorkerPool } from "../../../../src/gateway/workers/pool.ts";
-import type { WorkerGeneration } from "../../../../src/gateway/workers/commands.ts";
-import { createLog } from "../../../../src/lib/log.ts";
-import { SecretMask } from "../../../../src/lib/mask.ts";
+import { createInMemoryModelLists } from "../../../../src/catalog/model-lists.ts";
+import type { Services } from "../../../../src/runtime/services.ts";
+import { LedgerAvailability } from "../../../../src/runtime/services/ledger-availability.ts";
+import { createLedgerQueue } from "../../../../src/runtime/ledger/ledger-queue.ts";
+import { WorkerPool } from "../../../../src/runtime/workers/worker-pool.ts";
+import type { WorkerGeneration } from "../../../../src/runtime/workers/worker-protocol.ts";
+import { createLog } from "../../../../src/lib/log/log.ts";
+import { SecretMask } from "../../../../src/lib/log/secret-mask.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
-import { until } from "../../../kit/waits.ts";
+import { until } from "../../../kit/wait.ts";
 
-const LINK = new URL("../../../../src/gateway/workers/link.ts", import.meta.url).href;
+const LINK = new URL("../../../../src/runtime/workers/ipc-link.ts", import.meta.url).href;
 
 /**
  * `order.env` names a folder, in which it notes what it begins to prepare, and a file in it that it waits for; and where the first one to commit

@@ -6,8 +6,8 @@ import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { reassignPendingConnections } from "../../../../src/gateway/workers/handover.ts";
-import { until } from "../../../kit/waits.ts";
+import { reassignPendingConnections } from "../../../../src/runtime/workers/reassign-connections.ts";
+import { until } from "../../../kit/wait.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-handover-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

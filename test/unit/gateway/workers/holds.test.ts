@@ -1,8 +1,8 @@
 // What a dead worker leaves is what a restart would have found: the same rows, or better ones.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { trackReservations } from "../../../../src/gateway/workers/holds.ts";
-import type { StoreCommand, LedgerEntry } from "../../../../src/plugin/store.ts";
+import { trackReservations } from "../../../../src/runtime/workers/open-reservations.ts";
+import type { StoreCommand, LedgerEntry } from "../../../../src/plugin/store/store.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../../src/testing/store.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
 

@@ -5,14 +5,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createRemoteStore } from "../../../../src/gateway/workers/lent-store.ts";
+import { createRemoteStore } from "../../../../src/runtime/workers/remote-store.ts";
 import {
   createIpcLink,
   type IpcChannel,
   type IpcLink,
-} from "../../../../src/gateway/workers/link.ts";
+} from "../../../../src/runtime/workers/ipc-link.ts";
 import { getFault } from "../../../../src/model/error.ts";
-import type { Store } from "../../../../src/plugin/store.ts";
+import type { Store } from "../../../../src/plugin/store/store.ts";
 import { settleCommand, storeChecks } from "../../../../src/testing/store.ts";
 
 /** Started when there is none: a law that crashes it costs the next one a start. */

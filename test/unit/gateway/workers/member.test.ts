@@ -4,8 +4,8 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { InMemoryIdempotencyRegistry } from "../../../../src/gateway/services/claims.ts";
-import { spawnWorker } from "../../../../src/gateway/workers/worker-handle.ts";
+import { InMemoryIdempotencyRegistry } from "../../../../src/runtime/services/idempotency-registry.ts";
+import { spawnWorker } from "../../../../src/runtime/workers/worker-handle.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
 
 it("what cannot be sent to a dead worker does not end the primary, and it tells how it ended", async () => {

@@ -1,14 +1,14 @@
 // A process that owns stores and lends them, one after the other: what the primary is to its workers. `memory`, `postgres`
 // (emptied before) or `postgres again`, or a file for sqlite.
 import { PGlite } from "@electric-sql/pglite";
-import { trackReservations } from "../../../../src/gateway/workers/holds.ts";
-import { createBatchForwarder } from "../../../../src/gateway/workers/carrier.ts";
-import { createStoreHandlers } from "../../../../src/gateway/workers/lent-store.ts";
+import { trackReservations } from "../../../../src/runtime/workers/open-reservations.ts";
+import { createBatchForwarder } from "../../../../src/runtime/workers/batch-forwarder.ts";
+import { createStoreHandlers } from "../../../../src/runtime/workers/remote-store.ts";
 import {
   createIpcLink,
   type IpcHandlers,
   type IpcChannel,
-} from "../../../../src/gateway/workers/link.ts";
+} from "../../../../src/runtime/workers/ipc-link.ts";
 import { makeMemory, onFile } from "../../../plugins/stores/made.ts";
 import { postgresStore, SCHEMA } from "../../../plugins/stores/postgres.ts";
 

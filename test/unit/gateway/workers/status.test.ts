@@ -1,7 +1,7 @@
 // One status for several processes: nothing that a worker reports is missing from it.
 import { expect, it } from "vitest";
-import { mergeStatus } from "../../../../src/gateway/workers/status.ts";
-import type { GatewayStatus, WorkerStatus } from "../../../../src/gateway/types.ts";
+import { mergeStatus } from "../../../../src/runtime/workers/merge-status.ts";
+import type { GatewayStatus, WorkerStatus } from "../../../../src/runtime/gateway-api.ts";
 
 const primary = {
   generations: [{ generation: 1, inFlight: 0 }],

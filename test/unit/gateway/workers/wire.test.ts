@@ -5,9 +5,9 @@ import {
   packBatch,
   packResults,
   unpackBatch,
-} from "../../../../src/gateway/workers/wire.ts";
-import type { Limit } from "../../../../src/plugin/limit.ts";
-import type { StoreCommand, CommandResult } from "../../../../src/plugin/store.ts";
+} from "../../../../src/runtime/workers/batch-codec.ts";
+import type { Limit } from "../../../../src/plugin/store/limit.ts";
+import type { StoreCommand, CommandResult } from "../../../../src/plugin/store/store.ts";
 import { NOON } from "../../../../src/testing/store.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 5 });

@@ -1,11 +1,11 @@
 // Admins: what is let in here, with which role, and which sessions are open now.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useCommand } from "../act.ts";
-import { type QueryState, useQuery } from "../data.ts";
+import { useCommand } from "../use-command.ts";
+import { type QueryState, useQuery } from "../use-query.ts";
 import { icon } from "../parts/icons.ts";
 import { Select, TextField } from "../parts/fields.ts";
-import { Dialog } from "../parts/over.ts";
+import { Dialog } from "../parts/overlay.ts";
 import {
   Box,
   CopyButton,
@@ -15,11 +15,11 @@ import {
   CommandLineHint,
   QueryResult,
   ErrorNote,
-} from "../parts/plain.ts";
+} from "../parts/basics.ts";
 import { Table } from "../parts/table.ts";
 import { toast } from "../parts/toasts.ts";
-import { isAllowed } from "../rights.ts";
-import { formatAgo, formatDateTime } from "../words.ts";
+import { isAllowed } from "../permissions.ts";
+import { formatAgo, formatDateTime } from "../format.ts";
 
 interface Admin {
   readonly id: string;

@@ -1,10 +1,10 @@
 // Audit: what was changed, by whose command, from where, and what it was before. Each stands in the ledger's chain.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
-import { runCommand } from "../ask.ts";
-import { useQuery } from "../data.ts";
+import { runCommand } from "../admin-client.ts";
+import { useQuery } from "../use-query.ts";
 import { TextField } from "../parts/fields.ts";
-import { Drawer } from "../parts/over.ts";
+import { Drawer } from "../parts/overlay.ts";
 import {
   Box,
   Code,
@@ -14,11 +14,11 @@ import {
   CommandLineHint,
   QueryResult,
   type Tone,
-} from "../parts/plain.ts";
+} from "../parts/basics.ts";
 import { Table } from "../parts/table.ts";
 import { toast } from "../parts/toasts.ts";
-import { buildUrl, navigate, useQueryParam } from "../place.ts";
-import { formatAgo, formatCount, formatDateTime } from "../words.ts";
+import { buildUrl, navigate, useQueryParam } from "../location.ts";
+import { formatAgo, formatCount, formatDateTime } from "../format.ts";
 
 interface AuditRow {
   readonly id: string;

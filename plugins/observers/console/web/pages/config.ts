@@ -1,8 +1,8 @@
 // The config: what runs, of each value where it comes from, and what another text would change. Nothing here writes the file.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useCommand } from "../act.ts";
-import { useQuery } from "../data.ts";
+import { useCommand } from "../use-command.ts";
+import { useQuery } from "../use-query.ts";
 import { Checkbox, SegmentedControl, TextField } from "../parts/fields.ts";
 import {
   Box,
@@ -15,11 +15,11 @@ import {
   QueryResult,
   ErrorNote,
   type Tone,
-} from "../parts/plain.ts";
+} from "../parts/basics.ts";
 import { Table } from "../parts/table.ts";
-import { useQueryParam } from "../place.ts";
-import { isAllowed } from "../rights.ts";
-import { formatAgo, formatCount, formatDateTime } from "../words.ts";
+import { useQueryParam } from "../location.ts";
+import { isAllowed } from "../permissions.ts";
+import { formatAgo, formatCount, formatDateTime } from "../format.ts";
 
 interface ConfigValue {
   readonly path: string;

@@ -1,9 +1,9 @@
 // The gateways that share a store: which live, what each runs, whose clock or knowledge is off. One alone is a fleet of one.
 import { html } from "htm/preact";
-import { useQuery } from "../data.ts";
-import { Box, Figures, Badge, NoteBox, CommandLineHint, QueryResult } from "../parts/plain.ts";
+import { useQuery } from "../use-query.ts";
+import { Box, Figures, Badge, NoteBox, CommandLineHint, QueryResult } from "../parts/basics.ts";
 import { Table, type Column } from "../parts/table.ts";
-import { formatAgo, formatCount, formatDateTime, formatDuration } from "../words.ts";
+import { formatAgo, formatCount, formatDateTime, formatDuration } from "../format.ts";
 
 interface FleetNode {
   readonly instance: string;

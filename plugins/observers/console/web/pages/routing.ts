@@ -1,7 +1,7 @@
 // Routing: what a request for a model would meet, candidate by candidate, and why this one and not that one.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
-import { useQuery } from "../data.ts";
+import { useQuery } from "../use-query.ts";
 import { Select, TextField } from "../parts/fields.ts";
 import {
   Box,
@@ -11,10 +11,10 @@ import {
   NoteBox,
   CommandLineHint,
   QueryResult,
-} from "../parts/plain.ts";
+} from "../parts/basics.ts";
 import { Table } from "../parts/table.ts";
-import { buildUrl, useQueryParam } from "../place.ts";
-import { formatAgo, formatDateTime, formatDuration } from "../words.ts";
+import { buildUrl, useQueryParam } from "../location.ts";
+import { formatAgo, formatDateTime, formatDuration } from "../format.ts";
 
 interface CandidateCooldown {
   readonly state: string;

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { formatDay, formatHour, formatDateTime, readerZone } from "../words.ts";
+import { formatDay, formatHour, formatDateTime, readerZone } from "../format.ts";
 import { SegmentedControl } from "./fields.ts";
 import { Table, type Column } from "./table.ts";
 

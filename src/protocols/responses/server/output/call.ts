@@ -1,8 +1,8 @@
 import type { JsonObject, OpenBlock } from "../../../../plugin/index.ts";
-import { seal } from "../../../envelope.ts";
-import { itemId } from "../object.ts";
-import { parseObject, asText } from "../../../json.ts";
-import { callId, ORIGIN } from "../../words.ts";
+import { seal } from "../../../proof-envelope.ts";
+import { itemId } from "../response-object.ts";
+import { parseObject, asText } from "../../../json-values.ts";
+import { callId, ORIGIN } from "../../constants.ts";
 import { addItem, finishItem, headOf, type OutputContext, type OutputItem } from "./item.ts";
 
 export function callItem(

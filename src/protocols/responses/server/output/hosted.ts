@@ -1,8 +1,8 @@
 import type { JsonObject } from "../../../../plugin/index.ts";
-import { itemId } from "../object.ts";
-import { asObject, parseObject, asText } from "../../../json.ts";
-import { toBase64 } from "../../../media.ts";
-import { ORIGIN } from "../../words.ts";
+import { itemId } from "../response-object.ts";
+import { asObject, parseObject, asText } from "../../../json-values.ts";
+import { toBase64 } from "../../../media-url.ts";
+import { ORIGIN } from "../../constants.ts";
 import { addItem, finishItem, type OutputContext, type OutputItem } from "./item.ts";
 
 /** An image that the model made. There is an item once there are bytes: an address has no place in one. */

@@ -1,5 +1,5 @@
 import type { OpenBlock } from "../../../../plugin/index.ts";
-import { asObject } from "../../../json.ts";
+import { asObject } from "../../../json-values.ts";
 import { callItem } from "./call.ts";
 import { hostedToolItem, imageItem } from "./hosted.ts";
 import type { OutputContext, OutputItem } from "./item.ts";

@@ -7,8 +7,8 @@ import type {
   OpenBlock,
 } from "../../../../plugin/index.ts";
 import type { ResponsesDialect } from "../../dialect.ts";
-import type { ToolName } from "../../names.ts";
-import { itemId } from "../object.ts";
+import type { ToolName } from "../../tool-names.ts";
+import { itemId } from "../response-object.ts";
 
 export interface OutputContext {
   to: ResponseContext;

@@ -1,9 +1,9 @@
 import type { Json, JsonObject } from "../../../../plugin/index.ts";
-import { seal } from "../../../envelope.ts";
-import { itemId } from "../object.ts";
+import { seal } from "../../../proof-envelope.ts";
+import { itemId } from "../response-object.ts";
 import { annotationOf } from "../../parts.ts";
-import { asList, asNumber, asObject, asText } from "../../../json.ts";
-import { ORIGIN } from "../../words.ts";
+import { asList, asNumber, asObject, asText } from "../../../json-values.ts";
+import { ORIGIN } from "../../constants.ts";
 import { addItem, finishItem, headOf, type OutputContext, type OutputItem } from "./item.ts";
 
 const NO_LOGPROBS = ',"logprobs":[]';

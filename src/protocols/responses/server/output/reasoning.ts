@@ -1,7 +1,7 @@
 import type { JsonObject, Proof } from "../../../../plugin/index.ts";
-import { seal } from "../../../envelope.ts";
-import { itemId } from "../object.ts";
-import { ORIGIN } from "../../words.ts";
+import { seal } from "../../../proof-envelope.ts";
+import { itemId } from "../response-object.ts";
+import { ORIGIN } from "../../constants.ts";
 import { addItem, finishItem, headOf, type OutputContext, type OutputItem } from "./item.ts";
 
 export function reasoningItem(digest: boolean, index: number, desk: OutputContext): OutputItem {

@@ -1,0 +1,35 @@
+// The page's modules and what they import, put into one script and one sheet.
+import { createRequire } from "node:module";
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import type { PageFiles } from "./page-files.ts";
+
+/** `web`: the folder of the page's source. Rejects without rolldown, which a checkout brings. */
+export async function bundlePage(web: URL, html: string): Promise<PageFiles> {
+  const { rolldown } = await import("rolldown");
+  const bundle = await rolldown({
+    input: fileURLToPath(new URL("main.ts", web)),
+    platform: "browser",
+  });
+  const { output } = await bundle.generate({ format: "es", minify: true, codeSplitting: false });
+  await bundle.close();
+  const [script] = output;
+  const resolve = createRequire(import.meta.url).resolve;
+  const sheets = [resolve("uplot/dist/uPlot.min.css"), fileURLToPath(new URL("console.css", web))];
+  const css = await Promise.all(sheets.map((path) => readFile(path)));
+  return {
+    html,
+    js: { plain: Buffer.from(script.code) },
+    css: { plain: minifyCss(Buffer.concat(css).toString()) },
+  };
+}
+
+/** Without comments, and without room that says nothing. */
+const minifyCss = (css: string): Buffer =>
+  Buffer.from(
+    css
+      .replace(/\/\*[\s\S]*?\*\//g, "")
+      .replace(/\s*\n\s*/g, "")
+      .replace(/\s*([{};,])\s*/g, "$1")
+      .replace(/:\s+/g, ":"),
+  );

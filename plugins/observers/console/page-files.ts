@@ -1,0 +1,56 @@
+// Where the page's parts come from: from the folder that `npm run build` has made, or, in a checkout, from source.
+import { readFile } from "node:fs/promises";
+import { fail } from "tollgate/plugin";
+import { bundlePage } from "./bundle.ts";
+
+/** One file; `gz` and `br`: packed by the build. */
+export interface PageFile {
+  readonly plain: Buffer;
+  readonly gz?: Buffer | undefined;
+  readonly br?: Buffer | undefined;
+}
+
+export interface PageFiles {
+  readonly html: string;
+  readonly js: PageFile;
+  readonly css: PageFile;
+}
+
+const SOURCE_FOLDER = new URL("web/", import.meta.url);
+/** As seen from the program in few files, and from this one by itself. */
+const BUILD_FOLDERS = ["../../console/", "../../../console/"].map(
+  (path) => new URL(path, import.meta.url),
+);
+
+const tryReadFile = (from: URL, name: string): Promise<Buffer | undefined> =>
+  readFile(new URL(name, from)).catch(() => undefined);
+
+export async function readPageFiles(): Promise<PageFiles> {
+  const source = await tryReadFile(SOURCE_FOLDER, "index.html");
+  if (source && import.meta.filename.endsWith(".ts"))
+    return bundlePage(SOURCE_FOLDER, source.toString()).catch((cause: unknown) =>
+      fail(
+        "unavailable",
+        "The console cannot be built here. `npm ci` brings what it is made with.",
+        {
+          code: "no_bundler",
+          cause,
+        },
+      ),
+    );
+  for (const from of BUILD_FOLDERS) {
+    const html = await tryReadFile(from, "index.html");
+    const [js, css] = await Promise.all(
+      ["app.js", "app.css"].map((name) => readPageFile(from, name)),
+    );
+    if (html && js && css) return { html: html.toString(), js, css };
+  }
+  return fail("internal", "This build has no console in it.", { code: "no_console" });
+}
+
+async function readPageFile(from: URL, name: string): Promise<PageFile | undefined> {
+  const [plain, gz, br] = await Promise.all(
+    ["", ".gz", ".br"].map((end) => tryReadFile(from, name + end)),
+  );
+  return plain && { plain, gz, br };
+}

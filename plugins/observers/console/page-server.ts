@@ -1,0 +1,103 @@
+// What a browser is sent: one page for every view, and the two files that it names, under names that change with what is in them.
+import { createHash } from "node:crypto";
+import { constants, brotliCompressSync, gzipSync } from "node:zlib";
+import { type RequestHead, type Context, fail, type RouteResponse } from "tollgate/plugin";
+import { type PageFiles, readPageFiles } from "./page-files.ts";
+
+/** No script, style, picture or call of another place; no text becomes a script; no other page holds this one. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "media-src data:",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+
+const SECURITY_HEADERS = {
+  "content-security-policy": CONTENT_SECURITY_POLICY,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "x-frame-options": "DENY",
+};
+
+interface Asset {
+  readonly type: string;
+  readonly plain: Buffer;
+  readonly gz: Buffer;
+  readonly br: Buffer;
+}
+
+interface Pages {
+  readonly html: Buffer;
+  readonly assets: ReadonlyMap<string, Asset>;
+}
+
+/** Answers everything below `base`. They are read, or made from source, when they are first asked for. */
+export function createPageServer(base: string, ctx: Pick<Context, "shared">) {
+  const kept = ctx.shared("pages", () => ({ made: undefined as Promise<Pages> | undefined }));
+  return async (x: RequestHead): Promise<RouteResponse> => {
+    kept.made ??= readPageFiles().then((parts) => buildPages(base, parts));
+    const pages = await kept.made.catch((problem: unknown) => {
+      kept.made = undefined;
+      throw problem;
+    });
+    const rest = x.params["rest"] ?? "";
+    if (!rest.startsWith("assets/"))
+      return {
+        status: 200,
+        headers: {
+          ...SECURITY_HEADERS,
+          "content-type": "text/html; charset=utf-8",
+          "cache-control": "no-store",
+        },
+        body: pages.html,
+      };
+    const asset = pages.assets.get(rest.slice("assets/".length));
+    if (!asset) return fail("not_found", "There is no such file here.", { code: "unknown_path" });
+    return { status: 200, ...toResponse(asset, x.headers["accept-encoding"]) };
+  };
+}
+
+function toResponse({ type, plain, gz, br }: Asset, said: string | string[] | undefined) {
+  const takes = new Set(`${said ?? ""}`.split(",").map((each) => each.split(";")[0]!.trim()));
+  const coding = takes.has("br") ? "br" : takes.has("gzip") ? "gzip" : undefined;
+  return {
+    headers: {
+      ...SECURITY_HEADERS,
+      "content-type": type,
+      // Its name is its content's.
+      "cache-control": "public, max-age=31536000, immutable",
+      vary: "accept-encoding",
+      ...(coding && { "content-encoding": coding }),
+    },
+    body: coding === "br" ? br : coding === "gzip" ? gz : plain,
+  };
+}
+
+function buildPages(base: string, { html, js, css }: PageFiles): Pages {
+  const assets = new Map<string, Asset>();
+  const add = (kind: string, type: string, part: PageFiles["js"]): string => {
+    const name = `app.${createHash("sha256").update(part.plain).digest("hex").slice(0, 12)}.${kind}`;
+    assets.set(name, { type, ...compress(part) });
+    return `${base}/assets/${name}`;
+  };
+  const text = html
+    .replace("{js}", add("js", "text/javascript; charset=utf-8", js))
+    .replace("{css}", add("css", "text/css; charset=utf-8", css));
+  return { html: Buffer.from(text), assets };
+}
+
+/** What a build has packed already is taken as it is. */
+const compress = ({ plain, gz, br }: PageFiles["js"]) => ({
+  plain,
+  gz: gz ?? gzipSync(plain),
+  br: br ?? brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+});

@@ -1,0 +1,136 @@
+// What a key and an account say alike, as fields of a form: a name, limits, models, privacy, labels.
+import { html } from "htm/preact";
+import type { CommandError } from "../../admin-client.ts";
+import type { Account } from "./keys-types.ts";
+import type { AccountConfig } from "./keys-yaml.ts";
+import { Select, TextField } from "../../parts/fields.ts";
+import { ErrorNote } from "../../parts/basics.ts";
+import { limitError, splitLimits } from "../../limit-text.ts";
+import { LimitField } from "../../limits.ts";
+
+export interface GrantsForm {
+  readonly name: string;
+  readonly models: string;
+  readonly privacy: string;
+  readonly labels: string;
+  readonly limits: string;
+}
+
+interface GrantFields {
+  readonly name?: string;
+  readonly models?: readonly string[];
+  readonly privacy?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly limits?: readonly string[];
+}
+
+export const toForm = ({ name, models, privacy, labels, limits }: GrantFields): GrantsForm => ({
+  name: name ?? "",
+  models: models?.join(", ") ?? "",
+  privacy: privacy ?? "",
+  labels: Object.entries(labels ?? {})
+    .map(([label, word]) => `${label}=${word}`)
+    .join(", "),
+  limits: (limits ?? []).join(", "),
+});
+
+const splitList = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
+
+/** Why it cannot be sent; undefined: it can. */
+export const formError = ({ limits, labels }: GrantsForm): string | undefined =>
+  limitError(limits) ??
+  (labels.split(",").some((each) => each.trim() !== "" && !/^[^=]+=.+$/.test(each.trim()))
+    ? "Write labels as name=value, for example team=web."
+    : undefined);
+
+/** As commands take it. `none`: what stands for a member that says nothing: absent in what is made, null in what is changed. */
+export function fromForm<N extends null | undefined>(of: GrantsForm, none: N) {
+  const labels = Object.fromEntries(
+    of.labels.split(",").flatMap((each) => {
+      const at = each.indexOf("=");
+      return at > 0 ? [[each.slice(0, at).trim(), each.slice(at + 1).trim()]] : [];
+    }),
+  );
+  const models = splitList(of.models);
+  const limits = splitLimits(of.limits);
+  return {
+    name: of.name.trim() || none,
+    models: models.length > 0 ? models : none,
+    privacy: of.privacy || none,
+    labels: Object.keys(labels).length > 0 ? labels : none,
+    limits: limits.length > 0 ? limits : none,
+  };
+}
+
+export function GrantsFields({ value, set }: { value: GrantsForm; set: (to: GrantsForm) => void }) {
+  const put = (more: Partial<GrantsForm>) => set({ ...value, ...more });
+  return html` <${TextField}
+      name="Name"
+      value=${value.name}
+      set=${(name: string) => put({ name })}
+      placeholder="laptop of Anna"
+    />
+    <${LimitField} value=${value.limits} set=${(limits: string) => put({ limits })} />
+    <${TextField}
+      name="Models"
+      value=${value.models}
+      set=${(models: string) => put({ models })}
+      placeholder="openai/*, fast"
+      hint="Names or patterns. * matches any text. Empty: all models."
+    />
+    <div class="filters">
+      <${Select}
+        name="Privacy"
+        value=${value.privacy}
+        set=${(privacy: string) => put({ privacy })}
+        of=${[
+          ["", "as each request asks"],
+          ["required", "Service-ZDR: required"],
+          ["strict", "Service-ZDR: strict"],
+        ]}
+      />
+      <${TextField}
+        name="Labels"
+        wide=${true}
+        value=${value.labels}
+        set=${(labels: string) => put({ labels })}
+        placeholder="team=web, cost=4711"
+      />
+    </div>`;
+}
+
+/** The end of such a form: what is wrong with it, and the two ways out. `does`: what sending it does. */
+export const FormFooter = ({
+  flaw,
+  problem,
+  close,
+  off,
+  does,
+}: {
+  flaw: string | undefined;
+  problem: CommandError | undefined;
+  close: () => void;
+  off: boolean;
+  does: string;
+}) =>
+  html`${flaw && html`<p class="bad" role="alert">${flaw}</p>`}
+    ${problem && html`<${ErrorNote} problem=${problem} />`}
+    <footer>
+      <button type="button" class="button" onClick=${close}>Cancel</button
+      ><button type="submit" class="button main" disabled=${off}>${does}</button>
+    </footer>`;
+
+/** The account with the fields of the form; what the form does not have stays. */
+export const withFormValues = (
+  { id, frontends, discloseLimits }: Account,
+  typed: GrantsForm,
+  parent: string,
+  defaults: AccountConfig["defaults"],
+): AccountConfig => ({
+  ...(fromForm(typed, undefined) as Omit<AccountConfig, "id">),
+  id,
+  parent: parent || undefined,
+  defaults,
+  frontends,
+  discloseLimits,
+});

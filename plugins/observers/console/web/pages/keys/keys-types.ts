@@ -1,0 +1,63 @@
+// Keys and accounts as commands show them, as far as pages read it.
+import type { UsedLimit } from "../../limits.ts";
+import type { Tone } from "../../parts/basics.ts";
+
+export interface Key {
+  readonly id: string;
+  readonly name?: string;
+  readonly state: "valid" | "expired" | "revoked";
+  readonly account?: string;
+  readonly models?: readonly string[];
+  readonly frontends?: readonly string[];
+  readonly privacy?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly limits?: readonly string[];
+  readonly limitUsage?: readonly UsedLimit[];
+  readonly created: number;
+  readonly expires?: number;
+  readonly version?: number;
+  /** Of an admin, that asks commands and no models. */
+  readonly adminRole?: string;
+}
+
+export interface Account {
+  readonly id: string;
+  readonly name?: string;
+  readonly parent?: string;
+  readonly path: string;
+  readonly state: "valid" | "ended" | "broken";
+  /** "gateway.yaml:12": it is changed there. */
+  readonly definedAt?: string;
+  readonly keys: number;
+  readonly limits?: readonly string[];
+  readonly limitUsage?: readonly UsedLimit[];
+  readonly defaults?: { readonly limits: readonly string[] };
+  readonly models?: readonly string[];
+  readonly frontends?: readonly string[];
+  readonly privacy?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly discloseLimits?: string;
+  readonly version?: number;
+}
+
+export const STATE_TONES: Readonly<Record<string, Tone>> = {
+  valid: "good",
+  expired: "warn",
+  revoked: "bad",
+  ended: "bad",
+  broken: "bad",
+};
+
+export const displayName = ({ name, id }: { name?: string; id: string }): string => name ?? id;
+
+/** A limit with what was counted of it. */
+export const limitBars = ({
+  limits = [],
+  limitUsage,
+}: {
+  limits?: readonly string[];
+  limitUsage?: readonly UsedLimit[];
+}) =>
+  limits.map(
+    (limit, at) => limitUsage?.find((each) => each.limit === limit) ?? limitUsage?.[at] ?? limit,
+  );

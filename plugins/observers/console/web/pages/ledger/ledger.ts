@@ -1,0 +1,214 @@
+// The ledger: how large it is, whether it is what was written, what a prune would take out, a correction, and rows to take along.
+import { html } from "htm/preact";
+import { useState } from "preact/hooks";
+import { useCommand } from "../../use-command.ts";
+import { useQuery } from "../../use-query.ts";
+import { TextField } from "../../parts/fields.ts";
+import {
+  Box,
+  CopyButton,
+  FactList,
+  Figures,
+  NoteBox,
+  CommandLineHint,
+  QueryResult,
+  ErrorNote,
+} from "../../parts/basics.ts";
+import {
+  formatAgo,
+  formatCount,
+  timeDaysAgo,
+  formatDateTime,
+  formatBytes,
+  formatDuration,
+} from "../../format.ts";
+import { isAllowed } from "../../permissions.ts";
+import { Backups } from "./ledger-backups.ts";
+import { AdjustCost, ExportRows } from "./ledger-export.ts";
+
+interface LedgerStateResponse {
+  readonly bytes: number;
+  readonly oldestAt?: number | null;
+  readonly prunedRows: number;
+}
+interface VerifyResponse {
+  readonly problems: readonly { readonly path?: string; readonly message: string }[];
+  readonly isVerifiable: boolean;
+  readonly head?: { readonly seq: number; readonly hash: string };
+  readonly containsHash?: boolean;
+}
+interface PrunePlanResponse {
+  readonly plan: {
+    readonly rows: number;
+    readonly bytes: number;
+    readonly ms: number;
+    readonly from?: number;
+    readonly to?: number;
+    readonly open?: { readonly at: number; readonly attempt: string };
+  };
+}
+
+export function LedgerPage() {
+  const state = useQuery<LedgerStateResponse>("ledger.state", {}, { intervalMs: 15_000 });
+  const readings = useQuery<{ ledger: { ok: boolean; queue: number } }>(
+    "readings",
+    {},
+    { intervalMs: 5_000 },
+  );
+  const { ok = true, queue = 0 } = readings.value?.ledger ?? {};
+  return html` <${QueryResult} of=${state}
+      >${(value: LedgerStateResponse) =>
+        html`<${Figures}
+          of=${[
+            {
+              name: "Takes rows",
+              value: ok ? "yes" : "no",
+              note: ok ? `${formatCount(queue)} wait for their batch` : "new calls are refused",
+              tone: ok ? "good" : "bad",
+            },
+            {
+              name: "On the disk",
+              value: formatBytes(value.bytes),
+              title: `${formatCount(value.bytes)} bytes`,
+            },
+            {
+              name: "Oldest row",
+              value: value.oldestAt == null ? "none" : formatAgo(value.oldestAt),
+              title: value.oldestAt == null ? undefined : formatDateTime(value.oldestAt),
+            },
+            {
+              name: "Pruned rows",
+              value: formatCount(value.prunedRows),
+              note: value.prunedRows > 0 ? "their sums stand for them" : "all rows are there",
+            },
+          ]}
+        />`}<//
+    >
+    <div class="grid">
+      ${isAllowed("ledger.verify") && html`<${Verify} />`}
+      ${isAllowed("ledger.prune") && html`<${Prune} />`}
+    </div>
+    ${isAllowed("audit.list") && html`<${Backups} />`}
+    <div class="grid">
+      ${isAllowed("ledger.entries") && html`<${ExportRows} />`}
+      ${isAllowed("ledger.adjust") && html`<${AdjustCost} />`}
+    </div>`;
+}
+
+function Verify() {
+  const [hash, note] = useState("");
+  const verify = useCommand<VerifyResponse>("ledger.verify", { changes: false });
+  const [took, time] = useState<number>();
+  const run = async (event: Event) => {
+    event.preventDefault();
+    const began = performance.now();
+    await verify.run(hash.trim() ? { hash: hash.trim() } : {});
+    time(performance.now() - began);
+  };
+  const { value } = verify;
+  const fine = value && value.problems.length === 0 && value.containsHash !== false;
+  return html`<${Box} title="Is it what was written?">
+    <div class="stack">
+      <form class="form" onSubmit=${run}>
+        <${TextField}
+          name="A hash that was noted down"
+          value=${hash}
+          set=${note}
+          hint="It must still be in the chain. Without one, the chain alone is proved."
+        />
+        <footer>
+          <button type="submit" class="button main" disabled=${verify.isRunning}>
+            ${verify.isRunning ? "Reading every row…" : "Verify now"}
+          </button>
+        </footer>
+      </form>
+      <div aria-live="polite" class="stack">
+        ${verify.error && html`<${ErrorNote} problem=${verify.error} />`}
+        ${
+          value &&
+          !verify.isRunning &&
+          html`<${NoteBox} tone=${fine ? "good" : value.isVerifiable ? "bad" : "warn"}>
+              <p>
+                ${!value.isVerifiable ? "This store keeps no chain of hashes." : fine ? `As it was written. Every row was read in ${formatDuration(took)}.` : "It is not what was written."}
+              </p>
+              ${value.containsHash === false && html`<p>The hash that you noted is not in it: the ledger was shortened, or is another one.</p>`}
+              ${value.problems.slice(0, 20).map(({ path, message }) => html`<p key=${path}>${path && html`<code>${path}</code> `}${message}</p>`)}<//
+            >
+            ${
+              value.head &&
+              html`<${FactList}
+                  of=${[
+                    ["Newest hash", html`<span class="mono break">${value.head.hash}</span>`],
+                    ["Commit", formatCount(value.head.seq)],
+                  ]}
+                />
+                <div class="row">
+                  <${CopyButton} text=${value.head.hash} name="Copy the hash" /><span
+                    class="small faint"
+                    >Note it somewhere else: with it a shortened ledger is found out.</span
+                  >
+                </div>`
+            }`
+        }
+        <${CommandLineHint} line="tollgate ledger verify" />
+      </div>
+    </div>
+  <//>`;
+}
+
+function Prune() {
+  const [days, set] = useState("400");
+  const plan = useCommand<PrunePlanResponse>("ledger.prune", { changes: false });
+  const older = Math.max(1, Math.round(Number(days)) || 400);
+  const run = (event: Event) => {
+    event.preventDefault();
+    void plan.run({ before: timeDaysAgo(older), dryRun: true });
+  };
+  const found = plan.value?.plan;
+  return html`<${Box} title="What would a prune take out?">
+    <div class="stack">
+      <form class="form" onSubmit=${run}>
+        <${TextField}
+          name="Rows older than, in days"
+          type="number"
+          value=${days}
+          set=${set}
+          hint="Sums take their place: reports, budgets and the proof stay what they were. This only plans."
+        />
+        <footer>
+          <button type="submit" class="button" disabled=${plan.isRunning}>
+            ${plan.isRunning ? "Counting…" : "Plan"}
+          </button>
+        </footer>
+      </form>
+      <div aria-live="polite" class="stack">
+        ${plan.error && html`<${ErrorNote} problem=${plan.error} />`}
+        ${
+          found &&
+          html`<${FactList}
+            of=${[
+              ["Rows", formatCount(found.rows)],
+              [
+                "Between",
+                found.from && found.to
+                  ? `${formatDateTime(found.from)} and ${formatDateTime(found.to)}`
+                  : "no rows are that old",
+              ],
+              ["Room given back", `about ${formatBytes(found.bytes)}`],
+              ["It would take", `about ${formatDuration(found.ms)}`],
+              [
+                "Held back by",
+                found.open &&
+                  html`<span class="warn"
+                    >an open call of ${formatDateTime(found.open.at)}:
+                    <code>${found.open.attempt}</code></span
+                  >`,
+              ],
+            ]}
+          />`
+        }
+        <${CommandLineHint} line=${`tollgate ledger prune --older ${older}d --dry-run`} />
+      </div>
+    </div>
+  <//>`;
+}

@@ -1,0 +1,215 @@
+// One model at length: what a plain request costs, each fact with the source that says so, and what becomes of data way by way.
+import { html } from "htm/preact";
+import { useQuery } from "../../use-query.ts";
+import { Drawer } from "../../parts/overlay.ts";
+import { Box, FactList, Badge, CommandLineHint, QueryResult } from "../../parts/basics.ts";
+import { Table } from "../../parts/table.ts";
+import { buildUrl } from "../../location.ts";
+import { formatCount } from "../../format.ts";
+
+interface PriceLine {
+  readonly unit: string;
+  readonly usd: string;
+  readonly per: number;
+  readonly variant?: Readonly<Record<string, unknown>>;
+}
+
+export interface Price {
+  readonly lines: readonly PriceLine[];
+}
+
+interface FactSource {
+  readonly from: "operator" | "live" | "shipped";
+  readonly at?: string;
+  readonly credential?: string;
+  readonly pricedAs?: string;
+}
+
+interface ModelExplanation {
+  readonly name: string;
+  readonly models: readonly {
+    readonly id: string;
+    readonly provider: string;
+    readonly kind: string;
+    readonly listed: boolean;
+    readonly awaitsList: boolean;
+    readonly facts: readonly {
+      readonly field: string;
+      readonly value: unknown;
+      readonly source: FactSource;
+    }[];
+    readonly example: {
+      readonly about: string;
+      readonly usd: string | null;
+      readonly lines: readonly {
+        readonly unit: string;
+        readonly count: number;
+        readonly usd: string;
+      }[];
+    };
+    readonly retires?: { readonly on: string; readonly days: number };
+  }[];
+  readonly suggestions: readonly string[];
+}
+
+interface PolicyExplanation {
+  readonly routes: readonly {
+    readonly id: string;
+    readonly credential: string;
+    readonly protocol: string | null;
+    readonly sayings: readonly {
+      readonly level: string;
+      readonly data: Readonly<Record<string, unknown>>;
+    }[];
+    readonly policy: { readonly because: readonly string[] };
+    readonly would: { readonly required: boolean; readonly strict: boolean };
+  }[];
+}
+
+type Fact = ModelExplanation["models"][number]["facts"][number];
+type PolicyPath = PolicyExplanation["routes"][number];
+
+export function ModelDetail({ model, close }: { model: string; close: () => void }) {
+  const answer = useQuery<ModelExplanation>("models.explain", { model });
+  const ways = useQuery<PolicyExplanation>("policy.explain", { model });
+  return html`<${Drawer}
+    title=${model}
+    close=${close}
+    actions=${html`<a class="button" href=${buildUrl("/routing", { model })}>Why this one</a>`}
+  >
+    <${QueryResult} of=${answer}
+      >${(value: ModelExplanation) =>
+        html` ${value.models.map(
+          (one) =>
+            html`<div class="stack" key=${one.id}>
+              ${value.models.length > 1 && html`<h3>${one.id}</h3>`}
+              <div class="row">
+                <${Badge} plain=${true}>${one.kind}<//>
+                <${Badge} tone=${one.listed ? "good" : "warn"}
+                  >${one.listed ? "a source lists it" : one.awaitsList ? "refused until a list has it" : "no source lists it; forwarded all the same"}<//
+                >
+                ${one.retires && html`<${Badge} tone=${one.retires.days < 60 ? "warn" : ""}>${one.retires.days < 0 ? "should be gone since" : "retires"} ${one.retires.on.slice(0, 10)}<//>`}
+              </div>
+              <${Box} title="What a plain request costs">
+                <p class="row">
+                  ${one.example.usd === null ? html`<span class="warn">Not known: calls are kept without a price until one is set.</span>` : html`<strong class="strong">$${one.example.usd}</strong>`}
+                  <span class="quiet">for ${one.example.about}</span>
+                </p>
+                <${FactList}
+                  of=${one.example.lines.map((line) => [`${formatCount(line.count)} ${line.unit}`, `$${line.usd}`] as const)}
+                />
+              <//>
+              <${Box} title="Facts, and who says so" flush>
+                <${Table}
+                  label="Facts"
+                  rows=${one.facts}
+                  id=${(row: Fact) => row.field}
+                  columns=${FACT_COLUMNS}
+                />
+              <//>
+            </div>`,
+        )}
+        ${value.suggestions.length > 0 && html`<p class="quiet">Near it: ${value.suggestions.map((name) => html`<a key=${name} href=${buildUrl("/models", { model: name })}>${name}</a> `)}</p>`}`}<//
+    >
+    <${QueryResult} of=${ways}
+      >${(value: PolicyExplanation) =>
+        html`<${Box} title="What becomes of data, way by way" flush>
+          <${Table}
+            label="Ways"
+            rows=${value.routes}
+            id=${(row: PolicyPath) => `${row.id} ${row.credential} ${row.protocol}`}
+            columns=${PATH_COLUMNS}
+          />
+        <//>`}<//
+    >
+    <${CommandLineHint} line=${`tollgate models explain ${model}`} />
+  <//>`;
+}
+
+const SOURCE_LABELS = {
+  operator: "gateway.yaml",
+  live: "its provider's list",
+  shipped: "shipped",
+} as const;
+
+const formatSource = ({ from, at, credential, pricedAs }: FactSource): string =>
+  [
+    SOURCE_LABELS[from],
+    at && at.slice(0, 10),
+    credential && `by ${credential}`,
+    pricedAs && `as ${pricedAs}`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+
+function renderValue({ field, value }: Fact) {
+  const price = value as Partial<Price> | null;
+  if (field === "price" && price?.lines)
+    return price.lines.map(
+      ({ unit, usd, per, variant }, at) =>
+        html`<div key=${at}>
+          ${`$${usd} for ${per === 1 ? "each" : "a million"} ${unit.replaceAll("_", " ")}`}${variant && ` (${formatValue(variant)})`}
+        </div>`,
+    );
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return formatValue(value);
+}
+
+const formatValue = (value: unknown): string =>
+  Array.isArray(value)
+    ? value.map(formatValue).join(", ")
+    : typeof value === "object" && value !== null
+      ? Object.entries(value)
+          .map(([name, each]) => `${name}: ${formatValue(each)}`)
+          .join("; ")
+      : typeof value === "number"
+        ? formatCount(value)
+        : String(value);
+
+const FACT_COLUMNS = [
+  {
+    name: "Fact",
+    head: true,
+    by: (row: Fact) => row.field,
+    of: (row: Fact) => row.field,
+  },
+  {
+    name: "Value",
+    of: (row: Fact) => html`<span class="break">${renderValue(row)}</span>`,
+  },
+  {
+    name: "Source",
+    by: (row: Fact) => row.source.from,
+    of: (row: Fact) =>
+      html`<span class="quiet" title=${row.source.at}>${formatSource(row.source)}</span>`,
+  },
+];
+
+const PATH_COLUMNS = [
+  {
+    name: "Way",
+    head: true,
+    of: (row: PolicyPath) =>
+      html`${row.credential}
+        <div class="small faint">${row.protocol ?? "its own protocol"}</div>`,
+  },
+  {
+    name: "Service-ZDR",
+    of: (row: PolicyPath) =>
+      html`<${Badge} tone=${row.would.required ? "good" : ""}
+        >${row.would.strict ? "strict" : row.would.required ? "required" : "no"}<//
+      >`,
+  },
+  {
+    name: "Why",
+    of: (row: PolicyPath) =>
+      html`<span class="small quiet"
+        >${row.policy.because.join(", ") || "nothing speaks against it"}</span
+      >`,
+  },
+  {
+    name: "Said by",
+    of: (row: PolicyPath) =>
+      html`<span class="small faint">${row.sayings.map(({ level }) => level).join(", ")}</span>`,
+  },
+];

@@ -1,0 +1,236 @@
+// What needs attention: each with the page that fixes it.
+import type { ComponentChildren } from "preact";
+import { html } from "htm/preact";
+import { useQuery } from "../../use-query.ts";
+import { icon } from "../../parts/icons.ts";
+import { Box, QueryResult } from "../../parts/basics.ts";
+import { buildUrl } from "../../location.ts";
+import type { TimeRange } from "../../time-range.ts";
+import type { UsageReport } from "../../api-types.ts";
+import { formatAgo, formatCount, formatDay, formatDateTime } from "../../format.ts";
+import { amountOf } from "../../limits.ts";
+
+type Item = { readonly severity: "bad" | "warn" } & (
+  | { readonly kind: "ledger"; readonly why: string }
+  | {
+      readonly kind: "reload";
+      readonly at: number;
+      readonly problems: number;
+      readonly first?: string;
+    }
+  | { readonly kind: "certificate"; readonly listener: string; readonly expiresAt: number }
+  | {
+      readonly kind: "cooldown";
+      readonly provider: string;
+      readonly credential: string;
+      readonly model?: string;
+      readonly why: string;
+      readonly until: number;
+      readonly refuses?: boolean;
+    }
+  | {
+      readonly kind: "budget";
+      readonly of: "key" | "account";
+      readonly id: string;
+      readonly name?: string;
+      readonly limit: string;
+      readonly unit: string;
+      readonly max: string | number;
+      readonly used: string | number;
+      readonly resetsAt: number;
+    }
+  | {
+      readonly kind: "retirement";
+      readonly model: string;
+      readonly on: number;
+      readonly names: readonly string[];
+    }
+  | {
+      readonly kind: "plugin";
+      readonly plugin: string;
+      readonly hook: string;
+      readonly why: string;
+      readonly until: number;
+    }
+  | {
+      readonly kind: "unreachable";
+      readonly plugin: string;
+      readonly since: number;
+      readonly why: string;
+      readonly requests: "refused" | "passed";
+    }
+  | { readonly kind: "list"; readonly provider: string; readonly why: string }
+  | { readonly kind: "unmounted"; readonly provider: string; readonly why: string }
+);
+type ItemOf<K extends Item["kind"]> = Extract<Item, { kind: K }>;
+
+interface AttentionList {
+  readonly items: readonly Item[];
+  readonly omitted: number;
+  readonly unchecked: number;
+}
+
+/** Later than any window ends: it never does. */
+const NEVER = 8e15;
+
+const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => ComponentChildren } = {
+  ledger: ({ why }) => [
+    link("/ledger", {}, "The ledger is unavailable"),
+    `, and new calls are refused. ${why}`,
+  ],
+  reload: ({ at, problems, first }) => [
+    link("/config", { view: "check" }, "The last reload failed"),
+    ` ${formatAgo(at)}. The previous config stays in use.`,
+    first &&
+      html`<div class="quiet break">
+        ${first}${problems > 1 && ` (and ${formatCount(problems - 1)} more)`}
+      </div>`,
+  ],
+  certificate: ({ listener, expiresAt }) => [
+    link("/config", { q: listener }, `The certificate of ${listener}`),
+    withDate(expiresAt, expiresAt < Date.now() ? " expired " : " expires "),
+    ".",
+  ],
+  cooldown: ({ provider, credential, model, why, until, refuses }) => [
+    link("/providers", { provider }, `${provider}${model ? `/${model}` : ""}`),
+    ` is in cooldown${credential === "default" ? "" : ` (${credential})`} after ${spaced(why)}. `,
+    until > Date.now() ? `It ends ${formatAgo(until)}; until then ` : "Until it answers again, ",
+    refuses ? "no request is sent." : "it is tried last.",
+  ],
+  budget: ({ of, id, name, limit, unit, used, max, resetsAt }) => [
+    link("/keys", { [of]: id }, `${of === "key" ? "Key" : "Account"} ${name ?? id}`),
+    ` has used ${percent(used, max)} of ${limit}. `,
+    html`<span class="quiet" title=${resetsAt < NEVER ? formatDateTime(resetsAt) : ""}
+      >${amountOf(unit, used)} used${resetsAt < NEVER && `, resets ${formatAgo(resetsAt)}`}.</span
+    >`,
+  ],
+  retirement: ({ model, on, names }) => [
+    link("/models", { model }, model),
+    on < Date.now() ? " was retired " : " retires ",
+    `on ${formatDay(on)} (${formatAgo(on)}).`,
+    names.length > 0 &&
+      html`<span class="quiet"
+        >${` ${names.slice(0, 3).join(", ")} ${names.length === 1 ? "leads" : "lead"} to it.`}</span
+      >`,
+  ],
+  plugin: ({ plugin, hook, why, until }) => [
+    link("/config", { q: plugin }, plugin),
+    ` failed repeatedly in its ${hook} hook (${why}) and is skipped. It is tried again ${formatAgo(until)}.`,
+  ],
+  unreachable: ({ plugin, since, why, requests }) => [
+    link("/config", { q: plugin }, plugin),
+    ` cannot be reached since ${formatDateTime(since)}. `,
+    requests === "refused"
+      ? "Requests that pass through it fail. "
+      : "Requests continue without it. ",
+    html`<span class="quiet break">${why}</span>`,
+  ],
+  list: ({ provider, why }) => [
+    "The model list of ",
+    link("/providers", { provider }, provider),
+    " cannot be read. ",
+    html`<span class="quiet break">${why}</span>`,
+  ],
+  unmounted: ({ provider, why }) => [link("/providers", {}, provider), ` is not mounted: ${why}.`],
+};
+
+/** Texts are joined here and not in templates, which leave out the space before a new line. */
+const link = (path: string, set: Readonly<Record<string, string>>, said: string) =>
+  html`<a href=${buildUrl(path, set)}>${said}</a>`;
+const withDate = (at: number, said: string) =>
+  html`<span title=${formatDateTime(at)}>${`${said}${formatAgo(at)}`}</span>`;
+
+const spaced = (kind: string): string => kind.replaceAll("_", " ");
+const percent = (used: string | number, max: string | number): string =>
+  `${Math.floor((Number(used) / Math.max(1, Number(max))) * 100)}%`;
+
+const idOf = (item: Item): string =>
+  JSON.stringify(item, (name, value: unknown) =>
+    ["until", "retryAt", "used", "held", "resetsAt", "at"].includes(name) ? undefined : value,
+  );
+
+export function NeedsAttention({ sums, span }: { sums: UsageReport | undefined; span: TimeRange }) {
+  const found = useQuery<AttentionList>("attention", {}, { intervalMs: 5_000 });
+  return html`<${Box} title="Needs attention"
+    ><${QueryResult} of=${found}
+      >${({ items, omitted, unchecked }: AttentionList) =>
+        html`<${AttentionItems}
+            items=${items}
+            bills=${billItems(sums, span)}
+          />${omitted > 0 && html`<p class="small quiet">And ${formatCount(omitted)} more.</p>`}${unchecked > 0 && html`<p class="small quiet">${formatCount(unchecked)} limits of keys were not checked: there are too many.</p>`}`}<//
+    ><//
+  >`;
+}
+
+/** Shown at once; the others by a button of the browser's own. */
+const INITIAL_ITEMS = 6;
+
+function AttentionItems({
+  items,
+  bills,
+}: {
+  items: readonly Item[];
+  bills: readonly (readonly [id: string, bad: boolean, said: ComponentChildren])[];
+}) {
+  const all = [
+    ...items.map((item) => [idOf(item), item.severity === "bad", renderItem(item)] as const),
+    ...bills,
+  ];
+  const line = ([id, bad, said]: (typeof all)[number]) =>
+    html`<li key=${id}>
+      <span class=${bad ? "bad" : "warn"} title=${bad ? "urgent" : "soon"}>${icon("warning")}</span>
+      <div>${said}</div>
+    </li>`;
+  if (all.length === 0)
+    return html`<p class="row small quiet">
+      <span class="good">${icon("check")}</span>Nothing needs attention.
+    </p>`;
+  return html`<ul class="todo">
+      ${all.slice(0, INITIAL_ITEMS).map(line)}
+    </ul>
+    ${
+      all.length > INITIAL_ITEMS &&
+      html`<details class="small">
+        <summary>${formatCount(all.length - INITIAL_ITEMS)} more</summary>
+        <ul class="todo">
+          ${all.slice(INITIAL_ITEMS).map(line)}
+        </ul>
+      </details>`
+    }`;
+}
+
+const renderItem = (item: Item): ComponentChildren =>
+  (ITEM_TEXTS[item.kind] as ((item: Item) => ComponentChildren) | undefined)?.(item) ?? item.kind;
+
+function billItems(sums: UsageReport | undefined, span: TimeRange) {
+  const range = span.name;
+  const { unpriced = 0, estimated = 0 } = sums?.total ?? {};
+  const usage = (state: string, said: string) =>
+    link("/usage", { by: "model", state, range }, said);
+  return [
+    ...(unpriced > 0
+      ? [
+          [
+            "unpriced",
+            true,
+            [
+              usage("unpriced", `${formatCount(unpriced)} calls have no price`),
+              ". Set one in gateway.yaml; it applies to later calls.",
+            ],
+          ] as const,
+        ]
+      : []),
+    ...(estimated > 0
+      ? [
+          [
+            "estimated",
+            false,
+            [
+              usage("estimated", `${formatCount(estimated)} calls are estimated`),
+              ": the providers reported no usage.",
+            ],
+          ] as const,
+        ]
+      : []),
+  ];
+}

@@ -1,0 +1,42 @@
+// The overview of a gateway that has not been asked yet: what to do next.
+import { html } from "htm/preact";
+import { useQuery } from "../../use-query.ts";
+import { Box, Code } from "../../parts/basics.ts";
+import { buildUrl } from "../../location.ts";
+
+export function GettingStarted() {
+  const { value } = useQuery<{ url: string }>("status");
+  const url = value?.url ?? "http://127.0.0.1:8787";
+  const curl = [
+    `curl ${url}/v1/chat/completions \\`,
+    `  -H 'authorization: Bearer <key>' -H 'content-type: application/json' \\`,
+    `  -d '{"model":"demo/echo","messages":[{"role":"user","content":"Hello"}]}'`,
+  ].join("\n");
+  return html`<div class="grid">
+    <${Box} title="Send a first request">
+      <div class="stack">
+        <p class="quiet">
+          Nothing has been asked yet. Any client of OpenAI or Anthropic works with this gateway:
+          give it this address and a key.
+        </p>
+        <${Code} label="A first request" text=${curl} />
+      </div>
+    <//>
+    <${Box} title="Or look around">
+      <div class="stack tight">
+        <p>
+          <a href=${buildUrl("/playground")}>Ask a model in the playground</a>
+          <span class="quiet">with a key of yours.</span>
+        </p>
+        <p>
+          <a href=${buildUrl("/requests")}>Watch requests</a>
+          <span class="quiet">as they end.</span>
+        </p>
+        <p>
+          <a href=${buildUrl("/usage")}>See what is used</a>
+          <span class="quiet">by key, model or label, once something is.</span>
+        </p>
+      </div>
+    <//>
+  </div>`;
+}

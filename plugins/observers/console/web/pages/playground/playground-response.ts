@@ -1,0 +1,128 @@
+// What a model has answered: words, thought, calls of tools, pictures, vectors, an order, a judgement, sound; what was used and how
+// long it took.
+import { html } from "htm/preact";
+import { Box, Code, EmptyState, FactList, Badge, NoteBox } from "../../parts/basics.ts";
+import { Table, type Column } from "../../parts/table.ts";
+import { formatDuration } from "../../format.ts";
+import { type ResponseParts, nonEmptyLines } from "./playground-frontend.ts";
+import type { PlaygroundExchange } from "./playground-send.ts";
+
+/** PNG, JPEG, WebP by their first bytes; an address is not fetched, since this page reaches nothing but its gateway. */
+const IMAGE_TYPES: readonly (readonly [begin: string, type: string])[] = [
+  ["iVBOR", "png"],
+  ["/9j/", "jpeg"],
+  ["UklGR", "webp"],
+];
+const imageUrl = (picture: string): string | undefined => {
+  const type = IMAGE_TYPES.find(([begin]) => picture.startsWith(begin))?.[1];
+  return type && `data:image/${type};base64,${picture}`;
+};
+
+/** Of a vector: enough to see that it is one. */
+const VECTOR_PREVIEW = 6;
+
+const Embeddings = ({ of }: { of: ResponseParts["embeddings"] }) =>
+  of.map(
+    (vector, i) =>
+      html`<p key=${i}>
+        <span class="quiet small">${i + 1}. ${vector.length} numbers</span><br />
+        <code class="break"
+          >${vector
+            .slice(0, VECTOR_PREVIEW)
+            .map((number) => number.toPrecision(4))
+            .join(", ")}${vector.length > VECTOR_PREVIEW && ", …"}</code
+        >
+      </p>`,
+  );
+
+type Ranked = ResponseParts["ranking"][number];
+const Ranking = ({ of, documents }: { of: ResponseParts["ranking"]; documents: string }) => {
+  const lines = nonEmptyLines(documents);
+  return html`<ol class="ranked">
+    ${of.map(
+      ({ index, score }: Ranked) =>
+        html`<li key=${index}>
+          ${lines[index] ?? `Document ${index + 1}`}
+          <span class="quiet small">${score.toFixed(4)}</span>
+        </li>`,
+    )}
+  </ol>`;
+};
+
+type ModerationScore = ResponseParts["moderation"][number];
+const MODERATION_COLUMNS: readonly Column<ModerationScore>[] = [
+  { name: "Category", isRowHeader: true, sortKey: ({ name }) => name, render: ({ name }) => name },
+  {
+    name: "Score",
+    isNumber: true,
+    sortKey: ({ score }) => score,
+    render: ({ score }) => score.toFixed(3),
+  },
+  {
+    name: "Flagged",
+    sortKey: ({ flagged }) => Number(flagged),
+    render: ({ flagged }) => (flagged ? html`<${Badge} tone="bad">flagged<//>` : "no"),
+  },
+];
+
+export function ResponseView({ sent }: { sent: PlaygroundExchange | undefined }) {
+  if (!sent)
+    return html`<${Box} title="Answer"
+      ><${EmptyState} of="playground"
+        ><p>
+          What you ask is sent as any client sends it: with your key, by its limits, and with a row
+          in the ledger. It is shown here and kept nowhere.
+        </p><//
+      ><//
+    >`;
+  const { response, status, totalMs, firstByteMs } = sent;
+  const busy = totalMs === undefined && !sent.error;
+  const marks = html`<span class="row"
+    >${status !== undefined && html`<${Badge} tone=${status < 400 ? "good" : "bad"}>${status}<//>`}${busy && html`<${Badge} tone="accent">answering<//>`}</span
+  >`;
+  return html`<${Box} title="Answer" actions=${marks}>
+    <div class="stack">
+      ${response.error && html`<${NoteBox} tone="bad"><p>${response.error}</p><//>`}
+      ${
+        response.reasoning &&
+        html`<details>
+          <summary class="small quiet">Thought</summary>
+          <p class="answer quiet small">${response.reasoning}</p>
+        </details>`
+      }
+      <div
+        class="answer ${busy ? "streaming" : ""}"
+        aria-live="polite"
+        aria-busy=${busy ? "true" : "false"}
+        tabindex="0"
+        role="region"
+        aria-label="Answer"
+      >
+        ${response.text}${response.images.map((picture, i) => {
+          const address = imageUrl(picture);
+          return address
+            ? html`<img key=${i} src=${address} alt=${`Picture ${i + 1} of the answer`} />`
+            : html`<p class="small break" key=${i}>A picture at ${picture.slice(0, 300)}</p>`;
+        })}
+        ${response.embeddings.length > 0 && html`<${Embeddings} of=${response.embeddings} />`}
+        ${response.ranking.length > 0 && html`<${Ranking} of=${response.ranking} documents=${sent.documents} />`}
+        ${response.audioUrl && html`<audio controls src=${response.audioUrl} aria-label="Sound of the answer"></audio>`}
+      </div>
+      ${response.moderation.length > 0 && html`<${Table} label="Judgement" columns=${MODERATION_COLUMNS} rows=${response.moderation} id=${({ name }: ModerationScore) => name} />`}
+      ${response.toolCalls && html`<${Code} wrap=${true} label="Calls of tools" text=${response.toolCalls} />`}
+      <${FactList}
+        of=${[
+          ["First bytes", firstByteMs === undefined ? undefined : formatDuration(firstByteMs)],
+          ["Whole", totalMs === undefined ? undefined : formatDuration(totalMs)],
+          [
+            "Used",
+            response.usage
+              ? html`<code class="break">${JSON.stringify(response.usage)}</code>`
+              : undefined,
+          ],
+          ["Privacy", sent.headers["service-zdr"]],
+        ]}
+      />
+    </div>
+  <//>`;
+}

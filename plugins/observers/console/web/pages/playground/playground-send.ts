@@ -1,0 +1,198 @@
+// One question of the playground, from its sending to its end: what came is told as it comes.
+import { REQUEST_HEADERS, readResponse, CommandError } from "../../admin-client.ts";
+import { BASE_PATH } from "../../location.ts";
+import {
+  type Draft,
+  type PlaygroundFrontend,
+  type ResponseParts,
+  isForm,
+  emptyResponse,
+  type RequestFields,
+} from "./playground-frontend.ts";
+
+export interface PlaygroundExchange {
+  readonly response: ResponseParts;
+  /** What a rank is of: those that were sent. */
+  readonly documents: string;
+  /** As it came. */
+  readonly raw: string;
+  readonly status: number | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Milliseconds since it was sent. */
+  readonly firstByteMs: number | undefined;
+  readonly totalMs: number | undefined;
+  readonly error: CommandError | undefined;
+}
+
+interface PlaygroundInput {
+  readonly frontend: PlaygroundFrontend;
+  readonly draft: Draft;
+  readonly key: string;
+  readonly zdr: string;
+}
+
+const NOT_SENT = {
+  raw: "",
+  status: undefined,
+  headers: {},
+  firstByteMs: undefined,
+  totalMs: undefined,
+  error: undefined,
+} as const;
+
+export async function send(
+  { frontend, draft, key, zdr }: PlaygroundInput,
+  told: (sent: PlaygroundExchange) => void,
+  over: AbortSignal,
+): Promise<void> {
+  const began = performance.now();
+  const since = () => performance.now() - began;
+  let sent: PlaygroundExchange = {
+    ...NOT_SENT,
+    response: emptyResponse(),
+    documents: draft.documents,
+  };
+  const say = (part: Partial<PlaygroundExchange>) => told((sent = { ...sent, ...part }));
+  say({});
+  try {
+    const answer = await fetch(`${BASE_PATH}/ask`, {
+      method: "POST",
+      headers: REQUEST_HEADERS,
+      credentials: "same-origin",
+      body: JSON.stringify({
+        path: frontend.path(draft),
+        as: frontend.keyHeader,
+        key,
+        ...(await encodeBody(frontend.buildBody(draft))),
+        ...(zdr && { zdr }),
+      }),
+      signal: over,
+    });
+    if (!answer.ok) await readResponse(answer);
+    const head = JSON.parse(answer.headers.get("x-answer") ?? "{}") as {
+      status: number;
+      type: string | null;
+      headers: Record<string, string>;
+    };
+    say({
+      status: head.status,
+      headers: { ...(head.type && { "content-type": head.type }), ...head.headers },
+    });
+    const type = head.type ?? "";
+    const taken = type.startsWith("audio/")
+      ? readAudio
+      : type.startsWith("text/event-stream")
+        ? readEvents
+        : readJson;
+    await taken({ answer, type, frontend }, (raw, heard) =>
+      say({ raw, response: heard, firstByteMs: sent.firstByteMs ?? since() }),
+    );
+    say({ totalMs: since() });
+  } catch (error) {
+    if (over.aborted) return say({ totalMs: since() });
+    const problem =
+      error instanceof CommandError
+        ? error
+        : new CommandError(0, { message: "The answer broke off.", hint: `${error}` });
+    say({ error: problem });
+  }
+}
+
+/** As the gateway's own page takes it: JSON's text, or a form's bytes with the type that says where its parts end. */
+async function encodeBody(body: RequestFields): Promise<{ body: string; form?: string }> {
+  if (!isForm(body)) return { body: JSON.stringify(body) };
+  const form = new FormData();
+  for (const [name, value] of Object.entries(body))
+    form.append(name, value instanceof File ? value : `${value}`);
+  const made = new Response(form);
+  const type = made.headers.get("content-type")!;
+  const address = await toDataUrl(await made.blob());
+  return { form: type, body: address.slice(address.indexOf(",") + 1) };
+}
+
+/** "data:image/png;base64,…" */
+export const toDataUrl = (file: Blob): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(reader.result as string));
+    reader.addEventListener("error", () => reject(reader.error ?? new Error("not read")));
+    reader.readAsDataURL(file);
+  });
+
+interface IncomingResponse {
+  readonly answer: Response;
+  readonly type: string;
+  readonly frontend: PlaygroundFrontend;
+}
+type OnProgress = (raw: string, heard: ResponseParts) => void;
+
+async function forEachChunk(
+  answer: Response,
+  take: (piece: Uint8Array<ArrayBuffer>) => void,
+): Promise<void> {
+  const reader = answer.body!.getReader();
+  for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
+}
+
+async function readEvents({ answer, frontend }: IncomingResponse, told: OnProgress): Promise<void> {
+  const text = new TextDecoder();
+  const heard = emptyResponse();
+  let raw = "";
+  let at = 0;
+  await forEachChunk(answer, (piece) => {
+    raw += text.decode(piece, { stream: true });
+    for (let end = raw.indexOf("\n", at); end >= 0; end = raw.indexOf("\n", at)) {
+      const line = raw.slice(at, end).trimEnd();
+      at = end + 1;
+      if (line.startsWith("data:")) addToResponse(frontend, heard, tryParseJson(line.slice(5)));
+    }
+    told(raw, { ...heard });
+  });
+  told(raw, { ...heard });
+}
+
+async function readJson({ answer, frontend }: IncomingResponse, told: OnProgress): Promise<void> {
+  const text = new TextDecoder();
+  const heard = emptyResponse();
+  let raw = "";
+  await forEachChunk(answer, (piece) =>
+    told((raw += text.decode(piece, { stream: true })), { ...heard }),
+  );
+  addToResponse(frontend, heard, tryParseJson(raw));
+  told(raw, { ...heard });
+}
+
+/** What is said in place of bytes. */
+async function readAudio({ answer, type }: IncomingResponse, told: OnProgress): Promise<void> {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
+  const raw = () => `${type}, ${bytes} bytes`;
+  await forEachChunk(answer, (piece) => {
+    bytes += piece.length;
+    pieces.push(piece);
+    told(raw(), emptyResponse());
+  });
+  told(raw(), { ...emptyResponse(), audioUrl: await toDataUrl(new Blob(pieces, { type })) });
+}
+
+function addToResponse(frontend: PlaygroundFrontend, heard: ResponseParts, event: any): void {
+  if (typeof event !== "object" || event === null) return;
+  const { error, usage, usageMetadata, meta, message, response } = event;
+  if (error) heard.error = error.message ?? JSON.stringify(error);
+  frontend.addEvent(heard, event);
+  heard.usage =
+    usage ??
+    usageMetadata ??
+    meta?.billed_units ??
+    message?.usage ??
+    response?.usage ??
+    heard.usage;
+}
+
+function tryParseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,256 @@
+// Asking a model by hand, through any frontend: the answer as it comes, the wire beside it, and the same in other languages. The key is
+// in this page's memory alone and goes with it.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { runCommand, CommandError } from "../../admin-client.ts";
+import { useQuery } from "../../use-query.ts";
+import { Checkbox, SegmentedControl, Select, TextField } from "../../parts/fields.ts";
+import { icon } from "../../parts/icons.ts";
+import { Box, Code, EmptyState, ErrorNote } from "../../parts/basics.ts";
+import { toast } from "../../parts/toasts.ts";
+import { buildUrl, useQueryParam } from "../../location.ts";
+import { isAllowed } from "../../permissions.ts";
+import { ResponseView } from "./playground-response.ts";
+import { LANGUAGES, codeSnippet, type SnippetInput } from "./playground-code.ts";
+import { DraftFields } from "./playground-fields.ts";
+import { type Draft, isForm, type RequestFields } from "./playground-frontend.ts";
+import {
+  defaultModelOf,
+  FRONTENDS,
+  findFrontend,
+  type MountedFrontend,
+  availableFrontends,
+} from "./playground-frontends.ts";
+import { send, type PlaygroundExchange } from "./playground-send.ts";
+
+/** In no storage: it is gone with the page. */
+let lastKey = "";
+const HOUR = 3_600_000;
+
+const INITIAL_DRAFT: Omit<Draft, "model"> = {
+  system: "",
+  prompt: "Hello. What does a toll gate do?",
+  stream: true,
+  tool: false,
+  image: undefined,
+  audio: undefined,
+  documents:
+    "Cats sleep most of the day.\nA toll gate takes a fee from what passes.\nWhat a vehicle pays depends on its axles.",
+  voice: "alloy",
+  format: "wav",
+};
+
+/** The frontends and models that are here, and which of them are chosen. */
+function useModel() {
+  const status = useQuery<{ url: string; frontends: readonly MountedFrontend[] }>("status");
+  const words = status.value ? availableFrontends(status.value.frontends) : [];
+  const [word, setFrontend] = useQueryParam("frontend", words.includes("chat") ? "chat" : words[0]);
+  const frontend = findFrontend(word);
+  const listed = useQuery<{ models: readonly { id: string }[] }>("models.list", {
+    kind: frontend.operation,
+  });
+  const ids = (listed.value?.models ?? []).map(({ id }) => id);
+  const [said, say] = useQueryParam("model");
+  const [chosen, keep] = useState(said !== "");
+  const model = chosen ? said : defaultModelOf(frontend, ids);
+  const choose = (to: string) => {
+    setFrontend(to);
+    // A model of another kind would not answer.
+    if (findFrontend(to).operation === frontend.operation) return;
+    keep(false);
+    say("");
+  };
+  return {
+    url: status.value?.url ?? "",
+    none: status.value !== undefined && words.length === 0,
+    words,
+    word,
+    frontend,
+    choose,
+    model,
+    ids,
+    hint: listed.value && modelHint(ids.length, frontend.operation),
+    setModel: (to: string) => (keep(true), say(to)),
+  };
+}
+
+export function PlaygroundPage() {
+  const { url, none, words, word, frontend, choose, model, ids, hint, setModel } = useModel();
+  const [begun, change] = useState(INITIAL_DRAFT);
+  const [key, setKey] = useState(lastKey);
+  const [zdr, setZdr] = useState("");
+  const [sent, set] = useState<PlaygroundExchange>();
+  const over = useRef<AbortController>(undefined);
+  useEffect(() => () => over.current?.abort(), []);
+  const put = (part: Partial<Draft>) => change((before) => ({ ...before, ...part }));
+  const streams = begun.stream && frontend.fields.includes("stream");
+  const draft = { ...begun, model, stream: streams };
+  const remember = (to: string) => {
+    lastKey = to;
+    setKey(to);
+  };
+  const begin = (event: SubmitEvent) => {
+    event.preventDefault();
+    over.current?.abort();
+    over.current = new AbortController();
+    void send({ frontend, draft, key: key.trim(), zdr }, set, over.current.signal);
+  };
+  const busy = sent !== undefined && sent.totalMs === undefined && sent.error === undefined;
+  if (none)
+    return html`<${Box}
+      ><${EmptyState} of="playground"
+        ><p>
+          No frontend is mounted that leads to models. Add one under frontends in gateway.yaml.
+        </p><//
+      ><//
+    >`;
+  const lacks = frontend.requiredField !== undefined && draft[frontend.requiredField] === undefined;
+  return html`<div class="split">
+    <div class="stack">
+      <${Box} title="Ask">
+        <form class="form" onSubmit=${begin}>
+          <${Select}
+            name="Frontend"
+            value=${word}
+            set=${choose}
+            of=${words.map((name) => [name, FRONTENDS[name]!.title])}
+          />
+          <${TextField}
+            name="Model"
+            value=${model}
+            set=${setModel}
+            options=${ids.slice(0, MAX_SUGGESTIONS)}
+            required=${true}
+            hint=${hint}
+          />
+          <${KeyField} value=${key} set=${remember} />
+          <${DraftFields} frontend=${frontend} draft=${draft} put=${put}>
+            <${Checkbox}
+              name="Zero data retention"
+              value=${zdr === "required"}
+              set=${(to: boolean) => setZdr(to ? "required" : "")}
+            />
+          <//>
+          <footer>
+            ${busy && html`<button type="button" class="button" onClick=${() => over.current?.abort()}>${icon("stop")}Stop</button>`}
+            <button
+              type="submit"
+              class="button main"
+              disabled=${key.trim() === "" || busy || lacks}
+            >
+              ${icon("play")}Send
+            </button>
+          </footer>
+        </form>
+      <//>
+      <${CodeSnippet} of=${{ frontend, draft, zdr, url }} />
+    </div>
+    <div class="stack">
+      ${sent?.error && html`<${ErrorNote} problem=${sent.error} />`}
+      <${ResponseView} sent=${sent} />
+      <${RawExchange} body=${frontend.buildBody(draft)} sent=${sent} />
+    </div>
+  </div>`;
+}
+
+/** Names that are offered while one is typed. */
+const MAX_SUGGESTIONS = 500;
+const modelHint = (n: number, kind: string): string =>
+  n === 0
+    ? `No ${kind} model is known here. Enter the name of one.`
+    : `${n} ${kind} ${n === 1 ? "model" : "models"} to choose from`;
+
+function KeyField({ value, set }: { value: string; set: (to: string) => void }) {
+  const [problem, refused] = useState<CommandError>();
+  const make = () =>
+    runCommand<{ secret: string }>("keys.create", {
+      name: "playground",
+      expires: Date.now() + HOUR,
+    }).then(
+      ({ secret }) => (set(secret), toast("A key that ends in an hour. It is in this page alone.")),
+      refused,
+    );
+  return html`<div class="stack tight">
+    <div class="row filters">
+      <${TextField}
+        wide=${true}
+        name="Key"
+        value=${value}
+        set=${set}
+        secret=${true}
+        placeholder="tg_…"
+        hint="It stays in this page's memory and is gone when you leave."
+      />
+    </div>
+    ${value === "" && isAllowed("keys.create") && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Make one for an hour</button></p>`}
+    ${problem && html`<${ErrorNote} problem=${problem} />`}
+  </div>`;
+}
+
+function CodeSnippet({ of }: { of: SnippetInput }) {
+  const [language, choose] = useState<string>("curl");
+  const text = codeSnippet(language, of);
+  const choice = html`<${SegmentedControl}
+    name="Language"
+    value=${language}
+    set=${choose}
+    of=${LANGUAGES}
+  />`;
+  return html`<${Box} title="The same in code" actions=${choice}
+    ><${Code} label="The request in code" text=${text}
+  /><//>`;
+}
+
+/** What is sent and what came back, to the letter. */
+function RawExchange({
+  body,
+  sent,
+}: {
+  body: RequestFields;
+  sent: PlaygroundExchange | undefined;
+}) {
+  const [side, choose] = useState("answer");
+  const choice = html`<${SegmentedControl}
+    name="Side"
+    value=${side}
+    set=${choose}
+    of=${[
+      ["request", "Request"],
+      ["answer", "Answer"],
+      ["head", "Head"],
+    ]}
+  />`;
+  const text =
+    side === "request"
+      ? isForm(body)
+        ? formatForm(body)
+        : JSON.stringify(body, null, 2)
+      : side === "head"
+        ? sent?.status === undefined
+          ? ""
+          : [
+              `${sent.status}`,
+              ...Object.entries(sent.headers).map(([name, value]) => `${name}: ${value}`),
+            ].join("\n")
+        : (sent?.raw ?? "");
+  return html`<${Box} title="The wire" actions=${choice}>
+    ${text ? html`<${Code} wrap=${true} label="What went over the wire" text=${truncate(text)} />` : html`<p class="quiet small">Nothing has come yet.</p>`}
+    ${sent?.headers["x-request-id"] && html`<p class="small"><a href=${buildUrl(`/requests/${sent.headers["x-request-id"]}`)}>This request's story: its way, its time and its bill</a></p>`}
+  <//>`;
+}
+
+/** A form, a part a line. */
+const formatForm = (body: RequestFields): string =>
+  Object.entries(body)
+    .map(([name, value]) =>
+      value instanceof File
+        ? `${name}: ${value.name} (${value.type}, ${value.size} bytes)`
+        : `${name}: ${value}`,
+    )
+    .join("\n");
+
+const MAX_CHARACTERS = 60_000;
+const truncate = (text: string) =>
+  text.length > MAX_CHARACTERS
+    ? `${text.slice(0, MAX_CHARACTERS)}\n… ${text.length - MAX_CHARACTERS} characters more`
+    : text;

@@ -1,0 +1,198 @@
+// One provider at length: what is known against it, what failed last, a call to try it, an end of its cooldowns.
+import { html } from "htm/preact";
+import { useCommand } from "../../use-command.ts";
+import { icon } from "../../parts/icons.ts";
+import { Drawer } from "../../parts/overlay.ts";
+import { Box, EmptyState, FactList, Badge, ErrorNote } from "../../parts/basics.ts";
+import { Table } from "../../parts/table.ts";
+import { toast } from "../../parts/toasts.ts";
+import { isAllowed } from "../../permissions.ts";
+import { buildUrl } from "../../location.ts";
+import { formatAgo, formatCount, formatDateTime, formatDuration } from "../../format.ts";
+import { History } from "./providers-history.ts";
+import {
+  type Credential,
+  type Provider,
+  providerState,
+  type TestsResponse,
+} from "./providers-types.ts";
+
+const STATE_LABELS: Readonly<Record<string, string>> = {
+  refused: "cooling down: its credential was rejected",
+  told: "cooling down: it sent retry-after",
+  open: "cooling down: its requests fail",
+  half_open: "cooldown over: the next request probes",
+  recovering: "recovering: gets more requests step by step",
+};
+
+export function ProviderDetail({
+  one,
+  close,
+  again,
+}: {
+  one: Provider;
+  close: () => void;
+  again: () => void;
+}) {
+  const state = providerState(one);
+  return html`<${Drawer}
+    title=${one.name}
+    close=${close}
+    actions=${html`<${Badge} tone=${state.tone}>${state.said}<//>`}
+  >
+    <${FactList}
+      of=${[
+        ["Protocols", one.protocols.join(", ")],
+        [
+          "Models",
+          html`<a href=${buildUrl("/models", { provider: one.name })}
+            >${formatCount(one.models)} known</a
+          >`,
+        ],
+        [
+          "Last hour",
+          one.lastHour
+            ? `${formatCount(one.lastHour.requests)} calls, ${formatCount(one.lastHour.failed)} failed, ${formatCount(one.lastHour.canceled)} canceled`
+            : "no calls",
+        ],
+        [
+          "First token",
+          one.lastHour?.firstTokenMs &&
+            `p50 ${formatDuration(one.lastHour.firstTokenMs.p50)}, p95 ${formatDuration(one.lastHour.firstTokenMs.p95)}, p99 ${formatDuration(one.lastHour.firstTokenMs.p99)}`,
+        ],
+        [
+          "Whole call",
+          one.lastHour?.ms &&
+            `p50 ${formatDuration(one.lastHour.ms.p50)}, p95 ${formatDuration(one.lastHour.ms.p95)}, p99 ${formatDuration(one.lastHour.ms.p99)}`,
+        ],
+        [
+          "Connections",
+          one.pools.length === 0
+            ? undefined
+            : one.pools.map(
+                ({ origin, connected, running, queued }) =>
+                  html`<div key=${origin}>
+                    <code>${origin}</code>
+                    ${`${connected} open, ${running} busy`}${queued > 0 && html`, <span class="warn">${queued} waiting</span>`}
+                  </div>`,
+              ),
+        ],
+      ]}
+    />
+    <${TestProvider} one=${one} again=${again} />
+    <${History} provider=${one.name} outages=${one.outages} />
+    <${Box} title="Credentials" flush>
+      <${Table}
+        label="Credentials"
+        rows=${one.credentials}
+        id=${(row: Credential) => row.name}
+        columns=${CREDENTIAL_COLUMNS}
+      />
+    <//>
+    <${Box} title="Recent errors" flush>
+      <${Table}
+        label="Recent errors"
+        rows=${one.recentFaults}
+        id=${(row: Provider["recentFaults"][number]) => `${row.request} ${row.model}`}
+        empty=${html`<${EmptyState} of="check"><p>No remembered request has failed here.</p><//>`}
+        columns=${FAULT_COLUMNS}
+      />
+    <//>
+  <//>`;
+}
+
+function TestProvider({ one, again }: { one: Provider; again: () => void }) {
+  const test = useCommand<TestsResponse>("providers.test");
+  const reset = useCommand<{ woken: readonly string[] }>("providers.wake");
+  const runReset = async () => {
+    if (!(await reset.run({ provider: one.name }))) return;
+    toast(`${one.name} will be asked again.`);
+    again();
+  };
+  const tried = async () => {
+    await test.run({ provider: one.name });
+    again();
+  };
+  if (!isAllowed("providers.test") || !isAllowed("providers.wake")) return null;
+  const rests = one.credentials.some(({ cooldowns }) => cooldowns.length > 0);
+  return html`<${Box}
+    title="Test"
+    actions=${html` <button
+        type="button"
+        class="button"
+        disabled=${!rests || reset.isRunning}
+        onClick=${runReset}
+      >
+        End cooldowns
+      </button>
+      <button type="button" class="button main" disabled=${test.isRunning} onClick=${tried}>
+        ${icon("play")}${test.isRunning ? "Asking…" : "Test call"}
+      </button>`}
+  >
+    <p class="small quiet">
+      A test call sends one small request with each credential, to its cheapest chat model. It is
+      billed under the key <code>operator</code>. Ending cooldowns applies to all processes.
+    </p>
+    ${[test.error, reset.error].map((problem) => problem && html`<${ErrorNote} problem=${problem} />`)}
+    ${
+      test.value &&
+      html`<ul class="todo" aria-live="polite">
+        ${test.value.tests.map(
+          (each) =>
+            html`<li key=${each.credential}>
+              <${Badge} tone=${each.ok ? "good" : "bad"}>${each.ok ? "Answers" : "Fails"}<//>
+              <div class="grow">
+                <strong class="strong">${each.credential}</strong>${" "}
+                ${each.model && html`<span class="quiet">${each.model}</span>`}
+                ${each.why && html`<div class="bad">${each.why}</div>`}
+                ${each.ms !== undefined && html`<div class="small quiet">${formatDuration(each.ms)}${each.usd ? html`, $${each.usd}` : ", no price"}${each.request && html`, <a href=${buildUrl(`/requests/${each.request}`)}>request</a>`}</div>`}
+              </div>
+            </li>`,
+        )}
+      </ul>`
+    }
+  <//>`;
+}
+
+const CREDENTIAL_COLUMNS = [
+  { name: "Credential", head: true, of: (row: Credential) => row.name },
+  { name: "Share", number: true, of: (row: Credential) => row.weight },
+  {
+    name: "State",
+    of: (row: Credential) =>
+      row.cooldowns.length === 0
+        ? html`<span class="good">no cooldown</span>`
+        : row.cooldowns.map(
+            (rest) =>
+              html`<div key=${rest.model}>
+                <span class="warn">${rest.model ?? "all models"}:</span>
+                ${` ${STATE_LABELS[rest.state] ?? rest.state} (${rest.reason})`}${rest.until > Date.now() && html`, until ${formatAgo(rest.until)}; ${rest.rejectsRequests ? "no request is sent" : "tried last"}`}
+              </div>`,
+          ),
+  },
+  { name: "List", number: true, of: (row: Credential) => row.list?.count ?? "–" },
+];
+
+const FAULT_COLUMNS = [
+  {
+    name: "When",
+    of: (row: Provider["recentFaults"][number]) =>
+      html`<span title=${formatDateTime(row.at)}>${formatAgo(row.at)}</span>`,
+  },
+  {
+    name: "Why",
+    of: (row: Provider["recentFaults"][number]) =>
+      html`<span class="bad">${row.code ?? row.kind}</span>`,
+  },
+  {
+    name: "Model",
+    of: (row: Provider["recentFaults"][number]) =>
+      html`<span class="cut" title=${row.model}>${row.model}</span>`,
+  },
+  { name: "Credential", of: (row: Provider["recentFaults"][number]) => row.credential },
+  {
+    name: "Request",
+    of: (row: Provider["recentFaults"][number]) =>
+      html`<a href=${buildUrl(`/requests/${row.request}`)}>request</a>`,
+  },
+];

@@ -1,0 +1,56 @@
+// What became of a request, as the list and its own page say it.
+import { html } from "htm/preact";
+import { Badge, type Tone } from "../../parts/basics.ts";
+import type { ObservedRequest, ObservedCall } from "../../api-types.ts";
+import { formatDuration, formatUsd } from "../../format.ts";
+
+const TONES: Readonly<Record<string, Tone>> = {
+  ok: "good",
+  client_error: "warn",
+  refused: "warn",
+  upstream_error: "bad",
+  error: "bad",
+  canceled: "",
+};
+
+/** What became of it, in a word and a colour. */
+export const Outcome = ({
+  of,
+}: {
+  of: Pick<ObservedRequest, "outcome" | "status" | "fault" | "code" | "phase" | "provider">;
+}) =>
+  of.phase
+    ? html`<${Badge} tone="accent">${of.phase}${of.provider && ` ${of.provider}`}<//>`
+    : html`<${Badge} tone=${TONES[of.outcome ?? "refused"] ?? ""}
+        >${of.status || (of.outcome === "ok" ? "ok" : "")}${of.outcome === "ok" ? "" : ` ${of.fault?.code ?? of.fault?.kind ?? of.code ?? of.outcome}`}<//
+      >`;
+
+/** What all its calls cost; undefined: one of them has no price. */
+export const requestCost = ({ calls = [] }: Pick<ObservedRequest, "calls">): bigint | undefined => {
+  let sum = 0n;
+  for (const { costNano } of calls) {
+    if (costNano === null || costNano === undefined) return undefined;
+    sum += BigInt(costNano);
+  }
+  return sum;
+};
+
+/** Whether the other call of a hedge answered, so that this one was canceled. */
+export const hasLost = ({ fault }: ObservedCall): boolean => fault?.code === "hedge_lost";
+
+/** Part of a call in a hedge. Undefined: it had none. */
+export const hedgeRole = (call: ObservedCall): string | undefined =>
+  [call.hedge ? "hedge" : "", hasLost(call) ? "lost" : ""].filter(Boolean).join(", ") || undefined;
+
+/** What a hedge did and what its losing call cost. Undefined: the request was not hedged. */
+export function formatHedge(calls: readonly ObservedCall[]): string | undefined {
+  const hedge = calls.find((call) => call.hedge);
+  const slow = hedge && calls.find(({ n }) => n === hedge.n - 1);
+  if (!slow) return undefined;
+  const lost = calls.find(hasLost);
+  const made = `Call ${hedge.n} was made ${formatDuration(hedge.startMs - slow.startMs)} after call ${slow.n}, which had no content.`;
+  if (!lost) return hedge.fault ? `${made} It failed (${hedge.fault.kind}).` : made;
+  const won = lost === hedge ? slow : hedge;
+  const cost = lost.costNano == null ? "has no price" : `cost ${formatUsd(lost.costNano)}`;
+  return `${made} Call ${won.n} answered first, so call ${lost.n} was canceled. The canceled call ${cost}${lost.state === "estimated" ? " (estimated)" : ""}.`;
+}

@@ -1,0 +1,180 @@
+// The time that a page is about: the last hours or days, a day, or from one moment to another, in the reader's time zone. It is part of
+// the address. The last hours move on with the clock.
+import { useEffect, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { dayStart, toLocalField, parseLocalField } from "./dates.ts";
+import { SegmentedControl, Select, TextField } from "./parts/fields.ts";
+import { useQueryParam } from "./location.ts";
+import { readerZone } from "./format.ts";
+
+const HOUR_MS = 3_600_000;
+const RELATIVE_RANGES = {
+  "1h": HOUR_MS,
+  "6h": 6 * HOUR_MS,
+  "24h": 24 * HOUR_MS,
+  "7d": 168 * HOUR_MS,
+  "30d": 720 * HOUR_MS,
+} as const;
+type RelativeRangeName = keyof typeof RELATIVE_RANGES;
+
+/** Counts by the minute are kept for two days. */
+const MINUTE_RETENTION_MS = 47 * HOUR_MS;
+
+const CHOICES = [
+  ...Object.keys(RELATIVE_RANGES).map((name) => [name, name] as const),
+  ["today", "Today"],
+  ["yesterday", "Yesterday"],
+  ["custom", "Custom"],
+] as const;
+
+export interface TimeRange {
+  /** Its word in the address: "24h", "today", "2026-11-01T00:00_2026-11-08T00:00". */
+  readonly name: string;
+  /** As in a sentence: "over the last 24h", "today". */
+  readonly label: string;
+  readonly durationMs: number;
+  /** Unix milliseconds. Whole steps where it moves on, so that the same question is asked until the next step begins. */
+  readonly from: number;
+  readonly to: number;
+  readonly step: "minute" | "hour";
+  readonly stepMs: number;
+}
+
+const isRelativeRange = (word: string): word is RelativeRangeName =>
+  Object.hasOwn(RELATIVE_RANGES, word);
+
+/** The two moments of a custom time; undefined: the word is none. */
+export function parseCustomRange(
+  word: string,
+  tz: string,
+): readonly [from: number, to: number] | undefined {
+  const [begin = "", end = ""] = word.split("_");
+  const [from, to] = [parseLocalField(begin, tz), parseLocalField(end, tz)];
+  return from === undefined || to === undefined || to <= from ? undefined : [from, to];
+}
+
+/** `now`: Unix milliseconds. */
+export function parseTimeRange(
+  word: string,
+  now: number,
+  usual = "24h",
+  tz = readerZone(),
+): TimeRange {
+  const custom = parseCustomRange(word, tz);
+  if (custom)
+    return customRange(word, `${word.replaceAll("T", " ").replace("_", " to ")}`, custom, now);
+  if (word === "today") return customRange(word, "today", [dayStart(now, tz), now + 1], now);
+  if (word === "yesterday")
+    return customRange(word, "yesterday", [dayStart(now, tz, 1), dayStart(now, tz)], now);
+  const name = isRelativeRange(word) ? word : (usual as RelativeRangeName);
+  const { step, stepMs } = chooseStep(RELATIVE_RANGES[name], 0);
+  const to = Math.ceil((now + 1) / stepMs) * stepMs;
+  return {
+    name,
+    label: `over the last ${name}`,
+    durationMs: RELATIVE_RANGES[name],
+    from: to - RELATIVE_RANGES[name],
+    to,
+    step,
+    stepMs,
+  };
+}
+
+const chooseStep = (ms: number, age: number) =>
+  ms <= 6 * HOUR_MS && age < MINUTE_RETENTION_MS
+    ? ({ step: "minute", stepMs: 60_000 } as const)
+    : ({ step: "hour", stepMs: HOUR_MS } as const);
+
+/** The end of a time that has not ended is a whole step. */
+function customRange(
+  name: string,
+  said: string,
+  [from, end]: readonly [number, number],
+  now: number,
+): TimeRange {
+  const { step, stepMs } = chooseStep(end - from, now - from);
+  const to = end > now ? Math.ceil(Math.min(end, now + 1) / stepMs) * stepMs : end;
+  return {
+    name,
+    label: said,
+    durationMs: Math.max(stepMs, to - from),
+    from,
+    to: Math.max(to, from + 1),
+    step,
+    stepMs,
+  };
+}
+
+export function useTimeRange(usual: RelativeRangeName = "24h"): [TimeRange, (to: string) => void] {
+  const [word, set] = useQueryParam("range", usual);
+  const [now, tick] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || tick(Date.now()), 15_000);
+    return () => clearInterval(timer);
+  }, []);
+  return [parseTimeRange(word, now, usual), set];
+}
+
+export function TimeRangeChoice({ span, set }: { span: TimeRange; set: (to: string) => void }) {
+  const isCustom = span.name.includes("_");
+  const value = isCustom ? "custom" : span.name;
+  const choose = (word: string) =>
+    set(
+      word === "custom"
+        ? `${toLocalField(span.from, readerZone())}_${toLocalField(span.to, readerZone())}`
+        : word,
+    );
+  return html`<div class="row span">
+    <span class="wide"
+      ><${SegmentedControl} name="Time" value=${value} set=${choose} of=${CHOICES}
+    /></span>
+    <span class="narrow"
+      ><${Select}
+        bare
+        name="Time range"
+        value=${value}
+        set=${choose}
+        of=${CHOICES.map(([word, said]) => [word, isRelativeRange(word) ? `Last ${said}` : said] as const)}
+    /></span>
+    <span class="small faint" title="Budgets and the ledger use UTC">${readerZone()}</span>
+    ${isCustom && html`<${CustomTimeRange} word=${span.name} set=${set} />`}
+  </div>`;
+}
+
+/** From and to. What is typed is taken when both are times and in order. */
+export function CustomTimeRange({ word, set }: { word: string; set: (to: string) => void }) {
+  const [typed, type] = useState(word);
+  useEffect(() => type(word), [word]);
+  const [from = "", to = ""] = typed.split("_");
+  const put = (next: string) => {
+    type(next);
+    if (parseCustomRange(next, readerZone())) set(next);
+  };
+  const wrong = parseCustomRange(typed, readerZone()) ? undefined : "after “From”";
+  return html`<div class="row custom">
+    <${TextField}
+      name="From"
+      type="datetime-local"
+      value=${from}
+      set=${(next: string) => put(`${next.slice(0, 16)}_${to}`)}
+    />
+    <${TextField}
+      name="To"
+      type="datetime-local"
+      value=${to}
+      wrong=${wrong}
+      set=${(next: string) => put(`${from}_${next.slice(0, 16)}`)}
+    />
+  </div>`;
+}
+
+/** The beginnings of all steps of a span. */
+export function rangeSteps({
+  from,
+  to,
+  stepMs,
+}: Pick<TimeRange, "from" | "to" | "stepMs">): number[] {
+  const steps: number[] = [];
+  for (let at = from - (from % stepMs); at < to; at += stepMs) steps.push(at);
+  return steps;
+}

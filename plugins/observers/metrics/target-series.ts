@@ -1,0 +1,163 @@
+// All series of one model of one provider, found once: a bill then adds to them without a look-up for each.
+import {
+  inputTokens,
+  outputTokens,
+  UNITS,
+  type ChargeRecord,
+  type Unit,
+  type Usage,
+} from "tollgate/plugin";
+import { genAiOperation, genAiProvider } from "../genai-names.ts";
+import type { CountedSeries, GenAiSeries } from "./counted-series.ts";
+import type { ModelLabels } from "./label-values.ts";
+import type { Counter, Histogram } from "./series.ts";
+
+const CACHE_WRITE_UNITS = UNITS.filter((unit) => unit.startsWith("cache_write_"));
+
+/** Where it is added to. */
+interface SeriesSet {
+  readonly counted: CountedSeries;
+  readonly genAi: GenAiSeries | undefined;
+}
+
+/** Money is counted in nano-dollars, whatever becomes of its name. */
+export class TargetSeries {
+  readonly #seriesSet: SeriesSet;
+  readonly #provider: string;
+  readonly #model: string;
+  readonly #spend: Counter;
+  readonly #unpriced: Counter;
+  readonly #estimated: Counter;
+  readonly #callSeconds: Histogram;
+  readonly #units = new Map<string, Counter>();
+  readonly #genAi: readonly [operation: string, provider: string, model: string];
+  /** Of the call before: mostly the next one went as it did. */
+  #lastCallCounter: { credential: string; state: string; fault: string; of: Counter } | undefined;
+  #genAiTarget: GenAiTargetSeries | undefined;
+
+  constructor(to: SeriesSet, provider: string, { model, operation }: ModelLabels) {
+    const { counted } = to;
+    this.#seriesSet = to;
+    this.#provider = provider;
+    this.#model = model;
+    // Known from here on, so they begin at 0.
+    this.#spend = counted.spend.get(provider, model);
+    this.#unpriced = counted.unpriced.get(provider, model);
+    this.#estimated = counted.estimated.get(provider, model);
+    this.#callSeconds = counted.callSeconds.get(provider, model);
+    this.#genAi = [genAiOperation(operation), genAiProvider(provider), model];
+  }
+
+  add({ state, usage, costNano, outcome, ms, call }: ChargeRecord): void {
+    const { genAi } = this.#seriesSet;
+    const fault = outcome === "ok" ? "none" : outcome;
+    const credential = call?.target.credential ?? "";
+    this.#callCounter(credential, state, fault).add();
+    if (costNano === null) this.#unpriced.add();
+    else this.#spend.addNano(costNano);
+    if (state === "estimated") this.#estimated.add();
+    // What is void stands in none of the ledger's sums.
+    if (state !== "void") {
+      this.#addUsage(usage);
+      if (genAi) this.#genAiTargetFor(genAi).addUsage(usage);
+    }
+    if (ms)
+      this.#addDurations(ms, { fault, usage, streamed: call?.clientRequest?.stream === true });
+  }
+
+  #addDurations(
+    { total, firstToken }: NonNullable<ChargeRecord["ms"]>,
+    { fault, usage, streamed }: { fault: string; usage: Usage; streamed: boolean },
+  ): void {
+    const { genAi } = this.#seriesSet;
+    const seconds = total / 1_000;
+    this.#callSeconds.observe(seconds);
+    if (genAi) this.#genAiTargetFor(genAi).addDuration(seconds, fault === "none" ? "" : fault);
+    if (!streamed || firstToken === undefined) return;
+    this.#addStreamTimes(firstToken / 1_000, seconds, usage);
+    genAi?.firstChunk.get(...this.#genAi).observe(firstToken / 1_000);
+  }
+
+  #callCounter(credential: string, state: string, fault: string): Counter {
+    const last = this.#lastCallCounter;
+    if (last?.credential === credential && last.state === state && last.fault === fault)
+      return last.of;
+    const of = this.#seriesSet.counted.calls.get(
+      this.#provider,
+      this.#model,
+      credential,
+      state,
+      fault,
+    );
+    this.#lastCallCounter = { credential, state, fault, of };
+    return of;
+  }
+
+  /** Other ones, where they have been wanted anew since. */
+  #genAiTargetFor(to: GenAiSeries): GenAiTargetSeries {
+    if (this.#genAiTarget?.to === to) return this.#genAiTarget;
+    return (this.#genAiTarget = new GenAiTargetSeries(to, this.#genAi));
+  }
+
+  #addUsage(usage: Usage): void {
+    for (const unit in usage) {
+      const count = usage[unit as Unit];
+      if (count === undefined) continue;
+      if (unit === "reasoning") this.#unitCounter("", this.#seriesSet.counted.reasoning).add(count);
+      else this.#unitCounter(unit, this.#seriesSet.counted.tokens).add(count);
+    }
+  }
+
+  #unitCounter(unit: string, family: CountedSeries["tokens"]): Counter {
+    let count = this.#units.get(unit);
+    if (!count) {
+      const values = unit === "" ? [] : [unit];
+      this.#units.set(unit, (count = family.get(this.#provider, this.#model, ...values)));
+    }
+    return count;
+  }
+
+  #addStreamTimes(first: number, total: number, usage: Usage): void {
+    this.#seriesSet.counted.firstContent.get(this.#provider, this.#model).observe(first);
+    const written = outputTokens(usage);
+    if (written > 1 && total > first)
+      this.#seriesSet.counted.tokenSeconds
+        .get(this.#provider, this.#model)
+        .observe((total - first) / (written - 1));
+  }
+}
+
+/** The same in the words of the GenAI conventions. */
+class GenAiTargetSeries {
+  readonly to: GenAiSeries;
+  readonly #labelValues: readonly [operation: string, provider: string, model: string];
+  readonly #successDuration: Histogram;
+  #input: Histogram | undefined;
+  #output: Histogram | undefined;
+
+  constructor(to: GenAiSeries, of: readonly [string, string, string]) {
+    this.to = to;
+    this.#labelValues = of;
+    this.#successDuration = to.duration.get(...of, "");
+  }
+
+  addDuration(seconds: number, fault: string): void {
+    const of =
+      fault === "" ? this.#successDuration : this.to.duration.get(...this.#labelValues, fault);
+    of.observe(seconds);
+  }
+
+  addUsage(usage: Usage): void {
+    const { to } = this;
+    const of = this.#labelValues;
+    const input = inputTokens(usage);
+    const output = outputTokens(usage);
+    if (input > 0) (this.#input ??= to.tokens.get(...of, "input")).observe(input);
+    if (output > 0) (this.#output ??= to.tokens.get(...of, "output")).observe(output);
+    if (usage.cache_read) to.cacheRead.get(...of).add(usage.cache_read);
+    let written = 0;
+    for (const unit of CACHE_WRITE_UNITS) written += usage[unit] ?? 0;
+    if (written > 0) to.cacheWrite.get(...of).add(written);
+    if (usage.reasoning) to.reasoning.get(...of).add(usage.reasoning);
+  }
+}

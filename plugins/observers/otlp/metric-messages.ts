@@ -1,0 +1,135 @@
+// What /metrics would say, as OTLP's metrics: the same series, under the conventions' dotted names.
+import { GEN_AI_ATTRIBUTES, GEN_AI_METRICS } from "../genai-names.ts";
+import type { Family } from "../metrics/families.ts";
+import type { Counter, Histogram, Series } from "../metrics/series.ts";
+import type { Distribution, Sample, MetricsSink } from "../metrics/metrics-sink.ts";
+import { JsonAttributes, toNanos } from "./attributes.ts";
+import type { ProtobufMessage } from "./protobuf.ts";
+
+const CUMULATIVE = 2;
+const OTLP_UNITS: Readonly<Record<string, string>> = { seconds: "s", bytes: "By", usd: "{usd}" };
+/** Of the conventions' names, as a scraper has them: with their dots. */
+const DOTTED_NAMES: ReadonlyMap<string, string> = new Map(
+  [...Object.values(GEN_AI_METRICS), ...Object.values(GEN_AI_ATTRIBUTES)]
+    .flatMap(({ released, latest }) => [released, latest])
+    .flatMap((name) => (name === null ? [] : [[name.replaceAll(".", "_"), name] as const])),
+);
+
+/** A unit is no part of a name here, and the first word is a namespace. */
+function metricName({ name, unit }: Family): string {
+  const bare = unit === undefined ? name : name.replace(new RegExp(`_${unit}$`), "");
+  return DOTTED_NAMES.get(bare) ?? bare.replace("_", ".");
+}
+
+export class MetricMessages implements MetricsSink {
+  readonly list: ProtobufMessage[] = [];
+  readonly #start: string;
+  readonly #now: string;
+
+  /** `since`: when counting began, in Unix milliseconds. */
+  constructor(since: number, now: number) {
+    this.#start = toNanos(since);
+    this.#now = toNanos(now);
+  }
+
+  writeSeries(series: Series<Counter> | Series<Histogram>, as: Family = series.family): void {
+    const histograms: ProtobufMessage[] = [];
+    const numbers: ProtobufMessage[] = [];
+    for (const { values, of } of series.all)
+      if ("counts" in of) histograms.push(this.#histogramPoint(as, values, of));
+      else numbers.push(this.#numberPoint(as, values, as.unit === "usd" ? of.nano : of.value));
+    if (histograms.length > 0) this.#addHistogram(as, histograms);
+    if (numbers.length > 0) this.#addSum(as, numbers);
+  }
+
+  writeFiltered(series: Series<Histogram>, as: Family, only: string, sum = false): void {
+    const all = series.all.filter(({ values }) => values.at(-1) === only);
+    if (all.length === 0) return;
+    if (sum)
+      this.#addSum(
+        as,
+        all.map(({ values, of }) => this.#numberPoint(as, values, of.sum)),
+      );
+    else
+      this.#addHistogram(
+        as,
+        all.map(({ values, of }) => this.#histogramPoint(as, values, of)),
+      );
+  }
+
+  writeSamples(family: Family, samples: readonly Sample[]): void {
+    if (samples.length === 0) return;
+    const dataPoints = samples.map(([values, value]) => this.#numberPoint(family, values, value));
+    if (family.type === "counter") this.#addSum(family, dataPoints);
+    else this.#add(family, { gauge: { dataPoints } });
+  }
+
+  writeDistribution(family: Family, { count, sum, buckets }: Distribution): void {
+    let before = 0;
+    const bucketCounts = buckets.map(([, at]) => {
+      const within = at - before;
+      before = at;
+      return String(within);
+    });
+    const point = {
+      ...this.#dataPoint(family, []),
+      count: String(count),
+      sum,
+      bucketCounts: [...bucketCounts, String(count - before)],
+      explicitBounds: buckets.map(([bound]) => bound),
+    };
+    this.#addHistogram(family, [point]);
+  }
+
+  #dataPoint({ labels }: Family, values: readonly string[]): ProtobufMessage {
+    const attributes = new JsonAttributes();
+    for (const [i, label] of labels.entries())
+      if (values[i]) attributes.add(DOTTED_NAMES.get(label) ?? label, values[i]);
+    return {
+      attributes: attributes.list,
+      startTimeUnixNano: this.#start,
+      timeUnixNano: this.#now,
+    };
+  }
+
+  #numberPoint(family: Family, values: readonly string[], value: number | bigint): ProtobufMessage {
+    const asDouble = typeof value === "bigint" ? Number(value) / 1e9 : value;
+    return { ...this.#dataPoint(family, values), asDouble };
+  }
+
+  #histogramPoint(family: Family, values: readonly string[], of: Histogram): ProtobufMessage {
+    let count = 0;
+    for (const within of of.counts) count += within;
+    const exemplars = (of.exemplars ?? []).flatMap((one) =>
+      one ? [{ timeUnixNano: toNanos(one.at), asDouble: one.value, traceId: one.trace }] : [],
+    );
+    return {
+      ...this.#dataPoint(family, values),
+      count: String(count),
+      sum: of.sum,
+      bucketCounts: Array.from(of.counts, String),
+      explicitBounds: of.bounds,
+      ...(exemplars.length > 0 && { exemplars }),
+    };
+  }
+
+  #addSum(family: Family, dataPoints: readonly ProtobufMessage[]): void {
+    const sum = { dataPoints, aggregationTemporality: CUMULATIVE, isMonotonic: true };
+    this.#add(family, { sum });
+  }
+
+  #addHistogram(family: Family, dataPoints: readonly ProtobufMessage[]): void {
+    this.#add(family, { histogram: { dataPoints, aggregationTemporality: CUMULATIVE } });
+  }
+
+  #add(family: Family, data: ProtobufMessage): void {
+    const { help, unit } = family;
+    const name = metricName(family);
+    this.list.push({
+      name,
+      description: help,
+      unit: unit === undefined ? undefined : OTLP_UNITS[unit],
+      ...data,
+    });
+  }
+}

@@ -1,0 +1,111 @@
+// Vectors by InvokeModel. Titan embeds one text a call, so a request is as many calls; Cohere's wire is its own, with the count in
+// a header.
+import {
+  fail,
+  type Call,
+  type EmbeddingRequest,
+  type ModelEvent,
+  type Protocol,
+  type Embedding,
+} from "tollgate/plugin";
+import { cohereEmbeddings } from "tollgate/protocols/cohere";
+import { requireTextInputs, parseEmbedding } from "tollgate/protocols/embeddings";
+import { invokeModel } from "./invoke-model.ts";
+import { countOf, some } from "./json.ts";
+import { modelPath } from "./model-path.ts";
+import { parseAwsError } from "./errors.ts";
+
+const CONCURRENCY = 8;
+
+interface Embedded {
+  readonly vector: Embedding;
+  readonly tokens: number | undefined;
+}
+
+/** Of one that fails the others are no answer: an index that shifts is worse than an error. What was embedded is billed. */
+export async function* embedWithTitan(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
+  const texts = requireTextInputs(r, call);
+  if (r.dtype !== undefined && r.dtype !== "float")
+    fail("unsupported", `${call.model} makes vectors of floats.`, { param: "output_dtype" });
+  if (r.user !== undefined) call.reportLoss("user", "dropped");
+  if (r.task !== undefined) call.reportLoss("input_type", "dropped", "task_unknown");
+  if (r.truncate !== undefined) call.reportLoss("truncate", "dropped");
+  for (const field in r.rest) call.reportLoss(field, "dropped");
+  const over = new AbortController();
+  const signal = AbortSignal.any([call.signal, over.signal]);
+  const done: (Embedded | undefined)[] = texts.map(() => undefined);
+  let next = 0;
+  let problem: { error: unknown } | undefined;
+  const work = async () => {
+    while (next < texts.length && !problem) {
+      const at = next++;
+      try {
+        done[at] = await embedText(texts[at]!, r, call, signal);
+      } catch (error) {
+        problem ??= { error };
+        over.abort();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, texts.length) }, work));
+  const made = done.filter((each) => each !== undefined);
+  if (made.length > 0) yield { type: "start" };
+  if (problem && made.length > 0) yield { type: "usage", usage: totalUsage(made) };
+  if (problem) throw problem.error;
+  for (const [index, each] of made.entries()) yield { type: "item", index, item: each.vector };
+  yield { type: "usage", usage: totalUsage(made) };
+  yield { type: "finish", reason: "stop" };
+}
+
+/** Without the count of one there is no count of all. */
+function totalUsage(made: readonly Embedded[]): { input?: number } {
+  let input = 0;
+  for (const { tokens } of made) {
+    if (tokens === undefined) return {};
+    input += tokens;
+  }
+  return { input };
+}
+
+async function embedText(
+  inputText: string,
+  { dimensions }: EmbeddingRequest,
+  call: Call,
+  signal: AbortSignal,
+): Promise<Embedded> {
+  const response = await invokeModel(call, { inputText, ...some({ dimensions }) }, signal);
+  const vector =
+    parseEmbedding(response["embedding"]) ??
+    fail("upstream", "The provider answered without a vector.", { code: "bad_answer" });
+  return { vector, tokens: countOf(response["inputTextTokenCount"]) };
+}
+
+/** Cohere's own wire, as Bedrock has it. */
+export function bedrockCohere(): Protocol<"embedding"> {
+  // Bedrock's requests are made here only: no client speaks its format to the gateway.
+  const { server: _, ...own } = cohereEmbeddings();
+  const client = own.client!;
+  return {
+    ...own,
+    client: {
+      ...client,
+      paths: { generate: (of) => modelPath(of.model, "invoke") },
+      prepare: (out) => out.remove("model"),
+      decodeResponse(body, emit, of, headers) {
+        const input = countOf(Number(headers["x-amzn-bedrock-input-token-count"] ?? Number.NaN));
+        client.decodeResponse(
+          body,
+          (event) =>
+            emit(
+              event.type === "usage" && event.usage.input === undefined && input !== undefined
+                ? { ...event, usage: { ...event.usage, input } }
+                : event,
+            ),
+          of,
+          headers,
+        );
+      },
+      decodeFault: parseAwsError,
+    },
+  };
+}

@@ -1,0 +1,26 @@
+// One call of InvokeModel by a kind of work that has a wire of its own: a body there, a body back.
+import { fail, type Call, type JsonObject } from "tollgate/plugin";
+import { parsed } from "./json.ts";
+import { modelPath } from "./model-path.ts";
+import { parseAwsError } from "./errors.ts";
+
+export async function invokeModel(
+  call: Call,
+  body: JsonObject,
+  signal: AbortSignal = call.signal,
+): Promise<JsonObject> {
+  const answer = await call.fetch(modelPath(call.model, "invoke").slice(1), {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  });
+  const responseBody = Buffer.from(await answer.arrayBuffer());
+  if (answer.ok) return parsed(responseBody) ?? {};
+  const { kind, message, ...more } = parseAwsError(
+    answer.status,
+    Object.fromEntries(answer.headers),
+    responseBody,
+  );
+  return fail(kind, message, more);
+}

@@ -1,0 +1,96 @@
+// What each model would say to a request, before limits are applied. Nothing here depends on when or where it runs.
+import { fail, type ChatRequest, type Tool } from "tollgate/plugin";
+import { digestOf } from "./seeded-random.ts";
+import { parseFailure, type SimulatedFailure } from "./simulated-failure.ts";
+import { lastUserText, pendingToolResults, blockText } from "./request-text.ts";
+import { requestedWords, lorem } from "./lorem.ts";
+import { schemaExample } from "./schema-example.ts";
+
+export interface ResponsePlan {
+  reasoning?: string;
+  /** Reasoning that is done and counted, and not shown. */
+  hidden?: boolean;
+  text?: string;
+  call?: { id: string; action: string; tool: "function" | "custom"; args: string };
+  isPaced?: boolean;
+  failure?: SimulatedFailure;
+}
+
+export const CHAT_MODELS = ["echo", "think", "tools", "lorem", "slow", "fail"] as const;
+type Model = (typeof CHAT_MODELS)[number];
+
+export function planResponse(model: string, provider: string, r: ChatRequest): ResponsePlan {
+  if (!(CHAT_MODELS as readonly string[]).includes(model))
+    fail(
+      "not_found",
+      `There is no ${provider}/${model}. There are: ${CHAT_MODELS.map((m) => `${provider}/${m}`).join(", ")}.`,
+      { code: "model_not_found", param: "model" },
+    );
+  if ((r.sampling.n ?? 1) > 1) fail("unsupported", "The demo gives one answer.", { param: "n" });
+  const called = call(model as Model, r);
+  if (called) return called;
+  const planned = PLANNERS[model as Model](r);
+  return planned.text === undefined ? planned : { ...planned, text: formatted(planned.text, r) };
+}
+
+const PLANNERS: Readonly<Record<Model, (r: ChatRequest) => ResponsePlan>> = {
+  echo: (r) => ({ text: echo(r) }),
+  think(r) {
+    if (r.reasoning.mode === "off") return { text: echo(r) };
+    return {
+      reasoning: `The client said ${digits(echo(r))} characters. The best answer is to say them again.`,
+      hidden: r.reasoning.show === "none",
+      text: echo(r),
+    };
+  },
+  tools: (r) => ({ text: answered(r) ?? "You declared no tool that I could call." }),
+  lorem: (r) => ({ text: lorem(requestedWords(lastUserText(r)), seedOf(r)) }),
+  slow: (r) => ({ text: lorem(requestedWords(lastUserText(r)), seedOf(r)), isPaced: true }),
+  fail(r) {
+    const how = parseFailure(lastUserText(r));
+    return { text: lorem(Math.max(1, how.afterWords), seedOf(r)), failure: how };
+  },
+};
+
+const echo = (r: ChatRequest): string => lastUserText(r) || "You said nothing.";
+const digits = (textContent: string): number => [...textContent].length;
+const seedOf = (r: ChatRequest): number | string => r.sampling.seed ?? lastUserText(r);
+
+/** demo/tools calls where it may; every model where it must. */
+function call(model: Model, r: ChatRequest): ResponsePlan | undefined {
+  const { toolChoice: choice = "auto" } = r;
+  const must = choice === "required" || (typeof choice === "object" && choice.must);
+  if (choice === "none" || (!must && (model !== "tools" || pendingToolResults(r).length > 0)))
+    return undefined;
+  const names = typeof choice === "object" ? choice.names : undefined;
+  const tool = r.tools.find((t) => t.type !== "hosted" && (names?.includes(t.name) ?? true));
+  if (!tool) return undefined;
+  return {
+    call: {
+      id: `call_${digestOf(r.turns.length, tool.name, lastUserText(r)).slice(0, 24)}`,
+      action: tool.name,
+      tool: tool.type === "custom" ? "custom" : "function",
+      args: argumentsOf(tool),
+    },
+  };
+}
+
+const argumentsOf = ({ type, schema }: Tool): string =>
+  type === "custom" ? "demo" : JSON.stringify(schemaExample(schema ?? { type: "object" }));
+
+function answered(r: ChatRequest): string | undefined {
+  const all = pendingToolResults(r);
+  if (all.length === 0) return undefined;
+  return all
+    .map(
+      (result) =>
+        `${result.action ?? "The tool"} ${result.isError ? "failed" : "said"}: ${blockText(result)}`,
+    )
+    .join("\n");
+}
+
+/** A request for JSON gets JSON. */
+function formatted(textContent: string, { output: { format } }: ChatRequest): string {
+  if (format?.type === "schema") return JSON.stringify(schemaExample(format.schema));
+  return format?.type === "json" ? JSON.stringify({ text: textContent }) : textContent;
+}

@@ -1,0 +1,25 @@
+// Providers that are data. The quirks of each are pinned by fixtures; what a row says on second-hand knowledge it names in
+// `unchecked`, and a row whose very address or protocols are such is experimental.
+import { fromRow, type CompatibleProvider } from "tollgate/protocols/compatible";
+import type { Backend } from "./row-backend.ts";
+import { clouds } from "./row-clouds.ts";
+import { hosts } from "./row-hosts.ts";
+import { labs } from "./row-labs.ts";
+import { local } from "./row-local.ts";
+import { mainland } from "./row-china.ts";
+import { platforms } from "./row-platforms.ts";
+import { routers } from "./row-routers.ts";
+
+export const ALL_ROWS: readonly Backend[] = [
+  ...labs,
+  ...mainland,
+  ...clouds,
+  ...hosts,
+  ...platforms,
+  ...routers,
+  ...local,
+];
+
+export const rowProviders: Readonly<Record<string, CompatibleProvider>> = Object.fromEntries(
+  ALL_ROWS.map((row) => [row.name, fromRow(row)]),
+);

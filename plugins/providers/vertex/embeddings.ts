@@ -1,0 +1,103 @@
+// Vectors by `predict`, as Vertex has them for all its models that embed text: a list of texts in, a vector and its count of tokens
+// for each. Gemini's own model takes one text a request.
+import {
+  embeddingOperation,
+  fail,
+  type Body,
+  type CallContext,
+  type EmbeddingRequest,
+  type Json,
+  type JsonObject,
+  type ModelEvent,
+  type Opt,
+  type Protocol,
+} from "tollgate/plugin";
+import {
+  emitEmbeddings,
+  notStreamed,
+  requireTextInputs,
+  parseEmbedding,
+} from "tollgate/protocols/embeddings";
+import { gemini, embeddingTaskName } from "tollgate/protocols/gemini";
+import { valueFields } from "tollgate/protocols/look";
+import { bareName, modelUrl } from "./locations.ts";
+
+export const vertexEmbeddings = (): Protocol<"embedding"> => ({
+  id: "vertex-predict",
+  operationSpec: embeddingOperation,
+  zdrAllowedFields: [
+    [
+      "texts, what they are for, and how long a vector is",
+      {
+        instances: valueFields("content task_type title"),
+        parameters: valueFields("autoTruncate outputDimensionality"),
+      },
+    ],
+  ],
+  client: {
+    paths: { generate: (of) => modelUrl("google", of.model, "predict") },
+    encodeRequest: request,
+    knowsField: () => true,
+    createDecoder: notStreamed,
+    decodeResponse: whole,
+    // Errors are the same all over this API.
+    decodeFault: gemini().client!.decodeFault,
+  },
+});
+
+function request(r: EmbeddingRequest, of: CallContext): Body {
+  if (r.dtype !== undefined && r.dtype !== "float")
+    fail("unsupported", `${of.model} makes vectors of floats.`, { param: "output_dtype" });
+  if (r.user !== undefined) of.reportLoss("user", "dropped");
+  const texts = requireTextInputs(r, of);
+  if (texts.length > 1 && bareName(of.model).startsWith("gemini-"))
+    fail("unsupported", `${of.model} takes one text a request.`, { param: "input" });
+  const task = embeddingTaskName(r, of);
+  // What is too long loses its end here, or is refused.
+  if (r.truncate === "start") of.reportLoss("truncate", "approximated");
+  const autoTruncate = r.truncate === undefined ? undefined : r.truncate !== "none";
+  const parameters = some({ outputDimensionality: r.dimensions, autoTruncate });
+  return {
+    instances: texts.map((content) => some({ content, task_type: task })!),
+    ...(parameters && { parameters }),
+  };
+}
+
+const isObject = (v: unknown): v is JsonObject =>
+  typeof v === "object" && v !== null && !Array.isArray(v);
+const within = (v: unknown, name: string): unknown => (isObject(v) ? v[name] : undefined);
+
+function some(fields: { readonly [name: string]: Opt<Json> }): JsonObject | undefined {
+  const kept = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return kept.length > 0 ? (Object.fromEntries(kept) as JsonObject) : undefined;
+}
+
+function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
+  const predictions = within(parsed(body), "predictions");
+  if (!Array.isArray(predictions))
+    return fail("upstream", "The provider answered without vectors.", { code: "bad_answer" });
+  const made = predictions.map((one: unknown) => within(one, "embeddings"));
+  const counts = made.map((one) => within(within(one, "statistics"), "token_count"));
+  emitEmbeddings(emit, {
+    vectors: made.map((one) => parseEmbedding(within(one, "values"))),
+    usage: sumOf(counts),
+  });
+}
+
+/** Without the count of one there is no count of all. */
+function sumOf(counts: readonly unknown[]): { input?: number } {
+  let input = 0;
+  for (const count of counts) {
+    if (!Number.isSafeInteger(count) || (count as number) < 0) return {};
+    input += count as number;
+  }
+  return { input };
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,53 @@
+// What operators have done, in the chain of the instance that they did it at.
+import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
+import { toAuditedCommand, fromJson, toJson } from "tollgate/store";
+import type { RunSql } from "../connection/pipelined-connection.ts";
+import type { Writer } from "../writer-interface.ts";
+
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1_000;
+
+export const createAuditLog = (writer: Writer, sql: RunSql, schema: string): AuditLog => ({
+  async begin(entry) {
+    const text = toJson(entry);
+    await writer.appendNotes({
+      notes: [{ kind: "audit", id: entry.id, at: entry.at, text }],
+      statements: [
+        {
+          text: `INSERT INTO ${schema}.audit (id, entry) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id`,
+          values: [entry.id, text],
+        },
+      ],
+      isOnce: true,
+    });
+  },
+  async end(end) {
+    const text = toJson(end);
+    await writer.appendNotes({
+      notes: [{ kind: "ended", id: end.id, at: end.at, text }],
+      statements: [
+        {
+          text: `UPDATE ${schema}.audit SET ended = $2 WHERE id = $1 AND ended IS NULL RETURNING id`,
+          values: [end.id, text],
+        },
+      ],
+      isOnce: true,
+    });
+  },
+  async list(page) {
+    const size = Math.max(1, Math.min(MAX_PAGE_SIZE, Math.floor(page?.limit ?? DEFAULT_PAGE_SIZE)));
+    const rows = await sql({
+      text: `SELECT seq, entry, ended FROM ${schema}.audit WHERE $1::bigint IS NULL OR seq < $1::bigint ORDER BY seq DESC LIMIT $2`,
+      values: [page?.after ?? null, size + 1],
+    });
+    const items = rows
+      .slice(0, size)
+      .map(({ entry, ended }) =>
+        toAuditedCommand(
+          fromJson<AuditEntry>(entry!),
+          typeof ended === "string" ? fromJson<AuditEnd>(ended) : undefined,
+        ),
+      );
+    return rows.length > size ? { items, next: rows[size - 1]!["seq"]! } : { items };
+  },
+});

@@ -1,0 +1,306 @@
+// Reads all that was written, and says what of it cannot be true: each node's chain, the one chain of all, what open calls hold, and the records of
+// keys and accounts.
+import type { Problem } from "tollgate/plugin";
+import { awaitAll, parseBytea } from "../write/slow-path.ts";
+import { verifyCheckpoint, readCheckpoint, type NodeAnchor, type Checkpoint } from "../retention/checkpoint.ts";
+import { parseMeterId } from "../rows/batch-plan.ts";
+import { verifyErasures, isErasedWithoutRecord } from "../schema/erased-hashes.ts";
+import type { RunSql, Row } from "../connection/pipelined-connection.ts";
+import { readChain } from "../read/global-chain.ts";
+import { numberArray } from "../connection/array-literal.ts";
+import { hashBatch, noteChainLine, decodeMeterAmounts, termsChainLine } from "../rows/row-codec.ts";
+import { CHAIN_LINE_SQL, TERMS_COLUMNS } from "../rows/columns.ts";
+
+/** Batches that are read at once. Of many more, rows grow old before they are looked at, and most of the time goes into collections. */
+const BATCHES_PER_READ = 100;
+/** Reads that are under way while one is looked at. */
+const READ_AHEAD = 2;
+/** Terms that are known at a time. */
+const MAX_TERMS = 100_000;
+/** More than these are not listed one by one. */
+const MAX_PROBLEMS = 100;
+
+/** What is pruned or erased while it is looked at may look like a loss: then it is looked at again. */
+const MAX_TRIES = 3;
+
+export async function verifyLedger(
+  sql: RunSql,
+  schema: string,
+  numbered: () => Promise<void>,
+): Promise<readonly Problem[]> {
+  await numbered();
+  for (let tries = 1; ; tries++) {
+    const before = await changeMarker(sql, schema);
+    const problems = await verifyOnce(sql, schema);
+    if (
+      problems.length === 0 ||
+      tries === MAX_TRIES ||
+      before === (await changeMarker(sql, schema))
+    )
+      return problems;
+  }
+}
+
+/** Changes with all that is pruned or erased. */
+async function changeMarker(sql: RunSql, schema: string): Promise<string> {
+  const [row] = await sql({
+    text: `SELECT json_build_array((SELECT pos FROM ${schema}.base), (SELECT sums FROM ${schema}.base), (SELECT count(*) FROM ${schema}.erased))::text AS it`,
+  });
+  return row!["it"]!;
+}
+
+async function verifyOnce(sql: RunSql, schema: string): Promise<readonly Problem[]> {
+  const problems: Problem[] = [];
+  const say = (path: string, message: string) =>
+    void (problems.length < MAX_PROBLEMS && problems.push({ path, message }));
+  const nodes = await sql({ text: `SELECT epoch, id, n, head FROM ${schema}.node ORDER BY epoch` });
+  for await (const { path, message } of verifyCheckpoint(sql, schema)) say(path, message);
+  const base = await readCheckpoint(sql, schema).catch(() => undefined);
+  const anchors = new Map(base?.anchors.map((anchor) => [anchor[0], anchor]));
+  const gone = await verifyErasures(sql, schema, ({ path, message }) => say(path, message));
+  for (const node of nodes)
+    await verifyNodeChain(
+      sql,
+      schema,
+      node,
+      { since: anchors.get(Number(node["epoch"])), gone },
+      say,
+    );
+  await verifyGlobalChain(sql, schema, base, say);
+  await verifyHeldAmounts(sql, schema, say);
+  await verifyRecords(sql, schema, say);
+  return problems;
+}
+
+type AddProblem = (path: string, message: string) => void;
+
+/** `since`: where it goes on, where its beginning is pruned. `gone`: hashes of what was taken out. */
+async function verifyNodeChain(
+  sql: RunSql,
+  schema: string,
+  node: Row,
+  { since, gone }: { since: NodeAnchor | undefined; gone: ReadonlySet<string> },
+  say: AddProblem,
+): Promise<void> {
+  const [epoch, id, upTo] = [node["epoch"]!, node["id"]!, Number(node["n"])];
+  let n = since?.[1] ?? 0;
+  let head: Buffer = Buffer.from(since?.[2] ?? "", "hex");
+  const terms = new TermsVerifier(sql, schema, epoch, gone);
+  const takenOut = (at: string) =>
+    say(`/node/${id}/${at}`, "Text is gone from it that no operator has erased.");
+  for await (const { batches, entries, notes } of readNodeBatches(sql, schema, epoch, {
+    from: n,
+    upTo,
+  })) {
+    await terms.read(entries);
+    for (const { n: at, salt } of notes) if (isErasedWithoutRecord(salt!, gone)) takenOut(at!);
+    for (const { n: at, terms: its } of entries) if (terms.get(its!).isTakenOut) takenOut(at!);
+    const lines = chainLines(entries, notes, terms);
+    for (const batch of batches) {
+      if (Number(batch["n"]) !== n + 1) {
+        say(`/node/${id}/${n + 1}`, "The batch is gone.");
+        n = Number(batch["n"]) - 1;
+      }
+      n++;
+      const said = lines.get(String(n)) ?? { lines: [], entries: 0 };
+      const hash = parseBytea(batch["hash"]!);
+      if (said.entries !== Number(batch["entries"]))
+        say(
+          `/node/${id}/${n}`,
+          `The batch has ${said.entries} rows, and was written with ${batch["entries"]}.`,
+        );
+      else if (!hashBatch(head, said.lines).equals(hash))
+        say(
+          `/node/${id}/${n}`,
+          "The batch is not as it was written, or what came before it is not.",
+        );
+      lines.delete(String(n));
+      head = hash;
+    }
+    for (const other of lines.keys())
+      say(`/node/${id}/${other}`, "There are rows of a batch that was never written.");
+  }
+  const [last] = await sql({
+    text: `SELECT n, greatest(${["batch", "booked", "note"].map((name) => `(SELECT max(o.n) FROM ${schema}.${name} o WHERE o.node = w.epoch)`).join(", ")}) AS last
+      FROM ${schema}.node w WHERE epoch = $1`,
+    values: [epoch],
+  });
+  const there = n < upTo ? n : Number(last?.["last"] ?? n);
+  if (n < upTo || Number(last?.["n"]) < there)
+    say(`/node/${id}`, `It wrote ${last?.["n"]} batches, and ${there} are there.`);
+}
+
+interface BatchRead {
+  readonly batches: readonly Row[];
+  readonly entries: readonly Row[];
+  readonly notes: readonly Row[];
+}
+
+/** A node's batches after `from` up to `upTo`, with what is in them; while some are looked at the next ones are read. What it writes meanwhile is not read in part. */
+async function* readNodeBatches(
+  sql: RunSql,
+  schema: string,
+  epoch: string,
+  { from, upTo }: { readonly from: number; readonly upTo: number },
+): AsyncGenerator<BatchRead, void> {
+  const read = async (after: number): Promise<BatchRead> => {
+    const values = [epoch, after, Math.min(after + BATCHES_PER_READ, upTo)];
+    const of = "WHERE node = $1 AND n > $2 AND n <= $3 ORDER BY n";
+    const [batches, entries, notes] = await awaitAll([
+      sql({ text: `SELECT n, hash, entries FROM ${schema}.batch ${of}`, values }),
+      sql({
+        text: `SELECT n, terms, ${CHAIN_LINE_SQL} AS line FROM ${schema}.booked e ${of}, i`,
+        values,
+      }),
+      sql({ text: `SELECT n, kind, id, text, salt FROM ${schema}.note ${of}, i`, values }),
+    ]);
+    return { batches: batches!, entries: entries!, notes: notes! };
+  };
+  const ahead: Promise<BatchRead>[] = [];
+  for (let after = from; after < upTo || ahead.length > 0; after += BATCHES_PER_READ) {
+    if (after < upTo) {
+      const next = read(after);
+      // It is waited for later, or not at all.
+      next.catch(() => undefined);
+      ahead.push(next);
+    }
+    if (ahead.length > READ_AHEAD || after >= upTo) yield await ahead.shift()!;
+  }
+}
+
+/** Terms of one node that its rows name, as the chain has them. */
+class TermsVerifier {
+  readonly #byId = new Map<string, { readonly line: string; readonly isTakenOut: boolean }>();
+  readonly #sql: RunSql;
+  readonly #schema: string;
+  readonly #epoch: string;
+  readonly #erasedHashes: ReadonlySet<string>;
+
+  constructor(sql: RunSql, schema: string, epoch: string, gone: ReadonlySet<string>) {
+    this.#sql = sql;
+    this.#schema = schema;
+    this.#epoch = epoch;
+    this.#erasedHashes = gone;
+  }
+
+  async read(entries: readonly Row[]): Promise<void> {
+    if (this.#byId.size > MAX_TERMS) this.#byId.clear();
+    const missing = new Set(entries.map(({ terms }) => terms!).filter((id) => !this.#byId.has(id)));
+    if (missing.size === 0) return;
+    const rows = await this.#sql({
+      text: `SELECT id, ${TERMS_COLUMNS.join(", ")} FROM ${this.#schema}.terms WHERE node = $1 AND id = ANY ($2::bigint[])`,
+      values: [this.#epoch, numberArray([...missing])],
+    });
+    for (const row of rows)
+      this.#byId.set(row["id"]!, {
+        line: termsChainLine(TERMS_COLUMNS.map((name) => row[name]!)),
+        // Labels are never written without a salt: what the chain has of them would pass for them.
+        isTakenOut:
+          (row["labels"] !== null && row["salt"] === null) ||
+          isErasedWithoutRecord(row["salt"]!, this.#erasedHashes),
+      });
+  }
+
+  get(id: string) {
+    return this.#byId.get(id) ?? MISSING_TERMS;
+  }
+}
+
+/** Terms that are gone prove nothing. */
+const MISSING_TERMS = { line: "", isTakenOut: false };
+
+interface BatchLines {
+  readonly lines: string[];
+  entries: number;
+}
+
+function chainLines(
+  entries: readonly Row[],
+  notes: readonly Row[],
+  terms: TermsVerifier,
+): Map<string, BatchLines> {
+  const of = new Map<string, BatchLines>();
+  const at = (n: string): BatchLines => {
+    let found = of.get(n);
+    if (!found) of.set(n, (found = { lines: [], entries: 0 }));
+    return found;
+  };
+  for (const row of entries) {
+    const found = at(row["n"]!);
+    found.entries++;
+    found.lines.push(row["line"]! + terms.get(row["terms"]!).line);
+  }
+  for (const { n, kind, id, text, salt } of notes)
+    at(n!).lines.push(noteChainLine(kind!, id!, text!, salt!));
+  return of;
+}
+
+/** The one chain of all batches, in the order of their numbers. */
+async function verifyGlobalChain(
+  sql: RunSql,
+  schema: string,
+  base: Checkpoint | undefined,
+  say: AddProblem,
+): Promise<void> {
+  const [chain] = await sql({ text: `SELECT pos, link FROM ${schema}.chain` });
+  let head: Buffer = Buffer.from(base?.link ?? "", "hex");
+  const to = Number(chain!["pos"]);
+  for await (const stretch of readChain(sql, schema, { from: base?.nextSeq ?? 0, to, head })) {
+    head = stretch.head;
+    if (stretch.breakMessage !== undefined)
+      return say(
+        `/entries/${stretch.breakMessage}`,
+        "The chain of all batches does not go on from here.",
+      );
+  }
+  const [now] = await sql({ text: `SELECT pos, link FROM ${schema}.chain` });
+  if (
+    now!["pos"] === chain!["pos"] &&
+    now!["link"] === chain!["link"] &&
+    !parseBytea(chain!["link"]!).equals(head)
+  )
+    say("/entries", "The chain of all batches was cut.");
+}
+
+/** What meters say that open calls and slices hold, and what those say; as of one moment. */
+async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): Promise<void> {
+  const [row] = await sql({
+    text: `SELECT (SELECT coalesce(json_agg(json_build_array(id, held::text)), '[]') FROM ${schema}.meter WHERE held <> 0) AS meters,
+      (SELECT coalesce(json_agg(e.rest), '[]') FROM ${schema}.open o
+        JOIN ${schema}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0) AS open,
+      (SELECT coalesce(json_agg(json_build_array(meter, (amount + spent)::text)), '[]') FROM ${schema}.slice) AS slices`,
+  });
+  const held = new Map<string, bigint>();
+  for (const rest of JSON.parse(row!["open"]!) as (string | null)[])
+    for (const [id, amount] of decodeMeterAmounts(rest))
+      if (parseMeterId(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
+  for (const [id, amount] of JSON.parse(row!["slices"]!) as [string, string][])
+    held.set(id, (held.get(id) ?? 0n) + BigInt(amount));
+  for (const [id, amount] of JSON.parse(row!["meters"]!) as [string, string][]) {
+    if ((held.get(id) ?? 0n) !== BigInt(amount))
+      say(
+        `/meters/${id}`,
+        `It holds ${amount}, and slices and open calls hold ${held.get(id) ?? 0n}.`,
+      );
+    held.delete(id);
+  }
+  for (const [id, amount] of held)
+    if (amount !== 0n)
+      say(`/meters/${id}`, `It holds nothing, and slices and open calls hold ${amount}.`);
+}
+
+/** A record that no command wrote. */
+async function verifyRecords(sql: RunSql, schema: string, say: AddProblem): Promise<void> {
+  for (const [kind, table, id] of [
+    ["key", "key", "digest"],
+    ["account", "account", "id"],
+  ] as const) {
+    const rows = await sql({
+      text: `SELECT r.${id} AS id FROM ${schema}.${table} r WHERE NOT EXISTS
+        (SELECT 1 FROM ${schema}.note n WHERE n.kind = $1 AND n.id = r.${id} AND n.text = r.record)`,
+      values: [kind],
+    });
+    for (const row of rows)
+      say(`/${kind}s/${row["id"]}`, `This ${kind} is not as any command has written it.`);
+  }
+}

@@ -1,0 +1,63 @@
+// A few connections for what only reads, made when they are needed.
+import pg from "pg";
+import { PLANNER_SETTINGS } from "./connection-config.ts";
+import type { RunSql, GetClientConfig, Row } from "./pipelined-connection.ts";
+import { isUnavailable, failUnreachable } from "./errors.ts";
+
+export interface ReadPool {
+  readonly sql: RunSql;
+  close(): Promise<void>;
+}
+
+/** `shared`: connections are others' too, so that how a question is asked has to be said with each one. */
+export function createReadPool(
+  connecting: GetClientConfig,
+  most: number,
+  shared = false,
+): ReadPool {
+  let pool: Promise<pg.Pool> | undefined;
+  const made = async (): Promise<pg.Pool> => {
+    const fresh = new pg.Pool({ ...(await connecting()), max: most, idleTimeoutMillis: 30_000 });
+    // A connection that breaks while it is not used is replaced when it is.
+    fresh.on("error", () => {});
+    return fresh;
+  };
+  return {
+    sql: async ({ text, values = [] }) => {
+      try {
+        const question = { text, values: [...values] };
+        const from = await (pool ??= made());
+        return (await (shared ? queryWithClient(from, question) : from.query<Row>(question))).rows;
+      } catch (error) {
+        // In the words of the contract: what asks tells it from a defect by them.
+        if (isUnavailable(error)) failUnreachable(error);
+        throw error;
+      }
+    },
+    async close() {
+      const ended = pool;
+      pool = undefined;
+      await (await ended)?.end();
+    },
+  };
+}
+
+async function queryWithClient(
+  pool: pg.Pool,
+  question: pg.QueryConfig,
+): Promise<pg.QueryResult<Row>> {
+  const client = await pool.connect();
+  let broken = true;
+  try {
+    await client.query(
+      ["BEGIN", ...PLANNER_SETTINGS.map((setting) => `SET LOCAL ${setting}`)].join("; "),
+    );
+    const found = await client.query<Row>(question);
+    await client.query("COMMIT");
+    broken = false;
+    return found;
+  } finally {
+    // One that is in the middle of something is not asked again.
+    client.release(broken);
+  }
+}

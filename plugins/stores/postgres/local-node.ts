@@ -1,0 +1,286 @@
+// This node as the database knows it: its row, its number, its chain, and what it has open. What is not known after a broken connection is found out
+// before anything else is written.
+import type { InstanceInfo, ThresholdReached, StoreCommand, CommandResult } from "tollgate/plugin";
+import { sendHeartbeat, insertNode, type HeartbeatInfo } from "./membership/heartbeat.ts";
+import type { OwnCall } from "./rows/batch-plan.ts";
+import { recoverDeadCalls } from "./membership/reaper.ts";
+import {
+  parseBytea,
+  applySlowPath,
+  type SlowPathContext,
+  type NodePosition,
+  type SlowPathResult,
+} from "./write/slow-path.ts";
+import { PeerPositions } from "./membership/peer-positions.ts";
+import type { RunSql, PipelinedConnection } from "./connection/pipelined-connection.ts";
+import { replaySpool } from "./spool-replay.ts";
+import { replayBatches, ReplayBuffer } from "./offline/replay-buffer.ts";
+import { ServerState } from "./membership/server-state.ts";
+import { deleteSpool, readLeftSpools, Spool } from "./offline/spool.ts";
+import { TermsCache } from "./rows/call-terms.ts";
+import { reachedThresholdsIn, returnDeadLeases } from "./offline/budget-lease-queries.ts";
+import { failFenced, isUnavailable, needsReread, errorMessage } from "./connection/errors.ts";
+import type { WriterSettings } from "./writer-interface.ts";
+
+export class LocalNode {
+  readonly #connection: PipelinedConnection;
+  readonly #settings: WriterSettings;
+  readonly serverState = new ServerState();
+  readonly openCalls = new Map<string, OwnCall>();
+  readonly terms = new TermsCache();
+  position: { instance: string; epoch: number; n: number; head: Buffer } | undefined;
+  /** Sent, and not answered: what is so if it has happened. */
+  pendingBatch: { readonly head: Buffer; readonly done: () => void } | undefined;
+  lastWriteAt = 0;
+  readonly replayBuffer = new ReplayBuffer();
+  /** The database knows nothing of this node any more. */
+  isUnknownToDatabase = false;
+  /** Batches that are to be told again. */
+  readonly unsentBatches: (readonly StoreCommand[])[] = [];
+  /** The connection at which all is known. */
+  syncedConnection = 0;
+  spool: Spool | undefined;
+  readonly #peerPositions: PeerPositions;
+
+  constructor(line: PipelinedConnection, of: WriterSettings) {
+    this.#connection = line;
+    this.#settings = of;
+    this.#peerPositions = new PeerPositions(of.schema);
+  }
+
+  /** Before anything is asked: what is not known is found out, and what the database has lost is told. */
+  async catchUp(sql: RunSql): Promise<void> {
+    await this.#ensureSynced(sql);
+    if (this.unsentBatches.length > 0 && !this.isUnknownToDatabase) await this.replayUnsent(sql);
+  }
+
+  /** False: it was taken for dead, or the database knows nothing of it. What is to be told is told under a new row then. */
+  async resume(sql: RunSql, about?: InstanceInfo): Promise<boolean> {
+    await this.#ensureSynced(sql);
+    if (this.isUnknownToDatabase || !(await this.heartbeat(sql, false, { info: about })))
+      return false;
+    await this.replayUnsent(sql);
+    return true;
+  }
+
+  async #ensureSynced(sql: RunSql): Promise<void> {
+    if (
+      this.pendingBatch ||
+      (this.position && this.syncedConnection !== this.#connection.connectionCount)
+    )
+      await this.syncPosition(sql);
+    this.syncedConnection = this.#connection.connectionCount;
+  }
+
+  /** What the database has lost is told before this node ends, or stays on its disk for the next one. */
+  async replayBeforeLeave(sql: RunSql): Promise<RunSql> {
+    await this.catchUp(sql);
+    return this.isUnknownToDatabase ? failFenced() : sql;
+  }
+
+  /** Two copies of it: here, and on this node's own disk. */
+  async saveForReplay(
+    commands: readonly StoreCommand[],
+    verdicts: readonly CommandResult[],
+  ): Promise<void> {
+    const { epoch, n } = this.requirePosition();
+    const batch = this.replayBuffer.add(commands, verdicts, n);
+    if (batch.length > 0) await this.spool?.appendAcknowledged({ epoch, n, batch });
+  }
+
+  /**
+   * Of each new connection the node's own row is asked. It says whether a batch that was under way has happened, and whether the database was
+   * set back to before what was acknowledged.
+   */
+  async syncPosition(sql: RunSql): Promise<void> {
+    const me = this.requirePosition();
+    const [row] = await sql({
+      text: `SELECT n, head FROM ${this.#settings.schema}.node WHERE epoch = $1 AND id = $2`,
+      values: [me.epoch, me.instance],
+    });
+    // It is gone with all else: this node is refused, begins anew, and tells what it has kept then.
+    if (!row) return void (this.isUnknownToDatabase = true);
+    const before = me.n;
+    const [n, head] = [Number(row["n"]), parseBytea(row["head"]!)];
+    const pending = this.pendingBatch;
+    this.pendingBatch = undefined;
+    Object.assign(this.position!, { n, head });
+    if (pending?.head.equals(head)) pending.done();
+    if (n >= before) return;
+    const { batches, whole } = this.replayBuffer.takeAfter(n);
+    if (!whole)
+      this.serverState.onEvent({ type: "lost", instance: me.instance, from: n + 1, to: before });
+    this.unsentBatches.push(...batches);
+  }
+
+  replayUnsent(sql: RunSql): Promise<void> {
+    return replayBatches(this.unsentBatches, (facts) => this.applyAgain(sql, facts));
+  }
+
+  /** What was told before, and is told once more. */
+  async applyAgain(sql: RunSql, facts: readonly StoreCommand[]): Promise<readonly CommandResult[]> {
+    const verdicts = await this.applySlowPath(sql, facts);
+    this.reportThresholds(verdicts.flatMap((verdict) => (verdict.ok && verdict.thresholds) || []));
+    await this.saveForReplay(facts, verdicts);
+    return verdicts;
+  }
+
+  /** What no client's call waits to hear. */
+  reportThresholds(crossings: readonly ThresholdReached[]): void {
+    if (crossings.length > 0) this.serverState.onEvent({ type: "crossed", crossings });
+  }
+
+  /** What processes before this one have left in its folder. */
+  async replayLeftSpools(sql: RunSql, instance: string): Promise<void> {
+    const { spoolDir, schema, leaseMs, disk } = this.#settings;
+    if (!spoolDir) return;
+    // A process that this one succeeds may have had its name.
+    const own = this.spool?.instance === instance;
+    const before = this.position;
+    for (const left of await readLeftSpools(spoolDir(), own ? instance : "", disk)) {
+      const as = (epoch: number) => {
+        this.position = { instance: left.instance, epoch, n: 0, head: Buffer.alloc(0) };
+        this.terms.invalidate();
+        return (facts: readonly StoreCommand[]) => this.applySlowPath(sql, facts);
+      };
+      // Where it breaks, this node is the one that it was.
+      const commands = await replaySpool(sql, schema, left, { leaseMs, as }).finally(() => {
+        this.position = before;
+        this.terms.invalidate();
+        if (!before) this.pendingBatch = undefined;
+      });
+      await deleteSpool(spoolDir(), left, disk);
+      if (commands > 0)
+        this.serverState.onEvent({ type: "retold", instance: left.instance, commands });
+    }
+    if (own) return;
+    await this.spool?.close(false);
+    const troubled = (error: unknown) =>
+      this.serverState.onEvent({ type: "unkept", reason: errorMessage(error) });
+    this.spool = new Spool(spoolDir(), instance, troubled, disk);
+    await this.spool.open();
+  }
+
+  requirePosition(): NodePosition {
+    if (!this.position) throw new Error("The store is not open.");
+    return this.position;
+  }
+
+  async join(sql: RunSql, instance: string, about: unknown): Promise<void> {
+    const epoch = await insertNode(
+      sql,
+      this.#settings.schema,
+      instance,
+      about,
+      this.#settings.leaseMs,
+    );
+    this.openCalls.clear();
+    this.terms.invalidate();
+    this.pendingBatch = undefined;
+    this.position = { instance, epoch, n: 0, head: Buffer.alloc(0) };
+    if (this.isUnknownToDatabase)
+      this.unsentBatches.push(...this.replayBuffer.takeAfter(-1).batches);
+    this.replayBuffer.onNewNode();
+    this.isUnknownToDatabase = false;
+    await this.replayUnsent(sql);
+  }
+
+  async applySlowPath(
+    sql: RunSql,
+    batch: readonly StoreCommand[],
+  ): Promise<readonly CommandResult[]> {
+    const { schema, clock } = this.#settings;
+    const means: SlowPathContext = {
+      sql,
+      schema,
+      terms: this.terms,
+      timeOverride: clock === "command" ? ({ at }) => at : undefined,
+      onCommitting: (written) =>
+        (this.pendingBatch = { head: written.head, done: () => this.onWritten(written) }),
+    };
+    try {
+      const written = await applySlowPath(batch, this.requirePosition(), means);
+      this.pendingBatch = undefined;
+      this.onWritten(written);
+      return written.results;
+    } catch (error) {
+      if (!isUnavailable(error)) this.pendingBatch = undefined;
+      if (!needsReread(error)) throw error;
+      this.terms.invalidate();
+      throw Object.assign(new Error("Others were faster."), { code: "40001" });
+    }
+  }
+
+  onWritten({ n, head, rows, booked, settledAttempts }: SlowPathResult): void {
+    Object.assign(this.position!, { n, head });
+    this.terms.markStored(booked);
+    for (const row of rows) if (row.kind === "reserve") this.openCalls.set(row.attempt, { row });
+    for (const attempt of settledAttempts) this.openCalls.delete(attempt);
+    this.lastWriteAt = performance.now();
+  }
+
+  observe(
+    { versions, databaseTime }: { versions: string; databaseTime: number },
+    tripMs: number,
+  ): void {
+    this.serverState.observeVersions(versions);
+    if (this.#settings.clock === "database") this.serverState.observeClock(databaseTime, tripMs);
+    this.lastWriteAt = performance.now();
+  }
+
+  /** False: this node was taken for dead. */
+  async heartbeat(
+    sql: RunSql,
+    look = false,
+    said?: HeartbeatInfo,
+  ): Promise<readonly string[] | false> {
+    const began = performance.now();
+    const heard = await sendHeartbeat(
+      sql,
+      this.#settings.schema,
+      this.requirePosition().epoch,
+      look,
+      said,
+    );
+    if (heard) this.observe(heard, performance.now() - began);
+    return heard?.deadNodes ?? false;
+  }
+
+  /** What others have told the database may be gone. */
+  get needsPeerCheck(): boolean {
+    return this.#peerPositions.isDue(this.#connection.connectionCount);
+  }
+
+  async checkPeers(sql: RunSql): Promise<void> {
+    for (const news of await this.#peerPositions.check(sql, this.requirePosition().epoch))
+      this.serverState.onEvent(news);
+  }
+
+  /** Settles what the dead have left open, and says whose calls these were. */
+  async recoverDeadCalls(sql: RunSql, tell: boolean, said?: HeartbeatInfo): Promise<number> {
+    for (let many = 0; ;) {
+      const dead = await this.heartbeat(sql, true, said);
+      if (dead === false) return failFenced();
+      if (many === 0)
+        this.reportThresholds(
+          reachedThresholdsIn(await returnDeadLeases(sql, this.#settings.schema)),
+        );
+      if (tell && many === 0) await this.checkPeers(sql);
+      const calls = await recoverDeadCalls(
+        sql,
+        this.#settings.schema,
+        dead,
+        this.serverState.databaseNow(),
+      );
+      if (calls.commands.length === 0) return many;
+      const verdicts = await this.applySlowPath(sql, calls.commands);
+      this.reportThresholds(
+        verdicts.flatMap((verdict) => (verdict.ok && verdict.thresholds) || []),
+      );
+      many += calls.commands.length;
+      if (tell)
+        for (const [instance, of] of calls.countByInstance)
+          this.serverState.onEvent({ type: "presumed", instance, calls: of });
+    }
+  }
+}

@@ -1,0 +1,50 @@
+// Calls that others have left open, and what is presumed of them.
+import type { StoreCommand } from "tollgate/plugin";
+import { recoveredSettle, recoveryTime, type LedgerRow, type Progress } from "tollgate/store";
+import type { RunSql, Row } from "../connection/pipelined-connection.ts";
+import { textArray } from "../connection/array-literal.ts";
+import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/row-codec.ts";
+
+/** Calls that are settled in one batch. */
+const CALLS_PER_BATCH = 500;
+
+/** Settles, and how many there are of each instance. */
+export interface RecoveredCalls {
+  readonly commands: readonly StoreCommand[];
+  readonly countByInstance: ReadonlyMap<string, number>;
+}
+
+/** Of these nodes, as many as fit in a batch. */
+export async function recoverDeadCalls(
+  sql: RunSql,
+  schema: string,
+  epochs: readonly string[],
+  now: number,
+): Promise<RecoveredCalls> {
+  const by = new Map<string, number>();
+  if (epochs.length === 0) return { commands: [], countByInstance: by };
+  const rows = await sql({
+    text: `SELECT o.usage AS heard, o.cost AS costs, ${ROW_SELECT_SQL}
+      FROM ${schema}.open o JOIN ${schema}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0 ${nodeJoinSql(schema)}
+      WHERE o.node = ANY ($1::int[]) ORDER BY o.attempt LIMIT $2`,
+    values: [textArray(epochs), CALLS_PER_BATCH],
+  });
+  const open = rows.map(parseOpenCall);
+  for (const { row } of open) by.set(row.instance, (by.get(row.instance) ?? 0) + 1);
+  const at = recoveryTime(open, now);
+  return {
+    commands: open.map(({ row, heard }) => recoveredSettle(row, heard, at)),
+    countByInstance: by,
+  };
+}
+
+function parseOpenCall(found: Row): { row: LedgerRow; heard: Progress | undefined } {
+  const { heard, costs } = found;
+  return {
+    row: decodeRow(found as StoredRow),
+    heard:
+      typeof heard === "string"
+        ? { usage: JSON.parse(heard), costNano: typeof costs === "string" ? BigInt(costs) : null }
+        : undefined,
+  };
+}

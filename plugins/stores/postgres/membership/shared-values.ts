@@ -1,0 +1,43 @@
+// What is said once for all gateways: values that the first one decides, and crossings that were told.
+import type { ThresholdOutbox, Store } from "tollgate/plugin";
+import type { RunSql } from "../connection/pipelined-connection.ts";
+import { thresholdMeter, readUndeliveredThresholds } from "../read/store-reads.ts";
+
+/** The first that is written is the one that all read. */
+export function createSharedValues(
+  sql: RunSql,
+  schema: string,
+): NonNullable<Store["getOrCreateShared"]> {
+  const find = async (name: string): Promise<Uint8Array | undefined> => {
+    const [row] = await sql({
+      text: `SELECT encode(value, 'base64') AS value FROM ${schema}.shared WHERE name = $1`,
+      values: [name],
+    });
+    return row && Uint8Array.from(Buffer.from(row["value"]!, "base64"));
+  };
+  return async (name, make) => {
+    const known = await find(name);
+    if (known) return known;
+    await sql({
+      text: `INSERT INTO ${schema}.shared VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+      values: [name, Buffer.from(await make())],
+    });
+    return (await find(name))!;
+  };
+}
+
+/** `write`: a statement among those of this node. */
+export const createThresholdOutbox = (
+  sql: RunSql,
+  write: RunSql,
+  schema: string,
+): ThresholdOutbox => ({
+  listUndelivered: () => readUndeliveredThresholds(sql, schema),
+  async markDelivered(crossings) {
+    for (const crossing of crossings)
+      await write({
+        text: `UPDATE ${schema}.meter SET told = greatest(told, $2::numeric) WHERE id = $1`,
+        values: [thresholdMeter(crossing), String(crossing.used)],
+      });
+  },
+});

@@ -1,0 +1,70 @@
+// The one chain of all batches, read in its own order, a stretch at a time.
+import { createHash } from "node:crypto";
+import { parseBytea } from "../write/slow-path.ts";
+import type { RunSql, Row } from "../connection/pipelined-connection.ts";
+
+/** Batches that are read at once. */
+const BATCHES_PER_READ = 5_000;
+
+/** What the chain has after a batch. */
+export function chainLink(head: Uint8Array, { node, n, hash }: Row): Buffer {
+  const number = Buffer.alloc(12);
+  number.writeInt32BE(Number(node), 0);
+  number.writeBigInt64BE(BigInt(n!), 4);
+  return createHash("sha256").update(head).update(number).update(parseBytea(hash!)).digest();
+}
+
+/** Batches of one stretch, in the order of the chain; `broken`: where it does not go on. */
+export interface ChainSection {
+  readonly batches: readonly Row[];
+  readonly head: Buffer;
+  readonly breakMessage: string | undefined;
+}
+
+/**
+ * From `from` on and before `to`. Batches without entries share their number with what follows them: which one is first is told by
+ * what it links to.
+ */
+export async function* readChain(
+  sql: RunSql,
+  schema: string,
+  { from, to, head }: { readonly from: number; readonly to: number; readonly head: Buffer },
+): AsyncGenerator<ChainSection, void> {
+  let last = head;
+  for (let at = from, more = true; more;) {
+    const rows = await sql({
+      text: `SELECT node, n, hash, entries, pos, link FROM ${schema}.batch
+        WHERE pos >= $1 AND (pos < $2 OR (pos = $2 AND entries = 0)) ORDER BY pos, entries, node, n LIMIT $3`,
+      values: [at, to, BATCHES_PER_READ],
+    });
+    more = rows.length === BATCHES_PER_READ;
+    // Of the last number there may be more than these.
+    const edge = more && rows[0]!["pos"] !== rows.at(-1)!["pos"] ? rows.at(-1)!["pos"]! : undefined;
+    const here = edge === undefined ? rows : rows.filter(({ pos }) => pos !== edge);
+    if (more) at = edge === undefined ? Number(rows[0]!["pos"]) + 1 : Number(edge);
+    const stretch = orderByLink(here, last);
+    yield stretch;
+    if (stretch.breakMessage !== undefined) return;
+    last = stretch.head;
+  }
+}
+
+function orderByLink(rows: readonly Row[], head: Buffer): ChainSection {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const group = groups.get(row["pos"]!);
+    if (group) group.push(row);
+    else groups.set(row["pos"]!, [row]);
+  }
+  const batches: Row[] = [];
+  let last = head;
+  for (const [pos, group] of groups)
+    for (const left = [...group]; left.length > 0;) {
+      const next = left.findIndex((row) => chainLink(last, row).equals(parseBytea(row["link"]!)));
+      if (next < 0) return { batches, head: last, breakMessage: pos };
+      const [found] = left.splice(next, 1);
+      last = parseBytea(found!["link"]!);
+      batches.push(found!);
+    }
+  return { batches, head: last, breakMessage: undefined };
+}

@@ -1,0 +1,301 @@
+// Sums, added up where the rows are: a group leaves the database as one line, and the book's totals put groups together as everywhere. Whole days
+// and half hours come from their sums as far as these go, and all else from rows; one statement, so one moment.
+import type { LedgerQuery, LedgerTotal } from "tollgate/plugin";
+import {
+  RunningTotal,
+  createTotals,
+  parseRollupGroups as textGroups,
+  type RowDimensions,
+  type TotalsQuery,
+} from "tollgate/store";
+import type { RunSql, Row } from "../connection/pipelined-connection.ts";
+import {
+  MAX_DATE_MS,
+  dayExpression,
+  splitIntoSpans,
+  type DayExpression,
+  type TimeRange,
+} from "./report-range.ts";
+import { UNIT_COLUMNS } from "../rows/columns.ts";
+import {
+  rollupTablesFor,
+  lateralLookupSql,
+  STATE_SQL,
+  SUM_EXPRESSIONS,
+  unitsSql,
+  UNIT_SUMS_SQL,
+} from "../schema/rollup-sql.ts";
+import { SqlParameters, whereClause } from "./where-clause.ts";
+
+type DimensionName = keyof RowDimensions;
+/** What has to be known of a group to say where it stands. */
+const DIMENSIONS_BY_GROUPING: {
+  readonly [D in TotalsQuery["by"][number]]: readonly DimensionName[];
+} = {
+  key: ["key"],
+  account: ["account"],
+  accounts: ["account"],
+  label: ["labels"],
+  labels: ["labels"],
+  provider: ["provider"],
+  model: ["provider", "model"],
+  credential: ["credential"],
+  frontend: ["frontend"],
+  outcome: ["outcome"],
+  price: ["price"],
+  state: ["state"],
+  day: [],
+  hour: [],
+};
+/** And whether it is one that is asked for. */
+const FILTER_DIMENSIONS = [
+  "key",
+  "account",
+  "label",
+  "provider",
+  "model",
+  "credential",
+  "frontend",
+  "outcome",
+] as const;
+
+/** No more: each makes groups of its own, and a month of calls has nearly as many of all facts as it has calls. */
+function dimensionsFor({ by, zone: _, ...query }: TotalsQuery): readonly DimensionName[] {
+  const told = [...by, ...FILTER_DIMENSIONS.filter((each) => query[each] !== undefined)];
+  return [...new Set(told.flatMap((each) => DIMENSIONS_BY_GROUPING[each]))];
+}
+
+/** Rows of one kind, and which of them. */
+interface TableFilter {
+  readonly table: string;
+  readonly where: string;
+}
+
+/** Where lines come from: rows, or sums of them. */
+interface TotalsSource {
+  readonly calls: TableFilter;
+  /** With what each has used: a correction's usage is for the reader. */
+  readonly usage: TableFilter;
+  readonly state: string;
+  readonly sums: { readonly [K in keyof typeof SUM_EXPRESSIONS]: string };
+  /** Of units that have columns, beside the calls. */
+  readonly unitColumns: readonly string[];
+  /** When it was, where this source says it by itself. */
+  readonly timeSql?: string;
+}
+
+export async function readTotals(
+  sql: RunSql,
+  schema: string,
+  of: TotalsQuery,
+): Promise<readonly LedgerTotal[]> {
+  const { by, zone, ...query } = of;
+  const facts = dimensionsFor(of);
+  const values = new SqlParameters();
+  const moment = by.includes("day") || by.includes("hour") ? dayExpression(of, values) : undefined;
+  const { newest, sources } = totalsSources(of, schema, facts, values, moment);
+  const selected = sources
+    .flatMap((source) => sourceSelects(source, facts, source.timeSql ?? moment?.sql))
+    .join("\nUNION ALL\n");
+  const text = `${newest === undefined ? "" : `WITH newest AS MATERIALIZED (${newest})\n`}${selected}`;
+  for (;;) {
+    const pruned = await readCheckpointRollups(sql, schema, query);
+    const lines = await sql({ text, values: values.all });
+    // Rows that went in between are in neither, or in both.
+    if ((await readCheckpointRollupCount(sql, schema)) !== pruned.of) continue;
+    const sums = createTotals(by, zone);
+    for (const [named, amounts, at] of pruned.sums) sums.addGroup(named, amounts, at, query);
+    for (const { dimensions: named, at, total } of parseGroups(lines, query.state ?? "exact"))
+      sums.addGroup(named, total, at, query);
+    return sums.totals();
+  }
+}
+
+/** How many sums stand for rows that are gone. */
+async function readCheckpointRollupCount(sql: RunSql, schema: string): Promise<number> {
+  const [row] = await sql({ text: `SELECT sums FROM ${schema}.base` });
+  return Number(row?.["sums"] ?? 0);
+}
+
+/** What rows came to that are gone, by quarters of an hour: a stretch that begins or ends within one counts it where it begins. */
+async function readCheckpointRollups(
+  sql: RunSql,
+  schema: string,
+  { attempt, upstreamId, state, from = -MAX_DATE_MS, to = MAX_DATE_MS }: LedgerQuery,
+): Promise<{
+  readonly of: number;
+  readonly sums: readonly (readonly [RowDimensions, RunningTotal, at: number])[];
+}> {
+  const of = await readCheckpointRollupCount(sql, schema);
+  if (of === 0 || attempt !== undefined || upstreamId !== undefined || state === "open")
+    return { of, sums: [] };
+  const rows = await sql({
+    text: `SELECT quarter, text FROM ${schema}.sums WHERE n <= $1 AND quarter >= $2 AND quarter < $3`,
+    values: [of, Math.ceil(from), Math.ceil(to)],
+  });
+  return {
+    of,
+    sums: rows.flatMap(({ quarter, text }) =>
+      [...textGroups(text!)].map(([facts, amounts]) => [facts, amounts, Number(quarter)] as const),
+    ),
+  };
+}
+
+function totalsSources(
+  of: TotalsQuery,
+  schema: string,
+  facts: readonly DimensionName[],
+  values: SqlParameters,
+  moment: DayExpression | undefined,
+): { readonly newest?: string; readonly sources: readonly TotalsSource[] } {
+  const { by: _, zone: __, from, to, ...query } = of;
+  const counted = () => `${settledRowsSql(query)} AND ${whereClause(query, schema, values)}`;
+  const voids = query.state !== undefined;
+  const depths = rollupTablesFor(facts, voids);
+  const whole = splitIntoSpans(
+    of,
+    depths.map(({ span }) => span),
+  );
+  const all = whole.flat();
+  const apart = (from: number | undefined, to: number | undefined): TotalsSource => {
+    const time = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
+    const condition = `${counted()} AND ${whereClause(time, schema, values)}`;
+    const listed = moment?.lookup?.();
+    return listed
+      ? { ...rowSource(`${schema}.entry e ${listed.join}`, condition), timeSql: listed.is }
+      : rowSource(`${schema}.entry e`, condition);
+  };
+  if (all.length === 0) return { sources: [apart(from, to)] };
+  const during = ({ from, to }: TimeRange) =>
+    `e.at >= ${values.add(from)}::bigint AND e.at < ${values.add(to)}::bigint`;
+  const few = Object.values(query).some((each) => each !== undefined);
+  const hull = {
+    from: Math.min(...all.map((one) => one.from)),
+    to: Math.max(...all.map((one) => one.to)),
+  };
+  const fresh = `SELECT node, n FROM ${schema}.batch WHERE pos IS NULL
+    UNION ALL SELECT node, n FROM ${schema}.batch WHERE pos >= (SELECT upto FROM ${schema}.summed)`;
+  // Planning to read rows takes longer than reading those few: it is done once.
+  const newest = `SELECT e.* FROM (${fresh}) f ${lateralLookupSql(`SELECT * FROM ${schema}.entry e WHERE e.node = f.node AND e.n = f.n`)} e
+    WHERE ${counted()} AND ${during(hull)}`;
+  const sources = [
+    ...(hull.from === (from ?? -MAX_DATE_MS) ? [] : [apart(from, hull.from)]),
+    ...(hull.to === (to ?? MAX_DATE_MS) ? [] : [apart(hull.to, to)]),
+    rowSource("newest e", "true"),
+    ...depths.flatMap((depth, i) =>
+      whole[i]!.map((stretch) => {
+        const summed = `${during(stretch)} AND ${whereClause(query, undefined, values)}${depth.includesVoid && !voids ? " AND e.state <> 'void'" : ""}`;
+        return {
+          calls: { table: `${schema}.${depth.table} e`, where: summed },
+          usage: { table: unitsSql(schema, depth, few), where: summed },
+          state: "e.state",
+          sums: ROLLUP_SUM_EXPRESSIONS,
+          unitColumns: UNIT_COLUMNS.map((unit) => `NULL::numeric AS ${unit}`),
+        };
+      }),
+    ),
+  ];
+  return { newest, sources };
+}
+
+/** The same of what is added up. */
+const ROLLUP_SUM_EXPRESSIONS = {
+  calls: "sum(e.calls)",
+  unpriced: "sum(e.unpriced)",
+  estimated: "sum(e.estimated)",
+  nano: "sum(e.nano)",
+  whole: "sum(u.whole)",
+  parts: "sum(u.parts)",
+} as const;
+
+const rowSource = (table: string, condition: string): TotalsSource => ({
+  calls: { table, where: condition },
+  usage: {
+    table: `${table}, json_each_text(e.usage::json) u(unit, value)`,
+    where: `e.kind <> 2 AND e.usage IS NOT NULL AND ${condition}`,
+  },
+  state: STATE_SQL,
+  sums: SUM_EXPRESSIONS,
+  unitColumns: UNIT_SUMS_SQL,
+});
+
+/** What groups come to, and then what each of them has used. */
+function sourceSelects(
+  { calls, usage, state, sums, unitColumns }: TotalsSource,
+  facts: readonly string[],
+  time: string | undefined,
+): readonly string[] {
+  const named = facts.map((name) => `${name === "state" ? state : `e.${name}`} AS ${name}`);
+  if (time !== undefined) named.push(`${time} AS time`);
+  const listed = named.map((column) => `${column}, `).join("");
+  const groups = named.map((_, i) => i + 1);
+  const grouped = (places: readonly number[]) =>
+    places.length > 0 ? `GROUP BY ${places.join(", ")}` : "HAVING count(*) > 0";
+  return [
+    `SELECT ${listed}NULL::text AS unit, ${sums.calls} AS a, ${sums.nano} AS b, ${sums.unpriced} AS c, ${sums.estimated} AS d, ${unitColumns.join(", ")}
+     FROM ${calls.table} WHERE ${calls.where} ${grouped(groups)}`,
+    `SELECT ${listed}u.unit AS unit, ${sums.whole}, ${sums.parts}, NULL, NULL${", NULL".repeat(UNIT_COLUMNS.length)}
+     FROM ${usage.table} WHERE ${usage.where} ${grouped([...groups, groups.length + 1])}`,
+  ];
+}
+
+/** Settled calls and their corrections; open or void calls only when they are what is asked for. */
+const settledRowsSql = ({ state }: LedgerQuery): string =>
+  state === undefined
+    ? "e.kind <> 0 AND (e.kind = 2 OR e.state <> 'void')"
+    : `e.kind = ${state === "open" ? 0 : 1}`;
+
+interface Group {
+  readonly dimensions: RowDimensions;
+  readonly at: number;
+  readonly total: RunningTotal;
+}
+
+const COUNT_COLUMNS = new Set<string>(["unit", "a", "b", "c", "d", ...UNIT_COLUMNS]);
+const groupName = (line: Row): string =>
+  JSON.stringify(Object.entries(line).filter(([column]) => !COUNT_COLUMNS.has(column)));
+
+/** One for each line of calls; what was used follows it, by the same name. */
+function parseGroups(lines: readonly Row[], state: RowDimensions["state"]): readonly Group[] {
+  const found = new Map<string, Group>();
+  for (const line of lines) {
+    const name = groupName(line);
+    let group = found.get(name);
+    if (!group) {
+      group = {
+        dimensions: parseDimensions(line, state),
+        at: Number(line["time"] ?? 0),
+        total: new RunningTotal(),
+      };
+      found.set(name, group);
+    }
+    const { total } = group;
+    if (line["unit"] != null) {
+      total.addUnit(line["unit"], Number(line["a"]), Number(line["b"]));
+      continue;
+    }
+    total.calls += Number(line["a"]);
+    total.costNano += BigInt(line["b"]!);
+    total.unpriced += Number(line["c"]);
+    total.estimated += Number(line["d"]);
+    for (const unit of UNIT_COLUMNS) {
+      const many = line[unit] ?? null;
+      if (many !== null) total.addUnit(unit, Number(many));
+    }
+  }
+  return [...found.values()];
+}
+
+/** `state`: of all of them, where lines do not say it. */
+const parseDimensions = (row: Row, state: RowDimensions["state"]): RowDimensions => ({
+  provider: row["provider"] ?? "",
+  model: row["model"] ?? "",
+  credential: row["credential"] ?? "",
+  frontend: row["frontend"] ?? "",
+  outcome: row["outcome"] ?? "",
+  state: (row["state"] ?? state) as RowDimensions["state"],
+  price: row["price"] ?? null,
+  key: row["key"] ?? "",
+  account: row["account"] ?? undefined,
+  labels: row["labels"] ? (JSON.parse(row["labels"]) as RowDimensions["labels"]) : {},
+});

@@ -1,0 +1,53 @@
+// A query's conditions as SQL, on the columns of a row `e`.
+import type { LedgerQuery } from "tollgate/plugin";
+import { toColumnText } from "../rows/row-codec.ts";
+
+/** Values of a statement, as they are mentioned. */
+export class SqlParameters {
+  readonly all: (string | number)[] = [];
+
+  /** Its name in the statement. Text is asked for as it was written. */
+  add(value: string | number): string {
+    return `$${this.all.push(typeof value === "string" ? toColumnText(value) : value)}`;
+  }
+}
+
+/** True, and what the query asks for. `s`: the schema; without it `e` is no row, but a sum of settled ones. */
+export function whereClause(
+  query: LedgerQuery,
+  schema: string | undefined,
+  values: SqlParameters,
+): string {
+  const all: string[] = ["true"];
+  const same = (column: string, value: string | undefined) =>
+    void (value !== undefined && all.push(`e.${column} = ${values.add(value)}`));
+  same("key", query.key);
+  same("attempt", query.attempt);
+  same("up", query.upstreamId);
+  same("provider", query.provider);
+  same("credential", query.credential);
+  same("frontend", query.frontend);
+  same("outcome", query.outcome);
+  if (query.from !== undefined) all.push(`e.at >= ${values.add(Math.ceil(query.from))}`);
+  if (query.to !== undefined) all.push(`e.at < ${values.add(Math.ceil(query.to))}`);
+  if (query.state !== undefined) {
+    same("state", query.state);
+    if (schema !== undefined)
+      all.push(
+        `(e.kind <> 0 OR EXISTS (SELECT 1 FROM ${schema}.open o WHERE o.attempt = e.attempt AND o.began = e.began))`,
+      );
+  }
+  if (query.account !== undefined)
+    all.push(
+      `strpos('/' || e.account || '/', '/' || ${values.add(query.account)}::text || '/') > 0`,
+    );
+  if (query.model !== undefined) {
+    const model = values.add(query.model);
+    all.push(`(e.model = ${model} OR e.provider || '/' || e.model = ${model})`);
+  }
+  if (query.label !== undefined)
+    all.push(
+      `EXISTS (SELECT 1 FROM json_each_text(e.labels::json) l WHERE l.key || '=' || l.value = ${values.add(query.label)})`,
+    );
+  return all.join(" AND ");
+}

@@ -1,0 +1,165 @@
+// What stands for rows that were pruned, and how what is there proves it: the newest note that speaks of it has its hash and the last hash of the
+// sums, and each chain goes on from where it was.
+import { hash } from "node:crypto";
+import type { Problem } from "tollgate/plugin";
+import type { RunSql, Row } from "../connection/pipelined-connection.ts";
+import { noteChainLine, rowChainLine } from "../rows/row-codec.ts";
+import { ALL_COLUMNS } from "../rows/columns.ts";
+
+/** A reserve that stays, because later rows speak of its call, with the hash of its line. */
+export type RetainedReserve = readonly [node: number, n: number, i: number, hash: string];
+/** Up to where a node's batches are gone: the last one's number and hash, and a hash over its notes so far, which all stay. */
+export type NodeAnchor = readonly [node: number, n: number, head: string, notes: string];
+
+export interface Checkpoint {
+  /** The first entry that is there, and the link before it. */
+  readonly nextSeq: number;
+  readonly link: string;
+  readonly firstAt: number;
+  readonly lastAt: number;
+  /** Rows that are gone. */
+  readonly rows: number;
+  readonly at: number;
+  /** How many sums stand for them. */
+  readonly rollups: number;
+  readonly retainedReserves: readonly RetainedReserve[];
+  readonly anchors: readonly NodeAnchor[];
+}
+
+/** What a prune notes in the chain. */
+export interface CompactionNote {
+  readonly nextSeq: number;
+  readonly checkpoint: string;
+  readonly rollups: string;
+}
+
+export const hashText = (text: string): string => hash("sha256", text);
+
+/** Sums follow on one another. */
+export const rollupHash = (before: string, quarter: number, text: string): string =>
+  hash("sha256", `${before}\n${quarter}\n${text}`);
+
+/** Undefined: nothing was pruned yet. */
+export async function readCheckpoint(sql: RunSql, schema: string): Promise<Checkpoint | undefined> {
+  const [row] = await sql({ text: `SELECT text FROM ${schema}.base` });
+  return row && (JSON.parse(row["text"]!) as Checkpoint);
+}
+
+/** The hash of a reserve that stays. */
+export const retainedReserveHash = (row: Row): string =>
+  hashText(rowChainLine(ALL_COLUMNS.map((name) => row[name] ?? null)));
+
+/** A hash over a node's notes up to a number. */
+export async function hashNotes(
+  sql: RunSql,
+  schema: string,
+  node: number,
+  n: number,
+): Promise<string> {
+  const rows = await sql({
+    text: `SELECT n, i, kind, id, text, salt FROM ${schema}.note WHERE node = $1 AND n <= $2 ORDER BY n, i`,
+    values: [node, n],
+  });
+  return hashText(
+    rows
+      .map(
+        ({ n: at, i, kind, id, text, salt }) =>
+          `${at} ${i} ${noteChainLine(kind!, id!, text!, salt!)}`,
+      )
+      .join("\n"),
+  );
+}
+
+/** Whether what stands for old rows is what was written, and nothing else is left of them. */
+export async function* verifyCheckpoint(
+  sql: RunSql,
+  schema: string,
+): AsyncGenerator<Problem, void> {
+  const wrong = (message: string): Problem => ({ path: "/base", message });
+  const [found] = await sql({ text: `SELECT pos, sums, text FROM ${schema}.base` });
+  const notes = await sql({ text: `SELECT text FROM ${schema}.note WHERE kind = 'pruned'` });
+  const said = notes
+    .map(({ text }) => JSON.parse(text!) as CompactionNote)
+    .reduce<CompactionNote | undefined>((a, b) => (a && a.nextSeq > b.nextSeq ? a : b), undefined);
+  if (!found && !said) return;
+  if (!said) return yield wrong("No note of the ledger says that anything was pruned.");
+  const base = found && parseCheckpoint(found["text"]!);
+  if (
+    !base ||
+    hashText(found["text"]!) !== said.checkpoint ||
+    Number(found["pos"]) !== said.nextSeq ||
+    Number(found["sums"]) !== base.rollups
+  )
+    return yield wrong(
+      `What stands for the rows before ${said.nextSeq} was changed after it was written.`,
+    );
+  yield* verifyRollups(sql, schema, base, said);
+  for (const [node, n, , notes] of base.anchors)
+    if ((await hashNotes(sql, schema, node, n)) !== notes)
+      yield wrong(`Notes of node ${node} up to batch ${n} were changed after they were written.`);
+  yield* verifyRetainedReserves(sql, schema, base);
+}
+
+function parseCheckpoint(text: string): Checkpoint | undefined {
+  try {
+    return JSON.parse(text) as Checkpoint;
+  } catch {
+    return undefined;
+  }
+}
+
+const ROLLUPS_PER_READ = 500;
+
+async function* verifyRollups(
+  sql: RunSql,
+  schema: string,
+  base: Checkpoint,
+  said: CompactionNote,
+): AsyncGenerator<Problem, void> {
+  let [before, n] = ["", 0];
+  for (let going = true; going;) {
+    const rows = await sql({
+      text: `SELECT n, quarter, text, hash FROM ${schema}.sums WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`,
+      values: [n, base.rollups, ROLLUPS_PER_READ],
+    });
+    for (const row of rows) {
+      if (rollupHash(before, Number(row["quarter"]), row["text"]!) !== row["hash"])
+        yield {
+          path: `/sums/${row["n"]}`,
+          message: "These sums were changed after they were written.",
+        };
+      before = row["hash"]!;
+      n = Number(row["n"]);
+    }
+    going = rows.length === ROLLUPS_PER_READ;
+  }
+  // As of one moment: a prune may add some meanwhile.
+  const [more] = await sql({
+    text: `SELECT EXISTS (SELECT 1 FROM ${schema}.sums x, ${schema}.base b WHERE x.n > b.sums)::text AS are`,
+  });
+  if (before !== said.rollups || n !== base.rollups || more!["are"] === "true")
+    yield { path: "/base", message: "Sums of what was pruned are missing, or too many." };
+}
+
+/** Of what is gone only reserves are there that the base names, each as it was. */
+async function* verifyRetainedReserves(
+  sql: RunSql,
+  schema: string,
+  base: Checkpoint,
+): AsyncGenerator<Problem, void> {
+  const named = new Map(
+    base.retainedReserves.map(([node, n, i, its]) => [`${node}/${n}/${i}`, its]),
+  );
+  for (const [node, n] of base.anchors)
+    for (const row of await sql({
+      text: `SELECT node, n, i, ${ALL_COLUMNS.join(", ")} FROM ${schema}.entry WHERE node = $1 AND n <= $2`,
+      values: [node, n],
+    })) {
+      const id = `${row["node"]}/${row["n"]}/${row["i"]}`;
+      if (named.get(id) !== retainedReserveHash(row))
+        yield { path: `/carried/${id}`, message: "This reserve is not what was kept of it." };
+      named.delete(id);
+    }
+  for (const id of named.keys())
+    yield { path: `/carried/${id}`, message: "This reserve was kept, and it is not there." };
+}

@@ -1,0 +1,221 @@
+// What stands for rows once they are gone, worked out from the rows themselves: which of them may go, what they come to by quarters of an hour,
+// and where the chains go on.
+import type { PrunePlan } from "tollgate/plugin";
+import { createRollup, type Rollup } from "tollgate/store";
+import {
+  retainedReserveHash,
+  hashNotes,
+  readCheckpoint,
+  rollupHash,
+  type NodeAnchor,
+  type Checkpoint,
+  type RetainedReserve,
+} from "./checkpoint.ts";
+import { parseBytea } from "../write/slow-path.ts";
+import type { RunSql, Row } from "../connection/pipelined-connection.ts";
+import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/row-codec.ts";
+import { ALL_COLUMNS } from "../rows/columns.ts";
+
+/** Batches that are looked at at once, and rows that are read at once. */
+const BATCHES_PER_STRIDE = 2_000;
+/** Entries that go in a second, about. */
+const ENTRIES_PER_SECOND = 30_000;
+const QUARTER_HOUR_MS = 900_000;
+
+/** Whole batches from the beginning on. */
+export interface CompactionRange {
+  readonly from: number;
+  /** The first entry that stays. */
+  readonly to: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+/** The oldest call that is open, by where its batch stands. */
+export async function oldestOpenCall(
+  sql: RunSql,
+  schema: string,
+): Promise<{ pos: number; attempt: string; at: number } | undefined> {
+  const [row] = await sql({
+    text: `SELECT b.pos, e.attempt, e.at FROM ${schema}.open o
+      JOIN ${schema}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0
+      JOIN ${schema}.batch b ON b.node = e.node AND b.n = e.n WHERE b.pos IS NOT NULL ORDER BY b.pos, e.i LIMIT 1`,
+  });
+  return row && { pos: Number(row["pos"]), attempt: row["attempt"]!, at: Number(row["at"]) };
+}
+
+/** Those of which each entry is from before `before`, and none is behind `limit`; `most`: entries. */
+export async function findCompactionRange(
+  sql: RunSql,
+  schema: string,
+  of: {
+    readonly from: number;
+    readonly before: number;
+    readonly limit: number;
+    readonly most: number;
+  },
+): Promise<CompactionRange | undefined> {
+  const { from, before, limit, most } = of;
+  let cut: CompactionRange | undefined;
+  for (let at = from, more = true; more;) {
+    const batches = await sql({
+      text: `SELECT b.pos, b.entries, min(e.at) AS since, max(e.at) AS till
+        FROM (SELECT * FROM ${schema}.batch WHERE pos >= $1 AND entries > 0 ORDER BY pos LIMIT $2) b
+        JOIN ${schema}.booked e ON e.node = b.node AND e.n = b.n GROUP BY b.pos, b.entries ORDER BY b.pos`,
+      values: [at, BATCHES_PER_STRIDE],
+    });
+    for (const batch of batches) {
+      const [pos, since, till] = [batch["pos"], batch["since"], batch["till"]].map(Number) as [
+        number,
+        number,
+        number,
+      ];
+      if (till >= before || pos >= limit) return cut;
+      cut = {
+        from,
+        to: pos + Number(batch["entries"]),
+        firstAt: Math.min(since, cut?.firstAt ?? Infinity),
+        lastAt: Math.max(till, cut?.lastAt ?? -Infinity),
+      };
+      if (cut.to - from >= most) return cut;
+    }
+    more = batches.length === BATCHES_PER_STRIDE;
+    at = cut?.to ?? at;
+  }
+  return cut;
+}
+
+/** What a prune would do. */
+export async function planCompaction(
+  sql: RunSql,
+  schema: string,
+  before: number,
+  bytesNow: number,
+): Promise<PrunePlan> {
+  const from = (await readCheckpoint(sql, schema))?.nextSeq ?? 1;
+  const open = await oldestOpenCall(sql, schema);
+  const all = await findCompactionRange(sql, schema, {
+    from,
+    before,
+    limit: Infinity,
+    most: Infinity,
+  });
+  const cut =
+    all && open && open.pos < all.to
+      ? await findCompactionRange(sql, schema, { from, before, limit: open.pos, most: Infinity })
+      : all;
+  const [chain] = await sql({ text: `SELECT pos FROM ${schema}.chain` });
+  const rows = cut ? cut.to - from : 0;
+  const there = Math.max(1, Number(chain!["pos"]) - from);
+  return {
+    rows,
+    bytes: Math.round((bytesNow * rows) / there),
+    ms: Math.round((rows / ENTRIES_PER_SECOND) * 1_000),
+    ...(cut && { from: cut.firstAt, to: cut.lastAt }),
+    ...(open && cut?.to !== all?.to && { open: { attempt: open.attempt, at: open.at } }),
+  };
+}
+
+/** What the database puts in the place of rows. */
+export interface CompactionResult {
+  readonly range: CompactionRange;
+  readonly checkpoint: Checkpoint;
+  readonly rollups: readonly (readonly [n: number, quarter: number, text: string, hash: string])[];
+}
+
+export async function buildCheckpoint(
+  sql: RunSql,
+  schema: string,
+  cut: CompactionRange,
+  at: number,
+): Promise<CompactionResult> {
+  const before = await readCheckpoint(sql, schema);
+  const sums = await buildRollups(sql, schema, cut, before?.rollups ?? 0);
+  const carried = await sql({
+    text: `SELECT e.node, e.n, e.i, ${ALL_COLUMNS.map((name) => `e.${name}`).join(", ")} FROM ${schema}.carried_1($1, $2) c
+      JOIN ${schema}.entry e ON e.node = c.node AND e.n = c.n AND e.i = c.i ORDER BY 1, 2, 3`,
+    values: [cut.from, cut.to],
+  });
+  const [last] = await sql({
+    text: `SELECT encode(link, 'hex') AS link FROM ${schema}.batch WHERE pos < $1 AND entries > 0 ORDER BY pos DESC LIMIT 1`,
+    values: [cut.to],
+  });
+  return {
+    range: cut,
+    rollups: sums,
+    checkpoint: {
+      nextSeq: cut.to,
+      link: last!["link"]!,
+      firstAt: Math.min(cut.firstAt, before?.firstAt ?? Infinity),
+      lastAt: Math.max(cut.lastAt, before?.lastAt ?? -Infinity),
+      rows: (before?.rows ?? 0) + cut.to - cut.from,
+      at,
+      rollups: (before?.rollups ?? 0) + sums.length,
+      retainedReserves: carried.map((row): RetainedReserve => [
+        Number(row["node"]),
+        Number(row["n"]),
+        Number(row["i"]),
+        retainedReserveHash(row),
+      ]),
+      anchors: await findAnchors(sql, schema, cut, before?.anchors ?? []),
+    },
+  };
+}
+
+async function buildRollups(
+  sql: RunSql,
+  schema: string,
+  { from, to }: CompactionRange,
+  n: number,
+): Promise<CompactionResult["rollups"]> {
+  const quarters = new Map<number, Rollup>();
+  for (let after = from - 1, more = true; more;) {
+    const rows = await sql({
+      text: `SELECT b.pos + e.i AS seq, ${ROW_SELECT_SQL} FROM ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
+        WHERE b.pos >= coalesce((SELECT max(pos) FROM ${schema}.batch WHERE pos <= $1::bigint + 1), 0) AND b.pos < $2
+          AND b.pos + e.i > $1::bigint AND e.kind <> 0 ORDER BY b.pos + e.i LIMIT $3`,
+      values: [after, to, BATCHES_PER_STRIDE],
+    });
+    for (const row of rows.map((found) => decodeRow(found as StoredRow))) {
+      const quarter = Math.floor(row.at / QUARTER_HOUR_MS) * QUARTER_HOUR_MS;
+      let of = quarters.get(quarter);
+      if (!of) quarters.set(quarter, (of = createRollup("keys")));
+      of.add(row);
+    }
+    more = rows.length === BATCHES_PER_STRIDE;
+    after = Number(rows.at(-1)?.["seq"] ?? after);
+  }
+  const [newest] = await sql({ text: `SELECT hash FROM ${schema}.sums WHERE n = $1`, values: [n] });
+  let before = newest?.["hash"] ?? "";
+  return [...quarters]
+    .sort(([a], [b]) => a - b)
+    .map(([quarter, of]) => {
+      const text = of.serialize();
+      before = rollupHash(before, quarter, text);
+      return [++n, quarter, text, before] as const;
+    });
+}
+
+/** Up to where each node's batches are gone then. */
+async function findAnchors(
+  sql: RunSql,
+  schema: string,
+  { from, to }: CompactionRange,
+  before: readonly NodeAnchor[],
+): Promise<readonly NodeAnchor[]> {
+  const rows: readonly Row[] = await sql({
+    text: `SELECT DISTINCT ON (node) node, n, hash FROM ${schema}.batch WHERE pos >= $1 AND pos < $2 ORDER BY node, n DESC`,
+    values: [from, to],
+  });
+  const found = new Map(before.map((anchor) => [anchor[0], anchor]));
+  for (const row of rows) {
+    const [node, n] = [Number(row["node"]), Number(row["n"])];
+    found.set(node, [
+      node,
+      n,
+      parseBytea(row["hash"]!).toString("hex"),
+      await hashNotes(sql, schema, node, n),
+    ]);
+  }
+  return [...found.values()].sort(([a], [b]) => a - b);
+}

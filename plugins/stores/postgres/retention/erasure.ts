@@ -1,0 +1,293 @@
+// A person is taken out: what labels say, in rows and sums of days, and records of keys and accounts with all that was written of them before. Rows
+// keep the hashes that the chain has of it, a table says which hashes stand for nothing any more, and a note in the chain how many these are.
+import type { AccountRecord, ErasureResult, ErasureRequest, KeyRecord } from "tollgate/plugin";
+import { fromJson, toJson } from "tollgate/store";
+import { hashSet, type ErasureNote } from "../schema/erased-hashes.ts";
+import type { RunSql, SqlQuery, Row } from "../connection/pipelined-connection.ts";
+import { numberArray, textArray } from "../connection/array-literal.ts";
+import { toErasedSalt, hashLabel, isErasedSalt, hashNote } from "../rows/salted-labels.ts";
+import type { Writer } from "../writer-interface.ts";
+
+/** What is said in its place. */
+const ERASED_TEXT = "erased";
+/** Sayings that go in one statement. */
+const LABELS_PER_STATEMENT = 1_000;
+/** The other gateways hear of it as soon. */
+const PROPAGATION_TIMEOUT_MS = 3_000;
+
+type Labels = Readonly<Record<string, string>>;
+
+export async function erase(
+  sql: RunSql,
+  schema: string,
+  writer: Pick<Writer, "appendNotes" | "refreshLabels">,
+  what: ErasureRequest,
+): Promise<ErasureResult> {
+  const all = new Set<string>();
+  const once = async (): Promise<void> => {
+    const sayings = await findLabelErasures(sql, schema, what);
+    const notes = await findNoteErasures(sql, schema, what);
+    const hashes = [
+      ...new Set([
+        ...sayings.flatMap(({ erasedHashes }) => erasedHashes),
+        ...notes.map(({ proved }) => proved),
+      ]),
+    ];
+    if (hashes.length === 0) return;
+    await writeErasureNotes(sql, schema, writer, what, hashes);
+    for (let i = 0; i < sayings.length; i += LABELS_PER_STATEMENT)
+      await sql(erasureQuery(schema, sayings.slice(i, i + LABELS_PER_STATEMENT)));
+    await sql({
+      text: `SELECT ${schema}.erase_notes_1($1::int[], $2::bigint[], $3::int[], $4::text[])`,
+      values: [
+        numberArray(notes.map(({ node }) => node)),
+        numberArray(notes.map(({ n }) => n)),
+        numberArray(notes.map(({ i }) => i)),
+        textArray(notes.map(({ proved }) => toErasedSalt(proved))),
+      ],
+    });
+    await writer.refreshLabels();
+    for (const its of hashes) all.add(its);
+  };
+  await once();
+  // A gateway that had a call open then, this one too, may have settled it in the words of before.
+  if (all.size > 0) {
+    await waitForPropagation(sql, schema);
+    await once();
+  }
+  return { hashes: [...all] };
+}
+
+interface LabelErasure {
+  readonly key: string;
+  readonly labels: string;
+  readonly newLabels: string;
+  /** With what each of its terms has in the place of its salts then. */
+  readonly terms: readonly (readonly [of: Row, gone: string])[];
+  /** Hashes that stand for nothing then. */
+  readonly erasedHashes: readonly string[];
+}
+
+/** The database's part of it. */
+function erasureQuery(schema: string, sayings: readonly LabelErasure[]): SqlQuery {
+  const all = sayings.flatMap(({ terms }, i) =>
+    terms.map(([of, gone]) => ({ said: i + 1, of, gone })),
+  );
+  return {
+    text: `SELECT ${schema}.erase_1($1::text[], $2::text[], $3::text[], $4::int[], $5::int[], $6::bigint[], $7::text[], $8::text[])`,
+    values: [
+      textArray(sayings.map(({ key }) => key)),
+      textArray(sayings.map(({ labels }) => labels)),
+      textArray(sayings.map(({ newLabels }) => newLabels)),
+      numberArray(all.map(({ said }) => said)),
+      numberArray(all.map(({ of }) => of["node"]!)),
+      numberArray(all.map(({ of }) => of["id"]!)),
+      textArray(all.map(({ of }) => of["salt"]!)),
+      textArray(all.map(({ gone }) => gone)),
+    ],
+  };
+}
+
+/** Each saying of labels that has to go, with all terms that say it. */
+async function findLabelErasures(
+  sql: RunSql,
+  schema: string,
+  what: ErasureRequest,
+): Promise<readonly LabelErasure[]> {
+  const [where, values] =
+    "key" in what
+      ? ["e.key = $1", [what.key]]
+      : "label" in what
+        ? ["e.labels::json ->> $1 = $2", [what.label.name, what.label.value]]
+        : ["true", []];
+  const rows = await sql({
+    text: `SELECT e.node, e.id, e.key, e.labels, e.salt FROM ${schema}.terms e WHERE e.labels IS NOT NULL AND e.salt IS NOT NULL AND ${where}`,
+    values: values as string[],
+  });
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const id = JSON.stringify([row["key"], row["labels"]]);
+    const group = groups.get(id);
+    if (group) group.push(row);
+    else groups.set(id, [row]);
+  }
+  return [...groups.values()].flatMap((group) => toLabelErasure(group, what) ?? []);
+}
+
+function toLabelErasure(group: readonly Row[], what: ErasureRequest): LabelErasure | undefined {
+  const { key, labels } = group[0]!;
+  const said = JSON.parse(labels!) as Labels;
+  const values = "hashes" in what ? new Set(what.hashes) : undefined;
+  const all = group.map(({ salt }) => JSON.parse(salt!) as Labels);
+  const names = Object.keys(said).filter(
+    (name) =>
+      all.some((salts) => !isErasedSalt(salts[name] ?? "")) &&
+      (values
+        ? all.some((salts) => values.has(hashLabel(salts[name] ?? "", name, said[name]!)))
+        : "key" in what || ("label" in what && name === what.label.name)),
+  );
+  if (names.length === 0) return undefined;
+  const gone = new Set<string>();
+  const news = all.map((salts) => {
+    const changed: Record<string, string> = { ...salts };
+    for (const name of names) {
+      const its = hashLabel(salts[name] ?? "", name, said[name]!);
+      gone.add(its);
+      changed[name] = toErasedSalt(its);
+    }
+    return JSON.stringify(changed);
+  });
+  const now = { ...said, ...Object.fromEntries(names.map((name) => [name, ERASED_TEXT])) };
+  return {
+    key: key!,
+    labels: labels!,
+    newLabels: JSON.stringify(now),
+    terms: group.map((of, i) => [of, news[i]!] as const),
+    erasedHashes: [...gone],
+  };
+}
+
+interface NoteErasure {
+  readonly node: number;
+  readonly n: number;
+  readonly i: number;
+  readonly proved: string;
+}
+
+/** Notes of records that say it, the newest of each among them: that one is written anew without it. */
+async function findNoteErasures(
+  sql: RunSql,
+  schema: string,
+  what: ErasureRequest,
+): Promise<readonly NoteErasure[]> {
+  const rows = await sql({
+    text: `SELECT node, n, i, kind, text, salt FROM ${schema}.note WHERE kind IN ('key', 'account') AND text <> ''`,
+  });
+  return rows.flatMap((row) => {
+    const proved = hashNote(row["salt"]!, row["text"]!);
+    const record = fromJson<KeyRecord | AccountRecord>(row["text"]!);
+    const goes =
+      "hashes" in what
+        ? what.hashes.includes(proved)
+        : redactRecord(record, row["kind"]!, what) !== undefined;
+    return goes
+      ? [{ node: Number(row["node"]), n: Number(row["n"]), i: Number(row["i"]), proved }]
+      : [];
+  });
+}
+
+/** A record without it; undefined: it does not say it. */
+function redactRecord<R extends KeyRecord | AccountRecord>(
+  record: R,
+  kind: string,
+  what: ErasureRequest,
+): R | undefined {
+  if ("hashes" in what) return removeLabels(record);
+  if ("key" in what)
+    return kind === "key" && record.id === what.key ? removeLabels(record) : undefined;
+  const { name, value } = what.label;
+  if (record.labels?.[name] !== value || value === ERASED_TEXT) return undefined;
+  return { ...record, labels: { ...record.labels, [name]: ERASED_TEXT } };
+}
+
+function removeLabels<R extends KeyRecord | AccountRecord>(record: R): R | undefined {
+  const labels = record.labels && Object.keys(record.labels);
+  const says =
+    (record.name !== undefined && record.name !== ERASED_TEXT) ||
+    labels?.some((name) => record.labels![name] !== ERASED_TEXT);
+  if (!says) return undefined;
+  return {
+    ...record,
+    ...(record.name !== undefined && { name: ERASED_TEXT }),
+    ...(labels && { labels: Object.fromEntries(labels.map((name) => [name, ERASED_TEXT])) }),
+  };
+}
+
+/** Records as they are from now on, and a note of how many hashes stand for nothing. */
+async function writeErasureNotes(
+  sql: RunSql,
+  schema: string,
+  writer: Pick<Writer, "appendNotes">,
+  what: ErasureRequest,
+  hashes: readonly string[],
+): Promise<void> {
+  const changed = await findRedactedRecords(sql, schema, what, new Set(hashes));
+  const known = await sql({
+    text: `SELECT hash FROM ${schema}.erased WHERE hash = ANY ($1::text[])`,
+    values: [textArray(hashes)],
+  });
+  const there = new Set(known.map((row) => row["hash"]));
+  const fresh = hashes.filter((its) => !there.has(its));
+  const id = crypto.randomUUID();
+  const at = Date.now();
+  await writer.appendNotes({
+    notes: [
+      ...changed.map(({ kind, id: of, text }) => ({ kind, id: of, at, text })),
+      {
+        kind: "erased",
+        id,
+        at,
+        text: JSON.stringify({ count: fresh.length, hash: hashSet(fresh) } satisfies ErasureNote),
+      },
+    ],
+    statements: [
+      {
+        text: `INSERT INTO ${schema}.erased SELECT x.hash, $2 FROM unnest($1::text[]) AS x(hash)`,
+        values: [textArray(fresh), id],
+      },
+      ...changed.map(({ kind, id: of, text }) => ({
+        text: `UPDATE ${schema}.${kind} SET record = $2 WHERE ${kind === "key" ? "digest" : "id"} = $1`,
+        values: [of, text],
+      })),
+      {
+        text: `UPDATE ${schema}.fleet SET keys = keys + 1, accounts = accounts + 1, changed = clock_timestamp()`,
+      },
+    ],
+  });
+}
+
+interface RedactedRecord {
+  readonly kind: "key" | "account";
+  readonly id: string;
+  readonly text: string;
+}
+
+async function findRedactedRecords(
+  sql: RunSql,
+  schema: string,
+  what: ErasureRequest,
+  hashes: ReadonlySet<string>,
+): Promise<readonly RedactedRecord[]> {
+  const changed: RedactedRecord[] = [];
+  for (const kind of ["key", "account"] as const) {
+    const id = kind === "key" ? "digest" : "id";
+    const rows = await sql({
+      text: `SELECT r.${id} AS id, r.record, o.salt FROM ${schema}.${kind} r
+        LEFT JOIN LATERAL (SELECT n.salt FROM ${schema}.note n WHERE n.kind = $1 AND n.id = r.${id} AND n.text = r.record LIMIT 1) o ON true`,
+      values: [kind],
+    });
+    for (const row of rows) {
+      if ("hashes" in what && !hashes.has(hashNote(row["salt"] ?? "", row["record"]!))) continue;
+      const now = redactRecord(fromJson<KeyRecord | AccountRecord>(row["record"]!), kind, what);
+      if (!now) continue;
+      // To other gateways an account's new version is a change like any other.
+      const record =
+        kind === "account" ? { ...now, version: (now as AccountRecord).version + 1 } : now;
+      changed.push({ kind, id: row["id"]!, text: toJson(record) });
+    }
+  }
+  return changed;
+}
+
+/** Resolves when all gateways that live have heard of it. */
+async function waitForPropagation(sql: RunSql, schema: string): Promise<void> {
+  for (const until = performance.now() + PROPAGATION_TIMEOUT_MS; ;) {
+    const [row] = await sql({
+      text: `SELECT count(*) AS nodes, count(*) FILTER (WHERE w.seen IS DISTINCT FROM f.keys || ' ' || f.accounts) AS late
+        FROM ${schema}.node w, ${schema}.fleet f WHERE w.state = 'live'`,
+    });
+    if (Number(row!["nodes"]) <= 1) return;
+    if (row!["late"] === "0" || performance.now() > until) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

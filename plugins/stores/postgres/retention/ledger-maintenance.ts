@@ -1,0 +1,72 @@
+// A ledger's life: archives, and sums in the place of old rows. It has a connection of its own while something of it is under way.
+import {
+  fail,
+  type LedgerMaintenance,
+  type PruneResult,
+  type PruneProgress,
+} from "tollgate/plugin";
+import { writeArchive } from "./archive.ts";
+import { readCheckpoint } from "./checkpoint.ts";
+import { erase } from "./erasure.ts";
+import { planCompaction } from "./compaction.ts";
+import type { RunSql } from "../connection/pipelined-connection.ts";
+import { runCompaction } from "./compaction-run.ts";
+import { readArchive } from "./archive-reader.ts";
+import type { Writer } from "../writer-interface.ts";
+
+/** `keeper`: a connection for what takes long. */
+export function createLedgerMaintenance(
+  withConnection: <T>(work: (sql: RunSql) => Promise<T>) => Promise<T>,
+  sql: RunSql,
+  schema: string,
+  size: () => Promise<{ bytes?: number | undefined; oldestAt?: number | undefined }>,
+  numbered: (sql: RunSql) => Promise<void>,
+  writer: Pick<Writer, "appendNotes" | "refreshLabels">,
+): LedgerMaintenance {
+  let under: Promise<PruneResult> | undefined;
+  async function pruned(
+    sql: RunSql,
+    before: number,
+    progress?: (of: PruneProgress) => void,
+  ): Promise<PruneResult> {
+    const room = (await size()).bytes ?? 0;
+    const done = await runCompaction(sql, schema, before, progress);
+    const { bytes = 0, oldestAt } = await size();
+    return { ...done, bytes: Math.max(0, room - bytes), rowsSince: oldestAt };
+  }
+  return {
+    alternatives: {
+      backup: `Copy the database: pg_dump --schema=${schema} as of one moment, or a base backup with its log. tollgate store copy makes one file of the ledger.`,
+      restore: `Put back what pg_dump wrote with pg_restore, into a database that no gateway uses, and start a gateway on it.`,
+    },
+    archive: (file, of) =>
+      withConnection(async (sql) => {
+        await numbered(sql);
+        return writeArchive(sql, schema, file, of);
+      }),
+    readArchive,
+    planPrune: (before) =>
+      withConnection(async (sql) => {
+        await numbered(sql);
+        return planCompaction(sql, schema, before, (await size()).bytes ?? 0);
+      }),
+    async prune(before, progress) {
+      if (under)
+        return fail("conflict", "Rows are being pruned already.", { code: "prune_under_way" });
+      under = withConnection((sql) => pruned(sql, before, progress)).finally(
+        () => (under = undefined),
+      );
+      return under;
+    },
+    erase: (what) => withConnection((sql) => erase(sql, schema, writer, what)),
+    async readState() {
+      const [base, { bytes = 0, oldestAt }] = [await readCheckpoint(sql, schema), await size()];
+      return {
+        bytes,
+        ...(oldestAt !== undefined && { oldestAt: oldestAt }),
+        prunedRows: base?.rows ?? 0,
+        ...(base && { prunedAt: base.at }),
+      };
+    },
+  };
+}

@@ -1,0 +1,176 @@
+// What a batch does, added up: a row a meter, a row an entry. A batch that is not plain (a repeat, a truth that comes late, a correction, a key)
+// is none of this: it goes the exact way, which asks the database first what it knows.
+import type { StoreCommand, Reserve, Settle } from "tollgate/plugin";
+import {
+  mergeClaims,
+  reserveRow,
+  settleRow,
+  toMeterAmount,
+  meteredUsage,
+  type LedgerRow,
+  type MeterAmount,
+} from "tollgate/store";
+import { compareBytes } from "../connection/array-literal.ts";
+import type { PlannedRow, TermsCache } from "./call-terms.ts";
+
+type Timed<C> = C & { readonly at: number };
+
+/** A call that this node has opened, and remembers until it ends. */
+export interface OwnCall {
+  readonly row: LedgerRow;
+}
+
+/** What a batch takes of one meter, and gives back. */
+export interface MeterDelta {
+  readonly id: string;
+  /** The limit that was claimed; null: it is only given back to. */
+  max: bigint | null;
+  /** Of a rate, in milliseconds; 0: it is none. */
+  readonly period: number;
+  take: bigint;
+  /** By so many calls. */
+  calls: number;
+  released: bigint;
+  used: bigint;
+  /** What there has to be room for, told in the batch's order; null: nothing is asked of it. */
+  required: bigint | null;
+  /** How much more than before it is, at this point of the batch. Of a rate, without what is given back. */
+  running: bigint;
+}
+
+/** A call that begins or ends, with what it takes or took. */
+export interface PlanStep {
+  readonly command: Timed<Reserve> | Timed<Settle>;
+  readonly meterAmounts: readonly MeterAmount[];
+}
+
+/** A plain batch. */
+export interface BatchPlan {
+  readonly meterDeltas: readonly MeterDelta[];
+  /** Its calls, in order. */
+  readonly steps: readonly PlanStep[];
+  readonly closedAttempts: readonly string[];
+  readonly progress: readonly Extract<StoreCommand, { do: "progress" }>[];
+  readonly rows: readonly PlannedRow[];
+  /** What is remembered once it is done. */
+  readonly openedRows: readonly LedgerRow[];
+}
+
+const RATE_PERIODS_MS: { readonly [per: string]: number } = { minute: 60_000, hour: 3_600_000 };
+
+/** Of a meter's name: unit|per|start|scope. */
+export function parseMeterId(id: string): {
+  unit: Reserve["claims"][number]["unit"];
+  per: string;
+  period: number;
+} {
+  const [unit, per] = id.split("|", 2) as [Reserve["claims"][number]["unit"], string];
+  return { unit, per, period: RATE_PERIODS_MS[per] ?? 0 };
+}
+
+/** Whether all calls of a batch say one moment. */
+export function haveSameTime(batch: readonly StoreCommand[]): boolean {
+  const [first, ...others] = batch.filter((c) => c.do === "reserve" || c.do === "settle");
+  return others.every(({ at }) => at === first!.at);
+}
+
+/** `now`: the moment that decides which window a claim meets. Undefined: it is not plain. */
+export function planBatch(
+  batch: readonly StoreCommand[],
+  mine: ReadonlyMap<string, OwnCall>,
+  instance: string,
+  now: (at: number) => number,
+  terms: TermsCache,
+): BatchPlan | undefined {
+  terms.beginBatch();
+  const sums = new Map<string, MeterDelta>();
+  const steps: PlanStep[] = [];
+  const closed: string[] = [];
+  const heard: BatchPlan["progress"][number][] = [];
+  const rows: PlannedRow[] = [];
+  const begun: LedgerRow[] = [];
+  const seen = new Set<string>();
+  const sum = (id: string): MeterDelta => {
+    let found = sums.get(id);
+    if (!found) {
+      const { period } = parseMeterId(id);
+      sums.set(id, (found = createDelta(id, period)));
+    }
+    return found;
+  };
+  for (const c of batch) {
+    if (c.do === "alive") continue;
+    if (c.do !== "reserve" && c.do !== "settle" && c.do !== "progress") return undefined;
+    const call = mine.get(c.attempt);
+    if (c.do === "progress") {
+      if (call && !seen.has(c.attempt)) heard.push(c);
+      else if (seen.has(c.attempt)) return undefined;
+      continue;
+    }
+    if (seen.has(c.attempt) || (c.do === "settle") !== (call !== undefined)) return undefined;
+    seen.add(c.attempt);
+    if (c.do === "reserve") {
+      const claims = mergeClaims(c.claims, now(c.at), NO_METERS);
+      const taken = claims.map(toMeterAmount);
+      for (let i = 0; i < claims.length; i++) {
+        const { limit, meter } = claims[i]!;
+        const of = sum(meter.id);
+        if (of.max !== null && of.max !== limit) return undefined;
+        of.max = limit;
+        addTake(of, taken[i]![1]);
+      }
+      const row = reserveRow(c, instance, taken);
+      steps.push({ command: c, meterAmounts: taken });
+      begun.push(row);
+      rows.push(terms.planRow(row, row.at));
+    } else {
+      const { row } = call!;
+      for (const [id, amount] of row.meterAmounts) {
+        const { unit, per } = parseMeterId(id);
+        addRelease(sum(id), amount, per === "open" ? 0n : meteredUsage(unit, amount, c));
+      }
+      steps.push({ command: c, meterAmounts: row.meterAmounts });
+      closed.push(c.attempt);
+      rows.push(terms.planRow(settleRow(row, c, instance), row.at));
+    }
+  }
+  return {
+    meterDeltas: [...sums.values()].sort(compareById),
+    steps,
+    closedAttempts: closed,
+    progress: heard,
+    rows,
+    openedRows: begun,
+  };
+}
+
+const createDelta = (id: string, period: number): MeterDelta => ({
+  id,
+  max: null,
+  period,
+  take: 0n,
+  calls: 0,
+  released: 0n,
+  used: 0n,
+  required: null,
+  running: 0n,
+});
+
+function addTake(of: MeterDelta, amount: bigint): void {
+  of.take += amount;
+  of.calls++;
+  of.running += amount;
+  if (amount > 0n && (of.required === null || of.running > of.required)) of.required = of.running;
+}
+
+function addRelease(of: MeterDelta, amount: bigint, used: bigint): void {
+  of.released += amount;
+  of.used += used;
+  const more = used - amount;
+  // What a rate gets back counts from its empty bucket on, and where that is only its level says.
+  if (of.period === 0 || more > 0n) of.running += more;
+}
+
+const NO_METERS: ReadonlyMap<string, never> = new Map<string, never>();
+/** Meters are locked in this order. */
+const compareById = (a: MeterDelta, b: MeterDelta): number => compareBytes(a.id, b.id);

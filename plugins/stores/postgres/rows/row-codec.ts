@@ -1,0 +1,270 @@
+// A row of the ledger as columns of text, and back: its own, and those of its terms. What reports sum and search by has a column; the rest is JSON.
+import { createHash } from "node:crypto";
+import type { Opt, Privacy, ClientRequestInfo, Usage } from "tollgate/plugin";
+import {
+  fromJson,
+  rowQualifier,
+  toJson,
+  NO_SETTLE_FIELDS,
+  type LedgerRow,
+  type MeterAmount,
+} from "tollgate/store";
+import { hashLabels, hashNote } from "./salted-labels.ts";
+import { ROW_COLUMNS, ALL_COLUMNS, UNIT_COLUMNS, chainLine, TERMS_COLUMNS } from "./columns.ts";
+
+type Column = (typeof ALL_COLUMNS)[number];
+/** A row as the database has it, in the order of its columns. */
+export type ColumnValues = readonly (string | null)[];
+
+const ROW_KINDS = ["reserve", "settle", "adjust"] as const;
+
+/** What a row says that has no column of its own, but for what goes without saying. */
+interface RowRest extends Partial<
+  Pick<LedgerRow, "upstreamCostNano" | "parts" | "finish" | "ms" | "reason" | "actor">
+> {
+  /** Absent: as the attempt is named. */
+  readonly request?: Opt<string>;
+  readonly n?: Opt<number>;
+  readonly meterAmounts?: Opt<readonly MeterAmount[]>;
+}
+
+/** How calls are made, of their terms: they are as often in a ledger as there are calls. */
+interface TermsExtra {
+  readonly protocol?: Opt<string>;
+  /** Absent: "off". */
+  readonly privacy?: Opt<Privacy>;
+  /** Without the frontend, which has a column, and without a protocol that is the provider's too. */
+  readonly clientRequest?: Opt<Partial<ClientRequestInfo>>;
+}
+
+/** Text as a column can hold it: NUL has no place in any. */
+export const toColumnText = (text: string): string =>
+  text.includes("\0") || !text.isWellFormed()
+    ? text.toWellFormed().replaceAll("\0", "\uFFFD")
+    : text;
+
+const toNullableColumnText = (text: string | null | undefined): string | null =>
+  text === null || text === undefined ? null : toColumnText(text);
+
+function encodeLabels(labels: LedgerRow["labels"]): string | null {
+  let said: { [name: string]: string } | undefined;
+  for (const name in labels) {
+    const value = labels[name];
+    // Also one that is called __proto__.
+    if (value !== undefined)
+      (said ??= Object.create(null) as { [name: string]: string })[toColumnText(name)] =
+        toColumnText(value);
+  }
+  return said ? JSON.stringify(said) : null;
+}
+
+const encodeAmount = (nano: bigint | null): string | null => (nano === null ? null : String(nano));
+
+const ATTEMPT_ID = /^(.*)\.(\d+)$/su;
+/** What the gateway's own names of attempts say. */
+function parseAttemptId(attempt: string): { readonly request: string; readonly n: number } {
+  const [, request = "", n = "0"] = ATTEMPT_ID.exec(attempt) ?? [];
+  return { request, n: Number(n) };
+}
+
+const compactRequestInfo = (
+  { frontend: _, protocol, ...facts }: ClientRequestInfo,
+  own: string | null,
+): Partial<ClientRequestInfo> => ({ ...facts, ...(protocol !== own && { protocol }) });
+
+function encodeTermsExtra({
+  privacy,
+  clientRequest,
+  target: { protocol },
+}: LedgerRow): string | null {
+  const how: TermsExtra = {
+    ...(protocol !== null && { protocol }),
+    ...(privacy !== "off" && { privacy }),
+    clientRequest: clientRequest && compactRequestInfo(clientRequest, protocol),
+  };
+  return toJsonOrNull(how);
+}
+
+const toJsonOrNull = (said: object): string | null => {
+  const text = toJson(said);
+  return text === "{}" ? null : text;
+};
+
+/** What a row says of its call's terms, in the order of their columns; without salts. */
+export const termsColumns = (row: LedgerRow): ColumnValues => [
+  toColumnText(row.key),
+  toNullableColumnText(row.account),
+  toColumnText(row.target.provider),
+  toColumnText(row.target.model),
+  toColumnText(row.target.credential),
+  toColumnText(row.clientRequest?.frontend ?? ""),
+  toNullableColumnText(row.price),
+  encodeTermsExtra(row),
+  encodeLabels(row.labels),
+];
+
+/** What a reserve took, from its `rest`. */
+export const decodeMeterAmounts = (rest: string | null): readonly MeterAmount[] =>
+  rest === null ? [] : (fromJson<RowRest>(rest).meterAmounts ?? []);
+
+function encodeRest(row: LedgerRow): string | null {
+  const { request, n } = row;
+  const isNamed = Number.isSafeInteger(n) && n >= 0 && row.attempt === `${request}.${n}`;
+  if (row.kind === "reserve") {
+    if (isNamed && row.meterAmounts.length === 0) return null;
+    return toJsonOrNull({
+      ...(!isNamed && { request, n }),
+      ...(row.meterAmounts.length > 0 && { meterAmounts: row.meterAmounts }),
+    } satisfies RowRest);
+  }
+  const { upstreamCostNano, parts, finish, ms, reason, actor } = row;
+  return toJsonOrNull({
+    upstreamCostNano,
+    parts,
+    finish,
+    ms,
+    reason,
+    actor,
+    ...(!isNamed && { request, n }),
+  } satisfies RowRest);
+}
+
+/** Most calls have none. */
+function encodeOtherUnits(usage: Usage, counted: ColumnValues): string | null {
+  const inColumns = (unit: string) =>
+    counted[UNIT_COLUMNS.indexOf(unit as (typeof UNIT_COLUMNS)[number])] != null;
+  if (Object.keys(usage).every(inColumns)) return null;
+  const others: { [unit: string]: number | undefined } = { ...usage };
+  for (const unit of UNIT_COLUMNS) if (inColumns(unit)) delete others[unit];
+  const text = JSON.stringify(others);
+  return text === "{}" ? null : text;
+}
+
+/** Whole numbers of the units that have columns, and the others as JSON. Columns are added up: what a correction says of units is for the reader. */
+function usageColumns({ kind, usage }: LedgerRow): ColumnValues {
+  const counted = UNIT_COLUMNS.map((unit) => {
+    const many = usage[unit];
+    const isWhole = kind !== "adjust" && Number.isSafeInteger(many) && !Object.is(many, -0);
+    return isWhole ? String(many) : null;
+  });
+  return [...counted, encodeOtherUnits(usage, counted)];
+}
+
+/** `began`: when the call's reserve says that it was made; all rows of a call lie together. */
+export const encodeRow = (row: LedgerRow, began: number): ColumnValues => [
+  String(ROW_KINDS.indexOf(row.kind)),
+  row.attempt,
+  toColumnText(rowQualifier(row)),
+  String(Math.floor(began)),
+  String(Math.floor(row.at)),
+  row.state,
+  toColumnText(row.outcome),
+  encodeAmount(row.costNano),
+  encodeAmount(row.holdNano),
+  toNullableColumnText(row.upstreamId),
+  ...usageColumns(row),
+  encodeRest(row),
+];
+
+/** What a query for rows selects, from `e` and its node `w`. */
+export const ROW_SELECT_SQL = `${ALL_COLUMNS.map((name) => `e.${name}`).join(", ")}, w.id AS instance`;
+
+/** A row with the node that wrote it. `s`: the schema. */
+export const nodeJoinSql = (schema: string): string => `JOIN ${schema}.node w ON w.epoch = e.node`;
+
+/** As a query gives it: every value is text. */
+export type StoredRow = Readonly<Record<Column | "instance", string>> & {
+  readonly [name: string]: string | null;
+};
+
+/** What a row has used, from its columns. */
+export function decodeUsage(found: Readonly<Record<string, string | null>>): Usage {
+  const usage: { [unit: string]: number } = {};
+  for (const unit of UNIT_COLUMNS) {
+    const many = found[unit] ?? null;
+    if (many !== null) usage[unit] = Number(many);
+  }
+  const others = found["usage"] ?? null;
+  return others === null ? usage : { ...usage, ...(JSON.parse(others) as Usage) };
+}
+
+/** A row from its columns. */
+export function decodeRow(found: StoredRow): LedgerRow {
+  const kind = ROW_KINDS[Number(found.kind)]!;
+  const text = found as Readonly<Record<string, string | null>>;
+  const {
+    protocol = null,
+    privacy = "off",
+    clientRequest,
+  } = parseOptional<TermsExtra>(text["how"]);
+  const {
+    meterAmounts = [],
+    request,
+    n,
+    ...rest
+  } = { ...parseAttemptId(found.attempt), ...parseOptional<RowRest>(text["rest"]) };
+  const nano = (text: string | null) => (text === null ? null : BigInt(text));
+  const optional = (text: string | null) => text ?? undefined;
+  return {
+    ...NO_SETTLE_FIELDS,
+    ...rest,
+    kind,
+    attempt: found.attempt,
+    request: request!,
+    n: n!,
+    at: Number(found.at),
+    instance: found.instance,
+    key: found.key,
+    target: {
+      provider: found.provider,
+      model: found.model,
+      protocol,
+      credential: found.credential,
+    },
+    privacy,
+    labels: text["labels"] == null ? {} : (JSON.parse(text["labels"]) as LedgerRow["labels"]),
+    account: optional(found.account),
+    price: found.price,
+    clientRequest:
+      clientRequest &&
+      ({ protocol, ...clientRequest, frontend: found.frontend } as ClientRequestInfo),
+    meterAmounts,
+    holdNano: nano(found.hold),
+    usage: decodeUsage(found),
+    costNano: nano(found.cost),
+    state: found.state as LedgerRow["state"],
+    outcome: found.outcome,
+    upstreamId: optional(found.up),
+  };
+}
+
+const parseOptional = <T extends object>(text: string | null | undefined): Partial<T> =>
+  text === null || text === undefined ? {} : fromJson<T>(text);
+
+/** What follows a row's own part in its line: its terms, from their columns. */
+export function termsChainLine(columns: ColumnValues): string {
+  let line = "";
+  for (let i = 0; i < LABELS_INDEX; i++) line += encodeChainField(columns[i]!);
+  return line + encodeChainField(hashLabels(columns[LABELS_INDEX]!, columns[SALT_INDEX] ?? null));
+}
+
+const LABELS_INDEX = TERMS_COLUMNS.indexOf("labels");
+const SALT_INDEX = TERMS_COLUMNS.indexOf("salt");
+const encodeChainField = (column: string | null): string =>
+  column === null ? "\0" : `=${column}\0`;
+
+/** The same of a row with all its columns. */
+export const rowChainLine = (columns: ColumnValues): string =>
+  chainLine(columns) + termsChainLine(columns.slice(ROW_COLUMNS.length));
+
+/** A note in the chain. */
+export const noteChainLine = (kind: string, id: string, text: string, salt: string): string =>
+  hashedNoteChainLine(kind, id, hashNote(salt, text));
+
+/** The same from what the chain has of its text. */
+export const hashedNoteChainLine = (kind: string, id: string, proved: string): string =>
+  encodeChainField(kind) + encodeChainField(id) + encodeChainField(proved);
+
+/** The hash of a batch: of what was before it, and of each of its lines. */
+export const hashBatch = (head: Uint8Array, lines: readonly string[]): Buffer =>
+  createHash("sha256").update(head).update(lines.join("")).digest();

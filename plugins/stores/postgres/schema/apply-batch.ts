@@ -1,0 +1,206 @@
+// The gate: one call a batch. The node has added up what its batch takes and gives back, a row a meter; the database looks whether that fits,
+// guards it with its locks, and writes all of it or nothing. It decides nothing else: which call is refused is the book's matter.
+//
+// 1. A look without locks: what cannot fit writes nothing at all. Where there was plenty of room a moment ago the node is sure, and it is left out.
+// 2. The fence, the sign of life, the chain and the number: one row, which only its node writes.
+// 3. Exactly once: a call is open or it is not, and its rows have one identity.
+// 4. Meters last, in the order of their names, which is the one that they are sent in, new ones with the others: locked briefly, and never crosswise.
+//
+// The look and the guard are one rule, or a batch could be tried for ever. Rates drain by the database's clock alone.
+
+import { ROW_COLUMNS, TERMS_COLUMNS, COLUMN_TYPES } from "../rows/columns.ts";
+import { termsRecordsetSql } from "../rows/call-terms.ts";
+
+/** What a meter takes in: its own unit, or what a rate's level is counted in. */
+const DRAINED_LEVEL_SQL = `least(greatest(greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * coalesce(x.max, m.max, 0), 0)
+        + (x.used - x.unhold) * x.period, 0), 3 * coalesce(x.max, m.max, 0) * x.period)`;
+const FITS_SQL = `(x.need IS NULL OR CASE WHEN x.period = 0
+        THEN coalesce(m.level, 0) + coalesce(m.held, 0) + x.need <= x.max
+        ELSE greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * x.max, 0) + x.need * x.period <= x.max * x.period END)`;
+const METER_STATE_SQL = `coalesce(m.level, 0) || ' ' || coalesce(m.held, 0) || ' ' || coalesce(m.at, 0) || ' ' || coalesce(m.max, 0)
+        || ' ' || coalesce(m.peak, 0)`;
+/** A limit that is no limit: without it PostgreSQL takes them for ten times as many. */
+const METER_DELTAS_SQL = `(SELECT * FROM unnest(m_id, m_max, m_period, m_take, m_unhold, m_used, m_need) WITH ORDINALITY
+    AS x(id, max, period, take, unhold, used, need, ord) LIMIT cardinality(m_id)) x`;
+
+/** Each looked up by its name: for as many as there might be, PostgreSQL would read all that there are. */
+const meterLookupSql = (schema: string, locked = ""): string =>
+  `LATERAL (SELECT *, ctid AS place FROM ${schema}.meter WHERE id = x.id OFFSET 0 ${locked}) m`;
+
+/** Time that goes back by more than this is a clock that was set back, and not a little disorder. */
+const CLOCK_SKEW_MS = 10_000;
+const CLOCK_WENT_BACK_SQL = `x.period > 0 AND m.at - t > ${CLOCK_SKEW_MS}`;
+
+/** Arguments of the gate, in their order, with their types. */
+export const APPLY_BATCH_ARGUMENTS: readonly (readonly [name: string, type: string])[] = [
+  ["p_node", "int"],
+  ["p_n", "bigint"],
+  ["p_hash", "bytea"],
+  ["p_at", "bigint"],
+  ["p_later", "boolean"],
+  ["p_sure", "boolean"],
+  ["m_id", "text[]"],
+  ["m_max", "numeric[]"],
+  ["m_period", "bigint[]"],
+  ["m_take", "numeric[]"],
+  ["m_unhold", "numeric[]"],
+  ["m_used", "numeric[]"],
+  ["m_need", "numeric[]"],
+  ["s_attempt", "text[]"],
+  ["g_attempt", "text[]"],
+  ["g_usage", "text[]"],
+  ["g_cost", "bigint[]"],
+  ["k_terms", "bigint[]"],
+  // Seldom any: JSON, and empty without them.
+  ["t_new", "text"],
+  ["e_terms", "bigint[]"],
+  ...ROW_COLUMNS.map((name) => [`e_${name}`, `${COLUMN_TYPES[name] ?? "text"}[]`] as const),
+];
+
+const argumentsWithPrefix = (prefix: string): readonly string[] =>
+  APPLY_BATCH_ARGUMENTS.map(([name]) => name).filter((name) => name.startsWith(prefix));
+const ENTRY_ARGUMENTS = argumentsWithPrefix("e_");
+const withoutPrefix = (names: readonly string[]): string =>
+  names.map((name) => name.slice(2)).join(", ");
+
+/** `s`: the schema. */
+export const applyBatchSql = (schema: string): string =>
+  lockMetersSql(schema) + checkTermsSql(schema) + applyFunctionSql(schema) + heartbeatSql(schema);
+
+/** Meters, also those that are new. */
+const lockMetersSql = (schema: string): string => `
+CREATE FUNCTION ${schema}.lock_1(m_id text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $lock$
+DECLARE x text;
+BEGIN
+  IF (SELECT count(*) FROM ${schema}.meter WHERE id = ANY (m_id)) = cardinality(m_id) THEN
+    PERFORM 1 FROM ${schema}.meter WHERE id = ANY (m_id) ORDER BY id FOR NO KEY UPDATE;
+    RETURN;
+  END IF;
+  -- One that another is making is waited for in its turn: with those behind it in hand both would wait for ever.
+  FOR x IN SELECT u.id FROM unnest(m_id) AS u(id) ORDER BY u.id COLLATE "C" LOOP
+    LOOP
+      PERFORM 1 FROM ${schema}.meter WHERE id = x FOR NO KEY UPDATE;
+      EXIT WHEN FOUND;
+      INSERT INTO ${schema}.meter (id) VALUES (x) ON CONFLICT DO NOTHING;
+      EXIT WHEN FOUND;
+    END LOOP;
+  END LOOP;
+END $lock$;
+`;
+
+/** Terms that rows name are there, and nothing was taken out of them. Each is looked up: a node has thousands of them. */
+const CHECK_TERMS_SQL = (
+  schema: string,
+): string => `IF cardinality(k_terms) > 0 AND (SELECT count(*) FROM unnest(k_terms) k(id), LATERAL
+        (SELECT 1 FROM ${schema}.terms WHERE node = p_node AND id = k.id AND live OFFSET 0) there) < cardinality(k_terms) THEN
+      RAISE EXCEPTION 'terms are gone' USING ERRCODE = 'TG005';
+    END IF;`;
+
+const checkTermsSql = (schema: string): string => `
+CREATE FUNCTION ${schema}.terms_1(p_node int, k_terms bigint[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $terms$
+  BEGIN
+    ${CHECK_TERMS_SQL(schema)}
+  END $terms$;
+`;
+
+const applyFunctionSql = (schema: string): string => `
+CREATE FUNCTION ${schema}.apply_1(${APPLY_BATCH_ARGUMENTS.map((each) => each.join(" ")).join(", ")})
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $gate$
+#variable_conflict use_column
+DECLARE
+  t bigint := coalesce(p_at, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+  k int; fits boolean; back boolean; fresh boolean; states text; places tid[]; versions text; was record; setting text;
+BEGIN
+  -- Assigned, and not performed, which would be a statement of its own for each.
+  setting := set_config('plan_cache_mode', 'force_generic_plan', true);
+  setting := set_config('lock_timeout', '700', true);
+  -- Tables that are small have more rows that are gone than rows, and each scan would look at these.
+  setting := set_config('enable_seqscan', 'off', true);
+  IF p_later THEN setting := set_config('synchronous_commit', 'off', true); END IF;
+  SELECT f.keys || ' ' || f.accounts INTO versions FROM ${schema}.fleet f WHERE f.one;
+  IF NOT p_sure AND cardinality(m_id) > 0 THEN
+    SELECT bool_and(${FITS_SQL}), bool_or(${CLOCK_WENT_BACK_SQL}), bool_or(m.id IS NULL)
+      INTO fits, back, fresh FROM ${METER_DELTAS_SQL} LEFT JOIN ${meterLookupSql(schema)} ON true;
+    IF back THEN RETURN 'look;' || versions || ';' || t; END IF;
+    IF NOT fits THEN
+      -- What was let through once is not refused when it is told again.
+      IF EXISTS (SELECT 1 FROM unnest(e_kind, e_attempt, e_began) AS o(kind, attempt, began)
+          JOIN ${schema}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0 WHERE o.kind = 0) THEN
+        RETURN 'look;' || versions || ';' || t;
+      END IF;
+      SELECT string_agg(${METER_STATE_SQL}, ';' ORDER BY x.ord) INTO states FROM ${METER_DELTAS_SQL} LEFT JOIN ${meterLookupSql(schema)} ON true;
+      RETURN 'full;' || versions || ';' || t || ';' || states;
+    END IF;
+  END IF;
+  UPDATE ${schema}.node SET n = p_n, head = p_hash, alive = clock_timestamp(), seen = versions
+    WHERE epoch = p_node AND n = p_n - 1 AND state = 'live';
+  IF NOT FOUND THEN
+    SELECT n, head, state INTO was FROM ${schema}.node WHERE epoch = p_node;
+    IF was.n = p_n AND was.head = p_hash THEN RETURN 'done;' || versions || ';' || t; END IF;
+    RETURN CASE WHEN was.state = 'live' THEN 'behind' ELSE 'fenced' END;
+  END IF;
+  IF cardinality(s_attempt) > 0 THEN
+    -- Found by their names alone: by its node an index finds all that have ended, too, until they are vacuumed.
+    DELETE FROM ${schema}.open WHERE attempt = ANY (s_attempt) AND node + 0 = p_node;
+    GET DIAGNOSTICS k = ROW_COUNT;
+    IF k < cardinality(s_attempt) THEN RAISE EXCEPTION 'not open' USING ERRCODE = 'TG003'; END IF;
+  END IF;
+  IF cardinality(g_attempt) > 0 THEN
+    UPDATE ${schema}.open o SET usage = g.usage, cost = g.cost
+      FROM unnest(g_attempt, g_usage, g_cost) AS g(attempt, usage, cost) WHERE o.attempt = g.attempt AND o.attempt = ANY (g_attempt);
+  END IF;
+  IF cardinality(e_kind) > 0 THEN
+    INSERT INTO ${schema}.open (attempt, node, began)
+      SELECT e.attempt, p_node, e.began FROM unnest(e_kind, e_attempt, e_began) AS e(kind, attempt, began) WHERE e.kind = 0;
+    IF t_new <> '' THEN
+      INSERT INTO ${schema}.terms (node, id, ${TERMS_COLUMNS.join(", ")}) SELECT p_node, t.*
+        FROM ${termsRecordsetSql("t_new")};
+    END IF;
+    ${CHECK_TERMS_SQL(schema)}
+    INSERT INTO ${schema}.booked (node, n, i, ${withoutPrefix(ENTRY_ARGUMENTS)})
+      SELECT p_node, p_n, e.ord - 1, ${ENTRY_ARGUMENTS.map((name) => `e.${name.slice(2)}`).join(", ")}
+      FROM unnest(${ENTRY_ARGUMENTS.join(", ")}) WITH ORDINALITY AS e(${withoutPrefix(ENTRY_ARGUMENTS)}, ord);
+  END IF;
+  INSERT INTO ${schema}.batch (node, n, at, hash, entries) VALUES (p_node, p_n, clock_timestamp(), p_hash, cardinality(e_kind));
+  IF cardinality(m_id) > 0 THEN
+    IF fresh THEN PERFORM ${schema}.lock_1(m_id); END IF;
+    -- As they are sent they are locked, and their states are told.
+    SELECT bool_and(${FITS_SQL}), bool_or(${CLOCK_WENT_BACK_SQL}), string_agg(${METER_STATE_SQL}, ';'), array_agg(m.place)
+      INTO fits, back, states, places FROM ${METER_DELTAS_SQL} CROSS JOIN ${meterLookupSql(schema, "FOR NO KEY UPDATE")};
+    IF back OR fits IS NOT TRUE OR cardinality(places) < cardinality(m_id) THEN RAISE EXCEPTION 'full' USING ERRCODE = 'TG002'; END IF;
+    UPDATE ${schema}.meter m SET
+        level = CASE WHEN x.period = 0 THEN m.level + x.used ELSE ${DRAINED_LEVEL_SQL} + x.take * x.period END,
+        held = CASE WHEN x.period = 0 THEN m.held - x.unhold + x.take ELSE 0 END,
+        at = CASE WHEN x.period = 0 THEN m.at ELSE greatest(m.at, t) END,
+        max = coalesce(x.max, m.max),
+        peak = CASE WHEN x.period = 0 THEN greatest(m.peak, m.level + x.used) ELSE 0 END
+      FROM (SELECT * FROM unnest(places, m_max, m_period, m_take, m_unhold, m_used)
+        AS x(place, max, period, take, unhold, used) LIMIT cardinality(m_id)) x WHERE m.ctid = x.place;
+  END IF;
+  RETURN 'ok;' || versions || ';' || t || coalesce(';' || states, '');
+END $gate$;
+`;
+
+/** Signs of life, and that those of others are missing. */
+const heartbeatSql = (schema: string): string => `
+CREATE FUNCTION ${schema}.beat_1(p_node int, p_dead boolean, p_about text, p_said bigint)
+RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $beat$
+#variable_conflict use_column
+DECLARE moment timestamptz := clock_timestamp(); t bigint := floor(extract(epoch FROM moment) * 1000)::bigint; is_live boolean; silent boolean; versions text; gone text[];
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  SELECT f.keys || ' ' || f.accounts INTO versions FROM ${schema}.fleet f;
+  SELECT alive + lease < moment INTO silent FROM ${schema}.node WHERE epoch = p_node;
+  UPDATE ${schema}.node SET alive = clock_timestamp(), seen = versions, about = coalesce(p_about, about), ahead = coalesce(p_said - t, ahead)
+    WHERE epoch = p_node AND state = 'live' RETURNING true INTO is_live;
+  IF p_dead AND is_live THEN
+    -- One that was not heard for as long itself judges none: the database was away, and all of them come back at once. By one moment for
+    -- both, or two that look at once could each have the other's row to wait for.
+    UPDATE ${schema}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND alive + lease < moment;
+    SELECT array_agg(d.epoch::text) INTO gone FROM ${schema}.node d
+      WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${schema}.open o WHERE o.node = d.epoch);
+  END IF;
+  RETURN ARRAY[coalesce(is_live, false)::text, versions, t::text]
+    || coalesce(gone, '{}');
+END $beat$;
+`;

@@ -1,0 +1,206 @@
+// The schema's forms. A new form is expanded first: what it adds stands beside what older gateways use, and both serve. It is contracted when no
+// gateway of an older form lives: what only they used goes.
+import { fail } from "tollgate/plugin";
+import { awaitAll } from "../write/slow-path.ts";
+import { sequencerSql } from "./sequencer.ts";
+import { erasureSql } from "./erased-hashes.ts";
+import { applyBatchSql } from "./apply-batch.ts";
+import type { RunSql, Row } from "../connection/pipelined-connection.ts";
+import { compactionSql } from "./compaction-sql.ts";
+import { budgetLeaseSql } from "./budget-lease-sql.ts";
+import { ROLLUP_TABLE_NAMES, updateRollupsSql } from "./rollup-sql.ts";
+import { tablesSql } from "./tables.ts";
+import { isSchemaConflict } from "../connection/errors.ts";
+
+/** One step. */
+export interface Migration {
+  readonly version: number;
+  readonly description: string;
+  /** Gateways of which form serve beside it still. */
+  readonly minVersion: number;
+  expand(schema: string): string;
+  contract?(s: string): string;
+}
+
+/** In their order; what has been released is never changed. */
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    description: "tables, the gate, the closer, sums of days, and of what was pruned, slices",
+    minVersion: 1,
+    expand: (schema) =>
+      tablesSql(schema) +
+      applyBatchSql(schema) +
+      sequencerSql(schema) +
+      updateRollupsSql(schema) +
+      compactionSql(schema) +
+      erasureSql(schema) +
+      budgetLeaseSql(schema),
+  },
+];
+
+/** What this package knows. */
+export const LATEST_VERSION = MIGRATIONS.at(-1)!.version;
+
+/** Roles that are given rights, besides the owner of the schema. */
+export interface DatabaseRoles {
+  readonly run?: string | undefined;
+  readonly read?: string | undefined;
+}
+
+/** What the database has, and what is still to be done. */
+export interface SchemaStatus {
+  /** 0: nothing is there. */
+  readonly version: number;
+  readonly latest: number;
+  readonly expand: readonly number[];
+  readonly contract: readonly number[];
+  /** Why a contraction has to wait: gateways that live, of an older form. */
+  readonly olderGateways: number;
+}
+
+/** Reads only. */
+export async function readSchemaStatus(sql: RunSql, schema: string): Promise<SchemaStatus> {
+  const [there] = await sql({
+    text: "SELECT to_regclass($1)::text AS form, current_setting('server_encoding') AS encoding",
+    values: [`${schema}.form`],
+  });
+  // Also the order in which meters are locked is that of their bytes. Without an encoding texts are kept as they are sent, in UTF-8.
+  if (!["UTF8", "SQL_ASCII"].includes(there?.["encoding"] ?? ""))
+    fail(
+      "invalid",
+      `The database keeps texts as ${there?.["encoding"]}, which has no place for some that calls have. Make another one: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`,
+      { code: "not_utf8" },
+    );
+  if (there?.["form"] == null)
+    return {
+      version: 0,
+      latest: LATEST_VERSION,
+      expand: MIGRATIONS.map(({ version }) => version),
+      contract: [],
+      olderGateways: 0,
+    };
+  const [rows, nodes] = await awaitAll<readonly Row[]>([
+    sql({ text: `SELECT form, least, contracted::text FROM ${schema}.form ORDER BY form` }),
+    sql({
+      text: `SELECT min(form) AS form, count(*) FILTER (WHERE form < ${LATEST_VERSION}) AS older FROM ${schema}.node WHERE state = 'live'`,
+    }),
+  ]);
+  const form = Number(rows!.at(-1)?.["form"] ?? 0);
+  const least = Number(rows!.at(-1)?.["least"] ?? 0);
+  if (form > LATEST_VERSION && least > LATEST_VERSION)
+    fail(
+      "invalid",
+      `The database has form ${form}, which gateways of form ${least} and newer can use; this one knows ${LATEST_VERSION}. Run a newer tollgate-store-postgres.`,
+      { code: "newer_form" },
+    );
+  const done = new Set(
+    rows!.filter((row) => row["contracted"] === "true").map((row) => Number(row["form"])),
+  );
+  return {
+    version: form,
+    latest: LATEST_VERSION,
+    expand: MIGRATIONS.filter((each) => each.version > form).map((each) => each.version),
+    contract: MIGRATIONS.filter(
+      (each) => each.contract && each.version <= form && !done.has(each.version),
+    ).map((each) => each.version),
+    olderGateways: Number(nodes![0]?.["older"] ?? 0),
+  };
+}
+
+/** Statements that bring the schema to the newest form, without running them. */
+export const migrationSql = (
+  { version, expand, contract, olderGateways }: SchemaStatus,
+  schema: string,
+  roles: DatabaseRoles,
+): readonly string[] => [
+  ...(version === 0 ? [bootstrapSql(schema)] : []),
+  ...MIGRATIONS.filter((each) => expand.includes(each.version)).map((each) => each.expand(schema)),
+  ...(olderGateways > 0
+    ? []
+    : MIGRATIONS.filter((each) => contract.includes(each.version)).map((each) =>
+        each.contract!(schema),
+      )),
+  grantsSql(schema, roles),
+];
+
+const bootstrapSql = (schema: string): string => `CREATE SCHEMA IF NOT EXISTS ${schema};
+CREATE TABLE IF NOT EXISTS ${schema}.form (form int PRIMARY KEY, least int NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  contracted boolean NOT NULL DEFAULT false);`;
+
+/** One gateway at a time: the others wait for the lock, and find it done. Says which forms were made. */
+export async function migrate(
+  sql: RunSql,
+  schema: string,
+  roles: DatabaseRoles,
+): Promise<readonly number[]> {
+  for (let tries = 1; ; tries++)
+    try {
+      return await migrateOnce(sql, schema, roles);
+    } catch (error) {
+      // Before there is a table there is nothing to lock: of two that make the schema at once the later one is refused, in one of these ways.
+      if (tries === 5 || !isSchemaConflict(error)) throw error;
+    }
+}
+
+async function migrateOnce(
+  sql: RunSql,
+  schema: string,
+  roles: DatabaseRoles,
+): Promise<readonly number[]> {
+  await readSchemaStatus(sql, schema);
+  const made: number[] = [];
+  try {
+    await sql({ text: "BEGIN" });
+    await sql({ text: "SELECT set_config('lock_timeout', '10000', true)" });
+    await sql({ text: bootstrapSql(schema) });
+    await sql({ text: `LOCK TABLE ${schema}.form IN EXCLUSIVE MODE` });
+    const [row] = await sql({ text: `SELECT coalesce(max(form), 0) AS form FROM ${schema}.form` });
+    for (const { version, minVersion, expand } of MIGRATIONS)
+      if (version > Number(row!["form"])) {
+        await sql({ text: expand(schema) });
+        await sql({
+          text: `INSERT INTO ${schema}.form (form, least) VALUES ($1, $2)`,
+          values: [version, minVersion],
+        });
+        made.push(version);
+      }
+    const now = made.length > 0 ? undefined : await readSchemaStatus(sql, schema);
+    if (now && now.olderGateways === 0)
+      for (const { version: form, contract } of MIGRATIONS)
+        if (contract && now.contract.includes(form)) {
+          await sql({ text: contract(schema) });
+          await sql({
+            text: `UPDATE ${schema}.form SET contracted = true WHERE form = $1`,
+            values: [form],
+          });
+        }
+    await sql({ text: grantsSql(schema, roles) });
+    await sql({ text: `SELECT ${schema}.months_1(1)` });
+    await sql({ text: "COMMIT" });
+    return made;
+  } catch (error) {
+    await sql({ text: "ROLLBACK" }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Rows of the ledger are added and read, by the one that runs; the reading role reads. Nothing else changes them but the owner's functions. */
+function grantsSql(schema: string, { run, read }: DatabaseRoles): string {
+  const lines = [`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ${schema} FROM PUBLIC;`];
+  if (run !== undefined)
+    lines.push(
+      `GRANT USAGE ON SCHEMA ${schema} TO ${run};`,
+      `GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO ${run};`,
+      `GRANT INSERT ON ${schema}.booked, ${schema}.terms, ${schema}.batch, ${schema}.note, ${schema}.price, ${schema}.shared, ${schema}.erased TO ${run};`,
+      `GRANT INSERT, UPDATE ON ${schema}.node, ${schema}.key, ${schema}.account, ${schema}.audit, ${schema}.fleet TO ${run};`,
+      `GRANT INSERT, UPDATE, DELETE ON ${schema}.meter, ${schema}.open TO ${run};`,
+      `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${schema} TO ${run};`,
+    );
+  if (read !== undefined)
+    lines.push(
+      `GRANT USAGE ON SCHEMA ${schema} TO ${read};`,
+      `GRANT SELECT ON ${schema}.entry, ${schema}.booked, ${schema}.terms, ${schema}.batch, ${schema}.open, ${schema}.meter, ${schema}.node, ${schema}.form, ${schema}.fleet, ${schema}.summed, ${ROLLUP_TABLE_NAMES.map((table) => `${schema}.${table}`).join(", ")}, ${schema}.chain, ${schema}.note, ${schema}.key, ${schema}.account, ${schema}.base, ${schema}.sums, ${schema}.erased TO ${read};`,
+    );
+  return lines.join("\n");
+}

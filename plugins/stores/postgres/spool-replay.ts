@@ -1,0 +1,41 @@
+// What a process before this one has left in the folder: told to a database that does not know of it, under a row of its own. What that process had
+// open then is presumed, as of every node that is no more; and what it had set aside goes back, for now it is known what it has spent.
+import type { InstanceInfo, StoreCommand, CommandResult } from "tollgate/plugin";
+import { insertNode, markNodeLeft } from "./membership/heartbeat.ts";
+import type { RunSql } from "./connection/pipelined-connection.ts";
+import { replayBatch } from "./offline/replay-buffer.ts";
+import { returnLeases } from "./offline/budget-lease-queries.ts";
+import type { LeftSpool } from "./offline/spool.ts";
+
+type ApplySlowPath = (batch: readonly StoreCommand[]) => Promise<readonly CommandResult[]>;
+
+/** `as`: to write as that node. Says how many commands were told. */
+export async function replaySpool(
+  sql: RunSql,
+  schema: string,
+  { instance, acknowledged, unsent }: LeftSpool,
+  { leaseMs, as }: { readonly leaseMs: number; readonly as: (epoch: number) => ApplySlowPath },
+): Promise<number> {
+  const rows = await sql({
+    text: `SELECT epoch, n, about FROM ${schema}.node WHERE id = $1 ORDER BY epoch`,
+    values: [instance],
+  });
+  // One process has a folder: the one before it has ended, and is not to be waited for.
+  await sql({
+    text: `UPDATE ${schema}.node SET state = 'dead' WHERE id = $1 AND state = 'live'`,
+    values: [instance],
+  });
+  const known = new Map(rows.map(({ epoch, n }) => [Number(epoch), Number(n)]));
+  const missing = acknowledged.filter(({ epoch, n }) => n > (known.get(epoch) ?? -1));
+  const batches = [...missing.map(({ batch }) => batch), ...unsent];
+  if (batches.length > 0) {
+    const about = rows.at(-1)?.["about"];
+    const facts = typeof about === "string" ? (JSON.parse(about) as InstanceInfo) : undefined;
+    const epoch = await insertNode(sql, schema, instance, facts, leaseMs);
+    const exactly = as(epoch);
+    for (const batch of batches) await replayBatch(batch, exactly);
+    await markNodeLeft(sql, schema, epoch);
+  }
+  await returnLeases(sql, schema, instance);
+  return batches.reduce((sum, { length }) => sum + length, 0);
+}

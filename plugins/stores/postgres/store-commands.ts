@@ -1,0 +1,162 @@
+// What an operator does with the schema.
+import { fail, type Commands } from "tollgate/plugin";
+import { migrate, readSchemaStatus, migrationSql, type DatabaseRoles } from "./schema/migrations.ts";
+import type { RunSql } from "./connection/pipelined-connection.ts";
+import { returnLeases } from "./offline/budget-lease-queries.ts";
+
+type RunAsOwner = <T>(work: (ask: RunSql) => Promise<T>) => Promise<T>;
+
+const SCHEMA_STATUS = {
+  type: "object",
+  required: ["form", "known", "expand", "contract", "older"],
+  properties: {
+    form: { type: "integer", description: "Of the database; 0: nothing is there" },
+    known: { type: "integer", description: "The newest that this gateway knows" },
+    expand: {
+      type: "array",
+      items: { type: "integer" },
+      description: "Forms that are to be added",
+    },
+    contract: {
+      type: "array",
+      items: { type: "integer" },
+      description: "Forms of which what older gateways used is still there",
+    },
+    older: { type: "integer", description: "Gateways that live, of an older form" },
+  },
+} as const;
+
+export const createSchemaCommands = (
+  schema: string,
+  roles: DatabaseRoles,
+  asOwner: RunAsOwner,
+): NonNullable<Commands["commands"]> => ({
+  status: {
+    summary: "The form that the database has, and the one that this gateway knows",
+    role: "viewer",
+    writes: false,
+    runsBeforeOpen: true,
+    output: SCHEMA_STATUS,
+    run: async () => ({ ...(await asOwner((sql) => readSchemaStatus(sql, schema))) }),
+  },
+  plan: {
+    summary: "The statements that `migrate` would run, as text",
+    role: "operator",
+    writes: false,
+    runsBeforeOpen: true,
+    output: {
+      type: "object",
+      required: ["statements"],
+      properties: { statements: { type: "array", items: { type: "string" } } },
+    },
+    run: async () => ({
+      statements: [
+        ...(await asOwner(async (sql) =>
+          migrationSql(await readSchemaStatus(sql, schema), schema, roles),
+        )),
+      ],
+    }),
+  },
+  forgive: {
+    summary:
+      "Gives back what a dead gateway had set aside of budgets: for one whose disk is lost, so that it cannot be told what it has spent",
+    role: "owner",
+    writes: true,
+    runsBeforeOpen: true,
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["gateway"],
+      properties: {
+        gateway: {
+          type: "string",
+          minLength: 1,
+          description: "Its id, or what tollgate fleet shows of it",
+        },
+      },
+    },
+    output: {
+      type: "object",
+      required: ["slices"],
+      properties: { slices: { type: "integer", description: "How many went back" } },
+    },
+    run: async ({ gateway }) => ({
+      slices: await asOwner((sql) => releaseBudgetLeases(sql, schema, String(gateway))),
+    }),
+  },
+  migrate: {
+    summary:
+      "Brings the database to the newest form: adds first, and takes away when no older gateway lives",
+    role: "owner",
+    writes: true,
+    runsBeforeOpen: true,
+    output: {
+      type: "object",
+      required: ["made"],
+      properties: { made: { type: "array", items: { type: "integer" } } },
+    },
+    run: async () => ({ made: [...(await asOwner((sql) => migrate(sql, schema, roles)))] }),
+  },
+});
+
+/** How an operator finds out whether the ledger was cut. */
+export const createChainCommands = (
+  sql: RunSql,
+  schema: string,
+  numbered: () => Promise<void>,
+): NonNullable<Commands["commands"]> => ({
+  head: {
+    summary: "The ledger's newest hash: note it down, and the ledger cannot be shortened unseen",
+    writes: false,
+    output: {
+      type: "object",
+      required: ["seq", "hash"],
+      properties: { seq: { type: "integer" }, hash: { type: "string" } },
+    },
+    async run() {
+      await numbered();
+      const [row] = await sql({
+        text: `SELECT pos - 1 AS seq, encode(link, 'hex') AS hash FROM ${schema}.chain`,
+      });
+      return { seq: Number(row!["seq"]), hash: row!["hash"]! };
+    },
+  },
+  holds: {
+    summary: "Whether a hash that was noted down is still part of the ledger",
+    writes: false,
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["hash"],
+      properties: { hash: { type: "string", description: "From `head`" } },
+    },
+    output: { type: "boolean" },
+    async run({ hash }) {
+      if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash)) return hash === "";
+      const [row] = await sql({
+        text: `SELECT (EXISTS (SELECT 1 FROM ${schema}.batch WHERE link = decode($1, 'hex'))
+          OR EXISTS (SELECT 1 FROM ${schema}.base WHERE text::json ->> 'link' = $1)
+          OR EXISTS (SELECT 1 FROM ${schema}.note WHERE kind = 'moved' AND id = $1))::text AS holds`,
+        values: [hash],
+      });
+      return row!["holds"] === "true";
+    },
+  },
+});
+
+/** What one that lives has set aside may be spent at this moment. */
+async function releaseBudgetLeases(sql: RunSql, schema: string, node: string): Promise<number> {
+  const [found, another] = await sql({
+    text: `SELECT id, bool_or(state = 'live')::text AS lives FROM ${schema}.node WHERE starts_with(id, $1)
+      GROUP BY id ORDER BY id <> $1, id LIMIT 2`,
+    values: [node],
+  });
+  if (!found)
+    return fail("not_found", `No gateway's id begins with ${node}.`, { code: "no_gateway" });
+  const id = found["id"]!;
+  if (another && id !== node)
+    return fail("conflict", `Several gateways' ids begin with ${node}.`, { code: "not_one" });
+  if (found["lives"] === "true")
+    fail("conflict", `${id} lives, and gives back by itself.`, { code: "lives" });
+  return (await returnLeases(sql, schema, id)).length;
+}

@@ -1,0 +1,202 @@
+// What is no row of a ledger that moves here: records with a note of each, meters, sums of what was pruned, and a note of where all of it comes from.
+import type { TransferredRemainder } from "tollgate/plugin";
+import { keyCursor, toJson } from "tollgate/store";
+import { parseMeterId } from "../rows/batch-plan.ts";
+import { parseBytea } from "../write/slow-path.ts";
+import type { RunSql } from "../connection/pipelined-connection.ts";
+import { numberArray, textArray } from "../connection/array-literal.ts";
+import { rollupHash, hashText, type Checkpoint, type CompactionNote } from "../retention/checkpoint.ts";
+import { hashBatch, noteChainLine, decodeMeterAmounts } from "../rows/row-codec.ts";
+import { createSalt } from "../rows/salted-labels.ts";
+
+/** The node that moves a ledger, and notes what it does. */
+export const IMPORT_NODE = "move";
+
+/** A node's chain, as far as it goes. */
+export interface NodeChain {
+  readonly epoch: number;
+  n: number;
+  head: Buffer;
+}
+
+/** The next batch of a chain. */
+export async function appendToChain(
+  sql: RunSql,
+  schema: string,
+  chain: NodeChain,
+  head: Buffer,
+  entries: number,
+): Promise<void> {
+  chain.n++;
+  chain.head = head;
+  await sql({
+    text: `UPDATE ${schema}.node SET n = $2, head = $3 WHERE epoch = $1`,
+    values: [chain.epoch, chain.n, head],
+  });
+  await sql({
+    text: `INSERT INTO ${schema}.batch (node, n, at, hash, entries) VALUES ($1, $2, clock_timestamp(), $3, $4)`,
+    values: [chain.epoch, chain.n, head, entries],
+  });
+}
+
+export class ImportMetadata {
+  readonly #schema: string;
+
+  constructor(schema: string) {
+    this.#schema = schema;
+  }
+
+  /** What operators and commands have written, with a note of each, and one of where all of it comes from. */
+  async writeRecords(sql: RunSql, rest: TransferredRemainder): Promise<void> {
+    const schema = this.#schema;
+    const [digests, places, keys] = [
+      rest.keys.map(({ digest }) => digest),
+      rest.keys.map(keyCursor),
+      rest.keys.map(toJson),
+    ];
+    await sql({
+      text: `INSERT INTO ${schema}.key SELECT * FROM unnest($1::text[], $2::text[], $3::text[])`,
+      values: [textArray(digests), textArray(places), textArray(keys)],
+    });
+    const accounts = rest.accounts.map(toJson);
+    await sql({
+      text: `INSERT INTO ${schema}.account SELECT * FROM unnest($1::text[], $2::text[])`,
+      values: [textArray(rest.accounts.map(({ id }) => id)), textArray(accounts)],
+    });
+    await sql({
+      text: `INSERT INTO ${schema}.price SELECT * FROM unnest($1::text[], $2::text[])`,
+      values: [
+        textArray(rest.prices.map(([hash]) => hash)),
+        textArray(rest.prices.map(([, price]) => toJson(price))),
+      ],
+    });
+    const audit = rest.audit.map(
+      ([entry, end]) => [entry.id, toJson(entry), end && toJson(end)] as const,
+    );
+    for (const [id, entry, end] of audit)
+      await sql({
+        text: `INSERT INTO ${schema}.audit (id, entry, ended) VALUES ($1, $2, $3)`,
+        values: [id, entry, end ?? null],
+      });
+    for (const [name, value] of rest.shared)
+      await sql({
+        text: `INSERT INTO ${schema}.shared VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+        values: [name, Buffer.from(value)],
+      });
+    const sums = hashText(toJson(rest.totals));
+    await this.#writeNotes(sql, [
+      ...keys.map((text, i) => ["key", digests[i]!, text] as const),
+      ...accounts.map((text, i) => ["account", rest.accounts[i]!.id, text] as const),
+      ...audit.map(([id, text]) => ["audit", id, text] as const),
+      ...audit.flatMap(([id, , text]) =>
+        text === undefined ? [] : [["ended", id, text] as const],
+      ),
+      ["moved", rest.head ?? "", toJson({ head: rest.head, sums })],
+    ]);
+  }
+
+  async #writeNotes(
+    sql: RunSql,
+    notes: readonly (readonly [kind: string, id: string, text: string])[],
+  ): Promise<void> {
+    const chain = await this.#importChain(sql);
+    const salted = notes.map((note) => [...note, createSalt()] as const);
+    const head = hashBatch(
+      chain.head,
+      salted.map((note) => noteChainLine(...note)),
+    );
+    await appendToChain(sql, this.#schema, chain, head, 0);
+    await sql({
+      text: `INSERT INTO ${this.#schema}.note SELECT $1::int, $2::bigint, ord - 1, kind, id, floor(extract(epoch FROM clock_timestamp()) * 1000), text, salt
+        FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS o(kind, id, text, salt, ord)`,
+      values: [
+        chain.epoch,
+        chain.n,
+        ...([0, 1, 2, 3] as const).map((i) => textArray(salted.map((note) => note[i]))),
+      ],
+    });
+  }
+
+  async #importChain(sql: RunSql): Promise<NodeChain> {
+    const [row] = await sql({
+      text: `SELECT epoch, n, head FROM ${this.#schema}.node WHERE id = $1`,
+      values: [IMPORT_NODE],
+    });
+    return { epoch: Number(row!["epoch"]), n: Number(row!["n"]), head: parseBytea(row!["head"]!) };
+  }
+
+  /** Meters, with what open calls hold of them. */
+  async writeMeters(sql: RunSql, { meters, lastProgress }: TransferredRemainder): Promise<void> {
+    const schema = this.#schema;
+    const held = new Map<string, bigint>();
+    const open = await sql({
+      text: `SELECT e.rest FROM ${schema}.open o JOIN ${schema}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0`,
+    });
+    for (const { rest } of open)
+      for (const [id, amount] of decodeMeterAmounts(rest ?? null))
+        if (parseMeterId(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
+    const known = new Set(meters.map(({ id }) => id));
+    const all = [
+      ...meters,
+      ...[...held.keys()]
+        .filter((id) => !known.has(id))
+        .map((id) => ({ id, level: 0n, at: 0, max: 0n, notifiedLevel: 0n })),
+    ];
+    await sql({
+      text: `INSERT INTO ${schema}.meter (id, level, held, at, max, peak, told)
+        SELECT * FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::numeric[], $6::numeric[], $7::numeric[])`,
+      values: [
+        textArray(all.map(({ id }) => id)),
+        numberArray(all.map(({ level }) => level)),
+        numberArray(all.map(({ id }) => held.get(id) ?? 0n)),
+        numberArray(all.map(({ at }) => Math.floor(at))),
+        numberArray(all.map(({ max }) => max)),
+        numberArray(all.map(({ id, level }) => (parseMeterId(id).period === 0 ? level : 0n))),
+        numberArray(all.map(({ notifiedLevel }) => notifiedLevel)),
+      ],
+    });
+    for (const [attempt, usage, costNano] of lastProgress)
+      await sql({
+        text: `UPDATE ${schema}.open SET usage = $2, cost = $3::text::bigint WHERE attempt = $1`,
+        values: [attempt, JSON.stringify(usage), costNano === null ? null : String(costNano)],
+      });
+  }
+
+  async writeCheckpoint(sql: RunSql, { rollups }: TransferredRemainder): Promise<void> {
+    if (!rollups) return;
+    const schema = this.#schema;
+    let last = "";
+    const sums = rollups.sums.map(([quarter, text], i) => {
+      last = rollupHash(last, quarter, text);
+      return [i + 1, quarter, text, last] as const;
+    });
+    await sql({
+      text: `INSERT INTO ${schema}.sums SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])`,
+      values: [
+        numberArray(sums.map(([n]) => n)),
+        numberArray(sums.map(([, quarter]) => quarter)),
+        textArray(sums.map(([, , text]) => text)),
+        textArray(sums.map(([, , , hash]) => hash)),
+      ],
+    });
+    const { rows, since, until } = rollups;
+    const base: Checkpoint = {
+      nextSeq: 1,
+      link: "",
+      firstAt: since,
+      lastAt: until,
+      rows,
+      at: Date.now(),
+      rollups: sums.length,
+      retainedReserves: [],
+      anchors: [],
+    };
+    const text = JSON.stringify(base);
+    await sql({
+      text: `INSERT INTO ${schema}.base (pos, sums, text) VALUES (1, $1, $2)`,
+      values: [sums.length, text],
+    });
+    const note = { nextSeq: 1, checkpoint: hashText(text), rollups: last } satisfies CompactionNote;
+    await this.#writeNotes(sql, [["pruned", "1", JSON.stringify(note)]]);
+  }
+}

@@ -1,0 +1,252 @@
+// Another store's ledger on its way into this one. Rows keep their times and the instances that wrote them: each of these is a node with a chain of its
+// own. A node called "move" lives until all of it is there, and while it lives no gateway opens the store.
+import {
+  fail,
+  type LedgerImport,
+  type TransferredRemainder,
+  type TransferredRows,
+} from "tollgate/plugin";
+import { fromMovedRow, toJson, type LedgerRow } from "tollgate/store";
+import { ImportMetadata, appendToChain, IMPORT_NODE, type NodeChain } from "./import-metadata.ts";
+import { awaitAll, parseBytea } from "../write/slow-path.ts";
+import { COMPARED_TOTALS } from "./export.ts";
+import type { RunSql } from "../connection/pipelined-connection.ts";
+import { textArray } from "../connection/array-literal.ts";
+import { assignNumbers, updateRollups } from "../read/store-reads.ts";
+import { hashBatch } from "../rows/row-codec.ts";
+import { plannedRowLine, insertRowsQueries, TermsCache } from "../rows/call-terms.ts";
+import { readTotals } from "../read/totals.ts";
+
+/** Whether a move into it has begun, and is not over. */
+export async function isImporting(sql: RunSql, schema: string): Promise<boolean> {
+  const [row] = await sql({
+    text: `SELECT EXISTS (SELECT 1 FROM ${schema}.node WHERE id = $1 AND state = 'live')::text AS moving`,
+    values: [IMPORT_NODE],
+  });
+  return row!["moving"] === "true";
+}
+
+export const failUnfinishedImport = (): never =>
+  fail(
+    "conflict",
+    "A move into this database is not finished: run tollgate store copy again, or drop its schema.",
+    { code: "moving" },
+  );
+
+/** `end`: its connection. */
+export async function openImport(
+  sql: RunSql,
+  schema: string,
+  end: () => Promise<void>,
+): Promise<LedgerImport> {
+  const moved = new LedgerImporter(sql, schema, end);
+  await moved.begin();
+  return moved;
+}
+
+/** A node whose rows arrive. */
+interface ImportedNode extends NodeChain {
+  readonly terms: TermsCache;
+}
+
+class LedgerImporter implements LedgerImport {
+  after = 0;
+  readonly #sql: RunSql;
+  readonly #schema: string;
+  readonly #closeConnection: () => Promise<void>;
+  readonly #metadata: ImportMetadata;
+  readonly #chains = new Map<string, ImportedNode>();
+  /** Began; of calls that are not settled yet. */
+  readonly #openCalls = new Map<string, number>();
+
+  constructor(sql: RunSql, schema: string, end: () => Promise<void>) {
+    this.#sql = sql;
+    this.#schema = schema;
+    this.#closeConnection = end;
+    this.#metadata = new ImportMetadata(schema);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#closeConnection();
+  }
+
+  async begin(): Promise<void> {
+    const [sql, schema] = [this.#sql, this.#schema];
+    const nodes = await sql({
+      text: `SELECT epoch, id, about, state, n, head,
+        (SELECT coalesce(max(t.id), 0) FROM ${schema}.terms t WHERE t.node = w.epoch) AS last FROM ${schema}.node w`,
+    });
+    const mover = nodes.find(({ id, state }) => id === IMPORT_NODE && state === "live");
+    if (!mover && nodes.length > 0)
+      fail("conflict", "There is a ledger in this database already.", { code: "not_empty" });
+    if (!mover) {
+      await sql({
+        text: `INSERT INTO ${schema}.node (id, about, lease) VALUES ($1, '{"after":0}', '1000 years')`,
+        values: [IMPORT_NODE],
+      });
+      return this.begin();
+    }
+    this.after = (JSON.parse(mover["about"]!) as { after: number }).after;
+    for (const node of nodes)
+      this.#chains.set(node["id"]!, {
+        epoch: Number(node["epoch"]),
+        n: Number(node["n"]),
+        head: parseBytea(node["head"]!),
+        terms: new TermsCache(Number(node["last"])),
+      });
+    for (const row of await sql({ text: `SELECT attempt, began FROM ${schema}.open` }))
+      this.#openCalls.set(row["attempt"]!, Number(row["began"]));
+  }
+
+  async writeRows({ rows, next }: TransferredRows): Promise<void> {
+    const schema = this.#schema;
+    await this.#inTransaction(async (sql) => {
+      const began = await this.#callStarts(sql, rows.map(fromMovedRow));
+      for (const month of new Set([...began.values()].map(monthStart)))
+        await sql({ text: `SELECT ${schema}.month_1($1)`, values: [month] });
+      for (const some of splitByInstance(rows.map(fromMovedRow)))
+        await this.#writeBatch(sql, some, began);
+      const open = rows.filter(({ kind }) => kind === "reserve").map(({ attempt }) => attempt);
+      const over = rows.filter(({ kind }) => kind === "settle").map(({ attempt }) => attempt);
+      await sql({
+        text: `INSERT INTO ${schema}.open (attempt, node, began)
+          SELECT e.attempt, e.node, e.began FROM ${schema}.booked e WHERE e.attempt = ANY ($1::text[]) AND e.kind = 0`,
+        values: [textArray(open)],
+      });
+      await sql({
+        text: `DELETE FROM ${schema}.open WHERE attempt = ANY ($1::text[])`,
+        values: [textArray(over)],
+      });
+      await sql({
+        text: `UPDATE ${schema}.node SET about = $2 WHERE id = $1`,
+        values: [IMPORT_NODE, JSON.stringify({ after: next })],
+      });
+      for (const attempt of over) this.#openCalls.delete(attempt);
+    });
+    this.after = next;
+  }
+
+  async finish(rest: TransferredRemainder) {
+    const schema = this.#schema;
+    const totals = await this.#inTransaction(async (sql) => {
+      await this.#metadata.writeRecords(sql, rest);
+      await this.#metadata.writeMeters(sql, rest);
+      await this.#metadata.writeCheckpoint(sql, rest);
+      const all = await readTotals(sql, schema, { by: COMPARED_TOTALS });
+      const same = toJson(all) === toJson(rest.totals);
+      if (!same)
+        fail(
+          "invalid",
+          `What rows come to here is not what they came to there: ${all.length} groups, and ${rest.totals.length} there.`,
+          { code: "other_sums" },
+        );
+      await sql({
+        text: `UPDATE ${schema}.node SET state = 'left' WHERE id = $1`,
+        values: [IMPORT_NODE],
+      });
+      await sql({
+        text: `UPDATE ${schema}.fleet SET keys = keys + 1, accounts = accounts + 1, changed = clock_timestamp()`,
+      });
+      return all;
+    });
+    await assignNumbers(this.#sql, schema);
+    await updateRollups(this.#sql, schema);
+    const [chain] = await this.#sql({
+      text: `SELECT encode(link, 'hex') AS link FROM ${schema}.chain`,
+    });
+    return { head: chain!["link"]!, totals };
+  }
+
+  /** One transaction; what it fails with has not happened, and it begins anew then. */
+  async #inTransaction<T>(work: (sql: RunSql) => Promise<T>): Promise<T> {
+    try {
+      await this.#sql({ text: "BEGIN" });
+      await this.#sql({
+        text: "SELECT set_config('idle_in_transaction_session_timeout', '0', true)",
+      });
+      const done = await work(this.#sql);
+      await this.#sql({ text: "COMMIT" });
+      return done;
+    } catch (error) {
+      await this.#sql({ text: "ROLLBACK" }).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** When the calls of some rows began. */
+  async #callStarts(sql: RunSql, rows: readonly LedgerRow[]): Promise<ReadonlyMap<string, number>> {
+    const began = new Map<string, number>();
+    for (const { kind, attempt, at } of rows)
+      if (kind === "reserve") {
+        began.set(attempt, at);
+        this.#openCalls.set(attempt, at);
+      }
+    const others = rows.filter(({ attempt }) => !began.has(attempt));
+    const known = others.filter(({ attempt }) => this.#openCalls.has(attempt));
+    for (const { attempt } of known) began.set(attempt, this.#openCalls.get(attempt)!);
+    const unknown = others.filter(({ attempt }) => !began.has(attempt));
+    for (const { attempt, at } of unknown) began.set(attempt, at);
+    for (const row of await sql({
+      text: `SELECT attempt, began FROM ${this.#schema}.booked WHERE attempt = ANY ($1::text[]) AND kind = 0`,
+      values: [textArray(unknown.map(({ attempt }) => attempt))],
+    }))
+      began.set(row["attempt"]!, Number(row["began"]));
+    return began;
+  }
+
+  async #writeBatch(
+    sql: RunSql,
+    rows: readonly LedgerRow[],
+    began: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    const chain = await this.#chainFor(sql, rows[0]!.instance);
+    chain.terms.beginBatch();
+    const booked = rows.map((row) => chain.terms.planRow(row, began.get(row.attempt)!));
+    await appendToChain(
+      sql,
+      this.#schema,
+      chain,
+      hashBatch(chain.head, booked.map(plannedRowLine)),
+      booked.length,
+    );
+    await awaitAll(
+      insertRowsQueries(this.#schema, chain.epoch, chain.n, booked, chain.terms).map(sql),
+    );
+    chain.terms.markStored(booked);
+  }
+
+  async #chainFor(sql: RunSql, instance: string): Promise<ImportedNode> {
+    // The one that moves writes notes alone.
+    const id = instance === IMPORT_NODE ? `${instance} ` : instance;
+    let chain = this.#chains.get(id);
+    if (!chain) {
+      const [row] = await sql({
+        text: `INSERT INTO ${this.#schema}.node (id, state, alive, lease) VALUES ($1, 'left', '-infinity', '0') RETURNING epoch`,
+        values: [id],
+      });
+      chain = {
+        epoch: Number(row!["epoch"]),
+        n: 0,
+        head: Buffer.alloc(0),
+        terms: new TermsCache(),
+      };
+      this.#chains.set(id, chain);
+    }
+    return chain;
+  }
+}
+
+const monthStart = (at: number): string => `${new Date(at).toISOString().slice(0, 7)}-01T00:00:00Z`;
+
+/** Rows that follow on one another and were written by one instance. */
+function* splitByInstance(rows: readonly LedgerRow[]): Generator<readonly LedgerRow[], void> {
+  let some: LedgerRow[] = [];
+  for (const row of rows) {
+    if (some.length > 0 && some[0]!.instance !== row.instance) {
+      yield some;
+      some = [];
+    }
+    some.push(row);
+  }
+  if (some.length > 0) yield some;
+}

@@ -1,0 +1,74 @@
+// A batch by the plain way, in rounds: those that do not fit are refused, and the others asked once more.
+import type { StoreCommand, CommandResult } from "tollgate/plugin";
+import { haveSameTime, planBatch, type BatchPlan } from "../rows/batch-plan.ts";
+import type { RunSql } from "../connection/pipelined-connection.ts";
+import { submitBatch, type SubmitContext } from "./batch-submit.ts";
+import { resultsInOrder, resultsFromStates, type ApplyResult } from "./fast-path.ts";
+
+/** Of a batch that was full, before it is decided under locks. */
+const MAX_ROUNDS = 8;
+/** Others give back within a second or so what they have set aside. */
+const LEASE_RETURN_MS = 1_000;
+
+/** Undefined: this batch has to go the exact way. */
+export async function applyFastPath(
+  sql: RunSql,
+  context: SubmitContext,
+  batch: readonly StoreCommand[],
+): Promise<readonly CommandResult[] | undefined> {
+  const { connection, node, budgetLeases, denialCache } = context;
+  const deniedResults =
+    denialCache?.denyFromCache(batch, node.openCalls, {
+      made: connection.connectionCount,
+      at: context.limitTime(0),
+    }) ?? new Map<string, CommandResult>();
+  let batchPlan = planRemaining(context, batch, deniedResults);
+  for (let round = 0; batchPlan && round < MAX_ROUNDS; round++) {
+    if (batchPlan.steps.length + batchPlan.progress.length === 0)
+      return resultsInOrder(batch, deniedResults);
+    const result: ApplyResult | undefined = await submitBatch(sql, context, batchPlan, batch);
+    if (!result || result.status === "look") return undefined;
+    if (result.status === "done") return resultsInOrder(batch, deniedResults);
+    if (!("states" in result)) return undefined;
+    const verdicts = resultsFromStates(batchPlan, result);
+    if (result.status === "ok") {
+      budgetLeases?.recordUse(batchPlan.meterDeltas);
+      denialCache?.onApplied(batchPlan);
+      return resultsInOrder(batch, new Map([...verdicts, ...deniedResults]));
+    }
+    const denied = batchPlan.steps.filter(
+      ({ command }) => verdicts.get(command.attempt)?.ok === false,
+    );
+    if (denied.length === 0) return undefined;
+    const ids = new Set(denied.flatMap(({ meterAmounts }) => meterAmounts.map(([id]) => id)));
+    // Slices of budgets at which calls were refused are asked back.
+    const leaseChange = await budgetLeases?.onDenied(sql, node.requirePosition().instance, [
+      ...ids,
+    ]);
+    // There is more room than there was.
+    if (leaseChange === "own") continue;
+    for (const step of denied) {
+      const verdict = verdicts.get(step.command.attempt)!;
+      deniedResults.set(step.command.attempt, leaseChange ? withEarlierRetry(verdict) : verdict);
+      if (!leaseChange) denialCache?.add(step, verdict, result.databaseTime);
+    }
+    batchPlan = planRemaining(context, batch, deniedResults);
+  }
+  return undefined;
+}
+
+function planRemaining(
+  { settings: { clock }, node, limitTime }: SubmitContext,
+  batch: readonly StoreCommand[],
+  refused: ReadonlyMap<string, CommandResult>,
+): BatchPlan | undefined {
+  if (clock === "command" && !haveSameTime(batch)) return undefined;
+  const asked =
+    refused.size === 0 ? batch : batch.filter((c) => !("attempt" in c && refused.has(c.attempt)));
+  return planBatch(asked, node.openCalls, node.requirePosition().instance, limitTime, node.terms);
+}
+
+const withEarlierRetry = (verdict: CommandResult): CommandResult =>
+  verdict.ok
+    ? verdict
+    : { ...verdict, retryAfterMs: Math.min(verdict.retryAfterMs, LEASE_RETURN_MS) };

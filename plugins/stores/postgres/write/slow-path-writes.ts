@@ -1,0 +1,153 @@
+// What the exact way writes once the book has decided, as statements that go out together.
+import { fromJson, keyCursor, toJson, type Meter } from "tollgate/store";
+import type { BatchJournal } from "./batch-journal.ts";
+import type { RunSql, Row } from "../connection/pipelined-connection.ts";
+import { numberArray, textArray } from "../connection/array-literal.ts";
+import { hashBatch, noteChainLine } from "../rows/row-codec.ts";
+import { createSalt } from "../rows/salted-labels.ts";
+import { plannedRowLine, insertRowsQueries, type PlannedRow, type TermsCache } from "../rows/call-terms.ts";
+
+/** What a batch adds to the chain. */
+export interface ChainedBatch {
+  readonly n: number;
+  readonly head: Buffer;
+  readonly rows: readonly PlannedRow[];
+  readonly notes: readonly (readonly [
+    kind: "key" | "account",
+    id: string,
+    text: string,
+    salt: string,
+  ])[];
+}
+
+/** The batch's link in this node's chain; undefined: it writes nothing that is kept there. */
+export function chainBatch(
+  of: BatchJournal,
+  me: { readonly n: number; readonly head: Buffer },
+  terms: TermsCache,
+): ChainedBatch | undefined {
+  terms.beginBatch();
+  const rows = of.rows.map((row) => terms.planRow(row, of.callStart(row)));
+  const notes = [
+    ...[...of.keys.values()].map((key) => ["key", key.digest, toJson(key), createSalt()] as const),
+    ...[...of.accounts.values()].map(
+      (record) => ["account", record.id, toJson(record), createSalt()] as const,
+    ),
+  ];
+  if (rows.length === 0 && notes.length === 0) return undefined;
+  const lines = [
+    ...rows.map(plannedRowLine),
+    ...notes.map(([kind, id, text, salt]) => noteChainLine(kind, id, text, salt)),
+  ];
+  return { n: me.n + 1, head: hashBatch(me.head, lines), rows, notes };
+}
+
+/** Everything in one write. */
+export function writeBatch(
+  of: BatchJournal,
+  changed: readonly Meter[],
+  chain: ChainedBatch | undefined,
+  epoch: number,
+  {
+    sql,
+    schema: schema,
+    terms,
+  }: { readonly sql: RunSql; readonly schema: string; readonly terms: TermsCache },
+): Promise<readonly Row[]>[] {
+  const asked: Promise<readonly Row[]>[] = [];
+  const say: AddStatement = (text, values) => void asked.push(sql({ text, values }));
+  if (chain) {
+    say(
+      `UPDATE ${schema}.node SET n = $2, head = $3, alive = clock_timestamp() WHERE epoch = $1 AND state = 'live'`,
+      [epoch, chain.n, chain.head],
+    );
+    say(
+      `INSERT INTO ${schema}.batch (node, n, at, hash, entries) VALUES ($1, $2, clock_timestamp(), $3, $4)`,
+      [epoch, chain.n, chain.head, chain.rows.length],
+    );
+    if (chain.notes.length > 0) writeNotes(of, chain, epoch, schema, say);
+  }
+  if (chain && chain.rows.length > 0) {
+    asked.push(...insertRowsQueries(schema, epoch, chain.n, chain.rows, terms).map(sql));
+    writeOpenCalls(of, epoch, schema, say);
+  }
+  for (const [attempt, { usage, costNano }] of of.progress)
+    say(`UPDATE ${schema}.open SET usage = $2, cost = $3::text::bigint WHERE attempt = $1`, [
+      attempt,
+      JSON.stringify(usage),
+      costNano === null ? null : String(costNano),
+    ]);
+  if (changed.length > 0) writeMeters(changed, schema, say);
+  for (const [hash, price] of [...of.prices].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    say(`INSERT INTO ${schema}.price VALUES ($1, $2) ON CONFLICT DO NOTHING`, [
+      hash,
+      toJson(price),
+    ]);
+  return asked;
+}
+
+type AddStatement = (text: string, values: readonly (string | number | Buffer | null)[]) => void;
+
+function writeOpenCalls(
+  { rows }: BatchJournal,
+  epoch: number,
+  schema: string,
+  say: AddStatement,
+): void {
+  const settled = new Set(rows.filter(({ kind }) => kind === "settle").map((row) => row.attempt));
+  const begun = rows.filter(({ kind, attempt }) => kind === "reserve" && !settled.has(attempt));
+  if (settled.size > 0)
+    say(`DELETE FROM ${schema}.open WHERE attempt = ANY ($1::text[])`, [textArray([...settled])]);
+  if (begun.length > 0)
+    say(
+      `INSERT INTO ${schema}.open (attempt, node, began) SELECT a, $1::int, b FROM unnest($2::text[], $3::bigint[]) AS o(a, b)`,
+      [
+        epoch,
+        textArray(begun.map((row) => row.attempt)),
+        numberArray(begun.map((row) => Math.floor(row.at))),
+      ],
+    );
+}
+
+function writeNotes(
+  of: BatchJournal,
+  { n, notes }: ChainedBatch,
+  epoch: number,
+  schema: string,
+  say: AddStatement,
+): void {
+  say(
+    `INSERT INTO ${schema}.note SELECT $1::int, $2::bigint, ord - 1, kind, id, floor(extract(epoch FROM clock_timestamp()) * 1000), text, salt
+     FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS o(kind, id, text, salt, ord)`,
+    [epoch, n, ...([0, 1, 2, 3] as const).map((i) => textArray(notes.map((note) => note[i])))],
+  );
+  // One that is new is added, so that of two gateways that make it at once one reads first what the other has written.
+  for (const [kind, id, text] of notes)
+    if (of.has(kind, id))
+      say(
+        `UPDATE ${schema}.${kind} SET record = $2 WHERE ${kind === "key" ? "digest" : "id"} = $1`,
+        [id, text],
+      );
+    else if (kind === "key")
+      say(`INSERT INTO ${schema}.key VALUES ($1, $2, $3)`, [id, keyCursor(fromJson(text)), text]);
+    else say(`INSERT INTO ${schema}.account VALUES ($1, $2)`, [id, text]);
+  for (const kind of new Set(notes.map(([kind]) => kind)))
+    say(`UPDATE ${schema}.fleet SET ${kind}s = ${kind}s + 1, changed = clock_timestamp()`, []);
+}
+
+function writeMeters(changed: readonly Meter[], schema: string, say: AddStatement): void {
+  const of = (pick: (meter: Meter) => bigint | number) => numberArray(changed.map(pick));
+  say(
+    `UPDATE ${schema}.meter m SET level = x.level, held = x.held, at = x.at, max = x.max, peak = x.peak
+     FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::numeric[], $6::numeric[])
+       AS x(id, level, held, at, max, peak) WHERE m.id = x.id`,
+    [
+      textArray(changed.map(({ id }) => id)),
+      of(({ level }) => level),
+      of(({ reserved }) => reserved),
+      of(({ at }) => Math.floor(at)),
+      of(({ max }) => max),
+      of(({ peak }) => peak),
+    ],
+  );
+}

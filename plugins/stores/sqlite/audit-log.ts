@@ -1,0 +1,107 @@
+// What operators have done: a note in the chain, and a row beside it by which it is found and which stays when the chain is pruned.
+// For rows whose note is gone the base has a hash over all of them.
+import { hash } from "node:crypto";
+import type { DatabaseSync } from "node:sqlite";
+import type {
+  AuditedCommand,
+  AuditEnd,
+  AuditEntry,
+  PageRequest,
+  Problem,
+  ResultPage,
+} from "tollgate/plugin";
+import { toAuditedCommand, toPage, pageSize } from "tollgate/store";
+import type { LedgerSession } from "./write/ledger-session.ts";
+import type { Checkpoint } from "./data/checkpoint.ts";
+
+/** Both are one commit. */
+export function appendAudit(session: LedgerSession, said: AuditEntry | AuditEnd): void {
+  session.runStep((db, journal) => {
+    const seq = journal.appendNote(said.at, { audit: said });
+    db.prepare("INSERT INTO audit (seq, id, ends, text) VALUES (?, ?, ?, ?)").run(
+      seq,
+      said.id,
+      "outcome" in said ? 1 : 0,
+      JSON.stringify(said),
+    );
+  });
+}
+
+/** The newest first. */
+export function listAudit(db: DatabaseSync, page?: PageRequest): ResultPage<AuditedCommand> {
+  const size = pageSize(page);
+  const found = db
+    .prepare(
+      "SELECT seq, text, (SELECT text FROM audit e WHERE e.id = audit.id AND e.ends = 1 LIMIT 1) AS ended " +
+        "FROM audit WHERE ends = 0 AND seq < ? ORDER BY seq DESC LIMIT ?",
+    )
+    .all(Number(page?.after ?? Number.MAX_SAFE_INTEGER), size + 1)
+    .map((row) => {
+      const entry = JSON.parse(String(row["text"])) as AuditEntry;
+      const ended = row["ended"];
+      const end = typeof ended === "string" ? (JSON.parse(ended) as AuditEnd) : undefined;
+      return { seq: Number(row["seq"]), item: toAuditedCommand(entry, end) };
+    });
+  const { items, next } = toPage(found, size, ({ seq }) => String(seq));
+  return { items: items.map(({ item }) => item), next };
+}
+
+const auditHash = (before: string, seq: number, text: string): string =>
+  hash("sha256", `${before}\n${seq}\n${text}`);
+
+type CompactedAudit = NonNullable<Checkpoint["audit"]>;
+
+/** Over those up to an entry, from those of a base before it on. */
+export function compactedAuditUpTo(
+  db: DatabaseSync,
+  last: number,
+  base: Checkpoint | undefined,
+): CompactedAudit {
+  let { count, hash: sum } = base?.audit ?? { count: 0, hash: "" };
+  const rows = db.prepare("SELECT seq, text FROM audit WHERE seq > ? AND seq <= ? ORDER BY seq");
+  for (const row of rows.iterate(base?.last ?? 0, last)) {
+    sum = auditHash(sum, Number(row["seq"]), String(row["text"]));
+    count++;
+  }
+  return { count, hash: sum };
+}
+
+/** Compares what is listed with what the chain says, note by note in their order. */
+export class AuditLogVerifier {
+  readonly #db: DatabaseSync;
+  readonly #last: number;
+  readonly #problems: Problem[] = [];
+  #noteCount = 0;
+
+  constructor(db: DatabaseSync, base: Checkpoint | undefined) {
+    this.#db = db;
+    this.#last = base?.last ?? 0;
+    const { count, hash: sum } = base?.audit ?? { count: 0, hash: "" };
+    const now = compactedAuditUpTo(db, this.#last, undefined);
+    if (now.count !== count || now.hash !== sum)
+      this.#addProblem("What operators did was changed after it was written.");
+  }
+
+  addNote(seq: number, said: AuditEntry | AuditEnd): void {
+    this.#noteCount++;
+    const found = this.#db.prepare("SELECT id, ends, text FROM audit WHERE seq = ?").get(seq);
+    const ends = "outcome" in said ? 1 : 0;
+    if (
+      found?.["text"] !== JSON.stringify(said) ||
+      found["id"] !== said.id ||
+      found["ends"] !== ends
+    )
+      this.#addProblem(`What an operator did is not listed as entry ${seq} has it.`);
+  }
+
+  problems(): readonly Problem[] {
+    const row = this.#db.prepare("SELECT count(*) AS n FROM audit WHERE seq > ?").get(this.#last);
+    if (Number(row?.["n"]) !== this.#noteCount)
+      this.#addProblem("More is listed of what operators did than was written.");
+    return this.#problems;
+  }
+
+  #addProblem(message: string): void {
+    this.#problems.push({ path: "/audit", message });
+  }
+}

@@ -1,0 +1,98 @@
+// Whether the ledger is what was written: the chain of hashes.
+// It proves that history was not edited since a head was noted; it does not stop a process that may write the file.
+import type { DatabaseSync } from "node:sqlite";
+import type { Problem } from "tollgate/plugin";
+import { readCheckpoint } from "./checkpoint.ts";
+import { chainHash, BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
+
+/** What an operator may note down, to compare with later. */
+export interface ChainHead {
+  segment: number;
+  seq: number;
+  hash: string;
+}
+
+interface Segment {
+  id: number;
+  first: number;
+  last: number;
+  hash: string;
+}
+
+const RECENT_COMMITS = 100;
+
+export function readHead(db: DatabaseSync): ChainHead {
+  const row = db.prepare("SELECT id, last, hash FROM segment ORDER BY id DESC LIMIT 1").get();
+  return row
+    ? { segment: Number(row["id"]), seq: Number(row["last"]), hash: String(row["hash"]) }
+    : { segment: 0, seq: 0, hash: "" };
+}
+
+/** At every start, the last commits: damage from a crash would be there. */
+export function verifyRecentCommits(db: DatabaseSync, file: string): void {
+  const { segment } = readHead(db);
+  for (const problem of verifyChain(db, Math.max(1, segment - RECENT_COMMITS + 1)))
+    if (problem)
+      throw new Error(
+        `The ledger ${file} is not as it was written: ${problem.message} Restore a copy of it, or move it away to begin a new one.`,
+      );
+}
+
+/** Undefined after each commit that was looked at: a moment to do something else. Where rows were pruned, it begins behind them. */
+export function* verifyChain(
+  db: DatabaseSync,
+  since: number,
+): Generator<Problem | undefined, void> {
+  const base = readCheckpoint(db);
+  const least = (base?.segment ?? 0) + 1;
+  const from = Math.max(since, least);
+  const before = db.prepare("SELECT last, hash FROM segment WHERE id = ?");
+  const batches = db.prepare(
+    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first BETWEEN ? AND ? ORDER BY first`,
+  );
+  // The first one follows on nothing, and what stands before it is one too many.
+  const previous =
+    from > least ? before.get(from - 1) : (base as Record<string, unknown> | undefined);
+  let last = Number(previous?.["last"] ?? 0);
+  let hash = String(previous?.["hash"] ?? "");
+  let id = from - 1;
+  const segments = db.prepare(
+    "SELECT id, first, last, hash FROM segment WHERE id >= ? ORDER BY id",
+  );
+  for (const segment of segments.iterate(from > 1 ? from : Number.MIN_SAFE_INTEGER) as Iterable<
+    Record<string, unknown>
+  >) {
+    const s = segment as unknown as Segment;
+    const path = `/segment/${s.id}`;
+    if (s.id !== id + 1) yield { path, message: `Commit ${id + 1} is missing.` };
+    if (s.first !== last + 1 || s.last < s.first)
+      yield { path, message: `Commit ${s.id} does not follow on entry ${last}.` };
+    const found = batches.all(s.first, s.last) as unknown as StoredBatch[];
+    const there = found.reduce((n, { rows }) => n + countRows(rows), 0);
+    if (there !== s.last - s.first + 1)
+      yield {
+        path,
+        message: `Of the entries ${s.first} to ${s.last} only ${there} are there.`,
+      };
+    if (found.length !== 1 || chainHash(hash, found[0]!) !== s.hash)
+      yield {
+        path,
+        message: `The entries ${s.first} to ${s.last} were changed after they were written.`,
+      };
+    // From here on against what stands there: one change is one problem.
+    ({ id, last, hash } = s);
+    yield undefined;
+  }
+  const more = db.prepare("SELECT count(*) AS n FROM batch WHERE first > ?").get(last)!["n"];
+  if (Number(more) > 0)
+    yield { path: "/batch", message: `${more} batches after entry ${last} belong to no commit.` };
+}
+
+/** What was changed need not even be a list. */
+function countRows(rows: string): number {
+  try {
+    return (JSON.parse(rows) as unknown[]).length;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,67 @@
+// What an owner left behind, as the next one finds it: meters, and calls that are open.
+import type { DatabaseSync } from "node:sqlite";
+import { type LedgerRow, type Meter, createMeter, type Progress } from "tollgate/store";
+import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
+
+export function insertInstance(db: DatabaseSync, name: string, at: number): number {
+  const { lastInsertRowid } = db
+    .prepare("INSERT INTO instance (name, pid, started, alive) VALUES (?, ?, ?, ?)")
+    .run(name, process.pid, at, at);
+  return Number(lastInsertRowid);
+}
+
+export function* readMeters(db: DatabaseSync): Iterable<Meter> {
+  for (const m of db.prepare("SELECT id, level, at, max, told FROM meter").iterate())
+    yield {
+      ...createMeter(m["id"] as string),
+      level: BigInt(m["level"] as string),
+      at: Number(m["at"]),
+      max: BigInt(m["max"] as string),
+      notifiedLevel: BigInt(m["told"] as string),
+    };
+}
+
+export interface LeftOpenCall {
+  row: LedgerRow;
+  seq: number;
+  /** Its commit's first entry. */
+  firstSeq: number;
+  /** Whether `open` has it. */
+  isListed: boolean;
+  progress: Progress | undefined;
+}
+
+/** Those that are listed, and those that began since the oldest that is not. In their order. */
+export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
+  const found = new Map<string, LeftOpenCall>();
+  const keep = (left: LeftOpenCall): void => void found.set(left.row.attempt, left);
+  const low = db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1").get()?.["low"] ?? 0;
+  const since = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch WHERE first >= ? ORDER BY first`);
+  for (const stored of since.iterate(low) as Iterable<unknown> as Iterable<StoredBatch>) {
+    const { first } = stored;
+    decodeRows(stored).forEach((row, i) => {
+      if (row.kind === "reserve")
+        keep({ row, seq: first + i, firstSeq: first, isListed: false, progress: undefined });
+      if (row.kind === "settle") found.delete(row.attempt);
+    });
+  }
+  const lists = db.prepare(
+    `SELECT seq, usage, cost, ${BATCH_COLUMNS} FROM open JOIN batch ON first = (SELECT max(first) FROM batch WHERE first <= seq)`,
+  );
+  lists.setReadBigInts(true);
+  for (const { seq, usage, cost, first, ...texts } of lists.iterate()) {
+    const stored = { ...texts, first: Number(first) } as unknown as StoredBatch;
+    const row = decodeRows(stored)[Number(seq) - stored.first]!;
+    // Listed for its age alone, it said nothing.
+    const silent = usage === "{}" && cost === null;
+    const heard = { usage: JSON.parse(String(usage)), costNano: cost as bigint | null };
+    keep({
+      row,
+      seq: Number(seq),
+      firstSeq: stored.first,
+      isListed: true,
+      progress: silent ? undefined : heard,
+    });
+  }
+  return [...found.values()].sort((a, b) => a.seq - b.seq);
+}

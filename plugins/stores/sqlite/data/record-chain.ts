@@ -1,0 +1,118 @@
+// Keys and accounts are rows that change: a limit is raised, a key is revoked. So that a change which no command made is seen, each
+// command leaves a link of a chain: which key, or account:id, the sum of its record as it is said (a hash in place of each name), and a hash over both and
+// all links before.
+import { createHash } from "node:crypto";
+import type { DatabaseSync } from "node:sqlite";
+import type { Problem } from "tollgate/plugin";
+import { fromJson, toJson } from "tollgate/store";
+import { KEY_NAME_LABEL, accountOwner, toJsonText, type NamedRecord } from "./salted-text.ts";
+
+const sha256 = (...texts: readonly string[]): string => {
+  const hash = createHash("sha256");
+  for (const text of texts) hash.update(text).update("\n");
+  return hash.digest("hex");
+};
+
+/** Writes the link of a record that is written. */
+export function createRecordChain(db: DatabaseSync): (digest: string, said: string) => void {
+  const last = db.prepare("SELECT hash FROM keyed ORDER BY n DESC LIMIT 1");
+  const add = db.prepare("INSERT INTO keyed (digest, sum, hash) VALUES (?, ?, ?)");
+  return (digest, said) => {
+    const sum = sha256(said);
+    add.run(digest, sum, sha256(String(last.get()?.["hash"] ?? ""), digest, sum));
+  };
+}
+
+/** Keys whose record no command wrote, and links that do not follow on one another. */
+export function* verifyRecordChain(db: DatabaseSync): Generator<Problem, void> {
+  const sums = new Map<string, string>();
+  let [before, n] = ["", 0];
+  for (const link of db.prepare("SELECT n, digest, sum, hash FROM keyed ORDER BY n").iterate()) {
+    const [digest, sum, hash] = [String(link["digest"]), String(link["sum"]), String(link["hash"])];
+    if (Number(link["n"]) !== ++n || hash !== sha256(before, digest, sum)) {
+      yield { path: `/keyed/${n}`, message: "What was written of keys was changed afterwards." };
+      n = Number(link["n"]);
+    }
+    before = hash;
+    sums.set(digest, sum);
+  }
+  const unsaid = createRecordDecoder(db);
+  for (const { linkId, account, record, hashedRecord } of readRecords(db)) {
+    if (sums.get(linkId) !== sha256(hashedRecord) || unsaid(hashedRecord, account) !== record)
+      yield {
+        path: account === undefined ? `/key/${recordId(record) ?? linkId}` : `/account/${account}`,
+        message: "Its record, limits included, is not what a command wrote.",
+      };
+    sums.delete(linkId);
+  }
+  for (const digest of sums.keys())
+    yield { path: `/key/${digest}`, message: "It was written, and it is not there." };
+}
+
+interface ChainedRecord {
+  /** What its links name. */
+  readonly linkId: string;
+  readonly account: string | undefined;
+  readonly record: string;
+  readonly hashedRecord: string;
+}
+
+function* readRecords(db: DatabaseSync): Generator<ChainedRecord, void> {
+  for (const { digest, record, said } of db
+    .prepare("SELECT digest, record, said FROM key")
+    .iterate())
+    yield {
+      linkId: String(digest),
+      account: undefined,
+      record: String(record),
+      hashedRecord: String(said),
+    };
+  // A copy from before there were any has no place for them.
+  const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'account'");
+  if (!table.get()) return;
+  for (const { id, record, said } of db.prepare("SELECT id, record, said FROM account").iterate())
+    yield {
+      linkId: accountOwner(String(id)),
+      account: String(id),
+      record: String(record),
+      hashedRecord: String(said),
+    };
+}
+
+/** A record from how it is said, with the texts that its hashes stand for; undefined where one of them is another key's, or gone. */
+function createRecordDecoder(
+  db: DatabaseSync,
+): (said: string, account: string | undefined) => string | undefined {
+  const word = db.prepare("SELECT key, name, text FROM word WHERE hash = ?");
+  return (said, account) => {
+    try {
+      const record = fromJson<NamedRecord>(said);
+      if (account !== undefined && record.id !== accountOwner(account)) return undefined;
+      const text = (name: string, its: string): string => {
+        const found = word.get(its)!;
+        if (found["key"] !== toJsonText(record.id) || found["name"] !== name)
+          throw new Error("other");
+        return JSON.parse(String(found["text"])) as string;
+      };
+      const { name, labels } = record;
+      if (name !== undefined) record.name = text(KEY_NAME_LABEL, name);
+      if (labels !== undefined)
+        record.labels = Object.fromEntries(
+          Object.entries(labels).map(([of, its]) => [of, text(toJsonText(of), its!)]),
+        );
+      if (account !== undefined) record.id = account;
+      return toJson(record);
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+function recordId(record: string): string | undefined {
+  try {
+    const { id } = JSON.parse(record) as { id?: unknown };
+    return typeof id === "string" ? id : undefined;
+  } catch {
+    return undefined;
+  }
+}

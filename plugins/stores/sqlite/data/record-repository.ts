@@ -1,0 +1,36 @@
+// Keys and accounts as the file has them: the record itself, how the chain says it, and the link that says so.
+import type { DatabaseSync } from "node:sqlite";
+import type { AccountRecord, KeyRecord } from "tollgate/plugin";
+import { type AccountRepository, keyCursor, toJson } from "tollgate/store";
+import { createRecordChain } from "./record-chain.ts";
+import { createLookups } from "./lookups.ts";
+import { accountOwner, type SaltedTexts } from "./salted-text.ts";
+
+export interface RecordRepository extends AccountRepository {
+  putKey(record: KeyRecord): void;
+  getKey(digest: string): KeyRecord | undefined;
+}
+
+export function createRecordRepository(db: DatabaseSync, words: SaltedTexts): RecordRepository {
+  const key = db.prepare(
+    "INSERT OR REPLACE INTO key (digest, place, record, said) VALUES (?, ?, ?, ?)",
+  );
+  const account = db.prepare("INSERT OR REPLACE INTO account (id, record, said) VALUES (?, ?, ?)");
+  const link = createRecordChain(db);
+  const lookups = createLookups(db);
+  return {
+    get: lookups.findAccount,
+    getKey: lookups.findKey,
+    putKey(record) {
+      const said = words.hashRecord(record);
+      key.run(record.digest, keyCursor(record), toJson(record), said);
+      link(record.digest, said);
+    },
+    put(record: AccountRecord) {
+      const owner = accountOwner(record.id);
+      const said = words.hashRecord({ ...record, id: owner });
+      account.run(record.id, toJson(record), said);
+      link(owner, said);
+    },
+  };
+}

@@ -1,0 +1,164 @@
+// Whether everything that is told by the entries alone is what they tell: the sums, the list of open calls, and the
+// lookups, which are how an entry is found. Entry by entry, in their order.
+import type { DatabaseSync } from "node:sqlite";
+import type { Problem } from "tollgate/plugin";
+import {
+  isCalendarPeriod,
+  WINDOW_GRACE_MS,
+  type LedgerRow,
+  createMeter,
+  type MeterAmount,
+  meteredUsage,
+} from "tollgate/store";
+import { AuditLogVerifier } from "../audit-log.ts";
+import { type Checkpoint, verifyCheckpoint, readCheckpoint } from "../data/checkpoint.ts";
+import { LookupVerifier, type AddProblem } from "./lookup-verifier.ts";
+import { parseNote } from "../data/chain-note.ts";
+import type { ChainNote } from "../data/chain-note.ts";
+import {
+  readRetainedReserves,
+  createRowLookup,
+  decodeRows,
+  type RowLookup,
+  type StoredBatch,
+} from "../data/stored-batch.ts";
+import { RollupVerifier } from "./rollup-verifier.ts";
+import type { Samples } from "../sums/rollups.ts";
+import { SaltedTextVerifier } from "./salted-text-verifier.ts";
+
+interface OpenCallAmounts {
+  readonly seq: number;
+  readonly meterAmounts: readonly MeterAmount[];
+}
+
+/** Hands every commit to `add`, in order; then `problems` has what is wrong. */
+export class LedgerVerifier {
+  readonly #db: DatabaseSync;
+  readonly #lookups: LookupVerifier;
+  readonly #open = new Map<string, OpenCallAmounts>();
+  readonly #spent = new Map<string, bigint>();
+  readonly #problems: Problem[] = [];
+  readonly #rows: RowLookup;
+  #rollups: RollupVerifier | undefined;
+  readonly #saltedTexts: SaltedTextVerifier;
+  readonly #auditLog: AuditLogVerifier;
+  #checkpointNote: ChainNote["compacted"];
+  #latest = 0;
+
+  /** `samples`: sums that were made of entries before. */
+  constructor(db: DatabaseSync, samples?: Samples) {
+    this.#db = db;
+    this.#rows = createRowLookup(db);
+    this.#lookups = new LookupVerifier(db, this.#addProblem);
+    this.#saltedTexts = new SaltedTextVerifier(db, this.#addProblem);
+    const base = readCheckpoint(db);
+    this.#auditLog = new AuditLogVerifier(db, base);
+    if (base) this.#startFromCheckpoint(base);
+    // Sums from before a prune are made anew by themselves.
+    if (samples?.compactedUpTo === (base?.last ?? 0))
+      this.#rollups = new RollupVerifier(samples, this.#addProblem);
+  }
+
+  /** What the rows that are gone have left. */
+  #startFromCheckpoint({ meters, erasures, lastAt }: Checkpoint): void {
+    this.#latest = lastAt;
+    for (const [id, sum] of meters) this.#spent.set(id, BigInt(sum));
+    for (const [seq, count, sum] of erasures) this.#saltedTexts.addErasure(seq, { count, sum });
+    for (const { isSettled, ...stored } of readRetainedReserves(this.#db)) {
+      const [row] = decodeRows(stored);
+      if (!row) continue;
+      this.#lookups.verifyReserve(row, stored.first);
+      if (!isSettled)
+        this.#open.set(row.attempt, { seq: stored.first, meterAmounts: row.meterAmounts });
+    }
+  }
+
+  add(stored: StoredBatch): void {
+    const noted = parseNote(stored.rows);
+    if (noted?.note.erased) this.#saltedTexts.addErasure(stored.first, noted.note.erased);
+    if (noted?.note.audit) this.#auditLog.addNote(stored.first, noted.note.audit);
+    if (noted?.note.compacted) this.#checkpointNote = noted.note.compacted;
+    const rows = decodeRows(stored);
+    this.#saltedTexts.add(rows);
+    this.#lookups.verifyCommit(stored, rows);
+    rows.forEach((row, i) => {
+      this.#latest = Math.max(this.#latest, row.at);
+      const seq = stored.first + i;
+      this.#rollups?.addRow(row, seq);
+      if (row.kind === "reserve") {
+        this.#lookups.verifyReserve(row, stored.first);
+        this.#open.set(row.attempt, { seq, meterAmounts: row.meterAmounts });
+      } else if (row.kind === "settle") this.#verifySettle(row, stored.first);
+      else this.#verifyAdjustment(row, seq);
+    });
+  }
+
+  problems(): Problem[] {
+    this.#problems.push(...verifyCheckpoint(this.#db, this.#checkpointNote));
+    this.#problems.push(...this.#auditLog.problems());
+    this.#saltedTexts.check();
+    this.#verifyMeters();
+    this.#lookups.verifyCounts();
+    this.#verifyOpenCalls();
+    this.#rollups?.problems();
+    return this.#problems;
+  }
+
+  readonly #addProblem: AddProblem = (path, message) => void this.#problems.push({ path, message });
+
+  #addToMeter(id: string, amount: bigint): void {
+    if (isCalendarPeriod(createMeter(id).per))
+      this.#spent.set(id, (this.#spent.get(id) ?? 0n) + amount);
+  }
+
+  #verifySettle(row: LedgerRow, first: number): void {
+    const reserve = this.#open.get(row.attempt);
+    if (!reserve || !this.#open.delete(row.attempt))
+      return this.#addProblem(`/entry/${row.attempt}`, "A settle without its reserve.");
+    this.#lookups.verifySettle(row, reserve.seq, first);
+    for (const [id, amount] of reserve.meterAmounts)
+      this.#addToMeter(id, meteredUsage(createMeter(id).unit, amount, row));
+  }
+
+  #verifyAdjustment(row: LedgerRow, seq: number): void {
+    this.#lookups.verifyAdjustment(row, seq);
+    const reserve = this.#rows.getRow(this.#rows.findCall(row.attempt)?.reserve ?? 0);
+    for (const [id] of reserve?.meterAmounts ?? [])
+      if (createMeter(id).unit === "nano_usd") this.#addToMeter(id, row.costNano ?? 0n);
+  }
+
+  #verifyMeters(): void {
+    const spent = this.#spent;
+    for (const found of this.#db.prepare("SELECT id, level FROM meter").iterate()) {
+      const meter = createMeter(String(found["id"]));
+      // A window long over may have been forgotten, and begun again by a clock that was set back.
+      if (!isCalendarPeriod(meter.per) || meter.end + WINDOW_GRACE_MS < this.#latest) continue;
+      const [level, sum] = [BigInt(String(found["level"])), spent.get(meter.id) ?? 0n];
+      spent.delete(meter.id);
+      if (level !== sum)
+        this.#addProblem(
+          `/meter/${meter.id}`,
+          `Counted ${level}, but the entries sum up to ${sum}.`,
+        );
+    }
+    // A window that is not over is not forgotten by itself.
+    const now = Math.max(this.#latest, Date.now());
+    for (const [id, sum] of spent)
+      if (sum !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= now)
+        this.#addProblem(`/meter/${id}`, `It is not there, but the entries sum up to ${sum}.`);
+  }
+
+  #verifyOpenCalls(): void {
+    const newest = this.#db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1");
+    const low = Number(newest.get()?.["low"] ?? 0);
+    const listed = new Set<string>();
+    for (const { attempt } of this.#db.prepare("SELECT attempt FROM open").all()) {
+      listed.add(String(attempt));
+      if (!this.#open.has(String(attempt)))
+        this.#addProblem(`/open/${attempt}`, "Listed as open, but settled.");
+    }
+    for (const [attempt, { seq }] of this.#open)
+      if (seq < low && !listed.has(attempt))
+        this.#addProblem(`/open/${attempt}`, "Not settled, and not listed as open.");
+  }
+}

@@ -1,0 +1,120 @@
+// Whether each entry is found where the lookups say that it is, and the lookups say no more than that.
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { rowQualifier, type LedgerRow } from "tollgate/store";
+import { chapterOf } from "../data/key-index.ts";
+import { readCheckpoint } from "../data/checkpoint.ts";
+import { parseNote } from "../data/chain-note.ts";
+import type { StoredBatch } from "../data/stored-batch.ts";
+
+interface SegmentTimes {
+  readonly first: number;
+  readonly since: number;
+  readonly till: number;
+}
+
+export type AddProblem = (path: string, message: string) => void;
+
+export class LookupVerifier {
+  readonly #db: DatabaseSync;
+  readonly #addProblem: AddProblem;
+  readonly #call: StatementSync;
+  readonly #done: StatementSync;
+  readonly #adjustment: StatementSync;
+  readonly #keyIndex: StatementSync;
+  /** Links in their order, beside the commits in theirs: one for each. */
+  readonly #links: Iterator<SegmentTimes, unknown>;
+  /** Rows that each table has to have. */
+  readonly #rowCounts = { call: 0, done: 0, adjustment: 0, mention: 0 };
+  /** Rows up to here are gone, and what is said of them may be there still. */
+  readonly #compactedUpTo: number;
+  #chapter = -1;
+  #indexedKeys = new Set<string>();
+
+  constructor(db: DatabaseSync, wrong: AddProblem) {
+    this.#db = db;
+    this.#addProblem = wrong;
+    this.#compactedUpTo = readCheckpoint(db)?.last ?? 0;
+    this.#call = db.prepare("SELECT 1 FROM call WHERE attempt = ? AND first = ?");
+    this.#done = db.prepare("SELECT 1 FROM done WHERE reserve = ? AND first = ?");
+    this.#adjustment = db.prepare(
+      "SELECT 1 FROM adjustment WHERE attempt = ? AND nth = ? AND seq = ?",
+    );
+    this.#keyIndex = db.prepare("SELECT 1 FROM mention WHERE key = ? AND chapter = ?");
+    this.#links = db
+      .prepare("SELECT first, since, till FROM segment ORDER BY id")
+      .iterate() as unknown as Iterator<SegmentTimes, unknown>;
+  }
+
+  /** Its times, and the keys that its chapter mentions. */
+  verifyCommit({ first, rows: text }: StoredBatch, rows: readonly LedgerRow[]): void {
+    const noted = parseNote(text);
+    const at = noted ? [noted.at] : rows.map((row) => row.at);
+    const said = this.#segmentOf(first);
+    if (said?.since !== Math.min(...at) || said.till !== Math.max(...at))
+      this.#addProblem(`/segment/${first}`, "Its times are not those of its entries.");
+    if (this.#chapter !== chapterOf(first)) {
+      this.#chapter = chapterOf(first);
+      this.#indexedKeys = new Set();
+    }
+    for (const row of rows) {
+      // As the file holds it: half a character is the same one as any other.
+      const key = row.key.toWellFormed();
+      if (this.#indexedKeys.has(key)) continue;
+      this.#indexedKeys.add(key);
+      if (this.#isWholeChapter(this.#chapter)) this.#rowCounts.mention++;
+      if (!this.#keyIndex.get(key, this.#chapter))
+        this.#addProblem(`/mention/${key}`, `Its entries from ${first} on are not found.`);
+    }
+  }
+
+  #segmentOf(first: number): SegmentTimes | undefined {
+    for (;;) {
+      const next = this.#links.next();
+      if (next.done) return undefined;
+      if (next.value.first >= first) return next.value;
+    }
+  }
+
+  verifyReserve({ attempt }: LedgerRow, first: number): void {
+    this.#rowCounts.call++;
+    if (!this.#call.get(attempt, first))
+      this.#addProblem(`/call/${attempt}`, "Its reserve is not found.");
+  }
+
+  /** `seq`: of its reserve. */
+  verifySettle({ attempt }: LedgerRow, seq: number, first: number): void {
+    this.#rowCounts.done++;
+    if (!this.#done.get(seq, first))
+      this.#addProblem(`/done/${attempt}`, "Its settle is not found.");
+  }
+
+  verifyAdjustment(row: LedgerRow, seq: number): void {
+    this.#rowCounts.adjustment++;
+    if (!this.#adjustment.get(row.attempt, rowQualifier(row), seq))
+      this.#addProblem(`/adjustment/${row.attempt}`, "An adjustment is not found.");
+  }
+
+  verifyCounts(): void {
+    const { call, done, adjustment, mention } = this.#rowCounts;
+    const apart = "IN (SELECT seq FROM carried WHERE over = 0)";
+    this.#compareCount("call", call, `first > ? OR attempt IN (SELECT attempt FROM carried)`);
+    this.#compareCount("done", done, `reserve > ? OR reserve ${apart}`);
+    this.#compareCount("adjustment", adjustment, "seq > ?");
+    this.#compareCount("mention", mention, "chapter > ?", this.#partialChapter);
+  }
+
+  #compareCount(table: string, n: number, where: string, after = this.#compactedUpTo): void {
+    const count = this.#db.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${where}`);
+    const there = count.get(after)!["n"];
+    if (there !== n)
+      this.#addProblem(`/${table}`, `There are ${there}, but the entries tell of ${n}.`);
+  }
+
+  /** The chapter that a prune has cut in two: it may mention keys of its first half alone. */
+  get #partialChapter(): number {
+    return this.#compactedUpTo === 0 ? -1 : chapterOf(this.#compactedUpTo + 1);
+  }
+  #isWholeChapter(chapter: number): boolean {
+    return chapter > this.#partialChapter;
+  }
+}

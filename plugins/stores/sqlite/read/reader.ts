@@ -1,0 +1,311 @@
+// Reads for reports, on a connection and in a thread of its own, so that none of them ever keeps a commit waiting. Long
+// readings give way to short ones every few milliseconds.
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
+import type {
+  LedgerEntry,
+  LedgerQuery,
+  LedgerState,
+  ResultPage,
+  PageRequest,
+  Problem,
+  LedgerTotal,
+} from "tollgate/plugin";
+import {
+  RunningTotal,
+  createTotals,
+  rollupLevelFor,
+  dimensionsOf,
+  isSettledRow,
+  type LedgerRow,
+  matchesQuery,
+  toPage,
+  pageSize,
+  type RowDimensions,
+  toEntry,
+  type Totals,
+  type TotalsQuery,
+} from "tollgate/store";
+import { LedgerVerifier } from "./ledger-verifier.ts";
+import { COMPACTED_UP_TO_SQL, readCompactedUpTo, readCheckpoint } from "../data/checkpoint.ts";
+import { BatchReader, YIELD } from "../data/batch-reader.ts";
+import { readHead, verifyChain, type ChainHead } from "../data/chain.ts";
+import { parseNote } from "../data/chain-note.ts";
+import { verifyRecordChain } from "../data/record-chain.ts";
+import { DimensionCache } from "../data/dimension-cache.ts";
+import { checkpointRollups } from "../data/checkpoint-rollups.ts";
+import {
+  forEachSettledRow,
+  createRowLookup,
+  decodeRows,
+  BATCH_COLUMNS,
+  type StoredBatch,
+} from "../data/stored-batch.ts";
+import type { TotalsTarget, RollupGap } from "../sums/rollup-reader.ts";
+import { MAX_UNSUMMARIZED, type Samples, Rollups, canUseRollups } from "../sums/rollups.ts";
+import { quarterStart } from "../sums/rollup-file.ts";
+import { createLabelResolver, type LabelResolver } from "../data/salted-text.ts";
+
+/** Rows, or commits, read in one go. */
+const ROWS_PER_STRIDE = 2_000;
+
+/** Whether a caller waits for a reading; it is looked at between strides. */
+export interface ReadToken {
+  readonly isWanted: boolean;
+}
+
+export class Reader {
+  readonly #file: string;
+  readonly #db: DatabaseSync;
+  readonly #batches: BatchReader;
+  readonly #closedReserve: StatementSync;
+  readonly #rollups: Rollups;
+  readonly #labelResolver: LabelResolver;
+  readonly #dimensions = new DimensionCache();
+  readonly #compactedUpTo: StatementSync;
+
+  constructor({ file }: { file: string }) {
+    this.#file = file;
+    this.#db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
+    this.#batches = new BatchReader(this.#db, createRowLookup(this.#db));
+    this.#labelResolver = createLabelResolver(this.#db);
+    this.#compactedUpTo = this.#db.prepare(COMPACTED_UP_TO_SQL);
+    this.#closedReserve = this.#db.prepare("SELECT 1 FROM done WHERE reserve = ?");
+    this.#rollups = new Rollups(this.#db, `${file}.sums`);
+  }
+
+  async listEntries(
+    query: LedgerQuery,
+    page?: PageRequest,
+    still?: ReadToken,
+  ): Promise<ResultPage<LedgerEntry>> {
+    this.#labelResolver.forget();
+    const speaks = query.label !== undefined;
+    const size = pageSize(page);
+    const after = Number(page?.after ?? 0);
+    const found: LedgerEntry[] = [];
+    for (const stored of this.#batches.matching(query, after + 1)) {
+      if (stored === YIELD) {
+        await setImmediate();
+        if (still?.isWanted === false) break;
+        continue;
+      }
+      decodeRows(stored).forEach((row, i) => {
+        const seq = stored.first + i;
+        if (seq <= after) return;
+        if (speaks) this.#resolveLabels(row);
+        if (!this.#matchesQuery(row, seq, query)) return;
+        if (!speaks) this.#resolveLabels(row);
+        found.push(toEntry(row, seq));
+      });
+      if (found.length > size) break;
+    }
+    return toPage(found, size, ({ seq }) => String(seq));
+  }
+
+  async sumEntries(asked: TotalsQuery, still?: ReadToken): Promise<readonly LedgerTotal[]> {
+    this.#labelResolver.forget();
+    const speaks =
+      rollupLevelFor(asked.by, asked) === "labels" || rollupLevelFor(asked.by, asked) === "tags";
+    const end = this.#batches.lastSeq();
+    const pruned = readCompactedUpTo(this.#compactedUpTo);
+    const speak = (of: RowDimensions): RowDimensions =>
+      speaks ? { ...of, labels: this.#labelResolver.resolve(of.labels) } : of;
+    const [sums, left] = await this.#readRollups(asked, speak, still);
+    for (const [facts, amounts, at] of checkpointRollups(this.#db, asked))
+      sums.addGroup(facts, amounts, at, asked);
+    const add = canUseRollups(asked)
+      ? this.#addSettledTo({ totals: sums, resolveLabels: speak }, asked)
+      : this.#addRowsTo({ totals: sums, resolveLabels: speak }, asked);
+    for (const [first, after] of left?.chapters ?? [])
+      await forEachBatch(this.#batches.between(first, after), still, (stored) =>
+        stored.first <= left!.after ? add(stored, left!.quarters) : 0,
+      );
+    const since = left?.after ?? 0;
+    const { upTo, quarters } = left?.unsummarized ?? { upTo: end, quarters: undefined };
+    // Of a few entries, looking for times would take longer than reading them.
+    const rest =
+      upTo - since > MAX_UNSUMMARIZED ? asked : { ...asked, from: undefined, to: undefined };
+    if (quarters?.size !== 0)
+      await forEachBatch(this.#batches.matching(rest, since + 1), still, (stored) => {
+        if (stored.first > upTo) return undefined;
+        // Where nothing came after them, the last one of the sums is found.
+        return stored.first > since ? add(stored, quarters) : 0;
+      });
+    // Sums were put in the place of rows meanwhile.
+    if (readCompactedUpTo(this.#compactedUpTo) !== pruned) return this.sumEntries(asked, still);
+    void this.#rollups.update();
+    return sums.totals();
+  }
+
+  /** Of each commit what sums know of a row. */
+  #addSettledTo({ totals, resolveLabels }: TotalsTarget, asked: TotalsQuery): AddBatch {
+    const { from = -Infinity, to = Infinity } = asked;
+    return (stored, of) =>
+      forEachSettledRow(stored, (row, said, terms) => {
+        if (row.at < from || row.at >= to || of?.has(quarterStart(row.at)) === false) return;
+        const one = new RunningTotal();
+        one.addRow(row);
+        totals.addGroup(resolveLabels(this.#dimensions.get(row, said, terms)), one, row.at, asked);
+      });
+  }
+
+  /** The whole rows, for what is asked of one call, or of open ones. */
+  #addRowsTo({ totals, resolveLabels }: TotalsTarget, asked: TotalsQuery): AddBatch {
+    return (stored, of) => {
+      const rows = decodeRows(stored);
+      rows.forEach((row, i) => {
+        if (!isSettledRow(row, asked.state) || of?.has(quarterStart(row.at)) === false) return;
+        row.labels = resolveLabels(dimensionsOf(row)).labels;
+        if (this.#matchesQuery(row, stored.first + i, asked)) totals.add(row);
+      });
+      return rows.length;
+    };
+  }
+
+  /** What was written since the last time is summed up, if there is something to it. */
+  updateRollups(least?: number): Promise<void> {
+    return this.#rollups.update(least);
+  }
+
+  /** What sums tell, and what they do not. */
+  async #readRollups(
+    asked: TotalsQuery,
+    speak: (of: RowDimensions) => RowDimensions,
+    still: ReadToken | undefined,
+  ): Promise<[Totals, RollupGap | undefined]> {
+    const fresh = () => createTotals(asked.by, asked.zone);
+    const sums = fresh();
+    try {
+      const reach = () => this.#batches.estimatedEntries(asked);
+      return [
+        sums,
+        await this.#rollups.addTo(asked, { totals: sums, resolveLabels: speak }, reach, still),
+      ];
+    } catch {
+      return [fresh(), undefined];
+    }
+  }
+
+  async verify(): Promise<readonly Problem[]> {
+    const { problems, sums } = await verifyLedger(this.#file, this.#rollups.samples());
+    if (!sums) this.#rollups.rebuild();
+    return problems;
+  }
+
+  containsHash(hash: string): boolean {
+    const base = readCheckpoint(this.#db);
+    const link = this.#db.prepare("SELECT 1 FROM segment WHERE hash = ? AND id > ?");
+    return (
+      base?.hash === hash ||
+      link.get(hash, base?.segment ?? 0) !== undefined ||
+      importedFrom(this.#db) === hash
+    );
+  }
+
+  head(): ChainHead {
+    return readHead(this.#db);
+  }
+
+  readState(): LedgerState {
+    const pages = (of: string) => Number(this.#db.prepare(`PRAGMA ${of}`).get()?.[of]);
+    const base = readCheckpoint(this.#db);
+    const oldest = this.#db
+      .prepare("SELECT since FROM segment WHERE id > ? ORDER BY id LIMIT 1")
+      .get(base?.segment ?? 0);
+    return {
+      bytes: pages("page_size") * (pages("page_count") - pages("freelist_count")),
+      prunedRows: base?.rows ?? 0,
+      ...(oldest && { oldestAt: Number(oldest["since"]) }),
+      ...(base && { prunedAt: base.at }),
+    };
+  }
+
+  close(): void {
+    this.#rollups.close();
+    this.#db.close();
+  }
+
+  /** Its labels as they were told, but for what is gone. */
+  #resolveLabels(row: LedgerRow): void {
+    row.labels = this.#labelResolver.resolve(row.labels);
+  }
+
+  #matchesQuery(row: LedgerRow, seq: number, query: LedgerQuery): boolean {
+    return matchesQuery(row, query, query.state === "open" && this.#isClosed(row, seq));
+  }
+
+  #isClosed(row: LedgerRow, seq: number): boolean {
+    return row.kind === "reserve" && this.#closedReserve.get(seq) !== undefined;
+  }
+}
+
+/** The newest hash of the store that the ledger was moved from. */
+function importedFrom(db: DatabaseSync): string | undefined {
+  const row = db
+    .prepare(
+      'SELECT rows FROM batch WHERE rows LIKE \'[["n",%,{"moved":%\' ORDER BY first DESC LIMIT 1',
+    )
+    .get();
+  return (row && parseNote(String(row["rows"]))?.note.imported?.head) ?? undefined;
+}
+
+/** Adds a commit, of some quarters of an hour if they are said, and says how many rows it has. */
+type AddBatch = (stored: StoredBatch, of: ReadonlySet<number> | undefined) => number;
+
+/** Others may go first now and then; not wanted any more, it ends. `add`: how many rows were read; undefined: that is all. */
+async function forEachBatch(
+  batches: Iterable<StoredBatch | typeof YIELD>,
+  still: ReadToken | undefined,
+  add: (stored: StoredBatch) => number | undefined,
+): Promise<void> {
+  let read = 0;
+  for (const stored of batches) {
+    if (stored !== YIELD) {
+      const rows = add(stored);
+      if (rows === undefined) return;
+      if ((read += rows) < ROWS_PER_STRIDE) continue;
+    }
+    read = 0;
+    await setImmediate();
+    if (still?.isWanted === false) return;
+  }
+}
+
+/**
+ * On one snapshot, however long it takes, while the gateway goes on writing. `samples` are older than it. Says of the sums apart whether
+ * they are to be made anew.
+ */
+export async function verifyLedger(
+  file: string,
+  samples: Samples | undefined,
+): Promise<{ problems: readonly Problem[]; sums: boolean }> {
+  const db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
+  try {
+    db.exec("BEGIN");
+    const problems: Problem[] = [];
+    let steps = 0;
+    for (const problem of verifyChain(db, 1)) {
+      if (problem) problems.push(problem);
+      if (++steps % 500 === 0) await setImmediate();
+    }
+    problems.push(...verifyRecordChain(db));
+    // Sums over entries that were changed would say nothing more.
+    if (problems.length > 0) return { problems, sums: true };
+    const audit = new LedgerVerifier(db, samples);
+    const batches = db.prepare(
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
+    );
+    let read = 0;
+    for (const stored of batches.iterate() as Iterable<unknown> as Iterable<StoredBatch>) {
+      audit.add(stored);
+      if ((read += stored.rows.length) < ROWS_PER_STRIDE * 100) continue;
+      read = 0;
+      await setImmediate();
+    }
+    const found = audit.problems();
+    return { problems: found, sums: !found.some(({ path }) => path.startsWith("/sums")) };
+  } finally {
+    db.close();
+  }
+}

@@ -1,0 +1,68 @@
+// Whether every hash that rows say stands for a text, or for one that was erased and is said to be.
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { LedgerRow } from "tollgate/store";
+import type { AddProblem } from "./lookup-verifier.ts";
+import { hashSet, type ChainNote } from "../data/chain-note.ts";
+import { hashSalted } from "../data/salted-text.ts";
+
+type ErasedCount = NonNullable<ChainNote["erased"]>;
+
+/** Hashes that are known to be there, at a time. */
+const MAX_KNOWN_HASHES = 100_000;
+
+export class SaltedTextVerifier {
+  readonly #db: DatabaseSync;
+  readonly #addProblem: AddProblem;
+  readonly #findText: StatementSync;
+  readonly #erased = new Map<number, ErasedCount>();
+  readonly #knownHashes = new Set<string>();
+
+  constructor(db: DatabaseSync, wrong: AddProblem) {
+    this.#db = db;
+    this.#addProblem = wrong;
+    this.#findText = db.prepare("SELECT 1 FROM word WHERE hash = ? AND gone IS NOT 0");
+  }
+
+  /** A note says so. */
+  addErasure(seq: number, count: ErasedCount): void {
+    this.#erased.set(seq, count);
+  }
+
+  add(rows: readonly LedgerRow[]): void {
+    for (const { attempt, labels } of rows)
+      for (const its of Object.values(labels) as string[]) {
+        if (this.#knownHashes.has(its)) continue;
+        if (this.#knownHashes.size >= MAX_KNOWN_HASHES) this.#knownHashes.clear();
+        this.#knownHashes.add(its);
+        if (!this.#findText.get(its))
+          this.#addProblem(`/word/${its}`, `What ${attempt} says in a label is not there.`);
+      }
+  }
+
+  check(): void {
+    const gone = new Map<number, string[]>();
+    for (const row of this.#db.prepare("SELECT hash, salt, text, gone FROM word").iterate()) {
+      const its = String(row["hash"]);
+      // No row says it any more.
+      if (row["gone"] === 0) continue;
+      if (row["gone"] !== null) {
+        const seq = Number(row["gone"]);
+        const list = gone.get(seq);
+        if (list) list.push(its);
+        else gone.set(seq, [its]);
+      } else if (hashSalted(String(row["salt"]), String(row["text"])) !== its)
+        this.#addProblem(`/word/${its}`, "It is not what rows said.");
+    }
+    for (const [seq, { count, sum }] of this.#erased) {
+      const there = gone.get(seq) ?? [];
+      gone.delete(seq);
+      if (there.length !== count || hashSet(there) !== sum)
+        this.#addProblem(
+          `/word`,
+          `Of the ${count} texts that entry ${seq} says were erased, ${there.length} are.`,
+        );
+    }
+    for (const [seq, { length }] of gone)
+      this.#addProblem(`/word`, `${length} texts are gone, and entry ${seq} does not say so.`);
+  }
+}

@@ -1,0 +1,188 @@
+// Rows go: the writer's part, a step at a time between batches. First sums are laid ready, then one commit puts them in the place of rows;
+// from that commit on the rows are gone for every reader, and what is left of them on the disk is swept in steps of its own. Cut
+// off at any moment, the next run goes on.
+import type { DatabaseSync } from "node:sqlite";
+import { readCheckpoint, hashText } from "../data/checkpoint.ts";
+import type { RetainedReserve, CompactionResult, CheckpointRollup } from "./compaction.ts";
+import type { Leftovers } from "./leftovers.ts";
+import type { LedgerSession } from "../write/ledger-session.ts";
+
+/** How long a step works before it commits, in milliseconds. The commit comes on top of it. */
+const STEP_MS = 10;
+/** Pages that are given back at a time. */
+const PAGES_PER_STEP = 64;
+
+/** What a run before this one has laid ready, and not used. */
+export function discardStaged(session: LedgerSession): void {
+  session.runStep((db) => {
+    db.prepare("DELETE FROM sums WHERE n > coalesce((SELECT sums FROM base), 0)").run();
+  });
+}
+
+export function stageRollups(session: LedgerSession, sums: readonly CheckpointRollup[]): void {
+  session.runStep((db) => {
+    const lay = db.prepare("INSERT INTO sums (n, quarter, text, hash) VALUES (?, ?, ?, ?)");
+    for (const row of sums) lay.run(...row);
+  });
+}
+
+/** False: the ledger has gone on in a way that it does not know of. It is worked out anew. */
+export function applyCheckpoint(
+  session: LedgerSession,
+  folded: Omit<CompactionResult, "rollups">,
+  at: number,
+): boolean {
+  return session.runStep((db, journal) => {
+    const { after, last, text, retainedReserves } = folded;
+    if ((readCheckpoint(db)?.last ?? 0) !== after || wasCorrectedSince(db, folded)) return false;
+    const { sums } = JSON.parse(text) as { sums: number };
+    db.prepare(
+      "INSERT INTO base (id, last, sums, text) VALUES (1, ?, ?, ?) " +
+        "ON CONFLICT (id) DO UPDATE SET last = excluded.last, sums = excluded.sums, text = excluded.text",
+    ).run(last, sums, text);
+    retainReserves(db, retainedReserves);
+    const hash = String(db.prepare("SELECT hash FROM sums WHERE n = ?").get(sums)?.["hash"] ?? "");
+    journal.appendNote(at, { compacted: { last, base: hashText(text), sums: hash } });
+    return true;
+  });
+}
+
+/** A call of these rows was corrected, and its reserve is not kept for that. */
+function wasCorrectedSince(
+  db: DatabaseSync,
+  { head, last, retainedReserves }: Omit<CompactionResult, "rollups">,
+): boolean {
+  const later = db.prepare("SELECT attempt FROM adjustment WHERE seq > ?").all(head);
+  const begun = db.prepare("SELECT first FROM call WHERE attempt = ?");
+  const kept = new Set(retainedReserves.map(({ attempt }) => attempt));
+  return later.some(
+    ({ attempt }) =>
+      Number(begun.get(String(attempt))?.["first"] ?? Infinity) <= last &&
+      !kept.has(String(attempt)),
+  );
+}
+
+function retainReserves(db: DatabaseSync, carried: readonly RetainedReserve[]): void {
+  const kept = new Set(carried.map(({ seq }) => seq));
+  const forget = db.prepare("DELETE FROM call WHERE attempt = ?");
+  const done = db.prepare("DELETE FROM done WHERE reserve = ?");
+  for (const { seq, attempt } of db.prepare("SELECT seq, attempt FROM carried").all())
+    if (!kept.has(Number(seq))) {
+      forget.run(String(attempt));
+      done.run(Number(seq));
+    }
+  db.exec("DELETE FROM carried");
+  const keep = db.prepare(
+    "INSERT INTO carried (seq, attempt, over, instance, terms, rows) VALUES (?, ?, ?, ?, ?, ?)",
+  );
+  const found = db.prepare("UPDATE call SET first = ? WHERE attempt = ?");
+  for (const { seq, attempt, isSettled, instance, terms, rows } of carried) {
+    keep.run(seq, attempt, isSettled, instance, terms, rows);
+    found.run(seq, attempt);
+    if (isSettled) done.run(seq);
+  }
+}
+
+/** What one step has done. */
+export interface StepResult {
+  /** Entries that are gone from the disk. */
+  readonly rows: number;
+  readonly ms: number;
+  /** Whether there is more of it. */
+  readonly hasMore: boolean;
+}
+
+/** Commits that sums stand for, from the oldest on. */
+export function deleteCompacted(session: LedgerSession): StepResult {
+  return runTimed(() =>
+    session.runStep((db) => {
+      const last = readCheckpoint(db)?.last ?? 0;
+      const say = prepareDeletes(db);
+      let rows = 0;
+      for (const began = performance.now(); performance.now() - began < STEP_MS;) {
+        const found = say.oldest.get(last);
+        if (!found) return { rows, hasMore: false };
+        const [first, text] = [Number(found["first"]), String(found["rows"])];
+        const end = Number(say.end.get(first)?.["last"] ?? first);
+        say.calls.run(text);
+        say.done.run(first, end);
+        say.adjustments.run(text, last);
+        say.batch.run(first);
+        say.segment.run(end);
+        rows += end - first + 1;
+      }
+      return { rows, hasMore: true };
+    }),
+  );
+}
+
+const prepareDeletes = (db: DatabaseSync) => ({
+  oldest: db.prepare("SELECT first, rows FROM batch WHERE first <= ? ORDER BY first LIMIT 1"),
+  end: db.prepare(
+    "SELECT last FROM segment WHERE id = (SELECT min(id) FROM segment) AND first = ?",
+  ),
+  calls: db.prepare(
+    "DELETE FROM call WHERE attempt IN (SELECT value ->> 2 FROM json_each(?) WHERE value ->> 0 = 'r') " +
+      "AND attempt NOT IN (SELECT attempt FROM carried)",
+  ),
+  done: db.prepare(
+    "DELETE FROM done WHERE reserve BETWEEN ? AND ? AND reserve NOT IN (SELECT seq FROM carried)",
+  ),
+  adjustments: db.prepare(
+    "DELETE FROM adjustment WHERE attempt IN (SELECT value ->> 2 FROM json_each(?) WHERE value ->> 0 = 'a') AND seq <= ?",
+  ),
+  batch: db.prepare("DELETE FROM batch WHERE first = ?"),
+  segment: db.prepare("DELETE FROM segment WHERE id = (SELECT min(id) FROM segment) AND last <= ?"),
+});
+
+/** Text that only rows said that are gone is taken out; its place stays, for what is moved is copied. */
+export function clearLeftovers(
+  session: LedgerSession,
+  { keyChapters, textHashes }: Leftovers,
+  edge: number,
+): StepResult {
+  session.db.exec("PRAGMA secure_delete = ON");
+  const done = runTimed(() =>
+    session.runStep((db, journal) => {
+      const mention = db.prepare(
+        "DELETE FROM mention WHERE key = ? AND chapter = ? AND chapter < ?",
+      );
+      for (const [key, chapter] of keyChapters) mention.run(key, chapter, edge);
+      const word = db.prepare(
+        "UPDATE word SET salt = NULL, text = NULL, gone = 0 WHERE hash = ? AND kept = 0 AND gone IS NULL " +
+          "AND coalesce((SELECT chapter FROM spoken s WHERE s.hash = word.hash), -1) < ?",
+      );
+      const spoken = db.prepare("DELETE FROM spoken WHERE hash = ? AND chapter < ?");
+      for (const its of textHashes) {
+        word.run(its, edge);
+        spoken.run(its, edge);
+      }
+      // What was said with them is said anew, in words that are there.
+      if (textHashes.length > 0) journal.forgetTexts();
+      return { rows: 0, hasMore: false };
+    }),
+  );
+  session.db.exec("PRAGMA secure_delete = FAST");
+  return done;
+}
+
+/** Gives some of the room back. */
+export function freePages({ db }: LedgerSession): StepResult {
+  return runTimed(() => {
+    const free = () => Number(db.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);
+    let before = free();
+    for (const began = performance.now(); before > 0 && performance.now() - began < STEP_MS;) {
+      db.prepare(`PRAGMA incremental_vacuum(${PAGES_PER_STEP})`).all();
+      const after = free();
+      if (after >= before) return { rows: 0, hasMore: false };
+      before = after;
+    }
+    return { rows: 0, hasMore: before > 0 };
+  });
+}
+
+function runTimed(work: () => Omit<StepResult, "ms">): StepResult {
+  const began = performance.now();
+  const done = work();
+  return { ...done, ms: performance.now() - began };
+}

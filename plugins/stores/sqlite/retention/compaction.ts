@@ -1,0 +1,307 @@
+// What stands for rows once they are gone, worked out beside the writer: which commits may go, what their rows come to, what budgets had
+// counted by then, and which of their reserves are spoken of later.
+import type { DatabaseSync } from "node:sqlite";
+import type { PrunePlan } from "tollgate/plugin";
+import {
+  createRollup,
+  isCalendarPeriod,
+  WINDOW_GRACE_MS,
+  type LedgerRow,
+  createMeter,
+  type Rollup,
+  type MeterAmount,
+  meteredUsage,
+} from "tollgate/store";
+import {
+  type Checkpoint,
+  retainedReserveText,
+  readCheckpoint,
+  rollupHash,
+  hashText,
+} from "../data/checkpoint.ts";
+import { readOpenCalls } from "../data/open-calls.ts";
+import { compactedAuditUpTo } from "../audit-log.ts";
+import { parseNote } from "../data/chain-note.ts";
+import { quarterStart } from "../sums/rollup-file.ts";
+import {
+  readRetainedReserves,
+  createRowLookup,
+  decodeRows,
+  type RowLookup,
+  BATCH_COLUMNS,
+  type StoredBatch,
+} from "../data/stored-batch.ts";
+
+/** Entries that are taken together at most. */
+const MAX_ENTRIES = 1_000_000;
+/** Entries that go in a second, about. */
+const ENTRIES_PER_SECOND = 50_000;
+
+/** A reserve that is kept apart, as its table has it. */
+export interface RetainedReserve {
+  readonly seq: number;
+  readonly attempt: string;
+  /** Its settle is gone too. */
+  readonly isSettled: 0 | 1;
+  readonly instance: string;
+  readonly terms: string;
+  readonly rows: string;
+}
+
+/** One of the sums, as its table has it. */
+export type CheckpointRollup = readonly [n: number, quarter: number, text: string, hash: string];
+
+/** What the writer puts in the place of rows. */
+export interface CompactionResult {
+  /** The base that this follows on. */
+  readonly after: number;
+  /** The newest entry when it was worked out. */
+  readonly head: number;
+  readonly last: number;
+  readonly text: string;
+  readonly retainedReserves: readonly RetainedReserve[];
+  readonly rollups: readonly CheckpointRollup[];
+}
+
+interface CompactionRange {
+  readonly segment: number;
+  readonly last: number;
+  readonly hash: string;
+  readonly since: number;
+  readonly till: number;
+}
+
+/** The last commit of those that may go; undefined: none may. `most`: entries. */
+function findCompactionRange(
+  db: DatabaseSync,
+  before: number,
+  most: number,
+): CompactionRange | undefined {
+  const base = readCheckpoint(db);
+  const limit = oldestOpenCall(db);
+  const segments = db.prepare(
+    "SELECT id, last, hash, since, till FROM segment WHERE id > ? ORDER BY id",
+  );
+  const from = base?.last ?? 0;
+  let [since, till] = [Infinity, -Infinity];
+  let cut: CompactionRange | undefined;
+  for (const row of segments.iterate(base?.segment ?? 0)) {
+    const last = Number(row["last"]);
+    if (Number(row["till"]) >= before || last >= limit) break;
+    since = Math.min(since, Number(row["since"]));
+    till = Math.max(till, Number(row["till"]));
+    cut = { segment: Number(row["id"]), last, hash: String(row["hash"]), since, till };
+    if (last - from >= most) break;
+  }
+  return cut;
+}
+
+/** No entry before it is of an open call. */
+function oldestOpenCall(db: DatabaseSync): number {
+  const low = db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1").get()?.["low"];
+  const listed = db.prepare("SELECT min(seq) AS seq FROM open").get()?.["seq"];
+  return Math.min(Number(low ?? 0), Number(listed ?? Infinity));
+}
+
+export function planCompaction(db: DatabaseSync, before: number): PrunePlan {
+  const base = readCheckpoint(db);
+  const cut = findCompactionRange(db, before, Infinity);
+  const newest = Number(db.prepare("SELECT max(last) AS last FROM segment").get()?.["last"] ?? 0);
+  const rows = cut ? cut.last - (base?.last ?? 0) : 0;
+  const pages = Number(db.prepare("PRAGMA page_count").get()?.["page_count"]);
+  const size = Number(db.prepare("PRAGMA page_size").get()?.["page_size"]);
+  const share = rows / Math.max(1, newest - (base?.last ?? 0));
+  const open =
+    cut?.segment === lastCommitBefore(db, before) ? undefined : readOpenCalls(db)[0]?.row;
+  return {
+    rows,
+    bytes: Math.round(pages * size * share),
+    ms: Math.round((rows / ENTRIES_PER_SECOND) * 1_000),
+    ...(cut && { from: cut.since, to: cut.till }),
+    ...(open && { open: { attempt: open.attempt, at: open.at } }),
+  };
+}
+
+/** The last commit of the beginning that is older than that, whatever is open. */
+function lastCommitBefore(db: DatabaseSync, before: number): number | undefined {
+  const base = readCheckpoint(db)?.segment ?? 0;
+  const young = db
+    .prepare("SELECT id FROM segment WHERE id > ? AND till >= ? ORDER BY id LIMIT 1")
+    .get(base, before);
+  const newest = db.prepare("SELECT max(id) AS id FROM segment").get()?.["id"];
+  const last = young ? Number(young["id"]) - 1 : Number(newest ?? 0);
+  return last > base ? last : undefined;
+}
+
+/** Undefined: no commit may go. */
+export function buildCheckpoint(
+  db: DatabaseSync,
+  before: number,
+  at: number,
+): CompactionResult | undefined {
+  const cut = findCompactionRange(db, before, MAX_ENTRIES);
+  if (!cut) return undefined;
+  const base = readCheckpoint(db);
+  const folding = new CheckpointBuilder(db, base);
+  const batches = db.prepare(
+    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > ? AND first <= ? ORDER BY first`,
+  );
+  for (const stored of batches.iterate(base?.last ?? 0, cut.last) as Iterable<unknown>)
+    folding.add(stored as StoredBatch);
+  const newest = db.prepare("SELECT max(last) AS last FROM segment").get()?.["last"];
+  return folding.finish(cut, Number(newest), at);
+}
+
+interface OpenReserve {
+  readonly seq: number;
+  readonly meterAmounts: readonly MeterAmount[];
+  readonly retained: RetainedReserve;
+}
+
+class CheckpointBuilder {
+  readonly #db: DatabaseSync;
+  readonly #checkpoint: Checkpoint | undefined;
+  readonly #rows: RowLookup;
+  readonly #open = new Map<string, OpenReserve>();
+  readonly #windowLevels: Map<string, bigint>;
+  readonly #erasures: Checkpoint["erasures"][number][];
+  readonly #rollups = new Map<number, Rollup>();
+
+  constructor(db: DatabaseSync, base: Checkpoint | undefined) {
+    this.#db = db;
+    this.#checkpoint = base;
+    this.#rows = createRowLookup(db);
+    this.#windowLevels = new Map(base?.meters.map(([id, sum]) => [id, BigInt(sum)]));
+    this.#erasures = [...(base?.erasures ?? [])];
+    for (const { isSettled, ...stored } of readRetainedReserves(db)) {
+      const [row] = decodeRows(stored);
+      if (row && !isSettled) this.#addReserve(row, stored, 0);
+    }
+  }
+
+  add(stored: StoredBatch): void {
+    const erased = parseNote(stored.rows)?.note.erased;
+    if (erased) this.#erasures.push([stored.first, erased.count, erased.sum]);
+    decodeRows(stored).forEach((row, i) => {
+      if (row.kind === "reserve") return this.#addReserve(row, stored, i);
+      this.#addToRollup(row);
+      if (row.kind === "settle") {
+        for (const [id, amount] of this.#open.get(row.attempt)?.meterAmounts ?? [])
+          this.#addToMeter(id, meteredUsage(createMeter(id).unit, amount, row));
+        this.#open.delete(row.attempt);
+      } else
+        for (const [id] of this.#findReserve(row.attempt)?.meterAmounts ?? [])
+          if (createMeter(id).unit === "nano_usd") this.#addToMeter(id, row.costNano ?? 0n);
+    });
+  }
+
+  finish(cut: CompactionRange, head: number, at: number): CompactionResult {
+    const base = this.#checkpoint;
+    const carried = [...this.#open.values()].map(({ retained }) => retained);
+    carried.push(...this.#correctedReserves(cut.last));
+    const sums = this.#checkpointRollups();
+    const text: Checkpoint = {
+      segment: cut.segment,
+      last: cut.last,
+      hash: cut.hash,
+      firstAt: Math.min(cut.since, base?.firstAt ?? Infinity),
+      lastAt: Math.max(cut.till, base?.lastAt ?? -Infinity),
+      rows: cut.last,
+      at,
+      rollups: (base?.rollups ?? 0) + sums.length,
+      retainedReserves: carried.map((one) => [one.seq, hashText(retainedReserveText(one))]),
+      meters: this.#meters(cut.till),
+      erasures: this.#erasures,
+      audit: compactedAuditUpTo(this.#db, cut.last, base),
+    };
+    return {
+      after: base?.last ?? 0,
+      head,
+      last: cut.last,
+      text: JSON.stringify(text),
+      retainedReserves: carried,
+      rollups: sums,
+    };
+  }
+
+  #addReserve(row: LedgerRow, stored: StoredBatch, i: number): void {
+    const seq = stored.first + i;
+    this.#open.set(row.attempt, {
+      seq,
+      meterAmounts: row.meterAmounts,
+      retained: toRetainedReserve(row.attempt, stored, i, 0),
+    });
+  }
+
+  #findReserve(attempt: string): LedgerRow | undefined {
+    return this.#rows.getRow(this.#rows.findCall(attempt)?.reserve ?? 0);
+  }
+
+  #addToRollup(row: LedgerRow): void {
+    const quarter = quarterStart(row.at);
+    let sums = this.#rollups.get(quarter);
+    if (!sums) this.#rollups.set(quarter, (sums = createRollup("keys")));
+    sums.add(row);
+  }
+
+  #addToMeter(id: string, amount: bigint): void {
+    if (isCalendarPeriod(createMeter(id).per))
+      this.#windowLevels.set(id, (this.#windowLevels.get(id) ?? 0n) + amount);
+  }
+
+  /** Windows that are over by then are forgotten by themselves. */
+  #meters(till: number): [string, string][] {
+    const live = [...this.#windowLevels].filter(
+      ([id, sum]) => sum !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= till,
+    );
+    return live.map(([id, sum]) => [id, String(sum)]);
+  }
+
+  /** Reserves of calls that were over by then, and corrected later. */
+  *#correctedReserves(last: number): Generator<RetainedReserve, void> {
+    const later = this.#db.prepare("SELECT DISTINCT attempt FROM adjustment WHERE seq > ?");
+    for (const { attempt } of later.all(last)) {
+      const name = String(attempt);
+      const seq = this.#rows.findCall(name)?.reserve ?? Infinity;
+      if (seq > last || this.#open.has(name)) continue;
+      const stored = this.#rows.batchOf(seq)!;
+      yield toRetainedReserve(name, stored, seq - stored.first, 1);
+    }
+  }
+
+  #checkpointRollups(): CheckpointRollup[] {
+    const newest = this.#db.prepare(
+      "SELECT n, hash FROM sums WHERE n <= ? ORDER BY n DESC LIMIT 1",
+    );
+    let hash = String(newest.get(this.#checkpoint?.rollups ?? 0)?.["hash"] ?? "");
+    let n = this.#checkpoint?.rollups ?? 0;
+    return [...this.#rollups]
+      .sort(([a], [b]) => a - b)
+      .map(([quarter, sums]): CheckpointRollup => {
+        const text = sums.serialize();
+        hash = rollupHash(hash, quarter, text);
+        return [++n, quarter, text, hash];
+      });
+  }
+}
+
+const TERMS_INDEX = 5;
+/** One row of a commit, as a commit of its own. */
+function toRetainedReserve(
+  attempt: string,
+  stored: StoredBatch,
+  i: number,
+  over: 0 | 1,
+): RetainedReserve {
+  const row = (JSON.parse(stored.rows) as unknown[][])[i]!;
+  const terms = (JSON.parse(stored.terms) as unknown[])[row[TERMS_INDEX] as number];
+  const { first, instance } = stored;
+  return {
+    seq: first + i,
+    attempt,
+    isSettled: over,
+    instance,
+    terms: JSON.stringify([terms]),
+    rows: JSON.stringify([row.with(TERMS_INDEX, 0)]),
+  };
+}

@@ -1,0 +1,53 @@
+// What only rows said that are gone: in which chapters a key has entries, and what labels said. Looked for beside the writer.
+import type { DatabaseSync } from "node:sqlite";
+import { chapterOf } from "../data/key-index.ts";
+import { COMPACTED_UP_TO_SQL, readCompactedUpTo } from "../data/checkpoint.ts";
+
+/** Of one step. */
+const LEFTOVERS_PER_STEP = 300;
+
+export interface Leftovers {
+  readonly keyChapters: readonly (readonly [key: string, chapter: number])[];
+  readonly textHashes: readonly string[];
+}
+/** The last ones that were found. */
+export interface LeftoversCursor {
+  readonly key: string;
+  readonly chapter: number;
+  readonly textId: number;
+}
+export interface FoundLeftovers extends Leftovers {
+  /** Chapters before it are gone. */
+  readonly firstChapter: number;
+  /** Undefined: there is no more. */
+  readonly after: LeftoversCursor | undefined;
+}
+
+export function findLeftovers(db: DatabaseSync, after: LeftoversCursor): FoundLeftovers {
+  const edge = chapterOf(readCompactedUpTo(db.prepare(COMPACTED_UP_TO_SQL)) + 1);
+  const mentions = db
+    .prepare(
+      "SELECT key, chapter FROM mention WHERE (key, chapter) > (?, ?) AND chapter < ? ORDER BY key, chapter LIMIT ?",
+    )
+    .all(after.key, after.chapter, edge, LEFTOVERS_PER_STEP);
+  const words = db
+    .prepare(
+      "SELECT w.id, w.hash FROM word w LEFT JOIN spoken s ON s.hash = w.hash WHERE w.id > ? " +
+        "AND w.text IS NOT NULL AND w.kept = 0 AND coalesce(s.chapter, -1) < ? ORDER BY w.id LIMIT ?",
+    )
+    .all(after.textId, edge, LEFTOVERS_PER_STEP);
+  const [mention, word] = [mentions.at(-1), words.at(-1)];
+  return {
+    firstChapter: edge,
+    keyChapters: mentions.map(({ key, chapter }) => [String(key), Number(chapter)]),
+    textHashes: words.map(({ hash }) => String(hash)),
+    after:
+      mention || word
+        ? {
+            key: mention ? String(mention["key"]) : after.key,
+            chapter: mention ? Number(mention["chapter"]) : after.chapter,
+            textId: word ? Number(word["id"]) : after.textId,
+          }
+        : undefined,
+  };
+}

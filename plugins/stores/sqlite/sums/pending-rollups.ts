@@ -1,0 +1,185 @@
+// What rows come to, by quarters of an hour, hours and days, added up in memory before it is written.
+import {
+  createRollup,
+  ROLLUP_LEVELS,
+  type RollupLevel,
+  parseRollup,
+  type Rollup,
+} from "tollgate/store";
+import type { DimensionCache } from "../data/dimension-cache.ts";
+import type { ChainedBatch } from "../data/chained-batches.ts";
+import { chapterOf } from "../data/key-index.ts";
+import { forEachSettledRow, type StoredBatch } from "../data/stored-batch.ts";
+import {
+  HOUR_MS,
+  hourStart,
+  LONG_SPANS_MS,
+  QUARTER_HOUR_MS,
+  quarterStart,
+  SPANS_MS,
+  type RollupFile,
+  type RollupPosition,
+} from "./rollup-file.ts";
+
+/** Entries that are added up before they are written, and groups of them. */
+const MAX_ENTRIES = 65_536;
+const MAX_PENDING_GROUPS = 20_000;
+/** Groups of one sum at most. One of so many is hardly less than its entries. */
+const MAX_GROUPS_PER_ROLLUP = 4_096;
+/** Of a stretch that is over: as many entries a group at least, or reading those is as fast. */
+const MIN_ENTRIES_PER_GROUP = 1.5;
+/** What tells less is made of what tells more, in this order; all of it of what tells all. */
+const DERIVED_LEVELS: readonly (readonly [RollupLevel, of: RollupLevel])[] = [
+  ["tags", "labels"],
+  ["holders", "tags"],
+  ["keys", "labels"],
+  ["calls", "keys"],
+];
+
+/** Of a quarter of an hour what is kept of it, and what its hour has. */
+interface QuarterRollups {
+  readonly quarter: number;
+  readonly callsRollup: Rollup;
+  readonly fullRollup: Rollup;
+}
+
+/** What is added up and not yet written. */
+export class PendingRollups {
+  upTo: RollupPosition | undefined;
+  readonly after: RollupPosition;
+  readonly #dimensions: DimensionCache;
+  readonly #only: ReadonlySet<number> | undefined;
+  readonly #quarters = new Map<number, QuarterRollups>();
+  readonly #hours = new Map<number, Rollup>();
+  readonly #chapters = new Set<string>();
+  #rows = 0;
+  #groups = 0;
+
+  /** `only`: rows of these hours, in place of all. */
+  constructor(facts: DimensionCache, after: RollupPosition, only?: ReadonlySet<number>) {
+    this.#dimensions = facts;
+    this.#only = only;
+    this.after = after;
+  }
+
+  get hasRoom(): boolean {
+    return this.#rows < MAX_ENTRIES && this.#groups < MAX_PENDING_GROUPS;
+  }
+
+  get groupCount(): number {
+    return this.#groups;
+  }
+
+  add(stored: ChainedBatch): void {
+    const at = this.addRows(stored) ?? this.upTo?.at ?? this.after.at;
+    const { id, first, last: end, hash } = stored;
+    this.#rows += end - first + 1;
+    this.upTo = { seq: end, segment: id, hash, at, compactedUpTo: this.after.compactedUpTo };
+  }
+
+  /** Its rows; when the last of them was. */
+  addRows(stored: StoredBatch): number | undefined {
+    const chapter = chapterOf(stored.first);
+    let at: number | undefined;
+    let last: QuarterRollups | undefined;
+    forEachSettledRow(stored, (row, said, terms) => {
+      ({ at } = row);
+      const quarter = quarterStart(at);
+      if (this.#only && !this.#only.has(hourStart(at))) return;
+      if (last?.quarter !== quarter) {
+        last = this.#rollupsOf(quarter);
+        this.#chapters.add(`${quarter} ${chapter}`);
+      }
+      const facts = this.#dimensions.get(row, said, terms);
+      last.callsRollup.addWithDimensions(facts, row);
+      const before = last.fullRollup.size;
+      last.fullRollup.addWithDimensions(facts, row);
+      this.#groups += last.fullRollup.size - before;
+    });
+    return at;
+  }
+
+  write(file: RollupFile): void {
+    const { after } = this;
+    const upTo = this.upTo!;
+    const touched = new Map<string, Rollup>();
+    for (const [depth, span, start, sums] of this.all())
+      touched.set(`${depth} ${span} ${start}`, sums);
+    // What was still growing the last time may be over now.
+    if (after.seq > 0)
+      for (const depth of ROLLUP_LEVELS)
+        for (const span of SPANS_MS) {
+          const id = `${depth} ${span} ${Math.floor(after.at / span) * span}`;
+          if (!touched.has(id)) touched.set(id, createRollup(depth));
+        }
+    const places = [...this.#chapters].map((place) => place.split(" ").map(Number));
+    file.write(after, mergeStored(file, touched, upTo.at), places as [number, number][], upTo);
+  }
+
+  /** Of a quarter without keys and labels; of longer stretches at every depth. */
+  *all(): Generator<readonly [RollupLevel, span: number, start: number, Rollup]> {
+    for (const [start, { callsRollup }] of this.#quarters)
+      yield [callsRollup.level, QUARTER_HOUR_MS, start, callsRollup];
+    let deepest: ReadonlyMap<number, Rollup> = this.#hours;
+    for (const span of LONG_SPANS_MS.toReversed()) {
+      if (span !== HOUR_MS) deepest = mergeBySpan(deepest, span);
+      for (const [start, sums] of deepest) {
+        const made = new Map<RollupLevel, Rollup>([[sums.level, sums]]);
+        for (const [depth, of] of DERIVED_LEVELS) {
+          const own = createRollup(depth);
+          own.merge(made.get(of)!);
+          made.set(depth, own);
+        }
+        for (const [depth, own] of made) yield [depth, span, start, own];
+      }
+    }
+  }
+
+  #rollupsOf(quarter: number): QuarterRollups {
+    let parts = this.#quarters.get(quarter);
+    if (parts) return parts;
+    const hour = hourStart(quarter);
+    let all = this.#hours.get(hour);
+    if (!all) this.#hours.set(hour, (all = createRollup("labels")));
+    this.#quarters.set(
+      quarter,
+      (parts = { quarter, callsRollup: createRollup(ROLLUP_LEVELS[0]), fullRollup: all }),
+    );
+    return parts;
+  }
+}
+
+/** Of stretches of that length. */
+function mergeBySpan(sums: ReadonlyMap<number, Rollup>, span: number): Map<number, Rollup> {
+  const longer = new Map<number, Rollup>();
+  for (const [at, some] of sums) {
+    const start = Math.floor(at / span) * span;
+    let into = longer.get(start);
+    if (!into) longer.set(start, (into = createRollup(some.level)));
+    into.merge(some);
+  }
+  return longer;
+}
+
+/** Undefined: it would be hardly less than its entries. `over`: nothing comes to it any more. */
+export function serializeRollup(sums: Rollup, over: boolean): string | undefined {
+  const most = over
+    ? Math.min(MAX_GROUPS_PER_ROLLUP, sums.rows / MIN_ENTRIES_PER_GROUP)
+    : MAX_GROUPS_PER_ROLLUP;
+  return sums.size > most ? undefined : sums.serialize();
+}
+
+function* mergeStored(file: RollupFile, touched: ReadonlyMap<string, Rollup>, now: number) {
+  for (const [id, more] of touched) {
+    const [depth, span, start] = parseRollupId(id);
+    const there = file.getRollup(depth, span, start);
+    if (there ? there.sums === undefined : more.rows === 0) continue;
+    if (there) more.merge(parseRollup(there.sums!));
+    yield [depth, span, start, serializeRollup(more, start + span <= now)] as const;
+  }
+}
+
+function parseRollupId(id: string): [RollupLevel, number, number] {
+  const [depth, span, start] = id.split(" ");
+  return [depth as RollupLevel, Number(span), Number(start)];
+}

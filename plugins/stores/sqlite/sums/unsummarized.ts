@@ -1,0 +1,87 @@
+// What came after the sums' file, summed up in memory, commit by commit: pages that ask every few seconds have each entry read once. It is
+// begun anew when the file has taken it in.
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
+import { createRollup, type Rollup, type TotalsQuery } from "tollgate/store";
+import { DimensionCache } from "../data/dimension-cache.ts";
+import { type ChainedBatch, CHAINED_PAGE_SIZE, prepareChainedAfter } from "../data/chained-batches.ts";
+import { forEachSettledRow } from "../data/stored-batch.ts";
+import { type TotalsTarget, createSpanFilter } from "./rollup-reader.ts";
+import { QUARTER_HOUR_MS, quarterStart, type RollupPosition } from "./rollup-file.ts";
+
+/** How long it goes on before it gives way, in milliseconds. */
+const STRIDE_MS = 4;
+
+/** What of it a report took. */
+export interface UnsummarizedCoverage {
+  /** The last entry in it. */
+  readonly upTo: number;
+  /** Rows of these quarters of an hour are to be read: what is asked for cuts them. */
+  readonly quarters: ReadonlySet<number>;
+}
+
+export class Unsummarized {
+  readonly #nextBatches: StatementSync;
+  readonly #dimensions = new DimensionCache();
+  #quarters = new Map<number, Rollup>();
+  /** The last entry that is not in it. */
+  #afterSeq = -1;
+  #lastSeq = 0;
+  #segment = 0;
+  #running: Promise<void> | undefined;
+
+  constructor(ledger: DatabaseSync) {
+    this.#nextBatches = prepareChainedAfter(ledger);
+  }
+
+  /** Adds what a report may have of it; undefined: it is of other sums by now. `gone`: entries up to this one were pruned. */
+  async addTo(
+    upTo: RollupPosition,
+    gone: number,
+    asked: TotalsQuery,
+    { totals: target, resolveLabels }: TotalsTarget,
+  ): Promise<UnsummarizedCoverage | undefined> {
+    // All that ask meanwhile wait for one reading, so it ends for none of them alone.
+    await (this.#running ??= this.#catchUp(upTo, gone).finally(() => (this.#running = undefined)));
+    if (this.#afterSeq !== Math.max(upTo.seq, gone)) return undefined;
+    const { from = -Infinity, to = Infinity } = asked;
+    const isWhole = createSpanFilter(asked);
+    const quarters = new Set<number>();
+    for (const [start, sums] of this.#quarters) {
+      if (start >= to || start + QUARTER_HOUR_MS <= from) continue;
+      if (!isWhole(start, QUARTER_HOUR_MS)) quarters.add(start);
+      else
+        for (const [facts, amounts] of sums.groups())
+          target.addGroup(resolveLabels(facts), amounts, start, asked);
+    }
+    return { upTo: this.#lastSeq, quarters };
+  }
+
+  async #catchUp(upTo: RollupPosition, gone: number): Promise<void> {
+    const after = Math.max(upTo.seq, gone);
+    if (this.#afterSeq !== after) {
+      this.#quarters = new Map();
+      this.#afterSeq = this.#lastSeq = after;
+      this.#segment = upTo.segment;
+    }
+    for (let began = performance.now(); ;) {
+      const page = this.#nextBatches.all(this.#segment, gone) as unknown as ChainedBatch[];
+      for (const one of page) this.#add(one);
+      if (page.length < CHAINED_PAGE_SIZE) return;
+      if (performance.now() - began < STRIDE_MS) continue;
+      await setImmediate();
+      began = performance.now();
+    }
+  }
+
+  #add(one: ChainedBatch): void {
+    forEachSettledRow(one, (row, said, terms) => {
+      const quarter = quarterStart(row.at);
+      let sums = this.#quarters.get(quarter);
+      if (!sums) this.#quarters.set(quarter, (sums = createRollup("labels")));
+      sums.addWithDimensions(this.#dimensions.get(row, said, terms), row);
+    });
+    this.#segment = one.id;
+    this.#lastSeq = one.last;
+  }
+}

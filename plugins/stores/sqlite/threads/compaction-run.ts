@@ -1,0 +1,118 @@
+// A prune from beginning to end, from this side of the threads: what stands for rows is worked out beside the writer, and the writer
+// takes one short step after another, with as long a pause in between as the step has taken.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PruneResult, PruneProgress } from "tollgate/plugin";
+import type { CompactionResult, CheckpointRollup } from "../retention/compaction.ts";
+import type { FoundLeftovers, LeftoversCursor } from "../retention/leftovers.ts";
+import type { StepResult } from "../retention/compaction-steps.ts";
+import type { WorkerThread } from "./thread.ts";
+
+/** Text of sums that one step lays ready, in characters. */
+const STAGED_CHARACTERS = 500_000;
+
+export class CompactionRun {
+  readonly #longTasks: WorkerThread;
+  readonly #writer: () => Promise<{ readonly thread: WorkerThread }>;
+  readonly #progress: (of: PruneProgress) => void;
+  #rows = 0;
+  #totalRows = 0;
+  #longestMs = 0;
+
+  constructor(
+    keeper: WorkerThread,
+    writer: () => Promise<{ readonly thread: WorkerThread }>,
+    progress: (of: PruneProgress) => void = () => {},
+  ) {
+    this.#longTasks = keeper;
+    this.#writer = writer;
+    this.#progress = progress;
+  }
+
+  async run(before: number): Promise<Pick<PruneResult, "rows" | "longestStepMs">> {
+    // What a run that was cut off has left comes first.
+    await this.#callWriter("discard");
+    await this.#deleteRows(false);
+    // What is written from now on is for a later run: this one writes too, and its own entries may be older than `before`.
+    for (let newest: number | undefined; ;) {
+      const folded = await this.#longTasks.call<CompactionResult | undefined>(
+        "fold",
+        before,
+        Date.now(),
+      );
+      if (!folded || folded.after >= (newest ??= folded.head)) break;
+      await this.#replace(folded);
+      await this.#deleteRows(true);
+    }
+    await this.#clearLeftovers();
+    await this.#runSteps("shrink");
+    return { rows: this.#rows, longestStepMs: this.#longestMs };
+  }
+
+  async #replace({ rollups, ...rest }: CompactionResult): Promise<void> {
+    for (const some of splitBySize(rollups))
+      await this.#runPaced(() => this.#callWriter("layReady", some));
+    const done = await this.#callWriter<boolean>("replace", rest, Date.now());
+    if (!done) return this.#callWriter("discard");
+    this.#totalRows += rest.last - rest.after;
+  }
+
+  async #deleteRows(mine: boolean): Promise<void> {
+    await this.#runSteps("sweep", ({ rows }) => {
+      if (!mine) return;
+      this.#rows += rows;
+      this.#progress({ rows: this.#rows, total: this.#totalRows });
+    });
+  }
+
+  async #clearLeftovers(): Promise<void> {
+    let after: LeftoversCursor | undefined = { key: "", chapter: -1, textId: 0 };
+    while (after) {
+      const found: FoundLeftovers = await this.#longTasks.call<FoundLeftovers>("leftovers", after);
+      const { keyChapters, textHashes, firstChapter } = found;
+      after = found.after;
+      if (after)
+        await this.#runPaced(() =>
+          this.#callWriter("clear", { mentions: keyChapters, words: textHashes }, firstChapter),
+        );
+    }
+  }
+
+  async #runSteps(
+    method: "sweep" | "shrink",
+    did: (of: StepResult) => void = () => {},
+  ): Promise<void> {
+    for (let more = true; more;) {
+      const swept = await this.#runPaced(() => this.#callWriter<StepResult>(method));
+      did(swept);
+      ({ hasMore: more } = swept);
+    }
+  }
+
+  async #runPaced<T>(step: () => Promise<T>): Promise<T> {
+    const began = performance.now();
+    const done = await step();
+    await sleep(Math.min(50, performance.now() - began));
+    return done;
+  }
+
+  async #callWriter<T>(method: string, ...args: readonly unknown[]): Promise<T> {
+    const { value, ms } = await (
+      await this.#writer()
+    ).thread.call<{ value: T; ms: number }>("step", method, ...args);
+    this.#longestMs = Math.max(this.#longestMs, ms);
+    return value;
+  }
+}
+
+function* splitBySize(sums: readonly CheckpointRollup[]): Generator<CheckpointRollup[], void> {
+  let some: CheckpointRollup[] = [];
+  let length = 0;
+  for (const row of sums) {
+    some.push(row);
+    if ((length += row[2].length) < STAGED_CHARACTERS) continue;
+    yield some;
+    some = [];
+    length = 0;
+  }
+  if (some.length > 0) yield some;
+}

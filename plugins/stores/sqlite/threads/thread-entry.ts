@@ -1,0 +1,77 @@
+// The other side of the threads: one writes, one reads, and one is there while a ledger is copied or cut. Messages in, messages out, in the order in which they came.
+import { parentPort, workerData } from "node:worker_threads";
+import { getFault } from "tollgate/plugin";
+import { LongTasks } from "./long-tasks.ts";
+import { Reader } from "../read/reader.ts";
+import type { SqliteSettings } from "../write/ledger-session.ts";
+import { Writer } from "../write/writer.ts";
+
+/** What a thread is made with. */
+export type ThreadRole =
+  | { role: "writer"; settings: SqliteSettings; instance: string }
+  | { role: "reader" | "keeper"; settings: Pick<SqliteSettings, "file"> };
+
+export interface ThreadRequest {
+  id: number;
+  method: string;
+  args: readonly unknown[];
+  /** It asks between its strides whether it is still wanted. */
+  isCancelable: boolean;
+}
+export type ThreadResponse = { id: number } & (
+  | { value: unknown }
+  | { message: string; fault: ReturnType<typeof getFault> }
+);
+
+/** The answer is not wanted any more. */
+export interface ThreadCancel {
+  cancel: number;
+}
+
+const port = parentPort!;
+/** What is read now, and whether it is still wanted. */
+const activeReads = new Map<number, { wanted: boolean }>();
+const roleData = workerData as ThreadRole;
+/** The first question is `start`: what goes wrong then is its answer. */
+let service: Writer | Reader | LongTasks | undefined;
+
+async function handleRequest({
+  id,
+  method,
+  args,
+  isCancelable,
+}: ThreadRequest): Promise<ThreadResponse> {
+  try {
+    if (method === "start") {
+      service =
+        roleData.role === "writer"
+          ? new Writer(roleData.settings, roleData.instance)
+          : roleData.role === "reader"
+            ? new Reader(roleData.settings)
+            : new LongTasks(roleData.settings);
+      return { id, value: "openResult" in service ? service.openResult : undefined };
+    }
+    const of = service as unknown as Record<string, (...args: readonly unknown[]) => unknown>;
+    const still = { wanted: true };
+    if (isCancelable) activeReads.set(id, still);
+    const value = await (isCancelable ? of[method]!(...args, still) : of[method]!(...args));
+    if (method === "close") port.close();
+    return { id, value };
+  } catch (error) {
+    const fault = getFault(error);
+    // The cause may be anything; what crosses is plain.
+    return {
+      id,
+      message: (error as Error).message,
+      fault: fault && { ...fault, cause: undefined },
+    };
+  } finally {
+    activeReads.delete(id);
+  }
+}
+
+port.on("message", async (asked: ThreadRequest | ThreadCancel) => {
+  if ("id" in asked) return port.postMessage(await handleRequest(asked));
+  const still = activeReads.get(asked.cancel);
+  if (still) still.wanted = false;
+});

@@ -1,0 +1,82 @@
+// A whole ledger in one file: written beside the one that goes on, and put where the next one begins.
+import { chmodSync, constants, copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { fail, type LedgerBackup, type LedgerSum, type LedgerTotal } from "tollgate/plugin";
+import { createTotals, isSettledRow } from "tollgate/store";
+import { readHead } from "../data/chain.ts";
+import { checkpointRollups } from "../data/checkpoint-rollups.ts";
+import { verifyLedger } from "../read/reader.ts";
+import { checkVersion } from "../data/schema.ts";
+import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
+
+/** One reading, however long it takes; what is committed meanwhile is not in it. */
+export function backup(file: string, to: string): LedgerBackup {
+  const db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
+  try {
+    db.prepare("VACUUM INTO ?").run(to);
+  } finally {
+    db.close();
+  }
+  return readBackupInfo(to);
+}
+
+function readBackupInfo(file: string): LedgerBackup {
+  const db = new DatabaseSync(file, { readOnly: true });
+  try {
+    const totals = createTotals([]);
+    for (const [facts, amounts, at] of checkpointRollups(db, {}))
+      totals.addGroup(facts, amounts, at, {});
+    const batches = db.prepare(
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
+    );
+    for (const stored of batches.iterate() as Iterable<unknown>)
+      for (const row of decodeRows(stored as StoredBatch))
+        if (isSettledRow(row, undefined)) totals.add(row);
+    const erased = db.prepare("SELECT hash FROM word WHERE gone > 0 ORDER BY hash").all();
+    const { seq, hash } = readHead(db);
+    return {
+      head: { seq, hash },
+      total: toLedgerSum(totals.totals()[0]),
+      erasedHashes: erased.map((row) => String(row["hash"])),
+    };
+  } finally {
+    db.close();
+  }
+}
+
+/** What is absent is nothing. */
+export const toLedgerSum = (total: LedgerTotal | undefined): LedgerSum => ({
+  calls: total?.calls ?? 0,
+  usage: total?.usage ?? {},
+  costNano: total?.costNano ?? 0n,
+  unpriced: total?.unpriced ?? 0,
+});
+
+/** `to`: where a ledger would be opened. */
+export async function restore(from: string, to: string): Promise<LedgerBackup> {
+  if (existsSync(to)) fail("conflict", `There is a ledger already: ${to}.`, { code: "not_empty" });
+  const db = new DatabaseSync(from, { readOnly: true });
+  try {
+    if (checkVersion(db, from) === 0) throw new Error("It is no ledger.");
+  } finally {
+    db.close();
+  }
+  const [problem, ...more] = (await verifyLedger(from, undefined)).problems;
+  if (problem)
+    fail(
+      "invalid",
+      `The copy is not as it was written: ${problem.path} ${problem.message}${more.length > 0 ? ` And ${more.length} more.` : ""}`,
+      { code: "not_as_written" },
+    );
+  const facts = readBackupInfo(from);
+  const half = `${to}.half`;
+  try {
+    rmSync(half, { force: true });
+    copyFileSync(from, half, constants.COPYFILE_EXCL);
+    chmodSync(half, 0o600);
+    renameSync(half, to);
+  } finally {
+    rmSync(half, { force: true });
+  }
+  return facts;
+}

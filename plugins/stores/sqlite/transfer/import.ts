@@ -1,0 +1,252 @@
+// Another store's ledger on its way into a file, beside where a ledger would be opened: it is put there when all of it is in it, and is verified.
+import { partialImportPath } from "../data/partial-import.ts";
+import { existsSync, renameSync, rmSync } from "node:fs";
+import type { DatabaseSync } from "node:sqlite";
+import {
+  fail,
+  type TransferredRemainder,
+  type TransferredRows,
+  type Settle,
+} from "tollgate/plugin";
+import {
+  isCalendarPeriod,
+  createMeter,
+  fromMovedRow,
+  toJson,
+  meteredUsage,
+  type LedgerRow,
+  type MeterAmount,
+} from "tollgate/store";
+import { appendAudit } from "../audit-log.ts";
+import { readHead } from "../data/chain.ts";
+import type { SqliteJournal, StoredCall } from "../write/journal.ts";
+import { readTotals } from "./export.ts";
+import { lockLedger } from "../lock.ts";
+import { verifyLedger } from "../read/reader.ts";
+import { LedgerSession } from "../write/ledger-session.ts";
+import { rollupHash, hashText, type Checkpoint } from "../data/checkpoint.ts";
+import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
+import { serializeTerms } from "../data/call-terms.ts";
+import {
+  encodeAmount,
+  createEncodedTerms,
+  EncodedSettle,
+  encodeSettleFields,
+  type EncodedReserve,
+} from "../data/batch-codec.ts";
+
+/** The instance of what is no row of another one. */
+const IMPORT_INSTANCE = "move";
+
+export class LedgerImporter {
+  readonly #file: string;
+  readonly #partialFile: string;
+  readonly #lock: ReturnType<typeof lockLedger>;
+  #session: LedgerSession | undefined;
+  readonly #open = new Map<string, StoredCall>();
+  readonly after: number;
+
+  constructor(file: string) {
+    this.#file = file;
+    this.#partialFile = partialImportPath(file);
+    this.#lock = lockLedger(file);
+    try {
+      if (existsSync(file))
+        fail("conflict", `There is a ledger already: ${file}.`, { code: "not_empty" });
+      this.#session = new LedgerSession(
+        { file: this.#partialFile, durability: "power", ballastMb: 0 },
+        IMPORT_INSTANCE,
+        false,
+      );
+      const { db } = this.#session;
+      db.exec("CREATE TABLE IF NOT EXISTS moving (after INTEGER NOT NULL) STRICT");
+      this.after = Number(
+        db.prepare("SELECT max(after) AS after FROM moving").get()?.["after"] ?? 0,
+      );
+      this.#session.runStep((_, journal) => {
+        for (const { call } of journal.openCalls()) this.#open.set(call.attempt, call);
+      });
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  writeRows({ rows, next }: TransferredRows): void {
+    const all = rows.map(fromMovedRow);
+    const groups: LedgerRow[][] = [];
+    for (const row of all)
+      if (groups.at(-1)?.[0]?.instance === row.instance) groups.at(-1)!.push(row);
+      else groups.push([row]);
+    // The place is said with the last of them: what is told again after a crash is there already, and is passed over.
+    groups.forEach((some, i) =>
+      this.#session!.runStep((db, journal) => {
+        journal.setInstance(some[0]!.instance);
+        for (const row of some) this.#addRow(journal, row);
+        if (i < groups.length - 1) return;
+        db.exec("DELETE FROM moving");
+        db.prepare("INSERT INTO moving (after) VALUES (?)").run(next);
+      }),
+    );
+  }
+
+  #addRow(journal: SqliteJournal, row: LedgerRow): void {
+    const { attempt, kind } = row;
+    if (kind === "adjust") return void journal.adjustImported(row);
+    if (kind === "settle") {
+      const call = this.#open.get(attempt);
+      if (!call) return;
+      this.#open.delete(attempt);
+      return journal.settle(
+        call,
+        new EncodedSettle(Math.floor(row.at), attempt, encodeSettleFields(toSettle(row))),
+      );
+    }
+    if (journal.hasReserve(attempt)) return;
+    const line: EncodedReserve = {
+      do: "reserve",
+      at: Math.floor(row.at),
+      attempt,
+      claims: [],
+      terms: createEncodedTerms(serializeTerms(row)),
+      identity: `${JSON.stringify(attempt)},${JSON.stringify(row.request)},${row.n}`,
+      hold: JSON.stringify(encodeAmount(row.holdNano)),
+    };
+    this.#open.set(attempt, journal.reserve(line, row.meterAmounts)!);
+  }
+
+  async finish(rest: TransferredRemainder) {
+    const session = this.#session!;
+    this.#writeRemainder(session, rest);
+    const totals = readTotals(session.db);
+    if (toJson(totals) !== toJson(rest.totals))
+      this.#discardAndFail(
+        `What rows come to here is not what they came to there: ${totals.length} groups, and ${rest.totals.length} there.`,
+      );
+    const { hash } = readHead(session.db);
+    session.db.exec("DROP TABLE moving");
+    session.db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    session.db.close();
+    this.#session = undefined;
+    const [problem] = (await verifyLedger(this.#partialFile, undefined)).problems;
+    if (problem)
+      this.#discardAndFail(`What arrived does not verify: ${problem.path} ${problem.message}`);
+    rmSync(`${this.#partialFile}-wal`, { force: true });
+    rmSync(`${this.#partialFile}-shm`, { force: true });
+    renameSync(this.#partialFile, this.#file);
+    return { head: hash, totals };
+  }
+
+  close(): void {
+    try {
+      this.#session?.db.close();
+    } finally {
+      this.#session = undefined;
+      this.#lock.release();
+    }
+  }
+
+  /** It begins anew the next time: what is in it cannot be taken back. */
+  #discardAndFail(message: string): never {
+    this.#session?.db.close();
+    this.#session = undefined;
+    for (const name of ["", "-wal", "-shm"]) rmSync(this.#partialFile + name, { force: true });
+    return fail("invalid", message, { code: "other_sums" });
+  }
+
+  #writeRemainder(session: LedgerSession, rest: TransferredRemainder): void {
+    for (const [entry, end] of rest.audit) {
+      appendAudit(session, entry);
+      if (end) appendAudit(session, end);
+    }
+    session.runStep((db, journal) => {
+      journal.setInstance(IMPORT_INSTANCE);
+      for (const key of rest.keys) journal.putKey(key);
+      for (const account of rest.accounts) journal.accounts.put(account);
+      for (const [hash, price] of rest.prices) journal.putPrice(hash, price);
+      const meter = db.prepare(
+        "INSERT INTO meter (id, level, at, max, told) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE " +
+          "SET level = excluded.level, at = excluded.at, max = excluded.max, told = excluded.told",
+      );
+      for (const { id, level, at, max, notifiedLevel } of rest.meters)
+        meter.run(id, String(level), Math.floor(at), String(max), String(notifiedLevel));
+      for (const [attempt, usage, costNano] of rest.lastProgress) {
+        const call = this.#open.get(attempt);
+        if (call) journal.progress(call, { do: "progress", at: 0, attempt, usage, costNano });
+      }
+    });
+    const at = Date.now();
+    if (rest.rollups) this.#addCheckpoint(session, rest, at);
+    session.runStep((_, journal) => {
+      journal.appendNote(at, {
+        imported: { head: rest.head ?? null, sums: hashText(toJson(rest.totals)) },
+      });
+    });
+  }
+
+  #addCheckpoint(
+    session: LedgerSession,
+    { rollups, meters }: TransferredRemainder,
+    at: number,
+  ): void {
+    const { rows, since, until, sums } = rollups!;
+    session.runStep((db, journal) => {
+      const lay = db.prepare("INSERT INTO sums (n, quarter, text, hash) VALUES (?, ?, ?, ?)");
+      let last = "";
+      sums.forEach(([quarter, text], i) => {
+        last = rollupHash(last, quarter, text);
+        lay.run(i + 1, quarter, text, last);
+      });
+      const spent = windowLevels(db);
+      const counted = meters.flatMap(({ id, level }): [string, string][] => {
+        const before = level - (spent.get(id) ?? 0n);
+        return isCalendarPeriod(createMeter(id).per) && before !== 0n ? [[id, String(before)]] : [];
+      });
+      const base: Checkpoint = {
+        segment: 0,
+        last: 0,
+        hash: "",
+        firstAt: since,
+        lastAt: until,
+        rows,
+        at,
+        rollups: sums.length,
+        retainedReserves: [],
+        meters: counted,
+        erasures: [],
+      };
+      const text = JSON.stringify(base);
+      db.prepare("INSERT INTO base (id, last, sums, text) VALUES (1, 0, ?, ?)").run(
+        sums.length,
+        text,
+      );
+      journal.appendNote(at, { compacted: { last: 0, base: hashText(text), sums: last } });
+    });
+  }
+}
+
+/** What is absent is left out. */
+const toSettle = (row: LedgerRow): Settle => ({
+  ...(Object.fromEntries(
+    Object.entries(row).filter(([, value]) => value !== undefined),
+  ) as unknown as Settle),
+  do: "settle",
+});
+
+/** What windows of the calendar have counted of rows that are there. */
+function windowLevels(db: DatabaseSync): ReadonlyMap<string, bigint> {
+  const spent = new Map<string, bigint>();
+  const taken = new Map<string, readonly MeterAmount[]>();
+  const count = (id: string, amount: bigint) => {
+    if (isCalendarPeriod(createMeter(id).per)) spent.set(id, (spent.get(id) ?? 0n) + amount);
+  };
+  const batches = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch ORDER BY first`);
+  for (const stored of batches.iterate() as Iterable<unknown>)
+    for (const row of decodeRows(stored as StoredBatch))
+      if (row.kind === "reserve") taken.set(row.attempt, row.meterAmounts);
+      else
+        for (const [id, amount] of taken.get(row.attempt) ?? [])
+          if (row.kind === "settle") count(id, meteredUsage(createMeter(id).unit, amount, row));
+          else if (createMeter(id).unit === "nano_usd") count(id, row.costNano ?? 0n);
+  return spent;
+}

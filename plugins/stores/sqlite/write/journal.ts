@@ -1,0 +1,333 @@
+// The book's journal as statements on an open database. All of them run inside the writer's transaction, and most of them
+// once a commit: what its rows say is put together as text and stored in one piece.
+import type { DatabaseSync } from "node:sqlite";
+import type { KeyRecord, Price, StoreCommand } from "tollgate/plugin";
+import {
+  type CallRows,
+  type LedgerJournal,
+  type LedgerRow,
+  type Meter,
+  rowQualifier,
+  type OpenCall,
+  type OpenCalls,
+  type Progress,
+  type MeterAmount,
+  toJson,
+} from "tollgate/store";
+import { readHead, type ChainHead } from "../data/chain.ts";
+import { createLowWaterMark, type LowWaterMark } from "../data/low-water-mark.ts";
+import { createKeyIndex, type KeyIndex } from "../data/key-index.ts";
+import { readOpenCalls } from "../data/open-calls.ts";
+import { createRecordRepository, type RecordRepository } from "../data/record-repository.ts";
+import { prepareStatements } from "./statements.ts";
+import {
+  createRowLookup,
+  chainHash,
+  decodeRows,
+  type RowLookup,
+  type StoredBatch,
+} from "../data/stored-batch.ts";
+import { serializeTerms } from "../data/call-terms.ts";
+import { encodeNote, type ChainNote } from "../data/chain-note.ts";
+import { createSaltedTexts, type SaltedTexts } from "../data/salted-text.ts";
+import { createHashedTerms, type HashedTerms } from "../data/hashed-terms.ts";
+import {
+  encodeAmount,
+  createEncodedTerms,
+  type EncodedReserve,
+  type EncodedSettle,
+} from "../data/batch-codec.ts";
+
+/** An open call: what its settle will repeat. */
+export interface StoredCall extends OpenCall {
+  readonly terms: HashedTerms;
+  readonly identity: string;
+  readonly hold: string;
+  readonly seq: number;
+  /** Its commit's first entry. */
+  readonly firstSeq: number;
+  /** Whether `open` has it. */
+  isListed: boolean;
+}
+
+/** A call that was found open. */
+export interface FoundOpenCall {
+  call: StoredCall;
+  row: LedgerRow;
+  progress: Progress | undefined;
+}
+
+/** How many entries a next owner reads at most for calls that were open. Those that are open for longer are listed. */
+const MAX_RECOVERY_ENTRIES = 16_384;
+
+type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
+
+export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettle, StoredCall> {
+  /** Attempts are looked up one by one. Else the index tells, when the batch is closed, that one was there before. */
+  checksDuplicates = false;
+  readonly #db: DatabaseSync;
+  #instance: string;
+  readonly #statements: ReturnType<typeof prepareStatements>;
+  readonly #rowLookup: RowLookup;
+  readonly #keyIndex: KeyIndex;
+  readonly #saltedTexts: SaltedTexts;
+  readonly #lowWaterMark: LowWaterMark = createLowWaterMark();
+  readonly accounts: RecordRepository;
+  #head: ChainHead;
+  #sealedHead: ChainHead;
+  // Of this batch.
+  #rows: string[] = [];
+  #terms: HashedTerms[] = [];
+  #batchToken = {};
+  #minTime = Infinity;
+  #maxTime = -Infinity;
+  #openedInBatch: StoredCall[] = [];
+  #closedInBatch: StoredCall[] = [];
+  #listedInBatch: StoredCall[] = [];
+  #closedReserves: number[] = [];
+
+  constructor(db: DatabaseSync, instance: string) {
+    this.#db = db;
+    this.#instance = instance;
+    this.#statements = prepareStatements(db);
+    this.#rowLookup = createRowLookup(db);
+    this.#keyIndex = createKeyIndex(db);
+    this.#saltedTexts = createSaltedTexts(db);
+    this.#head = this.#sealedHead = readHead(db);
+    this.accounts = createRecordRepository(db, this.#saltedTexts);
+  }
+
+  reserve(c: EncodedReserve, taken: readonly MeterAmount[]): StoredCall | undefined {
+    if (this.checksDuplicates && this.hasReserve(c.attempt)) return undefined;
+    const first = this.#head.seq + 1;
+    const { attempt, identity, hold } = c;
+    const terms = this.#saltedTexts.hashTerms(c.terms);
+    const seq = this.#nextSeq();
+    const call: StoredCall = {
+      attempt,
+      meterAmounts: taken,
+      terms,
+      identity,
+      hold,
+      seq,
+      firstSeq: first,
+      isListed: false,
+    };
+    const takes =
+      taken.length === 0 ? "null" : JSON.stringify(taken.map(([id, n]) => [id, String(n)]));
+    this.#addRow(c.at, `["r",${c.at},${identity},${this.#termsIndex(terms)},${hold},${takes}]`);
+    this.#openedInBatch.push(call);
+    this.#lowWaterMark.beginCommit(first);
+    this.#lowWaterMark.addOpenCall(first);
+    return call;
+  }
+
+  settle(call: StoredCall, c: EncodedSettle): void {
+    const place = this.#termsIndex(call.terms);
+    this.#addRow(c.at, `["s",${c.at},${call.identity},${place},${call.hold},${c.text}]`);
+    this.#closedInBatch.push(call);
+    if (call.isListed) this.#statements.unlist.run(call.attempt);
+    else this.#closeInLowWaterMark(call);
+  }
+
+  /** A correction that another store has written: its labels are text. */
+  adjustImported = (row: LedgerRow): boolean =>
+    this.adjust(row, this.#saltedTexts.hashTerms(createEncodedTerms(serializeTerms(row))));
+
+  adjust(row: LedgerRow, terms = createHashedTerms(serializeTerms(row))): boolean {
+    const { attempt, request, n, usage, costNano, reason, actor } = row;
+    if (this.#statements.adjustment.run(attempt, rowQualifier(row), this.#nextSeq()).changes === 0)
+      return false;
+    const at = Math.floor(row.at);
+    const said = [attempt, request, n, this.#termsIndex(terms)];
+    this.#addRow(
+      at,
+      JSON.stringify(["a", at, ...said, usage, encodeAmount(costNano), reason, actor]),
+    );
+    return true;
+  }
+
+  hasReserve(attempt: string): boolean {
+    return (
+      this.#openedInBatch.some((call) => call.attempt === attempt) ||
+      this.#statements.known.get(attempt) !== undefined
+    );
+  }
+
+  closedCall(attempt: string): CallRows | undefined {
+    const has = (call: StoredCall): boolean => call.attempt === attempt;
+    const mine =
+      this.#openedInBatch.some(has) || this.#closedInBatch.some(has) ? this.#pendingRows() : [];
+    const there = this.#rowLookup.findCall(attempt);
+    const of = (kind: LedgerRow["kind"], seq: number | undefined): LedgerRow | undefined =>
+      seq === undefined
+        ? mine.find((row) => row.attempt === attempt && row.kind === kind)
+        : this.#rowLookup.getRow(seq);
+    const reserve = of("reserve", there?.reserve);
+    return reserve && { reserve, settle: of("settle", there?.settle) };
+  }
+
+  progress(call: StoredCall, { usage, costNano = null }: CommandOf<"progress">): void {
+    this.#saveProgress(call, { usage, costNano });
+  }
+
+  putKey = (record: KeyRecord): void => this.accounts.putKey(record);
+
+  getKey = (digest: string): KeyRecord | undefined => this.accounts.getKey(digest);
+
+  putPrice(hash: string, row: Price): void {
+    this.#statements.price.run(hash, toJson(row));
+  }
+
+  recordHeartbeat(at: number): void {
+    this.#statements.alive.run(Math.floor(at));
+  }
+
+  /** The next commits are of this instance: a ledger that is moved here keeps the names. */
+  setInstance = (instance: string): void => void (this.#instance = instance);
+
+  /** What the ledger says of itself, as a row of a commit of its own. */
+  appendNote(at: number, note: ChainNote): number {
+    const seq = this.#nextSeq();
+    this.#addRow(Math.floor(at), encodeNote(Math.floor(at), note));
+    return seq;
+  }
+
+  /** Text was taken out of the file: nothing that was said of it before is said again. */
+  forgetTexts = (): void => this.#saltedTexts.forget();
+
+  /** Closes the batch: its rows, its meters, and its link in the chain of hashes. */
+  seal(changed: Iterable<Meter>, dropped: readonly string[], open: OpenCalls<StoredCall>): void {
+    const say = this.#statements;
+    for (const id of dropped) say.drop.run(id);
+    for (const { id, level, at, max, notifiedLevel } of changed)
+      say.meter.run(id, String(level), Math.floor(at), String(max), String(notifiedLevel));
+    this.#sealedHead = this.#head;
+    if (this.#rows.length === 0) return;
+    const { seq, segment, hash } = this.#head;
+    const [first, last] = [seq + 1, seq + this.#rows.length];
+    this.#listLongOpenCalls(last, open);
+    const stored = this.#currentBatch();
+    this.#sealedHead = { segment: segment + 1, seq: last, hash: chainHash(hash, stored) };
+    say.batch.run(first, this.#instance, stored.terms, stored.rows);
+    const low = this.#lowWaterMark.oldestOpen(last + 1);
+    say.segment.run(
+      segment + 1,
+      first,
+      last,
+      this.#sealedHead.hash,
+      this.#minTime,
+      this.#maxTime,
+      low,
+    );
+    this.#keyIndex.add(this.#terms, first);
+    this.#saltedTexts.addTerms(this.#terms, first);
+    if (this.#openedInBatch.length > 0)
+      say.begin.run(first, JSON.stringify(this.#openedInBatch.map(({ attempt }) => attempt)));
+    if (this.#closedInBatch.length > 0)
+      say.end.run(first, `[${this.#closedInBatch.map((call) => call.seq).join()}]`);
+  }
+
+  rollback(): void {
+    this.#keyIndex.rollback();
+    this.#saltedTexts.rollback();
+    for (const call of this.#listedInBatch) call.isListed = false;
+    for (const call of this.#openedInBatch) this.#lowWaterMark.removeOpenCall(call.firstSeq);
+    for (const first of this.#closedReserves) this.#lowWaterMark.addOpenCall(first);
+    this.#clearBatch();
+  }
+
+  commit(): void {
+    this.#head = this.#sealedHead;
+    this.#keyIndex.commit();
+    this.#saltedTexts.commit();
+    this.#lowWaterMark.dropClosed();
+    this.#clearBatch();
+  }
+
+  /** Calls that an owner before this one has left open. */
+  *openCalls(): Iterable<FoundOpenCall> {
+    for (const { row, seq, firstSeq, isListed, progress } of readOpenCalls(this.#db)) {
+      const { attempt, meterAmounts, request, n, holdNano } = row;
+      const call: StoredCall = {
+        attempt,
+        meterAmounts,
+        terms: createHashedTerms(serializeTerms(row)),
+        identity: `${JSON.stringify(attempt)},${JSON.stringify(request)},${n}`,
+        hold: holdNano === null ? "null" : `"${holdNano}"`,
+        seq,
+        firstSeq,
+        isListed,
+      };
+      this.#lowWaterMark.beginCommit(firstSeq);
+      if (!isListed) this.#lowWaterMark.addOpenCall(firstSeq);
+      yield { call, row, progress };
+    }
+  }
+
+  #nextSeq(): number {
+    return this.#head.seq + 1 + this.#rows.length;
+  }
+
+  #termsIndex(of: HashedTerms): number {
+    if (of.listedIn !== this.#batchToken) {
+      of.listedIn = this.#batchToken;
+      of.index = this.#terms.push(of) - 1;
+    }
+    return of.index;
+  }
+
+  #addRow(at: number, row: string): void {
+    this.#rows.push(row);
+    if (at < this.#minTime) this.#minTime = at;
+    if (at > this.#maxTime) this.#maxTime = at;
+  }
+
+  #saveProgress(call: StoredCall, heard: Progress): void {
+    this.#statements.list.run(call.attempt, call.seq, JSON.stringify(heard.usage), heard.costNano);
+    if (call.isListed) return;
+    call.isListed = true;
+    this.#listedInBatch.push(call);
+    this.#closeInLowWaterMark(call);
+  }
+
+  #closeInLowWaterMark({ firstSeq }: StoredCall): void {
+    this.#lowWaterMark.removeOpenCall(firstSeq);
+    this.#closedReserves.push(firstSeq);
+  }
+
+  /** So that a next owner need not read far back. */
+  #listLongOpenCalls(last: number, open: OpenCalls<StoredCall>): void {
+    if (last - this.#lowWaterMark.oldestOpen(last + 1) <= MAX_RECOVERY_ENTRIES) return;
+    for (const call of open.values())
+      if (!call.isListed && call.seq < last - MAX_RECOVERY_ENTRIES / 2)
+        this.#saveProgress(call, { usage: {}, costNano: null });
+  }
+
+  /** This batch as the file will hold it. */
+  #currentBatch(): StoredBatch {
+    return {
+      first: this.#head.seq + 1,
+      instance: this.#instance,
+      terms: `[${this.#terms.map(({ text }) => text).join()}]`,
+      rows: `[${this.#rows.join()}]`,
+    };
+  }
+
+  /** The rows of this batch, which the tables do not have yet. */
+  #pendingRows(): LedgerRow[] {
+    return decodeRows(this.#currentBatch());
+  }
+
+  #clearBatch(): void {
+    this.#rows = [];
+    this.#terms = [];
+    this.#batchToken = {};
+    this.#minTime = Infinity;
+    this.#maxTime = -Infinity;
+    this.#openedInBatch = [];
+    this.#closedInBatch = [];
+    this.#listedInBatch = [];
+    this.#closedReserves = [];
+  }
+}

@@ -1,0 +1,142 @@
+// All that a gateway keeps, in one file, while it serves: the store's copy, the key that signs addresses, the last good lists.
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream, existsSync } from "node:fs";
+import { open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { TAR_END, createTarHeader, tarPadding } from "../../lib/tar.ts";
+import { fail } from "../../model/error.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import { failUnsupported } from "./unsupported.ts";
+import {
+  type BackupFile,
+  type BackupManifest,
+  LEDGER_NAME,
+  MANIFEST_NAME,
+  OTHER_FILES,
+  toManifestSums,
+} from "./backup-manifest.ts";
+
+export interface BackupRequest {
+  readonly store: Pick<Store, "maintenance">;
+  /** As gateway.yaml names it. */
+  readonly use: string;
+  readonly stateDir: string;
+  readonly version: string;
+}
+
+export interface BackupResult {
+  readonly file: string;
+  readonly bytes: number;
+  readonly ms: number;
+  readonly manifest: BackupManifest;
+}
+
+/** `file`: absolute, and not there yet. */
+export async function createBackup(of: BackupRequest, file: string): Promise<BackupResult> {
+  const began = performance.now();
+  const { maintenance } = of.store;
+  const copied =
+    maintenance?.backup ??
+    failUnsupported(of.use, "copies itself", maintenance?.alternatives?.backup);
+  if (existsSync(file)) fail("conflict", `${file} is there already.`, { code: "file_exists" });
+  const copy = join(of.stateDir, `backup-${randomBytes(6).toString("hex")}.tmp`);
+  const half = `${file}.half`;
+  try {
+    await createNewFile(copy).then((handle) => handle.close());
+    const { head = null, total, erasedHashes } = await copied(copy);
+    const tar = new TarWriter(await createNewFile(half));
+    try {
+      await tar.add(LEDGER_NAME, copy);
+      for (const name of await listOtherFiles(of.stateDir))
+        await tar.add(name, join(of.stateDir, name));
+      const manifest: BackupManifest = {
+        kind: "tollgate backup",
+        version: 1,
+        tollgate: of.version,
+        at: wallClock(),
+        store: of.use,
+        head,
+        sums: toManifestSums(total),
+        erased: erasedHashes,
+        files: tar.files,
+      };
+      const bytes = await tar.end(`${JSON.stringify(manifest, null, 2)}\n`);
+      await rename(half, file);
+      return { file, bytes, ms: Math.round(performance.now() - began), manifest };
+    } finally {
+      await tar.close();
+    }
+  } finally {
+    await Promise.all([copy, half].map((path) => rm(path, { force: true })));
+  }
+}
+
+async function createNewFile(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, "wx", 0o600);
+  } catch (error) {
+    return fail("conflict", `${path} cannot be written: ${(error as Error).message}`, {
+      code: "not_writable",
+      cause: error,
+    });
+  }
+}
+
+async function listOtherFiles(stateDir: string): Promise<string[]> {
+  const lists = await readdir(join(stateDir, "catalogue")).catch(() => []);
+  const names = ["files/key", ...lists.map((name) => `catalogue/${name}`)];
+  return names.filter((name) => OTHER_FILES.test(name) && existsSync(join(stateDir, name)));
+}
+
+class TarWriter {
+  readonly files: BackupFile[] = [];
+  readonly #to: FileHandle;
+  #bytes = 0;
+  #closed = false;
+
+  constructor(to: FileHandle) {
+    this.#to = to;
+  }
+
+  async add(name: string, path: string): Promise<void> {
+    const { size, mtimeMs } = await stat(path);
+    await this.#write(createTarHeader(name, size, mtimeMs));
+    const digest = createHash("sha256");
+    let bytes = 0;
+    // No more than its head says, should it grow meanwhile.
+    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
+      const some = (chunk as Buffer).subarray(0, size - bytes);
+      bytes += some.length;
+      digest.update(some);
+      await this.#write(some);
+    }
+    if (bytes !== size) throw new Error(`${path} was changed while it was copied.`);
+    await this.#write(tarPadding(size));
+    this.files.push({ name, bytes, sha256: digest.digest("hex") });
+  }
+
+  /** Durable when it resolves; how many bytes it is in all. */
+  async end(manifest: string): Promise<number> {
+    const text = Buffer.from(manifest);
+    await this.#write(createTarHeader(MANIFEST_NAME, text.length, wallClock()));
+    await this.#write(text);
+    await this.#write(tarPadding(text.length));
+    await this.#write(TAR_END);
+    await this.#to.sync();
+    await this.close();
+    return this.#bytes;
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#to.close();
+  }
+
+  async #write(bytes: Buffer): Promise<void> {
+    this.#bytes += bytes.length;
+    for (let at = 0; at < bytes.length;)
+      at += (await this.#to.write(bytes, at, bytes.length - at)).bytesWritten;
+  }
+}

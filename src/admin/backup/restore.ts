@@ -1,0 +1,156 @@
+// A backup becomes a state folder. Everything is looked through before anything is where a gateway would find it; what fails leaves the
+// folder as empty as it was.
+import { createHash, randomBytes } from "node:crypto";
+import { chmod, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import type { Log } from "../../lib/log/log.ts";
+import { readTar } from "../../lib/tar.ts";
+import { fail } from "../../model/error.ts";
+import type { LedgerBackup } from "../../plugin/store/ledger-maintenance.ts";
+import { createStateDir } from "../../runtime/services/state-dir.ts";
+import { openStore } from "../../runtime/ledger/open-store.ts";
+import { failUnsupported } from "./unsupported.ts";
+import { createClosedStore } from "./closed-store.ts";
+import {
+  type BackupFile,
+  type BackupManifest,
+  LEDGER_NAME,
+  MANIFEST_NAME,
+  OTHER_FILES,
+  parseManifest,
+  toManifestSums,
+} from "./backup-manifest.ts";
+
+export interface RestoreResult {
+  readonly stateDir: string;
+  readonly manifest: BackupManifest;
+  /** Texts that were taken out again. */
+  readonly erased: number;
+}
+
+export async function restoreBackup(
+  config: Pick<GatewayConfig, "store" | "file" | "stateDir">,
+  of: {
+    readonly log: Log;
+    readonly backup: AsyncIterable<Uint8Array>;
+    /** What was erased since the backup was made. */
+    readonly erased: readonly string[];
+  },
+): Promise<RestoreResult> {
+  const { stateDir } = config;
+  await assertStateDirEmpty(stateDir);
+  await createStateDir(stateDir);
+  const { store, context, scope } = await createClosedStore(config, of.log);
+  try {
+    const folder = join(stateDir, `restore-${randomBytes(6).toString("hex")}`);
+    const manifest = await unpackBackup(of.backup, folder);
+    const { maintenance } = store;
+    const restore =
+      maintenance?.restore ??
+      failUnsupported(config.store.use, "takes a copy back", maintenance?.alternatives?.restore);
+    if (manifest.store !== config.store.use)
+      fail(
+        "conflict",
+        `It is a copy of the store "${manifest.store}", and gateway.yaml has "${config.store.use}".`,
+        {
+          code: "other_store",
+        },
+      );
+    assertMatchesManifest(manifest, await restore(join(folder, LEDGER_NAME)));
+    for (const { name } of manifest.files)
+      if (name !== LEDGER_NAME) await moveIntoPlace(name, folder, stateDir);
+    await rm(folder, { recursive: true, force: true });
+    let erased = 0;
+    if (of.erased.length > 0) {
+      const { maintenance: keeping } = await openStore(config, context, scope, { version: "" });
+      const erase = keeping?.erase ?? failUnsupported(config.store.use, "erases");
+      erased = (await erase({ hashes: of.erased })).hashes.length;
+    }
+    await scope[Symbol.asyncDispose]();
+    return { stateDir, manifest, erased };
+  } catch (error) {
+    await scope[Symbol.asyncDispose]().catch(() => {});
+    for (const name of await readdir(stateDir))
+      await rm(join(stateDir, name), { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function assertStateDirEmpty(stateDir: string): Promise<void> {
+  const there = await readdir(stateDir).catch((error: NodeJS.ErrnoException) =>
+    error.code === "ENOENT" ? [] : Promise.reject(error),
+  );
+  if (there.length > 0)
+    fail("conflict", `${stateDir} is not empty. Move it away first: a restore replaces nothing.`, {
+      code: "not_empty",
+    });
+}
+
+/** All files of a backup, each as its manifest says. */
+async function unpackBackup(
+  backup: AsyncIterable<Uint8Array>,
+  folder: string,
+): Promise<BackupManifest> {
+  const found: BackupFile[] = [];
+  try {
+    for await (const { name, bytes } of readTar(backup)) {
+      if (name !== LEDGER_NAME && name !== MANIFEST_NAME && !OTHER_FILES.test(name))
+        fail("invalid", `A backup has no file "${name}".`, { code: "no_backup" });
+      found.push(await extractFile(name, bytes, folder));
+    }
+  } catch (error) {
+    fail("invalid", `The backup cannot be read: ${(error as Error).message}`, {
+      code: "no_backup",
+      cause: error,
+    });
+  }
+  const text = await readFile(join(folder, MANIFEST_NAME), "utf8").catch(() => "");
+  const manifest = parseManifest(text);
+  const expectedFiles = JSON.stringify(manifest.files);
+  if (JSON.stringify(found.filter(({ name }) => name !== MANIFEST_NAME)) !== expectedFiles)
+    fail("invalid", "The backup's files are not what its manifest says.", {
+      code: "not_as_written",
+    });
+  return manifest;
+}
+
+async function extractFile(
+  name: string,
+  chunks: AsyncIterable<Buffer>,
+  folder: string,
+): Promise<BackupFile> {
+  const path = join(folder, name);
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const file = await open(path, "wx", 0o600);
+  const digest = createHash("sha256");
+  let bytes = 0;
+  try {
+    for await (const chunk of chunks) {
+      bytes += chunk.length;
+      digest.update(chunk);
+      await file.writeFile(chunk);
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return { name, bytes, sha256: digest.digest("hex") };
+}
+
+/** What the store has found in its copy, and what was written down of it. */
+function assertMatchesManifest({ head, sums }: BackupManifest, found: LedgerBackup): void {
+  const same =
+    JSON.stringify(found.head ?? null) === JSON.stringify(head) &&
+    JSON.stringify(toManifestSums(found.total)) === JSON.stringify(sums);
+  if (!same)
+    fail("invalid", "The copy of the ledger is not the one that the manifest speaks of.", {
+      code: "not_as_written",
+    });
+}
+
+async function moveIntoPlace(name: string, from: string, to: string): Promise<void> {
+  await mkdir(dirname(join(to, name)), { recursive: true, mode: 0o700 });
+  await rename(join(from, name), join(to, name));
+  await chmod(join(to, name), 0o600);
+}

@@ -1,0 +1,190 @@
+// Admin tokens, as an operator handles them, and the sessions that were begun with them. No answer has a digest in it, and only a new
+// token's own text is ever shown, once.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { AdminConfig, OidcConfig } from "../../config/gateway-config.ts";
+import { mintKey } from "../../lib/api-key.ts";
+import { fail } from "../../model/error.ts";
+import type { Role } from "../../plugin/role.ts";
+import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import { tokenCredentialId } from "../../runtime/access/admin-principals.ts";
+import type { AuditedCommand } from "../../plugin/store/audit.ts";
+import type { Sessions } from "../../runtime/access/sessions.ts";
+import type { InputOf } from "../schema/command-specs.ts";
+import type { AccountTree } from "../access/account-tree.ts";
+import { assertAccountExists } from "../access/grants.ts";
+import type { AccessCounter } from "../dispatch/access-counter.ts";
+import { SHELL_PRINCIPAL } from "../../runtime/access/principal.ts";
+import { withInputChecks } from "../dispatch/command-input.ts";
+
+export interface AdminRepository {
+  list(): Promise<readonly KeyRecord[]>;
+  /** Durable when it resolves. */
+  write(record: KeyRecord): Promise<unknown>;
+  /** `admin:` of gateway.yaml. */
+  fileConfig(): Pick<AdminConfig, "tokens" | "oidc"> | undefined;
+  /** An admin is held to one that is there. */
+  readTree(): Promise<AccountTree>;
+  /** Of the gateway that runs. */
+  sessions?(): Pick<Sessions, "end">;
+}
+
+/** An admin token as it may be shown. Times are Unix milliseconds. */
+export interface ShownAdmin {
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly role: Role;
+  readonly account: string | undefined;
+  readonly created: number;
+  readonly expires: number | undefined;
+  readonly state: "valid" | "expired" | "ended";
+}
+
+export function createAdminCommands(repository: AdminRepository, now: () => number = wallClock) {
+  const over = (at: number | undefined) => at !== undefined && at <= now();
+  const shown = (of: KeyRecord): ShownAdmin => {
+    const { id, name, admin, account, created, expires, revoked } = of;
+    const state = over(revoked) ? "ended" : over(expires) ? "expired" : "valid";
+    return { id, name, role: admin!, account, created, expires, state };
+  };
+  const all = async () => (await repository.list()).filter(({ admin }) => admin !== undefined);
+
+  return withInputChecks({
+    "admins.create": async ({ name, role, account, expires }) => {
+      assertNameIsFree(
+        name,
+        await all(),
+        repository.fileConfig()?.tokens.map((each) => each.name) ?? [],
+      );
+      if (account !== undefined)
+        assertAccountExists(account, await repository.readTree(), "/account");
+      const { id, secret, digest } = mintKey(undefined, "ta");
+      const record: KeyRecord = { id, name, digest, created: now(), expires, account, admin: role };
+      await repository.write(record);
+      return { secret, admin: shown(record) };
+    },
+    "admins.list": async () => ({
+      admins: (await all()).map(shown),
+      ...adminsInFile(repository.fileConfig()),
+    }),
+    "admins.end": async ({ id: said }) => {
+      const meant = (await all()).filter(({ id, name }) => id === said || name === said);
+      // Of one name only one is valid.
+      const record = meant.find((each) => shown(each).state !== "ended") ?? meant.at(-1);
+      if (!record)
+        return fail("not_found", `There is no admin "${said}".`, { code: "no_such_admin" });
+      const ended = { ...record, revoked: record.revoked ?? now() };
+      await repository.write(ended);
+      repository
+        .sessions?.()
+        .end(({ credentialId }) => credentialId === tokenCredentialId(record.id));
+      return { admins: [shown(ended)] };
+    },
+  });
+}
+
+/** Admins of gateway.yaml: its tokens by name, and what the groups of the identity provider may do. No secret is in it. */
+function adminsInFile(file: ReturnType<AdminRepository["fileConfig"]>): {
+  readonly tokens: readonly { readonly name: string; readonly role: Role }[];
+  readonly oidc: Pick<OidcConfig, "issuer" | "roles"> | null;
+} {
+  const { tokens = [], oidc } = file ?? {};
+  return {
+    tokens: tokens.map(({ name, role }) => ({ name, role })),
+    oidc: oidc ? { issuer: oidc.issuer, roles: oidc.roles } : null,
+  };
+}
+
+/** Prefix of the names that people from the identity provider have in the audit log. */
+const RESERVED_PREFIX = /^(oidc|file|token):/;
+
+/** Names that differ only in case or in the form of their characters look alike in the audit log. */
+const foldName = (name: string): string => name.normalize("NFKC").toLowerCase();
+
+/** The audit log is kept forever, so a name is given to one token only, even after that token has ended. */
+function assertNameIsFree(
+  name: string,
+  admins: readonly Pick<KeyRecord, "id" | "name">[],
+  inFile: readonly string[],
+): void {
+  const failTaken = (why: string): never =>
+    fail("conflict", `The admin name "${name}" is not available: ${why}. Choose another name.`, {
+      code: "admin_exists",
+    });
+  if (RESERVED_PREFIX.test(foldName(name)))
+    failTaken("oidc:, file: and token: are reserved prefixes");
+  if (inFile.some((each) => foldName(each) === foldName(name)))
+    failTaken("a token under admin.tokens in gateway.yaml has it");
+  const same = admins.find(
+    (each) =>
+      each.id === name || (each.name !== undefined && foldName(each.name) === foldName(name)),
+  );
+  if (same) failTaken(`the admin token ${same.id} has it or had it before it ended`);
+}
+
+/** Pages of the log that are read for one answer at most; where they are not enough, `next` goes on. */
+const MAX_PAGES = 20;
+
+/** Entries of a time, newest first. Those that are too new are read past; the first that is too old ends the list. */
+async function listAuditRange(
+  log: NonNullable<Store["audit"]>,
+  options: { [M in keyof InputOf<"audit.list">]: InputOf<"audit.list">[M] | undefined } & {
+    readonly limit: number;
+  },
+): Promise<{ items: AuditedCommand[]; next?: string }> {
+  const { limit, from = 0, to = Infinity } = options;
+  const items: AuditedCommand[] = [];
+  let { after } = options;
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const page = await log.list({ after, limit: limit - items.length });
+    items.push(...page.items.filter(({ at }) => at >= from && at < to));
+    const reachedStart = page.items.some(({ at }) => at < from);
+    if (page.next === undefined || reachedStart) return { items };
+    if (items.length >= limit) return { items, next: page.next };
+    after = page.next;
+  }
+  return { items, ...(after !== undefined && { next: after }) };
+}
+
+/** `log`: of the store that is open. `looks`: of the gateway that runs. */
+export const createAuditCommands = (
+  log: Store["audit"],
+  accessCounter?: Pick<AccessCounter, "list">,
+) =>
+  withInputChecks({
+    "audit.list": async ({ after, limit = 100, from, to }) => {
+      if (!log)
+        return fail("unsupported", "This store keeps no audit log.", { code: "no_audit_log" });
+      const page = await listAuditRange(log, { after, limit, from, to });
+      return { ...page, looks: accessCounter?.list() ?? [] };
+    },
+  });
+
+export const createSessionCommands = (sessions: Sessions, url: () => string | undefined) =>
+  withInputChecks({
+    "sessions.list": async () => ({ sessions: sessions.list() }),
+    "sessions.end": async ({ id }) => {
+      const ended = sessions.end((session) => id === undefined || session.id === id);
+      if (id !== undefined && ended === 0)
+        fail("not_found", `There is no session "${id}".`, { code: "no_such_session" });
+      return { ended };
+    },
+    console: async (_, giver = SHELL_PRINCIPAL) => {
+      const at =
+        url() ??
+        fail("conflict", "There is no admin listener: gateway.yaml has no `admin:`.", {
+          code: "no_admin_listener",
+        });
+      const { name, role, account, credentialId, group, expiresAt: ends } = giver;
+      const { code, expiresAt } = sessions.invite({
+        name,
+        role,
+        account,
+        credentialId,
+        group,
+        expiresAt: ends,
+      });
+      // What stands behind # is sent to no server, so it is in no log.
+      return { url: `${at}/#${code}`, word: code, until: expiresAt };
+    },
+  });

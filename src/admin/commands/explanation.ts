@@ -1,0 +1,166 @@
+// What a request for a model would meet in a generation, in words for people and as data for programs.
+import type { GatewayConfig, Timeouts } from "../../config/gateway-config.ts";
+import { fail, getFault } from "../../model/error.ts";
+import type { ModelInfo } from "../../model/facts.ts";
+import {
+  explainRoute,
+  type RouteExplanation,
+  type HypotheticalClient,
+} from "../../pipeline/explain.ts";
+import { timeoutClassOf } from "../../pipeline/targets/timeouts.ts";
+import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
+import type { HostCandidate } from "../../pipeline/exchange/mounted.ts";
+import type {
+  ExplainedCandidate,
+  RequestExplanation,
+  CooldownStatus,
+  GatewayStatus,
+} from "../../runtime/gateway-api.ts";
+import { orderCandidates } from "./candidate-order.ts";
+
+export async function explainRequest(
+  built: BuiltGeneration,
+  config: GatewayConfig,
+  model: string,
+  of: { name?: string | undefined; client?: HypotheticalClient } & Partial<
+    Pick<GatewayStatus, "cooldowns" | "quarantinedHooks" | "speeds">
+  > = {},
+): Promise<RequestExplanation> {
+  const { name, client, cooldowns = [], quarantinedHooks = [], speeds = [] } = of;
+  const speaking = built.frontends.filter((f) => f.server);
+  const frontend =
+    name === undefined
+      ? findFrontendFor(built, model)
+      : speaking.find((f) => f.name === name || f.protocol?.id === name);
+  if (!frontend)
+    return fail(
+      "not_found",
+      `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
+    );
+  const reckoned = (candidate: HostCandidate) => speedOf(candidate, speeds);
+  const explained = await explainRoute(built.gen, frontend, model, reckoned, client).catch(
+    (error: unknown) => {
+      const absent = built.gen.resolver.explainUnmounted(model);
+      const fault = getFault(error);
+      if (!fault || absent.length === 0) throw error;
+      return fail(fault.kind, `${fault.message} Left out: ${absent.join("; ")}.`, {
+        code: fault.code,
+        param: fault.param,
+      });
+    },
+  );
+  const first = explained.candidates[0]?.candidate ?? explained.excluded[0]?.candidate;
+  const turns = orderCandidates(
+    explained.candidates,
+    ({ candidate }) => cooldowns.filter(isAboutCandidate(candidate)),
+    {
+      key: client?.identity?.id,
+    },
+  );
+  const hooks = Object.fromEntries(
+    Object.entries(frontend.hookChain)
+      .filter(([hook]) => hook !== "senders")
+      .map(([hook, list]) => [hook, (list as readonly { id: string }[]).map((h) => h.id)]),
+  );
+  return {
+    model,
+    frontend: frontend.name,
+    pick: explained.strategy,
+    candidates: [
+      ...turns.map(
+        ({
+          candidate: { candidate, translatedBecause, orderReason },
+          cooldown,
+          callOrder,
+          isCoolingDown,
+        }) => ({
+          id: candidate.id,
+          credential: candidate.credential,
+          protocol: candidate.protocol,
+          mode: candidate.mode,
+          callOrder,
+          isCoolingDown,
+          translationReason: translatedBecause,
+          orderReason,
+          cooldown: cooldown && toShownCooldown(cooldown),
+        }),
+      ),
+      ...explained.excluded.map(({ candidate, by, code, message }) => ({
+        id: candidate.id,
+        credential: candidate.credential,
+        protocol: candidate.protocol,
+        mode: candidate.mode,
+        excluded: { by, code, message },
+      })),
+    ],
+    hooks,
+    quarantinedHooks: quarantinedHooks.filter(({ plugin, hook }) => hooks[hook]?.includes(plugin)),
+    hedgeDelays: hedgeDelaysOf(explained),
+    timeouts: timeoutsOf(
+      built.providers.get(first?.provider ?? "")?.timeouts ?? config.timeouts,
+      first?.info,
+    ),
+    notes: explained.notes,
+  };
+}
+
+/** Whether an entry of `status` is about this candidate: about its model, or about everything that its credential leads to. */
+const isAboutCandidate =
+  ({ provider, credential, model }: HostCandidate) =>
+  ({ target }: CooldownStatus): boolean =>
+    target === `${provider} ${credential}` || target === `${provider} ${credential} ${model}`;
+
+const toShownCooldown = ({ target: _, ...rest }: CooldownStatus): ExplainedCandidate["cooldown"] =>
+  rest;
+
+/** Of a stream, as far as that is known. */
+function speedOf(
+  { provider, credential, model }: HostCandidate,
+  speeds: GatewayStatus["speeds"],
+): number {
+  const its = speeds.filter(({ target }) => target === `${provider} ${credential} ${model}`);
+  return (its.find(({ stream }) => stream) ?? its[0])?.estimateMs ?? 0;
+}
+
+/** By class of its candidates, streamed and whole; undefined: the route does not hedge, or has no second candidate. */
+function hedgeDelaysOf({ hedge, candidates }: RouteExplanation): RequestExplanation["hedgeDelays"] {
+  if (!hedge || candidates.length < 2) return undefined;
+  const found = new Map<string, number>();
+  for (const { candidate } of candidates)
+    for (const stream of [true, false]) {
+      const its = timeoutClassOf({ info: candidate.info, stream });
+      const afterMs = hedge.classes.get(its) ?? hedge.allMs;
+      if (afterMs !== undefined) found.set(its, afterMs);
+    }
+  return [...found].map(([of, afterMs]) => ({ class: of, afterMs }));
+}
+
+/** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
+function findFrontendFor(
+  { frontends, gen }: BuiltGeneration,
+  model: string,
+): BuiltGeneration["frontends"][number] | undefined {
+  const lanes = frontends.flatMap((frontend) => {
+    if (!frontend.server) return [];
+    try {
+      const [candidate] = gen.resolver.resolve(frontend, model, false).candidates;
+      return candidate ? [{ frontend, lane: candidate.mode }] : [];
+    } catch {
+      return [];
+    }
+  });
+  return (
+    lanes.find(({ lane }) => lane === "verbatim")?.frontend ??
+    lanes[0]?.frontend ??
+    frontends.find((f) => f.server)
+  );
+}
+
+/** As they are for a stream. */
+function timeoutsOf(
+  { connectMs, classes, ...plain }: Timeouts,
+  info: ModelInfo | undefined,
+): RequestExplanation["timeouts"] {
+  const its = info && classes.get(timeoutClassOf({ info, stream: true }));
+  return { connectMs, ...plain, ...its };
+}

@@ -1,0 +1,194 @@
+// What a running gateway does for each command of the table.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { ListRefresher } from "../../catalog/list-refresher.ts";
+import type { ChangeBroadcast } from "../../runtime/change-broadcast.ts";
+import { createGrantTargets, knownLedgerNames } from "./grant-targets.ts";
+import { createAttentionCommand, type AttentionOptions } from "./attention.ts";
+import {
+  createAdminCommands,
+  createAuditCommands,
+  createSessionCommands,
+} from "./admin-commands.ts";
+import { withInputChecks } from "../dispatch/command-input.ts";
+import { createCommandAudit } from "../dispatch/command-audit.ts";
+import { CommandDispatcher } from "../dispatch/command-dispatcher.ts";
+import { readAccountTree } from "../access/account-tree.ts";
+import { AccessCounter } from "../dispatch/access-counter.ts";
+import { listAllKeys, createScopeDirectory } from "../../runtime/access/scope-directory.ts";
+import type { CommandHandler } from "../socket/control-socket.ts";
+import type { CommandName } from "../schema/command-specs.ts";
+import type { Services } from "../../runtime/services.ts";
+import { createMaintenanceCommands } from "./maintenance-commands.ts";
+import { accountCommands } from "./account-commands.ts";
+import { identityOfKey, createKeyCommands } from "./key-commands.ts";
+import { createRepositoryReads, type KeyRepository } from "../access/key-repository.ts";
+import { createLedgerCommands } from "./ledger-commands.ts";
+import { createModelCommands, assertMounted } from "./model-commands.ts";
+import { type MountedState, pluginCommandSource, createPluginsCommand } from "./plugin-commands.ts";
+import { createPolicyCommands } from "./policy-commands.ts";
+import { createConfigCommands } from "./config-commands.ts";
+import { createProviderCommands } from "./provider-commands.ts";
+import { readAllLiveRequests } from "../../runtime/requests/in-flight-requests.ts";
+import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
+import type { GatewayOptions } from "../../server/gateway-options.ts";
+import { createRequestCommands } from "./request-commands.ts";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import type { Gateway } from "../../runtime/gateway-api.ts";
+import type { WorkerPool } from "../../runtime/workers/worker-pool.ts";
+
+interface GatewayCommandsOptions {
+  gateway: Gateway;
+  services: Services;
+  /** How all processes hear of keys and accounts. */
+  changeBroadcast: ChangeBroadcast;
+  /** The other processes. */
+  workerPool: () => Pick<WorkerPool, "call" | "statsSources"> | undefined;
+  listRefresher: ListRefresher;
+  /** What it was started with. */
+  options: Pick<
+    GatewayOptions,
+    "configFile" | "overrides" | "loadPlugin" | "isBuiltin" | "version"
+  >;
+  currentGeneration: () => Pick<LiveGeneration, "built" | "config" | "loaded" | "loadedAt">;
+}
+
+/** All of them, behind the one gate. */
+export const createGatewayDispatcher = (options: GatewayCommandsOptions): CommandDispatcher => {
+  const { gateway, services, changeBroadcast, listRefresher, currentGeneration } = options;
+  const remembered = services.requestHistory!;
+  const holders = services.adminPrincipals!;
+  const built = () => currentGeneration().built;
+  const listed = () =>
+    built()
+      .gen.catalogue.list()
+      .map(({ id }) => id);
+  const mounts = (): MountedState => ({ ...currentGeneration(), ...services });
+  const grantTargets = () =>
+    createGrantTargets(currentGeneration().config, currentGeneration().loaded, listed());
+  const repository = createKeyRepository(services, changeBroadcast);
+  const accessCounter = new AccessCounter(wallClock);
+  const commands: Record<CommandName, CommandHandler> = {
+    ...withInputChecks({
+      status: async () => gateway.status(),
+      fleet: () => gateway.fleet(),
+      readings: async () => services.stats(),
+      reload: async () => gateway.reload("command"),
+      explain: async ({ model, frontend, key, privacy }) => {
+        const identity =
+          key === undefined ? undefined : await identityOfKey(repository, key, wallClock());
+        return gateway.explain(model, frontend, { identity, privacy });
+      },
+      /** Asks for lists of models now, every provider's or one's; answers when all have said something. */
+      "models.refresh": async ({ provider }) => {
+        await listRefresher.refreshNow(provider && assertMounted(built().providers, provider));
+        return gateway.status();
+      },
+    }),
+    ...createAttentionCommand(
+      attentionOptions(options, repository, () =>
+        readAccountTree(repository, grantTargets().fileAccounts),
+      ),
+    ),
+    ...createModelCommands(built, () => currentGeneration().config.models),
+    ...createPolicyCommands(built),
+    ...createPluginsCommand(mounts),
+    ...createLedgerCommands(
+      services.store,
+      (command) => services.ledgerQueue.adjust(command),
+      () => knownLedgerNames(currentGeneration().config, services.accountCache, listed()),
+    ),
+    ...createMaintenanceCommands(
+      {
+        store: services.store,
+        use: currentGeneration().config.store.use,
+        stateDir: services.stateDir,
+        version: options.options.version,
+      },
+      () => {
+        remembered.recentRequests.redactTexts();
+        return Promise.all([
+          changeBroadcast.invalidateKeys(),
+          changeBroadcast.reloadAccounts(),
+        ]).then(() => {});
+      },
+    ),
+    ...createConfigCommands({
+      ...options.options,
+      env: services.env,
+      mask: services.mask,
+      current: currentGeneration,
+    }),
+    ...createProviderCommands({
+      current: built,
+      services,
+      gateway,
+      workerPool: options.workerPool,
+    }),
+    ...createRequestCommands({
+      store: services.store,
+      running: {
+        history: remembered,
+        stats: services.stats,
+        inFlightRequests: () =>
+          readAllLiveRequests(
+            services.inFlightRequests,
+            options.workerPool()?.statsSources() ?? [],
+          ),
+      },
+    }),
+    ...createAdminCommands({
+      list: listAllKeys(services.store),
+      write: repository.writeKey,
+      fileConfig: () => currentGeneration().config.admin,
+      readTree: () => readAccountTree(repository, grantTargets().fileAccounts),
+      sessions: () => holders.sessions,
+    }),
+    ...createAuditCommands(services.store.audit, accessCounter),
+    ...createSessionCommands(holders.sessions, () => gateway.adminUrl),
+    ...createKeyCommands(repository, grantTargets),
+    ...accountCommands(repository, grantTargets),
+  };
+  return new CommandDispatcher({
+    commands,
+    pluginCommands: pluginCommandSource(mounts),
+    scopes: createScopeDirectory(services.store, currentGeneration),
+    audit: createCommandAudit(services),
+    accessCounter,
+  });
+};
+
+/** What the list of what needs attention is made from. */
+const attentionOptions = (
+  { gateway, services, currentGeneration }: GatewayCommandsOptions,
+  repository: KeyRepository,
+  tree: AttentionOptions["readTree"],
+): AttentionOptions => ({
+  status: () => gateway.status(),
+  stats: () => services.stats(),
+  requestStats: services.requestHistory!.requestStats,
+  current: () => currentGeneration().built,
+  modelNames: () => aliasesOf(currentGeneration().config),
+  repository,
+  readTree: tree,
+});
+
+const aliasesOf = ({ models }: GatewayConfig): ReadonlyMap<string, readonly string[]> =>
+  new Map([...models].map(([name, { candidates }]) => [name, candidates]));
+
+/** Durable first, and then known in every process. */
+const createKeyRepository = (
+  { store, ledgerQueue, observerSink }: Pick<Services, "store" | "ledgerQueue" | "observerSink">,
+  changes: ChangeBroadcast,
+): KeyRepository => ({
+  ...createRepositoryReads(store, wallClock),
+  writeKey: (record) => ledgerQueue.writeKey(record).then(() => changes.invalidateKeys()),
+  writeAccount: (record) =>
+    ledgerQueue.writeAccount(record).then(() => changes.accountChanged(record)),
+  writeOpening: ([reserve, settle]) =>
+    ledgerQueue.reserve(reserve).then(() => ledgerQueue.settle(settle)),
+  onChanged: (what, id) => {
+    const at = wallClock();
+    if (what.type === "key") observerSink.reportEvent({ ...what, at, key: id });
+    else observerSink.reportEvent({ ...what, at, account: id });
+  },
+});

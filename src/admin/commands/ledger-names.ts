@@ -1,0 +1,130 @@
+// Names in a question about the ledger. One that is none is told, with what was probably meant: a report that is empty for a slip of the
+// finger says that nothing was used, and that is not so.
+import { nearest } from "../../lib/text.ts";
+import { fail } from "../../model/error.ts";
+import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { LedgerQuery, Store, LedgerTotal } from "../../plugin/store/store.ts";
+import { isTimeZone } from "../../lib/time/time-zone.ts";
+
+const NAMED_DIMENSIONS = [
+  "account",
+  "provider",
+  "model",
+  "label",
+  "credential",
+  "frontend",
+  "outcome",
+] as const satisfies readonly (keyof LedgerQuery)[];
+
+/** Names that are there whatever the ledger says. */
+export type KnownNames = { readonly [D in (typeof NAMED_DIMENSIONS)[number]]?: readonly string[] };
+
+/**
+ * Asked when nothing was found: throws when that is because of a name that no row has, and that there is not otherwise. `within`: what is of
+ * other accounts is not there for a giver that is held to this one, not even as the nearest name.
+ */
+export async function assertKnownNames(
+  query: LedgerQuery,
+  store: Store,
+  targets: KnownNames,
+  account: string | undefined,
+): Promise<void> {
+  for (const dimension of NAMED_DIMENSIONS) {
+    const name = query[dimension];
+    // That its account is its own was asked at the gate.
+    if (name === undefined || (account !== undefined && dimension === "account")) continue;
+    const known = [...(targets[dimension] ?? []), ...(await listNames(store, dimension, account))];
+    if (!known.includes(name)) failUnknownName(dimension, name, known);
+  }
+}
+
+/** Each name as it may be said: an account by its own name too, a model by its provider's. */
+async function listNames(
+  store: Store,
+  dimension: (typeof NAMED_DIMENSIONS)[number],
+  account: string | undefined,
+): Promise<string[]> {
+  const names = new Set<string>();
+  for (const state of [undefined, "void", "open"] as const)
+    for (const { by } of await store.sumEntries({ by: [dimension], state, account })) {
+      const name = by[dimension] ?? "";
+      if (name === "") continue;
+      names.add(name);
+      if (dimension === "model") names.add(name.slice(name.indexOf("/") + 1));
+      if (dimension === "account") for (const part of name.split("/")) names.add(part);
+    }
+  return [...names];
+}
+
+function failUnknownName(dimension: string, name: string, known: readonly string[]): never {
+  return fail(
+    "not_found",
+    `No row of the ledger is of the ${dimension} "${name}".${suggestionFor(name, known)}`,
+    { param: dimension, code: "no_such_name" },
+  );
+}
+
+function suggestionFor(name: string, known: Iterable<string>): string {
+  const near = nearest(name, known);
+  return near === undefined ? "" : ` Did you mean "${near}"?`;
+}
+
+/** By its id, or by the name that only one has. A key of which nothing is known here may have rows all the same. */
+export async function resolveKeyId(
+  said: string | undefined,
+  store: Pick<Store, "listKeys" | "listEntries">,
+): Promise<string | undefined> {
+  if (said === undefined) return undefined;
+  const named = new Set<string>();
+  const words: string[] = [];
+  for await (const { id, name } of iterateKeys(store)) {
+    if (id === said) return id;
+    if (name === said) named.add(id);
+    words.push(id, ...(name === undefined ? [] : [name]));
+  }
+  const [id, ...others] = named;
+  if (others.length > 0)
+    fail("invalid", `Several keys are named "${said}": say the id. ${[...named].join(", ")}`, {
+      param: "key",
+    });
+  if (id !== undefined) return id;
+  const { items } = await store.listEntries({ key: said }, { limit: 1 });
+  if (items.length > 0) return said;
+  return fail(
+    "not_found",
+    `There is no key "${said}", and no row of one. A key that stands in gateway.yaml is known here by its id.${suggestionFor(said, words)}`,
+    { param: "key", code: "no_such_key" },
+  );
+}
+
+/** What people call the keys of these sums, by their ids. */
+export async function keyNamesOf(
+  sums: readonly LedgerTotal[],
+  store: Store,
+): Promise<Readonly<Record<string, string>>> {
+  const ids = new Set(sums.map(({ by }) => by["key"]));
+  const names: Record<string, string> = {};
+  for await (const { id, name } of iterateKeys(store))
+    if (name !== undefined && ids.has(id)) names[id] = name;
+  return names;
+}
+
+/** One by one, page by page. */
+async function* iterateKeys(store: Pick<Store, "listKeys">): AsyncGenerator<KeyRecord, void> {
+  let after: string | undefined;
+  do {
+    const page = await store.listKeys({ after, limit: 500 });
+    yield* page.items;
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+}
+
+/** Throws for one that there is not. */
+export function parseTimeZone(name: string | undefined): string | undefined {
+  if (name === undefined || isTimeZone(name)) return name;
+  const zones = Intl.supportedValuesOf("timeZone");
+  return fail("invalid", `There is no time zone "${name}".${suggestionFor(name, zones)}`, {
+    param: "tz",
+    code: "no_such_zone",
+  });
+}

@@ -1,0 +1,133 @@
+// The ledger's life, as an operator leads it: copies, archives, sums in place of rows, a person taken out. The same on the control socket
+// of a running gateway and on the store itself. What the store does without is said by the command that asks for it.
+import { existsSync } from "node:fs";
+import { open, rm, stat } from "node:fs/promises";
+import { isAbsolute } from "node:path";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { fail } from "../../model/error.ts";
+import type { ArchiveInfo, ErasureRequest, PrunePlan, PruneResult } from "../../plugin/store/ledger-maintenance.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import { type BackupRequest, createBackup } from "../backup/backup.ts";
+import { failUnsupported } from "../backup/unsupported.ts";
+import { withInputChecks } from "../dispatch/command-input.ts";
+import type { InputOf } from "../schema/command-specs.ts";
+
+export interface ArchiveResult extends ArchiveInfo {
+  readonly file: string;
+  readonly bytes: number;
+  readonly ms: number;
+}
+
+/** What a prune was, or would be. */
+export interface PruneCommandResult {
+  readonly plan: PrunePlan;
+  readonly result:
+    | (PruneResult & { readonly ms: number; readonly archive: ArchiveResult | undefined })
+    | null;
+}
+
+/** `forget`: resolves when no process remembers anything of a key any more. */
+export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () => Promise<void>) {
+  const { store, use } = of;
+  return withInputChecks({
+    backup: ({ file }) => createBackup(of, assertAbsolute(file)),
+    "ledger.archive": ({ file, before, labels }) =>
+      archiveRows(of, assertAbsolute(file), before ?? Number.MAX_SAFE_INTEGER, labels ?? true),
+    "ledger.state": async () => {
+      const state = store.maintenance?.readState ?? failUnsupported(use, "tells its size");
+      return state();
+    },
+    "ledger.prune": (input) => pruneRows(of, input),
+    erase: async (input) => {
+      const erase =
+        store.maintenance?.erase ??
+        failUnsupported(use, "erases", store.maintenance?.alternatives?.erase);
+      const { hashes } = await erase(toErasure(input));
+      await invalidateKeys();
+      return { texts: hashes.length, values: hashes };
+    },
+  });
+}
+
+/** The gateway's folder is not the one in which the command was given. */
+function assertAbsolute(file: string): string {
+  return isAbsolute(file)
+    ? file
+    : fail("invalid", `/file: expected an absolute path, not "${file}".`, {
+        code: "bad_input",
+        param: "/file",
+      });
+}
+
+async function archiveRows(
+  { store, use }: BackupRequest,
+  file: string,
+  before: number,
+  labels: boolean,
+): Promise<ArchiveResult> {
+  const archive = store.maintenance?.archive ?? failUnsupported(use, "archives its rows");
+  if (existsSync(file)) fail("conflict", `${file} is there already.`, { code: "file_exists" });
+  const began = performance.now();
+  await open(file, "wx", 0o600).then(
+    (handle) => handle.close(),
+    (error: Error) =>
+      fail("conflict", `${file} cannot be written: ${error.message}`, { code: "not_writable" }),
+  );
+  try {
+    const facts = await archive(file, { before, labels });
+    const { size } = await stat(file);
+    return { file, bytes: size, ms: Math.round(performance.now() - began), ...facts };
+  } catch (error) {
+    await rm(file, { force: true });
+    throw error;
+  }
+}
+
+/** Rows that were written today may be settled yet, and corrected. */
+const MIN_AGE_MS = 86_400_000;
+
+async function pruneRows(
+  of: BackupRequest,
+  { before, dryRun, archive }: InputOf<"ledger.prune">,
+): Promise<PruneCommandResult> {
+  const { planPrune, prune }: Partial<NonNullable<Store["maintenance"]>> =
+    of.store.maintenance ?? {};
+  if (!planPrune || !prune) return failUnsupported(of.use, "prunes its rows");
+  if (before > wallClock() - MIN_AGE_MS)
+    fail("invalid", "/before: expected a moment of at least a day ago.", {
+      code: "bad_input",
+      param: "/before",
+    });
+  const found = await planPrune(before);
+  if (dryRun === true) return { plan: found, result: null };
+  const began = performance.now();
+  const archiveResult =
+    archive === undefined
+      ? undefined
+      : await archiveRows(of, assertAbsolute(archive), before, true);
+  const done = await prune(before);
+  return {
+    plan: found,
+    result: { ...done, ms: Math.round(performance.now() - began), archive: archiveResult },
+  };
+}
+
+function toErasure({ label, key }: InputOf<"erase">): ErasureRequest {
+  if ((label === undefined) === (key === undefined))
+    return fail("invalid", "/label: expected a label or a key, and not both.", {
+      code: "bad_input",
+      param: "/label",
+    });
+  if (key !== undefined) return { key };
+  const at = label!.indexOf("=");
+  if (at < 1)
+    return fail(
+      "invalid",
+      `/label: expected a name and a value, as in user=4711, not "${label}".`,
+      {
+        code: "bad_input",
+        param: "/label",
+      },
+    );
+  return { label: { name: label!.slice(0, at), value: label!.slice(at + 1) } };
+}

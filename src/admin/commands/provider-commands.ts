@@ -1,0 +1,210 @@
+// Providers, as an operator asks for them: how each has fared, a small call to see whether it answers, and an end of its rest.
+// Numbers of calls are those that are kept anyway, so that asking costs a provider nothing.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { ListStatus } from "../../catalog/list-refresher.ts";
+import { createPricedExample } from "../../money/price-example.ts";
+import { chatOperation } from "../../model/operations/chat-operation.ts";
+import { fail } from "../../model/error.ts";
+import type { RequestRecordFault } from "../../plugin/observer.ts";
+import type { PoolStats, CooldownState } from "../../plugin/gateway-stats.ts";
+import { matchesPattern } from "../../catalogue/pattern.ts";
+import type { Credential, MountedProvider } from "../../pipeline/exchange/mounted.ts";
+import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
+import type { Outage } from "../../runtime/requests/outages.ts";
+import { isRoutedRequest, type RequestRing } from "../../runtime/requests/request-ring.ts";
+import type { StatsRow } from "../../runtime/requests/request-stats.ts";
+import type { Services } from "../../runtime/services.ts";
+import type { Gateway, GatewayStatus } from "../../runtime/gateway-api.ts";
+import type { WorkerPool } from "../../runtime/workers/worker-pool.ts";
+import { withInputChecks } from "../dispatch/command-input.ts";
+import { assertMounted } from "./model-commands.ts";
+import { type TestCallResult, TestCalls } from "./test-calls.ts";
+
+/** A call that failed, without its words. */
+export interface RecentFault extends RequestRecordFault {
+  readonly at: number;
+  /** The id of its request. */
+  readonly request: string;
+  readonly model: string;
+  readonly credential: string;
+}
+
+export interface CredentialHealth {
+  readonly name: string;
+  readonly weight: number;
+  /** What is known against it: of all its models, or of single ones. */
+  readonly cooldowns: readonly CooldownState[];
+  /** The list of models that it was told; undefined: its provider has none to ask for. */
+  readonly modelList: ListStatus | undefined;
+}
+
+export interface ProviderHealth {
+  readonly name: string;
+  /** What its endpoints speak; "native" where it is the plugin's own. */
+  readonly protocols: readonly string[];
+  /** How many models of it are known. */
+  readonly modelCount: number;
+  readonly credentials: readonly CredentialHealth[];
+  /** Its calls of the last hour; undefined: there were none. */
+  readonly lastHour: StatsRow | undefined;
+  /** The newest first. */
+  readonly recentFaults: readonly RecentFault[];
+  /** Its cooldowns, the newest first, 20 at most. */
+  readonly outages: readonly Outage[];
+  /** Connections to its origins, of all processes. */
+  readonly pools: readonly PoolStats[];
+}
+
+/** The answer of `providers.list`. */
+export interface ProvidersHealth {
+  readonly providers: readonly ProviderHealth[];
+  /** Declared, and left out by `when:`. */
+  readonly unmountedProviders: GatewayStatus["unmountedProviders"];
+  /** From when on calls are counted. */
+  readonly countedSince: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** Of one provider. */
+const MAX_FAULTS = 5;
+/** Requests that failed, of those that are remembered, of which faults are taken. */
+const MAX_FAILED_REQUESTS = 500;
+
+export interface ProviderCommandsOptions {
+  readonly current: () => BuiltGeneration;
+  readonly services: Pick<Services, "requestHistory" | "stats" | "targetHealth">;
+  readonly gateway: Pick<Gateway, "status">;
+  /** The other processes. */
+  readonly workerPool: () => Pick<WorkerPool, "call"> | undefined;
+}
+
+export function createProviderCommands(options: ProviderCommandsOptions) {
+  const tests = new TestCalls();
+  return withInputChecks({
+    "providers.list": (): Promise<ProvidersHealth> => readProvidersHealth(options),
+    "providers.test": async ({ provider, credential, model }) => {
+      const built = options.current();
+      const tested: TestCallResult[] = [];
+      for (const one of resolveCredentials(built, provider, credential)) {
+        const testModel = model ?? findCheapestModel(built, provider, one);
+        tested.push(
+          testModel === undefined
+            ? { credential: one.name, ok: false, model: null, reason: NO_MODEL_MESSAGE }
+            : await tests.run(built.gen, { provider, credential: one.name, model: testModel }),
+        );
+      }
+      return { tests: tested };
+    },
+    "providers.wake": async ({ provider, credential }) => {
+      const woken = resolveCredentials(options.current(), provider, credential).map(
+        ({ name }) => name,
+      );
+      options.services.targetHealth.reset(provider, credential);
+      await options.workerPool()?.call("resetCooldowns", provider, credential);
+      return { woken };
+    },
+  });
+}
+
+const NO_MODEL_MESSAGE = "No chat model of it is known. Name one: other calls are not cheap.";
+
+/** One credential of a provider, or all. */
+function resolveCredentials(
+  { providers }: BuiltGeneration,
+  provider: string,
+  credential: string | undefined,
+): readonly Credential[] {
+  const { credentials } = providers.get(assertMounted(providers, provider))!;
+  const found = credentials.filter(({ name }) => credential === undefined || name === credential);
+  return found.length > 0
+    ? found
+    : fail(
+        "not_found",
+        `${provider} has no credential "${credential}". It has: ${credentials.map(({ name }) => name).join(", ")}.`,
+        { code: "no_such_credential" },
+      );
+}
+
+/** What costs least of what this credential may call; what has no price comes last. */
+function findCheapestModel(
+  { gen }: BuiltGeneration,
+  provider: string,
+  { models }: Credential,
+): string | undefined {
+  const now = wallClock();
+  let best: { model: string; nano: bigint | null } | undefined;
+  for (const { id, price, retires } of gen.catalogue.list({ operation: "chat", provider })) {
+    if (!id.startsWith(`${provider}/`)) continue;
+    const model = id.slice(provider.length + 1);
+    if (retires !== undefined && Date.parse(retires) < now) continue;
+    if (!(models?.some((pattern) => matchesPattern(pattern, model)) ?? true)) continue;
+    const { nano } = createPricedExample(chatOperation, price, now);
+    if (!best || (nano !== null && (best.nano === null || nano < best.nano)))
+      best = { model, nano };
+  }
+  return best?.model;
+}
+
+async function readProvidersHealth(options: ProviderCommandsOptions): Promise<ProvidersHealth> {
+  const { providers, gen } = options.current();
+  const { stats: readings, requestHistory } = options.services;
+  const [status, { cooldowns, pools }] = await Promise.all([options.gateway.status(), readings()]);
+  const { requestStats, recentRequests, outages } = requestHistory!;
+  const hours = new Map(
+    requestStats.recentRows("provider", HOUR_MS).map((row) => [row.name, row] as const),
+  );
+  const faults = recentFaultsByProvider(recentRequests);
+  const models = new Map<string, number>();
+  for (const { id, provider } of gen.catalogue.list())
+    if (id.startsWith(`${provider}/`)) models.set(provider, (models.get(provider) ?? 0) + 1);
+  return {
+    providers: [...providers.values()].map((one) => ({
+      name: one.name,
+      protocols: [...new Set(one.endpoints.map(({ protocol }) => protocol?.id ?? "native"))],
+      modelCount: models.get(one.name) ?? 0,
+      credentials: one.credentials.map(({ name, weight }) => ({
+        name,
+        weight,
+        cooldowns: cooldowns.filter(
+          (rest) => rest.provider === one.name && rest.credential === name,
+        ),
+        modelList: status.modelLists.find(
+          (list) => list.provider === one.name && list.credential === name,
+        ),
+      })),
+      lastHour: hours.get(one.name),
+      recentFaults: faults.get(one.name) ?? [],
+      outages: outages.listOf(one.name),
+      pools: poolsOf(one, pools),
+    })),
+    unmountedProviders: status.unmountedProviders,
+    countedSince: requestStats.countedSince,
+  };
+}
+
+function recentFaultsByProvider(ring: RequestRing): ReadonlyMap<string, RecentFault[]> {
+  const found = new Map<string, RecentFault[]>();
+  const failed = ring.find(
+    (over) => isRoutedRequest(over) && over.calls.some(({ fault }) => fault !== undefined),
+    MAX_FAILED_REQUESTS,
+  );
+  for (const over of failed)
+    if (isRoutedRequest(over))
+      for (const { fault, provider, model, credential } of over.calls) {
+        const faults = found.get(provider) ?? [];
+        if (!fault || faults.length >= MAX_FAULTS) continue;
+        faults.push({ ...fault, at: over.at, request: over.id, model, credential });
+        found.set(provider, faults);
+      }
+  return found;
+}
+
+function poolsOf({ endpoints }: MountedProvider, all: readonly PoolStats[]): PoolStats[] {
+  const origins = new Set(
+    endpoints.flatMap(({ transport, definition }) => {
+      const origin = transport?.origin ?? URL.parse(definition.base ?? "")?.origin;
+      return origin === undefined ? [] : [origin];
+    }),
+  );
+  return all.filter(({ origin }) => origins.has(origin));
+}

@@ -1,0 +1,49 @@
+// Which of the remembered requests a list is about.
+import type { RequestRecord } from "../../plugin/observer.ts";
+import { matchesPattern } from "../../catalogue/pattern.ts";
+import { type FinishedRequest, isRoutedRequest } from "../../runtime/requests/request-ring.ts";
+import { isWithinAccount } from "../../runtime/requests/series-selection.ts";
+import type { InputOf } from "../schema/command-specs.ts";
+
+export type RequestStatus = "ok" | "refused" | "failed" | "canceled";
+
+const STATUS_OF_OUTCOME = {
+  ok: "ok",
+  client_error: "refused",
+  refused: "refused",
+  upstream_error: "failed",
+  error: "failed",
+  canceled: "canceled",
+} as const satisfies Record<RequestRecord["outcome"], RequestStatus>;
+
+/** Requests that were turned away before a frontend saw them were refused. */
+export const statusOf = (over: FinishedRequest): RequestStatus =>
+  isRoutedRequest(over) ? STATUS_OF_OUTCOME[over.outcome] : "refused";
+
+export const keyOf = (over: FinishedRequest): string | undefined =>
+  isRoutedRequest(over) ? over.key : undefined;
+
+/** `account`: only of this account and the accounts below it. What was turned away before a frontend saw it belongs to none. */
+export const isOfAccount = (over: FinishedRequest, account: string | undefined): boolean =>
+  account === undefined || (isRoutedRequest(over) && isWithinAccount(over.account, account));
+
+export async function createRequestFilter(
+  { key, model, failed, from, account, status }: InputOf<"requests.list">,
+  idOf: (said: string) => Promise<string>,
+): Promise<(over: FinishedRequest) => boolean> {
+  const id = key === undefined ? undefined : await idOf(key);
+  return (over) =>
+    (from === undefined || over.at >= from) &&
+    isOfAccount(over, account) &&
+    (status === undefined || statusOf(over) === status) &&
+    (failed !== true ||
+      over.status >= 400 ||
+      (isRoutedRequest(over) && over.fault !== undefined)) &&
+    (id === undefined || keyOf(over) === id) &&
+    (model === undefined || (isRoutedRequest(over) && usesModel(over, model)));
+}
+
+/** As it was requested, or as it was served. */
+const usesModel = ({ model, calls }: RequestRecord, pattern: string): boolean =>
+  matchesPattern(pattern, model) ||
+  calls.some((call) => matchesPattern(pattern, `${call.provider}/${call.model}`));

@@ -1,0 +1,236 @@
+// A small call with one credential, when an operator asks for it. It is a request like any other but for where it comes from: it goes
+// the whole walk, so what it costs is reserved, billed and told to observers, and there is no second way out to a provider.
+import { createServer, request, type IncomingMessage } from "node:http";
+import { duplexPair } from "node:stream";
+import { nanoToDecimal } from "../../money/format-usd.ts";
+import { fail } from "../../model/error.ts";
+import type { Usage } from "../../model/usage.ts";
+import type { Outcome } from "../../plugin/outcome.ts";
+import { chatCompletions } from "../../protocols/chat-completions/index.ts";
+import { compileHookChain, type HookChain } from "../../pipeline/hooks/hook-chain.ts";
+import type { Generation } from "../../pipeline/generation.ts";
+import type { MountedFrontend, MountedRoute } from "../../pipeline/exchange/mounted.ts";
+import { runPipeline } from "../../pipeline/pipeline.ts";
+
+/** What became of one. */
+export type TestCallResult =
+  | {
+      readonly credential: string;
+      readonly ok: false;
+      readonly model: null;
+      readonly reason: string;
+    }
+  | {
+      readonly credential: string;
+      readonly ok: boolean;
+      readonly model: string;
+      /** The id of its request. */
+      readonly request: string;
+      readonly status: number;
+      readonly ms: number;
+      /** Until its first content. */
+      readonly firstTokenMs: number | undefined;
+      readonly usage: Usage | undefined;
+      /** Dollars; null: its price is not known. */
+      readonly usd: string | null;
+      /** Why it failed. */
+      readonly reason: string | undefined;
+    };
+
+interface TestTarget {
+  readonly provider: string;
+  readonly credential: string;
+  readonly model: string;
+}
+
+interface RunningTest extends TestTarget {
+  outcome: Outcome | undefined;
+}
+
+/** As reports call the frontend and the key of what an operator tests. */
+const TEST_FRONTEND = "providers.test";
+const TEST_KEY = "operator";
+const TICKET_HEADER = "x-tollgate-test";
+/** Of the gateway. */
+const MAX_CONCURRENT = 4;
+/** An operator waits for it. */
+const TIMEOUT_MS = 30_000;
+/** Some models refuse to say less. */
+const MAX_TOKENS = 16;
+/** Of what an error says. */
+const MAX_REASON_CHARS = 500;
+
+export class TestCalls {
+  readonly #running = new Map<string, RunningTest>();
+  readonly #route: MountedRoute;
+  #ticketCount = 0;
+
+  constructor() {
+    const frontend = createTestFrontend((ticket) => this.#running.get(ticket));
+    const [route] = frontend.plugin.routes;
+    this.#route = { frontend, route: route!, path: `/${TEST_FRONTEND}` };
+  }
+
+  async run(gen: Generation, meant: TestTarget): Promise<TestCallResult> {
+    if (this.#running.size >= MAX_CONCURRENT)
+      fail("rate_limited", `${MAX_CONCURRENT} tests are under way. Wait for one of them.`, {
+        code: "too_many_tests",
+      });
+    const ticket = String(++this.#ticketCount);
+    const test: RunningTest = { ...meant, outcome: undefined };
+    this.#running.set(ticket, test);
+    const began = performance.now();
+    try {
+      const { id, status, text } = await this.#send(gen, ticket, meant);
+      const [call] = (test.outcome?.calls ?? []).toReversed();
+      const ok = status === 200;
+      return {
+        credential: meant.credential,
+        ok,
+        model: meant.model,
+        request: id,
+        status,
+        ms: Math.round(performance.now() - began),
+        firstTokenMs: call?.ms.firstToken,
+        usage: call?.usage,
+        usd: call?.costNano == null ? null : nanoToDecimal(call.costNano),
+        reason: ok ? undefined : errorMessageIn(text),
+      };
+    } finally {
+      this.#running.delete(ticket);
+    }
+  }
+
+  /** Over a connection that is inside this process: the walk is given what it is given by a client. */
+  async #send(gen: Generation, ticket: string, { provider, model }: TestTarget) {
+    const [near, far] = duplexPair();
+    const route = this.#route;
+    const walked = Promise.withResolvers<void>();
+    const server = createServer((req, res) =>
+      runPipeline(gen, route, { req, res, params: {} }).then(walked.resolve, (error: unknown) => {
+        res.destroy();
+        walked.reject(error as Error);
+      }),
+    );
+    server.emit("connection", far);
+    try {
+      const answered = await sendRequest(near, {
+        ticket,
+        body: JSON.stringify({
+          model: `${provider}/${model}`,
+          messages: [{ role: "user", content: "Say ok." }],
+          max_completion_tokens: MAX_TOKENS,
+        }),
+      });
+      // What its settling tells is part of the answer.
+      await walked.promise;
+      return answered;
+    } finally {
+      near.destroy();
+      server.close();
+    }
+  }
+}
+
+type DuplexEnd = ReturnType<typeof duplexPair>[0];
+
+function sendRequest(near: DuplexEnd, { ticket, body }: { ticket: string; body: string }) {
+  return new Promise<{ id: string; status: number; text: string }>((resolve, reject) => {
+    const req = request(
+      {
+        createConnection: () => near as never,
+        method: "POST",
+        path: `/${TEST_FRONTEND}`,
+        headers: {
+          host: "localhost",
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(body),
+          [TICKET_HEADER]: ticket,
+        },
+      },
+      (res) => {
+        readText(res).then((text) => {
+          clearTimeout(timer);
+          resolve({ id: String(res.headers["x-request-id"]), status: res.statusCode ?? 0, text });
+        }, reject);
+      },
+    );
+    const timer = setTimeout(
+      () => req.destroy(new Error(`no answer within ${TIMEOUT_MS / 1_000} s`)),
+      TIMEOUT_MS,
+    );
+    req.on("error", (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    req.end(body);
+  });
+}
+
+async function readText(res: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of res.setEncoding("utf8")) text += chunk as string;
+  return text;
+}
+
+/** An error's own words: what is secret in them was taken out on the way. */
+function errorMessageIn(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { error?: { message?: unknown } };
+    return String(error?.message ?? "It failed.").slice(0, MAX_REASON_CHARS);
+  } catch {
+    return "It failed, and did not say why.";
+  }
+}
+
+/**
+ * Its hooks are the host's own: an operator's call has no limits of a key, and the middleware of clients says nothing of whether a
+ * provider answers. Which credential is meant, the route hook says.
+ */
+function createTestFrontend(
+  underWay: (ticket: string) => RunningTest | undefined,
+): MountedFrontend {
+  const protocol = chatCompletions();
+  const { server } = protocol as { readonly server: NonNullable<MountedFrontend["server"]> };
+  const ticketOf = ({ headers }: { headers: Readonly<Record<string, unknown>> }) =>
+    underWay(String(headers[TICKET_HEADER]));
+  const hook = { id: TEST_FRONTEND, appliesTo: () => true };
+  const chain: HookChain = {
+    ...compileHookChain([], TEST_FRONTEND),
+    admit: [{ ...hook, run: (x) => x.identify({ id: TEST_KEY }) }],
+    route: [
+      {
+        ...hook,
+        run: (candidates, x) =>
+          candidates.filter(({ credential }) => credential === ticketOf(x)?.credential),
+      },
+    ],
+    settle: [
+      {
+        ...hook,
+        run(x, outcome) {
+          const ownTicket = ticketOf(x);
+          if (ownTicket) ownTicket.outcome = outcome;
+        },
+      },
+    ],
+  };
+  return {
+    name: TEST_FRONTEND,
+    plugin: {
+      protocol,
+      routes: [{ method: "POST", path: `/${TEST_FRONTEND}`, actionType: "generate", body: "json" }],
+    },
+    routes: [],
+    protocol,
+    // Translated always: each provider's own way to say how much may come is known to its codec alone.
+    server: {
+      ...server,
+      analyze: (body) => ({ ...server.analyze(body), requiresTranslation: true }),
+    },
+    validate: () => undefined,
+    extractCredential: () => undefined,
+    hookChain: chain,
+    byProtocol: new Map(),
+  };
+}

@@ -1,0 +1,112 @@
+// What was used and what it cost, hour by hour or day by day: the sums of the ledger in the form that a plot needs.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { zoneClock } from "../../lib/time/time-zone.ts";
+import { fail } from "../../model/error.ts";
+import { inputTokens, outputTokens } from "../../model/usage.ts";
+import type { LedgerTotal } from "../../plugin/store/store.ts";
+
+/** One line of the plot: a value for each step. */
+export interface UsageCurve {
+  /** "" of what has no name by this; "(others)" of all that are not among the largest. */
+  readonly name: string;
+  readonly calls: readonly number[];
+  readonly costNano: readonly bigint[];
+  readonly tokens: readonly number[];
+}
+
+export interface UsageSeries {
+  /** Where each step begins, in Unix milliseconds. */
+  readonly times: readonly number[];
+  /** The largest first, by cost and then by calls. */
+  readonly series: readonly UsageCurve[];
+  /** What people call keys, by their ids. */
+  readonly names: Readonly<Record<string, string>>;
+}
+
+/** In one plot. */
+const MAX_STEPS = 1_500;
+const OTHERS_NAME = "(others)";
+const HOUR_MS = 3_600_000;
+
+export interface StepRange {
+  readonly from: number | undefined;
+  readonly to: number | undefined;
+  readonly step: "hour" | "day";
+  readonly zone: string | undefined;
+}
+
+/** Each step's beginning, by its name as sums have it. Fails where there are too many to draw. */
+export function listSteps({ from, to, step, zone }: StepRange): ReadonlyMap<string, number> {
+  const clock = zoneClock(zone);
+  const end = to ?? wallClock() + 1;
+  const begin = from ?? end - (step === "day" ? 30 * 24 : 24) * HOUR_MS;
+  const steps = new Map<string, number>();
+  // A quarter of an hour is no longer than any step, and every change of clocks is at one.
+  const least = step === "day" ? HOUR_MS : HOUR_MS / 4;
+  for (let at = begin; at < end; at += least) {
+    const name = clock[step](at);
+    if (steps.has(name)) continue;
+    if (steps.size === MAX_STEPS)
+      fail("invalid", `That is more than ${MAX_STEPS} ${step}s. Ask for a shorter time.`, {
+        code: "bad_input",
+        param: "/from",
+      });
+    steps.set(name, step === "day" ? clock.parseLocalTime(name) : clock.hourStart(at));
+  }
+  const last = clock[step](end - 1);
+  if (end > begin && !steps.has(last)) steps.set(last, clock.hourStart(end - 1));
+  return steps;
+}
+
+interface MutableCurve {
+  readonly name: string;
+  readonly calls: number[];
+  readonly costNano: bigint[];
+  readonly tokens: number[];
+}
+
+/** `by`: what a line is of; `most`: lines, the others as one. */
+export function usageSeries(
+  { rows, names }: { rows: readonly LedgerTotal[] } & Pick<UsageSeries, "names">,
+  by: string,
+  step: "hour" | "day",
+  steps: ReadonlyMap<string, number>,
+  maxCurves: number,
+): UsageSeries {
+  const times = [...steps.values()];
+  const at = new Map([...steps.keys()].map((name, i) => [name, i]));
+  const sizes = new Map<string, { cost: bigint; calls: number }>();
+  for (const row of rows) {
+    const name = row.by[by] ?? "";
+    const size = sizes.get(name) ?? { cost: 0n, calls: 0 };
+    size.cost += row.costNano;
+    size.calls += row.calls;
+    sizes.set(name, size);
+  }
+  const sorted = [...sizes].sort(([, a], [, b]) =>
+    a.cost === b.cost ? b.calls - a.calls : a.cost < b.cost ? 1 : -1,
+  );
+  const own = new Set(sorted.slice(0, maxCurves).map(([name]) => name));
+  const lines = new Map<string, MutableCurve>();
+  const order = sorted.map(([name]) => (own.has(name) ? name : OTHERS_NAME));
+  for (const name of order) if (!lines.has(name)) lines.set(name, createCurve(name, times.length));
+  for (const row of rows) {
+    const i = at.get(row.by[step] ?? "");
+    const name = row.by[by] ?? "";
+    if (i !== undefined) addTotal(lines.get(own.has(name) ? name : OTHERS_NAME)!, i, row);
+  }
+  return { times, series: [...lines.values()], names };
+}
+
+const createCurve = (name: string, steps: number): MutableCurve => ({
+  name,
+  calls: Array<number>(steps).fill(0),
+  costNano: Array<bigint>(steps).fill(0n),
+  tokens: Array<number>(steps).fill(0),
+});
+
+function addTotal(line: MutableCurve, i: number, { calls, costNano, usage }: LedgerTotal): void {
+  line.calls[i]! += calls;
+  line.costNano[i]! += costNano;
+  line.tokens[i]! += inputTokens(usage) + outputTokens(usage);
+}

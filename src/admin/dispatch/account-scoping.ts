@@ -1,0 +1,121 @@
+// A giver that is held to one account: what it says is narrowed to that account before the command is run, and what it is shown
+// afterwards. What is of another account is told as what is not there, in the same words and by the same way.
+import { fail } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import type { KeyRecord } from "../../plugin/store/key.ts";
+import { jsonReplacer } from "../socket/control-client.ts";
+import type { CommandPrincipal } from "../../runtime/access/principal.ts";
+import type { CommandSpec, AccountScopeRule } from "../schema/command-spec.ts";
+
+/** What accounts and keys there are. */
+export interface ScopeDirectory {
+  /** From the outermost account to this one; just itself where it is not known. */
+  accountPath(account: string): readonly string[];
+  listKeys(): Promise<readonly Pick<KeyRecord, "id" | "name" | "account" | "admin">[]>;
+}
+
+/** Fails if the giver is limited to an account and the command is about the whole gateway. */
+export function assertScopable(
+  { accountScope: rule }: Pick<CommandSpec, "accountScope">,
+  { name, account }: CommandPrincipal,
+): void {
+  if (account !== undefined && !rule)
+    fail(
+      "forbidden",
+      `${name} is limited to the account ${account}, and this command is about the whole gateway.`,
+      { code: "account_only" },
+    );
+}
+
+/** Fails for what is of another account. Called after `mustBeScoped`. */
+export async function narrowInput(
+  { accountScope: rule }: Pick<CommandSpec, "accountScope">,
+  input: JsonObject,
+  { account: within }: CommandPrincipal,
+  scopes: ScopeDirectory,
+): Promise<JsonObject> {
+  if (within === undefined || !rule) return input;
+  const scoped = { ...input };
+  const account =
+    rule.accountMember === undefined ? undefined : narrowAccount(scoped, rule, within, scopes);
+  if (account !== undefined) scoped[rule.accountMember!] = account;
+  if (rule.keyMember !== undefined && scoped[rule.keyMember] !== undefined)
+    scoped[rule.keyMember] = await resolveScopedKey(
+      scoped[rule.keyMember] as string,
+      within,
+      scopes,
+    );
+  return scoped;
+}
+
+/** The answer, as such a giver may have it. */
+export function filterOutput(
+  { accountScope: rule }: Pick<CommandSpec, "accountScope">,
+  answer: unknown,
+  { account }: CommandPrincipal,
+  scopes: ScopeDirectory,
+): unknown {
+  if (account === undefined || !rule) return answer;
+  const members = Object.entries(answer as JsonObject);
+  const { shownMembers } = rule;
+  const shown: Record<string, JsonObject[string]> = Object.fromEntries(
+    shownMembers ? members.filter(([name]) => shownMembers.includes(name)) : members,
+  );
+  if (rule.filteredList) {
+    const [list, by] = rule.filteredList;
+    shown[list] = (shown[list] as readonly JsonObject[]).filter((each) =>
+      isInScope(each[by], account, scopes),
+    );
+  }
+  for (const list of rule.emptiedLists ?? []) shown[list] = [];
+  return hideOuterLimits(shown, account, scopes);
+}
+
+/** What limits of accounts outside have counted is others' use too. */
+function hideOuterLimits(answer: JsonObject, within: string, scopes: ScopeDirectory): unknown {
+  return JSON.parse(JSON.stringify(answer, jsonReplacer), (name, value: unknown) =>
+    name === "counted" && Array.isArray(value)
+      ? value.filter(({ scope }: { scope: string }) => {
+          const [, account] = /^account:(.*)$/.exec(scope) ?? [];
+          return account === undefined || isInScope(account, within, scopes);
+        })
+      : value,
+  );
+}
+
+function narrowAccount(
+  input: JsonObject,
+  { accountMember, defaultsToOwn }: AccountScopeRule,
+  within: string,
+  scopes: ScopeDirectory,
+): Json | undefined {
+  const requested = input[accountMember!];
+  if (requested === undefined) return defaultsToOwn && within;
+  if (isInScope(requested, within, scopes)) return requested;
+  return fail("not_found", `There is no account "${String(requested)}" in ${within}.`, {
+    code: "no_such_account",
+  });
+}
+
+/** By its id; all keys are looked through, whosever they are, so that the time tells nothing. */
+async function resolveScopedKey(
+  said: string,
+  within: string,
+  scopes: ScopeDirectory,
+): Promise<string> {
+  const own = (await scopes.listKeys()).filter(
+    ({ account, admin }) => admin === undefined && isInScope(account, within, scopes),
+  );
+  const ids = new Set(own.filter(({ id }) => id === said).map(({ id }) => id));
+  if (ids.size === 0) for (const { id, name } of own) if (name === said) ids.add(id);
+  const [id, ...others] = ids;
+  if (others.length > 0)
+    fail("invalid", `Several keys are named "${said}": say the id. ${[...ids].join(", ")}`);
+  return id ?? fail("not_found", `There is no key "${said}".`, { code: "no_such_key" });
+}
+
+/** An account by its name, or as rows say it: "acme/research". */
+function isInScope(value: Json | undefined, account: string, scopes: ScopeDirectory): boolean {
+  if (typeof value !== "string") return false;
+  return (value.includes("/") ? value.split("/") : scopes.accountPath(value)).includes(account);
+}

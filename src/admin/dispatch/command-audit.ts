@@ -1,0 +1,137 @@
+// What a command changes is written down before it takes effect, and how it ended afterwards. What cannot be written down is not done.
+import type { Log } from "../../lib/log/log.ts";
+import type { SecretMask } from "../../lib/log/secret-mask.ts";
+import { nextRequestId } from "../../lib/request-id.ts";
+import { fail, getFault } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import type { AuditLog } from "../../plugin/store/audit.ts";
+import { withTimeout } from "../../runtime/ledger/queued-command.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { Services } from "../../runtime/services.ts";
+import { jsonReplacer } from "../socket/control-client.ts";
+import type { CommandPrincipal } from "../../runtime/access/principal.ts";
+
+/** A store that is silent for so long has not written it. */
+const TIMEOUT_MS = 5_000;
+/** Of what was there, and of what was asked for, in characters of JSON. */
+const MAX_JSON_CHARS = 4_096;
+
+export interface AuditedRun {
+  readonly command: string;
+  readonly target: string | undefined;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** Absent in a store: its commands are done without. */
+export interface CommandAuditOptions {
+  readonly auditLog: AuditLog | undefined | null;
+  readonly mask: Pick<SecretMask, "maskText">;
+  readonly now: () => number;
+  readonly log: Pick<Log, "error">;
+}
+
+export const createCommandAudit = ({
+  store,
+  mask,
+  log,
+}: Pick<Services, "store" | "mask" | "log">) =>
+  new CommandAudit({ auditLog: store.audit, mask, now: wallClock, log: log });
+
+export class CommandAudit {
+  readonly #options: CommandAuditOptions;
+
+  constructor(options: CommandAuditOptions) {
+    this.#options = options;
+  }
+
+  async run<T>(
+    { command, target, before, after }: AuditedRun,
+    { name: actor, role, channel, address }: CommandPrincipal,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const { auditLog, now } = this.#options;
+    if (!auditLog) return work();
+    const id = nextRequestId();
+    const caller = { actor, role, channel, ...(address !== undefined && { address }) };
+    const what = {
+      command,
+      ...(target !== undefined && { target: this.#options.mask.maskText(target).slice(0, 512) }),
+      ...this.#snapshot("before", before),
+      ...this.#snapshot("after", after),
+    };
+    await withTimeout(TIMEOUT_MS, auditLog.begin({ id, at: now(), ...caller, ...what })).catch(
+      (cause: unknown) =>
+        fail("unavailable", "What is changed cannot be written down, so nothing was changed.", {
+          code: "audit_failed",
+          cause,
+        }),
+    );
+    try {
+      const done = await work();
+      await this.#recordEnd({ id, ...(isRejectedResult(done) ? REJECTED : { outcome: "done" }) });
+      return done;
+    } catch (error) {
+      const { code, kind = "internal" } = getFault(error) ?? {};
+      await this.#recordEnd({ id, outcome: "failed", code: code ?? kind });
+      throw error;
+    }
+  }
+
+  /** Signing in and out. It is done also where it cannot be written down: what keeps the log from growing is looked for in the console. */
+  async recordSignIn(
+    command: string,
+    { name: actor, role, channel, address }: CommandPrincipal,
+  ): Promise<void> {
+    const { auditLog, now, log: told } = this.#options;
+    if (!auditLog) return;
+    const id = nextRequestId();
+    const caller = { actor, role, channel, ...(address !== undefined && { address }) };
+    try {
+      await withTimeout(TIMEOUT_MS, auditLog.begin({ id, at: now(), ...caller, command }));
+      await this.#recordEnd({ id, outcome: "done" });
+    } catch (err) {
+      told.error({ err, command, actor }, "a sign-in or sign-out could not be written down");
+    }
+  }
+
+  async #recordEnd(end: { id: string; outcome: "done" | "failed"; code?: string }): Promise<void> {
+    const { auditLog, now, log: told } = this.#options;
+    await withTimeout(TIMEOUT_MS, auditLog!.end({ ...end, at: now() })).catch((err: unknown) =>
+      told.error({ err, command: end.id }, "how a command ended could not be written down"),
+    );
+  }
+
+  #snapshot(as: "before" | "after", value: unknown): { [side: string]: Json } {
+    if (value === undefined) return {};
+    const text = this.#options.mask.maskText(JSON.stringify(value, jsonReplacer));
+    if (text.length > MAX_JSON_CHARS) return { [as]: { characters: text.length } };
+    const redacted = redact(JSON.parse(text) as Json);
+    return isEmpty(redacted) ? {} : { [as]: redacted };
+  }
+}
+
+const REJECTED = { outcome: "failed", code: "refused" } as const;
+
+/** Whether an answer says that nothing was changed, as that of a reload does. */
+const isRejectedResult = (answer: unknown): boolean =>
+  typeof answer === "object" && answer !== null && "ok" in answer && answer.ok === false;
+
+const isEmpty = (raw: Json): boolean =>
+  typeof raw === "object" && raw !== null && Object.keys(raw).length === 0;
+
+/** A person may be known by these, and what is in the chain cannot be erased: that they were said is kept, and not what. */
+const PERSONAL_MEMBERS = new Set(["name", "labels", "reason", "keyName"]);
+/** Secrets, their hashes, and what only counts. */
+const OMITTED_MEMBERS = new Set(["secret", "digest", "token", "counted", "warnings"]);
+
+function redact(value: Json): Json {
+  if (Array.isArray(value)) return value.map(redact);
+  if (typeof value !== "object" || value === null) return value;
+  const redacted: { [name: string]: Json } = {};
+  for (const [name, each] of Object.entries(value as JsonObject)) {
+    if (OMITTED_MEMBERS.has(name) || each === undefined) continue;
+    redacted[name] = PERSONAL_MEMBERS.has(name) && each !== null ? "(not kept)" : redact(each);
+  }
+  return redacted;
+}

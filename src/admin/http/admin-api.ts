@@ -1,0 +1,310 @@
+// The admin API: every command of the table and of plugins at /admin/v1/<command>, for those that hold a token or a session. There is no
+// route here that is no command, but for the lists of them and for signing in and out.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Schema } from "../../config/schema-dialect.ts";
+import type { Log } from "../../lib/log/log.ts";
+import { nextRequestId } from "../../lib/request-id.ts";
+import { originalQueryTextOf } from "../../lib/query-secrets.ts";
+import { retryAfterMsFor, retryHeaders, withRetryHint } from "../../model/client-retry.ts";
+import { ERRORS, fail, type Fault, getFault } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import { createPlainError as errorBody } from "../../pipeline/stages/reject.ts";
+import { jsonReplacer } from "../socket/control-client.ts";
+import type { CommandAudit } from "../dispatch/command-audit.ts";
+import { createEtag } from "../dispatch/etag.ts";
+import type { CommandDispatcher, DispatchOptions, RegisteredCommand } from "../dispatch/command-dispatcher.ts";
+import {
+  assertRole,
+  principalId,
+  type CommandPrincipal,
+  type Principal,
+} from "../../runtime/access/principal.ts";
+import { readJsonBody, parseQueryInput } from "./request-input.ts";
+import { formatSessionCookie, assertSameOrigin, readSessionToken } from "../../runtime/access/session-cookie.ts";
+import type { AdminPrincipals } from "../../runtime/access/admin-principals.ts";
+import { IdempotencyCache } from "./idempotency-cache.ts";
+import { createOpenApi } from "./openapi.ts";
+import { CALLBACK, formatFlowCookie as oidcCookie, type OidcSignIn } from "./oidc-sign-in.ts";
+import {
+  API_PATH,
+  commandMethodsOf,
+  commandNameIn,
+  OIDC_PATH,
+  OPENAPI_PATH,
+  commandPathOf,
+} from "../../runtime/access/admin-paths.ts";
+
+const SESSION_PATH = `${API_PATH}/session`;
+
+interface ApiResponse {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+}
+
+export interface AdminApiOptions {
+  readonly dispatcher: CommandDispatcher;
+  readonly adminPrincipals: AdminPrincipals;
+  readonly oidc: OidcSignIn;
+  readonly auditing: Pick<CommandAudit, "recordSignIn">;
+  readonly log: Pick<Log, "error">;
+}
+
+/** Nothing of it is kept by a browser, shown in another page's frame, or taken for anything but JSON. */
+const RESPONSE_HEADERS = {
+  "content-type": "application/json",
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+} as const;
+
+export class AdminApi {
+  readonly #options: AdminApiOptions;
+  readonly #idempotency = new IdempotencyCache();
+
+  constructor(options: AdminApiOptions) {
+    this.#options = options;
+  }
+
+  /** Answers it, whatever goes wrong. */
+  async serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const id = nextRequestId();
+    try {
+      const { status, body, headers } = await this.#respond(req);
+      writeResponse(res, id, status, body, headers);
+    } catch (error) {
+      const fault = getFault(error) ?? this.#unexpected(id, error);
+      const responseBody = errorBody(withRetryHint(fault), id);
+      writeResponse(res, id, statusOf(fault), responseBody, retryHeaders(retryAfterMsFor(fault)));
+    }
+  }
+
+  #unexpected(request: string, err: unknown): Fault {
+    this.#options.log.error({ request, err }, "a command failed");
+    return {
+      kind: "internal",
+      message: `Something went wrong here. The log has it under ${request}.`,
+    };
+  }
+
+  async #respond(req: IncomingMessage): Promise<ApiResponse> {
+    const [path = ""] = (req.url ?? "/").split("?", 1);
+    if (path === SESSION_PATH) return this.#session(req);
+    if (path === OIDC_PATH || path === CALLBACK)
+      return allowMethod("GET", req, () =>
+        redirectErrors(
+          req,
+          path === OIDC_PATH ? this.#redirectToProvider(req) : this.#finishSignIn(req),
+        ),
+      );
+    const giver = await this.#options.adminPrincipals.identify(req);
+    if (path === API_PATH)
+      return allowMethod("GET", req, () => ok({ commands: this.#describeCommands(giver) }));
+    if (path === OPENAPI_PATH)
+      return allowMethod("GET", req, () => ok(createOpenApi(this.#options.dispatcher.list())));
+    return this.#command(req, commandNameIn(path), giver);
+  }
+
+  async #command(
+    req: IncomingMessage,
+    name: string,
+    giver: CommandPrincipal,
+  ): Promise<ApiResponse> {
+    const { dispatcher } = this.#options;
+    const command =
+      dispatcher.find(name) ??
+      fail("not_found", `This gateway does not know the command "${name}".`, {
+        code: "unknown_command",
+      });
+    assertRole(giver, command.spec.role);
+    const methods = commandMethodsOf(command);
+    if (!methods.includes(req.method ?? "")) return notAllowed(methods);
+    if (req.method === "GET") {
+      const said = parseQueryInput(command.spec.input as Schema, originalQueryTextOf(req));
+      const answer = await dispatcher.dispatch(name, said, giver);
+      return ok(answer, { etag: createEtag(answer) });
+    }
+    const input = await readJsonBody(req);
+    const ifMatch = req.headers["if-match"];
+    const key = [req.headers["idempotency-key"]].flat()[0];
+    if (key === undefined || !command.spec.writes)
+      return ok(await dispatcher.dispatch(name, input, giver, { ifMatch }));
+    const principal = principalId(giver);
+    const once: DispatchOptions["runOnce"] = (said, work) =>
+      this.#idempotency.getOrRun({ principal, key }, [name, said, ifMatch], work);
+    return ok(await dispatcher.dispatch(name, input, giver, { ifMatch, runOnce: once }));
+  }
+
+  /** The commands that it may give. */
+  #describeCommands(principal: CommandPrincipal): readonly JsonObject[] {
+    return this.#allowedCommands(principal).map((command) => {
+      const { summary, input, output, role, writes } = command.spec;
+      const path = commandPathOf(command.name);
+      const methods = commandMethodsOf(command);
+      return { name: command.name, path, methods, summary, role, writes, input, output };
+    }) as never;
+  }
+
+  #allowedCommands(principal: CommandPrincipal): readonly RegisteredCommand[] {
+    const { dispatcher } = this.#options;
+    return dispatcher.list().filter(({ spec }) => dispatcher.isAllowed(principal, spec));
+  }
+
+  /** A session, or a token, as its holder may see it: a page offers what `commands` lists, and nothing that would be refused. */
+  #toShownPrincipal(principal: CommandPrincipal, until?: number) {
+    const { name, role, account, channel } = principal;
+    const commands = this.#allowedCommands(principal).map((command) => command.name);
+    return { name, role, account: account ?? null, door: channel, until, commands };
+  }
+
+  /** To the identity provider. */
+  async #redirectToProvider(req: IncomingMessage): Promise<ApiResponse> {
+    const secure = this.#options.adminPrincipals.isSecure(req);
+    const { location, cookie } = await this.#options.oidc.start(req, secure);
+    return redirect(location, cookie === undefined ? [] : [cookie]);
+  }
+
+  /** And from there, to the first page. */
+  async #finishSignIn(req: IncomingMessage): Promise<ApiResponse> {
+    const { adminPrincipals, oidc } = this.#options;
+    const secure = adminPrincipals.isSecure(req);
+    const principal = await adminPrincipals.identifyByProvider(req, originalQueryTextOf(req), () =>
+      oidc.finish(req, secure),
+    );
+    const there = readSessionToken(req, secure);
+    const before = there === undefined ? undefined : adminPrincipals.sessions.find(there);
+    if (before) adminPrincipals.sessions.end(({ id }) => id === before.id);
+    const { token, session } = await this.#startSession(req, principal);
+    const cookie = formatSessionCookie(token, secure, session.expiresAt - session.startedAt);
+    return redirect("/", [cookie, oidcCookie(undefined, secure)]);
+  }
+
+  async #startSession(req: IncomingMessage, principal: Principal) {
+    await this.#recordAudit("sign-in", req, principal);
+    const { sessions } = this.#options.adminPrincipals;
+    return sessions.start(principal, this.#options.adminPrincipals.clientAddressOf(req));
+  }
+
+  #recordAudit(what: string, req: IncomingMessage, principal: Principal): Promise<void> {
+    const address = this.#options.adminPrincipals.clientAddressOf(req);
+    return this.#options.auditing.recordSignIn(what, { ...principal, channel: "session", address });
+  }
+
+  get #signInOption(): { readonly sign_in?: string } {
+    return this.#options.oidc.isConfigured ? { sign_in: OIDC_PATH } : {};
+  }
+
+  /** A browser that is not signed in is told where people are. */
+  async #whoAmI(req: IncomingMessage): Promise<ApiResponse> {
+    try {
+      return ok({
+        ...this.#toShownPrincipal(await this.#options.adminPrincipals.identify(req)),
+        ...this.#signInOption,
+      });
+    } catch (error) {
+      const fault = getFault(error);
+      if (fault?.kind !== "unauthenticated" || !this.#options.oidc.isConfigured) throw error;
+      return {
+        status: statusOf(fault),
+        body: { ...errorBody(fault, nextRequestId()), ...this.#signInOption },
+      };
+    }
+  }
+
+  async #session(req: IncomingMessage): Promise<ApiResponse> {
+    const { adminPrincipals } = this.#options;
+    if (req.method === "GET") return this.#whoAmI(req);
+    if (req.method !== "POST" && req.method !== "DELETE")
+      return notAllowed(["GET", "POST", "DELETE"]);
+    const secure = adminPrincipals.isSecure(req);
+    assertSameOrigin(req, secure);
+    const there = readSessionToken(req, secure);
+    const before = there === undefined ? undefined : adminPrincipals.sessions.find(there);
+    const end = () => before && adminPrincipals.sessions.end(({ id }) => id === before.id);
+    if (req.method === "DELETE") {
+      if (before) await this.#recordAudit("sign-out", req, before);
+      end();
+      return ok(
+        { ended: before !== undefined },
+        { "set-cookie": formatSessionCookie(undefined, secure, 0) },
+      );
+    }
+    const principal = await adminPrincipals.login(req, parseLogin(await readJsonBody(req)));
+    // A word that was there before is never the one of what was begun now.
+    end();
+    const { token, session } = await this.#startSession(req, principal);
+    const cookie = formatSessionCookie(token, secure, session.expiresAt - session.startedAt);
+    const self = this.#toShownPrincipal({ ...principal, channel: "session" }, session.expiresAt);
+    return ok(self, { "set-cookie": cookie });
+  }
+}
+
+/** A browser that is sent here gets the sign-in page with the code of what went wrong; programs get the error itself. */
+async function redirectErrors(
+  req: IncomingMessage,
+  work: Promise<ApiResponse>,
+): Promise<ApiResponse> {
+  try {
+    return await work;
+  } catch (error) {
+    const fault = getFault(error);
+    if (!fault || !req.headers.accept?.includes("text/html")) throw error;
+    return redirect(`/#problem=${encodeURIComponent(fault.code ?? fault.kind)}`, []);
+  }
+}
+
+const ok = (body: unknown, headers?: ApiResponse["headers"]): ApiResponse => ({
+  status: 200,
+  body,
+  ...(headers && { headers }),
+});
+
+const redirect = (location: string, cookies: readonly string[]): ApiResponse => ({
+  status: 302,
+  body: { location },
+  headers: { location, "set-cookie": cookies },
+});
+
+const allowMethod = <A extends ApiResponse | Promise<ApiResponse>>(
+  method: string,
+  req: IncomingMessage,
+  answer: () => A,
+): A | ApiResponse => (req.method === method ? answer() : notAllowed([method]));
+
+function notAllowed(methods: readonly string[]): ApiResponse {
+  const fault: Fault = {
+    kind: "invalid",
+    code: "method_not_allowed",
+    message: `Use ${methods.join(" or ")}.`,
+  };
+  return { status: 405, body: errorBody(fault, ""), headers: { allow: methods.join(", ") } };
+}
+
+function parseLogin({ word: code, token, ...more }: JsonObject): { word?: string; token?: string } {
+  if (Object.keys(more).length > 0 || typeof (code ?? token) !== "string" || (code && token))
+    fail("invalid", 'Send { "word": "…" } or { "token": "…" }.', { code: "bad_input" });
+  return code === undefined ? { token: token as string } : { word: code as string };
+}
+
+const STATUS_OF_CODE: Readonly<Record<string, number>> = { changed_since: 412, media_type: 415 };
+const statusOf = ({ kind, code }: Fault): number => STATUS_OF_CODE[code ?? ""] ?? ERRORS[kind][0];
+
+function writeResponse(
+  res: ServerResponse,
+  id: string,
+  status: number,
+  body: unknown,
+  headers: ApiResponse["headers"],
+): void {
+  if (res.headersSent || res.destroyed) return;
+  const text = JSON.stringify(body ?? null, jsonReplacer);
+  res.writeHead(status, {
+    ...RESPONSE_HEADERS,
+    "x-request-id": id,
+    "content-length": Buffer.byteLength(text),
+    ...headers,
+    ...(!res.req.complete && { connection: "close" }),
+  });
+  res.end(text);
+}

@@ -1,0 +1,126 @@
+// The API's description, made of the same schemas that commands are checked against: OpenAPI 3.1, whose schemas are JSON Schema.
+import type { Schema } from "../../config/schema-dialect.ts";
+import type { RegisteredCommand } from "../dispatch/command-dispatcher.ts";
+import { API_PATH, commandMethodsOf, commandPathOf } from "../../runtime/access/admin-paths.ts";
+
+const ERROR_SCHEMA = {
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["message", "type", "code"],
+      properties: {
+        message: { type: "string" },
+        type: { type: "string" },
+        code: { type: "string" },
+        param: { type: ["string", "null"] },
+        request_id: { type: "string" },
+      },
+    },
+  },
+} as const;
+
+const jsonContent = (schema: unknown) => ({ "application/json": { schema } });
+
+const RESPONSES = {
+  "401": { description: "No token or session, or one that has ended" },
+  "403": { description: "The role is too low, or the account is another one" },
+  default: {
+    description: "What went wrong, in words",
+    content: jsonContent({ $ref: "#/components/schemas/Error" }),
+  },
+} as const;
+
+export function createOpenApi(commands: readonly RegisteredCommand[]) {
+  const paths = Object.fromEntries(
+    commands.map((command) => [
+      commandPathOf(command.name),
+      Object.fromEntries(
+        commandMethodsOf(command).map((method) => [
+          method.toLowerCase(),
+          operation(command, method),
+        ]),
+      ),
+    ]),
+  );
+  return {
+    openapi: "3.1.0",
+    info: { title: "Tollgate admin API", version: "v1" },
+    servers: [{ url: "/" }],
+    security: [{ token: [] }, { session: [] }],
+    paths: { [API_PATH]: { get: LIST_OPERATION }, ...paths },
+    components: {
+      schemas: { Error: ERROR_SCHEMA },
+      securitySchemes: {
+        token: { type: "http", scheme: "bearer" },
+        session: { type: "apiKey", in: "cookie", name: "tollgate" },
+      },
+    },
+  };
+}
+
+const LIST_OPERATION = {
+  operationId: "commands",
+  summary: "list the commands that may be given",
+  responses: {
+    "200": {
+      description: "They, with their schemas",
+      content: jsonContent({
+        type: "object",
+        required: ["commands"],
+        properties: { commands: { type: "array", items: { type: "object" } } },
+      }),
+    },
+    ...RESPONSES,
+  },
+};
+
+function operation({ name, spec }: RegisteredCommand, method: string) {
+  const { summary, input, output, role } = spec;
+  const reads = method === "GET";
+  return {
+    operationId: `${name}${reads ? "" : ".post"}`,
+    summary,
+    description: `For the role ${role} and those above it.`,
+    tags: [name.split(/[./]/, 1)[0]!],
+    ...(reads
+      ? { parameters: queryParametersOf(input as Schema) }
+      : {
+          parameters: spec.writes ? WRITE_PARAMETERS : [],
+          requestBody: { required: true, content: jsonContent(input) },
+        }),
+    responses: {
+      "200": { description: "What it answers", content: jsonContent(output) },
+      ...RESPONSES,
+    },
+  };
+}
+
+const WRITE_PARAMETERS = [
+  {
+    name: "If-Match",
+    in: "header",
+    schema: { type: "string" },
+    description: "Only if what is changed is as this ETag of its reading says",
+  },
+  {
+    name: "Idempotency-Key",
+    in: "header",
+    schema: { type: "string", maxLength: 255 },
+    description: "Asked again under this name within ten minutes, it is done once",
+  },
+];
+
+function queryParametersOf(input: Schema) {
+  const required = (input["required"] ?? []) as readonly string[];
+  const properties = Object.entries((input["properties"] ?? {}) as Record<string, Schema>);
+  return properties.map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: required.includes(name),
+    schema,
+    ...(schema["type"] === "array" && { style: "form", explode: false }),
+    ...(schema["type"] === "object" && { style: "form", explode: true }),
+  }));
+}

@@ -1,0 +1,135 @@
+// Commands of accounts, as the table has them.
+import type { CommandSpec } from "./command-spec.ts";
+import { LIMIT_SCHEMA } from "../../plugin/store/limit.ts";
+import {
+  outputSchema,
+  booleanField,
+  LABELS_SCHEMA,
+  LIMITS_SCHEMA,
+  nullable,
+  printed,
+  privacy,
+  text,
+  VERSION_SCHEMA,
+  textList,
+} from "./schema-fields.ts";
+
+const ACCOUNT_ID = {
+  type: "string",
+  pattern: "^[a-z0-9][a-z0-9._-]*$",
+  maxLength: 100,
+  "x-expects": "lower-case letters, digits, dashes, dots and underscores",
+} as const;
+const ACCOUNT_INPUT = {
+  type: "object",
+  additionalProperties: false,
+  required: ["id"],
+  properties: { id: text("The account") },
+} as const;
+const PARENT_DESCRIPTION = "The account that it stands in; none by default";
+const nameField = printed("What people call it");
+const MODELS_DESCRIPTION = 'Models that its keys may use, as in "openai/*"; all by default';
+const FRONTENDS_DESCRIPTION = "Where its keys may ask; everywhere by default";
+const defaultsField = {
+  type: "object",
+  additionalProperties: false,
+  required: ["limits"],
+  properties: { limits: { type: "array", minItems: 1, items: LIMIT_SCHEMA } },
+  description: "What new keys get that are made in it without it",
+} as const;
+const DISCLOSE_LIMITS_DESCRIPTION =
+  "What clients are told of its limits: numbers, or nothing but when to come again";
+
+export const ACCOUNT_COMMAND_SPECS = {
+  "accounts.list": {
+    summary: "list accounts, those of gateway.yaml too",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      properties: { ended: booleanField("Ended ones too") },
+    },
+    output: outputSchema("accounts"),
+    role: "viewer",
+    writes: false,
+    cli: "accounts list",
+    accountScope: { filteredList: ["accounts", "id"] },
+    worksOffline: true,
+  },
+  "accounts.show": {
+    summary: "show all of one: what it stands in, what stands in it, what is left",
+    input: ACCOUNT_INPUT,
+    output: outputSchema("account", "above", "accounts", "keys"),
+    role: "viewer",
+    writes: false,
+    cli: "accounts show",
+    accountScope: { accountMember: "id", emptiedLists: ["above"] },
+    worksOffline: true,
+  },
+  "accounts.create": {
+    summary: "make an account, which keys may draw on",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["id"],
+      properties: {
+        id: { ...ACCOUNT_ID, description: "What keys and the ledger call it, for good" },
+        parent: text(PARENT_DESCRIPTION),
+        name: nameField,
+        limits: LIMITS_SCHEMA,
+        defaults: defaultsField,
+        models: textList(MODELS_DESCRIPTION),
+        frontends: textList(FRONTENDS_DESCRIPTION),
+        privacy,
+        labels: LABELS_SCHEMA,
+        tells: { enum: ["numbers", "nothing"], description: DISCLOSE_LIMITS_DESCRIPTION },
+      },
+    },
+    output: outputSchema("account", "warnings"),
+    role: "operator",
+    writes: true,
+    isSerialized: true,
+    cli: "accounts create",
+    changedRecord: { idMember: "id" },
+    worksOffline: true,
+  },
+  "accounts.update": {
+    summary: "change what an account says, or where it stands",
+    input: {
+      ...ACCOUNT_INPUT,
+      properties: {
+        ...ACCOUNT_INPUT.properties,
+        parent: nullable(text(PARENT_DESCRIPTION)),
+        name: nullable(nameField),
+        limits: nullable(LIMITS_SCHEMA),
+        defaults: nullable(defaultsField),
+        models: nullable(textList(MODELS_DESCRIPTION)),
+        frontends: nullable(textList(FRONTENDS_DESCRIPTION)),
+        privacy: { enum: ["off", "required", "strict", null], description: privacy.description },
+        labels: nullable(LABELS_SCHEMA),
+        tells: { enum: ["numbers", "nothing", null], description: DISCLOSE_LIMITS_DESCRIPTION },
+        version: VERSION_SCHEMA,
+      },
+    },
+    output: outputSchema("account", "warnings"),
+    role: "operator",
+    writes: true,
+    isSerialized: true,
+    cli: "accounts update",
+    changedRecord: { idMember: "id", readCommand: "accounts.show" },
+    worksOffline: true,
+  },
+  "accounts.end": {
+    summary: "end one: its keys, and those of all in it, are refused",
+    input: {
+      ...ACCOUNT_INPUT,
+      properties: { ...ACCOUNT_INPUT.properties, version: VERSION_SCHEMA },
+    },
+    output: outputSchema("account"),
+    role: "operator",
+    writes: true,
+    isSerialized: true,
+    cli: "accounts end",
+    changedRecord: { idMember: "id", readCommand: "accounts.show" },
+    worksOffline: true,
+  },
+} as const satisfies Readonly<Record<string, CommandSpec>>;

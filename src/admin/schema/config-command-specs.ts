@@ -1,0 +1,36 @@
+// The commands about the config, as the table has them. None of them writes a file.
+import type { CommandSpec } from "./command-spec.ts";
+import { outputSchema, NO_INPUT } from "./schema-fields.ts";
+
+export const CONFIG_COMMAND_SPECS = {
+  "config.show": {
+    summary: "the config that runs, each value with where it comes from",
+    input: NO_INPUT,
+    output: outputSchema("file", "generation", "loadedAt", "values", "text"),
+    role: "viewer",
+    writes: false,
+    cli: "config show",
+    worksOffline: false,
+  },
+  "config.check": {
+    summary: "what would be wrong with another text, and what it would change",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["text"],
+      properties: {
+        text: {
+          type: "string",
+          minLength: 1,
+          maxLength: 500_000,
+          description: "A gateway.yaml, whole",
+        },
+      },
+    },
+    output: outputSchema("ok", "problems", "changes", "restart", "assumed"),
+    role: "operator",
+    writes: false,
+    cli: "config check",
+    worksOffline: false,
+  },
+} as const satisfies Readonly<Record<string, CommandSpec>>;

@@ -1,0 +1,95 @@
+// The other end of the control socket: a command asked of the gateway that runs on a state folder.
+import { request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ErrorKind, fail } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import { isHandoffInProgress } from "./handoff-marker.ts";
+import { findControlSocket } from "./control-socket-path.ts";
+
+/** What both ends make of amounts, which JSON has no words for. */
+export const jsonReplacer = (_: string, value: unknown) =>
+  typeof value === "bigint" ? `${value}` : value;
+
+/** `path`: the state folder. Fails with the code "not_running" when no gateway answers there. */
+export async function callControl(
+  path: string,
+  command: string,
+  input: JsonObject = {},
+): Promise<Json> {
+  const socketPath = await findControlSocket(path);
+  const post = () => postCommand(socketPath, command, JSON.stringify(input, jsonReplacer));
+  const { status, text } = await retryDuringHandoff(post, path).catch(
+    (error: NodeJS.ErrnoException) =>
+      isNotRunningError(error)
+        ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
+        : error.code === "ECONNRESET"
+          ? fail("unavailable", `The gateway on ${path} ended before it answered.`, {
+              code: "gateway_ended",
+            })
+          : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
+              cause: error,
+            }),
+  );
+  const body = JSON.parse(text) as { value: Json; error: { kind: ErrorKind; message: string } };
+  if (status === 200) return body.value;
+  const { kind, message, ...more } = body.error;
+  return fail(kind, message, more);
+}
+
+/** So long may one process take to answer in the place of another. */
+const HANDOFF_TIMEOUT_MS = 30_000;
+const RETRY_DELAY_MS = 20;
+
+/** Once more also when none is between any more: it answers by now, or none runs. */
+async function retryDuringHandoff<T>(ask: () => Promise<T>, stateDir: string): Promise<T> {
+  const deadline = performance.now() + HANDOFF_TIMEOUT_MS;
+  for (let last = false; ; await sleep(RETRY_DELAY_MS)) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (last || !isNotRunningError(error as NodeJS.ErrnoException)) throw error;
+      last = performance.now() > deadline || !(await isHandoffInProgress(stateDir));
+    }
+  }
+}
+
+const isNotRunningError = ({ code = "" }: NodeJS.ErrnoException) =>
+  ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code);
+
+/** Fails when a gateway answers on this state folder. */
+export async function assertNoneAnswers(stateDir: string): Promise<void> {
+  const alive = await postCommand(await findControlSocket(stateDir), "status", "{}").then(
+    ({ text }) => text,
+    (error: NodeJS.ErrnoException) => (isNotRunningError(error) ? undefined : "{}"),
+  );
+  if (alive !== undefined)
+    fail(
+      "conflict",
+      `Another gateway${pidIn(alive)} is running on ${stateDir}. Stop it, or give this one its own state_dir.`,
+      { code: "already_running" },
+    );
+}
+
+function pidIn(text: string): string {
+  try {
+    const { value } = JSON.parse(text) as { value?: { pid?: unknown } };
+    return typeof value?.pid === "number" ? ` (pid ${value.pid})` : "";
+  } catch {
+    return "";
+  }
+}
+
+const postCommand = (socketPath: string, command: string, body: string) =>
+  new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const path = `/${encodeURIComponent(command)}`;
+    const req = request({ socketPath, path, method: "POST", agent: false }, (res) => {
+      const chunks: Buffer[] = [];
+      res.on("data", (chunk: Buffer) => chunks.push(chunk));
+      res.on("error", reject);
+      res.on("end", () =>
+        resolve({ status: res.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
+      );
+    });
+    req.on("error", reject);
+    req.end(body);
+  });

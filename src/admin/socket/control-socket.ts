@@ -1,0 +1,118 @@
+// The control socket: how commands reach a running gateway. HTTP over a unix socket in the state folder, for its owner alone:
+//   curl --unix-socket .tollgate/control.sock http://localhost/status -d '{}'
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { chmod, rm } from "node:fs/promises";
+import { fail, getFault, publicErrorText } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import { assertNotRunning } from "./single-instance.ts";
+import { jsonReplacer } from "./control-client.ts";
+import type { CommandPrincipal } from "../../runtime/access/principal.ts";
+import { createControlSocketPath } from "./control-socket-path.ts";
+
+/**
+ * What it answers must survive JSON; amounts become decimal strings. `giver`: whose command it is, where that is known. `id`: of
+ * what it creates, where the table has `creates`.
+ */
+export type CommandHandler = (
+  input: JsonObject,
+  giver?: CommandPrincipal,
+  id?: string,
+) => Promise<unknown>;
+export type CommandHandlerMap = Readonly<Record<string, CommandHandler>>;
+
+/** Where commands are given, whichever door they came in by. */
+export interface ControlDispatcher {
+  /** `presented`: the Authorization header of what asks, if it says to be less than the owner of the state folder. */
+  dispatch(name: string, input: JsonObject, presented: string | undefined): Promise<unknown>;
+}
+
+export interface ControlSocket extends AsyncDisposable {
+  /** Of the socket itself. */
+  readonly path: string;
+}
+
+const MAX_BODY_BYTES = 1 << 20;
+
+/** `path`: the state folder. */
+export async function serveControl(of: {
+  readonly path: string;
+  readonly gate: ControlDispatcher;
+}): Promise<ControlSocket> {
+  const place = await createControlSocketPath(of.path);
+  await assertNotRunning(of.path);
+  // What a dead one left behind.
+  await rm(place.socket, { force: true });
+  const server = createServer((req, res) => {
+    void respond(req, of).then(({ status, text }) => {
+      res.writeHead(status, { "content-type": "application/json", connection: "close" });
+      res.end(`${text}\n`);
+    });
+  });
+  await listenOnPath(server, place.socket);
+  if (process.platform !== "win32") await chmod(place.socket, 0o600);
+  return {
+    path: place.socket,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+      await place.remove();
+    },
+  };
+}
+
+async function respond(
+  req: IncomingMessage,
+  { gate }: Pick<Parameters<typeof serveControl>[0], "gate">,
+): Promise<{ status: number; text: string }> {
+  try {
+    const name = withReadErrors(() => decodeURIComponent((req.url ?? "/").slice(1)));
+    const text = await readBody(req);
+    const input: unknown = withReadErrors(() => JSON.parse(text || "{}"));
+    if (typeof input !== "object" || input === null || Array.isArray(input)) return failMalformed();
+    const { authorization } = req.headers;
+    const value = (await gate.dispatch(name, input as JsonObject, authorization)) ?? null;
+    return { status: 200, text: JSON.stringify({ value }, jsonReplacer) };
+  } catch (error) {
+    const { kind, message, code, param, details } = getFault(error) ?? {
+      kind: "internal",
+      message: publicErrorText(error),
+    };
+    return {
+      status: 400,
+      text: JSON.stringify({ error: { kind, message, code, param, details } }),
+    };
+  }
+}
+
+const failMalformed = (): never =>
+  fail("invalid", "A command is a name in the path, and its input a JSON object.");
+
+/** What was sent, read; its mistakes are told in our words. */
+function withReadErrors<T>(reading: () => T): T {
+  try {
+    return reading();
+  } catch {
+    return failMalformed();
+  }
+}
+
+async function readBody(req: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of req) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > MAX_BODY_BYTES) fail("too_large", "The input of a command is at most 1 MiB.");
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+const listenOnPath = (server: Server, path: string) =>
+  new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });

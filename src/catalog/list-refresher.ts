@@ -1,0 +1,270 @@
+// When live lists are asked for: at once when a line is new, then now and again, sooner after a failure, never twice at
+// the same time, never on the way of a request. What asking means is handed in; the clock may be too.
+import { wallClock } from "../lib/time/wall-clock.ts";
+import { publicErrorText } from "../model/error.ts";
+import type { ModelLists } from "./model-lists.ts";
+
+/** One credential of one provider, and how to ask for its list. */
+export interface ListSource {
+  readonly provider: string;
+  readonly credential: string;
+  fetchModels(signal: AbortSignal): Promise<unknown>;
+}
+
+/** Plain data, for `tollgate status`. Times are Unix milliseconds. */
+export interface ListStatus {
+  readonly provider: string;
+  readonly credential: string;
+  /** Models in the list that is in force; undefined: never heard. */
+  readonly modelCount: number | undefined;
+  /** When upstream last said so, this process or an earlier one. */
+  readonly lastSuccessAt: number | undefined;
+  readonly ageMs: number | undefined;
+  /** Since the last success. */
+  readonly failures: number;
+  readonly lastError: { readonly at: number; readonly message: string } | undefined;
+  readonly nextRefreshAt: number | undefined;
+}
+
+/** For people and logs: moments as dates. */
+export const withIsoDates = ({ lastSuccessAt, lastError, nextRefreshAt, ...line }: ListStatus) => ({
+  ...line,
+  lastOk: isoDateOf(lastSuccessAt),
+  lastError: lastError && { ...lastError, at: isoDateOf(lastError.at) },
+  nextAt: isoDateOf(nextRefreshAt),
+});
+const isoDateOf = (at: number | undefined): string | undefined =>
+  at === undefined ? undefined : new Date(at).toISOString();
+
+export interface ListRefresher extends Disposable {
+  /**
+   * These lines from now on, at this pace. One that was there before keeps its rhythm unless that is too slow now; one
+   * that is not here any more is let go.
+   */
+  follow(lines: readonly ListSource[], everyMs?: number): void;
+  /** Asks now, all or one provider's; resolves when all have answered or failed. */
+  refreshNow(provider?: string): Promise<void>;
+  status(): readonly ListStatus[];
+}
+
+export interface Clock {
+  now(): number;
+  /** Calls back once, later; returns the undo. Must not keep the process alive. */
+  after(ms: number, call: () => void): () => void;
+  random(): number;
+}
+
+export interface RefreshTimes {
+  everyMs: number;
+  deadlineMs: number;
+}
+
+const DEFAULT_TIMES: RefreshTimes = { everyMs: 10 * 60_000, deadlineMs: 30_000 };
+/** A quick pace has a quick deadline too, but none shorter than this. */
+const MIN_DEADLINE_MS = 1_000;
+/** After a first failure; doubles with each one more, up to the usual pace. */
+const FIRST_RETRY_MS = 5_000;
+
+const SYSTEM_CLOCK: Clock = {
+  now: wallClock,
+  random: Math.random,
+  after(ms, call) {
+    const timer = setTimeout(call, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/**
+ * How long to wait. Jitter, so that many gateways, or many lines of one, do not ask in step: ±10 % of the usual pace,
+ * between half and all of a pause after failures.
+ */
+export function refreshDelay(failures: number, everyMs: number, random: number): number {
+  if (failures === 0) return everyMs * (0.9 + 0.2 * random);
+  const backoff = Math.min(everyMs, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 30));
+  return backoff * (0.5 + 0.5 * random);
+}
+
+interface TrackedList {
+  source: ListSource;
+  failures: number;
+  lastError: { at: number; message: string } | undefined;
+  nextAt: number | undefined;
+  cancel: () => void;
+  refreshing: Promise<void> | undefined;
+  abort: AbortController;
+}
+
+export interface RefresherOptions {
+  readonly times?: Partial<RefreshTimes>;
+  readonly clock?: Clock;
+  /** A line fails that did not, or works again. */
+  readonly onStatusChange?: (status: ListStatus, error?: unknown) => void;
+}
+
+export const createListRefresher = (
+  lists: ModelLists,
+  options: RefresherOptions = {},
+): ListRefresher => new PeriodicListRefresher(lists, options);
+
+class PeriodicListRefresher implements ListRefresher {
+  readonly #lists: ModelLists;
+  readonly #clock: Clock;
+  readonly #onStatusChange: RefresherOptions["onStatusChange"];
+  readonly #deadlineMs: number;
+  #everyMs: number;
+  #tracked = new Map<string, TrackedList>();
+
+  constructor(
+    lists: ModelLists,
+    { times, clock = SYSTEM_CLOCK, onStatusChange }: RefresherOptions,
+  ) {
+    this.#lists = lists;
+    this.#clock = clock;
+    this.#onStatusChange = onStatusChange;
+    ({ everyMs: this.#everyMs, deadlineMs: this.#deadlineMs } = { ...DEFAULT_TIMES, ...times });
+  }
+
+  follow(lines: readonly ListSource[], everyMs: number = this.#everyMs): void {
+    const before = this.#tracked;
+    const quicker = everyMs < this.#everyMs;
+    this.#everyMs = everyMs;
+    this.#tracked = new Map();
+    for (const line of lines) {
+      const key = JSON.stringify([line.provider, line.credential]);
+      const known = before.get(key);
+      before.delete(key);
+      this.#tracked.set(key, known ?? createTracked(line));
+      if (known) this.#reschedule(known, line, quicker);
+      else void this.#refresh(this.#tracked.get(key)!);
+    }
+    for (const f of before.values()) release(f);
+    const byProvider = Map.groupBy(lines, ({ provider }) => provider);
+    for (const [provider, mine] of byProvider)
+      this.#lists.retainCredentials(
+        provider,
+        mine.map(({ credential }) => credential),
+      );
+  }
+
+  async refreshNow(provider?: string): Promise<void> {
+    const wanted = [...this.#tracked.values()].filter(
+      (f) => provider === undefined || f.source.provider === provider,
+    );
+    await Promise.all(wanted.map((f) => this.#refresh(f)));
+  }
+
+  status(): readonly ListStatus[] {
+    return [...this.#tracked.values()].map((f) => this.#statusOf(f));
+  }
+
+  [Symbol.dispose](): void {
+    for (const f of this.#tracked.values()) release(f);
+    this.#tracked = new Map();
+  }
+
+  /** At its own rhythm, unless that is too slow now. */
+  #reschedule(f: TrackedList, line: ListSource, quicker: boolean): void {
+    f.source = line;
+    if (quicker && f.nextAt !== undefined)
+      this.#schedule(f, Math.min(f.nextAt - this.#clock.now(), this.#delayOf(f)));
+  }
+
+  #schedule(f: TrackedList, ms: number): void {
+    f.cancel();
+    f.nextAt = this.#clock.now() + ms;
+    f.cancel = this.#clock.after(ms, () => void this.#refresh(f));
+  }
+
+  #delayOf({ failures }: TrackedList): number {
+    return refreshDelay(failures, this.#everyMs, this.#clock.random());
+  }
+
+  #refresh(f: TrackedList): Promise<void> {
+    f.cancel();
+    f.nextAt = undefined;
+    return (f.refreshing ??= this.#fetchAndUpdate(f).finally(() => (f.refreshing = undefined)));
+  }
+
+  async #fetchAndUpdate(f: TrackedList): Promise<void> {
+    const { provider, credential } = f.source;
+    const failing = f.failures > 0;
+    const deadlineMs = Math.min(this.#deadlineMs, Math.max(this.#everyMs, MIN_DEADLINE_MS));
+    let broken: unknown;
+    try {
+      const models = await withDeadline(f, this.#clock, deadlineMs);
+      if (f.abort.signal.aborted) return;
+      this.#lists.update(provider, credential, models, this.#clock.now());
+      f.failures = 0;
+      f.lastError = undefined;
+    } catch (error) {
+      if (f.abort.signal.aborted) return;
+      f.failures++;
+      broken = error;
+      f.lastError = { at: this.#clock.now(), message: errorTextOf(error) };
+    }
+    this.#schedule(f, this.#delayOf(f));
+    if (f.failures > 0 !== failing) this.#onStatusChange?.(this.#statusOf(f), broken);
+  }
+
+  #statusOf({
+    source: { provider, credential },
+    failures,
+    lastError,
+    nextAt,
+  }: TrackedList): ListStatus {
+    const list = this.#lists.of(provider)?.find((h) => h.credential === credential);
+    return {
+      provider,
+      credential,
+      modelCount: list?.models.length,
+      lastSuccessAt: list?.at,
+      ageMs: list && Math.max(0, this.#clock.now() - list.at),
+      failures,
+      lastError,
+      nextRefreshAt: nextAt,
+    };
+  }
+}
+
+const createTracked = (line: ListSource): TrackedList => ({
+  source: line,
+  failures: 0,
+  lastError: undefined,
+  nextAt: undefined,
+  cancel: () => {},
+  refreshing: undefined,
+  abort: new AbortController(),
+});
+
+function release({ cancel, abort }: TrackedList): void {
+  cancel();
+  abort.abort();
+}
+
+/** The deadline holds even for code that does not listen to its signal. */
+function withDeadline(f: TrackedList, clock: Clock, deadlineMs: number): Promise<unknown> {
+  const { abort, source } = f;
+  const timeout = new AbortController();
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(deadlineMs, () => {
+      timeout.abort();
+      reject(new Error(`no answer within ${deadlineMs / 1000} s`));
+    });
+    const onAbort = () => reject(new Error("the gateway let go of it"));
+    abort.signal.addEventListener("abort", onAbort, { once: true });
+    Promise.resolve()
+      .then(() => source.fetchModels(AbortSignal.any([abort.signal, timeout.signal])))
+      .then(resolve, reject)
+      .finally(() => {
+        cancel();
+        abort.signal.removeEventListener("abort", onAbort);
+      });
+  });
+}
+
+/** The engine's own words say nothing to an operator; they go to the log, with the place that they come from. */
+const errorTextOf = (error: unknown): string =>
+  publicErrorText(
+    error,
+    "the plugin could not read the answer, which is its mistake; the log says where",
+  ).slice(0, 500);

@@ -1,0 +1,46 @@
+// `tollgate keys hash`: the hash that gateway.yaml takes in place of a key.
+import { createInterface } from "node:readline";
+import { digestKey, parseKey } from "../../../lib/api-key.ts";
+import { fail } from "../../../model/error.ts";
+import { EXIT_CODES, type CliInput, type Subcommand } from "../../support/command.ts";
+import { paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+
+export const HASH_COMMAND: Subcommand = {
+  usage: "keys hash [options]",
+  summary: "print what gateway.yaml takes in place of a key",
+  description:
+    "Reads a key from stdin and prints its hash, which `auth` takes in gateway.yaml. It may be another system's key: " +
+    "clients then keep the one that they have.",
+  options: {
+    foreign: { description: "another system's key, whatever it begins with" },
+  },
+  examples: ["pbpaste | tollgate keys hash", "pbpaste | tollgate keys hash --foreign --json"],
+  run: printHash,
+};
+
+/** A shorter key could be guessed. */
+const MIN_KEY_LENGTH = 20;
+
+/** A key never stands on a command line, where every process can read it. */
+async function printHash(given: CliInput): Promise<number> {
+  if (process.stdin.isTTY) printRemark("Paste the key, then Enter:");
+  const lines = createInterface({ input: process.stdin });
+  const { value } = await lines[Symbol.asyncIterator]().next();
+  lines.close();
+  const secret = `${(value as string | undefined) ?? ""}`.trim();
+  if (secret === "") fail("invalid", "There is no key on stdin.", { code: "usage" });
+  const id = parseKey(secret)?.id;
+  const foreign = id === undefined;
+  if (foreign && secret.startsWith("tg_") && !given.has("foreign"))
+    fail(
+      "invalid",
+      "This is not a whole key of Tollgate's: a character is wrong or missing. If another system made it, say --foreign.",
+    );
+  if (secret.length < MIN_KEY_LENGTH)
+    printRemark(
+      paintRemark("yellow", `It has ${secret.length} characters: one so short can be guessed.`),
+    );
+  if (given.json) printJson({ id: id ?? null, foreign, digest: digestKey(secret) });
+  else print(digestKey(secret));
+  return EXIT_CODES.ok;
+}

@@ -1,0 +1,64 @@
+import { sortByFileOrder } from "../../../config/problem-report.ts";
+import { startDryRun } from "../../../server/dry-run.ts";
+import { plural } from "../../../lib/text.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../../support/command.ts";
+import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
+import {
+  summarizeProblems,
+  countErrors,
+  shortPath,
+  formatProblems,
+  formatUnmounted,
+} from "../../format/problem-report.ts";
+import { paint, print, printJson } from "../../format/terminal.ts";
+
+export const command: CliCommand = {
+  usage: "check [options]",
+  description:
+    "Finds every mistake in gateway.yaml at once: words, values, variables, plugins and their setup. Sends nothing\n" +
+    "and starts nothing. Exits with 1 when there are errors.",
+  options: {
+    ...CONFIG_OPTIONS,
+    "no-setup": {
+      description: "do not set plugins up: for machines without the secrets' services",
+    },
+    strict: { description: "exit with 1 for warnings too" },
+  },
+  examples: ["tollgate check", "tollgate check -c staging.yaml --strict --json"],
+  async run(given) {
+    const file = configFile(given);
+    const loaded = await loadGatewayConfig(file);
+    // The operator cannot mend the file that ships with the package.
+    let problems = loaded.problems.filter((p) => file !== undefined || p.severity !== "note");
+    const { config } = loaded;
+    if (config && !given.has("no-setup")) {
+      const rehearsed = await startDryRun({ loaded, config, ...quietLog() });
+      const found = "problems" in rehearsed ? rehearsed.problems : rehearsed.warnings;
+      problems = [...sortByFileOrder([...problems, ...found], loaded.sources)];
+      if (!("problems" in rehearsed)) await rehearsed[Symbol.asyncDispose]();
+    }
+    const bad = problems.some(({ severity }) => given.has("strict") && severity === "warning");
+    const leftOut = [...(config?.unmountedProviders ?? [])].map(([provider, why]) => ({
+      provider,
+      reason: why,
+    }));
+    const ok = countErrors(problems) === 0 && !bad;
+    if (given.json) printJson({ ok, file: file ?? null, problems, leftOut });
+    else {
+      if (problems.length > 0) print(`${formatProblems(problems, paint)}\n`);
+      const name = file === undefined ? configName(file) : shortPath(file);
+      const found = summarizeProblems(problems);
+      if (!config || !ok) print(`${name}: ${found}`);
+      else {
+        const parts = [
+          plural(config.providers.size, "provider"),
+          plural(config.frontends.length, "frontend"),
+          plural(config.models.size, "model name"),
+        ];
+        print(`${name} is fine: ${parts.join(", ")}${found === "" ? "" : ` (${found})`}`);
+        if (leftOut.length > 0) print(`left out: ${formatUnmounted(leftOut)}`);
+      }
+    }
+    return ok ? EXIT_CODES.ok : EXIT_CODES.failed;
+  },
+};

@@ -1,0 +1,100 @@
+import { readFile } from "node:fs/promises";
+import { callControl } from "../../../admin/socket/control-client.ts";
+import type { CheckedConfig, ShownConfig } from "../../../admin/commands/config-commands.ts";
+import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
+import { fail } from "../../../model/error.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  createCommandGroup,
+  type Subcommand,
+  GATEWAY_OPTIONS,
+} from "../../support/command.ts";
+import { findStateDir } from "../../support/load-config.ts";
+import { summarizeProblems, formatProblems } from "../../format/problem-report.ts";
+import { alignColumns, paint, printRemark, print, printJson } from "../../format/terminal.ts";
+
+const subcommands: Readonly<Record<string, Subcommand>> = {
+  show: {
+    usage: "config show [options]",
+    summary: COMMAND_SPECS["config.show"].summary,
+    description:
+      "Shows each value of the config that the gateway runs with, and where it comes from: a line of a file, a variable, the command " +
+      "line, a default. Secrets are hidden. tollgate print shows what a file says while no gateway runs.",
+    options: {
+      said: { description: "only what is said somewhere, no defaults" },
+      ...GATEWAY_OPTIONS,
+    },
+    examples: ["tollgate config show", "tollgate config show --said"],
+    run: show,
+  },
+  check: {
+    usage: "config check <file> [options]",
+    summary: COMMAND_SPECS["config.check"].summary,
+    description:
+      "Asks the running gateway what would be wrong with a file in the place of its own, and what that would change. Nothing is written, " +
+      "no plugin is loaded that is not mounted, and no secret is looked at. Exits with 1 when there are errors.",
+    options: GATEWAY_OPTIONS,
+    positionals: { least: 1, most: 1 },
+    examples: ["tollgate config check next.yaml"],
+    run: check,
+  },
+};
+
+export const command: CliCommand = createCommandGroup(
+  "config",
+  "Shows the config that runs, and checks another against it. Without a command it shows it.",
+  subcommands,
+  "show",
+);
+
+async function show(given: CliInput): Promise<number> {
+  const answer = await callControl(await findStateDir(given), "config.show");
+  const { file, generation, shownValues } = answer as unknown as ShownConfig;
+  const wanted = given.has("said")
+    ? shownValues.filter(({ from }) => from !== "default")
+    : shownValues;
+  if (given.json) printJson({ ...(answer as object), values: wanted });
+  else {
+    const name = file === null ? "" : `${file}:`;
+    print(
+      alignColumns(
+        wanted.map(({ path, value, from, at }) => [
+          path,
+          String(value),
+          paint("gray", at === undefined ? from : `${from}, ${at.replace(name, "line ")}`),
+        ]),
+      ),
+    );
+    printRemark(`${file ?? "the default config"}, generation ${generation}`);
+  }
+  return EXIT_CODES.ok;
+}
+
+async function check(given: CliInput): Promise<number> {
+  const [file] = given.positionals;
+  const text = await readFile(file!, "utf8").catch((error: NodeJS.ErrnoException) =>
+    fail("not_found", `${file} cannot be read: ${error.code}.`, { code: "no_file" }),
+  );
+  const answer = (await callControl(await findStateDir(given), "config.check", {
+    text,
+  })) as unknown as CheckedConfig;
+  const { ok, problems, changes, omittedChanges, restartKeys, assumedVariables } = answer;
+  if (given.json) printJson(answer);
+  else {
+    if (problems.length > 0) print(`${formatProblems(problems, paint)}\n`);
+    for (const { path, before, after } of changes) {
+      if (before !== undefined) print(paint("red", `- ${path}: ${before}`));
+      if (after !== undefined) print(paint("green", `+ ${path}: ${after}`));
+    }
+    if (omittedChanges > 0) print(`and ${omittedChanges} more`);
+    if (ok && changes.length === 0) print("It changes nothing that may be shown.");
+    if (restartKeys.length > 0)
+      printRemark(`${restartKeys.join(", ")} cannot change while running.`);
+    if (assumedVariables.length > 0)
+      printRemark(`Set, and not looked at: ${assumedVariables.join(", ")}.`);
+    if (!ok) printRemark(`${file}: ${summarizeProblems(problems)}`);
+  }
+  return ok ? EXIT_CODES.ok : EXIT_CODES.failed;
+}

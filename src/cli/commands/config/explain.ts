@@ -1,0 +1,131 @@
+import type { RequestExplanation } from "../../../runtime/gateway-api.ts";
+import { formatDuration } from "../../../lib/time/units.ts";
+import { askRunningGateway, dryRunConfig } from "../../support/gateway-or-file.ts";
+import { type CliCommand, type CliInput, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { formatQuarantine, formatCooldown } from "../../format/cooldown-output.ts";
+import { alignColumns, paint, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+
+export const command: CliCommand = {
+  usage: "explain <model> [options]",
+  description:
+    "Says what a request for a model would meet: which candidates would be tried and in which order, which are left out, by what and\n" +
+    "why, whether the client's bytes travel as they are, and which plugins see the request. Sends nothing. Asks the\n" +
+    "running gateway; without one, the file.",
+  options: {
+    ...GATEWAY_OPTIONS,
+    frontend: {
+      short: "f",
+      placeholder: "name",
+      description: "as if it were asked there: messages, responses, …",
+    },
+    key: {
+      placeholder: "id",
+      description: "as if this key asked: its id or its name; a running gateway knows it",
+    },
+    zdr: { description: "as if it were asked with Service-ZDR: required" },
+    strict: { description: "as if it were asked with Service-ZDR: strict" },
+  },
+  positionals: { least: 1, most: 1 },
+  examples: [
+    "tollgate explain demo/echo",
+    "tollgate explain fast --frontend messages --zdr --json",
+  ],
+  async run(given) {
+    const explained = (await explainFromGateway(given)) ?? (await explainFromFile(given));
+    if (!explained) return EXIT_CODES.failed;
+    if (given.json) printJson(explained);
+    else print(formatExplanation(explained));
+    return explained.candidates.some(({ excluded }) => !excluded)
+      ? EXIT_CODES.ok
+      : EXIT_CODES.failed;
+  },
+};
+
+const explainInput = (given: CliInput) => ({
+  model: given.positionals[0]!,
+  frontend: given.getText("frontend"),
+  key: given.getText("key"),
+  privacy: given.has("strict") ? "strict" : given.has("zdr") ? "required" : undefined,
+});
+
+async function explainFromGateway(given: CliInput): Promise<RequestExplanation | undefined> {
+  const input = explainInput(given);
+  const live = await askRunningGateway(given, "explain", input);
+  if (live) printRemark(paintRemark("gray", "The running gateway says:"));
+  return live?.answer as unknown as RequestExplanation | undefined;
+}
+
+async function explainFromFile(given: CliInput): Promise<RequestExplanation | undefined> {
+  await using rehearsal = await dryRunConfig(given);
+  const input = explainInput(given);
+  return (await rehearsal?.commands.explain(input)) as RequestExplanation | undefined;
+}
+
+function formatExplanation(of: RequestExplanation): string {
+  const served = of.candidates.filter(({ excluded }) => !excluded);
+  const out = of.candidates.filter(({ excluded }) => excluded);
+  const heading = (text: string) => `\n${paint("bold", text)}`;
+  const { connectMs, firstByteMs, idleMs, totalMs } = of.timeouts;
+  const lines = [`${paint("bold", of.model)} on ${of.frontend}`];
+  if (served.length > 0)
+    lines.push(
+      heading(`would be tried, in this order (${of.pick})`),
+      alignColumns(
+        served.map((c, i) => [
+          `${i + 1}`,
+          c.id,
+          `credential ${c.credential}`,
+          c.protocol ?? "native",
+          c.mode === "verbatim"
+            ? paint("green", c.mode)
+            : `${paint("yellow", c.mode)}${c.translationReason === undefined ? "" : ` (${c.translationReason})`}`,
+          ...(c.orderReason === undefined ? [] : [c.orderReason]),
+          ...(c.cooldown ? [paint("yellow", formatCooldown(c.cooldown))] : []),
+        ]),
+        "  ",
+      ),
+    );
+  else lines.push(heading("nothing would be tried"));
+  if (out.length > 0)
+    lines.push(
+      heading("left out"),
+      alignColumns(
+        out.map(({ id, credential, excluded }) => [
+          id,
+          `credential ${credential}`,
+          `${excluded!.by}: ${excluded!.message} (${excluded!.code})`,
+        ]),
+        "  ",
+      ),
+    );
+  const hooks = Object.entries(of.hooks).filter(([, plugins]) => plugins.length > 0);
+  if (hooks.length > 0)
+    lines.push(
+      heading("plugins, in order"),
+      alignColumns(
+        hooks.map(([hook, plugins]) => [hook, plugins.join(" → ")]),
+        "  ",
+      ),
+    );
+  if ((of.quarantinedHooks ?? []).length > 0)
+    lines.push(
+      heading("not asked now"),
+      ...of.quarantinedHooks!.map((one) => `  ${formatQuarantine(one)}`),
+    );
+  lines.push(
+    heading("timeouts"),
+    `  connect ${formatDuration(connectMs)}, first byte ${formatDuration(firstByteMs)}, idle ${formatDuration(idleMs)}, total ${formatDuration(totalMs)}`,
+  );
+  if (of.hedgeDelays && of.hedgeDelays.length > 0)
+    lines.push(
+      heading("hedging"),
+      ...of.hedgeDelays.map(
+        ({ class: name, afterMs }) =>
+          `  class ${name}: after ${formatDuration(afterMs)} without content the next candidate is called as well`,
+      ),
+      "  cost: both calls are billed; hedges spend the retry budget of the client, about 6 per 100 requests",
+    );
+  if ((of.notes ?? []).length > 0)
+    lines.push(heading("notes"), ...of.notes!.map((note) => `  ${note}`));
+  return lines.join("\n");
+}

@@ -1,0 +1,169 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { basename, dirname, extname, join, resolve } from "node:path";
+import { plural } from "../../../lib/text.ts";
+import { fail } from "../../../model/error.ts";
+import { type CliCommand, EXIT_CODES, type CliInput } from "../../support/command.ts";
+import { importBifrost } from "../../import/bifrost.ts";
+import { ConfigDraft, slug } from "../../import/config-draft.ts";
+import { importKeys, importTeams, type ImportedKey } from "../../import/keys-and-teams.ts";
+import { importLitellm } from "../../import/litellm.ts";
+import { importPortkey } from "../../import/portkey.ts";
+import { FINDING_KINDS, SourceValue, type FindingKind, type ImportFinding } from "../../import/source-value.ts";
+import { toKeysJson } from "../../import/key-import.ts";
+import { loadGatewayConfig } from "../../support/load-config.ts";
+import { summarizeProblems, shortPath, formatProblems } from "../../format/problem-report.ts";
+import { alignColumns, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+
+const SOURCES = ["litellm", "portkey", "bifrost"] as const;
+
+export const command: CliCommand = {
+  usage: "import <litellm|portkey|bifrost> <file> [options]",
+  description:
+    "Reads another gateway's config and prints a gateway.yaml, and on stderr what has no equal and why, each with its line. With --out it " +
+    "writes them into a folder, with keys that stood in the file in files of their own, and runs check. Keys by their hashes (--keys) go on " +
+    "working unchanged. Exits with 1 when something is unsupported.",
+  options: {
+    out: {
+      short: "o",
+      placeholder: "folder",
+      description: "write gateway.yaml, secrets/ and keys.json there",
+    },
+    keys: {
+      placeholder: "file",
+      description: "an export of its keys, by their hashes: JSON or CSV",
+    },
+    teams: {
+      placeholder: "file",
+      description: "an export of its teams, as JSON: they become accounts",
+    },
+    name: {
+      placeholder: "model",
+      description: "what clients ask for, where the file names no model; its own name by default",
+    },
+  },
+  positionals: { least: 2, most: 2 },
+  examples: [
+    "tollgate import litellm config.yaml > gateway.yaml",
+    "tollgate import litellm config.yaml --keys keys.csv --teams teams.json --out tollgate",
+    "tollgate import portkey config.json --name assistant",
+  ],
+  run,
+};
+
+interface ImportResult {
+  readonly text: string;
+  readonly draft: ConfigDraft;
+  readonly keys: readonly ImportedKey[];
+  readonly findings: readonly ImportFinding[];
+  readonly warnings: readonly string[];
+}
+
+async function run(given: CliInput): Promise<number> {
+  const [source, file] = given.positionals as [string, string];
+  if (!SOURCES.some((each) => each === source))
+    return fail("invalid", `It is one of ${SOURCES.join(", ")}.`, { code: "usage" });
+  const made = await importConfig(source, file, given);
+  const out = given.getText("out");
+  const written = out === undefined ? undefined : await write(made, resolve(out));
+  const { findings, text, draft, keys, warnings } = made;
+  if (given.json)
+    printJson({
+      findings,
+      text,
+      secrets: draft.secrets.map(({ file }) => file),
+      keys: keys.map(toKeysJson),
+      remarks: warnings,
+      ...(written && { problems: written }),
+    });
+  else {
+    if (out === undefined) print(text.trimEnd());
+    printFindings(made, file, out);
+    if (written && written.length > 0) printRemark(`\n${formatProblems(written, paintRemark)}`);
+    if (written) printRemark(`\ntollgate check: ${summarizeProblems(written) || "fine"}`);
+  }
+  return findings.some(({ kind }) => kind === "unsupported") ? EXIT_CODES.failed : EXIT_CODES.ok;
+}
+
+/** What another gateway's config comes to. */
+async function importConfig(source: string, file: string, given: CliInput): Promise<ImportResult> {
+  const said = SourceValue.parse(await readFile(file, "utf8"), file);
+  const draft = new ConfigDraft();
+  const keys: ImportedKey[] = [];
+  if (source === "litellm") importLitellm(said, draft);
+  else if (source === "bifrost") keys.push(...importBifrost(said, draft));
+  else importPortkey(said, draft, given.getText("name") ?? slug(basename(file, extname(file))));
+  const teams = given.getText("teams");
+  const { accounts, said: more } = teams
+    ? await importTeams(teams, draft)
+    : { accounts: new Map<string, string>(), said: undefined };
+  const list = given.getText("keys");
+  const told = list ? await importKeys(list, accounts) : { keys: [], remarks: [] };
+  for (const each of [said, ...(more ? [more] : [])])
+    for (const rest of each.unreadValues()) rest.report("unsupported", "nothing here reads it");
+  const findings = [...said.findings, ...(more?.findings ?? [])];
+  const text = draft.toYaml(`${source}'s ${basename(file)}`);
+  return { text, draft, findings, keys: [...keys, ...told.keys], warnings: told.remarks };
+}
+
+async function write({ text, draft, keys }: ImportResult, folder: string) {
+  const file = join(folder, "gateway.yaml");
+  await mkdir(folder, { recursive: true });
+  const put = (path: string, body: string, mode: number) =>
+    writeFile(path, body, { mode, flag: "wx" }).catch((error: NodeJS.ErrnoException) =>
+      fail(
+        "conflict",
+        error.code === "EEXIST" ? `${shortPath(path)} is there already.` : error.message,
+      ),
+    );
+  await put(file, text, 0o644);
+  for (const secret of draft.secrets) {
+    await mkdir(dirname(join(folder, secret.file)), { recursive: true, mode: 0o700 });
+    await put(join(folder, secret.file), `${secret.text}\n`, 0o600);
+  }
+  if (keys.length > 0)
+    await put(
+      join(folder, "keys.json"),
+      `${JSON.stringify({ keys: keys.map(toKeysJson) }, null, 2)}\n`,
+      0o600,
+    );
+  return (await loadGatewayConfig(file)).problems;
+}
+
+const KIND_COLORS = {
+  exact: "green",
+  approximate: "yellow",
+  manual: "yellow",
+  unsupported: "red",
+} as const;
+
+function printFindings(
+  { findings, draft, keys, warnings }: ImportResult,
+  file: string,
+  out: string | undefined,
+): void {
+  const rows = [...findings]
+    .sort((a, b) => a.line - b.line)
+    .map(({ kind, at, line, message }) => [
+      paintRemark(KIND_COLORS[kind], kind),
+      `${shortPath(file)}:${line}`,
+      at === "" ? message : `${at}: ${message}`,
+    ]);
+  if (rows.length > 0) printRemark(alignColumns(rows));
+  const counts = FINDING_KINDS.map(
+    (kind: FindingKind) => `${findings.filter((each) => each.kind === kind).length} ${kind}`,
+  );
+  printRemark(
+    `\n${plural(draft.providers.size, "provider")}, ${plural(draft.routes.size, "model name")}, ${plural(draft.accounts.size, "account")}, ${plural(keys.length, "key")}; ${counts.join(", ")}`,
+  );
+  for (const line of warnings) printRemark(line);
+  if (out === undefined && draft.secrets.length > 0)
+    printRemark(
+      `${plural(draft.secrets.length, "key")} stood in the file: --out writes them into files of their own.`,
+    );
+  if (keys.length > 0)
+    printRemark(
+      out === undefined
+        ? "--out writes keys.json, which tollgate keys import takes."
+        : `Then: tollgate keys import ${shortPath(join(resolve(out), "keys.json"))}`,
+    );
+}

@@ -1,0 +1,135 @@
+import { writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { readDefaultConfig } from "../../../config/source/default-config.ts";
+import { parseDuration } from "../../../lib/time/units.ts";
+import { fail } from "../../../model/error.ts";
+import { type CliCommand, EXIT_CODES, type CliInput } from "../../support/command.ts";
+import { withEditorLine } from "../../init/editor-line.ts";
+import { askStarterOptions } from "../../init/interview.ts";
+import { buildStarterConfig, requiredVariables, type StarterOptions } from "../../init/starter-config.ts";
+import { builtinPlugins, loadGatewayConfig } from "../../support/load-config.ts";
+import { summarizeProblems, countErrors, shortPath, formatProblems } from "../../format/problem-report.ts";
+import { paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+
+export const command: CliCommand = {
+  usage: "init [provider…] [options]",
+  description:
+    "Makes a gateway.yaml to start from: what ships with Tollgate, or the providers that are named, each with what it takes. A name is " +
+    "that of a provider that comes with Tollgate or of one that is installed beside gateway.yaml. Secrets come from variables. On a " +
+    "terminal, and without a name, it asks, writes the file and runs check; elsewhere it prints, or writes with --write.",
+  options: {
+    detect: { description: "the providers whose variables are set" },
+    server: {
+      placeholder: "address",
+      description: "a server of your own that speaks chat completions",
+    },
+    budget: { placeholder: "dollars", description: "what each new key may cost in a month" },
+    keep: { placeholder: "time", description: "how long rows of the ledger are kept, as in 400d" },
+    write: { short: "w", description: "write ./gateway.yaml, and run check" },
+    out: { short: "o", placeholder: "file", description: "write it there, and run check" },
+    force: { description: "in place of a file that is there" },
+  },
+  positionals: { least: 0, most: 1_000 },
+  examples: [
+    "tollgate init",
+    "tollgate init anthropic,openai > gateway.yaml",
+    "tollgate init --detect --budget 50 --keep 400d --write",
+  ],
+  run,
+};
+
+async function run(given: CliInput): Promise<number> {
+  const words = given.positionals.flatMap((word) => word.split(",")).filter(Boolean);
+  const known = Object.keys(builtinPlugins.provider);
+  const asks = process.stdin.isTTY && process.stdout.isTTY && words.length === 0 && !given.json;
+  const found = asks || given.has("detect") ? await detectProviders(known) : [];
+  const said = asks
+    ? await askInteractively(known, found)
+    : starterFromOptions(given, words, found);
+  const bare = said.names.length === 0 && !said.server && !said.budget && !said.retention;
+  const file = given.getText("out") ?? (asks || given.has("write") ? "gateway.yaml" : undefined);
+  const text = withEditorLine(
+    bare ? readDefaultConfig() : await buildStarterConfig(said),
+    resolve(file ?? "gateway.yaml"),
+  );
+  if (file === undefined) {
+    if (given.json) printJson({ providers: said.names, text });
+    else print(text.trimEnd());
+    if (process.stdout.isTTY)
+      printRemark(
+        paintRemark("gray", "\nKeep it: tollgate init … > gateway.yaml, then tollgate check"),
+      );
+    return EXIT_CODES.ok;
+  }
+  return writeConfig(resolve(file), text, given);
+}
+
+function starterFromOptions(
+  given: CliInput,
+  words: readonly string[],
+  found: readonly string[],
+): StarterOptions {
+  const [budget, keep] = [given.getText("budget"), given.getText("keep")];
+  if (budget !== undefined && !/^\d{1,9}(\.\d{1,9})?$/.test(budget))
+    fail("invalid", "--budget is an amount of dollars, such as 50 or 12.50.", { code: "usage" });
+  if (keep !== undefined && parseDuration(keep) === undefined)
+    fail("invalid", "--keep is a time with its unit, such as 400d.", { code: "usage" });
+  const more = given.has("detect") && found.length === 0 && words.length === 0 ? ["demo"] : found;
+  return {
+    names: [...new Set([...words, ...more])],
+    server: given.getText("server"),
+    budget,
+    retention: keep,
+  };
+}
+
+/** Providers that have all that they must be given. One that needs nothing is not found by that. */
+async function detectProviders(known: readonly string[]): Promise<readonly string[]> {
+  const needed = await requiredVariables(known);
+  return known.filter((use) => {
+    const variables = needed.get(use) ?? [];
+    return variables.length > 0 && variables.every((name) => process.env[name]);
+  });
+}
+
+async function askInteractively(
+  known: readonly string[],
+  found: readonly string[],
+): Promise<StarterOptions> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await askStarterOptions({
+      builtInProviders: known,
+      detectedProviders: found,
+      ask: (question) => terminal.question(question),
+      print: printRemark,
+    });
+  } finally {
+    terminal.close();
+  }
+}
+
+async function writeConfig(file: string, text: string, given: CliInput): Promise<number> {
+  try {
+    await writeFile(file, text, { flag: given.has("force") ? "w" : "wx" });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return fail(
+      "conflict",
+      code === "EEXIST"
+        ? `${shortPath(file)} is there already. --force writes in its place.`
+        : message,
+    );
+  }
+  const { problems } = await loadGatewayConfig(file);
+  const ok = countErrors(problems) === 0;
+  if (given.json) printJson({ ok, file, problems });
+  else {
+    if (problems.length > 0) printRemark(`${formatProblems(problems, paintRemark)}\n`);
+    print(
+      `${shortPath(file)} is written: ${summarizeProblems(problems) || "no problems"}. Next: tollgate serve`,
+    );
+  }
+  return ok ? EXIT_CODES.ok : EXIT_CODES.config;
+}

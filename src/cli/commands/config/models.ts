@@ -1,0 +1,273 @@
+import type { Listing } from "../../../catalog/listing.ts";
+import { withIsoDates } from "../../../catalog/list-refresher.ts";
+import type { FactSource } from "../../../catalog/merge-facts.ts";
+import { callControl } from "../../../admin/socket/control-client.ts";
+import type {
+  ExplainedModel,
+  ExplainedName,
+  ExplainedFact,
+} from "../../../admin/commands/model-commands.ts";
+import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
+import { startDryRun } from "../../../server/dry-run.ts";
+import type { GatewayStatus } from "../../../runtime/gateway-api.ts";
+import { plural } from "../../../lib/text.ts";
+import { fail, getFault } from "../../../model/error.ts";
+import type { EffectivePolicy, Price } from "../../../model/facts.ts";
+import { BUILT_IN_OPERATIONS } from "../../../model/operations/built-in-operations.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import { askRunningGateway } from "../../support/gateway-or-file.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  createCommandGroup,
+  type Subcommand,
+  GATEWAY_OPTIONS,
+} from "../../support/command.ts";
+import { configFile, loadGatewayConfig, configName, quietLog, findStateDir } from "../../support/load-config.ts";
+import { formatPriceBrief, priceRows } from "../../format/price-output.ts";
+import {
+  alignColumns,
+  formatTime,
+  paint,
+  paintRemark,
+  printRemark,
+  print,
+  printJson,
+} from "../../format/terminal.ts";
+
+const WHERE_TEXT = "Asks the running gateway; without one, the file.";
+
+const subcommands: Readonly<Record<string, Subcommand>> = {
+  list: {
+    usage: "models [list] [options]",
+    summary: COMMAND_SPECS["models.list"].summary,
+    description: `Lists the models that exist, with their prices. ${WHERE_TEXT}`,
+    options: {
+      kind: {
+        placeholder: "kind",
+        description: `${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or what a package adds`,
+      },
+      provider: { placeholder: "name", description: "of one provider" },
+      zdr: { placeholder: "level", description: "what keeps nothing: required or strict" },
+      ...GATEWAY_OPTIONS,
+    },
+    examples: ["tollgate models --kind image", "tollgate models list --provider demo --json"],
+    run: list,
+  },
+  explain: {
+    usage: "models explain <model> [options]",
+    summary: COMMAND_SPECS["models.explain"].summary,
+    description:
+      "Explains a model: each fact with its source, what a request costs, when it retires. " +
+      WHERE_TEXT,
+    options: GATEWAY_OPTIONS,
+    positionals: { least: 1, most: 1 },
+    examples: ["tollgate models explain demo/echo --json"],
+    run: (given) => explain(given, given.positionals[0]!),
+  },
+  refresh: {
+    usage: "models refresh [provider] [options]",
+    summary: COMMAND_SPECS["models.refresh"].summary,
+    description: "Asks providers for their lists now, or one of them. Needs a running gateway.",
+    options: GATEWAY_OPTIONS,
+    positionals: { least: 0, most: 1 },
+    examples: ["tollgate models refresh openai"],
+    run: (given) => refresh(given, given.positionals[0]),
+  },
+};
+
+export const command: CliCommand = createCommandGroup(
+  "models",
+  "Lists and explains the models that exist. Without a command it lists them.",
+  subcommands,
+  "list",
+);
+
+async function list(given: CliInput): Promise<number> {
+  const input = {
+    kind: given.getText("kind"),
+    provider: given.getText("provider"),
+    privacy: given.getText("zdr"),
+  };
+  const { models } = (await askGatewayOrFile(given, "models.list", input)) as unknown as {
+    models: Listing[];
+  };
+  if (given.json) printJson({ models });
+  else if (models.length === 0) printRemark("There are no such models.");
+  else
+    print(
+      alignColumns([
+        ["model", "kind", "context", "price, tokens by the million", "retires"].map((title) =>
+          paint("gray", title),
+        ),
+        ...models.map(({ id, provider, operation, limits, price, retires }) => [
+          id,
+          operation,
+          limits?.context?.toLocaleString("en") ?? "",
+          // Of an alias only the facts are known on which all models behind it agree.
+          price || id.startsWith(`${provider}/`) ? formatPriceBrief(price) : "as it is answered",
+          retires === undefined ? "" : paint("yellow", retires.slice(0, 10)),
+        ]),
+      ]),
+    );
+  return EXIT_CODES.ok;
+}
+
+async function explain(given: CliInput, model: string): Promise<number> {
+  const answer = (await askGatewayOrFile(given, "models.explain", {
+    model,
+  })) as unknown as ExplainedName;
+  if (given.json) printJson(answer);
+  else print(formatModels(answer));
+  return answer.models.some(({ listed }) => listed) ? EXIT_CODES.ok : EXIT_CODES.failed;
+}
+
+async function refresh(given: CliInput, provider: string | undefined): Promise<number> {
+  const status = (await callControl(await findStateDir(given), "models.refresh", {
+    provider,
+  }).catch((error: unknown) =>
+    getFault(error)?.code === "not_running"
+      ? fail(
+          "unavailable",
+          `${getFault(error)!.message} Lists are asked for by a running gateway alone: tollgate serve.`,
+          { code: "not_running" },
+        )
+      : Promise.reject(error),
+  )) as unknown as GatewayStatus;
+  const lists = status.modelLists.filter((l) => provider === undefined || l.provider === provider);
+  if (given.json) printJson({ lists: lists.map(withIsoDates) });
+  else if (lists.length === 0)
+    printRemark("No provider has a list to ask for: what is known of them is what exists.");
+  else
+    print(
+      alignColumns(
+        lists.map(({ provider, credential, modelCount, lastSuccessAt, lastError }) => [
+          provider,
+          paint("gray", credential),
+          modelCount === undefined ? "not known yet" : plural(modelCount, "model"),
+          lastSuccessAt === undefined ? "" : `said ${formatTime(lastSuccessAt)}`,
+          lastError ? paint("red", lastError.message) : paint("green", "fresh"),
+        ]),
+      ),
+    );
+  return lists.some(({ lastError }) => lastError) ? EXIT_CODES.failed : EXIT_CODES.ok;
+}
+
+/** The running gateway, or what its file says and its providers last said. */
+async function askGatewayOrFile(
+  given: CliInput,
+  name: "models.list" | "models.explain",
+  input: JsonObject,
+): Promise<Json> {
+  const live = await askRunningGateway(given, name, input);
+  if (live) return live.answer;
+  const file = configFile(given);
+  const loaded = await loadGatewayConfig(file);
+  const rehearsed =
+    loaded.config && (await startDryRun({ loaded, config: loaded.config, ...quietLog() }));
+  if (!rehearsed || "problems" in rehearsed)
+    return fail("invalid", `${configName(file)} has errors, see tollgate check.`);
+  await using rehearsal = rehearsed;
+  printRemark(
+    paintRemark("gray", "No gateway is running; as far as the file and earlier lists say:"),
+  );
+  return (await rehearsal.commands[name](input)) as Json;
+}
+
+function formatModels({ name, models, suggestions }: ExplainedName): string {
+  const [only] = models;
+  const alias =
+    models.length === 1 && only!.id === name
+      ? []
+      : [`${paint("bold", name)} stands for ${models.map(({ id }) => id).join(", then ")}`];
+  const nearby = suggestions.length > 0 ? [`Near it: ${suggestions.join(", ")}`] : [];
+  return [...alias, ...models.map(formatModel), ...nearby].join("\n\n");
+}
+
+function formatModel(of: ExplainedModel): string {
+  const { id, facts, policy, example, retirement } = of;
+  const kind = facts.find(({ field }) => field === "kind");
+  const rows: (readonly [field: string, source: string, words: string])[] = [
+    ["kind", kind ? formatSource(kind.source) : "", formatExistence(of)],
+    ...facts.filter(({ field }) => field !== "kind").flatMap(factRows),
+    [
+      "costs",
+      "",
+      example.usd === null ? UNPRICED_TEXT : `${example.about}: ${formatExampleCost(example)}`,
+    ],
+    ...(retirement
+      ? [["retires", "", paint("yellow", formatRetirement(retirement))] as const]
+      : []),
+    ...(policy ? [["keeps", "", formatRetention(policy)] as const] : []),
+  ];
+  const table = rows.map(([field, source, words]) => [
+    paint("gray", field),
+    paint("gray", source),
+    words,
+  ]);
+  return `${paint("bold", id)}\n${alignColumns(table, "  ")}`;
+}
+
+const UNPRICED_TEXT = "not known: calls are unpriced, and keys with a budget are refused";
+
+const formatExistence = ({ operation, listed, requiresListing }: ExplainedModel): string =>
+  listed
+    ? operation
+    : paint(
+        "yellow",
+        requiresListing
+          ? `${operation}, and no list has it: it is refused until one does`
+          : "no source lists it: as a chat model it is forwarded all the same",
+      );
+
+function factRows({ field, value, source }: ExplainedFact): [string, string, string][] {
+  if (field !== "price") return [[field, formatSource(source), formatValue(value)]];
+  return priceRows(value as unknown as Price).map(([name, words], i) => [
+    name,
+    i === 0 ? formatSource(source) : "",
+    words,
+  ]);
+}
+
+function formatValue(value: Json): string {
+  if (Array.isArray(value)) return value.map(formatValue).join(", ");
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return value.toLocaleString("en");
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** The source, and since when it says so. */
+function formatSource({ from, at = "", credential, pricedAs }: FactSource): string {
+  const source = {
+    operator: "gateway.yaml",
+    live: `list${credential === "default" ? "" : ` of ${credential}`}, ${at.slice(0, 16).replace("T", " ")}`,
+    shipped: `shipped, ${at}`,
+  }[from];
+  return pricedAs === undefined ? source : `${source}, as ${pricedAs}`;
+}
+
+function formatExampleCost({ usd, lines }: ExplainedModel["example"]): string {
+  if (usd === "0") return "nothing";
+  const parts = lines.map((line) => `${line.count.toLocaleString("en")} ${line.unit} $${line.usd}`);
+  return `${paint("bold", `$${usd}`)}${parts.length > 1 ? ` (${parts.join(" + ")})` : ""}`;
+}
+
+const formatRetirement = ({ on, days }: NonNullable<ExplainedModel["retirement"]>): string =>
+  `${on.slice(0, 10)}, ${days > 0 ? `in ${plural(days, "day")}` : "which has passed"}`;
+
+const RETENTION_LABELS = {
+  zero: "nothing",
+  until_deleted: "until deleted",
+  unknown: "unknown",
+} as const;
+
+function formatRetention({ retention, reasons }: EffectivePolicy): string {
+  const how =
+    retention.kind === "days"
+      ? plural(retention.days, "day")
+      : retention.kind === "memory"
+        ? "in memory"
+        : RETENTION_LABELS[retention.kind];
+  return reasons.length > 0 ? `${how} (${reasons.join(", ")})` : how;
+}

@@ -1,0 +1,164 @@
+import type { TestCallResult } from "../../../admin/commands/test-calls.ts";
+import type { ProviderHealth, ProvidersHealth } from "../../../admin/commands/provider-commands.ts";
+import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
+import { callControl } from "../../../admin/socket/control-client.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import { plural } from "../../../lib/text.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  createCommandGroup,
+  type Options,
+  type Subcommand,
+  GATEWAY_OPTIONS,
+} from "../../support/command.ts";
+import { findStateDir } from "../../support/load-config.ts";
+import { formatCooldown } from "../../format/cooldown-output.ts";
+import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
+
+const PROVIDER_OPTIONS: Options = {
+  credential: { placeholder: "name", description: "only with this credential" },
+  ...GATEWAY_OPTIONS,
+};
+
+const subcommands: Readonly<Record<string, Subcommand>> = {
+  list: {
+    usage: "providers list [options]",
+    summary: COMMAND_SPECS["providers.list"].summary,
+    description:
+      "Says how each provider has fared in the last hour: calls, failures, time to first content, what rests and until when, what failed " +
+      "last. Needs a running gateway.",
+    options: GATEWAY_OPTIONS,
+    examples: ["tollgate providers", "tollgate providers list --json"],
+    run: list,
+  },
+  test: {
+    usage: "providers test <provider> [options]",
+    summary: COMMAND_SPECS["providers.test"].summary,
+    description:
+      "Makes one small call with each credential of a provider, and says what became of it. It costs what it costs: the ledger has it, " +
+      'under the key "operator". Exits with 1 when one of them fails.',
+    options: {
+      model: { placeholder: "model", description: "this one; the cheapest chat model by default" },
+      ...PROVIDER_OPTIONS,
+    },
+    positionals: { least: 1, most: 1 },
+    examples: ["tollgate providers test demo", "tollgate providers test openai --model gpt-5-mini"],
+    run: test,
+  },
+  wake: {
+    usage: "providers wake <provider> [options]",
+    summary: COMMAND_SPECS["providers.wake"].summary,
+    description:
+      "Ends what keeps a provider, or one credential of it, from being asked: a rest that it asked for, a credential that it refused, " +
+      "failures in a row. If it fails again, it rests again.",
+    options: PROVIDER_OPTIONS,
+    positionals: { least: 1, most: 1 },
+    examples: ["tollgate providers wake demo"],
+    run: reset,
+  },
+};
+
+export const command: CliCommand = createCommandGroup(
+  "providers",
+  "Says how providers are, tries them and wakes them. Without a command it lists them.",
+  subcommands,
+  "list",
+);
+
+const askGateway = async (given: CliInput, name: string, input: JsonObject = {}) =>
+  callControl(await findStateDir(given), name, input);
+
+async function list(given: CliInput): Promise<number> {
+  const answer = (await askGateway(given, "providers.list")) as unknown as ProvidersHealth;
+  if (given.json) printJson(answer);
+  else print(formatHealth(answer));
+  return EXIT_CODES.ok;
+}
+
+function formatHealth({ providers, unmountedProviders }: ProvidersHealth): string {
+  const titles = ["provider", "models", "calls 1h", "failed", "first content p50 / p95", "list"];
+  const rows = [
+    titles.map((title) => paint("gray", title)),
+    ...providers.map((one) => [
+      one.name,
+      String(one.modelCount),
+      String(one.lastHour?.requests ?? 0),
+      one.lastHour?.failed ? paint("red", String(one.lastHour.failed)) : "0",
+      one.lastHour?.firstTokenMs
+        ? `${one.lastHour.firstTokenMs.p50} / ${one.lastHour.firstTokenMs.p95} ms`
+        : "",
+      formatListState(one),
+    ]),
+    ...unmountedProviders.map(({ provider, reason }) => [
+      paint("gray", provider),
+      "",
+      "",
+      "",
+      "",
+      reason,
+    ]),
+  ];
+  const lines = providers.flatMap((one) => [
+    ...one.credentials.flatMap(({ name, cooldowns }) =>
+      cooldowns.map((rest) =>
+        paint(
+          "yellow",
+          `${one.name} ${name} ${rest.model ?? ""}`.trimEnd().concat(`: ${formatCooldown(rest)}`),
+        ),
+      ),
+    ),
+    ...one.recentFaults
+      .slice(0, 1)
+      .map(
+        ({ kind, code, at, request }) =>
+          `${one.name} failed last ${formatTime(at)}: ${code ?? kind} (tollgate request ${request})`,
+      ),
+  ]);
+  return [alignColumns(rows), ...lines].join("\n");
+}
+
+function formatListState({ credentials }: ProviderHealth): string {
+  const lists = credentials.flatMap(({ modelList }) => (modelList ? [modelList] : []));
+  const failed = lists.find(({ lastError }) => lastError);
+  if (failed) return paint("red", failed.lastError!.message);
+  const oldest = Math.min(...lists.flatMap(({ lastSuccessAt }) => lastSuccessAt ?? []));
+  return Number.isFinite(oldest) ? `said ${formatTime(oldest)}` : "";
+}
+
+async function test(given: CliInput): Promise<number> {
+  const { tests } = (await askGateway(given, "providers.test", {
+    provider: given.positionals[0]!,
+    credential: given.getText("credential"),
+    model: given.getText("model"),
+  })) as unknown as { tests: readonly TestCallResult[] };
+  if (given.json) printJson({ tests });
+  else
+    print(
+      alignColumns(
+        tests.map((one) => [
+          one.credential,
+          one.ok ? paint("green", "answers") : paint("red", "fails"),
+          one.model ?? "",
+          one.model === null ? "" : `${one.ms} ms`,
+          one.model === null || one.usd === null ? "" : `$${one.usd}`,
+          one.reason ?? "",
+        ]),
+      ),
+    );
+  return tests.every(({ ok }) => ok) ? EXIT_CODES.ok : EXIT_CODES.failed;
+}
+
+async function reset(given: CliInput): Promise<number> {
+  const answer = (await askGateway(given, "providers.wake", {
+    provider: given.positionals[0]!,
+    credential: given.getText("credential"),
+  })) as unknown as { woken: readonly string[] };
+  if (given.json) printJson(answer);
+  else
+    print(
+      `${plural(answer.woken.length, "credential")} of ${given.positionals[0]} will be asked again.`,
+    );
+  return EXIT_CODES.ok;
+}

@@ -1,0 +1,65 @@
+import { createReadStream } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
+import type { BackupResult } from "../../../admin/backup/backup.ts";
+import { fail } from "../../../model/error.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { formatBytes, formatSeconds } from "../../format/format-amounts.ts";
+import { openStoreAccess } from "../../support/store-access.ts";
+import { paintRemark, printRemark, printJson } from "../../format/terminal.ts";
+
+export const command: CliCommand = {
+  usage: "backup [<file>] [options]",
+  description:
+    `Will ${COMMAND_SPECS.backup.summary}: the ledger with keys and limits as of one moment, the key that signs addresses, and the last good ` +
+    "lists of models. A running gateway serves on meanwhile. The file is a tar, readable by its owner alone; tollgate restore " +
+    "makes a state folder of it.",
+  options: {
+    to: { placeholder: "file", description: "the same as <file>; - is standard output" },
+    ...GATEWAY_OPTIONS,
+  },
+  positionals: { least: 0, most: 1 },
+  examples: [
+    "tollgate backup /backups/monday.tar",
+    "tollgate backup --to - | ssh vault 'cat > tollgate.tar'",
+  ],
+  async run(given) {
+    const named = given.positionals[0] ?? given.getText("to");
+    if (
+      named === undefined ||
+      (given.positionals[0] !== undefined && given.getText("to") !== undefined)
+    )
+      return fail("invalid", "Say where to: tollgate backup <file>. See tollgate backup --help.", {
+        code: "usage",
+      });
+    await using door = await openStoreAccess(given);
+    const ask = async (file: string) =>
+      (await door.run("backup", { file })) as unknown as BackupResult;
+    const made = named === "-" ? await backupToStdout(ask) : await ask(resolve(named));
+    const { file, bytes, ms, manifest } = made;
+    const { head, sums } = manifest;
+    if (given.json && named !== "-") printJson({ file, bytes, ms, manifest });
+    else {
+      printRemark(
+        `${named === "-" ? "backup" : file}  ${formatBytes(bytes)}, ${formatSeconds(ms)}, ${sums.calls} calls`,
+      );
+      if (head) printRemark(`${paintRemark("gray", "head")}  ${head.hash}`);
+    }
+    return EXIT_CODES.ok;
+  },
+};
+
+/** The gateway writes into a folder that is this user's alone; what it wrote goes on from there. */
+async function backupToStdout(ask: (file: string) => Promise<BackupResult>): Promise<BackupResult> {
+  const folder = await mkdtemp(join(tmpdir(), "tollgate-backup-"));
+  try {
+    const made = await ask(join(folder, "backup.tar"));
+    await pipeline(createReadStream(made.file), process.stdout, { end: false });
+    return made;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,188 @@
+// How large the ledger is, archives of it, and sums in the place of its rows, on the command line.
+import { resolve } from "node:path";
+import { wallClock } from "../../../lib/time/wall-clock.ts";
+import type { ArchiveResult, PruneCommandResult } from "../../../admin/commands/maintenance-commands.ts";
+import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
+import { failUnsupported } from "../../../admin/backup/unsupported.ts";
+import { createClosedStore } from "../../../admin/backup/closed-store.ts";
+import { parseDuration } from "../../../lib/time/units.ts";
+import { plural } from "../../../lib/text.ts";
+import { fail } from "../../../model/error.ts";
+import { formatUsd } from "../../../money/format-usd.ts";
+import type { LedgerState, PrunePlan } from "../../../plugin/store/ledger-maintenance.ts";
+import { formatBytes, formatSeconds } from "../../format/format-amounts.ts";
+import { type CliInput, EXIT_CODES, type Subcommand, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
+import { openStoreAccess } from "../../support/store-access.ts";
+import { formatTime, paint, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+
+export const MAINTENANCE_COMMANDS: Readonly<Record<"state" | "archive" | "prune", Subcommand>> = {
+  state: {
+    usage: "ledger state [options]",
+    summary: COMMAND_SPECS["ledger.state"].summary,
+    description:
+      "Says how large the ledger is on the disk, when its oldest row was written, and how many rows sums stand for.",
+    options: GATEWAY_OPTIONS,
+    examples: ["tollgate ledger state"],
+    run: state,
+  },
+  archive: {
+    usage: "ledger archive <file> [options]",
+    summary: COMMAND_SPECS["ledger.archive"].summary,
+    description:
+      "Writes rows as lines of JSON, compressed (gzip), with the proof that they are what was written. Rows stay where they are. With " +
+      "--verify an archive is read and proved with nothing but itself.",
+    options: {
+      before: {
+        placeholder: "when",
+        description: "rows from before 400d ago, or before 2026-01-01 (UTC)",
+      },
+      "no-labels": { description: "leave out what labels say" },
+      verify: { description: "read it, and say whether it is what was written" },
+      head: { placeholder: "hash", description: "with --verify: the last hash that it must have" },
+      ...GATEWAY_OPTIONS,
+    },
+    positionals: { least: 1, most: 1 },
+    examples: [
+      "tollgate ledger archive 2026.jsonl.gz --before 2027-01-01",
+      "tollgate ledger archive 2026.jsonl.gz --verify",
+    ],
+    run: (given) => (given.has("verify") ? verifyArchive(given) : runArchive(given)),
+  },
+  prune: {
+    usage: "ledger prune [options]",
+    summary: COMMAND_SPECS["ledger.prune"].summary,
+    description:
+      "Takes out whole commits from the beginning on, and puts their sums in their place: reports, budgets and the proof stay what they were, " +
+      "but for the rows themselves and for labels. It goes in short steps between those of a gateway that serves, and goes on where it was " +
+      "when it was interrupted. Rows stay as long as an older call is open. --dry-run says what it would do.",
+    options: {
+      older: { placeholder: "span", description: "rows that are older than this, as in 400d" },
+      "dry-run": { description: "say how many rows, how many bytes and how long, and do nothing" },
+      "archive-first": {
+        placeholder: "file",
+        description: "write the rows into an archive before they go",
+      },
+      ...GATEWAY_OPTIONS,
+    },
+    examples: [
+      "tollgate ledger prune --older 400d --dry-run",
+      "tollgate ledger prune --older 400d --archive-first old.jsonl.gz",
+    ],
+    run: prune,
+  },
+};
+
+async function state(given: CliInput): Promise<number> {
+  await using door = await openStoreAccess(given);
+  const found = (await door.run("ledger.state", {})) as unknown as LedgerState;
+  if (given.json) printJson(found);
+  else {
+    const since = found.oldestAt == null ? "no rows" : `rows since ${formatTime(found.oldestAt)}`;
+    const sums =
+      found.prunedRows > 0 ? `, and sums of ${plural(found.prunedRows, "older row")}` : "";
+    print(`${formatBytes(found.bytes)}, ${since}${sums}`);
+  }
+  return EXIT_CODES.ok;
+}
+
+/** Before 400d ago, or before a date. */
+function parseBefore(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined;
+  const span = parseDuration(text);
+  const at = span === undefined ? Date.parse(text) : wallClock() - span;
+  return Number.isNaN(at)
+    ? fail("invalid", `--${option} is a time, as in 400d or 2026-01-01, not "${text}".`, {
+        code: "usage",
+      })
+    : Math.max(0, at);
+}
+
+async function runArchive(given: CliInput): Promise<number> {
+  const before = parseBefore(given.getText("before"), "before");
+  await using door = await openStoreAccess(given);
+  const made = (await door.run("ledger.archive", {
+    file: resolve(given.positionals[0]!),
+    before,
+    labels: !given.has("no-labels"),
+  })) as unknown as ArchiveResult;
+  if (given.json) printJson(made);
+  else printArchive(made);
+  return EXIT_CODES.ok;
+}
+
+function printArchive({ file, bytes, ms, rows, lastHash }: ArchiveResult): void {
+  print(`${file}  ${plural(rows, "row")}, ${formatBytes(bytes)}, ${formatSeconds(ms)}`);
+  print(`${paint("gray", "head")}  ${lastHash}`);
+}
+
+async function verifyArchive(given: CliInput): Promise<number> {
+  const file = configFile(given);
+  const { config } = await loadGatewayConfig(file);
+  if (!config) return fail("invalid", `${configName(file)} has errors, see tollgate check.`);
+  await using idle = await createClosedStore(config, quietLog().log);
+  const read =
+    idle.store.maintenance?.readArchive ?? failUnsupported(config.store.use, "reads archives");
+  const found = await read(resolve(given.positionals[0]!));
+  const { problems, rows, from, to, lastHash, total } = found;
+  const wanted = given.getText("head");
+  const other = wanted !== undefined && wanted !== lastHash;
+  const fine = problems.length === 0 && !other;
+  if (given.json) printJson({ ok: fine, ...found });
+  else {
+    for (const { path, message } of problems) print(`${paint("red", path)}  ${message}`);
+    if (other) print(`${paint("red", "head")}  It ends with ${lastHash}, not with ${wanted}.`);
+    const span = from == null || to == null ? "" : `, ${formatTime(from)} to ${formatTime(to)}`;
+    if (fine)
+      print(
+        `${paint("green", "as it was written")}  ${plural(rows, "row")}${span}, ${formatUsd(total.costNano)}`,
+      );
+    print(`${paint("gray", "head")}  ${lastHash}`);
+  }
+  return fine ? EXIT_CODES.ok : EXIT_CODES.failed;
+}
+
+async function prune(given: CliInput): Promise<number> {
+  const older = given.getText("older");
+  const span = older === undefined ? undefined : parseDuration(older);
+  if (span === undefined)
+    return fail("invalid", "Say how old: --older 400d. See tollgate ledger prune --help.", {
+      code: "usage",
+    });
+  const first = given.getText("archive-first");
+  await using door = await openStoreAccess(given);
+  const answer = (await door.run("ledger.prune", {
+    before: Math.max(0, wallClock() - span),
+    dryRun: given.has("dry-run"),
+    archive: first === undefined ? undefined : resolve(first),
+  })) as unknown as PruneCommandResult;
+  if (given.json) printJson(answer);
+  else if (answer.result === null) printPlan(answer.plan);
+  else {
+    const { rows, bytes, ms, longestStepMs, archive } = answer.result;
+    if (archive) printArchive(archive);
+    print(`${plural(rows, "row")} pruned, ${formatBytes(bytes)} given back, ${formatSeconds(ms)}`);
+    printRemark(paintRemark("gray", `the longest step took ${longestStepMs.toFixed(1)} ms`));
+    printOpenCall(answer.plan);
+  }
+  return EXIT_CODES.ok;
+}
+
+function printPlan(plan: PrunePlan): void {
+  const { rows, bytes, ms, from, to } = plan;
+  const when = from == null || to == null ? "" : `, ${formatTime(from)} to ${formatTime(to)}`;
+  print(
+    `${plural(rows, "row")} would go${when}: about ${formatBytes(bytes)}, in about ${formatSeconds(ms)}`,
+  );
+  printOpenCall(plan);
+}
+
+function printOpenCall({ open }: PrunePlan): void {
+  if (open)
+    printRemark(
+      paintRemark(
+        "yellow",
+        `Rows stay from ${formatTime(open.at)} on: call ${open.attempt} is open.`,
+      ),
+    );
+}

@@ -1,0 +1,26 @@
+// The store's own commands, by a word of their own: what `tollgate plugin store` runs.
+import type { CliCommand } from "../../support/command.ts";
+import { command as plugin } from "../plugins/plugin.ts";
+
+export const command: CliCommand = {
+  usage: "store [command] [options]",
+  description:
+    "Lists the commands that the mounted store brings, or runs one: in the running gateway, or on its files while none\n" +
+    "runs. The same as tollgate plugin store. And tollgate store copy moves a ledger into another kind of store.",
+  options: plugin.options,
+  positionals: { least: 0, most: 1 },
+  examples: ["tollgate store", "tollgate store status", "tollgate store copy --help"],
+  async resolveCommand(given) {
+    const [name] = given.positionals;
+    if (name === undefined) return command;
+    if (name === "copy") return (await import("./store-copy.ts")).command;
+    const found = await plugin.resolveCommand!({ ...given, positionals: ["store", name] });
+    return {
+      ...found,
+      usage: found.usage.replace(/^plugin /, ""),
+      examples: found.examples.map((line) => line.replace("tollgate plugin ", "tollgate ")),
+      positionals: { least: 1, most: 1 },
+    };
+  },
+  run: (given) => plugin.run({ ...given, positionals: ["store"] }),
+};

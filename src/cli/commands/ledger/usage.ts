@@ -1,0 +1,262 @@
+import type { Dimension, UsageSum, UsageSums } from "../../../admin/commands/ledger-commands.ts";
+import { parseTimeZone } from "../../../admin/commands/ledger-names.ts";
+import { DIMENSIONS } from "../../../admin/schema/usage-command-specs.ts";
+import { joinWords, nearest, plural, escapeControls } from "../../../lib/text.ts";
+import type { Json } from "../../../model/values.ts";
+import { fail } from "../../../model/error.ts";
+import { inputTokens, outputTokens } from "../../../model/usage.ts";
+import { formatUsd, nanoToDecimal } from "../../../money/format-usd.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  type Options,
+  GATEWAY_OPTIONS,
+} from "../../support/command.ts";
+import { drawBar } from "../../format/reports/bars.ts";
+import { csvLine, textCell } from "../../format/reports/csv.ts";
+import { FOCUS_DIMENSIONS, FOCUS_COLUMNS, focusLine } from "../../format/reports/focus-export.ts";
+import { LEDGER_FILTER_OPTIONS, readFilters } from "../../format/ledger-filters.ts";
+import { openStoreAccess } from "../../support/store-access.ts";
+import {
+  alignColumns,
+  paint,
+  paintRemark,
+  printRemark,
+  print,
+  printJson,
+  terminalWidth,
+} from "../../format/terminal.ts";
+
+/** Conditions beside the key, the account and the time. */
+const FILTER_OPTIONS = {
+  model: "only of this model, as in openai/gpt-5, or as its provider calls it",
+  provider: "only of this provider",
+  label: "only with this label, as in team=web",
+  credential: "only paid by this credential",
+  frontend: "only asked at this frontend",
+  outcome: "only what ended so, as in ok",
+} as const;
+
+const OUTPUT_FORMATS = ["json", "csv", "focus", "plot"] as const;
+
+export const command: CliCommand = {
+  usage: "usage [options]",
+  description:
+    "Sums up what was used and what it cost. What has no known price is counted and named, never taken for nothing; so is what\n" +
+    "had to be estimated.",
+  options: {
+    ...GATEWAY_OPTIONS,
+    by: {
+      placeholder: "what",
+      description: `key (by default), or several, as in day,model: ${DIMENSIONS.join(", ")}`,
+      isRepeatable: true,
+    },
+    ...LEDGER_FILTER_OPTIONS,
+    ...(Object.fromEntries(
+      Object.entries(FILTER_OPTIONS).map(([name, about]) => [
+        name,
+        { value: "name", description: about },
+      ]),
+    ) as Options),
+    tz: {
+      placeholder: "zone",
+      description: "whose days and hours they are, as in Europe/Berlin; UTC by default",
+    },
+    csv: { description: "print a table for spreadsheets, amounts as decimal dollars" },
+    focus: { description: "print charges in the columns of FOCUS 1.2, for finance" },
+    plot: { description: "draw what each row cost" },
+  },
+  examples: [
+    "tollgate usage --since 30d",
+    "tollgate usage --by day,model --key laptop --json",
+    "tollgate usage --focus --since 2026-11-01 --until 2026-12-01 > november.csv",
+  ],
+  async run(given) {
+    const form = readFormat(given);
+    const zone = parseTimeZone(given.getText("tz"));
+    const by = readDimensions(given, form);
+    await using door = await openStoreAccess(given);
+    const only = Object.fromEntries(
+      Object.keys(FILTER_OPTIONS).map((name) => [name, given.getText(name)]),
+    );
+    const began = performance.now();
+    const sums = (await door.run("ledger.totals", {
+      ...readFilters(given, zone),
+      ...only,
+      by,
+      tz: zone,
+    })) as unknown as UsageSums;
+    const ms = Math.round(performance.now() - began);
+    const lines: Record<NonNullable<typeof form> | "table", () => void> = {
+      json: () =>
+        printJson({
+          by,
+          tz: zone ?? "UTC",
+          rows: sums.rows.map((row) => toJsonRow(row, sums.keyNames)),
+          total: toJsonRow(sums.total, {}),
+        }),
+      csv: () => printCsv(sums, by),
+      focus: () => printFocus(sums, zone),
+      plot: () => printPlot(sums, by),
+      table: () => printTable(sums, by),
+    };
+    lines[form ?? "table"]();
+    if (form === "json") return EXIT_CODES.ok;
+    if (sums.rows.length === 0) printRemark("Nothing was used.");
+    if (sums.total.unpriced > 0)
+      printRemark(paintRemark("yellow", unpricedText(sums.total.unpriced)));
+    printRemark(paintRemark("gray", `${plural(sums.rows.length, "row")} in ${ms} ms`));
+    return EXIT_CODES.ok;
+  },
+};
+
+// oxlint-disable-next-line no-control-regex -- these are meant
+const unpricedText = (calls: number): string =>
+  `${plural(calls, "call")} without a known price, not in the cost. tollgate models explain <model> says more.`;
+
+function readFormat(given: CliInput): (typeof OUTPUT_FORMATS)[number] | undefined {
+  const [form, other] = OUTPUT_FORMATS.filter((name) =>
+    name === "json" ? given.json : given.has(name),
+  );
+  if (other)
+    fail(
+      "invalid",
+      `Say one of ${joinWords(OUTPUT_FORMATS.map((name) => `--${name}`))}: not two.`,
+      {
+        code: "usage",
+      },
+    );
+  return form;
+}
+
+function failUnknownDimension(said: string): never {
+  const near = nearest(said, DIMENSIONS);
+  const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
+  return fail(
+    "invalid",
+    `--by is one or more of ${DIMENSIONS.join(", ")}, not "${said}".${meant}`,
+    {
+      code: "usage",
+    },
+  );
+}
+
+function readDimensions(
+  given: CliInput,
+  form: ReturnType<typeof readFormat>,
+): readonly Dimension[] {
+  if (form === "focus" && given.getText("by") !== undefined)
+    fail("invalid", "--focus has rows of its own: leave out --by.", { code: "usage" });
+  if (form === "focus") return FOCUS_DIMENSIONS;
+  const by = given.getTexts("by").flatMap((text) => text.split(",").filter(Boolean));
+  for (const each of by) if (!DIMENSIONS.includes(each as Dimension)) failUnknownDimension(each);
+  return by.length === 0 ? ["key"] : (by as Dimension[]);
+}
+
+/** A key as people call it, with its id where two are called the same. What a terminal would obey is shown as what it is. */
+function groupName(sum: UsageSum, dimension: Dimension, names: UsageSums["keyNames"]): string {
+  const said = sum.by[dimension] ?? "";
+  const name = dimension === "key" ? (names[said] ?? said) : said;
+  const twice = name !== said && Object.values(names).filter((other) => other === name).length > 1;
+  return escapeControls(twice ? `${name} (${said})` : name);
+}
+
+function printTable({ rows, total, keyNames }: UsageSums, by: readonly Dimension[]): void {
+  if (rows.length === 0) return;
+  print(
+    alignColumns([
+      [...by, "calls", "in", "out", "cost", ""].map((title) => paint("gray", title)),
+      ...rows.map((row) => [
+        ...by.map((each) => groupName(row, each, keyNames) || "-"),
+        ...rowCells(row),
+      ]),
+      ...(rows.length > 1
+        ? [[...by.map((_, i) => (i === 0 ? "all" : "")), ...rowCells(total)]]
+        : []),
+    ]),
+  );
+}
+
+/** What each row cost, or where nothing did, how many calls it was. */
+function printPlot({ rows, keyNames }: UsageSums, by: readonly Dimension[]): void {
+  const costs = rows.map(({ costNano }) => Number(costNano));
+  const free = costs.every((cost) => cost <= 0);
+  const sizes = free ? rows.map(({ calls }) => calls) : costs;
+  const largest = Math.max(...sizes);
+  const labels = rows.map((row) =>
+    by.map((each) => groupName(row, each, keyNames) || "-").join("  "),
+  );
+  const values = rows.map((row) =>
+    free ? formatCount(row.calls) : formatUsd(BigInt(row.costNano)),
+  );
+  const [label, value] = [labels, values].map((texts) =>
+    Math.max(0, ...texts.map((t) => t.length)),
+  );
+  const width = Math.max(10, terminalWidth() - label! - value! - 4);
+  for (const [i, size] of sizes.entries())
+    print(
+      `${labels[i]!.padEnd(label!)}  ${values[i]!.padStart(value!)}  ${paint("cyan", drawBar(size, largest, width))}`.trimEnd(),
+    );
+}
+
+const COUNT_COLUMNS = [
+  "calls",
+  "input_tokens",
+  "output_tokens",
+  "usd",
+  "unpriced",
+  "estimated",
+] as const;
+
+/** What the rows say and no more: a call with two labels is in two of them. */
+function printCsv({ rows, keyNames }: UsageSums, by: readonly Dimension[]): void {
+  const keyed = by.includes("key");
+  let text = csvLine([...by, ...(keyed ? ["key_name"] : []), ...COUNT_COLUMNS]);
+  for (const row of rows)
+    text += csvLine([
+      ...by.map((each) => textCell(row.by[each] ?? "")),
+      ...(keyed ? [textCell(keyNames[row.by["key"] ?? ""] ?? "")] : []),
+      String(row.calls),
+      String(inputTokens(row.usage)),
+      String(outputTokens(row.usage)),
+      nanoToDecimal(BigInt(row.costNano)),
+      String(row.unpriced),
+      String(row.estimated),
+    ]);
+  process.stdout.write(text);
+}
+
+function printFocus({ rows, keyNames }: UsageSums, zone: string | undefined): void {
+  let text = csvLine(FOCUS_COLUMNS);
+  for (const row of rows) text += csvLine(focusLine(row, keyNames, zone));
+  process.stdout.write(text);
+}
+
+const rowCells = (sum: UsageSum): string[] => [
+  formatCount(sum.calls),
+  formatCount(inputTokens(sum.usage)),
+  formatCount(outputTokens(sum.usage)),
+  formatUsd(BigInt(sum.costNano)),
+  [
+    sum.unpriced > 0 && paint("yellow", `${formatCount(sum.unpriced)} unpriced`),
+    sum.estimated > 0 && paint("yellow", `${formatCount(sum.estimated)} estimated`),
+  ]
+    .filter(Boolean)
+    .join(", "),
+];
+
+const formatCount = (n: number) => n.toLocaleString("en");
+
+const toJsonRow = (
+  { by, calls, usage, costNano, unpriced, estimated }: UsageSum,
+  names: UsageSums["keyNames"],
+): Json => ({
+  ...by,
+  ...(by["key"] !== undefined && names[by["key"]] !== undefined && { key_name: names[by["key"]]! }),
+  calls,
+  usage,
+  usd: nanoToDecimal(BigInt(costNano)),
+  unpriced,
+  estimated,
+});

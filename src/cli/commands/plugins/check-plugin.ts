@@ -1,0 +1,78 @@
+import { existsSync, realpathSync } from "node:fs";
+import { findPackageJSON } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { plural } from "../../../lib/text.ts";
+import { fail } from "../../../model/error.ts";
+import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
+import { checkPackage } from "../../check-plugin/check-package.ts";
+import { paint, print, printJson } from "../../format/terminal.ts";
+
+export const command: CliCommand = {
+  usage: "check-plugin [folder|package] [options]",
+  description:
+    "Looks at a plugin's package as others will get it: package.json, exports, README, and every law of the contract, with what it reaches " +
+    "and what it keeps. Its code is run. Exits with 1 when anything is wrong.",
+  options: {
+    write: { description: "write the table of options in its README anew" },
+    live: {
+      description:
+        "ask the provider itself, too: the models under tollgate.live of package.json, with the key from the environment (ACME_API_KEY is api_key of acme). It costs a few tokens",
+    },
+    all: { description: "name what is right, too" },
+  },
+  positionals: { least: 0, most: 1 },
+  examples: [
+    "tollgate check-plugin .",
+    "tollgate check-plugin . --live",
+    "tollgate check-plugin tollgate-provider-acme --json",
+  ],
+  async run(given) {
+    const folder = packageFolder(given.positionals[0] ?? ".");
+    const { name, version, plugins, findings } = await checkPackage(folder, {
+      write: given.has("write"),
+      live: given.has("live"),
+    });
+    const wrong = findings.filter((one) => one.problem !== undefined);
+    const passed = findings.length - wrong.length;
+    if (given.json)
+      printJson({
+        ok: wrong.length === 0,
+        name,
+        version,
+        plugins,
+        passed,
+        failed: wrong.length,
+        findings,
+      });
+    else {
+      for (const one of given.has("all") ? findings : wrong)
+        print(
+          one.problem === undefined
+            ? `${paint("green", "ok")}     ${one.check}`
+            : `${paint("red", "wrong")}  ${paint("bold", one.check)}\n       ${one.problem}`,
+        );
+      if (wrong.length > 0) print();
+      print(
+        `${name}@${version} (${plugins.join(", ") || "no plugin"}): ${passed} of ${plural(findings.length, "check")} hold`,
+      );
+    }
+    return wrong.length === 0 ? EXIT_CODES.ok : EXIT_CODES.failed;
+  },
+};
+
+/** A folder, or a package that is installed here. */
+function packageFolder(said: string): string {
+  if (existsSync(join(said, "package.json"))) return realpathSync(said);
+  const here = pathToFileURL(resolve("package.json"));
+  try {
+    // A path that is none would find the package that it would lie in.
+    const found = /^[./]/.test(said) ? undefined : findPackageJSON(said, here);
+    if (found !== undefined) return realpathSync(dirname(found));
+  } catch {
+    // Told below.
+  }
+  return fail("not_found", `${said} is no folder with a package.json, and no package here.`, {
+    code: "no_package",
+  });
+}

@@ -1,0 +1,79 @@
+import { fail } from "../../../model/error.ts";
+import type { Needs } from "../../../plugin/plugin.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../../support/command.ts";
+import { configFile, loadGatewayConfig, configName } from "../../support/load-config.ts";
+import { KINDS, knownPlugins } from "../../support/plugins.ts";
+import { countErrors } from "../../format/problem-report.ts";
+import { alignColumns, paint, printRemark, print, printJson } from "../../format/terminal.ts";
+
+/** What it says before an operator has given it options. `tollgate plugin <id>` has what they come to. */
+function declaredNeeds(needs: Needs<never> | undefined): string[] {
+  const said = (what: readonly string[] | Function | undefined, otherwise: string) =>
+    typeof what === "function" ? [otherwise] : (what ?? []);
+  return [
+    ...said(needs?.origins, "addresses of its options"),
+    ...(needs?.metadata ? ["metadata"] : []),
+    ...(needs?.env ?? []),
+    ...said(needs?.files, "files of its options"),
+  ];
+}
+
+export const command: CliCommand = {
+  usage: "list [frontend|middleware|observer|provider|store] [options]",
+  description:
+    "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings.\nWhat they claim of others without having checked it stands beside them.",
+  options: CONFIG_OPTIONS,
+  positionals: { least: 0, most: 1 },
+  examples: ["tollgate list", "tollgate list provider --json"],
+  async run(given) {
+    const wanted = given.positionals[0]?.replace(/s$/, "");
+    if (wanted !== undefined && !KINDS.some((kind) => kind === wanted))
+      fail(
+        "invalid",
+        `"${given.positionals[0]}" is no kind of plugin. There are: ${KINDS.join(", ")}.`,
+        {
+          code: "usage",
+        },
+      );
+    const file = configFile(given);
+    const loaded = await loadGatewayConfig(file);
+    const all = await knownPlugins(loaded);
+    const plugins = all
+      .filter(({ kind }) => wanted === undefined || kind === wanted)
+      .map(({ kind, use, from, version, definition }) => ({
+        kind,
+        name: use,
+        stability: definition.stability ?? "experimental",
+        from,
+        version,
+        api: definition.api as number,
+        summary: definition.summary,
+        unchecked: definition.unverified ?? [],
+        needs: declaredNeeds(definition.needs),
+      }));
+    if (given.json) printJson({ plugins });
+    else
+      print(
+        alignColumns(
+          plugins.map(({ kind, name, stability, from, version, summary, unchecked, needs }) => [
+            paint("gray", kind),
+            paint("bold", name),
+            stability,
+            from === "built-in" ? `${from} ${version}` : from,
+            [
+              summary,
+              needs.length > 0 && paint("gray", `(needs: ${needs.join(", ")})`),
+              unchecked.length > 0 && paint("gray", `(not checked: ${unchecked.join(", ")})`),
+            ]
+              .filter(Boolean)
+              .join(" "),
+          ]),
+        ),
+      );
+    if (countErrors(loaded.problems) > 0)
+      printRemark(
+        `${configName(file)} has errors: what it brings is not listed. See tollgate check.`,
+      );
+    return EXIT_CODES.ok;
+  },
+};

@@ -1,0 +1,61 @@
+// Completion of a shell's command line, made from the table of commands: what a command takes is read from it, and stands nowhere else.
+import { fail } from "../../../model/error.ts";
+import { type CliCommand, COMMON_OPTIONS, EXIT_CODES } from "../../support/command.ts";
+import { bashScript } from "../../completion/bash.ts";
+import { fishScript } from "../../completion/fish.ts";
+import type { CompletedCommand } from "../../completion/completion-data.ts";
+import { zshScript } from "../../completion/zsh.ts";
+import { print, printJson } from "../../format/terminal.ts";
+
+const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
+
+type CommandTable = Readonly<
+  Record<
+    string,
+    { readonly summary: string; readonly load: () => Promise<{ readonly command: CliCommand }> }
+  >
+>;
+
+/** `commands`: the table that it stands in. */
+export const createCompletionCommand = (commands: CommandTable): CliCommand => ({
+  usage: "completion <bash|zsh|fish>",
+  description:
+    "Prints what a shell needs to complete commands and options: source it, or keep it where the shell looks for completions.",
+  options: {},
+  positionals: { least: 1, most: 1 },
+  examples: [
+    "tollgate completion bash > ~/.local/share/bash-completion/completions/tollgate",
+    "tollgate completion zsh > ~/.zfunc/_tollgate",
+    "tollgate completion fish > ~/.config/fish/completions/tollgate.fish",
+  ],
+  async run(given) {
+    const shell = given.positionals[0]!;
+    if (!Object.hasOwn(SHELLS, shell))
+      return fail("invalid", `It is one of ${Object.keys(SHELLS).join(", ")}.`, { code: "usage" });
+    const text = SHELLS[shell as keyof typeof SHELLS](await loadCompletedCommands(commands));
+    if (given.json) printJson({ shell, text });
+    else print(text.trimEnd());
+    return EXIT_CODES.ok;
+  },
+});
+
+/** Each command's own words, all of them loaded. */
+export async function loadCompletedCommands(
+  commands: CommandTable,
+): Promise<readonly CompletedCommand[]> {
+  return Promise.all(
+    Object.entries(commands).map(async ([name, { summary, load }]) => {
+      const { command } = await load();
+      const parts = Object.entries(command.subcommands ?? {}).map(([part, of]) => ({
+        name: `${name} ${part}`,
+        summary: of.summary,
+        options: { ...of.options, ...COMMON_OPTIONS },
+        subcommands: [],
+      }));
+      const own = command.subcommands
+        ? command.subcommands[command.defaultSubcommand ?? ""]?.options
+        : command.options;
+      return { name, summary, options: { ...own, ...COMMON_OPTIONS }, subcommands: parts };
+    }),
+  );
+}

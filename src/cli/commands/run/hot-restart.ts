@@ -1,0 +1,72 @@
+// Another process in the place of the one that runs, with what is installed now: no request is cut, no connection refused.
+import { setTimeout as sleep } from "node:timers/promises";
+import { callControl } from "../../../admin/socket/control-client.ts";
+import type { GatewayStatus } from "../../../runtime/gateway-api.ts";
+import { plural } from "../../../lib/text.ts";
+import { fail, getFault } from "../../../model/error.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { findStateDir } from "../../support/load-config.ts";
+import { print, printJson } from "../../format/terminal.ts";
+
+const POLL_MS = 100;
+
+export const command: CliCommand = {
+  usage: "upgrade-in-place [options]",
+  description:
+    "Starts the running gateway anew, with what is installed now and with gateway.yaml as it is now, while it serves: the new process\n" +
+    "takes its ports and its ledger, and the old one ends when its last request is over. SIGUSR2 does the same. When the new\n" +
+    "one does not serve, the old one goes on as before, and this exits with 1.",
+  options: GATEWAY_OPTIONS,
+  examples: [
+    "tollgate upgrade-in-place",
+    "tollgate upgrade-in-place --state-dir /var/lib/tollgate",
+  ],
+  async run(given) {
+    const stateDir = await findStateDir(given);
+    const before = await readStatus(stateDir);
+    process.kill(before.pid, "SIGUSR2");
+    const now = await waitForNewProcess(stateDir, before);
+    if (given.json)
+      printJson({
+        pid: now.pid,
+        version: now.version,
+        before: { pid: before.pid, version: before.version },
+      });
+    else
+      print(
+        `Version ${now.version} serves at ${now.url}, pid ${now.pid}. ${
+          now.oldProcess
+            ? `Version ${before.version}, pid ${before.pid}, ends when ${plural(now.oldProcess.inFlight, "request")} ${now.oldProcess.inFlight === 1 ? "is" : "are"} over.`
+            : `Nothing is left of version ${before.version}, pid ${before.pid}.`
+        }`,
+      );
+    return EXIT_CODES.ok;
+  },
+};
+
+const readStatus = async (stateDir: string): Promise<GatewayStatus> =>
+  (await callControl(stateDir, "status")) as unknown as GatewayStatus;
+
+/** Between the two of them no process answers for a moment. */
+async function waitForNewProcess(stateDir: string, before: GatewayStatus): Promise<GatewayStatus> {
+  for (;;) {
+    await sleep(POLL_MS);
+    const now = await readStatus(stateDir).catch((error: unknown) => {
+      if (getFault(error)?.kind !== "unavailable" || !isProcessAlive(before.pid)) throw error;
+      return undefined;
+    });
+    if (!now) continue;
+    // It has an address once its ports are open.
+    if (now.pid !== before.pid && now.url !== "") return now;
+    if (now.lastHotRestart && now.lastHotRestart.at > (before.lastHotRestart?.at ?? 0))
+      fail("unavailable", now.lastHotRestart.why, { code: "not_upgraded" });
+  }
+}
+
+function isProcessAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,38 @@
+import { callControl } from "../../../admin/socket/control-client.ts";
+import type { ReloadResult } from "../../../runtime/gateway-api.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { findStateDir } from "../../support/load-config.ts";
+import { summarizeProblems, countErrors, formatProblems } from "../../format/problem-report.ts";
+import { paint, printRemark, print, printJson } from "../../format/terminal.ts";
+
+export const command: CliCommand = {
+  usage: "reload [options]",
+  description:
+    "Makes the running gateway read gateway.yaml again, and waits until all of its processes answer from it. If anything\n" +
+    "is wrong the config before goes on: exits with 78 for errors in the file, with 1 for keys that need a restart.",
+  options: GATEWAY_OPTIONS,
+  examples: ["tollgate reload", "tollgate reload --state-dir /var/lib/tollgate --json"],
+  async run(given) {
+    const answer = await callControl(await findStateDir(given), "reload");
+    const reloaded = answer as unknown as ReloadResult;
+    if (given.json) printJson(reloaded);
+    else printResult(reloaded);
+    if (reloaded.ok) return EXIT_CODES.ok;
+    return reloaded.restartKeys ? EXIT_CODES.failed : EXIT_CODES.config;
+  },
+};
+
+function printResult({ ok, generation, isUnchanged, problems, restartKeys }: ReloadResult): void {
+  const told = problems.filter(({ severity }) => severity !== "note");
+  if (told.length > 0) print(`${formatProblems(told, paint)}\n`);
+  if (ok)
+    return print(
+      isUnchanged
+        ? `The file says what it said before: generation ${generation} goes on.`
+        : `Reloaded: generation ${generation} answers now.`,
+    );
+  const why = restartKeys
+    ? `${restartKeys.join(", ")} cannot change while running; restart to apply.`
+    : `${countErrors(problems) > 0 ? summarizeProblems(told) : "the config has errors"}.`;
+  printRemark(`Refused: ${why} Generation ${generation} goes on.`);
+}

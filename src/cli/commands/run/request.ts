@@ -1,0 +1,263 @@
+import type { ChargedAttempt } from "../../../runtime/requests/request-charges.ts";
+import type {
+  FoundRequest,
+  FoundRequests,
+  ShownRequest,
+} from "../../../admin/commands/request-commands.ts";
+import { inputTokens, outputTokens } from "../../../model/usage.ts";
+import { formatUsd } from "../../../money/format-usd.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import {
+  sanitize,
+  alignColumns,
+  formatTime,
+  paint,
+  printRemark,
+  print,
+  printJson,
+} from "../../format/terminal.ts";
+import { statusColor, formatFault, formatDuration } from "../../format/request-line.ts";
+import { openStoreAccess } from "../../support/store-access.ts";
+
+export const command: CliCommand = {
+  usage: "request <id> [options]",
+  description:
+    "Says all that is known of one request: who asked for what, why which candidate was tried, each attempt with its times, what " +
+    "hooks did, what was lost, what it cost and by which rows of the ledger. The id is that of the answer's x-request-id, the " +
+    "client's own x-request-id, or that of an attempt. A running gateway remembers the last requests, refused ones too " +
+    "(`remember` in gateway.yaml); of older ones there is what the ledger has. No prompt and no answer is kept anywhere. Exits " +
+    "with 1 when there is no such request.",
+  options: GATEWAY_OPTIONS,
+  positionals: { least: 1, most: 1 },
+  examples: ["tollgate request 4RkzQGd0m0000f3", "tollgate request my-own-id --json"],
+  async run(given) {
+    await using door = await openStoreAccess(given);
+    const [id = ""] = given.positionals;
+    const found = (await door.run("requests.show", { id })) as unknown as FoundRequests;
+    if (given.json) {
+      printJson(found);
+      return EXIT_CODES.ok;
+    }
+    print(found.requests.map(formatRequest).join("\n\n"));
+    if (found.requests.some(({ record }) => !record))
+      printRemark(
+        found.rememberedSince === undefined
+          ? "No gateway runs: this is what the ledger has."
+          : `Requests are remembered since ${formatTime(found.rememberedSince)}: this is what the ledger has.`,
+      );
+    return EXIT_CODES.ok;
+  },
+};
+
+type Row = readonly [name: string, value: string];
+type ServedRequest = Extract<ShownRequest, { frontend: string }>;
+
+function formatRequest({ id, record, charges }: FoundRequest): string {
+  const [first] = charges;
+  const rows: Row[] = [
+    ["request", id],
+    ...(record ? observedRows(record) : ledgerRequestRows(first!)),
+    ...attemptRows(record, charges),
+  ];
+  return alignColumns(rows.map(([name, value]) => [paint("gray", name), value]));
+}
+
+function observedRows(seen: ShownRequest): Row[] {
+  if (!("frontend" in seen))
+    return [
+      ["over", formatTime(seen.at)],
+      ["answer", `${paint("yellow", String(seen.status))} ${seen.code}, at the door`],
+      ["door", seen.listener === "admin" ? "the admin listener" : "that of clients"],
+      ...(seen.method ? [["method", seen.method] as const] : []),
+    ];
+  return [
+    ...(seen.clientRequestId ? [["client's id", sanitize(seen.clientRequestId)] as const] : []),
+    ["over", `${formatTime(seen.at)}, after ${formatDuration(seen.ms)}`],
+    ["answer", formatOutcome(seen)],
+    ["asked", formatTarget(seen)],
+    ["by", formatClient(seen)],
+    ...labelRow(seen.labels),
+    ...privacyRows(seen),
+    ...timeRows(seen),
+    ...routingRows(seen),
+    ...(seen.hooks ?? []).map(({ plugin, hook, effect, ms }): Row => [
+      "hook",
+      `${plugin} ${hook}: ${effect.replace("_", " ")}${ms === undefined ? "" : `, ${formatDuration(ms)}`}`,
+    ]),
+    ...Object.entries(seen.lossCodes).map(([code, n]): Row => ["lost", `${code} × ${n}`]),
+  ];
+}
+
+function formatOutcome(seen: ServedRequest): string {
+  const { status, fault, finish, outcome, bytesOut, cached, mode } = seen;
+  return [
+    paint(statusColor(status, fault !== undefined), `${status} ${outcome.replace("_", " ")}`),
+    ...(fault ? [formatFault(fault)] : []),
+    ...(finish ? [finish] : []),
+    `${bytesOut.toLocaleString("en")} bytes`,
+    ...(mode ? [mode] : []),
+    ...(cached ? ["from a recording"] : []),
+  ].join(", ");
+}
+
+const formatTarget = (seen: ServedRequest): string =>
+  [
+    sanitize(seen.model) || "no model that could be read",
+    ...(seen.alias && seen.alias !== seen.model ? [`alias ${seen.alias}`] : []),
+    ...(seen.stream ? ["streamed"] : []),
+    `${seen.method} ${sanitize(seen.route)} (${seen.frontend}, ${seen.action})`,
+    `${seen.bytesIn.toLocaleString("en")} bytes`,
+  ].join(", ");
+
+const formatClient = ({ key, keyName, account, generation, worker }: ServedRequest): string =>
+  [
+    key === undefined ? "no key" : formatKey(key, keyName),
+    ...(account ? [`account ${sanitize(account)}`] : []),
+    `config ${generation}${worker > 0 ? `, worker ${worker}` : ""}`,
+  ].join(", ");
+
+const formatKey = (id: string, name: string | undefined): string =>
+  name === undefined ? sanitize(id) : `${sanitize(name)} (${id})`;
+
+const labelRow = (labels: ServedRequest["labels"]): Row[] => {
+  const said = Object.entries(labels).map(([name, value]) => sanitize(`${name}=${value}`));
+  return said.length > 0 ? [["labels", said.join(", ")]] : [];
+};
+
+const privacyRows = ({ privacy, zdrReceipt }: ServedRequest): Row[] =>
+  privacy === "off" && !zdrReceipt
+    ? []
+    : [["privacy", [privacy, ...(zdrReceipt ? [sanitize(zdrReceipt)] : [])].join(", ")]];
+
+const timeRows = ({ firstTokenMs, overheadMs }: ServedRequest): Row[] => [
+  [
+    "times",
+    [
+      ...(firstTokenMs === undefined ? [] : [`first content ${formatDuration(firstTokenMs)}`]),
+      `the gateway's own ${formatDuration(overheadMs)}`,
+    ].join(", "),
+  ],
+];
+
+function routingRows(seen: ServedRequest): Row[] {
+  const { served, isPinned, skippedCandidates = [] } = seen;
+  return [
+    ...(served
+      ? [["served by", `${sanitize(served)}${isPinned ? ", which keeps its state" : ""}`] as const]
+      : []),
+    ...(skippedCandidates ?? []).map(({ candidate, credential, by, code }): Row => [
+      "passed over",
+      by === "rest"
+        ? `${sanitize(candidate)} ${credential}: in cooldown (${code})`
+        : `${sanitize(candidate)} ${credential}: ${code}, by ${by}`,
+    ]),
+  ];
+}
+
+/** Of a request that only the ledger knows. */
+function ledgerRequestRows({
+  clientRequest,
+  key,
+  keyName,
+  account,
+  labels,
+  privacy,
+  reservedAt,
+}: LedgerAttempt): Row[] {
+  return [
+    ["begun", formatTime(reservedAt)],
+    ...(clientRequest
+      ? [
+          [
+            "asked",
+            `${sanitize(clientRequest.model)}${clientRequest.stream ? ", streamed" : ""}, ${clientRequest.frontend}`,
+          ] as const,
+        ]
+      : []),
+    [
+      "by",
+      [formatKey(key, keyName), ...(account ? [`account ${sanitize(account)}`] : [])].join(", "),
+    ],
+    ...labelRow(labels),
+    ...(privacy && privacy !== "off" ? [["privacy", privacy] as const] : []),
+  ];
+}
+
+type LedgerAttempt = FoundRequest["charges"][number];
+
+/** Each attempt, by what was seen of it and by what the ledger says. */
+function attemptRows(seen: ShownRequest | undefined, charges: readonly ChargedAttempt[]): Row[] {
+  const calls = seen && "frontend" in seen ? seen.calls : [];
+  const rows = calls.flatMap((call): Row[] => [
+    [
+      `attempt ${call.n}`,
+      [
+        `${sanitize(call.provider)}/${sanitize(call.model)}, credential ${call.credential}`,
+        call.protocol ?? "its own wire",
+        call.mode,
+        ...(call.hedge ? ["hedge"] : []),
+        call.fault ? paint("red", formatFault(call.fault)) : paint("green", "answered"),
+      ].join(", "),
+    ],
+    ["", formatCallTimes(call.startMs, call.ms)],
+    ...billRows(charges.find(({ n }) => n === call.n)),
+  ]);
+  const others = charges.filter(({ n }) => !calls.some((call) => call.n === n));
+  return [
+    ...rows,
+    ...others.flatMap((charge): Row[] => [
+      [
+        `attempt ${charge.n}`,
+        `${sanitize(charge.target.provider)}/${sanitize(charge.target.model)}, credential ${charge.target.credential}, ${charge.target.protocol ?? "its own wire"}, ${charge.outcome}`,
+      ],
+      ...(charge.ms ? [["", formatCallTimes(undefined, charge.ms)] as const] : []),
+      ...billRows(charge),
+    ]),
+  ];
+}
+
+type CallTimes = NonNullable<ChargedAttempt["ms"]>;
+
+const formatCallTimes = (
+  start: number | undefined,
+  { headers, firstToken, total }: CallTimes,
+): string =>
+  [
+    ...(start === undefined ? [] : [`begun after ${formatDuration(start)}`]),
+    ...(headers === undefined || headers === null ? [] : [`head ${formatDuration(headers)}`]),
+    ...(firstToken === undefined || firstToken === null
+      ? []
+      : [`first content ${formatDuration(firstToken)}`]),
+    `all ${formatDuration(total)}`,
+  ].join(", ");
+
+function billRows(charge: ChargedAttempt | undefined): Row[] {
+  if (!charge) return [];
+  const { state, costNano, usage, holdNano, price, priceLines = [], adjustments } = charge;
+  const cost = costNano === null ? "no known price" : formatUsd(BigInt(costNano));
+  return [
+    [
+      "",
+      `${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}, ${state}${
+        holdNano === null || holdNano === undefined ? "" : `, ${formatUsd(BigInt(holdNano))} held`
+      }`,
+    ],
+    ...priceLines.map(({ unit, count, nano }): Row => [
+      "",
+      `  ${count} ${unit}: ${formatUsd(BigInt(nano))}`,
+    ]),
+    ...adjustments.map(({ at, costNano: by, reason }): Row => [
+      "",
+      `  ${formatUsd(BigInt(by ?? 0))} on ${formatTime(at)}: ${sanitize(reason ?? "")}`,
+    ]),
+    [
+      "",
+      [
+        `rows ${charge.rowNumbers.join(", ")}`,
+        ...(price ? [`price ${price.slice(0, 12)}`] : []),
+        ...(charge.clientRequest?.policyBasis ? [sanitize(charge.clientRequest.policyBasis)] : []),
+        ...(charge.upstreamId ? [`upstream's id ${sanitize(charge.upstreamId)}`] : []),
+      ].join(", "),
+    ],
+  ];
+}

@@ -1,0 +1,309 @@
+// Runs the gateway until it is told to stop.
+import { writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { isatty } from "node:tty";
+import { createGateway } from "../../../server/gateway.ts";
+import { OldProcess } from "../../../server/handoff/old-process.ts";
+import { REPLACES_PID_VARIABLE } from "../../../server/handoff/handoff-protocol.ts";
+import type { IpcChannel } from "../../../runtime/workers/ipc-link.ts";
+import { startEventLoopWatchdog, type EventLoopWatchdog } from "../../../runtime/health/event-loop-watchdog.ts";
+import type { Gateway } from "../../../runtime/gateway-api.ts";
+import { createLog, type Level, type Log } from "../../../lib/log/log.ts";
+import { SecretMask } from "../../../lib/log/secret-mask.ts";
+import { fail, getFault, publicErrorText } from "../../../model/error.ts";
+import { formatBanner } from "../../support/banner.ts";
+import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES, type CliInput } from "../../support/command.ts";
+import { freezeObjectPrototype } from "../../support/freeze-prototype.ts";
+import { builtinPlugins, configFile, createPluginLoader, configName, version } from "../../support/load-config.ts";
+import { summarizeProblems, formatProblems, formatUnmounted } from "../../format/problem-report.ts";
+import { inheritedSockets, ServiceManager } from "../../support/service-manager.ts";
+import { watchNpmParent } from "../../support/npm-parent.ts";
+import { ignoreTerminalErrors, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+
+const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
+
+/** When nothing is waited for any more. */
+const FORCED_EXIT_MS = 10_000;
+
+/** After a Ctrl-C of the terminal npm sends the same signal once more: within this time it is one. */
+const SIGNAL_ECHO_MS = 300;
+
+export const command: CliCommand = {
+  usage: "serve [options]",
+  description:
+    "Runs the gateway. SIGHUP, or a change of the file, reloads the config; SIGTERM and Ctrl-C let what is in flight\n" +
+    "finish first, a second one does not; upon SIGUSR2 another process takes over, and nothing is cut. Without a gateway.yaml it runs a default that answers offline.",
+  options: {
+    ...CONFIG_OPTIONS,
+    port: {
+      short: "p",
+      placeholder: "number",
+      description: "listen here, whatever the file says; 0 is any free port",
+    },
+    "admin-port": {
+      placeholder: "number",
+      description: "where the admin listener is, whatever the file says; 0 is any free port",
+    },
+    host: { placeholder: "address", description: "listen on this address, whatever the file says" },
+    "state-dir": {
+      placeholder: "folder",
+      description: "keep keys and ledger here, whatever the file says",
+    },
+    "log-level": {
+      placeholder: "level",
+      description: "debug, info, warn or error, whatever the file says",
+    },
+    dev: {
+      description:
+        "for authors of plugins: one process, and code whose types are wrong is not taken",
+    },
+    "no-watch": { description: "reload on SIGHUP only, not when the file changes" },
+  },
+  examples: [
+    "tollgate serve",
+    "tollgate serve --dev",
+    "tollgate serve -c /etc/tollgate/gateway.yaml --host 0.0.0.0",
+  ],
+  async run(given) {
+    freezeObjectPrototype();
+    ignoreTerminalErrors();
+    const file = configFile(given);
+    const terminal = process.stdout.isTTY && !given.json;
+    const mask = new SecretMask();
+    const log = createLog({ level: "info", pretty: terminal, mask });
+    const predecessor = findOldProcess(process.env);
+    const handed = inheritedSockets(process.env, process.pid, predecessor?.pid);
+    const starting = createGateway({
+      configFile: file,
+      env: process.env,
+      log,
+      mask,
+      version,
+      loadPlugin: createPluginLoader({ dev: given.has("dev") }),
+      isBuiltin: (use, kind) => Object.hasOwn(builtinPlugins[kind], use),
+      overrides: readOverrides(given),
+      isInteractive: process.stdin.isTTY,
+      watchesConfig: !given.has("no-watch"),
+      ...(handed && { inheritedSockets: handed }),
+      ...(predecessor && { oldProcess: predecessor }),
+      workerProgram: join(import.meta.dirname, `worker.${import.meta.filename.slice(-2)}`),
+    });
+    const gateway = await (terminal
+      ? starting
+      : starting.catch((error) => reportStartFailure(error, log)));
+    if (gateway === undefined) return EXIT_CODES.failed;
+    if ("problems" in gateway) {
+      if (given.json) {
+        printJson({ ok: false, file, problems: gateway.problems });
+        return EXIT_CODES.config;
+      }
+      printRemark(formatProblems(gateway.problems, paintRemark));
+      printRemark(
+        `\n${configName(file)}: ${summarizeProblems(gateway.problems)}. Nothing was started.`,
+      );
+      return EXIT_CODES.config;
+    }
+    const pulse = startEventLoopWatchdog({ isPretty: terminal });
+    const manager = createServiceManager(gateway, log);
+    const stopped = untilStopped(gateway, {
+      log,
+      terminal,
+      watchdog: pulse,
+      manager,
+      replacesOldProcess: predecessor !== undefined,
+    });
+    if (terminal) print(await formatBanner(gateway, file, predecessor !== undefined));
+    else await logStarted(gateway, file, log);
+    await manager?.notifyReady();
+    return stopped;
+  },
+};
+
+/** The gateway that has started this one to take its place. */
+function findOldProcess(env: NodeJS.ProcessEnv): OldProcess | undefined {
+  const before = Number(env[REPLACES_PID_VARIABLE]);
+  delete env[REPLACES_PID_VARIABLE];
+  return before === process.ppid && process.connected
+    ? new OldProcess(process as IpcChannel & { disconnect(): void }, before)
+    : undefined;
+}
+
+/** So long may the ledger be silent. */
+const LEDGER_SILENCE_MS = 10_000;
+
+function createServiceManager(gateway: Gateway, log: Log): ServiceManager | undefined {
+  return ServiceManager.create({
+    env: process.env,
+    checkAlive: () => gateway.assertLedgerAnswers(LEDGER_SILENCE_MS),
+    status: async () => {
+      const { state, url, generation } = await gateway.status();
+      return `${state} at ${url}, generation ${generation}, ${gateway.inFlight} in flight`;
+    },
+    onError: (error) =>
+      log.error(
+        { error: error.message },
+        "the service manager cannot be told: systemd-notify failed",
+      ),
+  });
+}
+
+/** A program reads what a person does not: one line, in the form of all others. */
+function reportStartFailure(error: unknown, log: Log): undefined {
+  const { kind, code } = getFault(error) ?? {};
+  // A fault was written to be read, and says all; of anything else the place is wanted.
+  if (kind) log.error({ kind, code }, `the gateway did not start: ${publicErrorText(error)}`);
+  else log.error({ error }, "the gateway did not start");
+  log.flush();
+}
+
+function readOverrides(given: CliInput) {
+  const level = given.getText("log-level");
+  const stateDir = given.getText("state-dir");
+  const [host, port] = [given.getText("host"), readPort(given, "port")];
+  // The default's listeners move together: with its fixed one two gateways would meet.
+  const adminPort =
+    readPort(given, "admin-port") ??
+    (port === 0 && configFile(given) === undefined ? 0 : undefined);
+  if (level !== undefined && !LEVELS.includes(level))
+    fail("invalid", `--log-level is one of ${LEVELS.join(", ")}.`, { code: "usage" });
+  return {
+    ...(host === undefined ? {} : { host }),
+    ...(port === undefined ? {} : { port }),
+    ...(adminPort === undefined ? {} : { adminPort }),
+    ...(stateDir === undefined ? {} : { stateDir: resolve(stateDir) }),
+    ...(given.has("dev") && { workers: 1 }),
+    ...(level === undefined ? {} : { logLevel: level as Level }),
+  };
+}
+
+function readPort(given: CliInput, name: "port" | "admin-port"): number | undefined {
+  const said = given.getText(name);
+  if (said === undefined) return undefined;
+  if (!/^\d{1,5}$/.test(said) || Number(said) > 65_535)
+    fail("invalid", `--${name} is a number from 0 to 65535.`, { code: "usage" });
+  return Number(said);
+}
+
+/** For programs that read lines: where it is, and where the first key is, never the key. */
+async function logStarted(gateway: Gateway, file: string | undefined, log: Log): Promise<void> {
+  if (file === undefined)
+    log.info(
+      { folder: process.cwd() },
+      "no gateway.yaml here: running the default, which answers offline; tollgate init prints one to start from",
+    );
+  if (gateway.firstKey !== undefined) {
+    const path = join(gateway.stateDir, "first-key");
+    await writeFile(path, `${gateway.firstKey}\n`, { mode: 0o600 });
+    log.info({ path }, "a first key was made; it is in this file and nowhere else");
+  }
+  const { generation, stateDir, unmountedProviders, urls } = await gateway.status();
+  if (unmountedProviders.length > 0)
+    log.info({ leftOut: unmountedProviders }, `left out: ${formatUnmounted(unmountedProviders)}`);
+  log.info(
+    {
+      url: gateway.url,
+      ...(urls.length > 1 && { urls }),
+      admin: gateway.adminUrl,
+      version,
+      pid: process.pid,
+      file,
+      stateDir,
+      generation,
+    },
+    "listening",
+  );
+}
+
+interface ServeContext {
+  readonly log: Log;
+  readonly terminal: boolean;
+  readonly watchdog: EventLoopWatchdog;
+  readonly manager: ServiceManager | undefined;
+  /** It has taken another one's place. */
+  readonly replacesOldProcess: boolean;
+}
+
+/** The exit code, when it is over. */
+function untilStopped(
+  gateway: Gateway,
+  { log, terminal, watchdog, manager, replacesOldProcess }: ServeContext,
+): Promise<number> {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  let since: number | undefined;
+  let code: number = EXIT_CODES.ok;
+
+  const end = () => {
+    watchdog.limitRemainingTime(gateway.maxShutdownMs);
+    gateway
+      .stop()
+      .catch((error: unknown) => {
+        code = EXIT_CODES.failed;
+        log.error({ error }, "the gateway did not stop well");
+      })
+      .finally(() => {
+        log.flush();
+        resolve(code);
+      });
+  };
+  const stop = (why: string) => {
+    if (since !== undefined) {
+      if (performance.now() - since < SIGNAL_ECHO_MS) return;
+      if (gateway.inFlight > 0) code = EXIT_CODES.failed;
+      watchdog.limitRemainingTime(FORCED_EXIT_MS);
+      void gateway.kill().catch(() => {});
+      return;
+    }
+    since = performance.now();
+    const inFlight = gateway.inFlight;
+    log.info(
+      { why, inFlight },
+      inFlight === 0
+        ? "stopping"
+        : "stopping when what is in flight is over; once more cuts it off",
+    );
+    void manager?.notifyStopping();
+    end();
+  };
+  /** Another process serves: the service manager is its to talk to. */
+  const leave = async (successor: number) => {
+    since = performance.now();
+    log.info({ successor, inFlight: gateway.inFlight }, "another process has taken over");
+    await manager?.notifyNewMainPid(successor);
+    end();
+  };
+  const fatal = (words: string) => (error: unknown) => {
+    code = EXIT_CODES.failed;
+    // What fails on the way out follows from what came first, or changes nothing any more.
+    if (since !== undefined) return log.debug({ error }, "an error while stopping");
+    log.error({ error }, words);
+    return stop("error");
+  };
+  const broken = fatal("an error that was not caught; stopping");
+
+  void gateway.failed.then(fatal("the gateway cannot go on"));
+  // One that takes another's place has that one for its parent, and outlives it.
+  if (!replacesOldProcess) watchNpmParent(process.env, () => stop("npm is gone"));
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+  process.on("SIGHUP", () => {
+    // A terminal that is closed sends the same signal.
+    if (terminal && !isatty(1)) stop("the terminal is gone");
+    else {
+      const heard = manager?.notifyReloading();
+      void gateway.reload("signal").then(async ({ isUnchanged, generation }) => {
+        if (isUnchanged) log.info({ generation }, "reload: nothing has changed");
+        await heard;
+        await manager?.notifyReady();
+      }, broken);
+    }
+  });
+  process.on("SIGUSR2", () => {
+    const kept = (error: unknown) =>
+      log.error({ error: publicErrorText(error) }, "nothing has taken over");
+    gateway
+      .hotRestart()
+      .then((successor) => (since === undefined ? leave(successor) : undefined), kept);
+  });
+  process.on("uncaughtException", broken);
+  return promise;
+}

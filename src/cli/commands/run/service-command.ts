@@ -1,0 +1,139 @@
+// Units of service managers, with the paths of this installation put in. They are printed, and nothing is installed.
+import { readFileSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { findPackageRoot } from "../../../config/source/default-config.ts";
+import { fail } from "../../../model/error.ts";
+import {
+  type CliCommand,
+  CONFIG_OPTIONS,
+  EXIT_CODES,
+  type CliInput,
+  createCommandGroup,
+  type Subcommand,
+} from "../../support/command.ts";
+import { configFile } from "../../support/load-config.ts";
+import { printRemark, print, printJson } from "../../format/terminal.ts";
+
+const SERVICE_MANAGERS = ["systemd", "launchd"] as const;
+
+const PRINT_COMMAND: Subcommand = {
+  usage: "service print <systemd|launchd> [options]",
+  summary: "print a unit with the paths of this installation",
+  description:
+    "Prints a unit for systemd, or a list of properties for launchd, with the paths of this Node, this program, gateway.yaml and the state " +
+    "folder. It installs nothing.",
+  options: {
+    ...CONFIG_OPTIONS,
+    "state-dir": {
+      placeholder: "folder",
+      description: "where keys and ledger are; systemd keeps them in /var/lib/tollgate by default",
+    },
+    socket: {
+      description: "of systemd the socket, which holds the port while the gateway starts again",
+    },
+  },
+  positionals: { least: 1, most: 1 },
+  examples: [
+    "tollgate service print systemd -c /etc/tollgate/gateway.yaml",
+    "tollgate service print systemd --socket",
+    "tollgate service print launchd",
+  ],
+  run: printUnit,
+};
+
+export const command: CliCommand = createCommandGroup(
+  "service",
+  "What a service manager of this machine needs to run the gateway.",
+  { print: PRINT_COMMAND },
+);
+
+const readTemplate = (path: string) =>
+  readFileSync(join(findPackageRoot(), "deploy", path), "utf8");
+
+async function printUnit(given: CliInput): Promise<number> {
+  const kind = SERVICE_MANAGERS.find((each) => each === given.positionals[0]);
+  if (!kind)
+    return fail("invalid", `It is one of ${SERVICE_MANAGERS.join(", ")}.`, { code: "usage" });
+  const paths = {
+    node: process.execPath,
+    program: realpathSync(process.argv[1]!),
+    file: configFile(given) ?? "/etc/tollgate/gateway.yaml",
+    stateDir: given.getText("state-dir"),
+  };
+  const text =
+    kind === "launchd"
+      ? launchdPlist(paths)
+      : given.has("socket")
+        ? systemdSocket()
+        : systemdUnit(paths);
+  if (given.json) printJson({ kind, text });
+  else print(text.trimEnd());
+  if (process.stdout.isTTY)
+    printRemark(
+      kind === "launchd"
+        ? "\nKeep it as ~/Library/LaunchAgents/io.tollgate.gateway.plist, then launchctl bootstrap gui/$UID that file"
+        : `\nKeep it as /etc/systemd/system/tollgate.${given.has("socket") ? "socket" : "service"}, then systemctl daemon-reload`,
+    );
+  return EXIT_CODES.ok;
+}
+
+interface ServicePaths {
+  readonly node: string;
+  readonly program: string;
+  readonly file: string;
+  readonly stateDir: string | undefined;
+}
+
+const systemdSocket = (): string => readTemplate("systemd/tollgate.socket");
+
+const HOME_FOLDERS = /^\/(home|root|run\/user)\//;
+
+function systemdUnit({
+  node,
+  program,
+  file,
+  stateDir = "/var/lib/tollgate",
+}: ServicePaths): string {
+  const words = [node, program, "serve", "-c", file, "--state-dir", stateDir];
+  let text = readTemplate("systemd/tollgate.service").replace(
+    /^ExecStart=.*$/m,
+    () => `ExecStart=${words.map(quoteSystemd).join(" ")}`,
+  );
+  if ([node, program, file].some((path) => HOME_FOLDERS.test(path)))
+    text = text.replace("ProtectHome=yes", "ProtectHome=read-only");
+  if (stateDir === "/var/lib/tollgate") return text;
+  return text
+    .replace(/^StateDirectory(Mode)?=.*\n/gm, "")
+    .replace(
+      "ProtectSystem=strict",
+      () => `ProtectSystem=strict\nReadWritePaths=${quoteSystemd(resolve(stateDir))}`,
+    )
+    .replace("HOME=/var/lib/tollgate", () => `HOME=${stateDir}`);
+}
+
+/** As systemd reads a command line: % and $ stand for something, and so do quotes and backslashes. */
+const quoteSystemd = (word: string): string => {
+  const plain = word.replaceAll("%", "%%").replaceAll("$", () => "$$");
+  return /^[\w@%+=:,./$-]+$/.test(plain) ? plain : `"${plain.replace(/[\\"]/g, "\\$&")}"`;
+};
+
+const escapeXml = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+function launchdPlist({ node, program, file, stateDir }: ServicePaths): string {
+  const words = [
+    node,
+    program,
+    "serve",
+    "-c",
+    file,
+    ...(stateDir ? ["--state-dir", stateDir] : []),
+  ];
+  const list = words.map((word) => `    <string>${escapeXml(word)}</string>`).join("\n");
+  return readTemplate("launchd/tollgate.plist")
+    .replace(
+      /(<key>ProgramArguments<\/key>\s*<array>\n)[\s\S]*?(\n\s*<\/array>)/,
+      (_, a, b) => `${a}${list}${b}`,
+    )
+    .replace("/usr/local/var/tollgate", () => escapeXml(dirname(file)));
+}

@@ -1,0 +1,65 @@
+import { callControl } from "../../../admin/socket/control-client.ts";
+import type { GatewayStats } from "../../../plugin/gateway-stats.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { findStateDir } from "../../support/load-config.ts";
+import { formatCooldown } from "../../format/cooldown-output.ts";
+import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
+
+export const command: CliCommand = {
+  usage: "readings [options]",
+  description:
+    "Says what is going on now in all processes of the running gateway: requests, connections to providers, the ledger,\n" +
+    "memory, and what was turned away before a frontend saw it. Exits with 1 when none runs.",
+  options: GATEWAY_OPTIONS,
+  examples: ["tollgate readings", "tollgate readings --json"],
+  async run(given) {
+    const answer = await callControl(await findStateDir(given), "readings");
+    const readings = answer as unknown as GatewayStats;
+    if (given.json) printJson(readings);
+    else print(formatStats(readings));
+    return EXIT_CODES.ok;
+  },
+};
+
+function formatStats(of: GatewayStats): string {
+  const { processes, ledger, loopDelayMs: late, memory } = of;
+  const rows = [
+    ["processes", `${processes.expected}, of which ${processes.responded} have answered`],
+    ["in flight", [of.inFlight, ...busyFrontends(of)].join(", ")],
+    ["ledger", `${ledger.ok ? "takes rows" : paint("red", "takes no rows")}, ${ledger.queue} wait`],
+    ["commits", formatCommits(ledger.commits)],
+    ...(ledger.size?.bytes === undefined
+      ? []
+      : [["ledger's size", formatMegabytes(ledger.size.bytes)]]),
+    ["loop delay", `${late.mean} ms, p99 ${late.p99} ms, at most ${late.max} ms`],
+    ["memory", `${formatMegabytes(memory.rss)}, heap ${formatMegabytes(memory.heapUsed)}`],
+    ...of.pools.map(({ origin, running, free, queued }) => [
+      origin,
+      `${running} running, ${free} free, ${queued} wait`,
+    ]),
+    ...of.cooldowns.map(({ provider, credential, model, ...rest }) => [
+      "resting",
+      `${provider} ${credential}${model ? ` ${model}` : ""}: ${formatCooldown(rest)}`,
+    ]),
+    ...of.unreachable.map(({ plugin, since, requests, processes }) => [
+      "unreachable",
+      `${plugin} since ${formatTime(since)}, in ${processes} process${processes === 1 ? "" : "es"}; requests are ${requests}`,
+    ]),
+    ...Object.entries(of.rejections).map(([code, count]) => ["refused", `${count} times ${code}`]),
+    ...Object.entries(of.droppedRecords).map(([observer, count]) => [
+      observer,
+      `${count} records dropped`,
+    ]),
+  ];
+  return alignColumns(rows.map(([name, value]) => [paint("gray", name!), value!]));
+}
+
+const busyFrontends = ({ inFlightByFrontend }: GatewayStats): readonly string[] =>
+  Object.entries(inFlightByFrontend).flatMap(([name, count]) =>
+    count > 0 ? [`${name} ${count}`] : [],
+  );
+
+const formatMegabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+
+const formatCommits = ({ count, sumMs }: GatewayStats["ledger"]["commits"]): string =>
+  count === 0 ? "none yet" : `${count}, ${(sumMs / count).toFixed(1)} ms each`;

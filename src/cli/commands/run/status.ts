@@ -1,0 +1,142 @@
+import { withIsoDates } from "../../../catalog/list-refresher.ts";
+import { callControl } from "../../../admin/socket/control-client.ts";
+import type { GatewayStatus } from "../../../runtime/gateway-api.ts";
+import { getFault } from "../../../model/error.ts";
+import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { findStateDir } from "../../support/load-config.ts";
+import { formatProblems, formatUnmounted } from "../../format/problem-report.ts";
+import { formatQuarantine, formatCooldown, formatUnreachable } from "../../format/cooldown-output.ts";
+import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
+
+export const command: CliCommand = {
+  usage: "status [options]",
+  description:
+    "Says how the running gateway is: where, since when, which config, what is in flight, how the last reload went.\n" +
+    "Exits with 1 when none runs; with --quiet also while none serves yet.",
+  options: { ...GATEWAY_OPTIONS, quiet: { description: "print nothing: for health checks" } },
+  examples: [
+    "tollgate status",
+    "tollgate status --quiet",
+    "tollgate status --state-dir /var/lib/tollgate --json",
+  ],
+  async run(given) {
+    const stateDir = await findStateDir(given);
+    const ask = () => callControl(stateDir, "status") as unknown as Promise<GatewayStatus>;
+    // One that goes as it is asked is asked again: another one may have taken its place.
+    const asked = ask().catch((error: unknown) => {
+      if (getFault(error)?.code !== "gateway_ended") throw error;
+      return ask();
+    });
+    if (given.has("quiet"))
+      return asked.then(
+        (status) => (isServed(status) ? EXIT_CODES.ok : EXIT_CODES.failed),
+        () => EXIT_CODES.failed,
+      );
+    const status = await asked;
+    if (given.json) printJson({ ...status, lists: status.modelLists.map(withIsoDates) });
+    else print(formatStatus(status));
+    return EXIT_CODES.ok;
+  },
+};
+
+/** One that takes another's place has that one's ports: clients wait, and are served. */
+const isServed = ({ state, oldProcess }: GatewayStatus): boolean =>
+  state !== "starting" || oldProcess !== undefined;
+
+function formatStatus(of: GatewayStatus): string {
+  const flying = of.generations.reduce((sum, { inFlight }) => sum + inFlight, 0);
+  const older = of.generations.filter(({ generation }) => generation !== of.generation);
+  const rows = [
+    [
+      "gateway",
+      `${of.state === "ready" ? paint("green", of.state) : paint("yellow", of.state)}${of.urls.length > 0 ? ` at ${of.urls.join(", ")}` : ""}`,
+    ],
+    ...(of.ledgerOutage
+      ? [
+          [
+            "ledger",
+            paint(
+              "red",
+              `unavailable since ${formatTime(of.ledgerOutage.since)}: ${of.ledgerOutage.reason}`,
+            ),
+          ],
+        ]
+      : []),
+    ...(of.adminUrl === undefined ? [] : [["admin", of.adminUrl]]),
+    ["version", `${of.version}, pid ${of.pid}, since ${formatTime(of.startedAt)}`],
+    [
+      "config",
+      `${of.file ?? "the default config"}, generation ${of.generation}, loaded ${formatTime(of.loadedAt)}`,
+    ],
+    ["state", of.stateDir],
+    [
+      "in flight",
+      `${flying}${older.length === 0 ? "" : `, ${older.map((g) => `${g.inFlight} in generation ${g.generation}`).join(", ")}`}`,
+    ],
+    ...(of.oldProcess
+      ? [
+          [
+            "before it",
+            `pid ${of.oldProcess.pid} ends when its ${of.oldProcess.inFlight} requests are over`,
+          ],
+        ]
+      : []),
+    ...(of.lastHotRestart
+      ? [
+          [
+            "last upgrade",
+            paint("red", `${of.lastHotRestart.why} ${formatTime(of.lastHotRestart.at)}`),
+          ],
+        ]
+      : []),
+    ["last reload", formatLastReload(of)],
+    ...(of.unmountedProviders.length > 0
+      ? [["left out", formatUnmounted(of.unmountedProviders)]]
+      : []),
+    ...of.modelLists.map(({ provider, modelCount, lastError, nextRefreshAt }) => [
+      `models of ${provider}`,
+      `${modelCount ?? "not known yet"}${
+        lastError ? paint("yellow", `; ${formatTime(lastError.at)}: ${lastError.message}`) : ""
+      }${lastError && nextRefreshAt ? `; asked again ${formatTime(nextRefreshAt)}` : ""}`,
+    ]),
+    ...(of.files.stored + of.files.files > 0 ? [["image files", fileCounts(of.files)]] : []),
+    ...(of.workers ?? []).map(({ pid, startedAt, generations }, i) => [
+      `worker ${i + 1}`,
+      `pid ${pid}, since ${formatTime(startedAt)}, ${generations.reduce((sum, { inFlight }) => sum + inFlight, 0)} in flight`,
+    ]),
+    ...(of.instances ?? []).map(({ instance, info, state, lastHeartbeatAt }) => [
+      "instance",
+      `${instance.slice(0, 8)}${info ? `, ${info.version}, pid ${info.pid} on ${info.host}` : ""}, ${paint(state === "live" ? "green" : "yellow", state)}, heard of ${formatTime(lastHeartbeatAt)}`,
+    ]),
+    ...of.quarantinedHooks.map((one) => ["quarantined", paint("yellow", formatQuarantine(one))]),
+    ...of.unreachablePlugins.map((one) => ["unreachable", paint("red", formatUnreachable(one))]),
+    ...of.speeds.map(({ target, stream, averageMs, estimateMs, calledAt }) => [
+      "speed",
+      `${target}: ${stream ? "a stream's" : "a whole answer's"} first content after ${averageMs} ms${
+        estimateMs === averageMs ? "" : `, taken for ${estimateMs} ms`
+      }, asked ${formatTime(calledAt)}`,
+    ]),
+    ...of.cooldowns.map(({ target, ...rest }) => ["resting", `${target}: ${formatCooldown(rest)}`]),
+  ];
+  const problems =
+    of.lastReload?.ok === false ? `\n\n${formatProblems(of.lastReload.problems, paint)}` : "";
+  return alignColumns(rows.map(([name, value]) => [paint("gray", name!), value!])) + problems;
+}
+
+const fileCounts = ({ files, bytes, served, rejected }: GatewayStatus["files"]): string =>
+  `${files} (${(bytes / 1e6).toFixed(1)} MB), ${served} times fetched, ${rejected} times refused`;
+
+function formatLastReload({ lastReload: last }: GatewayStatus): string {
+  if (!last) return "none";
+  const how = last.ok
+    ? last.isUnchanged
+      ? "nothing had changed"
+      : paint("green", `generation ${last.generation}`)
+    : paint(
+        "red",
+        last.restartKeys
+          ? `refused: ${last.restartKeys.join(", ")} need a restart`
+          : "refused: the config has errors",
+      );
+  return `${how}, by ${last.why}, ${formatTime(last.at)}`;
+}

@@ -1,0 +1,111 @@
+import { wallClock } from "../../../lib/time/wall-clock.ts";
+import type { RequestPage } from "../../../admin/commands/request-commands.ts";
+import { callControl } from "../../../admin/socket/control-client.ts";
+import { fail } from "../../../model/error.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import { type CliCommand, type CliInput, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { startLongRunning, type LongRunning } from "../../support/long-running.ts";
+import { findStateDir } from "../../support/load-config.ts";
+import { formatRequestLine } from "../../format/request-line.ts";
+import { tailRows } from "../../support/ledger-tail.ts";
+import { parseTimeOption, LEDGER_FILTER_OPTIONS } from "../../format/ledger-filters.ts";
+import { paintRemark, printRemark, print } from "../../format/terminal.ts";
+
+const PAGE = 500;
+const WAIT_MS = 10_000;
+/** What was over in the last minutes is shown first. */
+const INITIAL_WINDOW_MS = 600_000;
+const MAX_ITEMS = 100_000;
+
+export const command: CliCommand = {
+  usage: "tail [options]",
+  description:
+    "Shows requests as they end, refused ones too, from the last ten minutes on until Ctrl-C: when, id, status, how long it " +
+    "took, key, model, what it used and cost, why it failed. tollgate request <id> says all of one. With --json each is a line " +
+    "of JSON. A reader that is too slow is told how many it missed. --rows reads the ledger instead: a line for each call and " +
+    "for each correction, also while no gateway runs.",
+  options: {
+    ...GATEWAY_OPTIONS,
+    ...LEDGER_FILTER_OPTIONS,
+    failed: { description: "only those that were refused, failed or broke off" },
+    model: {
+      placeholder: "model",
+      description:
+        'only of this model, as asked for or as served; one star stands for anything: "openai/*"',
+    },
+    once: { description: "print what is there, and end" },
+    rows: { description: "rows of the ledger" },
+  },
+  examples: [
+    "tollgate tail --failed",
+    "tollgate tail --key laptop --model 'openai/*' --since 1h --once --json",
+    "tollgate tail --rows --since 24h",
+  ],
+  async run(given) {
+    using live = startLongRunning();
+    if (given.has("rows")) {
+      rejectOptions(given, ["failed", "model"], "--rows reads the ledger, which does not know");
+      return await tailRows(given, live);
+    }
+    rejectOptions(given, ["account", "until"], "Only tail --rows takes");
+    return await tailRequests(given, live);
+  },
+};
+
+function rejectOptions(given: CliInput, names: readonly string[], why: string): void {
+  const name = names.find((each) => given.has(each) || given.getText(each) !== undefined);
+  if (name !== undefined) fail("invalid", `${why} --${name}.`, { code: "usage" });
+}
+
+async function tailRequests(given: CliInput, live: LongRunning): Promise<number> {
+  const folder = await findStateDir(given);
+  const said = parseTimeOption(given, "since");
+  const which: JsonObject = {
+    ...optional("key", given.getText("key")),
+    ...optional("model", given.getText("model")),
+    ...optional("failed", given.has("failed") || undefined),
+    from: said ?? wallClock() - INITIAL_WINDOW_MS,
+    limit: PAGE,
+  };
+  const follow = !given.has("once");
+  let after: number | undefined;
+  for (;;) {
+    const place =
+      after === undefined ? { last: MAX_ITEMS } : { after, waitMs: follow ? WAIT_MS : 0 };
+    const page = await orAborted(
+      live,
+      callControl(folder, "requests.list", { ...which, ...place }),
+    );
+    if (!page) return EXIT_CODES.ok;
+    const { items, next, missed, rememberedSince } = page as unknown as RequestPage;
+    if (after === undefined && said !== undefined && said < rememberedSince)
+      printReach(rememberedSince);
+    if (after !== undefined && missed > 0)
+      printRemark(paintRemark("yellow", `${missed} requests were over too fast to be shown.`));
+    for (const item of items) print(given.json ? JSON.stringify(item) : formatRequestLine(item));
+    await live.waitForDrain();
+    if (live.signal.aborted || (!follow && items.length < PAGE)) return EXIT_CODES.ok;
+    after = next;
+  }
+}
+
+const printReach = (since: number): void =>
+  printRemark(
+    paintRemark(
+      "gray",
+      `Requests are remembered since ${new Date(since).toISOString()}. tollgate tail --rows reads the ledger, which has no refusals.`,
+    ),
+  );
+
+/** Undefined: it was ended meanwhile. */
+const orAborted = (live: LongRunning, asked: Promise<Json>): Promise<Json | undefined> =>
+  Promise.race([
+    asked,
+    new Promise<undefined>((resolve) => {
+      if (live.signal.aborted) resolve(undefined);
+      live.signal.addEventListener("abort", () => resolve(undefined), { once: true });
+    }),
+  ]);
+
+const optional = (name: string, value: Json | undefined): JsonObject =>
+  value === undefined ? {} : { [name]: value };

@@ -1,0 +1,149 @@
+import { callControl } from "../../../admin/socket/control-client.ts";
+import type { RecentStats } from "../../../admin/commands/request-commands.ts";
+import type { StatsRow } from "../../../runtime/requests/request-stats.ts";
+import { parseDuration, formatDuration as formatSpan } from "../../../lib/time/units.ts";
+import { fail } from "../../../model/error.ts";
+import { formatUsd } from "../../../money/format-usd.ts";
+import { type CliCommand, type CliInput, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { startLongRunning } from "../../support/long-running.ts";
+import { findStateDir } from "../../support/load-config.ts";
+import { formatDuration } from "../../format/request-line.ts";
+import { Screen } from "../../support/screen.ts";
+import { sanitize, alignColumns, formatTime, paint, print } from "../../format/terminal.ts";
+
+const MIN_INTERVAL_MS = 200;
+
+export const command: CliCommand = {
+  usage: "top [options]",
+  description:
+    "Shows what goes on, again and again until Ctrl-C: spend, requests, first content, errors, what is in flight and what rests, " +
+    "by model and by key. On a terminal it is drawn in place; in a pipe one view follows the other, and with --json each is a " +
+    "line of JSON.",
+  options: {
+    ...GATEWAY_OPTIONS,
+    window: {
+      placeholder: "time",
+      description: "what is counted: the last 1m by default, 1h at most",
+    },
+    every: { placeholder: "time", description: "how often it is looked at; 2s by default" },
+    once: { description: "show it once, and end" },
+  },
+  examples: ["tollgate top", "tollgate top --window 10m", "tollgate top --every 10s --json"],
+  async run(given) {
+    const folder = await findStateDir(given);
+    const windowMs = parseDurationOption(given, "window", 60_000, 5_000, 3_600_000);
+    const everyMs = parseDurationOption(given, "every", 2_000, MIN_INTERVAL_MS, 3_600_000);
+    const once = given.has("once");
+    using live = startLongRunning();
+    using screen =
+      process.stdout.isTTY && !given.json && !once ? new Screen(process.stdout) : undefined;
+    do {
+      const answer = await callControl(folder, "stats.recent", { windowMs });
+      const now = answer as unknown as RecentStats;
+      if (given.json) print(JSON.stringify(now));
+      else if (screen) screen.draw(renderView(now).split("\n"));
+      else print(once ? renderView(now) : `${renderView(now)}\n`);
+      await live.waitForDrain();
+      if (!once) await live.sleep(everyMs);
+    } while (!once && !live.signal.aborted);
+    return EXIT_CODES.ok;
+  },
+};
+
+function parseDurationOption(
+  given: CliInput,
+  name: string,
+  usual: number,
+  least: number,
+  most: number,
+): number {
+  const text = given.getText(name);
+  if (text === undefined) return usual;
+  const ms = parseDuration(text);
+  return ms !== undefined && ms >= least && ms <= most
+    ? ms
+    : fail(
+        "invalid",
+        `--${name} is a time from ${formatSpan(least)} to ${formatSpan(most)}, not "${text}".`,
+        { code: "usage" },
+      );
+}
+
+const ROWS = 10;
+const TITLES = [
+  "requests",
+  "/min",
+  "errors",
+  "first p50",
+  "p95",
+  "all p50",
+  "p95",
+  "in",
+  "out",
+  "spend",
+];
+
+function renderView(now: RecentStats): string {
+  const { total, windowMs, inFlight, cooldowns, ledger } = now;
+  const minutes = windowMs / 60_000;
+  const spend = BigInt(total?.costNano ?? 0);
+  const head = [
+    paint("bold", formatTime(now.at)),
+    `last ${formatSpan(windowMs)}`,
+    `${inFlight} in flight`,
+    ledger.ok ? "ledger takes rows" : paint("red", "ledger takes no rows"),
+    `${formatUsd(spend)}, ${formatUsd(perMinute(spend, minutes))}/min`,
+  ].join("   ");
+  const rows = (of: readonly StatsRow[], name: (row: StatsRow) => string) =>
+    of.slice(0, ROWS).map((row) => [name(row), ...rowCells(row, minutes)]);
+  const block = (title: string, of: readonly StatsRow[], name: (row: StatsRow) => string) =>
+    of.length === 0
+      ? []
+      : [
+          "",
+          alignColumns([[title, ...TITLES].map((each) => paint("gray", each)), ...rows(of, name)]),
+        ];
+  return [
+    head,
+    ...block("", total ? [total] : [], () => "all"),
+    ...block("calls by model", now.models, ({ name }) => sanitize(name)),
+    ...block("key", now.keys, (row) =>
+      sanitize((row as (typeof now.keys)[number]).keyName ?? row.name),
+    ),
+    ...block("frontend", now.frontends, ({ name }) => sanitize(name)),
+    ...(total ? [] : ["", "No request was over in that time."]),
+    ...cooldowns
+      .slice(0, ROWS)
+      .map(
+        ({ provider, credential, model, until }) =>
+          `${paint("yellow", "cooling down")}  ${sanitize(provider)} ${credential}${model ? ` ${sanitize(model)}` : ""}, until ${formatTime(until)}`,
+      ),
+  ].join("\n");
+}
+
+/** To a whole nano-dollar. */
+const perMinute = (nano: bigint, minutes: number): bigint =>
+  BigInt(Math.round(Number(nano) / minutes));
+
+function rowCells(row: StatsRow, minutes: number): string[] {
+  const { requests, failed, refused, canceled, ms, firstTokenMs } = row;
+  const errors = [
+    failed > 0 && paint("red", `${failed} failed`),
+    refused > 0 && paint("yellow", `${refused} refused`),
+    canceled > 0 && `${canceled} canceled`,
+  ].filter(Boolean);
+  return [
+    requests.toLocaleString("en"),
+    (requests / minutes).toFixed(1),
+    errors.join(" ") || "-",
+    firstTokenMs ? formatDuration(firstTokenMs.p50) : "-",
+    firstTokenMs ? formatDuration(firstTokenMs.p95) : "-",
+    ms ? formatDuration(ms.p50) : "-",
+    ms ? formatDuration(ms.p95) : "-",
+    row.input.toLocaleString("en"),
+    row.output.toLocaleString("en"),
+    row.unpriced > 0 && row.costNano.toString() === "0"
+      ? "no known price"
+      : formatUsd(BigInt(row.costNano)),
+  ];
+}

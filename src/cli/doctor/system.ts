@@ -1,0 +1,213 @@
+// What the machine is like: versions, limits, memory, clock, the disk under the state folder, and the rights of its files.
+import { existsSync } from "node:fs";
+import { mkdtemp, open, readFile, rm, stat, statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { formatBytes } from "../format/format-amounts.ts";
+import {
+  errorFinding,
+  okFinding,
+  noteFinding,
+  warningFinding,
+  type DoctorFinding,
+} from "./finding.ts";
+import { FREE_BYTES, FSYNC_MS, MIN_NODE, SKEW_MS } from "./thresholds.ts";
+
+/** Those that are kept up for years. */
+const isLts = (major: number) => major % 2 === 0;
+
+export function checkVersions(version: string, node = process.versions): readonly DoctorFinding[] {
+  const major = Number(node.node.split(".")[0]);
+  const said = `tollgate ${version} on Node ${node.node}, SQLite ${node["sqlite"] ?? "unknown"}, OpenSSL ${node.openssl}`;
+  if (major < MIN_NODE)
+    return [
+      errorFinding("version/node", said, `install Node ${MIN_NODE} or newer from nodejs.org`),
+    ];
+  if (!isLts(major))
+    return [noteFinding("version/node", `${said}; odd versions of Node end after half a year`)];
+  return [okFinding("version/node", said)];
+}
+
+/** Two descriptors a request: the client's and the provider's; and some for the process itself. */
+const DESCRIPTOR_NEEDS = { perRequest: 2, own: 256 };
+
+export async function checkLimits({
+  bounds,
+  overload,
+}: GatewayConfig): Promise<readonly DoctorFinding[]> {
+  const text = await readFile("/proc/self/limits", "utf8").catch(() => undefined);
+  if (text === undefined)
+    return [noteFinding("limits/files", "the limit of open files is not known here")];
+  const soft = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1];
+  const most = soft === "unlimited" ? Infinity : Number(soft);
+  const wanted =
+    Math.min(bounds.connections, overload.maxConcurrent) * DESCRIPTOR_NEEDS.perRequest +
+    DESCRIPTOR_NEEDS.own;
+  return [
+    most >= wanted
+      ? okFinding("limits/files", `${soft} open files`)
+      : warningFinding(
+          "limits/files",
+          `${soft} open files at most, and ${wanted} may be wanted (bounds.connections, overload.concurrent)`,
+          "raise it: LimitNOFILE=65536 in the unit, --ulimit nofile=65536 for a container, ulimit -n in a shell; or lower those bounds",
+        ),
+  ];
+}
+
+const FSYNC_WRITES = 16;
+
+/** Of the folder, or of the nearest one above it that is there. */
+export async function checkDisk(stateDir: string): Promise<readonly DoctorFinding[]> {
+  let folder = stateDir;
+  while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
+  const { bavail, bsize, type } = await statfs(folder);
+  return [
+    checkFreeSpace(bavail * bsize, stateDir),
+    await measureFsync(folder),
+    ...checkNetworkFileSystem(type, stateDir),
+  ];
+}
+
+export function checkFreeSpace(free: number, stateDir: string): DoctorFinding {
+  const said = `${formatBytes(free)} free for ${stateDir}`;
+  if (free < FREE_BYTES.error)
+    return errorFinding(
+      "disk/free",
+      said,
+      "make room: a full disk stops all calls, for each is written down first",
+    );
+  if (free < FREE_BYTES.warning)
+    return warningFinding("disk/free", said, "make room, or let rows go: ledger: { keep: 400d }");
+  return okFinding("disk/free", said);
+}
+
+/** What each commit of the ledger waits for. */
+async function measureFsync(folder: string): Promise<DoctorFinding> {
+  let place: string | undefined;
+  try {
+    place = await mkdtemp(join(folder, ".doctor-"));
+    const file = await open(join(place, "fsync"), "w");
+    const times: number[] = [];
+    const bytes = Buffer.alloc(4_096, 1);
+    for (let i = 0; i < FSYNC_WRITES; i++) {
+      const began = performance.now();
+      await file.write(bytes);
+      await file.sync();
+      times.push(performance.now() - began);
+    }
+    await file.close();
+    return checkFsync(times.sort((a, b) => a - b)[FSYNC_WRITES / 2]!);
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    return errorFinding(
+      "disk/write",
+      `nothing can be written to ${folder}: ${code ?? message}`,
+      "give this user the folder (chown), or name another one as state_dir",
+    );
+  } finally {
+    if (place !== undefined) await rm(place, { recursive: true, force: true });
+  }
+}
+
+export function checkFsync(median: number): DoctorFinding {
+  const said = `a write is durable after ${median.toFixed(1)} ms (fsync, median of ${FSYNC_WRITES})`;
+  const todo = "put state_dir on a local disk: each request waits twice for it";
+  if (median > FSYNC_MS.error) return errorFinding("disk/fsync", said, todo);
+  return median > FSYNC_MS.warning
+    ? warningFinding("disk/fsync", said, todo)
+    : okFinding("disk/fsync", said);
+}
+
+/** As statfs has them. SQLite's log is shared memory, which these do not have. */
+const NETWORK_FILE_SYSTEMS = new Map([
+  [0x6969, "NFS"],
+  [0xff534d42, "CIFS"],
+  [0xfe534d42, "SMB"],
+  [0x65735546, "FUSE"],
+]);
+const checkNetworkFileSystem = (type: number, stateDir: string): readonly DoctorFinding[] => {
+  const name = NETWORK_FILE_SYSTEMS.get(type);
+  if (name === undefined) return [];
+  return [
+    warningFinding(
+      "disk/network",
+      `${stateDir} is on ${name}`,
+      "put state_dir on a local disk: SQLite needs one",
+    ),
+  ];
+};
+
+/** Of what gateway.yaml names, and of the file itself. */
+export async function checkPermissions(config: GatewayConfig): Promise<readonly DoctorFinding[]> {
+  if (process.platform === "win32") return [];
+  const found: DoctorFinding[] = [];
+  const keys = config.listen.flatMap(({ tls }) => (tls ? [tls.key] : []));
+  if (config.admin?.tls) keys.push(config.admin.tls.key);
+  const read = new Set(config.sources.filter((file) => !/\.(ya?ml|[cm]?[jt]s|json)$/.test(file)));
+  for (const file of new Set([...config.sources, ...keys])) {
+    const at = await stat(file).catch(() => undefined);
+    if (!at) continue;
+    const secret = read.has(file) || keys.includes(file);
+    if ((at.mode & 0o022) !== 0)
+      found.push(
+        warningFinding(
+          "permissions/written",
+          `others may write ${file}`,
+          `chmod go-w ${file}: it decides where keys are sent`,
+        ),
+      );
+    else if (secret && (at.mode & 0o004) !== 0)
+      found.push(
+        warningFinding("permissions/read", `every user may read ${file}`, `chmod 600 ${file}`),
+      );
+  }
+  const folder = await stat(config.stateDir).catch(() => undefined);
+  if (folder && (folder.mode & 0o077) !== 0)
+    found.push(
+      warningFinding(
+        "permissions/state",
+        `others may enter ${config.stateDir}: who opens its control socket is an owner`,
+        `chmod 700 ${config.stateDir}`,
+      ),
+    );
+  if (folder && process.getuid && folder.uid !== process.getuid())
+    found.push(
+      noteFinding(
+        "permissions/owner",
+        `${config.stateDir} is another user's; what is said here of files is said of this user`,
+        "run tollgate doctor as the user that serves",
+      ),
+    );
+  if (process.getuid?.() === 0)
+    found.push(
+      noteFinding(
+        "permissions/root",
+        "this is root",
+        "let a user of its own serve; deploy/systemd has a unit",
+      ),
+    );
+  return found.length > 0
+    ? found
+    : [
+        okFinding(
+          "permissions",
+          "gateway.yaml, secrets and the state folder are this user's alone",
+        ),
+      ];
+}
+
+/** `said`: what others' clocks say less what ours does, in milliseconds; the middle one is believed. */
+export function checkClock(said: readonly number[]): readonly DoctorFinding[] {
+  const year = new Date(wallClock()).getUTCFullYear();
+  const todo = "let it be set by the network: timedatectl set-ntp true";
+  if (said.length === 0)
+    return year < 2026
+      ? [errorFinding("clock", `it is ${year} here`, todo)]
+      : [noteFinding("clock", "no provider was asked what time it is")];
+  const skew = [...said].sort((a, b) => a - b)[Math.floor(said.length / 2)]!;
+  const text = `the clock is ${Math.abs(Math.round(skew / 1_000))} s ${skew > 0 ? "behind" : "ahead of"} that of providers`;
+  if (Math.abs(skew) > SKEW_MS.error) return [errorFinding("clock", text, todo)];
+  if (Math.abs(skew) > SKEW_MS.warning) return [warningFinding("clock", text, todo)];
+  return [okFinding("clock", "the clock is that of providers")];
+}

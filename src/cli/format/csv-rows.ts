@@ -1,0 +1,52 @@
+// RFC 4180: cells with commas between them, quoted where they hold a comma, a quote or a line end. One pass, character by character.
+import { fail } from "../../model/error.ts";
+
+/** Each line by the names of the first one. */
+export function parseCsv(text: string): Record<string, string>[] {
+  const [names, ...lines] = parseCells(text.replace(/^\uFEFF/, ""));
+  if (!names) return [];
+  return lines
+    .filter((line) => line.length > 1 || line[0] !== "")
+    .map((line) => Object.fromEntries(names.map((name, i) => [name.trim(), line[i] ?? ""])));
+}
+
+function parseCells(text: string): string[][] {
+  const lines: string[][] = [];
+  let line: string[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const [cell, end] = text[at] === '"' ? readQuotedCell(text, at) : readPlainCell(text, at);
+    line.push(cell);
+    at = end;
+    if (text[at] === ",") {
+      at++;
+      if (at === text.length) line.push("");
+      continue;
+    }
+    if (text[at] === "\r") at++;
+    if (text[at] === "\n") at++;
+    lines.push(line);
+    line = [];
+  }
+  if (line.length > 0) lines.push(line);
+  return lines;
+}
+
+const CELL_END = /[,\r\n]/g;
+
+function readPlainCell(text: string, from: number): [string, number] {
+  CELL_END.lastIndex = from;
+  const end = CELL_END.exec(text)?.index ?? text.length;
+  return [text.slice(from, end), end];
+}
+
+function readQuotedCell(text: string, from: number): [string, number] {
+  const parts: string[] = [];
+  for (let at = from + 1; ;) {
+    const end = text.indexOf('"', at);
+    if (end < 0) return fail("invalid", "The file ends within a quoted cell.", { code: "usage" });
+    parts.push(text.slice(at, end));
+    if (text[end + 1] !== '"') return [parts.join('"'), end + 1];
+    at = end + 2;
+  }
+}

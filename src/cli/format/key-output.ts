@@ -1,0 +1,95 @@
+// Keys, as the command line shows them.
+import type { ShownKey } from "../../admin/commands/key-commands.ts";
+import { formatLimitUsage } from "./limit-output.ts";
+import { alignColumns, formatTime, paint, paintRemark, printRemark, print } from "./terminal.ts";
+
+/** A key of gateway.yaml has the plugin that knows it in place of the moment in which it was made. */
+export type ListedKey = Omit<ShownKey, "created" | "version"> & {
+  readonly created?: number;
+  readonly from?: string;
+};
+
+export interface KeyResponse {
+  readonly warnings?: readonly string[];
+  readonly secret?: string;
+  readonly key?: ShownKey;
+  readonly keys?: readonly ListedKey[];
+  /** How many were there already. */
+  readonly existing?: number;
+}
+
+export function printKeys(what: string, of: KeyResponse): void {
+  const { secret, key, keys = [], warnings = [], existing = 0 } = of;
+  for (const warning of warnings) printRemark(`${paintRemark("yellow", "warning")}  ${warning}`);
+  if (secret !== undefined && key) {
+    // Alone on stdout, so that it can be piped to where it belongs.
+    print(secret);
+    printRemark(
+      paintRemark(
+        "gray",
+        what === "rotate"
+          ? `The new secret of ${key.id}, shown this once.`
+          : `The key ${key.id}, shown this once.`,
+      ),
+    );
+    return;
+  }
+  if (what === "import")
+    printRemark(`${keys.length} keys taken in, ${existing} were there already.`);
+  if (keys.length === 0) {
+    if (what !== "import") printRemark("There are no keys. tollgate keys create makes one.");
+  } else if (what === "show" || what === "update") print(keys.map(formatKey).join("\n\n"));
+  else print(formatKeyList(keys));
+}
+
+const formatKeyList = (keys: readonly ListedKey[]): string =>
+  alignColumns([
+    ["id", "name", "state", "made", "ends", "may use", "left"].map((title) => paint("gray", title)),
+    ...keys.map((each) => [
+      each.id,
+      each.name ?? "",
+      formatState(each),
+      each.created === undefined ? (each.from ?? "") : formatTime(each.created).slice(0, 10),
+      formatExpiry(each),
+      (each.models ?? ["everything"]).join(", "),
+      (each.limitUsage ?? []).map(formatLimitUsage).join(", "),
+    ]),
+  ]);
+
+const formatState = ({ state }: Pick<ShownKey, "state">) =>
+  paint(state === "valid" ? "green" : "red", state);
+const formatExpiry = ({ revoked, expires }: Pick<ShownKey, "revoked" | "expires">) =>
+  revoked !== undefined
+    ? formatTime(revoked)
+    : expires !== undefined
+      ? formatTime(expires)
+      : "never";
+
+function formatKey(key: ListedKey): string {
+  const rows: [string, string | undefined][] = [
+    ["id", key.id],
+    ["name", key.name],
+    ["state", formatState(key)],
+    ["made", key.created === undefined ? key.from : formatTime(key.created)],
+    ["ends", formatExpiry(key)],
+    ["models", (key.models ?? ["everything"]).join(", ")],
+    ["frontends", (key.frontends ?? ["everywhere"]).join(", ")],
+    ["privacy", key.privacy],
+    ["account", key.account],
+    ["limits", key.limits?.join(", ")],
+    ...limitUsageRows(key.limitUsage),
+    [
+      "labels",
+      Object.entries(key.labels ?? {})
+        .map(([name, value]) => `${name}=${value}`)
+        .join(", "),
+    ],
+  ];
+  return alignColumns(
+    rows.flatMap(([name, value]) => (value ? [[paint("gray", name), value]] : [])),
+  );
+}
+
+/** A line for each limit: whose it is, and what is left. */
+export const limitUsageRows = (counted: ShownKey["limitUsage"] = []): [string, string][] =>
+  counted.map((each) => ["left", `${formatLimitUsage(each)}  ${paint("gray", each.scope)}`]);

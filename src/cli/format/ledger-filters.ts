@@ -1,0 +1,40 @@
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { parseDuration } from "../../lib/time/units.ts";
+import { fail } from "../../model/error.ts";
+import { zoneClock } from "../../lib/time/time-zone.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { CliInput, Options } from "../support/command.ts";
+
+/** Shared by all that read the ledger. */
+export const LEDGER_FILTER_OPTIONS: Options = {
+  key: { placeholder: "key", description: "only of this key: its id or its name" },
+  account: {
+    placeholder: "name",
+    description: "only of this account and of all that stood below it",
+  },
+  since: { placeholder: "when", description: "from 24h ago, or from 2026-11-01 on (UTC)" },
+  until: { placeholder: "when", description: "up to then" },
+};
+
+/** `zone`: whose midnight begins a date; UTC when it is absent. */
+export const readFilters = (given: CliInput, zone?: string): JsonObject => ({
+  key: given.getText("key"),
+  account: given.getText("account"),
+  from: parseTimeOption(given, "since", zone),
+  to: parseTimeOption(given, "until", zone),
+});
+
+/** "24h" is a day ago; else a date, or a moment of it. One that says its own offset is that moment in every zone. */
+export function parseTimeOption(given: CliInput, name: string, zone?: string): number | undefined {
+  const text = given.getText(name);
+  if (text === undefined) return undefined;
+  const span = parseDuration(text);
+  if (span !== undefined) return Math.max(0, wallClock() - span);
+  const wall = zoneClock(zone).parseLocalTime(text);
+  const at = Number.isNaN(wall) ? Date.parse(text) : wall;
+  return Number.isNaN(at)
+    ? fail("invalid", `--${name} is a time, as in 24h or 2026-11-01, not "${text}".`, {
+        code: "usage",
+      })
+    : Math.max(0, at);
+}

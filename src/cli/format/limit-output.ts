@@ -1,0 +1,32 @@
+// Limits on the command line.
+import { formatDecimal } from "../../money/decimal.ts";
+import { fail } from "../../model/error.ts";
+import type { ShownLimitUsage } from "../../admin/access/grants.ts";
+import { LIMIT_SCHEMA, parseLimit } from "../../plugin/store/limit.ts";
+import { formatTime } from "./terminal.ts";
+
+/** Returns the text if it is a limit. */
+export const checkLimit = (text: string): string =>
+  parseLimit(text)
+    ? text
+    : fail("invalid", `--limit is ${LIMIT_SCHEMA["x-expects"]}, not "${text}".`, { code: "usage" });
+
+/** Amounts arrive over the socket as decimal text. */
+export type ReceivedLimitUsage = Pick<ShownLimitUsage, "limit" | "unit" | "scope" | "resetsAt"> & {
+  readonly [amount in "remaining" | "reserved"]: string | number | bigint;
+};
+
+/** "usd=5/month: 4.2 left, 0.3 held, resets 2026-12-01 00:00". */
+export function formatLimitUsage({
+  limit,
+  unit,
+  remaining,
+  reserved,
+  resetsAt,
+}: ReceivedLimitUsage): string {
+  const amount = (of: ReceivedLimitUsage["remaining"]) =>
+    unit === "nano_usd" ? formatDecimal(BigInt(of), 9) : `${of}`;
+  const holding = BigInt(reserved) > 0n ? `, ${amount(reserved)} reserved` : "";
+  const resets = /\/(?!total)/.test(limit) ? `, resets ${formatTime(resetsAt)}` : "";
+  return `${limit}: ${amount(remaining)} left${holding}${resets}`;
+}

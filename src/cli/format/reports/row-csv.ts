@@ -1,0 +1,48 @@
+// A row of the ledger as a line of a table. Its columns of units and of dollars add up to what reports say, to the nano-dollar.
+import { UNITS } from "../../../model/usage.ts";
+import { nanoToDecimal } from "../../../money/format-usd.ts";
+import type { LedgerEntry } from "../../../plugin/store/store.ts";
+import { csvLine, textCell } from "./csv.ts";
+
+/** Later rows of a call repeat what its earlier ones said: each number stands in one line, so that a column can be added up. */
+const forKinds =
+  (kinds: readonly LedgerEntry["kind"][], say: (entry: LedgerEntry) => string) =>
+  (entry: LedgerEntry): string =>
+    kinds.includes(entry.kind) ? say(entry) : "";
+
+/** Amounts come through the door as decimal strings. */
+const usd = (nano: LedgerEntry["holdNano"]): string =>
+  nano === undefined || nano === null ? "" : nanoToDecimal(BigInt(nano));
+
+const COLUMNS: { readonly [name: string]: (entry: LedgerEntry) => string } = {
+  seq: ({ seq }) => String(seq),
+  at: ({ at }) => new Date(at).toISOString(),
+  kind: ({ kind }) => kind,
+  attempt: ({ attempt }) => textCell(attempt),
+  request: ({ request }) => textCell(request),
+  key: ({ key }) => textCell(key),
+  account: ({ account }) => textCell(account ?? ""),
+  provider: ({ target }) => textCell(target.provider),
+  model: ({ target }) => textCell(target.model),
+  credential: ({ target }) => textCell(target.credential),
+  frontend: ({ clientRequest }) => textCell(clientRequest?.frontend ?? ""),
+  state: ({ state }) => state,
+  outcome: ({ outcome }) => textCell(outcome),
+  finish: ({ finish }) => textCell(finish ?? ""),
+  ...Object.fromEntries(
+    UNITS.map((unit) => [unit, forKinds(["settle"], ({ usage }) => String(usage[unit] ?? ""))]),
+  ),
+  usd: forKinds(["settle", "adjust"], ({ costNano }) => usd(costNano)),
+  hold_usd: forKinds(["reserve"], ({ holdNano }) => usd(holdNano)),
+  upstream_usd: forKinds(["settle"], ({ upstreamCostNano }) => usd(upstreamCostNano)),
+  price: ({ price }) => textCell(price ?? ""),
+  upstream_id: ({ upstreamId }) => textCell(upstreamId ?? ""),
+  labels: ({ labels }) => JSON.stringify(labels),
+  reason: ({ reason }) => textCell(reason ?? ""),
+  actor: ({ actor }) => textCell(actor ?? ""),
+};
+
+export const ROW_COLUMNS: readonly string[] = Object.keys(COLUMNS);
+
+export const rowCsvLine = (entry: LedgerEntry): string =>
+  csvLine(Object.values(COLUMNS).map((cell) => cell(entry)));

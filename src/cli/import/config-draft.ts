@@ -1,0 +1,193 @@
+// The gateway.yaml that an import makes: providers with their credentials, names, accounts; then its text.
+import { createHash } from "node:crypto";
+import { Document, isCollection, visit } from "yaml";
+import { DEFAULT_FRONTENDS } from "../../config/schema/config-schema.ts";
+
+export interface DraftCredential {
+  /** Its fields as gateway.yaml has them, such as `api_key`. Undefined if the provider needs none. */
+  readonly fields: Readonly<Record<string, string>> | undefined;
+  weight: number | undefined;
+  models: Set<string>;
+}
+
+export interface DraftProvider {
+  readonly name: string;
+  readonly use: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly credentials: DraftCredential[];
+  readonly facts: Map<string, Record<string, unknown>>;
+  timeouts: Record<string, unknown> | undefined;
+}
+
+export interface DraftRoute {
+  candidates: { model: string; weight?: number | undefined }[];
+  pick?: string | undefined;
+  on?: readonly string[] | undefined;
+  comment?: string | undefined;
+}
+
+export interface DraftAccount {
+  readonly parent?: string | undefined;
+  readonly name?: string | undefined;
+  readonly limits?: readonly string[];
+  readonly models?: readonly string[] | undefined;
+}
+
+/** A key in the clear: it goes to a file of its own, and gateway.yaml names that. */
+export interface DraftSecret {
+  readonly file: string;
+  readonly text: string;
+}
+
+export class ConfigDraft {
+  readonly providers = new Map<string, DraftProvider>();
+  readonly routes = new Map<string, DraftRoute>();
+  readonly accounts = new Map<string, DraftAccount>();
+  readonly secrets: DraftSecret[] = [];
+  readonly settings: Record<string, unknown> = {};
+  readonly observers = new Set<string>(["console"]);
+
+  /**
+   * Returns the provider with these options, and adds it at its first use.
+   * @param wanted The name to mount it under. Default: the host name of a server, or `use`.
+   */
+  provider(
+    use: string,
+    options: Readonly<Record<string, unknown>> = {},
+    wanted?: string,
+  ): DraftProvider {
+    const same = [...this.providers.values()].find(
+      (each) => each.use === use && JSON.stringify(each.options) === JSON.stringify(options),
+    );
+    if (same) return same;
+    const usual = use === "openai-compatible" ? hostName(options["base_url"]) : use;
+    const name = this.#freeName(wanted ?? usual);
+    const made = { name, use, options, credentials: [], facts: new Map(), timeouts: undefined };
+    this.providers.set(name, made);
+    return made;
+  }
+
+  #freeName(wanted: string): string {
+    for (let i = 1; ; i++) {
+      const name = i === 1 ? wanted : `${wanted}-${i}`;
+      if (!this.providers.has(name)) return name;
+    }
+  }
+
+  /**
+   * Returns the credential with these fields, and adds it at its first use.
+   * @param said An API key, or several fields. Undefined if the provider needs no credential.
+   */
+  credential(
+    provider: DraftProvider,
+    said: string | Readonly<Record<string, string>> | undefined,
+  ): DraftCredential {
+    const fields = typeof said === "string" ? { api_key: said } : said;
+    const text = JSON.stringify(fields);
+    const same = provider.credentials.find((each) => JSON.stringify(each.fields) === text);
+    if (same) return same;
+    const made = { fields, weight: undefined, models: new Set<string>() };
+    provider.credentials.push(made);
+    return made;
+  }
+
+  /** A key that stood in the file: what gateway.yaml says in its place. */
+  secret(text: string, name: string): string {
+    const known = this.secrets.find((each) => each.text === text);
+    const mark = createHash("sha256").update(text).digest("hex").slice(0, 6);
+    const file = known?.file ?? `secrets/${slug(name)}-${mark}`;
+    if (!known) this.secrets.push({ file, text });
+    return `\${file:./${file}}`;
+  }
+
+  toYaml(from: string): string {
+    const document = new Document(this.#buildTree());
+    document.commentBefore = ` yaml-language-server: $schema=./schemas/gateway.schema.json\n Made of ${from}; what has no equal stands in the report of the import.`;
+    for (const [name, { comment }] of this.routes) {
+      const node = document.getIn(["models", name], true);
+      if (comment !== undefined && node) (node as { comment?: string }).comment = ` ${comment}`;
+    }
+    visit(document, {
+      Collection(_, node) {
+        const small =
+          node.items.length <= 4 && !node.items.some((item) => isNestedCollection(item));
+        if (small && node.items.length > 0) node.flow = true;
+      },
+    });
+    return document.toString({ lineWidth: 120 });
+  }
+
+  #buildTree(): Record<string, unknown> {
+    return {
+      listen: { host: "127.0.0.1", port: 8787 },
+      admin: { host: "127.0.0.1", port: 9787 },
+      ...this.settings,
+      // The other gateways serve all of these without being asked.
+      frontends: [...DEFAULT_FRONTENDS, "usage"],
+      middleware: ["auth", "zdr", "limits", "usage"],
+      observers: [...this.observers],
+      ...(this.accounts.size > 0 && { accounts: Object.fromEntries(this.accounts) }),
+      providers: Object.fromEntries(
+        [...this.providers.values()].map((p) => [p.name, toProviderConfig(p)]),
+      ),
+      ...(this.routes.size > 0 && {
+        models: Object.fromEntries([...this.routes].map(([name, of]) => [name, toRouteConfig(of)])),
+      }),
+    };
+  }
+}
+
+const isNestedCollection = (item: unknown): boolean =>
+  isCollection(item) || isCollection((item as { value?: unknown } | null)?.value);
+
+function toProviderConfig({ use, name, options, credentials, facts, timeouts }: DraftProvider) {
+  const keyed = credentials.filter(({ fields }) => fields !== undefined);
+  const alone = keyed.length === 1 ? keyed[0] : undefined;
+  const settings = { ...options, ...alone?.fields };
+  const variable = (alone && firstVariable(alone.fields)) ?? firstVariable(options);
+  return {
+    use,
+    ...(variable && { when: `\${env:${variable}:-}` }),
+    ...(Object.keys(settings).length > 0 && { with: settings }),
+    ...(keyed.length > 1 && {
+      credentials: keyed.map((each, i) => ({
+        name: slug(firstVariable(each.fields) ?? `${name}-${i + 1}`),
+        with: each.fields,
+        ...(each.weight !== undefined && { weight: each.weight }),
+        ...(each.models.size > 0 && { models: [...each.models] }),
+      })),
+    }),
+    ...(timeouts && { timeouts }),
+    ...(facts.size > 0 && { models: Object.fromEntries(facts) }),
+  };
+}
+
+/** The first environment variable without which a provider cannot be called. */
+const firstVariable = (fields: Readonly<Record<string, unknown>> | undefined): string | undefined =>
+  Object.values(fields ?? {})
+    .map((value) => /^\$\{env:(\w+)\}/.exec(String(value))?.[1])
+    .find((name) => name !== undefined);
+
+const toRouteConfig = ({ candidates, pick, on }: DraftRoute): unknown => {
+  const said = candidates.map(({ model, weight }) =>
+    weight === undefined || pick !== "weighted" ? model : { model, weight },
+  );
+  if (pick === undefined && on === undefined)
+    return said.length === 1 && typeof said[0] === "string" ? said[0] : { candidates: said };
+  return { candidates: said, ...(pick && { pick }), ...(on && { on }) };
+};
+
+export const slug = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]+/g, "-")
+    .replace(/^[^a-z0-9]+|-+$/g, "")
+    .slice(0, 64) || "x";
+
+/** "llm.corp" of its address. */
+function hostName(base: unknown): string {
+  const host = URL.parse(String(base))?.hostname ?? "custom";
+  return slug(
+    /^[\d.]+$|:/.test(host) || host === "localhost" ? "local" : host.replace(/^api\./, ""),
+  );
+}

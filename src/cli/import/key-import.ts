@@ -1,0 +1,245 @@
+// The keys of another gateway, as its export says them: a JSON list, or a CSV with a line of names. A key stands there as its SHA-256; what
+// it may use is read by the names that exports have for it, and what is not understood is said.
+import { readFile } from "node:fs/promises";
+import { fail } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import { formatDecimal } from "../../money/decimal.ts";
+import { suggestLimitText } from "../../config/limit-mapping.ts";
+import { parseCsv } from "../format/csv-rows.ts";
+import { type Limit, formatLimit, parseLimit } from "../../plugin/store/limit.ts";
+import { parseNano } from "./amounts.ts";
+
+export interface ImportedKeys {
+  /** As `keys.import` takes them. */
+  readonly keys: readonly JsonObject[];
+  readonly warnings: readonly string[];
+  /** Each as it was written, in the same order. */
+  readonly records: readonly JsonObject[];
+}
+
+const MAX_FILE_BYTES = 64 << 20;
+
+export async function readImportedKeys(
+  file: string,
+  account: string | undefined,
+): Promise<ImportedKeys> {
+  const bytes = await readFile(file);
+  if (bytes.length > MAX_FILE_BYTES) fail("too_large", `${file} has more than 64 MiB.`);
+  const text = bytes.toString();
+  const records = /^\s*[[{]/.test(text) ? parseRecords(text, file) : parseCsv(text);
+  const unread = new Set<string>();
+  const remarks: string[] = [];
+  const keys = records.map((record, i) =>
+    toKeyInput(record, `${file}: key ${i + 1}`, { account, unread, remarks }),
+  );
+  if (unread.size > 0) remarks.push(`Not read: ${[...unread].sort().join(", ")}.`);
+  return { keys, warnings: remarks, records };
+}
+
+function parseRecords(text: string, file: string): readonly JsonObject[] {
+  const notJson = (): never => fail("invalid", `${file} is not JSON.`, { code: "usage" });
+  const said = tryParseJson(text) ?? notJson();
+  const list = Array.isArray(said) ? said : ((said as { keys?: Json }).keys ?? notJson());
+  if (!Array.isArray(list)) return notJson();
+  return list.map((each) =>
+    typeof each === "object" && each !== null && !Array.isArray(each)
+      ? (each as JsonObject)
+      : notJson(),
+  );
+}
+
+const tryParseJson = (text: string): Json | undefined => {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+};
+
+/** By these names, the first that says something. */
+const FIELD_NAMES = {
+  digest: ["digest", "token", "keyHash", "key_hash", "hash"],
+  name: ["name", "key_alias", "alias", "key_name"],
+  models: ["models"],
+  frontends: ["frontends"],
+  privacy: ["privacy"],
+  expires: ["expires", "expires_at", "expiresAt"],
+  labels: ["labels"],
+  limits: ["limits"],
+  budget: ["max_budget", "budget"],
+  span: ["budget_duration"],
+  spent: ["spend", "spent"],
+  requests: ["rpm_limit", "rpm"],
+  tokens: ["tpm_limit", "tpm"],
+  concurrent: ["max_parallel_requests", "concurrent"],
+  account: ["account"],
+  ended: ["blocked", "revoked"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+const KNOWN_FIELDS: ReadonlySet<string> = new Set(Object.values(FIELD_NAMES).flat());
+
+function toKeyInput(
+  record: JsonObject,
+  where: string,
+  of: { account: string | undefined; unread: Set<string>; remarks: string[] },
+): JsonObject {
+  const said = (what: keyof typeof FIELD_NAMES): Json | undefined => {
+    for (const name of FIELD_NAMES[what]) {
+      const value = record[name];
+      if (value !== undefined && value !== null && value !== "") return value;
+    }
+    return undefined;
+  };
+  for (const [name, value] of Object.entries(record))
+    if (!KNOWN_FIELDS.has(name) && !isEmpty(value)) of.unread.add(name);
+  const key: { [name: string]: Json | undefined } = {
+    digest: parseDigest(said("digest"), where),
+    name: toText(said("name")),
+    models: parseList(said("models")),
+    frontends: parseList(said("frontends")),
+    privacy: said("privacy"),
+    account: of.account ?? toText(said("account")),
+    expires: parseTime(said("expires"), where),
+    labels: parseObject(said("labels")),
+    limits: [...readLimits(said, where, of.remarks)],
+    spent: parseSpent(said("spent"), where),
+    revoked: said("ended") === true || said("ended") === "true" || undefined,
+  };
+  return Object.fromEntries(
+    Object.entries(key).filter((entry): entry is [string, Json] => entry[1] !== undefined),
+  );
+}
+
+const isEmpty = (value: Json | undefined): boolean =>
+  value === null ||
+  value === undefined ||
+  value === "" ||
+  value === "{}" ||
+  value === "[]" ||
+  (typeof value === "object" && Object.keys(value).length === 0);
+
+/** "sha256:<hex>" of some, hex of others. A key itself is none: it is not to lie about in files. */
+function parseDigest(said: Json | undefined, where: string): string {
+  const hex = String(said ?? "")
+    .replace(/^sha256:/, "")
+    .toLowerCase();
+  return /^[0-9a-f]{64}$/.test(hex)
+    ? hex
+    : fail("invalid", `${where} has no SHA-256 of its key, as 64 hexadecimal digits.`, {
+        code: "usage",
+      });
+}
+
+const toText = (said: Json | undefined): string | undefined =>
+  said === undefined ? undefined : String(said).slice(0, 200);
+
+/** A list, its JSON, or names with commas between them; an empty one restricts nothing there, and here it is not said. */
+function parseList(said: Json | undefined): string[] | undefined {
+  const list = Array.isArray(said) ? said : parseTextList(said);
+  const names = list.map(String).filter((each) => each !== "" && each !== "*");
+  return names.length > 0 ? names : undefined;
+}
+function parseTextList(said: Json | undefined): readonly Json[] {
+  if (typeof said !== "string") return [];
+  const list = said.startsWith("[") ? tryParseJson(said) : undefined;
+  return Array.isArray(list)
+    ? list
+    : said
+        .replace(/^\{|\}$/g, "")
+        .split(",")
+        .map((each) => each.trim());
+}
+
+function parseObject(said: Json | undefined): JsonObject | undefined {
+  const value = typeof said === "string" ? tryParseJson(said) : said;
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as JsonObject)
+    : undefined;
+}
+
+function parseTime(said: Json | undefined, where: string): number | undefined {
+  if (said === undefined) return undefined;
+  const at = typeof said === "number" ? said : Date.parse(String(said));
+  return Number.isFinite(at)
+    ? at
+    : fail("invalid", `${where} expires on "${String(said)}", which is no date.`, {
+        code: "usage",
+      });
+}
+
+/** Windows there go with a key's own clock; here with the calendar. */
+const WINDOWS: Readonly<Record<string, Limit["per"]>> = {
+  "1h": "hour",
+  "24h": "day",
+  "1d": "day",
+  "7d": "week",
+  "1w": "week",
+  "28d": "month",
+  "30d": "month",
+  "31d": "month",
+  "1mo": "month",
+  "1M": "month",
+};
+
+function* readLimits(
+  said: (
+    what: "limits" | "budget" | "span" | "requests" | "tokens" | "concurrent",
+  ) => Json | undefined,
+  where: string,
+  remarks: string[],
+): Generator<string, void> {
+  const own = said("limits");
+  for (const each of Array.isArray(own) ? own : parseTextList(own))
+    if (each !== "") yield checkedLimit(each, where);
+  const budget = said("budget");
+  if (budget !== undefined) {
+    const span = said("span");
+    const per = span === undefined ? "total" : WINDOWS[String(span)];
+    if (per === undefined)
+      remarks.push(`${where}: a budget for ${String(span)} is counted here by the month.`);
+    const limit = formatLimit({
+      unit: "nano_usd",
+      max: toNano(budget, where),
+      per: per ?? "month",
+    });
+    if (parseLimit(limit)) yield limit;
+    else
+      remarks.push(`${where}: a budget of ${String(budget)} dollars is too large to be a limit.`);
+  }
+  for (const unit of ["requests", "tokens", "concurrent"] as const) {
+    const max = said(unit);
+    if (max !== undefined)
+      yield checkedLimit(formatLimit({ unit, max: Math.floor(Number(max)), per: "minute" }), where);
+  }
+}
+
+const checkedLimit = (limit: Json, where: string): string =>
+  typeof limit === "string" && parseLimit(limit)
+    ? limit
+    : fail(
+        "invalid",
+        `${where} has the limit ${JSON.stringify(limit)}: ${suggestLimitText(limit) ?? "write it as usd=300/month"}.`,
+        { code: "usage" },
+      );
+
+/**
+ * Returns a key as keys.json has it, from which `importedKeys` reads the same key: amounts are decimal dollars.
+ * @param key As `keys.import` takes it.
+ */
+export function toKeysJson(key: JsonObject): JsonObject {
+  const { spent, ...rest } = key;
+  return spent === undefined ? key : { ...rest, spent: formatDecimal(BigInt(spent as number), 9) };
+}
+
+/** Of the window that is now, as exports say it: it is set back when a budget begins anew. */
+function parseSpent(said: Json | undefined, where: string): number | undefined {
+  const spent = said === undefined ? 0 : Number(toNano(said, where));
+  return spent > 0 ? spent : undefined;
+}
+
+/** In nano-dollars, rounded: exports have floats with more digits than that. */
+function toNano(said: Json, where: string): bigint {
+  return (
+    parseNano(String(said)) ??
+    fail("invalid", `${where} says "${String(said)}", which is no amount.`, { code: "usage" })
+  );
+}

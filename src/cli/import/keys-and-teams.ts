@@ -1,0 +1,102 @@
+// Keys and teams of another gateway, out of exports of its tables: teams become accounts, keys keep their hashes and stand in them.
+import { readFile } from "node:fs/promises";
+import type { JsonObject } from "../../model/values.ts";
+import { readImportedKeys } from "./key-import.ts";
+import { readBudget, readRateLimits } from "./amounts.ts";
+import { slug, type ConfigDraft } from "./config-draft.ts";
+import { SourceValue } from "./source-value.ts";
+
+/** As `tollgate keys import` reads it. */
+export type ImportedKey = JsonObject;
+
+const RATE_FIELDS = {
+  requests: "rpm_limit",
+  tokens: "tpm_limit",
+  concurrent: "max_parallel_requests",
+};
+
+/** The accounts that teams became, by their ids. */
+export async function importTeams(
+  file: string,
+  draft: ConfigDraft,
+): Promise<{ accounts: ReadonlyMap<string, string>; said: SourceValue }> {
+  const text = await readFile(file, "utf8");
+  const said = SourceValue.parse(/^\s*\[/.test(text) ? `{"teams": ${text}}` : text, file);
+  const accounts = new Map<string, string>();
+  for (const kind of ["organizations", "teams"] as const)
+    for (const each of said.get(kind).readList()) {
+      const id = each.firstOf("team_id", "organization_id", "id").readText();
+      if (id === undefined) {
+        each.report("unsupported", "it has no id");
+        continue;
+      }
+      const name = each.firstOf("team_alias", "organization_alias", "name").readText();
+      const account = freeName(slug(name ?? id), draft);
+      accounts.set(id, account);
+      const parent = accounts.get(each.get("organization_id").readText() ?? "");
+      const budget = readBudget(each.get("max_budget"), each.get("budget_duration"));
+      const limits = [...(budget ? [budget] : []), ...readRateLimits(each, RATE_FIELDS)];
+      const models = each
+        .get("models")
+        .readTexts()
+        .filter((model) => !/^(all-|\*$)/.test(model));
+      draft.accounts.set(account, {
+        ...(kind === "teams" && parent !== undefined && { parent }),
+        ...(name !== undefined && name !== account && { name }),
+        ...(limits.length > 0 && { limits }),
+        ...(models.length > 0 && { models }),
+      });
+      reportSpent(each);
+    }
+  return { accounts, said };
+}
+
+function freeName(wanted: string, draft: ConfigDraft): string {
+  for (let i = 1; ; i++) {
+    const name = i === 1 ? wanted : `${wanted}-${i}`;
+    if (!draft.accounts.has(name)) return name;
+  }
+}
+
+function reportSpent(of: SourceValue): void {
+  const spend = of.get("spend");
+  if ((spend.readNumber() ?? 0) > 0)
+    spend.report(
+      "approximate",
+      "what its keys have spent is carried over with them (--keys); this sum is not read by itself",
+    );
+  for (const key of [
+    "created_at",
+    "updated_at",
+    "metadata",
+    "members_with_roles",
+    "admins",
+    "members",
+    "blocked",
+    "budget_reset_at",
+  ])
+    of.get(key).readValue();
+}
+
+/** Keys with the accounts that their teams became. */
+export async function importKeys(
+  file: string,
+  accounts: ReadonlyMap<string, string>,
+): Promise<{ keys: readonly ImportedKey[]; remarks: readonly string[] }> {
+  const { keys, warnings, records } = await readImportedKeys(file, undefined);
+  return {
+    remarks: warnings.map((remark) => remark.replace(/\bteam_id, /g, "")),
+    keys: keys.map((key, i) => {
+      const account = accounts.get(String(records[i]?.["team_id"] ?? ""));
+      const models = (key["models"] as readonly string[] | undefined)?.filter(
+        (model) => !model.startsWith("all-"),
+      );
+      const { models: _, ...rest } = key;
+      return {
+        ...rest,
+        ...(models && models.length > 0 && { models }),
+        ...(account !== undefined && { account }),
+      } as ImportedKey;
+    }),
+  };
+}

@@ -1,0 +1,127 @@
+// The gateway.yaml that an operator starts from: what ships, down to its providers, and then the providers that were asked for.
+import { resolve } from "node:path";
+import { stringify } from "yaml";
+import { readDefaultConfig } from "../../config/source/default-config.ts";
+import { nearest } from "../../lib/text.ts";
+import { fail } from "../../model/error.ts";
+import { builtinPlugins, createPluginLoader } from "../support/load-config.ts";
+
+export interface StarterOptions {
+  /** Providers, as `use:` names them. */
+  readonly names: readonly string[];
+  /** Of a server of one's own. */
+  readonly server?: string | undefined;
+  /** Dollars a month, of each new key. */
+  readonly budget?: string | undefined;
+  /** How long rows of the ledger are kept. */
+  readonly retention?: string | undefined;
+}
+
+interface Property {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly "x-secret"?: boolean;
+}
+interface Schema {
+  readonly properties?: Readonly<Record<string, Property>>;
+  readonly required?: readonly string[];
+}
+interface Provider {
+  readonly name: string;
+  readonly summary: string;
+  readonly credential?: Schema;
+  readonly options?: Schema;
+}
+
+/** The file that ships, down to its providers, and then the providers that were asked for. */
+export async function buildStarterConfig(of: StarterOptions): Promise<string> {
+  const { names, budget, retention } = of;
+  const known = Object.keys(builtinPlugins.provider);
+  const [modeline, ...rest] = readDefaultConfig().split("\n");
+  const settings = rest.slice(
+    rest.findIndex((line) => line.startsWith("listen:")),
+    rest.findIndex((line) => line.startsWith("providers:")),
+  );
+  const load = createPluginLoader();
+  const blocks = await Promise.all(
+    [...new Set(names)].map(async (use) => {
+      const found = await load(use, "provider", resolve("gateway.yaml"));
+      if ("definition" in found) return providerYaml(use, found.definition as Provider);
+      const { id, message, hint } = found.problem;
+      if (id !== "plugin/not-found")
+        return fail("invalid", `${message}.${hint === undefined ? "" : ` ${hint}.`}`);
+      const near = nearest(use, known);
+      return fail(
+        "not_found",
+        `There is no provider "${use}" here.${near === undefined ? "" : ` Did you mean "${near}"?`} ` +
+          "tollgate list provider names those that come with Tollgate; others are installed with npm first.",
+      );
+    }),
+  );
+  const more = [
+    ...(retention === undefined
+      ? []
+      : [`ledger: { keep: ${retention} }                            # then sums stand for rows`]),
+    ...(budget === undefined
+      ? []
+      : [`defaults: { limits: [usd=${budget}/month] }  # of each new key`]),
+  ];
+  const own = of.server === undefined ? [] : [ownServerYaml(of.server)];
+  return [modeline, "", ...settings, ...more, "providers:", [...blocks, ...own].join("\n")].join(
+    "\n",
+  );
+}
+
+/** A server of the operator's own that speaks chat completions. */
+const ownServerYaml = (address: string): string =>
+  `  local:\n    use: openai-compatible\n    with: { base_url: ${JSON.stringify(address)} }\n`;
+
+/** By name, the variables that hold what a provider must be given. */
+export async function requiredVariables(
+  uses: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const load = createPluginLoader();
+  const found = await Promise.all(
+    uses.map(async (use) => {
+      const loaded = await load(use, "provider", resolve("gateway.yaml"));
+      if (!("definition" in loaded)) return [use, [] as string[]] as const;
+      const { credential = {}, options = {} } = loaded.definition as Provider;
+      const needed = [credential, options].flatMap(({ required = [] }) => required);
+      return [use, needed.map((key) => variableName(use, key))] as const;
+    }),
+  );
+  return new Map(found);
+}
+
+const variableName = (name: string, key: string): string =>
+  `${name}_${key}`.toUpperCase().replace(/[^A-Z0-9]/g, "_");
+
+/** Options that must be given are read from a variable; the others stand beside them as comments. */
+function providerYaml(use: string, of: Provider): string {
+  const { summary, credential = {}, options = {} } = of;
+  // A package's address or a path is no key: clients write the key before the first / of a model.
+  const name = /^[a-z][a-z0-9-]*$/.test(use) ? use : of.name;
+  const variable = (key: string) => variableName(name, key);
+  const needed: string[] = [];
+  const fields = [credential, options].flatMap((schema) =>
+    Object.entries(schema.properties ?? {}).map(([key, property]) => {
+      const about = property.description === undefined ? "" : `  # ${property.description}`;
+      const must = (schema.required ?? []).includes(key) || property["x-secret"] === true;
+      const always = (schema.required ?? []).includes(key);
+      if (always) needed.push(variable(key));
+      const value = must
+        ? `"\${env:${variable(key)}}"`
+        : stringify(property.default ?? null).trim();
+      return { always, line: `${key}: ${value}${about}` };
+    }),
+  );
+  const [gate] = needed;
+  const lines = [`  ${name}:`, `    use: ${stringify(use).trim()}  # ${summary}`];
+  if (gate !== undefined)
+    lines.push(`    when: "\${env:${gate}:-}"  # left out while the variable is empty`);
+  if (fields.length > 0) {
+    lines.push(fields.some(({ always }) => always) ? "    with:" : "    # with:");
+    for (const { always, line } of fields) lines.push(`      ${always ? "" : "# "}${line}`);
+  }
+  return `${lines.join("\n")}\n`;
+}

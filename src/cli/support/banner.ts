@@ -1,0 +1,70 @@
+// What a person at a terminal sees first: where it is, the key, and a request that answers.
+import type { Gateway } from "../../runtime/gateway-api.ts";
+import { callControl } from "../../admin/socket/control-client.ts";
+import { isLoopback } from "../../lib/net/egress-guard.ts";
+import { version } from "./load-config.ts";
+import { shortPath, formatUnmounted } from "../format/problem-report.ts";
+import { alignColumns, paint } from "../format/terminal.ts";
+
+/** `detached`: it does not belong to the terminal, which sends it no Ctrl-C. */
+export async function formatBanner(
+  gateway: Gateway,
+  file: string | undefined,
+  detached = false,
+): Promise<string> {
+  const key = gateway.firstKey;
+  const { unmountedProviders } = await gateway.status();
+  const facts = [
+    ["url", paint("cyan", gateway.url)],
+    ...(await consoleOrAdminLine(gateway)),
+    key === undefined
+      ? ["key", "made before; `tollgate keys create` makes another"]
+      : ["key", `${paint("yellow", key)}  shown this once`],
+    [
+      "config",
+      file === undefined
+        ? "none here: the default, which answers offline; `tollgate init > gateway.yaml` writes one"
+        : shortPath(file),
+    ],
+    ["state", shortPath(gateway.stateDir)],
+    ...(unmountedProviders.length > 0 ? [["left out", formatUnmounted(unmountedProviders)]] : []),
+  ].map(([name, value]) => [paint("gray", name!), value!]);
+  const body = `{"model":"${await findDemoModel(gateway)}","messages":[{"role":"user","content":"Hello"}]}`;
+  return [
+    "",
+    `  ${paint("bold", `tollgate ${version}`)}`,
+    "",
+    alignColumns(facts, "  "),
+    "",
+    `  curl ${gateway.url}/v1/chat/completions \\`,
+    `    -H 'authorization: Bearer ${key ?? "<key>"}' -H 'content-type: application/json' \\`,
+    `    -d '${body}'`,
+    "",
+    `  ${paint("gray", `${detached ? `kill ${process.pid}` : "Ctrl-C"} stops it, kill -HUP ${process.pid} reloads the config.`)}`,
+    "",
+  ].join("\n");
+}
+
+/** The console's link, where it is mounted and this machine alone reaches it; else where operators' programs ask. */
+async function consoleOrAdminLine({ adminUrl, stateDir }: Gateway): Promise<[string, string][]> {
+  if (adminUrl === undefined) return [];
+  const ask = (command: string) => callControl(stateDir, command) as Promise<unknown>;
+  const link = async () => {
+    if (!URL.canParse(adminUrl) || !isLoopback(hostOf(adminUrl))) return undefined;
+    const { plugins } = (await ask("plugins.list")) as { plugins: readonly { id: string }[] };
+    if (!plugins.some(({ id }) => id === "observers.console")) return undefined;
+    return ((await ask("console")) as { url: string }).url;
+  };
+  const url = await link().catch(() => undefined);
+  if (url === undefined) return [["admin", adminUrl]];
+  return [["console", `${paint("cyan", url)}  once, within a minute; then \`tollgate console\``]];
+}
+
+const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
+
+/** A model that answers on any machine, if there is one. */
+const findDemoModel = (gateway: Gateway): Promise<string> =>
+  gateway.explain("demo/echo").then(
+    ({ candidates }) => (candidates.length > 0 ? "demo/echo" : "<provider>/<model>"),
+    () => "<provider>/<model>",
+  );

@@ -1,0 +1,38 @@
+// What a command asks: the gateway that runs, or, where none does, what its file says.
+import { callControl } from "../../admin/socket/control-client.ts";
+import { startDryRun } from "../../server/dry-run.ts";
+import { getFault } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import type { CliInput } from "./command.ts";
+import { configFile, loadGatewayConfig, configName, quietLog, findStateDir } from "./load-config.ts";
+import { summarizeProblems, formatProblems } from "../format/problem-report.ts";
+import { paintRemark, printRemark, printJson } from "../format/terminal.ts";
+
+/** Undefined: none runs. A state folder means the gateway that runs there, and no file. */
+export async function askRunningGateway(
+  given: CliInput,
+  name: string,
+  input: JsonObject = {},
+): Promise<{ answer: Json } | undefined> {
+  try {
+    return { answer: await callControl(await findStateDir(given), name, input) };
+  } catch (error) {
+    if (getFault(error)?.code !== "not_running" || given.getText("state-dir") !== undefined)
+      throw error;
+    return undefined;
+  }
+}
+
+/** What would be mounted. Undefined: the file has errors, and they have been told. */
+export async function dryRunConfig(given: CliInput) {
+  const file = configFile(given);
+  const loaded = await loadGatewayConfig(file);
+  const { config } = loaded;
+  const made = config && (await startDryRun({ loaded, config, ...quietLog() }));
+  if (made && !("problems" in made)) return made;
+  const problems = [...loaded.problems, ...(made?.problems ?? [])];
+  if (given.json) printJson({ ok: false, file: file ?? null, problems });
+  printRemark(formatProblems(problems, paintRemark));
+  printRemark(`\n${configName(file)}: ${summarizeProblems(problems)}`);
+  return undefined;
+}

@@ -1,0 +1,99 @@
+// What a key or an account may use, as the command line says it: the same options for both, to make one and to change one.
+import { parseExpiry } from "../format/expiry.ts";
+import { fail } from "../../model/error.ts";
+import type { JsonObject, Json } from "../../model/values.ts";
+import type { CliInput, Options } from "./command.ts";
+import { checkLimit } from "../format/limit-output.ts";
+
+/** Of keys and accounts. */
+export const GRANT_OPTIONS: Options = {
+  name: { placeholder: "words", description: "what people call it" },
+  models: {
+    placeholder: "pattern",
+    description: 'what it may use, as in "openai/*"; everything by default',
+    isRepeatable: true,
+  },
+  frontends: {
+    placeholder: "name",
+    description: "where it may ask; everywhere by default",
+    isRepeatable: true,
+  },
+  privacy: {
+    placeholder: "level",
+    description: "the least privacy of its requests: off, required or strict",
+  },
+  limit: {
+    placeholder: "limit",
+    description: "requests=60/minute, tokens=1000000/day, usd=5/month, concurrent=4",
+    isRepeatable: true,
+  },
+  label: {
+    placeholder: "name=value",
+    description: "kept with every ledger row of it",
+    isRepeatable: true,
+  },
+};
+export const KEY_OPTIONS: Options = {
+  account: { placeholder: "name", description: "the account that it draws on" },
+  expires: { placeholder: "when", description: "after 30d, or on 2027-01-31" },
+};
+export const ACCOUNT_OPTIONS: Options = {
+  parent: { placeholder: "name", description: "the account that it stands in" },
+  "default-limit": {
+    placeholder: "limit",
+    description: "what new keys get that are made in it without it",
+    isRepeatable: true,
+  },
+  tells: {
+    placeholder: "what",
+    description: "what clients are told of its limits: numbers, or nothing but when to come again",
+  },
+};
+export const VERSION_OPTION: Options = {
+  version: { placeholder: "number", description: "only while it is at this version" },
+};
+
+/** Takes away what there was. */
+const CLEAR_VALUE = "none";
+
+/** What was given of these, as the command's input; `none` is said as null. */
+export function parseGrants(given: CliInput): JsonObject {
+  const said = (name: string, of: (text: string) => Json = (text) => text): Json | undefined => {
+    const text = given.getText(name);
+    return text === undefined ? undefined : text === CLEAR_VALUE ? null : of(text);
+  };
+  const list = (name: string, of: (texts: readonly string[]) => Json): Json | undefined => {
+    const texts = given.getTexts(name).filter(Boolean);
+    return texts.length === 0
+      ? undefined
+      : texts.length === 1 && texts[0] === CLEAR_VALUE
+        ? null
+        : of(texts);
+  };
+  const names = (texts: readonly string[]) =>
+    texts.flatMap((text) => text.split(",")).filter(Boolean);
+  const found: { [name: string]: Json | undefined } = {
+    name: said("name"),
+    models: list("models", names),
+    frontends: list("frontends", names),
+    privacy: said("privacy"),
+    account: said("account"),
+    parent: said("parent"),
+    expires: said("expires", parseExpiry),
+    limits: list("limit", (texts) => texts.map(checkLimit)),
+    labels: list("label", (texts) => Object.fromEntries(texts.map(parseLabel))),
+    defaults: list("default-limit", (texts) => ({ limits: texts.map(checkLimit) })),
+    tells: said("tells"),
+    version: said("version", (text) => (/^\d{1,15}$/.test(text) ? Number(text) : text)),
+  };
+  return Object.fromEntries(
+    Object.entries(found).filter((entry): entry is [string, Json] => entry[1] !== undefined),
+  );
+}
+
+function parseLabel(text: string): [string, string] {
+  const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+  return name === undefined
+    ? fail("invalid", `--label is name=value, not "${text}".`, { code: "usage" })
+    : [name, value!];
+}

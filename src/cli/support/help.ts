@@ -1,0 +1,92 @@
+// What `--help` says, at the width of the terminal that reads it.
+import { type CliCommand, COMMON_OPTIONS, type Option } from "./command.ts";
+import { paint, terminalWidth } from "../format/terminal.ts";
+
+const MIN_DESCRIPTION_WIDTH = 24;
+
+/** Words in lines of at most so many characters; a word that is longer has a line of its own. */
+function wrapText(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/).filter(Boolean)) {
+    const line = lines.at(-1);
+    if (line !== undefined && line.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+const hangingIndent = (text: string, width: number, indent: string): string =>
+  wrapText(text, width - indent.length).join(`\n${indent}`);
+
+/** Names and what they are, beside each other where there is room, else under each other. */
+function formatRows(
+  of: readonly (readonly [name: string, about: string])[],
+  width: number,
+): string {
+  const widest = Math.max(...of.map(([name]) => name.length));
+  const beside = width - widest - 4 >= MIN_DESCRIPTION_WIDTH;
+  return of
+    .map(([name, about]) => {
+      const head = `  ${paint("bold", name)}`;
+      if (!beside) return `${head}\n      ${hangingIndent(about, width, "      ")}`;
+      const indent = " ".repeat(widest + 4);
+      return `${head}${" ".repeat(widest - name.length + 2)}${hangingIndent(about, width, indent)}`;
+    })
+    .join("\n");
+}
+
+const optionRow = ([name, { short, placeholder, description, isRepeatable }]: [string, Option]) =>
+  [
+    `${short ? `-${short}, ` : "    "}--${name}${placeholder ? ` <${placeholder}>` : ""}`,
+    `${description}${isRepeatable ? " (may be repeated)" : ""}`,
+  ] as const;
+
+export function formatOverview(
+  version: string,
+  commands: Readonly<Record<string, { readonly summary: string }>>,
+  width = terminalWidth(),
+): string {
+  return [
+    `tollgate ${version}: a model gateway`,
+    "",
+    "Usage: tollgate <command> [options]",
+    "",
+    formatRows(
+      Object.entries(commands).map(([name, { summary }]) => [name, summary]),
+      width,
+    ),
+    "",
+    hangingIndent(
+      "tollgate <command> --help says more. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.",
+      width,
+      "",
+    ),
+  ].join("\n");
+}
+
+export function formatHelp(command: CliCommand, width = terminalWidth()): string {
+  const parts = Object.entries(command.subcommands ?? {});
+  const shared = parts.length > 0 ? {} : command.options;
+  return [
+    hangingIndent(`Usage: tollgate ${command.usage}`, width, "       "),
+    "",
+    hangingIndent(command.description, width, ""),
+    "",
+    ...(parts.length > 0
+      ? [
+          "Commands:",
+          formatRows(
+            parts.map(([name, { summary }]) => [name, summary]),
+            width,
+          ),
+          "",
+        ]
+      : []),
+    "Options:",
+    formatRows(Object.entries({ ...shared, ...COMMON_OPTIONS }).map(optionRow), width),
+    "",
+    command.examples.length > 1 ? "Examples:" : "Example:",
+    ...command.examples.map((line) => `  ${line}`),
+  ].join("\n");
+}

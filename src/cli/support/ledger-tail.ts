@@ -1,0 +1,81 @@
+// Rows of the ledger, live or as they are in the files: a line for each call as it is settled, and for each correction.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { plural } from "../../lib/text.ts";
+import type { Json } from "../../model/values.ts";
+import { inputTokens, outputTokens } from "../../model/usage.ts";
+import { formatUsd } from "../../money/format-usd.ts";
+import type { LedgerEntry, ResultPage } from "../../plugin/store/store.ts";
+import { type CliInput, EXIT_CODES } from "./command.ts";
+import type { LongRunning } from "./long-running.ts";
+import { readFilters } from "../format/ledger-filters.ts";
+import { openStoreAccess, type StoreAccess } from "./store-access.ts";
+import { alignColumns, formatTime, paint, printRemark, print } from "../format/terminal.ts";
+
+/** How often a running gateway is asked for what is new. */
+const POLL_MS = 400;
+const PAGE = 500;
+
+/** From the last ten minutes on, unless told otherwise; while no gateway runs, what is there. */
+export async function tailRows(given: CliInput, live: LongRunning): Promise<number> {
+  await using door = await openStoreAccess(given);
+  const which = { from: wallClock() - 600_000, ...withoutUndefined(readFilters(given)) };
+  const follow = door.isLive && !given.has("once") && given.getText("until") === undefined;
+  let after: string | undefined;
+  do {
+    for await (const entry of readEntries(door, which, after)) {
+      after = String(entry.seq);
+      if (given.json) print(JSON.stringify(entry));
+      else if (entry.kind !== "reserve") print(formatEntry(entry));
+    }
+    await live.waitForDrain();
+    if (follow) await live.sleep(POLL_MS);
+  } while (follow && !live.signal.aborted);
+  if (after === undefined && !given.json) printRemark("Nothing was used.");
+  return EXIT_CODES.ok;
+}
+
+/** Page after page, until there is nothing new. */
+export async function* readEntries(
+  door: StoreAccess,
+  which: Readonly<Record<string, Json | undefined>>,
+  after?: string,
+): AsyncGenerator<LedgerEntry> {
+  for (;;) {
+    const page = (await door.run("ledger.entries", {
+      ...which,
+      after,
+      limit: PAGE,
+    })) as unknown as ResultPage<LedgerEntry>;
+    yield* page.items;
+    if (page.next === undefined) return;
+    after = page.next;
+  }
+}
+
+const withoutUndefined = (of: object) =>
+  Object.fromEntries(Object.entries(of).filter(([, value]) => value !== undefined));
+
+const STATE_COLORS = {
+  exact: "green",
+  estimated: "yellow",
+  unpriced: "yellow",
+  void: "gray",
+  open: "gray",
+} as const;
+
+function formatEntry(entry: LedgerEntry): string {
+  const { at, key, target, state, usage, costNano, outcome, kind } = entry;
+  const cost = costNano === null ? "no known price" : formatUsd(BigInt(costNano));
+  const pictures = usage.images ? `${plural(usage.images, "image")}, ` : "";
+  return alignColumns([
+    [
+      paint("gray", formatTime(at).slice(0, 19)),
+      key,
+      `${target.provider}/${target.model}`,
+      kind === "adjust"
+        ? `corrected by ${cost}`
+        : `${pictures}${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}`,
+      paint(STATE_COLORS[state], state) + (outcome === "ok" ? "" : paint("gray", ` (${outcome})`)),
+    ],
+  ]);
+}

@@ -1,0 +1,110 @@
+// What every command needs: which package this is, which file is meant, where plugins come from.
+import { existsSync, readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { parse } from "yaml";
+import { builtin } from "../../../plugins/index.ts";
+import { readDefaultConfig, findPackageRoot } from "../../config/source/default-config.ts";
+import type { LoadedConfig } from "../../config/load-config.ts";
+import type { GatewayConfig, LoadPlugin } from "../../config/gateway-config.ts";
+import { createLog, type Log } from "../../lib/log/log.ts";
+import { SecretMask } from "../../lib/log/secret-mask.ts";
+import { fail } from "../../model/error.ts";
+import type { PluginKind } from "../../plugin/define.ts";
+import type { CliInput } from "./command.ts";
+import { createSharedModules } from "./shared-modules.ts";
+
+const manifest = JSON.parse(readFileSync(join(findPackageRoot(), "package.json"), "utf8")) as {
+  version: string;
+};
+export const version: string = manifest.version;
+
+type Imports = Readonly<Record<string, () => Promise<unknown>>>;
+export const builtinPlugins: Readonly<Record<PluginKind, Imports>> = builtin;
+
+/** The file that was named, or the one that is here; undefined: what ships with the package. */
+export function configFile(given: CliInput): string | undefined {
+  const named = given.getText("config");
+  if (named !== undefined) return resolve(named);
+  return existsSync("gateway.yaml") ? resolve("gateway.yaml") : undefined;
+}
+
+/** How the file is called in a sentence. */
+export const configName = (file: string | undefined): string => file ?? "the default config";
+
+/** `use` → definition. What comes with us is imported at once; the loader is, when something else is named. */
+export function createPluginLoader({ dev = false } = {}): LoadPlugin {
+  let others: Promise<LoadPlugin> | undefined;
+  return async (use, kind, fromFile, trust, isolate) => {
+    const ours = builtinPlugins[kind as PluginKind];
+    if (Object.hasOwn(ours, use) && !isolate) {
+      const { default: definition } = (await ours[use]!()) as { default: unknown };
+      return { definition, from: "built-in" };
+    }
+    return (await (others ??= createExternalLoader(dev)))(use, kind, fromFile, trust, isolate);
+  };
+}
+
+async function createExternalLoader(dev: boolean): Promise<LoadPlugin> {
+  const { createLoader } = await import("../../loader/plugin-loader.ts");
+  const types = dev ? (await import("../../loader/typecheck.ts")).typecheckPlugin : undefined;
+  return createLoader({
+    builtin: builtinPlugins,
+    hostModules: await createSharedModules(),
+    ...(types && { checkTypes: types }),
+  });
+}
+
+export async function loadGatewayConfig(
+  file: string | undefined,
+  of: { load?: LoadPlugin; text?: string } = {},
+): Promise<LoadedConfig> {
+  const { loadConfig } = await import("../../config/load-config.ts");
+  return loadConfig(file ?? resolve("gateway.yaml"), {
+    env: process.env,
+    loadPlugin: of.load ?? createPluginLoader(),
+    ...(file === undefined && { textOverride: readDefaultConfig() }),
+    ...(of.text !== undefined && { textOverride: of.text }),
+  });
+}
+
+/** A log for commands that are no daemon: on stderr, and only what went wrong. */
+export function quietLog(): { log: Log; mask: SecretMask } {
+  const mask = new SecretMask();
+  const write = (line: string) => void process.stderr.write(line);
+  return { log: createLog({ level: "warn", pretty: true, mask, write }), mask };
+}
+
+/** Where a running gateway is met. A file with errors, or without its variables, still says it. */
+export async function findStateDir(given: CliInput): Promise<string> {
+  const named = given.getText("state-dir");
+  if (named !== undefined) return resolve(named);
+  const file = configFile(given);
+  const plain = stateDirFromText(
+    file === undefined ? readDefaultConfig() : await readFile(file, "utf8").catch(failNoFile),
+  );
+  if (plain !== undefined) return resolve(dirname(file ?? resolve("gateway.yaml")), plain);
+  const { config } = await loadGatewayConfig(file);
+  return (config ?? failInvalidConfig(file)).stateDir;
+}
+
+const failNoFile = (error: NodeJS.ErrnoException): never =>
+  fail("not_found", `${error.path} cannot be read: ${error.code}.`, { code: "no_file" });
+
+const failInvalidConfig = (file: string | undefined): GatewayConfig =>
+  fail(
+    "invalid",
+    `${configName(file)} has errors, see tollgate check. Say where the gateway is with --state-dir.`,
+  );
+
+/** Undefined: only the whole config knows. */
+function stateDirFromText(text: string): string | undefined {
+  try {
+    const said = parse(text, { logLevel: "silent" }) as Record<string, unknown> | null;
+    const folder = said?.["state_dir"];
+    if (folder === undefined) return said?.["include"] === undefined ? ".tollgate" : undefined;
+    return typeof folder === "string" && !folder.includes("$") ? folder : undefined;
+  } catch {
+    return undefined;
+  }
+}

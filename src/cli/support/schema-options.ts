@@ -1,0 +1,96 @@
+// A plugin's command as options: one for each property of its input's schema. What options cannot say, --input does.
+import type { Schema } from "../../config/schema-dialect.ts";
+import { fail } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import { type CliInput, type Option, type Options, GATEWAY_OPTIONS } from "./command.ts";
+
+/** Every command's own: a property of such a name is said with --input. */
+const RESERVED_OPTIONS = new Set([...Object.keys(GATEWAY_OPTIONS), "input", "json", "help"]);
+
+const toKebabCase = (property: string) => property.replaceAll("_", "-");
+export const optionFlag = (property: string): string => `--${toKebabCase(property)}`;
+
+const propertiesOf = (schema: Schema): [property: string, Schema][] =>
+  Object.entries((schema["properties"] ?? {}) as Record<string, Schema>).filter(
+    ([property]) => !RESERVED_OPTIONS.has(toKebabCase(property)),
+  );
+
+const isRequired = (schema: Schema, property: string): boolean =>
+  ((schema["required"] ?? []) as string[]).includes(property);
+
+export const schemaOptions = (schema: Schema): Options =>
+  Object.fromEntries(
+    propertiesOf(schema).map(([property, of]): [string, Option] => {
+      const value = placeholderOf(of);
+      const about = [
+        (of["description"] as string | undefined) ?? "",
+        isRequired(schema, property) && "required",
+        of["default"] !== undefined && `${JSON.stringify(of["default"])} by default`,
+      ].filter(Boolean);
+      return [
+        toKebabCase(property),
+        {
+          description: about.join("; "),
+          ...(value !== undefined && { placeholder: value }),
+          ...(of["type"] === "array" && { isRepeatable: true }),
+        },
+      ];
+    }),
+  );
+
+/** The options that must be given: " --hash <text>". */
+export const requiredUsage = (schema: Schema): string =>
+  propertiesOf(schema)
+    .filter(([property]) => isRequired(schema, property))
+    .map(
+      ([property, of]) =>
+        ` ${optionFlag(property)}${placeholderOf(of) ? ` <${placeholderOf(of)}>` : ""}`,
+    )
+    .join("");
+
+/** What stands for the value; undefined: it is a yes. */
+function placeholderOf(of: Schema): string | undefined {
+  if (Array.isArray(of["enum"])) return of["enum"].join("|");
+  if (of["type"] === "array") return placeholderOf((of["items"] ?? {}) as Schema) ?? "true|false";
+  const words = { boolean: undefined, integer: "number", number: "number", string: "text" };
+  const type = of["type"];
+  return typeof type === "string" && type in words ? words[type as keyof typeof words] : "json";
+}
+
+/** The options as they were given. Their values are still text; the schema makes numbers of them. */
+export async function readInput(schema: Schema, given: CliInput): Promise<JsonObject> {
+  const whole = given.getText("input");
+  const said =
+    whole === undefined
+      ? {}
+      : parseJsonOption(whole === "-" ? await readStdin() : whole, "--input");
+  if (typeof said !== "object" || said === null || Array.isArray(said))
+    return fail("invalid", '--input is a JSON object, as in {"name": "value"}.', { code: "usage" });
+  const input: Record<string, Json | undefined> = { ...(said as JsonObject) };
+  for (const [property, of] of propertiesOf(schema)) {
+    const name = toKebabCase(property);
+    const text = given.getText(name);
+    if (given.has(name)) input[property] = true;
+    else if (text === undefined) continue;
+    else if (of["type"] === "array") input[property] = [...given.getTexts(name)];
+    else
+      input[property] =
+        placeholderOf(of) === "json" ? parseJsonOption(text, optionFlag(property)) : text;
+  }
+  return input;
+}
+
+function parseJsonOption(text: string, option: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return fail("invalid", `${option} is no JSON: ${why}.`, { code: "usage" });
+  }
+}
+
+async function readStdin(): Promise<string> {
+  let text = "";
+  for await (const chunk of process.stdin.setEncoding("utf8")) text += chunk as string;
+  return text;
+}

@@ -1,0 +1,30 @@
+// Modules lent to plugins, so that a plugin and the gateway share one copy of the contract.
+import { existsSync, readdirSync } from "node:fs";
+
+/** `named`: whether it will be imported; a process that runs one plugin needs few of them. */
+export async function createSharedModules(
+  named: (specifier: string) => boolean = () => true,
+): Promise<Record<string, unknown>> {
+  const protocols = new URL("../../protocols/", import.meta.url);
+  const suffix = import.meta.filename.endsWith(".ts") ? "ts" : "js";
+  // A folder without an index is what protocols share among themselves: no plugin may import it.
+  const names = readdirSync(protocols, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .filter((name) => existsSync(new URL(`${name}/index.${suffix}`, protocols)));
+  const all: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ["tollgate/plugin", () => import("../../plugin/index.ts")],
+    ["tollgate/store", () => import("../../store/index.ts")],
+    ...names.map(
+      (name) =>
+        [
+          `tollgate/protocols/${name}`,
+          () => import(new URL(`${name}/index.${suffix}`, protocols).href) as Promise<unknown>,
+        ] as const,
+    ),
+  ];
+  const lent = all.filter(([specifier]) => named(specifier));
+  return Object.fromEntries(
+    await Promise.all(lent.map(async ([specifier, load]) => [specifier, await load()] as const)),
+  );
+}

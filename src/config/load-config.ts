@@ -1,0 +1,292 @@
+// The config floor: gateway.yaml → a frozen GatewayConfig, or every problem at once, each at its line. Reads files, asks
+// the loader (by its promise `Load`) for definitions, and never runs a plugin's setup.
+// May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
+import type { FileHashes } from "../lib/content-hash.ts";
+import { accountNames, checkAccounts } from "./sections/account-config.ts";
+import { createRecordedFiles, createDiskFiles, type FileTexts } from "./source/config-files.ts";
+import { checkAdmin } from "./sections/admin-config.ts";
+import { FACTS_SCHEMA } from "./sections/model-facts.ts";
+import { checkListen } from "./sections/listen-config.ts";
+import { checkProxy } from "./sections/proxy-config.ts";
+import { type MountContext, mountPlugins, markSecret } from "./mount-plugins.ts";
+import { readConfig } from "./source/read-config.ts";
+import { checkMiddleware, checkModels } from "./name-references.ts";
+import type { ProblemText } from "./problems.ts";
+import { parseTemplate } from "./source/interpolate.ts";
+import { type ShownValue, listShownValues } from "./shown-values.ts";
+import { formatConfig, type ConfigProvenance, sourcePointerOf, toShownConfig } from "./show-config.ts";
+import { locateFindings } from "./problem-report.ts";
+import { validateDurations, type ConfigOverrides, resolveConfig } from "./resolve-config.ts";
+import { migrateRetiredKeys, RETIRED_KEYS, type RetiredKey } from "./retired-keys.ts";
+import { CONFIG_SCHEMA } from "./schema/config-schema.ts";
+import type { ConfigFinding } from "./source/config-source.ts";
+import type { SourceSpan } from "./source/source-span.ts";
+import { type ReportProblem, substituteReferences } from "./source/substitute-references.ts";
+import {
+  childPointer,
+  isMapping,
+  locate,
+  type Mapping,
+  type ConfigTree,
+  valueAt,
+  isWithinPointer,
+} from "./source/config-tree.ts";
+import type { GatewayConfig, LoadPlugin, LocatedProblem } from "./gateway-config.ts";
+import { validateValue } from "./schema/validate-value.ts";
+
+export interface LoadConfigOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly loadPlugin: LoadPlugin;
+  readonly overrides?: ConfigOverrides;
+  /** In place of what `file` says; it then need not exist. Paths are still relative to it. */
+  readonly textOverride?: string;
+  /** In place of the disk: what an earlier load of the same file read there. */
+  readonly recordedTexts?: FileTexts;
+  /** It stands in values in whose place something else was put: what is wrong with one of those is no problem of the file. */
+  readonly placeholder?: string;
+  /** Keys that have gone, in place of those that have. For tests of what becomes of them. */
+  readonly retiredKeys?: readonly RetiredKey[];
+}
+
+export interface LoadedConfig {
+  /** Undefined when any problem is an error. */
+  readonly config: GatewayConfig | undefined;
+  /** In file order. */
+  readonly problems: readonly LocatedProblem[];
+  /** Everything that was read or looked for, also when it failed: what a watcher watches. */
+  readonly sources: readonly string[];
+  /** What it was made of, to make it again elsewhere. */
+  readonly texts: FileTexts;
+  /** The files of code among the sources. */
+  readonly codeFiles: FileHashes;
+  /**
+   * The place in the file of a problem that was found after loading, with a mount (by its id) or with the key or value at a pointer
+   * ("/accounts/acme"). Default of `side`: "value".
+   */
+  locate(id: string, words: ProblemText, side?: "key" | "value"): LocatedProblem;
+  /** The config as it may be shown; empty without one. */
+  print(json?: boolean): string;
+  /** The same value by value, each with where it comes from; none without a config. */
+  shownValues(): readonly ShownValue[];
+  readonly namedSources: NamedSources;
+}
+
+/** What a text names beside itself. */
+export interface NamedSources {
+  /** Variables whose values are no secrets: they stand where what is written may be shown. */
+  readonly publicVariables: ReadonlySet<string>;
+  /** Files whose text is a value, absolute. */
+  readonly files: ReadonlySet<string>;
+}
+
+/** `file`: absolute. */
+export async function loadConfig(file: string, options: LoadConfigOptions): Promise<LoadedConfig> {
+  const disk = options.recordedTexts
+    ? createRecordedFiles(options.recordedTexts)
+    : createDiskFiles();
+  const { readTexts } = disk;
+  const { tree, files, findings, completeness } = await readConfig(
+    file,
+    disk,
+    options.textOverride,
+  );
+  if (completeness === "none") {
+    const problems = locateFindings(findings, { root: {}, files, secretSpans: [] });
+    return { ...emptyResult(file), problems, sources: files, texts: readTexts };
+  }
+  const say = createReport(tree, file, findings);
+  migrateRetiredKeys(tree, options.retiredKeys ?? RETIRED_KEYS, say);
+  const broken = findings
+    .filter((finding) => finding.isMissingValue)
+    .map((finding) => finding.pointer);
+  const substituted = await substituteReferences(tree, options.env, disk, say, broken);
+  const { writtenTexts, unmountedProviders, missingPointers } = substituted;
+
+  // What is wrong with a value that is not there is only an echo.
+  const report: ReportProblem = (words, pointer, side, raw) => {
+    const hole =
+      side !== "key" && [...missingPointers].some((each) => isWithinPointer(pointer, each));
+    const value =
+      options.placeholder !== undefined && side !== "key" && valueAt(tree.value, pointer);
+    const hadPlaceholder = typeof value === "string" && value.includes(options.placeholder!);
+    if (!hole && !hadPlaceholder) say(words, pointer, side, raw);
+  };
+  const context: MountContext = {
+    tree,
+    substitution: substituted,
+    report,
+    secrets: new Set(),
+    accountIds: completeness === "all" ? accountNames(tree.value as Mapping) : undefined,
+    codeFiles: new Map(),
+    describeValue: (pointer) => ({
+      text: writtenTexts.get(pointer) ?? sourceTextAt(tree, pointer),
+      mayShow: !writtenTexts.has(pointer),
+    }),
+  };
+  const parsedRoot = tree.value as Mapping;
+  const root = checkGatewayKeys(parsedRoot, context);
+  checkModelFacts(root, context);
+  validateDurations(root, report);
+  const mounts = await mountPlugins(root, file, options.loadPlugin, context);
+  // What a broken file would have declared cannot be missed.
+  if (completeness === "all") {
+    const providers = isMapping(root["providers"]) ? Object.keys(root["providers"]) : [];
+    const names = { providers, unmountedProviders };
+    checkMiddleware(root["middleware"], mounts, names, report);
+    checkAccounts(root, mounts, report);
+    if (isMapping(root["models"])) checkModels(root["models"], names, report);
+  }
+
+  const sources = [
+    ...new Set([...files, ...substituted.referencedFiles, ...context.codeFiles.keys()]),
+  ];
+  const shownAs: ConfigProvenance = { root: parsedRoot, writtenTexts, secrets: context.secrets };
+  const failed = findings.some((finding) => finding.words.severity === "error");
+  const config = failed
+    ? undefined
+    : resolveConfig(root, mounts, {
+        file,
+        sources,
+        stateDirFile: locate(tree, "/state_dir")?.source.file ?? file,
+        listenFile: locate(tree, "/listen")?.source.file ?? file,
+        adminFile: locate(tree, "/admin")?.source.file ?? file,
+        unmountedProviders,
+        overrides: options.overrides ?? {},
+      });
+  const hide = [...context.secrets].flatMap((pointer): SourceSpan[] => {
+    const place = tree.positions.get(pointer);
+    return place ? [place.value] : [];
+  });
+  return {
+    config,
+    problems: locateFindings(findings, { root: parsedRoot, files, secretSpans: hide }),
+    sources,
+    texts: readTexts,
+    codeFiles: context.codeFiles,
+    locate(id, words, at) {
+      const own = spanOf(tree, id, at);
+      const [pointer, side] = mounts.find((m) => m.id === id)?.useLocation ?? own ?? ["", "key"];
+      const spot = locate(tree, pointer, side);
+      const finding = {
+        words,
+        file: spot?.source.file ?? file,
+        pointer,
+        ...(spot && { span: spot }),
+      };
+      return {
+        ...locateFindings([finding], { root: parsedRoot, files, secretSpans: hide })[0]!,
+        path: id,
+      };
+    },
+    print: (json) => (config ? formatConfig(config, shownAs, json) : ""),
+    shownValues: () =>
+      config ? collectShownValues(config, shownAs, { tree, overrides: options.overrides }) : [],
+    namedSources: {
+      publicVariables: listPublicVariables(shownAs),
+      files: new Set(substituted.referencedFiles),
+    },
+  };
+}
+
+/** What is said of a file that nothing could be made of. */
+const emptyResult = (file: string): Omit<LoadedConfig, "problems" | "sources" | "texts"> => ({
+  config: undefined,
+  codeFiles: new Map(),
+  locate: (path, words) => ({ ...words, file, line: 0, column: 0, path }),
+  print: () => "",
+  shownValues: () => [],
+  namedSources: { publicVariables: new Set(), files: new Set() },
+});
+
+const collectShownValues = (
+  config: GatewayConfig,
+  of: ConfigProvenance,
+  { tree, overrides = {} }: { tree: ConfigTree; overrides: ConfigOverrides | undefined },
+): readonly ShownValue[] =>
+  listShownValues(toShownConfig(config, of), {
+    tree,
+    overrides,
+    written: of.writtenTexts,
+    source: (pointer) => sourcePointerOf(pointer, of.root),
+  });
+
+const WHEN_POINTER = /^\/providers\/[^/]+\/when$/;
+
+/** A key that `when:` only looks for is a secret all the same. */
+function listPublicVariables({ writtenTexts, secrets }: ConfigProvenance): ReadonlySet<string> {
+  const open = new Set<string>();
+  const closed = new Set<string>();
+  for (const [pointer, text] of writtenTexts) {
+    if (WHEN_POINTER.test(pointer)) continue;
+    const names = secrets.has(pointer) ? closed : open;
+    for (const part of parseTemplate(text).parts) if (part.kind === "env") names.add(part.name);
+  }
+  for (const name of closed) open.delete(name);
+  return open;
+}
+
+/** The gateway's own keys, defaults filled in. */
+function checkGatewayKeys(raw: Mapping, context: MountContext): Mapping {
+  const outside = (pointer: string) => context.substitution.writtenTexts.has(pointer);
+  const { value, errors, secrets } = validateValue(
+    CONFIG_SCHEMA,
+    raw,
+    outside,
+    context.describeValue,
+  );
+  for (const { words, pointer, side } of errors) context.report(words, pointer, side);
+  for (const pointer of secrets) markSecret(valueAt(value, pointer), pointer, context);
+  checkListen(raw["listen"], context.report);
+  checkProxy(raw["proxy"], context.report);
+  checkAdmin(raw["admin"], context.report);
+  return value as Mapping;
+}
+
+/** Puts what has come from outside as the numbers it should be. */
+function checkModelFacts(root: Mapping, context: MountContext): void {
+  const providers = isMapping(root["providers"]) ? root["providers"] : {};
+  for (const [name, provider] of Object.entries(providers)) {
+    const models = isMapping(provider) && isMapping(provider["models"]) ? provider["models"] : {};
+    for (const [model, facts] of Object.entries(models)) {
+      const at = childPointer(childPointer(childPointer("/providers", name), "models"), model);
+      const outside = (pointer: string) => context.substitution.writtenTexts.has(at + pointer);
+      const checked = validateValue(FACTS_SCHEMA, facts, outside, (pointer) =>
+        context.describeValue(at + pointer),
+      );
+      models[model] = checked.value;
+      for (const { words, pointer, side } of checked.errors)
+        context.report(words, at + pointer, side);
+    }
+  }
+}
+
+function createReport(tree: ConfigTree, file: string, findings: ConfigFinding[]): ReportProblem {
+  return (words, pointer, side, raw) => {
+    const spot = locate(tree, pointer, side);
+    const narrowedSpan = spot && raw !== undefined ? narrowSpan(spot, raw) : spot;
+    const at = { file: spot?.source.file ?? file, pointer };
+    findings.push({ words, ...at, ...(narrowedSpan ? { span: narrowedSpan } : {}) });
+  };
+}
+
+/** The reference itself, where the file spells it as the value does. */
+function narrowSpan(span: SourceSpan, raw: string): SourceSpan {
+  const from = span.source.text.slice(span.start, span.end).indexOf(raw);
+  if (from < 0) return span;
+  return { source: span.source, start: span.start + from, end: span.start + from + raw.length };
+}
+
+function sourceTextAt(tree: ConfigTree, pointer: string): string {
+  const place = tree.positions.get(pointer);
+  return place ? place.value.source.text.slice(place.value.start, place.value.end) : "";
+}
+
+/** A pointer's own place, or that of a key of the whole file. */
+function spanOf(
+  tree: ConfigTree,
+  id: string,
+  side: "key" | "value" = "value",
+): readonly [pointer: string, side: "key" | "value"] | undefined {
+  const at = id.startsWith("/") ? id : childPointer("", id);
+  return tree.positions.has(at) ? [at, side] : undefined;
+}

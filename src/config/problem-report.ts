@@ -1,0 +1,120 @@
+// Findings as what people and machines read: in file order, each with its line, its column and a piece of the file.
+// No secret that stands in a file is repeated: logs are read more widely than files.
+import { relative } from "node:path";
+import { styleText } from "node:util";
+import { codeFrame } from "../lib/text.ts";
+import { summarizeProblems } from "./problems.ts";
+import type { ConfigFinding } from "./source/config-source.ts";
+import type { SourceFile, SourceSpan } from "./source/source-span.ts";
+import { toDisplayPath } from "./source/config-tree.ts";
+import type { LocatedProblem } from "./gateway-config.ts";
+
+export interface LocateOptions {
+  readonly root: unknown;
+  /** In the order read. */
+  readonly files: readonly string[];
+  /** Literal secrets. */
+  readonly secretSpans: readonly SourceSpan[];
+}
+
+export function locateFindings(
+  findings: readonly ConfigFinding[],
+  of: LocateOptions,
+): readonly LocatedProblem[] {
+  const shown = new Map<SourceFile, readonly string[]>();
+  const all = findings.map(({ words, file, pointer, span }): LocatedProblem => {
+    const path = toDisplayPath(of.root, pointer);
+    if (!span) return Object.freeze({ ...words, file, line: 0, column: 0, path });
+    const { line, col: column } = span.source.lines.linePos(span.start);
+    const lines = shown.get(span.source) ?? maskSecrets(span.source, of.secretSpans).split(/\r?\n/);
+    shown.set(span.source, lines);
+    const frame = codeFrame(lines, { line, column, length: span.end - span.start });
+    return Object.freeze({ ...words, file: span.source.file, line, column, path, frame });
+  });
+  const once = new Map(all.map((p) => [`${p.id} ${p.file}:${p.line}:${p.column} ${p.message}`, p]));
+  return sortByFileOrder([...once.values()], of.files);
+}
+
+/** `files`: in the order read. */
+export function sortByFileOrder(
+  problems: readonly LocatedProblem[],
+  files: readonly string[],
+): readonly LocatedProblem[] {
+  const order = (p: LocatedProblem) => files.indexOf(p.file);
+  return Object.freeze(
+    problems.toSorted((a, b) => order(a) - order(b) || a.line - b.line || a.column - b.column),
+  );
+}
+
+/** Keys that mostly hold one, for files that could not be understood far enough to know. */
+const SECRET_KEY_PATTERN = String.raw`\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?[ \t]*:[ \t]*(?!-\})`;
+const LIKELY_SECRET = new RegExp(
+  `(${SECRET_KEY_PATTERN})(["']?)([^\\s"'{[&*$#|>,][^"',}#\\r\\n]*)`,
+  "gi",
+);
+const LIKELY_SECRET_DEFAULT = new RegExp(
+  String.raw`(${SECRET_KEY_PATTERN}["']?\$\{env:\w+:-)([^}\r\n]+)`,
+  "gi",
+);
+
+/** The same text, of the same length, without its secrets. */
+function maskSecrets(source: SourceFile, hide: readonly SourceSpan[]): string {
+  let text = source.text;
+  for (const { source: its, start, end } of hide)
+    if (its === source)
+      text = text.slice(0, start) + maskLiterals(text.slice(start, end)) + text.slice(end);
+  return text
+    .replace(LIKELY_SECRET, (whole, key: string, open: string, value: string) =>
+      /^(\d+|true|false|null)\s*$/.test(value) ? whole : key + open + maskText(value),
+    )
+    .replace(LIKELY_SECRET_DEFAULT, (_, before: string, value: string) => before + maskText(value));
+}
+
+/** References may be shown; a default, and the text around them, may not. */
+const maskLiterals = (text: string): string =>
+  text.replace(/\$\{[^}]*\}|[^$]+|\$/g, (piece) =>
+    piece.startsWith("${")
+      ? piece.replace(
+          /(:-)(.+)\}$/s,
+          (_, dash: string, value: string) => `${dash}${maskText(value)}}`,
+        )
+      : maskText(piece),
+  );
+
+const maskText = (text: string): string => text.replace(/[^\s"']/g, "*");
+
+const SEVERITY_COLORS = { error: "red", warning: "yellow", note: "cyan" } as const;
+
+export interface PrintOptions {
+  readonly useColor?: boolean;
+  /** Files are named relative to this folder. */
+  readonly baseDir?: string;
+}
+
+/** For a terminal. Empty when there is nothing to say. */
+export function formatProblems(
+  problems: readonly LocatedProblem[],
+  { useColor = false, baseDir }: PrintOptions = {},
+): string {
+  if (problems.length === 0) return "";
+  const paint = (style: Parameters<typeof styleText>[0], text: string) =>
+    useColor ? styleText(style, text, { validateStream: false }) : text;
+  const blocks = problems.map((p) => {
+    const file = baseDir === undefined ? p.file : shorterPath(baseDir, p.file);
+    const place = p.line === 0 ? file : `${file}:${p.line}:${p.column}`;
+    const path = p.path === "" ? "" : `${p.path}: `;
+    const hint = p.hint === undefined ? "" : ` — ${p.hint}`;
+    const head = `${paint("bold", place)}  ${paint(SEVERITY_COLORS[p.severity], p.severity)}  ${path}${p.message}${hint}  ${paint("dim", `[${p.id}]`)}`;
+    return p.frame === undefined ? head : `${head}\n${paint("dim", p.frame)}`;
+  });
+  return `${blocks.join("\n\n")}\n\n${summarizeProblems(problems)}\n`;
+}
+
+function shorterPath(from: string, file: string): string {
+  const path = relative(from, file);
+  return path === "" || path.startsWith("..") ? file : path;
+}
+
+/** For machines: `check --json`. */
+export const formatProblemsJson = (problems: readonly LocatedProblem[]): string =>
+  `${JSON.stringify({ ok: !problems.some((p) => p.severity === "error"), problems }, null, 2)}\n`;

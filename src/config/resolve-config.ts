@@ -1,0 +1,285 @@
+// What was read, checked and loaded, as the frozen value that the gateway is built from. Nothing can be wrong any more
+// but what needs two values to see.
+import { createHash } from "node:crypto";
+import { dirname, resolve as path } from "node:path";
+import { MAX_TIMER_MS, parseDuration, parseSize } from "../lib/time/units.ts";
+import type { ErrorKind } from "../model/error.ts";
+import { toAccountConfigs, toKeyDefaults } from "./sections/account-config.ts";
+import { toAdminConfig } from "./sections/admin-config.ts";
+import { toFactsOverride } from "./sections/model-facts.ts";
+import { listHedgeDurations, toHedgeDelays } from "./sections/hedge.ts";
+import { toListenConfigs } from "./sections/listen-config.ts";
+import type { PluginMount } from "./mount-plugins.ts";
+import { problem } from "./problems.ts";
+import { candidateReferences } from "./name-references.ts";
+import { DEFAULT_FALLBACK_KINDS } from "./schema/entry-schemas.ts";
+import type { ReportProblem } from "./source/substitute-references.ts";
+import { toTimeouts } from "./sections/timeout-config.ts";
+import { childPointer, isMapping, type Mapping } from "./source/config-tree.ts";
+import type {
+  ModelRoute,
+  CredentialConfig,
+  GatewayConfig,
+  MountConfig,
+  MiddlewareConfig,
+  ProviderConfig,
+  Timeouts,
+} from "./gateway-config.ts";
+
+/** What a command line may say in place of the file. */
+export interface ConfigOverrides {
+  readonly host?: string;
+  readonly port?: number;
+  /** Of the admin listener, where it has one. */
+  readonly adminPort?: number;
+  /** Absolute. */
+  readonly stateDir?: string;
+  readonly workers?: number | "auto";
+  readonly logLevel?: GatewayConfig["log"]["level"];
+}
+
+export interface ResolveContext {
+  readonly file: string;
+  readonly sources: readonly string[];
+  /** The file that `state_dir` stands in. */
+  readonly stateDirFile: string;
+  /** The file that `listen` stands in. */
+  readonly listenFile: string;
+  /** The file that `admin` stands in. */
+  readonly adminFile: string;
+  readonly unmountedProviders: ReadonlyMap<string, string>;
+  readonly overrides: ConfigOverrides;
+}
+
+/** `root` has passed the skeleton, defaults filled in. */
+export function resolveConfig(
+  root: any,
+  mounts: readonly PluginMount[],
+  of: ResolveContext,
+): GatewayConfig {
+  const timeouts = toTimeouts(root.timeouts, undefined);
+  const { overrides } = of;
+  const config = {
+    file: of.file,
+    listen: toListenConfigs(root.listen, of.listenFile, overrides),
+    proxy: root.proxy && { url: root.proxy.url, bypassHosts: root.proxy.except },
+    admin: toAdminConfig(root.admin, of.adminFile, overrides.adminPort),
+    publicUrl: root.public_url,
+    stateDir: overrides.stateDir ?? path(dirname(of.stateDirFile), root.state_dir),
+    workers: overrides.workers ?? root.workers,
+    ...toShutdownTimes(root.drain),
+    allowEmpty: root.allow_empty,
+    strict: root.strict,
+    responseHeaders: root.answer_headers,
+    timeouts,
+    writeTimeoutMs: parseDuration(root.timeouts.write)!,
+    retries: root.attempts,
+    maxBodyBytes: parseSize(String(root.max_body))!,
+    bounds: {
+      inFlightBytes: parseSize(String(root.bounds.in_flight))!,
+      jsonValues: root.bounds.values,
+      responseBytes: parseSize(String(root.bounds.answer))!,
+      connections: root.bounds.connections,
+      connectionsPerAddress: root.bounds.connections_per_address,
+    },
+    overload: {
+      maxConcurrent: root.overload.concurrent,
+      maxQueueWaitMs: parseDuration(root.overload.wait)!,
+    },
+    listRefreshMs: parseDuration(root.catalogue.refresh)!,
+    files: {
+      ttlMs: parseDuration(root.files.lifetime)!,
+      maxFileBytes: parseSize(String(root.files.max_file))!,
+      maxBytes: parseSize(String(root.files.max_total))!,
+      maxKeyBytes: parseSize(String(root.files.max_key))!,
+    },
+    requestHistory: root.remember,
+    log: {
+      level: overrides.logLevel ?? root.log.level,
+      slowRequestMs: parseDuration(root.log.slow)!,
+    },
+    ledger: {
+      retentionMs: root.ledger.keep === undefined ? undefined : parseDuration(root.ledger.keep)!,
+    },
+    store: toMountConfig(mounts.find((m) => m.kind === "store")!),
+    frontends: mounts.filter((m) => m.kind === "frontend").map(toMountConfig),
+    middleware: mounts
+      .filter((m) => m.kind === "middleware")
+      .map((m) => toMiddlewareConfig(m, root)),
+    observers: mounts.filter((m) => m.kind === "observer").map(toMountConfig),
+    providers: new Map(
+      mounts
+        .filter((m) => m.kind === "provider")
+        .map((m) => toProviderConfig(m, root.providers, timeouts))
+        .map((p) => [p.name, p]),
+    ),
+    unmountedProviders: of.unmountedProviders,
+    accounts: toAccountConfigs(root.accounts),
+    keyDefaults: toKeyDefaults(root.defaults),
+    models: new Map(
+      Object.entries(root.models).map(([name, said]) => [name, toModelRoute(name, said)]),
+    ),
+  } satisfies Omit<GatewayConfig, "sources" | "hash">;
+  return deepFreeze({ ...config, sources: of.sources, hash: hashConfig(config) });
+}
+
+const DEFAULT_SHUTDOWN_TIMEOUT = "300s";
+
+function toShutdownTimes(
+  raw: any,
+): Pick<GatewayConfig, "shutdownTimeoutMs" | "shutdownAnnounceMs"> {
+  const { announce, for: drain = DEFAULT_SHUTDOWN_TIMEOUT } = isMapping(raw)
+    ? (raw as any)
+    : { for: raw };
+  return {
+    shutdownTimeoutMs: parseDuration(drain)!,
+    shutdownAnnounceMs: announce === undefined ? undefined : parseDuration(announce)!,
+  };
+}
+
+const DAY_MS = 86_400_000;
+/** Longer than anything that a person waits for, and an end all the same. */
+const DEFAULT_HOOK_TIMEOUT = "30s";
+
+const toMountConfig = ({
+  id,
+  use,
+  definition,
+  loadedFrom,
+  version,
+  options,
+}: PluginMount): MountConfig<any> => ({
+  id,
+  use,
+  definition,
+  loadedFrom,
+  version,
+  options,
+});
+
+function toMiddlewareConfig(mount: PluginMount, root: any): MiddlewareConfig {
+  const raw = root.middleware[Number(mount.pointer.split("/").at(-1))];
+  const {
+    for: only,
+    timeout,
+    on_error,
+    trust_policy,
+    isolate,
+  } = (isMapping(raw) ? raw : {}) as any;
+  return {
+    ...toMountConfig(mount),
+    scope: only,
+    timeoutMs: parseDuration(timeout ?? DEFAULT_HOOK_TIMEOUT)!,
+    onError: on_error ?? "refuse",
+    trustPolicy: trust_policy ?? false,
+    isolate,
+  };
+}
+
+function toProviderConfig(mount: PluginMount, all: Mapping, timeouts: Timeouts): ProviderConfig {
+  const name = Object.keys(all).find((key) => childPointer("/providers", key) === mount.pointer)!;
+  const raw: any = isMapping(all[name]) ? all[name] : {};
+  return {
+    ...toMountConfig(mount),
+    name,
+    credentials: mount.credentials.map((fields, i) =>
+      toCredentialConfig(raw.credentials?.[i], fields),
+    ),
+    trustPolicy: raw.trust_policy ?? false,
+    stateMode: raw.state ?? "refuse",
+    zdrAllowedFields: raw.zdr_fields ?? [],
+    traceMode: raw.trace ?? "off",
+    onDisconnect: raw.on_disconnect ?? "cancel",
+    requireReady: raw.require_ready ?? false,
+    timeouts: toTimeouts(raw.timeouts, timeouts),
+    facts: new Map(
+      Object.entries((raw.models ?? {}) as Record<string, Mapping>).map(([model, facts]) => [
+        model,
+        toFactsOverride(facts),
+      ]),
+    ),
+  };
+}
+
+const toCredentialConfig = (raw: any, fields: Mapping): CredentialConfig => ({
+  name: raw?.name ?? "default",
+  fields,
+  weight: raw?.weight ?? 1,
+  models: raw?.models,
+  zdr: raw?.zdr,
+});
+
+const toModelRoute = (name: string, raw: any): ModelRoute => ({
+  name,
+  candidates: candidateReferences(raw, "").map((candidate) => candidate.name),
+  weights: new Map(
+    candidateReferences(raw, "").flatMap(({ name: of, weight }) =>
+      weight === undefined ? [] : [[of, weight]],
+    ),
+  ),
+  pick: raw.pick ?? "ordered",
+  fallbackOn: (raw.on ?? DEFAULT_FALLBACK_KINDS) as readonly ErrorKind[],
+  hedge: toHedgeDelays(raw.hedge),
+});
+
+/** Before anything is built on them: a timer set too long fires at once, one of zero ends every call. */
+export function validateDurations(root: any, report: ReportProblem): void {
+  const check = (said: unknown, pointer: string, mayBeZero: boolean) => {
+    const ms = typeof said === "string" ? parseDuration(said) : undefined;
+    if (ms !== undefined && ms > MAX_TIMER_MS) report(problem.tooLong(), pointer);
+    if (ms === 0 && !mayBeZero) report(problem.zeroTimeout(), pointer);
+  };
+  const checkAll = (said: unknown, pointer: string) => {
+    if (isMapping(said))
+      for (const [key, each] of Object.entries(said))
+        check(each, childPointer(pointer, key), false);
+  };
+  const checkTimes = (said: unknown, pointer: string) => {
+    checkAll(said, pointer);
+    const classes = isMapping(said) ? said["classes"] : undefined;
+    if (isMapping(classes))
+      for (const [name, each] of Object.entries(classes))
+        checkAll(each, childPointer(childPointer(pointer, "classes"), name));
+  };
+  check(root.drain, "/drain", true);
+  check(root.drain?.announce, "/drain/announce", true);
+  check(root.drain?.for, "/drain/for", true);
+  check(root.overload?.wait, "/overload/wait", true);
+  check(root.log?.slow, "/log/slow", true);
+  check(root.catalogue?.refresh, "/catalogue/refresh", false);
+  check(root.files?.lifetime, "/files/lifetime", false);
+  const keep = typeof root.ledger?.keep === "string" ? parseDuration(root.ledger.keep) : undefined;
+  if (keep !== undefined && keep < DAY_MS) report(problem.retentionTooShort(), "/ledger/keep");
+  checkTimes(root.timeouts, "/timeouts");
+  for (const [said, pointer] of listHedgeDurations(root.models)) check(said, pointer, false);
+  if (Array.isArray(root.middleware))
+    for (const [i, each] of root.middleware.entries())
+      if (isMapping(each)) check(each["timeout"], `/middleware/${i}/timeout`, false);
+  if (isMapping(root.providers))
+    for (const [name, provider] of Object.entries(root.providers))
+      if (isMapping(provider))
+        checkTimes(
+          provider["timeouts"],
+          childPointer(childPointer("/providers", name), "timeouts"),
+        );
+}
+
+/** In one order of keys, whatever the file's. A definition is code: for the hash it is what it was loaded as. */
+function hashConfig(config: object): string {
+  const canonical = (key: string, value: unknown) => {
+    if (key === "definition") return undefined;
+    if (value instanceof Map) return [...value];
+    if (typeof value === "bigint") return `${value}n`;
+    if (!isMapping(value)) return value;
+    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+  };
+  return createHash("sha256").update(JSON.stringify(config, canonical)).digest("hex");
+}
+
+/** Definitions belong to their plugins and are left alone. */
+function deepFreeze<T>(value: T, key = ""): T {
+  if (key === "definition" || typeof value !== "object" || value === null) return value;
+  if (value instanceof Map) for (const each of value.values()) deepFreeze(each);
+  else for (const [k, each] of Object.entries(value)) deepFreeze(each, k);
+  return Object.freeze(value);
+}

@@ -1,0 +1,106 @@
+// The few forms that the gateway's own schemas are made of: closed maps, lists, durations, names, dates.
+import { DURATION_PATTERN, SIZE_PATTERN } from "../lib/time/units.ts";
+import type { Schema } from "./schema-dialect.ts";
+
+export const text = (description: string, more: Schema = {}) => ({
+  type: "string",
+  description,
+  ...more,
+});
+export const flag = (description: string, value: boolean) => ({
+  type: "boolean",
+  description,
+  default: value,
+});
+export const list = (items: Schema, description: string, more: Schema = {}) => ({
+  type: "array",
+  items,
+  description,
+  ...more,
+});
+export const closedObject = (properties: Schema, more: Schema = {}) => ({
+  type: "object",
+  additionalProperties: false,
+  properties,
+  ...more,
+});
+/** Where only a default keeps a map from being there, it is filled in like any other. */
+export const section = (description: string, properties: Schema) =>
+  closedObject(properties, { description, default: {} });
+
+export const duration = (description: string, value?: string) =>
+  text(description, {
+    pattern: DURATION_PATTERN,
+    "x-expects": "a duration with its unit, such as 300s, 5m or 250ms",
+    ...(value === undefined ? {} : { default: value }),
+  });
+
+/** A duration alone, or the long form. */
+export const durationOr = (short: ReturnType<typeof duration>, long: Schema): Schema => ({
+  if: { type: "object" },
+  then: long,
+  else: short,
+});
+
+export const size = (description: string, value: string) => ({
+  type: ["string", "integer"],
+  pattern: SIZE_PATTERN,
+  minimum: 1,
+  default: value,
+  "x-expects": "a size such as 32MiB, or a number of bytes",
+  description,
+});
+
+const callTimeProperties = (defaults: { [name: string]: string | undefined }) => ({
+  first_byte: duration(
+    "Until the provider's response begins; comments in an event stream do not count",
+    defaults["first_byte"],
+  ),
+  idle: duration("Between two pieces of a provider's answer", defaults["idle"]),
+  total: duration("For one call, all of it", defaults["total"]),
+});
+
+export const timeouts = (defaults: { [name: string]: string | undefined }, classes?: object) => ({
+  connect: duration("Until the connection to a provider stands", defaults["connect"]),
+  ...callTimeProperties(defaults),
+  classes: {
+    type: "object",
+    propertyNames: name("a class of calls: quick, thinking, or a kind of model such as image"),
+    additionalProperties: closedObject(callTimeProperties({})),
+    description:
+      "Other times for a class of calls. quick: a streamed chat with a model that is known not to reason; thinking: any other chat; the others are named for the kind of model, such as image",
+    ...(classes && { default: classes }),
+  },
+});
+
+export const name = (what: string) => ({
+  type: "string",
+  pattern: "^[a-z0-9][a-z0-9._-]*$",
+  "x-expects": `${what}: lower-case letters, digits, dashes, dots and underscores`,
+});
+
+export const date = (description: string) =>
+  text(description, { format: "date", "x-expects": "a date such as 2027-03-01" });
+
+export const names = (description: string, more: Schema = {}) =>
+  list({ type: "string", minLength: 1 }, description, more);
+
+/** One, at least. */
+export const positiveInteger = (description: string) => ({
+  type: "integer",
+  minimum: 1,
+  description,
+});
+
+/** More would be a storm. */
+export const attemptCount = (description: string, value: number) => ({
+  type: "integer",
+  minimum: 1,
+  maximum: 10,
+  default: value,
+  "x-expects": "a number from 1 to 10",
+  description,
+});
+
+/** What may not be empty. */
+export const nonEmptyText = (description: string) => text(description, { minLength: 1 });

@@ -1,0 +1,125 @@
+// The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, `x-secret`, `x-origin`,
+// `x-account`, and `x-path`. Compiled validators report every error, and which places of a value are secret, an origin, an account, or a
+// path.
+import { isIP } from "node:net";
+import type { ErrorObject, KeywordCxt } from "ajv";
+import { createCompiler, type SchemaRules } from "./schema-compiler.ts";
+
+export type { ErrorObject } from "ajv";
+export type Schema = Readonly<Record<string, unknown>>;
+
+export const FORMAT_CHECKS = {
+  uri: (text: string) => URL.canParse(text),
+  date: (text: string) => isDate(text),
+  "date-time": (text: string) =>
+    isDate(text.slice(0, 10)) &&
+    /^[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i.test(text.slice(10)),
+  email: (text: string) => /^[^\s@]+@[^\s@]+$/.test(text),
+  hostname: (text: string) =>
+    /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.|$))+$/i.test(text),
+  ipv4: (text: string) => isIP(text) === 4,
+  ipv6: (text: string) => isIP(text) === 6,
+  regex: (text: string) => {
+    try {
+      return new RegExp(text, "u") instanceof RegExp;
+    } catch {
+      return false;
+    }
+  },
+} as const;
+
+function isDate(text: string): boolean {
+  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
+}
+
+/** What a schema's author may mark, and what a validator calls those places of a value. */
+const MARK_KEYWORDS = {
+  "x-secret": "secrets",
+  "x-origin": "origins",
+  "x-account": "accounts",
+  "x-path": "paths",
+} as const;
+type SchemaMark = (typeof MARK_KEYWORDS)[keyof typeof MARK_KEYWORDS];
+/** What a validator sees on its way: pointers, relative to the value. */
+type CollectedMarks = { readonly [mark in SchemaMark]: Set<string> };
+
+export const DIALECT_RULES: SchemaRules = {
+  options: {
+    strict: true,
+    // `enum` without `type`, `required` before `properties`: fine with us.
+    strictTypes: false,
+    strictTuples: false,
+    allErrors: true,
+    verbose: true,
+    useDefaults: true,
+    // Each schema's code runs once a start: making it faster takes longer than that.
+    code: { optimize: false },
+    passContext: true,
+    // Ours are right, and the meta-schema takes longer than all of them: it is for what comes from elsewhere.
+    validateSchema: false,
+    logger: false,
+    formats: FORMAT_CHECKS,
+  },
+  keywords: ({ _, Name, str }) => [
+    // "a duration, such as 300s": what to say instead of the rule.
+    "x-expects",
+    ...Object.entries(MARK_KEYWORDS).map(([keyword, mark]) => ({
+      keyword,
+      schemaType: "boolean" as const,
+      code({ gen, schema, it: { errorPath } }: KeywordCxt) {
+        const above = new Name("instancePath");
+        const at = errorPath.emptyStr() ? above : str`${above}${errorPath}`;
+        if (schema === true) gen.code(_`this.${new Name(mark)}.add(${at})`);
+      },
+    })),
+  ],
+};
+
+const dialectCompiler = createCompiler(DIALECT_RULES);
+
+export interface Validated extends MarkedPlaces {
+  /** Defaults filled in. */
+  readonly value: unknown;
+  readonly errors: readonly ErrorObject[];
+}
+/** Pointers below a value, by what its schema says of the place. */
+export type MarkedPlaces = { readonly [mark in SchemaMark]: ReadonlySet<string> };
+export type Validator = (value: unknown) => Validated;
+
+const validators = new WeakMap<object, Validator>();
+
+/** Throws when the schema is not one. */
+export function getValidator(schema: Schema): Validator {
+  const known = validators.get(schema);
+  if (known) return known;
+  const check = dialectCompiler.compile(schema);
+  const validate: Validator = (given) => {
+    const value = structuredClone(given);
+    const collected: CollectedMarks = {
+      secrets: new Set(),
+      origins: new Set(),
+      accounts: new Set(),
+      paths: new Set(),
+    };
+    check.call(collected as never, value);
+    return { value, errors: check.errors ?? [], ...collected };
+  };
+  validators.set(schema, validate);
+  return validate;
+}
+
+/** What is wrong with it as a schema, by draft-07 and by strictness. */
+export function findSchemaFlaw(schema: Schema): string | undefined {
+  const ajv = dialectCompiler.ajv();
+  try {
+    if (!ajv.validateSchema(schema)) return ajv.errorsText(ajv.errors, { dataVar: "schema" });
+    getValidator(schema);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** What a plugin without `options` or `credential` takes. */
+export const EMPTY_SCHEMA: Schema = { type: "object", additionalProperties: false, properties: {} };

@@ -1,0 +1,136 @@
+// Accounts: what several keys share. Each may stand in another one, and what is said of the outer one holds for all in it.
+import { LIMIT_SCHEMA, parseScopedLimit } from "../../plugin/store/limit.ts";
+import type { LimitDisclosure, KeyDefaults } from "../../plugin/store/account.ts";
+import type { Privacy } from "../../model/facts.ts";
+import type { HeadersOut } from "../../model/values.ts";
+import type { Schema } from "../schema-dialect.ts";
+import type { PluginMount } from "../mount-plugins.ts";
+import { problem } from "../problems.ts";
+import { findCycles, textReferences, type NameReference } from "../name-references.ts";
+import { closedObject, list, nonEmptyText, names } from "../schema-builders.ts";
+import type { ReportProblem } from "../source/substitute-references.ts";
+import { childPointer, isMapping, type Mapping } from "../source/config-tree.ts";
+import type { AccountConfig } from "../gateway-config.ts";
+
+/** An organisation, a team, a project and a person are four. Each is looked at by every reserve, so there is an end. */
+export const MAX_ACCOUNT_DEPTH = 16;
+
+/** What a key gets that is made without it. */
+export const KEY_DEFAULTS_SCHEMA: Schema = closedObject(
+  { limits: list(LIMIT_SCHEMA, "Limits of a new key that has none of that unit", { minItems: 1 }) },
+  { description: "What new keys get where they are made without it" },
+);
+
+export const ACCOUNT_SCHEMA: Schema = closedObject(
+  {
+    parent: nonEmptyText("The account that it stands in, by its key"),
+    name: nonEmptyText("What people call it"),
+    limits: list(LIMIT_SCHEMA, "What all of its keys may use together", { minItems: 1 }),
+    models: names("Models that its keys may use. A * stands for any text. Default: all", {
+      minItems: 1,
+    }),
+    frontends: names("Frontends that its keys may use; all when absent", { minItems: 1 }),
+    privacy: {
+      enum: ["off", "required", "strict"],
+      description: "The least privacy of its keys' requests",
+    },
+    labels: {
+      type: "object",
+      additionalProperties: { type: "string" },
+      description: "Kept with every ledger row of its keys",
+    },
+    defaults: KEY_DEFAULTS_SCHEMA,
+    tells: {
+      enum: ["numbers", "nothing"],
+      description:
+        "What its keys' clients are told of its limits: numbers, or nothing but when to come again",
+    },
+  },
+  { type: ["object", "null"] },
+);
+
+export const accountNames = (root: Mapping): readonly string[] =>
+  isMapping(root["accounts"]) ? Object.keys(root["accounts"]) : [];
+
+/** What the schema cannot say: names that are not there, circles, too many levels. */
+export function checkAccounts(
+  root: Mapping,
+  mounts: readonly PluginMount[],
+  report: ReportProblem,
+): void {
+  const raw = root["accounts"];
+  if (!isMapping(raw)) return;
+  const frontends = mounts.filter((m) => m.kind === "frontend").map((m) => m.definition.name);
+  const parents = new Map<string, readonly NameReference[]>();
+  for (const [id, account] of Object.entries(raw)) {
+    if (!isMapping(account)) continue;
+    const at = childPointer("/accounts", id);
+    for (const { name, pointer } of textReferences(
+      account["frontends"],
+      childPointer(at, "frontends"),
+    ))
+      if (!frontends.includes(name)) report(problem.unknownFrontend(name, frontends), pointer);
+    const parent = account["parent"];
+    if (typeof parent !== "string") continue;
+    const use = { name: parent, pointer: childPointer(at, "parent") };
+    if (Object.hasOwn(raw, parent)) parents.set(id, [use]);
+    else
+      report(
+        problem.unknownAccount(
+          parent,
+          Object.keys(raw).filter((each) => each !== id),
+        ),
+        use.pointer,
+      );
+  }
+  const found = findCycles(parents);
+  for (const { path, pointer } of found) report(problem.accountCycle(path), pointer);
+  if (found.length === 0) checkDepth(parents, report);
+}
+
+/** Only the outermost account that is too deep is a problem: those inside of it would repeat it. */
+function checkDepth(
+  parents: ReadonlyMap<string, readonly NameReference[]>,
+  report: ReportProblem,
+): void {
+  for (const [id, [use]] of parents) {
+    const path = [id];
+    for (let up: NameReference | undefined = use; up; up = parents.get(up.name)?.[0])
+      path.unshift(up.name);
+    if (path.length === MAX_ACCOUNT_DEPTH + 1) report(problem.accountTooDeep(path), use!.pointer);
+  }
+}
+
+/** What has passed all of that. */
+export const toAccountConfigs = (raw: Mapping): ReadonlyMap<string, AccountConfig> =>
+  new Map(
+    Object.entries(raw).map(([id, account]) => [
+      id,
+      toAccountConfig(id, isMapping(account) ? account : {}),
+    ]),
+  );
+
+const toAccountConfig = (id: string, raw: Mapping): AccountConfig => ({
+  id,
+  parent: raw["parent"] as string | undefined,
+  name: raw["name"] as string | undefined,
+  limits: ((raw["limits"] ?? []) as string[]).map((each) =>
+    parseScopedLimit(each, `account:${id}`),
+  ),
+  models: raw["models"] as readonly string[] | undefined,
+  frontends: raw["frontends"] as readonly string[] | undefined,
+  privacy: raw["privacy"] as Privacy | undefined,
+  labels: (raw["labels"] ?? {}) as HeadersOut,
+  defaults: toKeyDefaults(raw["defaults"]),
+  discloseLimits: (raw["tells"] ?? "numbers") as LimitDisclosure,
+});
+
+/** What has passed the checks. */
+export function toKeyDefaults(raw: unknown): KeyDefaults | undefined {
+  if (!isMapping(raw) || raw["limits"] === undefined) return undefined;
+  const limits = (raw["limits"] as string[]).map((each) => {
+    const { scope: _, ...limit } = parseScopedLimit(each, "");
+    return limit;
+  });
+  return { limits };
+}

@@ -1,0 +1,45 @@
+// `hedge:` of a model's route: how long a call may stay without content before the next candidate is called as well.
+import { parseDuration, formatDuration } from "../../lib/time/units.ts";
+import type { HedgeDelays } from "../../model/hedge.ts";
+import type { Schema } from "../schema-dialect.ts";
+import { duration, durationOr, name } from "../schema-builders.ts";
+import { childPointer, isMapping } from "../source/config-tree.ts";
+
+export const HEDGE_SCHEMA: Schema = {
+  ...durationOr(duration("For every class of calls"), {
+    type: "object",
+    minProperties: 1,
+    propertyNames: name("a class of calls: quick, thinking, or a kind of model such as image"),
+    additionalProperties: duration("For this class of calls"),
+  }),
+  description:
+    "How long a call may stay without content before the next candidate is called as well. The first call with content answers, and the other one is canceled. Both are billed. Default: off",
+};
+
+/** `said`: as in gateway.yaml. */
+export function toHedgeDelays(raw: unknown): HedgeDelays | undefined {
+  if (typeof raw === "string") return { allMs: parseDuration(raw)!, classes: new Map() };
+  if (!isMapping(raw)) return undefined;
+  const classes = Object.entries(raw).map(
+    ([of, each]) => [of, parseDuration(each as string)!] as const,
+  );
+  return { allMs: undefined, classes: new Map(classes) };
+}
+
+/** As gateway.yaml writes it. */
+export const formatHedge = ({ allMs, classes }: HedgeDelays): string | { [of: string]: string } =>
+  allMs === undefined
+    ? Object.fromEntries([...classes].map(([of, ms]) => [of, formatDuration(ms)]))
+    : formatDuration(allMs);
+
+/** Every duration in the `hedge` of every model, with its place. */
+export function listHedgeDurations(models: unknown): readonly (readonly [unknown, string])[] {
+  if (!isMapping(models)) return [];
+  return Object.entries(models).flatMap(([model, route]) => {
+    const raw = isMapping(route) ? route["hedge"] : undefined;
+    const at = childPointer(childPointer("/models", model), "hedge");
+    return isMapping(raw)
+      ? Object.entries(raw).map(([of, each]) => [each, childPointer(at, of)] as const)
+      : [[raw, at] as const];
+  });
+}

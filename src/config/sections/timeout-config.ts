@@ -1,0 +1,64 @@
+// How long each part of a call may take. Four places may say it; the nearest to the call counts: the provider's for that class,
+// the provider's, the gateway's for that class, the gateway's.
+import { parseDuration, formatDuration } from "../../lib/time/units.ts";
+import { isMapping, type Mapping } from "../source/config-tree.ts";
+import type { CallTimes, Timeouts } from "../gateway-config.ts";
+
+const TIME_KEYS = { first_byte: "firstByteMs", idle: "idleMs", total: "totalMs" } as const;
+
+/** For the gateway's own, whose every key has a default. */
+const NO_TIMEOUTS: Partial<Timeouts> & Pick<Timeouts, "classes"> = { classes: new Map() };
+
+/** `otherwise`: the gateway's, for a provider's own. */
+export function toTimeouts(raw: any, defaults?: Timeouts): Timeouts {
+  const own = toCallTimes(raw);
+  const { connectMs, classes: of, ...usual } = defaults ?? NO_TIMEOUTS;
+  const plain = { ...usual, ...own } as CallTimes;
+  const classes = new Map<string, CallTimes>();
+  for (const [name, times] of of)
+    classes.set(name, { ...plain, ...differingTimes(times, usual as CallTimes), ...own });
+  for (const [name, times] of Object.entries(isMapping(raw?.classes) ? raw.classes : {}))
+    classes.set(name, { ...(classes.get(name) ?? plain), ...toCallTimes(times) });
+  return {
+    connectMs: raw?.connect === undefined ? connectMs! : parseDuration(raw.connect)!,
+    ...plain,
+    classes,
+  };
+}
+
+function toCallTimes(raw: any): Partial<CallTimes> {
+  const own: { -readonly [K in keyof CallTimes]?: number } = {};
+  for (const [key, name] of Object.entries(TIME_KEYS))
+    if (raw?.[key] !== undefined) own[name] = parseDuration(raw[key])!;
+  return own;
+}
+
+/** As gateway.yaml says it; of a class what is not said by all alike. */
+export const formatTimeouts = (times: Timeouts): Mapping => ({
+  connect: formatDuration(times.connectMs),
+  ...formatTimes(times),
+  classes:
+    times.classes.size === 0
+      ? undefined
+      : Object.fromEntries(
+          [...times.classes].map(([name, each]) => [
+            name,
+            formatTimes(differingTimes(each, times)),
+          ]),
+        ),
+});
+
+const formatTimes = (times: Partial<CallTimes>): Mapping =>
+  Object.fromEntries(
+    Object.entries(TIME_KEYS)
+      .filter(([, name]) => times[name] !== undefined)
+      .map(([key, name]) => [key, formatDuration(times[name]!)]),
+  );
+
+/** What it says otherwise. */
+const differingTimes = (times: CallTimes, plain: CallTimes): Partial<CallTimes> =>
+  Object.fromEntries(
+    Object.values(TIME_KEYS)
+      .filter((name) => times[name] !== plain[name])
+      .map((name) => [name, times[name]]),
+  );

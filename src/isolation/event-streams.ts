@@ -1,0 +1,185 @@
+// LentAnswers that pass by a plugin outside: their events go to it in batches, and of an `event` hook come back as it lets them pass.
+import { ProbingMap } from "../lib/probing-map.ts";
+import { ERRORS, getFault, type Fault } from "../model/error.ts";
+import type { ModelEvent } from "../model/event.ts";
+import type { Call } from "../plugin/call.ts";
+import { PluginFailure, type PluginConnection } from "./plugin-connection.ts";
+import { serializeCall } from "./serialization.ts";
+
+/** A way to the connection as it is now. */
+export interface ConnectionSource {
+  /** A promise where it is being made anew. Rejects where there is none. */
+  connection(): PluginConnection | Promise<PluginConnection>;
+}
+type ExchangeParamsOf = (link: PluginConnection, x: Call["exchange"]) => object;
+type StopStream = (fault: Fault) => void;
+type PassEvent = (event: ModelEvent) => void;
+
+/** Events wait so long for others, so that a hundred of them are one frame. */
+const BATCH_MS = 16;
+const MAX_BATCH = 256;
+
+/** The answers that pass by now, by their number. */
+export class EventStreams {
+  readonly #open = new ProbingMap<EventStream>();
+  #lastId = 0;
+
+  transform(
+    of: ConnectionSource,
+    call: Call,
+    next: PassEvent,
+    stop: StopStream,
+    about: ExchangeParamsOf,
+  ) {
+    return this.#start(of, "event", call, stop, about, next);
+  }
+
+  observe(of: ConnectionSource, call: Call, stop: StopStream, about: ExchangeParamsOf) {
+    return this.#start(of, "watch", call, stop, about, undefined);
+  }
+
+  /** What it tells of them. Of one that is over it is not heeded: it could not know. */
+  onNotify(name: string, given: unknown): void {
+    const { stage: n, events, fault: said } = given as Record<string, unknown>;
+    const stream = this.#open.get(String(n));
+    if (!stream) return;
+    if (name === "stop") stream.onStop(said);
+    else if (Array.isArray(events)) stream.emit(events as readonly ModelEvent[]);
+    else throw new Error("no events");
+  }
+
+  /** The plugin is gone: what passed by it does not pass on. */
+  failAll(): void {
+    for (const stream of this.#open.values()) stream.fail();
+  }
+
+  #start(
+    of: ConnectionSource,
+    hook: "event" | "watch",
+    call: Call,
+    stop: StopStream,
+    about: ExchangeParamsOf,
+    next: PassEvent | undefined,
+  ): (event: ModelEvent) => undefined {
+    const n = ++this.#lastId;
+    const stream = new EventStream(n, stop, next, () => this.#open.remove(String(n)));
+    this.#open.set(String(n), stream);
+    call.signal.addEventListener("abort", () => stream.end(), { once: true });
+    const begun = (link: PluginConnection) => stream.start(link, { stage: n, hook, call, about });
+    const link = of.connection();
+    if ("then" in link) void link.then(begun, () => stream.fail());
+    else begun(link);
+    return (event) => stream.push(event);
+  }
+}
+
+class EventStream {
+  readonly #id: number;
+  readonly #stop: StopStream;
+  readonly #next: PassEvent | undefined;
+  readonly #unregister: () => void;
+  #link: PluginConnection | undefined;
+  #buffered: ModelEvent[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #ended = false;
+  #failed: PluginFailure | undefined;
+
+  constructor(n: number, stop: StopStream, next: PassEvent | undefined, forget: () => void) {
+    this.#id = n;
+    this.#stop = stop;
+    this.#next = next;
+    this.#unregister = forget;
+  }
+
+  start(
+    connection: PluginConnection,
+    of: { stage: number; hook: "event" | "watch"; call: Call; about: ExchangeParamsOf },
+  ): void {
+    if (this.#ended) return;
+    this.#link = connection;
+    connection.openStreams++;
+    const { stage, hook, call, about } = of;
+    connection.notify("stage", {
+      stage,
+      hook,
+      ...about(connection, call.exchange),
+      call: serializeCall(call),
+    });
+    this.#send();
+  }
+
+  push(event: ModelEvent): undefined {
+    if (this.#failed) throw this.#failed;
+    if (this.#ended) return undefined;
+    this.#buffered.push(event);
+    // An end is waited for.
+    if (event.type === "finish" || this.#buffered.length >= MAX_BATCH) this.#send();
+    else this.#timer ??= setTimeout(() => this.#send(), BATCH_MS);
+    return undefined;
+  }
+
+  emit(events: readonly ModelEvent[]): void {
+    for (const event of events) {
+      if (this.#ended) return;
+      try {
+        this.#next?.(event);
+      } catch (problem) {
+        const { kind, message } = getFault(problem) ?? PLUGIN_LOST;
+        return this.#stopWith({ kind, message });
+      }
+      if (event?.type === "finish") this.end();
+    }
+  }
+
+  onStop(raw: unknown): void {
+    const { kind, message, code } = (raw ?? {}) as Record<string, unknown>;
+    const whole =
+      typeof kind === "string" && Object.hasOwn(ERRORS, kind) && typeof message === "string";
+    this.#stopWith(
+      whole
+        ? { kind: kind as Fault["kind"], message, ...(typeof code === "string" && { code }) }
+        : PLUGIN_LOST,
+    );
+  }
+
+  /** Of one that only looks it is a failure of the next look, which an operator may let pass. */
+  fail(): void {
+    if (this.#next) return this.#stopWith(PLUGIN_LOST);
+    if (!this.#ended) this.#failed = new PluginFailure(PLUGIN_LOST.message);
+    this.end();
+  }
+
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    this.#buffered = [];
+    this.#unregister();
+    if (!this.#link) return;
+    this.#link.openStreams--;
+    this.#link.notify("passed", { stage: this.#id });
+  }
+
+  #stopWith(why: Fault): void {
+    if (this.#ended) return;
+    this.end();
+    this.#stop(why);
+  }
+
+  #send(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (!this.#link || this.#buffered.length === 0) return;
+    const events = this.#buffered;
+    this.#buffered = [];
+    this.#link.notify("events", { stage: this.#id, events });
+    // What only looks has seen its last.
+    if (!this.#next && events.at(-1)!.type === "finish") this.end();
+  }
+}
+
+const PLUGIN_LOST = {
+  kind: "unavailable",
+  message: "A plugin that this answer passes by is gone.",
+  code: "plugin_failed",
+} satisfies Fault;

@@ -1,0 +1,111 @@
+// Requests as they are known in the process of a plugin: the same object for the same request, however many hooks are asked of it.
+import { fail } from "../../model/error.ts";
+import { KnownRequests } from "../known-requests.ts";
+
+type Untrusted = Readonly<Record<string, unknown>>;
+export interface ExchangeParams {
+  readonly exchange: Untrusted & { readonly id: string };
+  readonly request?: unknown;
+}
+/** What a hook did, in its order. */
+export type HookEffects = unknown[][];
+
+const HEAD_FIELDS = [
+  "id",
+  "frontend",
+  "method",
+  "path",
+  "address",
+  "certificate",
+  "params",
+  "headers",
+  "presents",
+  "identity",
+  "limits",
+  "privacy",
+];
+const BODY_FIELDS = ["protocol", "kind", "op", "name", "model", "stream", "features", "size"];
+
+/** One request. What it does is noted, and told with the hook's answer. */
+export class ExchangeProxy {
+  #fields: Untrusted = {};
+  #request: unknown;
+  #body: unknown;
+  #abortController: AbortController | undefined;
+  #ended = false;
+  /** Of the hook that is asked now. */
+  effects: HookEffects = [];
+  readBody: () => Promise<unknown> = () => fail("internal", "The body is not read here.");
+
+  update({ exchange, request }: ExchangeParams): this {
+    this.#fields = exchange;
+    if (request !== undefined) this.#request = request;
+    return this;
+  }
+  static {
+    for (const member of [...HEAD_FIELDS, ...BODY_FIELDS])
+      Object.defineProperty(this.prototype, member, {
+        get(this: ExchangeProxy) {
+          return this.#fields[member];
+        },
+        enumerable: true,
+      });
+  }
+  get query(): URLSearchParams {
+    return new URLSearchParams(this.#fields["query"] as string);
+  }
+  get request(): unknown {
+    return this.#request ?? fail("internal", "x.request is not there before the body is read.");
+  }
+  get body(): unknown {
+    return (
+      this.#body ??
+      fail("internal", "x.body reaches a plugin outside the gateway in edit alone: read x.request.")
+    );
+  }
+  set body(fields: unknown) {
+    this.#body = fields;
+  }
+  get signal(): AbortSignal {
+    this.#abortController ??= new AbortController();
+    if (this.#ended) this.#abortController.abort();
+    return this.#abortController.signal;
+  }
+  end(): void {
+    this.#ended = true;
+    this.#abortController?.abort();
+  }
+  identify(who: unknown): void {
+    this.effects.push(["identify", who]);
+    this.#fields = { ...this.#fields, identity: who };
+  }
+  requirePrivacy(to: string): void {
+    this.effects.push(["tighten", to]);
+  }
+  acquireSlot(scope: string, max: number): void {
+    this.effects.push(["occupy", scope, max]);
+  }
+  setResponseHeader(name: string, value: string): void {
+    this.effects.push(["header", name, value]);
+  }
+  addLabel(name: string, value: string): void {
+    this.effects.push(["label", name, value]);
+  }
+}
+
+export class ExchangeProxies {
+  readonly #byId = new KnownRequests<ExchangeProxy>();
+
+  of(frame: ExchangeParams): ExchangeProxy {
+    const { id } = frame.exchange;
+    let x = this.#byId.get(id);
+    if (!x) this.#byId.set(id, (x = new ExchangeProxy()));
+    return x.update(frame);
+  }
+  cancel(id: string): void {
+    this.#byId.get(id)?.end();
+  }
+  end(id: string): void {
+    this.#byId.remove(id)?.end();
+  }
+}

@@ -1,0 +1,321 @@
+// The other end: a plugin's own process, which is asked for its hooks. It reads frames, runs what they name, and writes answers.
+import type { Duplex } from "node:stream";
+import { fail, getFault, type Fault } from "../../model/error.ts";
+import { ProbingMap } from "../../lib/probing-map.ts";
+import { isPromise } from "../../lib/is-promise.ts";
+import { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import {
+  parseFrame,
+  LineReader,
+  LineWriter,
+  frameReviver,
+  serializeFrame,
+  type ReplyFrame,
+  type CallFrame,
+  type NotifyFrame,
+} from "../frames.ts";
+import type { LockedModules } from "../serialization.ts";
+import { createPluginContext, type GatewayConnection, type SetupParams } from "./plugin-context.ts";
+import { ExchangeProxies, type ExchangeParams, type ExchangeProxy } from "./exchange-proxy.ts";
+
+type Untrusted = Record<string, any>;
+type Hook = (...given: any[]) => any;
+
+/** How its definition is come by. */
+export type LoadDefinition = (entry: string, locked?: LockedModules) => Promise<Untrusted>;
+
+const EVENT_BATCH_MS = 16;
+
+export class PluginProcess implements GatewayConnection {
+  #writer!: LineWriter;
+  readonly #load: LoadDefinition;
+  readonly #reader = new LineReader();
+  readonly #pending = new Map<
+    number,
+    { resolve(value: unknown): void; reject(error: Error): void; readonly lent: boolean }
+  >();
+  /** What was thrown by something that the gateway lends: let through, it is a failure and no word. */
+  readonly #hostErrors = new WeakSet<object>();
+  readonly #exchanges = new ExchangeProxies();
+  readonly #streams = new ProbingMap<{ hear(event: unknown): void; flush(): void; end(): void }>();
+  readonly #scope = new LifetimeScope();
+  #plugin: Untrusted = {};
+  /** As they are called. */
+  readonly #hooks = new Map<string, Hook>();
+  #lastCall = 0;
+
+  constructor(load: LoadDefinition) {
+    this.#load = load;
+  }
+
+  /** Answers what is asked there, until there is no gateway any more. */
+  serve(stream: Duplex): void {
+    this.#writer = new LineWriter(stream);
+    stream.on("data", (chunk: Buffer) =>
+      this.#reader.push(
+        chunk,
+        () => Infinity,
+        (line) => {
+          this.#onLine(line);
+          return true;
+        },
+      ),
+    );
+    // No gateway is there to work for.
+    for (const end of ["close", "end", "error"]) stream.on(end, () => process.exit(0));
+  }
+
+  call(name: string, given: unknown, of?: number): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const ask = ++this.#lastCall;
+      this.#pending.set(ask, { resolve, reject, lent: of === undefined });
+      this.#writer.write(
+        serializeFrame({
+          call: ask,
+          method: name,
+          params: given,
+          ...(of !== undefined && { parent: of }),
+        }),
+      );
+    });
+  }
+
+  /** At once: what it says of itself is there also when it breaks in the next line. */
+  notify(name: string, given: unknown): void {
+    this.#writer.writeLazily(serializeFrame({ notify: name, params: given }));
+    this.#writer.flush();
+  }
+
+  #onLine(line: string): void {
+    // From a letter that is rare: a quotation mark is looked behind wherever it stands.
+    const plain = !line.includes('BigInt","data"') && !line.includes('Buffer","data"');
+    const frame = plain
+      ? parseFrame(line)
+      : (JSON.parse(line, frameReviver) as ReturnType<typeof parseFrame>);
+    if (!frame) return;
+    if ("call" in frame) return this.#handleCall(frame);
+    if ("notify" in frame) return this.#handleNotify(frame);
+    const waiting = this.#pending.get(frame.reply);
+    this.#pending.delete(frame.reply);
+    if ("fault" in frame) {
+      const { kind, message, ...more } = frame.fault;
+      try {
+        fail(kind, message, more);
+      } catch (problem) {
+        if (waiting?.lent) this.#hostErrors.add(problem as Error);
+        waiting?.reject(problem as Error);
+      }
+    } else if ("error" in frame) waiting?.reject(new Error(frame.error));
+    else waiting?.resolve(frame.value);
+  }
+
+  /** A promise only where there is something to wait for. */
+  #handleCall({ call, method, params: given }: CallFrame): void {
+    const failed = (problem: unknown) => this.#send(this.#errorReply(call, problem));
+    try {
+      const value: unknown = this.#dispatch(call, method, given as Untrusted);
+      if (isPromise(value))
+        void value.then((later: unknown) => this.#send({ reply: call, value: later }), failed);
+      else this.#send({ reply: call, value });
+    } catch (problem) {
+      failed(problem);
+    }
+  }
+
+  #errorReply(ask: number, problem: unknown): ReplyFrame {
+    const fault = this.#faultOf(problem);
+    return fault
+      ? { reply: ask, fault: { ...fault, cause: undefined } }
+      : { reply: ask, error: String((problem as Error)?.stack ?? problem).slice(0, 2_000) };
+  }
+
+  #send(value: ReplyFrame): void {
+    let text: string;
+    try {
+      text = serializeFrame(value);
+    } catch {
+      text = serializeFrame({ reply: value.reply, error: "What it gave cannot be written down." });
+    }
+    this.#writer.write(text);
+  }
+
+  #faultOf(problem: unknown): Fault | undefined {
+    const isHostError =
+      typeof problem === "object" && problem !== null && this.#hostErrors.has(problem);
+    return isHostError ? undefined : getFault(problem);
+  }
+
+  #dispatch(ask: number, name: string, given: Untrusted): any {
+    if (name === "describe") return this.#describe(given);
+    if (name === "setup") return this.#setup(given as SetupParams & Untrusted);
+    if (name === "command") return this.#plugin["commands"][given["name"]].run(given["input"]);
+    if (name === "end") return this.#scope[Symbol.asyncDispose]();
+    const hook = this.#hooks.get(name) ?? fail("internal", `There is no ${name}.`);
+    const x = this.#exchanges.of(given as ExchangeParams & Untrusted);
+    x.effects = [];
+    x.readBody = async () => x.update((await this.call("read", {}, ask)) as ExchangeParams);
+    const value = HOOK_RUNNERS[name]!(hook, given, x, (what, of) => this.call(what, of, ask));
+    const withEffects = (more: Untrusted | undefined) =>
+      x.effects.length > 0 ? { ...more, does: x.effects } : (more ?? {});
+    return isPromise(value)
+      ? value.then(withEffects as (more: unknown) => Untrusted)
+      : withEffects(value);
+  }
+
+  async #describe({ entry, locked }: Untrusted): Promise<Untrusted> {
+    const {
+      setup: _,
+      check: __,
+      needs,
+      "~tollgate": kind,
+      ...more
+    } = await this.#load(entry, locked);
+    const plain = Object.fromEntries(
+      Object.entries((needs ?? {}) as Untrusted).map(([need, value]) => [
+        need,
+        typeof value === "function" ? "function" : value,
+      ]),
+    );
+    return { ...more, kind, ...(needs !== undefined && { needs: plain }) };
+  }
+
+  async #setup({ entry, locked, options, ...given }: SetupParams & Untrusted): Promise<Untrusted> {
+    const definition = await this.#load(entry, locked);
+    for (const { severity = "error", message } of definition["check"]?.(options) ?? [])
+      if (severity === "error") fail("invalid", message);
+    this.#plugin = await definition["setup"](
+      options,
+      createPluginContext(given as SetupParams, this, this.#scope),
+    );
+    const commands = Object.entries((this.#plugin["commands"] ?? {}) as Untrusted).map(
+      ([name, { run: _, ...more }]) => [name, more],
+    );
+    const hooks = Object.keys(this.#plugin).filter((each) => each !== "commands");
+    for (const name of hooks) {
+      const hook: unknown = this.#plugin[name];
+      if (typeof hook === "function") this.#hooks.set(name, hook.bind(this.#plugin) as Hook);
+    }
+    return { hooks, commands: Object.fromEntries(commands) };
+  }
+
+  #handleNotify({ notify, params: given }: NotifyFrame): void {
+    const params = (given ?? {}) as Untrusted;
+    if (notify === "ping") this.notify("pong", {});
+    else if (notify === "over") this.#endRequest(params["x"]);
+    else if (notify === "gone") this.#exchanges.cancel(params["x"]);
+    else if (notify === "leave") this.#scope.beginClose();
+    else if (notify === "stage") this.#startStream(params);
+    else if (notify === "events") {
+      const stream = this.#streams.get(String(params["stage"]));
+      for (const event of params["events"]) stream?.hear(event);
+      stream?.flush();
+    } else if (notify === "passed") {
+      this.#streams.remove(String(params["stage"]))?.end();
+    }
+  }
+
+  /** What was asked of it by a look at its end was asked before this is said. */
+  #endRequest(id: string): void {
+    this.#exchanges.end(id);
+    if (this.#plugin["watch"])
+      this.#writer.write(serializeFrame({ notify: "over", params: { x: id } }));
+  }
+
+  #startStream({ stage, hook, ...given }: Untrusted): void {
+    const x = this.#exchanges.of(given as unknown as ExchangeParams);
+    const call = { ...given["call"], exchange: x, signal: x.signal };
+    let out: unknown[] = [];
+    let timer: NodeJS.Timeout | undefined;
+    const flush = () => {
+      clearTimeout(timer);
+      timer = undefined;
+      if (out.length > 0) this.notify("events", { stage, events: out });
+      out = [];
+    };
+    const next = (event: unknown) => {
+      out.push(event);
+      timer ??= setTimeout(flush, EVENT_BATCH_MS);
+    };
+    let ended = false;
+    const stop = (fault: unknown) => {
+      if (ended) return;
+      ended = true;
+      flush();
+      this.notify("stop", { stage, fault });
+    };
+    const onError = (problem: unknown) =>
+      stop(
+        this.#faultOf(problem) ?? {
+          kind: "internal",
+          message: String((problem as Error)?.message),
+        },
+      );
+    let hear: Hook = () => {};
+    try {
+      hear =
+        hook === "event"
+          ? this.#plugin["event"](call, next, stop)
+          : this.#plugin["watch"](call, stop);
+    } catch (problem) {
+      onError(problem);
+    }
+    this.#streams.set(String(stage), {
+      hear(event) {
+        if (ended) return;
+        try {
+          hear(event);
+        } catch (problem) {
+          onError(problem);
+        }
+      },
+      flush,
+      end: () => clearTimeout(timer),
+    });
+  }
+}
+
+type CallGateway = (name: string, given: unknown) => Promise<any>;
+type HookRunner = (hook: Hook, given: Untrusted, x: ExchangeProxy, ask: CallGateway) => any;
+const toNothing = (value: unknown): any =>
+  isPromise(value) ? value.then(() => undefined) : undefined;
+
+const HOOK_RUNNERS: { readonly [hook: string]: HookRunner } = {
+  admit: (hook, { credential }, x) => toNothing(hook(x, credential)),
+  async edit(hook, { body }, x) {
+    x.body = body;
+    const said = (await hook(x)) as Untrusted | undefined;
+    x.body = undefined;
+    // JSON has no word for a field that is taken away.
+    const without = Object.keys(said ?? {}).filter((field) => said![field] === undefined);
+    return { fields: said, without };
+  },
+  rewrite: async (hook, { request }, x) => ({ request: await hook(request, x) }),
+  inspect: (hook, { request }, x) => toNothing(hook(request, x)),
+  async route(hook, { candidates }, x) {
+    const said = await hook(candidates, x);
+    const place = (candidate: unknown) => (candidates as unknown[]).indexOf(candidate);
+    return {
+      list: said.map((one: Untrusted) => {
+        const { candidate, kind, code, message } = one;
+        return candidate && kind ? { i: place(candidate), kind, code, message } : { i: place(one) };
+      }),
+    };
+  },
+  async attempt(hook, { call }, x, ask) {
+    let reply: object | undefined;
+    const next = async () => {
+      const head = await ask("next", {});
+      const settled = async () => (await ask("settled", {})) as unknown;
+      const record = async (max: number) => {
+        const got = await ask("record", max);
+        return got && { ...got, body: Buffer.from(got.body, "base64") };
+      };
+      return (reply = { ...head, record, settled });
+    };
+    const got = await hook({ ...call, exchange: x, signal: x.signal }, next);
+    if (got === reply && reply) return { reply: true };
+    if (got?.answer) return { answer: got.answer };
+    return { recorded: { ...got, body: Buffer.from(got.body).toString("base64") } };
+  },
+  settle: (hook, { outcome }, x) => toNothing(hook(x, outcome)),
+};

@@ -1,0 +1,280 @@
+// Hooks that ask a plugin outside. Each is one question; events of an answer go to it in batches and come back as it lets them pass.
+import { fail } from "../model/error.ts";
+import type { Body } from "../model/values.ts";
+import type { ModelRequest } from "../model/request.ts";
+import type { Call, Candidate, RecordedResponse, UpstreamResponse } from "../plugin/call.ts";
+import type { RequestHead, Exchange } from "../plugin/exchange.ts";
+import type { AttemptResult, Exclusion, Hooks, RouteResult } from "../plugin/middleware.ts";
+import type { Outcome } from "../plugin/outcome.ts";
+import {
+  type CallOptions,
+  type HostHandlers,
+  type PluginConnection,
+  PluginFailure,
+} from "./plugin-connection.ts";
+import { frameReviver } from "./frames.ts";
+import type { ConnectionSource, EventStreams } from "./event-streams.ts";
+import type { KnownRequests } from "./known-requests.ts";
+import {
+  type IsolatableHook,
+  serializeBody,
+  serializeCall,
+  serializeCandidate,
+  serializeExchange,
+} from "./serialization.ts";
+
+export interface IsolatedPlugin extends ConnectionSource {
+  readonly streams: EventStreams;
+  readonly requests: KnownRequests<SentRequest>;
+  /** It says when it has heard that a request is over: a child does, and what listens at a socket in any language need not. */
+  readonly confirmsRequestEnd: boolean;
+}
+
+type HookExchange = RequestHead & Partial<Exchange>;
+type Untrusted = Readonly<Record<string, unknown>>;
+
+/** One request, and what was told of it already. */
+export interface SentRequest {
+  readonly exchange: RequestHead;
+  readonly connection: PluginConnection;
+  isRequestSent: boolean;
+}
+
+const isMapping = (it: unknown): it is Untrusted =>
+  typeof it === "object" && it !== null && !Array.isArray(it);
+
+/** What a hook did beside its answer, in its order. Done here it is checked as any hook's is. */
+function applyEffects(x: HookExchange, raw: Untrusted): void {
+  const list = raw["does"] ?? [];
+  if (!Array.isArray(list) || list.length > 200)
+    throw new PluginFailure("What it did is no list, or too long.");
+  for (const one of list as readonly unknown[]) {
+    if (!Array.isArray(one)) throw new PluginFailure("What it did cannot be used.");
+    const [what, a, b] = one as unknown[];
+    const texts = typeof a === "string" && typeof b === "string";
+    if (what === "label" && texts) x.addLabel(a, b);
+    else if (what === "header" && texts) x.setResponseHeader(a, b);
+    else if (what === "tighten" && typeof a === "string") x.requirePrivacy(a as never);
+    else if (what === "occupy" && typeof a === "string" && typeof b === "number")
+      x.acquireSlot(a, b);
+    else if (what === "identify" && isMapping(a) && typeof a["id"] === "string")
+      x.identify(JSON.parse(JSON.stringify(a), frameReviver) as never);
+    else throw new PluginFailure("What it did is nothing that a hook can do.");
+  }
+}
+
+/** `has`: the hooks that it said it has. */
+export function createIsolatedHooks(of: IsolatedPlugin, has: readonly IsolatableHook[]): Hooks {
+  const asking = new HookCaller(of, of.confirmsRequestEnd && has.includes("watch"));
+  const settles = has.includes("settle");
+  const hooks: { [H in IsolatableHook]: NonNullable<Hooks[H]> } = {
+    admit: (x, credential) => asking.admit(x, credential),
+    edit: (x) => asking.edit(x),
+    rewrite: (request, x) => asking.rewrite(request, x),
+    inspect: (request, x) => asking.inspect(request, x),
+    route: (list, x) => asking.route(list, x),
+    attempt: (call, next) => asking.attempt(call, next),
+    event: (call, next, stop) => of.streams.transform(of, call, next, stop, asking.exchangeParams),
+    watch: (call, stop) => of.streams.observe(of, call, stop, asking.exchangeParams),
+    settle: (x, outcome) => (settles ? asking.settle(x, outcome) : asking.endRequest(x)),
+  };
+  // The end of a request is told whatever it has: what it keeps of it goes.
+  const hookNames: readonly IsolatableHook[] = [...has, "settle"];
+  return Object.fromEntries(hookNames.map((hook) => [hook, hooks[hook]]));
+}
+
+class HookCaller {
+  readonly #plugin: IsolatedPlugin;
+  readonly #isWatching: boolean;
+
+  constructor(of: IsolatedPlugin, isWatching: boolean) {
+    this.#plugin = of;
+    this.#isWatching = isWatching;
+  }
+
+  /** With the request, where it was not told of it yet. */
+  readonly exchangeParams = (connection: PluginConnection, x: HookExchange): object => {
+    const one = this.#sentRequest(connection, x);
+    const plain = serializeExchange(x);
+    if (one.isRequestSent || !x.model || x.actionType === "relay") return { x: plain };
+    one.isRequestSent = true;
+    return { x: plain, request: x.request };
+  };
+
+  admit(x: RequestHead, credential: string | undefined): Promise<void> {
+    const read = async () =>
+      this.exchangeParams(await this.#plugin.connection(), await x.readBody());
+    const given = (link: PluginConnection) => {
+      this.#sentRequest(link, x);
+      return { x: serializeExchange(x), credential };
+    };
+    return this.#call("admit", x, given, parseNothing, { read });
+  }
+
+  edit(x: Exchange): Promise<Body | undefined> {
+    const given = (link: PluginConnection) => {
+      // Whatever it was told of the request may be another one after this.
+      this.#sentRequest(link, x).isRequestSent = false;
+      return { x: serializeExchange(x), body: serializeBody(x.body) };
+    };
+    return this.#call("edit", x, given, parseEdit);
+  }
+
+  rewrite(request: ModelRequest, x: Exchange): Promise<ModelRequest> {
+    return this.#call("rewrite", x, this.#withRequest(request, x), (said) =>
+      said["request"] === undefined
+        ? request
+        : (JSON.parse(JSON.stringify(said["request"]), frameReviver) as ModelRequest),
+    );
+  }
+
+  inspect(request: ModelRequest, x: Exchange): Promise<void> {
+    return this.#call("inspect", x, this.#withRequest(request, x), parseNothing);
+  }
+
+  route(list: readonly Candidate[], x: Exchange): Promise<RouteResult> {
+    const candidates = list.map(serializeCandidate);
+    const given = (link: PluginConnection) => ({ ...this.exchangeParams(link, x), candidates });
+    return this.#call("route", x, given, (said) =>
+      said["list"] === undefined ? list : parseRoute(said["list"], list),
+    );
+  }
+
+  attempt(call: Call, next: () => Promise<UpstreamResponse>): Promise<AttemptResult> {
+    let reply: UpstreamResponse | undefined;
+    const x = call.exchange;
+    const got = () => reply ?? fail("internal", "next() was not called.");
+    const given = (link: PluginConnection) => ({
+      ...this.exchangeParams(link, x),
+      call: serializeCall(call),
+    });
+    return this.#call("attempt", x, given, (said) => parseAttempt(said, reply), {
+      next: async () => {
+        reply = await next();
+        const { status, headers, limits } = reply;
+        return { status, headers, limits };
+      },
+      record: async (max: unknown) => {
+        const answer = await got().recordResponse(typeof max === "number" ? max : 0);
+        return answer && { ...answer, body: answer.body.toString("base64") };
+      },
+      settled: () => got().whenSettled(),
+    });
+  }
+
+  async settle(x: HookExchange, outcome: Outcome): Promise<void> {
+    try {
+      await this.#call(
+        "settle",
+        x,
+        (now) => ({ ...this.exchangeParams(now, x), outcome }),
+        parseNothing,
+      );
+    } finally {
+      this.endRequest(x);
+    }
+  }
+
+  /** What only looks may still be looking at the end, and asks of the request then: it goes when that one has heard that this is over. */
+  endRequest({ id }: RequestHead): void {
+    const { requests } = this.#plugin;
+    const one = this.#isWatching ? requests.get(id) : requests.remove(id);
+    one?.connection.notifyLazily("over", { x: id });
+  }
+
+  readonly #withRequest = (request: ModelRequest, x: Exchange) => (link: PluginConnection) => {
+    this.#sentRequest(link, x).isRequestSent = true;
+    return { x: serializeExchange(x), request };
+  };
+
+  #sentRequest(connection: PluginConnection, x: HookExchange): SentRequest {
+    const there = this.#plugin.requests.get(x.id);
+    if (there?.connection === connection) return there;
+    const one = { exchange: x, connection, isRequestSent: false };
+    this.#plugin.requests.set(x.id, one);
+    return one;
+  }
+
+  #call<R>(
+    hook: IsolatableHook,
+    x: HookExchange,
+    given: (link: PluginConnection) => object,
+    made: (said: Untrusted) => R,
+    answers?: HostHandlers,
+  ): Promise<R> {
+    const callHook = (link: PluginConnection) =>
+      link.call(hook, given(link), new HookCall(hook, x, link, made, answers)) as Promise<R>;
+    const link = this.#plugin.connection();
+    return "then" in link ? link.then(callHook) : callHook(link);
+  }
+}
+
+/** A class and no closures: each request has one for each hook. */
+class HookCall implements CallOptions {
+  readonly #hook: IsolatableHook;
+  readonly #exchange: HookExchange;
+  readonly #connection: PluginConnection;
+  readonly #parse: (said: Untrusted) => unknown;
+  readonly handlers: HostHandlers | undefined;
+
+  constructor(
+    hook: IsolatableHook,
+    x: HookExchange,
+    connection: PluginConnection,
+    made: (said: Untrusted) => unknown,
+    answers: HostHandlers | undefined,
+  ) {
+    this.#hook = hook;
+    this.#exchange = x;
+    this.#connection = connection;
+    this.#parse = made;
+    this.handlers = answers;
+  }
+
+  /** The client goes: what works for it hears. A signal costs as much as a short hook does, so that a long one alone has it. */
+  onSlow(): void {
+    const { signal, id } = this.#exchange;
+    const gone = () => this.#connection.notify("gone", { x: id });
+    if (signal.aborted) gone();
+    else signal.addEventListener("abort", gone, { once: true });
+  }
+
+  parseReply(raw: unknown): unknown {
+    if (!isMapping(raw))
+      throw new PluginFailure(`It answered ${this.#hook} with what is no object.`);
+    if (raw["does"] !== undefined) applyEffects(this.#exchange, raw);
+    return this.#parse(raw);
+  }
+}
+
+const parseNothing = (): undefined => undefined;
+
+function parseEdit({ fields, without = [] }: Untrusted): Body | undefined {
+  if (fields === undefined) return undefined;
+  if (!isMapping(fields) || !Array.isArray(without))
+    throw new PluginFailure("edit gave no fields.");
+  const removed = (without as readonly unknown[]).map((field) => [String(field), undefined]);
+  return { ...(fields as Body), ...Object.fromEntries(removed) };
+}
+
+function parseRoute(raw: unknown, list: Parameters<NonNullable<Hooks["route"]>>[0]): RouteResult {
+  if (!Array.isArray(raw)) throw new PluginFailure("route gave no list.");
+  return (raw as readonly unknown[]).map((one) => {
+    const { i, kind, code, message } = (isMapping(one) ? one : {}) as Record<string, unknown>;
+    const candidate = list[typeof i === "number" ? i : -1];
+    if (!candidate) throw new PluginFailure("route gave a candidate that there is not.");
+    return kind === undefined ? candidate : ({ candidate, kind, code, message } as Exclusion);
+  });
+}
+
+function parseAttempt(raw: Untrusted, reply: UpstreamResponse | undefined): AttemptResult {
+  const { answer, recorded } = raw;
+  if (isMapping(answer)) return { response: answer as never };
+  if (isMapping(recorded) && typeof recorded["body"] === "string")
+    return {
+      ...(recorded as unknown as RecordedResponse),
+      body: Buffer.from(recorded["body"], "base64"),
+    };
+  if (raw["reply"] === true && reply) return reply;
+  throw new PluginFailure("attempt gave no answer.");
+}

@@ -1,0 +1,57 @@
+// Models that a plugin outside asks on behalf of a request that it was told of. One that it gives up, and all of one that is gone, are
+// ended here.
+import { fail } from "../model/error.ts";
+import type { JsonObject } from "../model/values.ts";
+import type { SubrequestResult } from "../plugin/subrequest.ts";
+import type { Context } from "../plugin/context.ts";
+import type { RequestHead } from "../plugin/exchange.ts";
+import type { KnownRequests } from "./known-requests.ts";
+
+const isMapping = (it: unknown): it is Readonly<Record<string, unknown>> =>
+  typeof it === "object" && it !== null && !Array.isArray(it);
+
+export class PluginSubrequests {
+  readonly #send: Context["sendSubrequest"];
+  readonly #open = new Map<number, AbortController>();
+  readonly #requests: KnownRequests<{ readonly exchange: RequestHead }>;
+
+  constructor(
+    ask: Context["sendSubrequest"],
+    requests: KnownRequests<{ readonly exchange: RequestHead }>,
+  ) {
+    this.#send = ask;
+    this.#requests = requests;
+  }
+
+  /** `x` in what it said is the request's id, `n` its own number of this question, by which it may give it up. */
+  async send(raw: unknown): Promise<SubrequestResult> {
+    const { x, n, path, body } = isMapping(raw) ? raw : {};
+    const as = this.#requests.get(String(x))?.exchange;
+    if (!as || typeof path !== "string" || !isMapping(body))
+      return fail(
+        "invalid",
+        "A model is asked by a path and a body, for a request that is under way.",
+      );
+    const aborter = new AbortController();
+    if (typeof n === "number") this.#open.set(n, aborter);
+    try {
+      return await this.#send(
+        { path, body: body as JsonObject },
+        { parentRequest: as, signal: aborter.signal },
+      );
+    } finally {
+      if (this.#open.get(n as number) === aborter) this.#open.delete(n as number);
+    }
+  }
+
+  cancel(raw: unknown): void {
+    const n = isMapping(raw) ? raw["n"] : undefined;
+    this.#open.get(n as number)?.abort();
+  }
+
+  /** The plugin is gone. */
+  cancelAll(): void {
+    for (const aborter of this.#open.values()) aborter.abort();
+    this.#open.clear();
+  }
+}

@@ -1,0 +1,160 @@
+// The guard for addresses that a client or an upstream can influence: only the public internet, checked at the moment
+// of dialling, so that a name that changes its mind between two look-ups gains nothing. What an operator wrote
+// (base_url, a local model server) does not come through here.
+import { lookup as resolve, type LookupAddress, type LookupOptions } from "node:dns";
+import { BlockList, isIP, type LookupFunction } from "node:net";
+import { buildConnector } from "undici";
+import { isMetadataAddress } from "./metadata-service.ts";
+
+/** Networks that are private, or not assigned for use (IANA special-purpose registries). */
+const CLOSED_4 = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+];
+
+/** Of what is global unicast, the parts that carry an IPv4 address inside (Teredo, 6to4), or are set aside. */
+const CLOSED_6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
+
+/**
+ * Global unicast is the only IPv6 that leads to the internet. All else is closed by not being listed: ::, ::1,
+ * v4-mapped and v4-compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), fc00::/7, fe80::/10, ff00::/8.
+ */
+const OPEN_6 = ["2000::/3"];
+
+const toBlockList = (networks: readonly string[], family: "ipv4" | "ipv6"): BlockList => {
+  const blocks = new BlockList();
+  for (const network of networks) {
+    const [address, bits] = network.split("/");
+    blocks.addSubnet(address!, Number(bits), family);
+  }
+  return blocks;
+};
+const closed4 = toBlockList(CLOSED_4, "ipv4");
+const closed6 = toBlockList(CLOSED_6, "ipv6");
+const open6 = toBlockList(OPEN_6, "ipv6");
+
+/** Whether a numeric address is on the public internet. What is not a numeric address, or has a zone, is not. */
+export function isPublicAddress(address: string): boolean {
+  const family = address.includes("%") ? 0 : isIP(address);
+  if (family === 4) return !closed4.check(address, "ipv4");
+  return family === 6 && open6.check(address, "ipv6") && !closed6.check(address, "ipv6");
+}
+
+/** Reached from this machine alone. */
+export const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+
+export interface EgressGuard {
+  /** For net.connect and undici: resolves a name and refuses it when any of its addresses is closed. */
+  lookup: LookupFunction;
+  /** For undici. Numeric hosts never reach a look-up, so they are checked here; and what was reached is checked again. */
+  connect: buildConnector.connector;
+  /** An address worth dialling, or a Refused that says why not. Names are checked when they are dialled. */
+  check(url: string | URL): URL;
+}
+
+/** An address that is not dialled. The message may be told to the author of the address. */
+export interface AddressError extends Error {
+  code:
+    | "address_not_public"
+    | "address_metadata"
+    | "address_scheme"
+    | "address_credentials"
+    | "address_malformed";
+}
+
+const createAddressError = (code: AddressError["code"], message: string): AddressError =>
+  Object.assign(new Error(message), { code });
+
+const notPublicError = (host: string): AddressError =>
+  createAddressError("address_not_public", `The address ${host} is not on the public internet.`);
+
+const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, "");
+
+/** `open` decides over a numeric address: an operator may let a network in, a test its own loopback. */
+export function createEgressGuard(
+  open: (address: string) => boolean = isPublicAddress,
+  timeoutMs = 5_000,
+  refusal: (host: string) => AddressError = notPublicError,
+): EgressGuard {
+  const lookup = (
+    hostname: string,
+    options: LookupOptions,
+    done: (error: Error | null, address: any, family?: number) => void,
+  ): void => {
+    resolve(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
+      if (error) return done(error, "");
+      const bad = addresses.find(({ address }) => !open(address));
+      if (bad) return done(refusal(`${hostname} (${bad.address})`), "");
+      if (options.all) return done(null, addresses);
+      const [first] = addresses;
+      if (!first) return done(new Error(`${hostname} has no address.`), "");
+      return done(null, first.address, first.family);
+    });
+  };
+  const dial = buildConnector({
+    lookup: lookup as LookupFunction,
+    timeout: timeoutMs,
+    allowH2: false,
+  });
+  return {
+    lookup: lookup as LookupFunction,
+    connect(options, done) {
+      const host = withoutBrackets(options.hostname);
+      if (isIP(host) && !open(host)) return done(refusal(host), null);
+      return dial(options, (...[error, socket]) => {
+        if (error) return done(error, null);
+        const reached = socket.remoteAddress ?? "";
+        if (open(reached)) return done(null, socket);
+        socket.destroy();
+        return done(refusal(reached || host), null);
+      });
+    },
+    check(url) {
+      const target = URL.parse(String(url));
+      if (!target)
+        throw createAddressError(
+          "address_malformed",
+          `${String(url).slice(0, 200)} is not an address.`,
+        );
+      if (target.protocol !== "https:" && target.protocol !== "http:")
+        throw createAddressError(
+          "address_scheme",
+          `Only http and https addresses are fetched, not ${target.protocol}`,
+        );
+      if (target.username || target.password)
+        throw createAddressError(
+          "address_credentials",
+          "An address with a user name or password is not fetched.",
+        );
+      const host = withoutBrackets(target.hostname);
+      if (isIP(host) && !open(host)) throw refusal(host);
+      return target;
+    },
+  };
+}
+
+/** Dials everything but a cloud's metadata service, also when a name turns out to mean it. */
+export const createMetadataGuard = (timeoutMs?: number): EgressGuard =>
+  createEgressGuard(
+    (address) => !isMetadataAddress(address),
+    timeoutMs,
+    (host) =>
+      createAddressError(
+        "address_metadata",
+        `The address ${host} is the cloud's metadata service.`,
+      ),
+  );

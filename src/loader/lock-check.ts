@@ -1,0 +1,68 @@
+// Whether an operator has accepted a package, before a line of it runs: by the list of those that may be mounted, and by what was
+// locked. A path is the operator's own file, and what comes with Tollgate came with it: neither is locked.
+import { problem, type ProblemText } from "../config/problems.ts";
+import { readPluginLock, type LockedPlugin } from "../config/plugin-lock.ts";
+import type { PluginTrust } from "../config/sections/plugin-trust.ts";
+import { publicErrorText } from "../model/error.ts";
+import { describeDifference, type DeclaredDefinition } from "./declared-definition.ts";
+import { readPackageTree, type PackageTree } from "./package-tree.ts";
+
+export type LockCheck =
+  | { readonly rejection: ProblemText }
+  | {
+      readonly warning?: ProblemText | undefined;
+      /** What it was when it was accepted, to the byte. */
+      readonly locked?: LockedPlugin | undefined;
+      /** With `locked`: what may be loaded of it. */
+      readonly tree?: PackageTree | undefined;
+    };
+
+/** `root`: the folder of the package that was found under this name. */
+export function checkLock(name: string, root: string, trust: PluginTrust): LockCheck {
+  if (trust.allowedPackages && !trust.allowedPackages.includes(name))
+    return { rejection: problem.pluginNotAllowed(name) };
+  if (trust.lock === "off") return {};
+  let lock: ReturnType<typeof readPluginLock>;
+  let tree: PackageTree;
+  try {
+    lock = readPluginLock(trust.configFile);
+    if (!lock && trust.lock !== "required")
+      return { warning: problem.pluginNotLocked(name, "note") };
+    tree = readPackageTree(root);
+  } catch (error) {
+    return { rejection: problem.lockUnreadable(publicErrorText(error)) };
+  }
+  const accepted = lock?.get(name);
+  const wrong = !accepted
+    ? problem.pluginNotLocked(name)
+    : accepted.tree === tree.hash
+      ? undefined
+      : problem.pluginChanged(name, describeChanges(accepted, tree));
+  if (!wrong) return { locked: accepted, tree };
+  return trust.lock === "warn"
+    ? { warning: { ...wrong, severity: "warning" } }
+    : { rejection: wrong };
+}
+
+/** Its bytes are what was accepted: so must be what they say. */
+export function checkDeclaration(
+  { name, path }: { readonly name: string; readonly path: string },
+  locked: LockedPlugin,
+  definition: DeclaredDefinition,
+): ProblemText | undefined {
+  const why = describeDifference(locked.plugins?.[path], definition);
+  return why === undefined ? undefined : problem.pluginChanged(name, why);
+}
+
+/** "left-pad@1.3.0 has changed, right-pad@1.0.0 is new". */
+export function describeChanges(accepted: LockedPlugin, { packages }: PackageTree): string {
+  const before = new Map(Object.entries(accepted.packages ?? {}));
+  const changes = [
+    ...[...packages].flatMap(([id, hash]) =>
+      !before.has(id) ? [`${id} is new`] : before.get(id) === hash ? [] : [`${id} has changed`],
+    ),
+    ...[...before.keys()].flatMap((id) => (packages.has(id) ? [] : [`${id} is gone`])),
+  ];
+  const some = changes.slice(0, 5).join(", ");
+  return changes.length > 5 ? `${some}, and ${changes.length - 5} more` : some;
+}

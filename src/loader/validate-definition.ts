@@ -1,0 +1,138 @@
+// Whether what a module exports may be mounted: brand, kind, api, name, and schemas that close. What only shows once
+// `setup` has run (routes, endpoints) is looked at where it runs.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { findPackageRoot } from "../config/source/default-config.ts";
+import { findSchemaFlaw } from "../config/schema-dialect.ts";
+import { problem, type ProblemText } from "../config/problems.ts";
+import { isMapping } from "../config/source/config-tree.ts";
+import type { Definition, PluginKind } from "../plugin/define.ts";
+import { DEFINITION_MEMBERS, NEEDS_MEMBERS, findUnknownMember } from "../plugin/known-members.ts";
+import { isShortName } from "./resolve-plugin.ts";
+
+/** The version of `tollgate/plugin` that this gateway speaks. */
+export const API_VERSION = 1;
+
+const PLUGIN_KINDS: readonly string[] = [
+  "provider",
+  "frontend",
+  "middleware",
+  "observer",
+  "store",
+] satisfies PluginKind[];
+
+/** `from`: whose it is, for the sentence. */
+export function validateDefinition(
+  module: unknown,
+  kind: PluginKind,
+  label: string,
+  builtIn = false,
+): { definition: Definition } | { words: ProblemText } {
+  const all = (module ?? {}) as Record<string, unknown>;
+  const main = all["default"];
+  // A CommonJS module compiled from ESM has its default one step down.
+  const inner = isMapping(main) && main["__esModule"] === true ? main["default"] : undefined;
+  const definition = [main, inner].find(isBranded);
+  if (!definition) {
+    const named = Object.keys(all).find((key) => key !== "default" && isBranded(all[key]));
+    return { words: problem.noDefaultExport(label, named) };
+  }
+  const flaw = findFlaw(definition, kind, label, builtIn);
+  return flaw ? { words: flaw } : { definition: definition as unknown as Definition };
+}
+
+const isBranded = (value: unknown): value is Record<string, unknown> =>
+  isMapping(value) && PLUGIN_KINDS.includes(value["~tollgate"] as string);
+
+function findFlaw(
+  definition: Record<string, unknown>,
+  kind: PluginKind,
+  from: string,
+  builtIn: boolean,
+) {
+  const { api, name, options, credential, setup } = definition;
+  const is = definition["~tollgate"] as PluginKind;
+  if (is !== kind) return problem.wrongKind(from, is, kind);
+  if (api !== API_VERSION) return problem.apiMismatch(from, api, API_VERSION);
+  const since = findSinceFlaw(definition["since"], from);
+  if (since) return since;
+  if (!isShortName(name))
+    return problem.badDefinition(
+      from,
+      `its name ${JSON.stringify(name)} is not lower-case letters, digits and single dashes`,
+    );
+  const stranger = findUnknownMember(definition, DEFINITION_MEMBERS[kind]);
+  if (stranger) return problem.unknownMember(from, "member", stranger.name, stranger.suggestion);
+  const need = findNeedsFlaw(definition["needs"], from);
+  if (need) return need;
+  if (typeof setup !== "function") return problem.badDefinition(from, "it has no setup");
+  if ((kind === "middleware" || kind === "observer") && definition["sends"] === undefined)
+    return problem.badDefinition(
+      from,
+      'it does not say where it sends what people wrote (sends: "nowhere")',
+    );
+  for (const [what, schema] of Object.entries({ options, credential })) {
+    if (schema === undefined) continue;
+    const why = findSchemaProblem(schema, builtIn);
+    if (why !== undefined) return problem.badSchema(from, what, why);
+  }
+  const keys = (schema: unknown) =>
+    isMapping(schema) && isMapping(schema["properties"]) ? Object.keys(schema["properties"]) : [];
+  const both = keys(options).find((key) => keys(credential).includes(key));
+  return both === undefined
+    ? undefined
+    : problem.badDefinition(
+        from,
+        `${JSON.stringify(both)} is an option and a field of its credential`,
+      );
+}
+
+/** It is only as old as what it uses. */
+function findSinceFlaw(since: unknown, from: string): ProblemText | undefined {
+  if (since === undefined) return undefined;
+  if (typeof since !== "string" || !/^\d{1,5}\.\d{1,5}(\.\d{1,5})?$/.test(since))
+    return problem.badDefinition(from, "its `since` is not a version such as 1.3");
+  const { version } = JSON.parse(readFileSync(join(findPackageRoot(), "package.json"), "utf8")) as {
+    version: string;
+  };
+  return isOlderVersion(version, since) ? problem.sinceMismatch(from, since, version) : undefined;
+}
+
+/** Part by part, as numbers. */
+export function isOlderVersion(version: string, since: string): boolean {
+  const [ours, theirs] = [version, since].map((each) => each.split(/[.-]/).slice(0, 3).map(Number));
+  for (const [i, part] of theirs!.entries())
+    if (part !== (ours![i] ?? 0)) return (ours![i] ?? 0) < part;
+  return false;
+}
+
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** What is not a need that is known would be declared in vain. */
+function findNeedsFlaw(needs: unknown, from: string): ProblemText | undefined {
+  if (needs === undefined) return undefined;
+  if (!isMapping(needs)) return problem.badDefinition(from, "its needs are no object");
+  const stranger = findUnknownMember(needs, NEEDS_MEMBERS, true);
+  if (stranger) return problem.unknownMember(from, "need", stranger.name, stranger.suggestion);
+  const { metadata, env, origins, files } = needs;
+  if (metadata !== undefined && metadata !== true)
+    return problem.badDefinition(from, "its needs.metadata is neither true nor absent");
+  const names = (env ?? []) as unknown;
+  if (!Array.isArray(names) || !names.every((name) => ENV_NAME.test(String(name))))
+    return problem.badDefinition(from, "its needs.env are no names of variables");
+  for (const [what, list] of Object.entries({ origins, files }))
+    if (list !== undefined && typeof list !== "function" && !Array.isArray(list))
+      return problem.badDefinition(from, `its needs.${what} is neither a list nor a function`);
+  return undefined;
+}
+
+/** Our own are tested, and the meta-schema takes longer than all of them. */
+function findSchemaProblem(schema: unknown, builtIn: boolean): string | undefined {
+  if (!isMapping(schema) || schema["type"] !== "object") return "it is not of type object";
+  if (schema["additionalProperties"] !== false)
+    return "it is open: additionalProperties must be false, or a misspelt option goes unnoticed";
+  const dialect = schema["$schema"];
+  if (dialect !== undefined && !/draft-07/.test(String(dialect)))
+    return `it is not draft-07 but ${String(dialect)}`;
+  return builtIn ? undefined : findSchemaFlaw(schema);
+}

@@ -1,0 +1,37 @@
+import type { OperationSpec } from "./operation-spec.ts";
+
+/** Verdicts on texts and pictures: what every protocol that moderates says as its `work`. */
+export const moderationOperation: OperationSpec<"moderation"> = {
+  name: "moderation",
+  noun: "a moderation model",
+  outputModality: "verdicts",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  completeUnitSets: [["requests"], ["input"]],
+  // Some vendors bill what they read; the others count nothing, and mostly charge nothing.
+  estimateUsage: ({ input }) => [
+    [
+      { units: ["input"], count: input },
+      { units: ["requests"], count: 1 },
+    ],
+    [{ units: ["requests"], count: 1 }],
+  ],
+  estimateMissingUsage: ({ usage, inputTokens }) => ({
+    ...usage,
+    input: usage.input ?? inputTokens,
+  }),
+  analyzeCost: () => ({ exactUsage: { requests: 1 } }),
+  pricingHint: ['{ requests: "…" }', "dollars each, or price: free"],
+  priceExamples: [
+    { description: "one request", usage: { requests: 1 } },
+    { description: "10,000 tokens in", usage: { input: 10_000 } },
+  ],
+  sampleRequest: (model) => ({
+    operation: "moderation",
+    model,
+    stream: false,
+    input: "Hello",
+    rest: {},
+    ext: {},
+  }),
+};

@@ -1,0 +1,148 @@
+// Where the parts of a form stand in its bytes. Nothing is copied. The boundary is a line of its own and stands nowhere else:
+// a reader that is less strict than this one finds the same parts.
+import { isUtf8 } from "node:buffer";
+import { BOUNDS, boundMessage, type BoundName } from "../../lib/bounds.ts";
+import { parseHeaderValue } from "./multipart-headers.ts";
+
+export interface MultipartPart {
+  /** Escapes undone once: `images[][file_id]`. */
+  readonly name: string;
+  /** A part that has one is a file. */
+  readonly filename: string | undefined;
+  readonly mime: string | undefined;
+  /** From its boundary to the next one. */
+  readonly start: number;
+  readonly end: number;
+  /** Its content. */
+  readonly contentStart: number;
+  readonly contentEnd: number;
+}
+
+/** Why a form cannot be trusted to mean one thing. */
+export interface MultipartFlaw {
+  readonly code: string;
+  readonly message: string;
+  readonly bound?: BoundName;
+}
+
+export type MultipartParts =
+  | { readonly parts: readonly MultipartPart[]; readonly end: number; readonly flaw?: undefined }
+  | { readonly flaw: MultipartFlaw };
+
+const CRLF = Buffer.from("\r\n");
+const HEADERS_END = Buffer.from("\r\n\r\n");
+const CLOSE = Buffer.from("--");
+const MAX_PARTS = BOUNDS.formParts.max;
+const MAX_HEADER_BYTES = BOUNDS.formHead.max;
+
+const createFlaw = (message: string, code = "invalid_form"): { readonly flaw: MultipartFlaw } => ({
+  flaw: { code, message },
+});
+const createBoundFlaw = (bound: "formParts" | "formHead"): { readonly flaw: MultipartFlaw } => ({
+  flaw: { code: BOUNDS[bound].error[1], message: boundMessage(bound), bound },
+});
+
+const TRUNCATED = "The form ends before its last boundary.";
+const BOUNDARY_IN_PART = "The boundary of the form stands inside of one of its parts.";
+
+export function parseMultipart(raw: Buffer, boundary: string): MultipartParts {
+  const mark = Buffer.from(`--${boundary}`, "latin1");
+  const parts: MultipartPart[] = [];
+  // Some clients begin with the line break of a boundary that is not there.
+  let start = startsWithAt(raw, 0, CRLF) ? CRLF.length : 0;
+  if (!startsWithAt(raw, start, mark))
+    return createFlaw(raw.indexOf(mark) < 0 ? TRUNCATED : "The form begins with something else.");
+  for (;;) {
+    const at = start + mark.length;
+    if (startsWithAt(raw, at, CLOSE)) {
+      const rest = at + CLOSE.length;
+      const over =
+        raw.length === rest || (raw.length === rest + 2 && startsWithAt(raw, rest, CRLF));
+      return over
+        ? { parts, end: start }
+        : createFlaw("Something stands behind the end of the form.");
+    }
+    if (!startsWithAt(raw, at, CRLF))
+      return createFlaw(raw.length - at < 2 ? TRUNCATED : BOUNDARY_IN_PART);
+    if (parts.length === MAX_PARTS) return createBoundFlaw("formParts");
+    const next = raw.indexOf(mark, at);
+    if (next < 0) return createFlaw(TRUNCATED);
+    const part = parsePart(raw, start, at + CRLF.length, next);
+    if ("flaw" in part) return part;
+    parts.push(part);
+    start = next;
+  }
+}
+
+const startsWithAt = (raw: Buffer, at: number, what: Buffer): boolean =>
+  raw.length >= at + what.length && raw.compare(what, 0, what.length, at, at + what.length) === 0;
+
+function parsePart(
+  raw: Buffer,
+  start: number,
+  head: number,
+  next: number,
+): MultipartPart | { readonly flaw: MultipartFlaw } {
+  // The line break before a boundary is the boundary's.
+  const to = next - CRLF.length;
+  if (to < head || !startsWithAt(raw, to, CRLF)) return createFlaw(BOUNDARY_IN_PART);
+  // A head that is empty ends where it begins.
+  const length = raw
+    .subarray(head - CRLF.length, Math.min(to, head + MAX_HEADER_BYTES))
+    .indexOf(HEADERS_END);
+  if (length < 0)
+    return to - head > MAX_HEADER_BYTES
+      ? createBoundFlaw("formHead")
+      : createFlaw("A part of the form has no content.");
+  const from = head - CRLF.length + length + HEADERS_END.length;
+  const lines = raw.subarray(head, Math.max(head, from - HEADERS_END.length));
+  const headers = isUtf8(lines) ? parsePartHeaders(lines.toString()) : undefined;
+  return headers
+    ? { ...headers, start, end: next, contentStart: from, contentEnd: to }
+    : createFlaw("A part of the form has a head that could be read in two ways.");
+}
+
+type PartHeaders = Pick<MultipartPart, "name" | "filename" | "mime">;
+
+/** Each line once; what would have the content decoded before it is read is refused. */
+function parsePartHeaders(text: string): PartHeaders | undefined {
+  let disposition: ReturnType<typeof parseHeaderValue>;
+  let mime: string | undefined;
+  const seen = new Set<string>();
+  for (const line of text.split("\r\n")) {
+    const [, name, value] = /^([\w!#$%&'*+.^`|~-]+):[ \t]*([^\r\n\0]*)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined) return undefined;
+    const known = name.toLowerCase();
+    if (seen.has(known)) return undefined;
+    seen.add(known);
+    if (known === "content-disposition") disposition = parseHeaderValue(value);
+    else if (known === "content-type") mime = value.trim();
+    else if (known === "content-transfer-encoding" && !/^(?:7bit|8bit|binary)\s*$/i.test(value))
+      return undefined;
+  }
+  if (disposition?.type !== "form-data") return undefined;
+  const { parameters } = disposition;
+  const name = parameters.get("name");
+  const encoded = parameters.get("filename*");
+  if (name === undefined || name === "" || name.includes("\\") || parameters.has("name*"))
+    return undefined;
+  const filename = parameters.get("filename") ?? (encoded && decodeExtendedValue(encoded));
+  if (encoded !== undefined && filename === undefined) return undefined;
+  return { name: unescapeName(name), filename: filename && unescapeName(filename), mime };
+}
+
+/** The three that browsers escape, and the quote as other clients do. */
+const unescapeName = (text: string): string =>
+  text.replaceAll(/%22|%0D|%0A|\\"/gi, (escape) =>
+    escape === "%0D" || escape === "%0d" ? "\r" : escape === "%0A" || escape === "%0a" ? "\n" : '"',
+  );
+
+/** `UTF-8''na%C3%AFve.wav` */
+function decodeExtendedValue(text: string): string | undefined {
+  const [, encoded] = /^utf-8'[\w-]*'(.*)$/i.exec(text) ?? [];
+  try {
+    return encoded === undefined ? undefined : decodeURIComponent(encoded);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,50 @@
+// What a client has proved of itself when its connection began. Read once a connection, and only where a plugin asks.
+import type { X509Certificate } from "node:crypto";
+import type { Socket } from "node:net";
+import type { ClientCertificate } from "../../plugin/exchange.ts";
+
+type MaybeTlsSocket = Socket & { authorized?: boolean; getPeerX509Certificate?(): X509Certificate };
+
+const known = new WeakMap<Socket, ClientCertificate>();
+
+const NAME_TYPES = new Set(["DNS", "URI", "email"]);
+const MAX_NAMES = 64;
+const MAX_ALT_NAME_LENGTH = 16_384;
+
+export function certificateOf(socket: MaybeTlsSocket): ClientCertificate | undefined {
+  // An authority that the operator trusts has signed it: Node says so of no other.
+  if (socket.authorized !== true) return undefined;
+  const before = known.get(socket);
+  if (before) return before;
+  const peer = socket.getPeerX509Certificate?.();
+  if (!peer) return undefined;
+  const certificate: ClientCertificate = {
+    names: parseSubjectAltName((peer.subjectAltName ?? "").slice(0, MAX_ALT_NAME_LENGTH)),
+    commonName: /^CN=(.+)$/m.exec(peer.subject)?.[1],
+    fingerprint: peer.fingerprint256.replaceAll(":", "").toLowerCase(),
+    expiresAt: Date.parse(peer.validTo),
+  };
+  known.set(socket, certificate);
+  return certificate;
+}
+
+/** As OpenSSL writes them, which quotes what could be taken for something else: `DNS:a.test, URI:"spiffe://a, b"`. */
+export function parseSubjectAltName(alternative: string): string[] {
+  const names: string[] = [];
+  const each = /([^:,"]*):("(?:[^"\\]|\\.)*"|[^,"]*)(?:, |$)/gy;
+  for (const [, type = "", text = ""] of alternative.matchAll(each)) {
+    if (names.length >= MAX_NAMES) break;
+    if (!NAME_TYPES.has(type) || text === "") continue;
+    const name = text.startsWith('"') ? unquote(text) : text;
+    if (name !== undefined) names.push(type === "URI" ? name : name.toLowerCase());
+  }
+  return names;
+}
+
+function unquote(text: string): string | undefined {
+  try {
+    return JSON.parse(text) as string;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,180 @@
+import type { HedgeDelays } from "../model/hedge.ts";
+import { chatOperation } from "../model/operations/chat-operation.ts";
+import { getFault } from "../model/error.ts";
+import type { Privacy } from "../model/facts.ts";
+import type { RoutingStrategy } from "../model/routing-strategy.ts";
+import type { OperationSpec } from "../model/operations/operation-spec.ts";
+import type { Exchange } from "../plugin/exchange.ts";
+import type { Identity } from "../plugin/identity.ts";
+import type { Generation } from "./generation.ts";
+import type { MountedFrontend, HostCandidate } from "./exchange/mounted.ts";
+import type { RoutingRuleInputs } from "./routing/routing-rule.ts";
+import { assertFrontendAllowed, stricterPrivacy } from "./accounts/accounts.ts";
+import { nextRequestId } from "../lib/request-id.ts";
+import { route } from "./stages/route.ts";
+
+export interface RouteExplanation {
+  readonly strategy: RoutingStrategy;
+  readonly hedge?: HedgeDelays | undefined;
+  readonly candidates: readonly {
+    candidate: HostCandidate;
+    translatedBecause: string | undefined;
+    /** Why it stands where it does. */
+    orderReason: string | undefined;
+  }[];
+  readonly excluded: readonly {
+    candidate: HostCandidate;
+    by: string;
+    code: string;
+    message: string;
+  }[];
+  readonly notes: readonly string[];
+}
+
+/** Whose request it would be, and how private. */
+export interface HypotheticalClient {
+  readonly identity?: Identity | undefined;
+  readonly privacy?: Privacy | undefined;
+}
+
+/** What a plain request for a model would meet: the route station itself, on a request that no client sent. */
+export async function explainRoute(
+  gen: Generation,
+  frontend: MountedFrontend,
+  model: string,
+  estimateLatency: RoutingRuleInputs["estimateLatency"],
+  client: HypotheticalClient = {},
+): Promise<RouteExplanation> {
+  const resolution = gen.resolver.resolve(frontend, model, false);
+  const work = frontend.protocol?.operationSpec ?? chatOperation;
+  try {
+    const x = createHypotheticalExchange(
+      frontend,
+      model,
+      work,
+      admitHypothetical(gen, frontend, client),
+    );
+    const { output, images } = work.priceExamples[0].usage;
+    const survey = { features: [], references: [], maxOutput: output, n: images };
+    // The likeliest order: no luck for any of them.
+    const hypothetical = { random: () => 0.5, estimateLatency };
+    const plan = await route({
+      gen,
+      frontend,
+      x,
+      operationSpec: work,
+      facts: survey,
+      hypothetical,
+      pinnedTarget: undefined,
+      findings: { resolution: undefined, excluded: [], coolingDown: undefined },
+    });
+    const { strategy, routingRule } = plan.resolution;
+    const inputs = {
+      x,
+      frontend,
+      facts: survey,
+      operationSpec: work,
+      outputHistory: gen.outputHistory,
+      ...hypothetical,
+    };
+    const place = (candidate: HostCandidate) =>
+      routingRule?.explain(candidate, plan.candidates, inputs);
+    return {
+      strategy,
+      hedge: plan.resolution.hedge,
+      candidates: plan.candidates.map((candidate) => ({
+        candidate,
+        translatedBecause: plan.resolution.translationReasons.get(candidate),
+        orderReason: place(candidate),
+      })),
+      excluded: plan.excluded.map(({ candidate, by, code, message }) => ({
+        candidate: candidate as HostCandidate,
+        by,
+        code,
+        message,
+      })),
+      notes: plan.resolution.notes,
+    };
+  } catch (problem) {
+    const fault = getFault(problem);
+    if (!fault) throw problem;
+    return {
+      strategy: resolution.strategy,
+      candidates: [],
+      excluded: resolution.candidates.map((candidate) => ({
+        candidate,
+        by: "route",
+        code: fault.code ?? fault.kind,
+        message: fault.message,
+      })),
+      notes: resolution.notes,
+    };
+  }
+}
+
+/** As the host would have it admitted; fails as that would. */
+function admitHypothetical(
+  { accounts }: Generation,
+  frontend: MountedFrontend,
+  { identity: givenIdentity, privacy = "off" }: HypotheticalClient,
+): Required<HypotheticalClient> {
+  if (!givenIdentity) return { identity: { id: "explain" }, privacy };
+  const identity =
+    givenIdentity.account === undefined
+      ? givenIdentity
+      : accounts.restrict(givenIdentity, accounts.resolve(givenIdentity.account));
+  assertFrontendAllowed(identity, frontend.name);
+  return { identity, privacy: stricterPrivacy(privacy, identity.privacy ?? "off") };
+}
+
+/** The smallest request for a model, as hooks see it. A hook may tighten its privacy; nothing else that a hook does to it counts. */
+function createHypotheticalExchange(
+  frontend: MountedFrontend,
+  model: string,
+  { name, priceExamples }: OperationSpec,
+  client: Required<HypotheticalClient>,
+): Exchange {
+  const { routes } = frontend.plugin;
+  const route = routes.find((one) => "actionType" in one && one.actionType === "generate");
+  const body = { model };
+  let privacy: Privacy = client.privacy ?? "off";
+  const x: Exchange = {
+    id: nextRequestId(),
+    frontend: frontend.name,
+    method: "POST",
+    path: [route?.path ?? "/"].flat()[0]!,
+    address: "",
+    params: {},
+    headers: {},
+    query: new URLSearchParams(),
+    signal: new AbortController().signal,
+    certificate: undefined,
+    credentialSources: [],
+    limits: [],
+    identity: client.identity,
+    get privacy() {
+      return privacy;
+    },
+    identify() {},
+    requirePrivacy(to) {
+      privacy = stricterPrivacy(privacy, to);
+    },
+    acquireSlot() {},
+    setResponseHeader() {},
+    addLabel() {},
+    inputSize: { bytes: 0, tokens: priceExamples[0].usage.input ?? 0 },
+    readBody: () => Promise.resolve(x),
+    protocol: frontend.protocol?.id ?? "",
+    operation: name,
+    actionType: "generate",
+    action: "generate",
+    model,
+    stream: false,
+    features: [],
+    body,
+    get request() {
+      return frontend.server!.decodeRequest(body, "generate");
+    },
+  };
+  return x;
+}

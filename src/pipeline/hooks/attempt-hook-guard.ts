@@ -1,0 +1,135 @@
+// An attempt hook that fails: it stands around a call, and what has been asked for may still be handed on.
+import { createFault } from "../../model/error.ts";
+import type { Call, UpstreamResponse } from "../../plugin/call.ts";
+import type { AttemptResult, Hooks } from "../../plugin/middleware.ts";
+import {
+  recordHookFailure,
+  HookDeadline,
+  assertNotQuarantined,
+  toHookFault,
+  skipOrRethrow,
+  type HookFailurePolicy,
+  ignoreRejection,
+  invalidResult,
+  recordHookSuccess,
+} from "./hook-guard.ts";
+
+/** An attempt's time stands still while the provider is asked: that has times of its own. */
+export function guardAttemptHook(
+  of: HookFailurePolicy,
+  run: NonNullable<Hooks["attempt"]>,
+): NonNullable<Hooks["attempt"]> {
+  return (call, next) => new AttemptHookRun(of, call, next).run(run);
+}
+
+/** A reply, a recording or an answer of its own; what is in it is looked at where it is used. */
+const isAttemptResult = (got: unknown): boolean =>
+  typeof got === "object" && got !== null && ("headers" in got || "answer" in got || "body" in got);
+
+class AttemptHookRun {
+  readonly #policy: HookFailurePolicy;
+  readonly #call: Call;
+  readonly #next: () => Promise<UpstreamResponse>;
+  #resolve!: (said: AttemptResult | Promise<AttemptResult>) => void;
+  #reject!: (problem: unknown) => void;
+  #deadline: HookDeadline | undefined;
+  #reply: Promise<UpstreamResponse> | undefined;
+  /** What came of that, where it was no answer: a hook that lets it through has not failed. */
+  #providerError: unknown;
+  #isDone = false;
+
+  constructor(of: HookFailurePolicy, call: Call, next: () => Promise<UpstreamResponse>) {
+    this.#policy = of;
+    this.#call = call;
+    this.#next = next;
+  }
+
+  run(run: NonNullable<Hooks["attempt"]>): Promise<AttemptResult> {
+    let said: ReturnType<typeof run>;
+    try {
+      assertNotQuarantined(this.#policy, "attempt");
+      said = run(this.#call, () => this.#callNext());
+    } catch (problem) {
+      said = Promise.reject(problem as Error);
+    }
+    // It hands on what it asked for: nothing of its own is waited for.
+    if (said !== this.#reply) return this.#awaitResult(said);
+    recordHookSuccess(this.#policy, "attempt");
+    return said;
+  }
+
+  #awaitResult(said: Promise<AttemptResult> | AttemptResult): Promise<AttemptResult> {
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+      this.#deadline = new HookDeadline(
+        this.#policy,
+        "attempt",
+        (why) => this.#handleFailure(why),
+        undefined,
+      );
+      if (this.#reply) this.#pauseDeadline(this.#reply);
+      else this.#deadline.start();
+      Promise.resolve(said).then(
+        (answer) => {
+          if (!isAttemptResult(answer))
+            return this.#handleFailure(invalidResult("attempt gave no answer"));
+          this.#finish(() => {
+            recordHookSuccess(this.#policy, "attempt");
+            resolve(answer);
+          });
+        },
+        (problem: unknown) => this.#handleFailure(problem),
+      );
+    });
+  }
+
+  #callNext(): Promise<UpstreamResponse> {
+    // A hook that does not look at what it asked for would end the process with its failure.
+    if (this.#isDone)
+      return ignoreRejection(
+        Promise.reject(createFault("internal", "next() after the hook was given up.")),
+      );
+    const asked = this.#next();
+    if (this.#reply) return ignoreRejection(asked);
+    this.#reply = asked;
+    if (this.#deadline) this.#pauseDeadline(asked);
+    return asked;
+  }
+
+  #pauseDeadline(asked: Promise<UpstreamResponse>): void {
+    this.#deadline!.stop();
+    const on = () => {
+      if (!this.#isDone) this.#deadline!.start();
+    };
+    asked.then(on, (refusal: unknown) => {
+      this.#providerError = refusal;
+      on();
+    });
+  }
+
+  /** Passed over: what it has asked for goes on to the client; if it has not asked, that is done in its place. */
+  #handleFailure(problem: unknown): void {
+    this.#finish(() => {
+      if (problem === this.#providerError) recordHookSuccess(this.#policy, "attempt");
+      else recordHookFailure(this.#policy, "attempt", this.#call.exchange, problem);
+      if (this.#policy.onError === "refuse")
+        return this.#reject(
+          problem === this.#providerError ? problem : toHookFault(this.#policy, "attempt", problem),
+        );
+      try {
+        skipOrRethrow(this.#policy, "attempt", problem);
+      } catch (word) {
+        return this.#reject(word);
+      }
+      return this.#resolve(this.#reply ?? this.#next());
+    });
+  }
+
+  #finish(say: () => void): void {
+    if (this.#isDone) return;
+    this.#isDone = true;
+    this.#deadline!.stop();
+    say();
+  }
+}

@@ -1,0 +1,193 @@
+// Hooks, compiled once per generation and frontend into flat lists. How several combine is HOOKS' rule for each.
+import type { Call } from "../../plugin/call.ts";
+import type { Outgoing } from "../../plugin/outgoing.ts";
+import type { Hooks } from "../../plugin/middleware.ts";
+import type { DataPolicy } from "../../model/facts.ts";
+import type { ModelRequest } from "../../model/request.ts";
+import type { RequestHead, Exchange } from "../../plugin/exchange.ts";
+import type { Body, Opt } from "../../model/values.ts";
+import { matchesPattern } from "../../catalogue/pattern.ts";
+import { guardAttemptHook } from "./attempt-hook-guard.ts";
+import { guardHook, type HookFailurePolicy } from "./hook-guard.ts";
+import { guardSyncHook } from "./sync-hook-guard.ts";
+import {
+  checkChargeResult,
+  checkEditResult,
+  checkRewriteResult,
+  checkRouteResult,
+} from "./hook-result-checks.ts";
+import { guardWatchHook } from "./watch-hook-guard.ts";
+
+/** A middleware as mounted: its hooks, and where `for:` lets them apply. */
+export interface MountedMiddleware {
+  /** "middleware.guard" */
+  readonly id: string;
+  readonly hooks: Hooks;
+  readonly failurePolicy: HookFailurePolicy;
+  readonly sends: "nowhere" | DataPolicy;
+  /** Whether what it says of that is believed. */
+  readonly isPolicyTrusted: boolean;
+  readonly scope:
+    | {
+        readonly models?: readonly string[] | undefined;
+        readonly frontends?: readonly string[] | undefined;
+        readonly providers?: readonly string[] | undefined;
+      }
+    | undefined;
+}
+
+export interface CompiledHook<H extends keyof Hooks> {
+  readonly id: string;
+  /** What the operator wrote of its failures. The host's own hooks have none. */
+  readonly failurePolicy?: HookFailurePolicy;
+  readonly run: NonNullable<Hooks[H]>;
+  appliesTo(model: string | undefined, provider: string | undefined): boolean;
+}
+
+export type HookChain = { readonly [H in keyof Required<Hooks>]: readonly CompiledHook<H>[] } & {
+  /** Those that send what people wrote somewhere. */
+  readonly contentSenders: readonly MountedMiddleware[];
+  /** Both kinds of stages that events pass, in the order of gateway.yaml. */
+  readonly eventFilters: readonly EventFilter[];
+};
+
+/** What an answer's events pass: a stage that may change them, or one that only looks. */
+export type EventFilter =
+  | { readonly event: CompiledHook<"event">; readonly watch?: never }
+  | { readonly watch: CompiledHook<"watch">; readonly event?: never };
+
+export function compileHookChain(
+  middleware: readonly MountedMiddleware[],
+  frontend: string,
+): HookChain {
+  const applicable = middleware.filter((m) => m.scope?.frontends?.includes(frontend) ?? true);
+  const compileOne = <H extends keyof Hooks>(m: MountedMiddleware, name: H): CompiledHook<H>[] => {
+    const hook = m.hooks[name];
+    if (!hook) return [];
+    const run = hook.bind(m.hooks) as NonNullable<Hooks[H]>;
+    const { id, failurePolicy } = m;
+    return [
+      {
+        id,
+        failurePolicy,
+        run: guardByKind(failurePolicy, name, run),
+        appliesTo: createScopeFilter(m),
+      },
+    ];
+  };
+  const list = <H extends keyof Hooks>(name: H): readonly CompiledHook<H>[] =>
+    applicable.flatMap((m) => compileOne(m, name));
+  return {
+    admit: list("admit"),
+    edit: list("edit"),
+    rewrite: list("rewrite"),
+    inspect: list("inspect"),
+    route: list("route"),
+    charge: list("charge"),
+    prepare: list("prepare"),
+    attempt: list("attempt"),
+    event: list("event"),
+    watch: list("watch"),
+    eventFilters: applicable.flatMap((m): EventFilter[] => [
+      ...compileOne(m, "event").map((event) => ({ event })),
+      ...compileOne(m, "watch").map((watch) => ({ watch })),
+    ]),
+    settle: list("settle").toReversed(),
+    contentSenders: applicable.filter((m) => m.sends !== "nowhere"),
+  };
+}
+
+/** A hook, and what the host does when it fails. */
+function guardByKind<H extends keyof Hooks>(
+  policy: HookFailurePolicy,
+  name: H,
+  run: NonNullable<Hooks[H]>,
+): NonNullable<Hooks[H]> {
+  const hooks = { [name]: run } as Hooks;
+  const guarded: { readonly [K in keyof Hooks]: Hooks[K] | undefined } = {
+    admit:
+      hooks.admit && guardHook(policy, name, hooks.admit, { whose: first, busy: isAwaitingBody }),
+    edit: hooks.edit && guardEditHook(policy, hooks.edit),
+    rewrite:
+      hooks.rewrite &&
+      guardHook(policy, name, hooks.rewrite, {
+        whose: second,
+        instead: first<ModelRequest>,
+        check: checkRewriteResult,
+      }),
+    inspect:
+      hooks.inspect &&
+      guardHook(policy, name, hooks.inspect, { whose: second, instead: () => undefined }),
+    route:
+      hooks.route &&
+      guardHook(policy, name, hooks.route, {
+        whose: second,
+        instead: first,
+        check: checkRouteResult,
+      }),
+    charge:
+      hooks.charge &&
+      guardSyncHook(policy, name, hooks.charge, {
+        exchangeOf: (call) => call.exchange,
+        check: checkChargeResult,
+      }),
+    prepare:
+      hooks.prepare &&
+      guardSyncHook(policy, name, hooks.prepare, { exchangeOf: (_out, call) => call.exchange }),
+    attempt: hooks.attempt && guardAttemptHook(policy, hooks.attempt),
+    watch: hooks.watch && guardWatchHook(policy, hooks.watch),
+    settle: hooks.settle && guardHook(policy, name, hooks.settle, { whose: first, raw: true }),
+  };
+  return guarded[name] ?? run;
+}
+
+/** Of one thing alone. */
+function guardEditHook(
+  of: HookFailurePolicy,
+  run: NonNullable<Hooks["edit"]>,
+): NonNullable<Hooks["edit"]> {
+  const more = { whose: first, instead: () => undefined, check: checkEditResult };
+  const edit = guardHook<Exchange, undefined, Opt<Body>>(of, "edit", run, more);
+  return (x) => edit(x, undefined);
+}
+
+const first = <T>(one: T): T => one;
+const second = <T>(_one: unknown, two: T): T => two;
+/** A hook that reads the body waits for as long as the client takes to send it. */
+const isAwaitingBody = (x: RequestHead): boolean =>
+  (x as RequestHead & { uploading: boolean }).uploading;
+
+const appliesToAll = () => true;
+
+/** A model or a provider that is not known yet narrows nothing. */
+function createScopeFilter({ scope: only }: MountedMiddleware): CompiledHook<"admit">["appliesTo"] {
+  if (!only?.models && !only?.providers) return appliesToAll;
+  const { models, providers } = only;
+  return (model, provider) =>
+    (models === undefined || model === undefined || models.some((p) => matchesPattern(p, model))) &&
+    (providers === undefined || provider === undefined || providers.includes(provider));
+}
+
+/** The last word of the middleware on what leaves, whichever way it leaves. */
+export function runPrepareHooks(chain: HookChain, out: Outgoing, call: Call): void {
+  for (const hook of chain.prepare)
+    if (hook.appliesTo(call.exchange.model, call.provider)) hook.run(out, call);
+}
+
+/** Which hook keeps a candidate off the verbatim lane, if any does. */
+export function findTranslatingHook(
+  chain: HookChain,
+  model: string,
+  provider: string,
+): string | undefined {
+  for (const h of chain.rewrite) if (h.appliesTo(model, provider)) return `${h.id} (rewrite)`;
+  for (const h of chain.event) if (h.appliesTo(model, provider)) return `${h.id} (event)`;
+  return undefined;
+}
+
+/** Which hook looks at a candidate's answers, if any does. */
+export const findWatchHook = (
+  chain: HookChain,
+  model: string,
+  provider: string,
+): string | undefined => chain.watch.find((hook) => hook.appliesTo(model, provider))?.id;

@@ -1,0 +1,129 @@
+// What hooks give, before it is used: what cannot be is a failure of that hook, by its name, and of nothing that stands behind it.
+// Each is looked at once and from the outside: what a codec relies on within it, the codec says.
+import { ERRORS } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { ModelRequest } from "../../model/request.ts";
+import type { Body } from "../../model/values.ts";
+import type { Exchange } from "../../plugin/exchange.ts";
+import type { Charge, Exclusion, RouteResult } from "../../plugin/middleware.ts";
+import type { Limit } from "../../plugin/store/limit.ts";
+import { LIMIT_SPANS, LIMIT_UNITS } from "../../plugin/store/limit-units.ts";
+import { invalidResult } from "./hook-guard.ts";
+
+const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
+  typeof it === "object" && it !== null;
+
+/** A request has the fields that it had, each of the same sort: a list of things is one still. */
+export function checkRewriteResult(after: ModelRequest, before: ModelRequest): void {
+  if (after === before) return;
+  if (!isObject(after)) throw invalidResult("rewrite gave no request");
+  const afterFields: Readonly<Record<string, unknown>> = after;
+  for (const [field, was] of Object.entries(before)) {
+    const is = afterFields[field];
+    if (is === was || was === undefined) continue;
+    if (typeof is !== typeof was || Array.isArray(is) !== Array.isArray(was) || is === null)
+      throw invalidResult(`rewrite gave a request whose ${field} cannot be used`);
+    if (Array.isArray(is) && !is.every((one) => isObject(one) || typeof one === "string"))
+      throw invalidResult(`rewrite gave a request with something else among its ${field}`);
+  }
+  if (after.operation !== before.operation)
+    throw invalidResult(`rewrite made a ${before.operation} something else`);
+}
+
+/** Which model is asked, and how it answers, was read already. */
+const FIXED_FIELDS = ["model", "stream"] as const;
+
+type ValidatableExchange = Exchange & {
+  readonly "~": {
+    readonly frontend: {
+      validate(body: unknown): { pointer: string; message: string } | undefined;
+    };
+  };
+};
+
+/** The body has fields that its protocol can still rely on. */
+export function checkEditResult(edits: Body | undefined, x: Exchange): void {
+  if (edits === undefined) return;
+  if (!isObject(edits) || Array.isArray(edits))
+    throw invalidResult("edit gave something that is no body");
+  for (const field of FIXED_FIELDS)
+    if (Object.hasOwn(edits, field)) throw invalidResult(`edit gave another ${field}`);
+  for (const field of Object.keys(edits))
+    if (typeof edits[field] === "function" || typeof edits[field] === "symbol")
+      throw invalidResult("edit gave what cannot be sent");
+  const wrong = (x as ValidatableExchange)["~"].frontend.validate({ ...x.body, ...edits });
+  if (wrong) throw invalidResult(`edit gave a body whose ${wrong.pointer} ${wrong.message}`);
+}
+
+export function checkRouteResult(result: RouteResult): void {
+  if (!Array.isArray(result)) throw invalidResult("route gave no list");
+  for (const one of result as readonly unknown[]) {
+    if (!isObject(one)) throw invalidResult("route gave something that is no candidate");
+    if ("candidate" in one && !isExclusion(one as unknown as Exclusion))
+      throw invalidResult(
+        "route left something out without a candidate, a kind, a code or a message",
+      );
+  }
+}
+
+const isExclusion = ({ candidate, kind, code, message }: Exclusion): boolean =>
+  isObject(candidate) &&
+  Object.hasOwn(ERRORS, kind) &&
+  typeof code === "string" &&
+  typeof message === "string";
+
+const LIMIT_UNIT_SET: ReadonlySet<unknown> = new Set<Limit["unit"]>(LIMIT_UNITS);
+const LIMIT_WINDOW_SET: ReadonlySet<unknown> = new Set<Limit["per"]>(LIMIT_SPANS);
+const BUDGET_MODES: ReadonlySet<unknown> = new Set<Charge["hold"]>(["hard", "expected", "soft"]);
+
+export function checkChargeResult(charge: Charge | undefined): void {
+  if (charge === undefined) return;
+  if (!isObject(charge)) throw invalidResult("charge gave something that is no charge");
+  const { limits = [], labels = {}, hold } = charge as Charge;
+  if (!Array.isArray(limits) || !limits.every(isLimit))
+    throw invalidResult("charge gave limits that cannot be counted");
+  if (!isObject(labels) || !Object.values(labels).every(isLabel))
+    throw invalidResult("charge gave labels that are no text");
+  if (hold !== undefined && !BUDGET_MODES.has(hold))
+    throw invalidResult("charge gave a hold that there is not");
+}
+
+const isLabel = (value: unknown): boolean => value === undefined || typeof value === "string";
+
+const isLimit = (limit: unknown): boolean => {
+  if (!isObject(limit)) return false;
+  const { scope, unit, max, per } = limit;
+  const counts = typeof max === "bigint" ? max >= 0n : typeof max === "number" && max >= 0;
+  return (
+    typeof scope === "string" && LIMIT_UNIT_SET.has(unit) && LIMIT_WINDOW_SET.has(per) && counts
+  );
+};
+
+/** Of what an answer is made of, the sort of each part. */
+const EVENT_CHECKS: { readonly [T in ModelEvent["type"]]: (event: never) => boolean } = {
+  start: () => true,
+  open: ({ index, block }: { index: unknown; block: unknown }) =>
+    isIndex(index) && isObject(block) && typeof block["type"] === "string",
+  delta: ({ index, text }: { index: unknown; text: unknown }) =>
+    isIndex(index) && typeof text === "string",
+  media: ({ index, media }: { index: unknown; media: unknown }) =>
+    isIndex(index) && isObject(media),
+  proof: ({ index, proof }: { index: unknown; proof: unknown }) =>
+    isIndex(index) && isObject(proof),
+  cite: ({ index }: { index: unknown }) => isIndex(index),
+  close: ({ index }: { index: unknown }) => isIndex(index),
+  item: ({ index, item }: { index: unknown; item: unknown }) => isIndex(index) && isObject(item),
+  usage: ({ usage }: { usage: unknown }) => isObject(usage),
+  finish: ({ reason }: { reason: unknown }) => typeof reason === "string",
+};
+
+const isIndex = (index: unknown): boolean => Number.isSafeInteger(index) && (index as number) >= 0;
+
+/** Of a hook, and of an endpoint that makes its answer itself. */
+export function checkEvent(event: ModelEvent): void {
+  const type: unknown = isObject(event) ? event.type : undefined;
+  if (typeof type !== "string" || !Object.hasOwn(EVENT_CHECKS, type))
+    throw invalidResult("something came that is no event");
+  if (!EVENT_CHECKS[type as ModelEvent["type"]](event as never))
+    throw invalidResult(`a ${type} came that cannot be used`);
+}

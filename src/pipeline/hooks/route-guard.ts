@@ -1,0 +1,56 @@
+// What becomes of a route whose own code fails: what reads a request for a frontend, and what answers one by itself. A route that
+// keeps failing refuses, and all others go on.
+import type { Route, RouteResponse } from "../../plugin/frontend.ts";
+import type { HookBreaker } from "./hook-breaker.ts";
+import { guardHook, invalidResult, type HookFailurePolicy } from "./hook-guard.ts";
+
+const ROUTE_GUARDS = {
+  read: { timeoutMs: 30_000, check: checkReadResult },
+  // What it does may be asking others.
+  serve: { timeoutMs: 60_000, check: checkServedResponse },
+} as const;
+
+/** With a deadline, and what it gives looked at. A route that is an instance of a class keeps its methods. */
+export function guardRoute(
+  route: Route,
+  of: Pick<HookFailurePolicy, "id" | "log" | "timerWheel">,
+  createBreaker: (hook: string) => HookBreaker,
+): Route {
+  const hook = "actionType" in route ? "read" : "serve";
+  const run = (route as unknown as { [hook: string]: unknown })[hook];
+  if (typeof run !== "function") return route;
+  const { timeoutMs, check } = ROUTE_GUARDS[hook];
+  const policy: HookFailurePolicy = {
+    ...of,
+    timeoutMs,
+    onError: "refuse",
+    breakers: { [hook]: createBreaker(hook) },
+  };
+  const guarded = guardHook<unknown, unknown, unknown>(
+    policy,
+    hook,
+    (x, body) => (run as (x: unknown, body: unknown) => unknown).call(route, x, body),
+    { whose: (x) => x, check },
+  );
+  return Object.assign(Object.create(route) as Route, { ...route, [hook]: guarded });
+}
+
+const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
+  typeof it === "object" && it !== null;
+
+/** Of `model` the walk says itself what it must be: a frontend may hand on what its client sent. */
+function checkReadResult(said: unknown): void {
+  if (said === undefined) return;
+  if (!isObject(said)) throw invalidResult("read gave something that is no reading");
+  const { stream, name } = said;
+  if (stream !== undefined && typeof stream !== "boolean")
+    throw invalidResult("read gave a stream that is neither true nor false");
+  if (name !== undefined && typeof name !== "string")
+    throw invalidResult("read gave a name that is no text");
+}
+
+function checkServedResponse(said: unknown): void {
+  const status: unknown = isObject(said) ? (said as unknown as RouteResponse).status : undefined;
+  if (!Number.isInteger(status) || (status as number) < 200 || (status as number) > 599)
+    throw invalidResult("serve gave no answer with a status");
+}

@@ -1,0 +1,112 @@
+// What one call takes of limits: those of its key, of its accounts, and of charge hooks. All are taken in one atomic step with the
+// call's row.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { HoldRequest } from "../../money/estimate.ts";
+import { priceHash } from "../../money/price.ts";
+import type { Price } from "../../model/facts.ts";
+import type { Limit } from "../../plugin/store/limit.ts";
+import type { Reserve } from "../../plugin/store/store.ts";
+import { throwLimitError } from "./limit-error.ts";
+import type { HostCall } from "../exchange/call.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import type { Stamped } from "./ledger.ts";
+import { formatPolicy } from "../privacy/zero-retention.ts";
+
+export interface Charges {
+  readonly limits: readonly Limit[];
+  readonly labels: Reserve["labels"];
+  readonly budgetMode: HoldRequest["budgetMode"] | undefined;
+}
+
+export function collectCharges(call: HostCall): Charges {
+  const x = call.exchange;
+  const limits = ownLimits(x, call.n);
+  const labels: Record<string, string | undefined> = { ...x["~"].labels, ...x.identity!.labels };
+  let mode: HoldRequest["budgetMode"] | undefined;
+  for (const hook of x["~"].frontend.hookChain.charge) {
+    const charge = hook.appliesTo(x.model, call.provider) ? hook.run(call) : undefined;
+    if (!charge) continue;
+    if (charge.limits) limits.push(...charge.limits);
+    for (const name in charge.labels) labels[name] = charge.labels[name];
+    if (charge.hold) mode = stricterMode(mode ?? "soft", charge.hold);
+  }
+  return { limits, labels, budgetMode: mode };
+}
+
+/** What its key and its accounts may use. A second attempt is the same request: it is not counted as one more. */
+function ownLimits({ identity, "~": { account } }: HostExchange, n: number): Limit[] {
+  const limits = [...(identity!.limits ?? []), ...(account?.limits ?? [])];
+  return n === 1 ? limits : limits.filter(({ unit }) => unit !== "requests");
+}
+
+/** For what generates nothing: it counts as one request, and takes no tokens and no money. */
+const REQUEST_UNITS: readonly Limit["unit"][] = ["requests", "concurrent"];
+
+/** Reserves a row for what generates nothing. */
+export function reserveUnbilled(call: HostCall): Promise<void> {
+  const { limits, labels } = collectCharges(call);
+  const claims = limits
+    .filter(({ unit }) => REQUEST_UNITS.includes(unit))
+    .map((limit) => ({ ...limit, take: 1n }));
+  return reserveRow(call, { at: wallClock(), labels, claims, holdNano: 0n, price: undefined });
+}
+
+const MODE_ORDER = ["soft", "expected", "hard"] as const;
+const stricterMode = (
+  a: HoldRequest["budgetMode"],
+  b: HoldRequest["budgetMode"],
+): HoldRequest["budgetMode"] => (MODE_ORDER.indexOf(b) > MODE_ORDER.indexOf(a) ? b : a);
+
+export interface ReserveInputs {
+  readonly at: number;
+  readonly labels: Reserve["labels"];
+  readonly claims: Reserve["claims"];
+  readonly holdNano: bigint | null;
+  readonly price: Price | undefined;
+}
+
+/** Resolves when the row is durable and everything is taken; `ask` says what would have fitted into a budget. */
+export async function reserveRow(
+  call: HostCall,
+  of: ReserveInputs,
+  ask?: HoldRequest,
+): Promise<void> {
+  const x = call.exchange;
+  const command: Stamped<Reserve> = {
+    do: "reserve",
+    at: of.at,
+    attempt: call.attemptId,
+    request: x.id,
+    number: call.n,
+    key: x.identity!.id,
+    target: {
+      provider: call.provider,
+      model: call.model,
+      protocol: call.protocol,
+      credential: call.credential,
+    },
+    privacy: x.privacy,
+    labels: of.labels,
+    account: x["~"].account?.path,
+    claims: of.claims,
+    holdNano: of.holdNano,
+    price: of.price ? priceHash(of.price) : null,
+    clientRequest: {
+      model: x.model,
+      frontend: x.frontend,
+      protocol: x.protocol,
+      mode: call.mode,
+      stream: x.stream,
+      ...(x.privacy !== "off" && { policyBasis: formatPolicy(call.policy) }),
+    },
+  };
+  x["~"].ledgerLabels = of.labels;
+  const verdict = await x["~"].gen.ledger.reserve(command, of.price);
+  if (!verdict.ok) {
+    // A hedge that a limit refuses is not made, and its client need not know.
+    if (!call.isHedge) x["~"].limitStates = [verdict.denied];
+    return throwLimitError(verdict, x["~"].account, ask, of.claims);
+  }
+  x["~"].permit.releaseSlots();
+  if (verdict.limits) x["~"].limitStates = verdict.limits;
+}

@@ -1,0 +1,77 @@
+// What a client is told of a limit that refused it: which one, its value, what is left, when it is back, and what would have fitted. Of
+// the limits of an account that tells nothing, only when to come again.
+import { maxOutputForBudget, type HoldRequest } from "../../money/estimate.ts";
+import { formatUsd } from "../../money/format-usd.ts";
+import { fail, createFault } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { LimitState } from "../../plugin/store/limit.ts";
+import type { CommandResult } from "../../plugin/store/store.ts";
+import { HIDDEN_LIMIT_MESSAGE, type ResolvedAccount } from "../accounts/accounts.ts";
+import { attributeFault } from "../faults/fault-source.ts";
+
+const ERROR_CODES = { money: "insufficient_quota", other: "rate_limit_exceeded" } as const;
+
+export function throwLimitError(
+  { denied, retryAfterMs }: Extract<CommandResult, { ok: false }>,
+  branch: ResolvedAccount | undefined,
+  ask: HoldRequest | undefined,
+  claims: readonly { scope: string; unit: string; take: bigint }[],
+): never {
+  const { per, unit, scope } = denied;
+  const resets = new Date(denied.resetsAt).toISOString();
+  const isBudget = unit === "nano_usd";
+  const resetText = per === "total" ? "never reset" : `back at ${resets}`;
+  if (branch?.hiddenScopes.has(scope)) {
+    const when = !isBudget || per === "total" || per === "open" ? "" : `; it is ${resetText}`;
+    return rejectWith(isBudget, `${HIDDEN_LIMIT_MESSAGE}${when}.`, retryAfterMs);
+  }
+  return rejectWith(
+    isBudget,
+    isBudget ? budgetMessage(denied, resetText, ask, claims) : rateLimitMessage(denied),
+    retryAfterMs,
+    detailsOf(denied, resets),
+  );
+}
+
+function rejectWith(
+  isBudget: boolean,
+  message: string,
+  retryAfterMs: number,
+  details?: JsonObject,
+): never {
+  if (isBudget) return fail("quota", message, { code: ERROR_CODES.money, details });
+  // The gateway's own word: no provider was asked, and none is named.
+  throw attributeFault(
+    createFault("rate_limited", message, { code: ERROR_CODES.other, retryAfterMs, details }),
+    "gateway",
+  );
+}
+
+const detailsOf = (
+  { scope, unit, per, max, remaining }: LimitState,
+  resets: string,
+): JsonObject => ({
+  limit: { scope, unit, per, max: String(max), left: String(remaining), resets_at: resets },
+});
+
+/** When to come again is said by the retry time, which is sooner than the end of the window where that slides. */
+function rateLimitMessage({ unit, per, max, remaining, scope }: LimitState): string {
+  if (unit === "concurrent") return `More than ${max} requests at once (${scope}).`;
+  const span = per === "total" ? "in total" : `a ${per}`;
+  return `The limit of ${max} ${unit} ${span} (${scope}) is reached: ${remaining} left.`;
+}
+
+function budgetMessage(
+  { per, max, remaining, scope }: LimitState,
+  resetText: string,
+  ask: HoldRequest | undefined,
+  claims: readonly { scope: string; unit: string; take: bigint }[],
+): string {
+  const span = per === "total" ? "in total" : `a ${per}`;
+  const wanted = claims.find((c) => c.unit === "nano_usd" && c.scope === scope)?.take ?? 0n;
+  const fits = ask ? maxOutputForBudget(BigInt(remaining), ask) : 0;
+  return (
+    `The budget of ${formatUsd(BigInt(max))} ${span} (${scope}) has ${formatUsd(BigInt(remaining))} left; ` +
+    `this request would reserve ${formatUsd(wanted)}.${fits > 0 ? ` With max_tokens of ${fits} it would fit.` : ""} It is ${resetText}.`
+  );
+}

@@ -1,0 +1,99 @@
+// The end of a call, in one place: what it used and cost, its record, its row in the ledger, and a line in the log where the
+// ledger does not take it.
+import { setTimeout as sleep } from "node:timers/promises";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { Fault } from "../../model/error.ts";
+import type { FinishReason } from "../../model/event.ts";
+import type { Price } from "../../model/facts.ts";
+import type { CallRecord } from "../../plugin/call.ts";
+import type { Settle } from "../../plugin/store/store.ts";
+import type { HostCall } from "../exchange/call.ts";
+import type { Stamped } from "./ledger.ts";
+import type { CallTally } from "./call-tally.ts";
+
+/** A ledger that takes longer than this to settle keeps no client waiting. */
+export const SETTLE_TIMEOUT_MS = 2_000;
+
+/** Settles a call once: it came to its finish, or a fault cut it off. Never rejects. */
+export function settleCall(
+  tally: CallTally,
+  { finish, fault }: { finish?: FinishReason; fault?: Fault },
+): Promise<void> {
+  const { command, record } = tally.settle({
+    at: wallClock(),
+    outcome: fault?.kind ?? "ok",
+    finish,
+    fault,
+    cut: fault !== undefined,
+  });
+  addCallRecord(tally.call, record);
+  const row = writeSettleRow(tally.call, command, tally.otherPrices);
+  tally.markSettled(record, row);
+  return row;
+}
+
+/** Records are in order, and the last one is that of the call which answered or whose failure the client is told. */
+function addCallRecord({ isSuperseded, exchange }: HostCall, record: CallRecord): void {
+  const { callRecords, lastCall } = exchange["~"];
+  const belongsBeforeLast =
+    isSuperseded && lastCall !== undefined && callRecords.at(-1)?.n === lastCall.n;
+  if (belongsBeforeLast) callRecords.splice(-1, 0, record);
+  else callRecords.push(record);
+}
+
+/** The record of a call that a hook answered, and whose provider was not asked. */
+export const createUncalledRecord = ({
+  attemptId,
+  n,
+  isHedge,
+  candidate,
+  startedAt,
+  startMs,
+}: HostCall): CallRecord => ({
+  attemptId,
+  n,
+  ...(isHedge && { hedge: isHedge }),
+  candidate,
+  state: "void",
+  usage: {},
+  costNano: 0n,
+  startMs,
+  ms: { total: Math.round(performance.now() - startedAt) },
+});
+
+/** Settles such a call: nothing was used, nothing is billed, and the row says by what it was answered. Never rejects. */
+export function settleHookResponse(tally: CallTally, finish: FinishReason): Promise<void> {
+  const { call } = tally;
+  const record = createUncalledRecord(call);
+  const { attemptId, usage, costNano, ms } = record;
+  addCallRecord(call, record);
+  const settle = {
+    do: "settle",
+    at: wallClock(),
+    attempt: attemptId,
+    state: "void",
+    usage,
+    costNano,
+  } as const;
+  const row = writeSettleRow(call, { ...settle, outcome: "middleware", finish, ms }, []);
+  tally.markSettled(record, row);
+  return row;
+}
+
+/** Its row; never rejects. */
+export function writeSettleRow(
+  call: HostCall,
+  command: Stamped<Settle>,
+  prices: readonly Price[],
+): Promise<void> {
+  const { gen } = call.exchange["~"];
+  return gen.ledger
+    .settle(command, prices)
+    .catch((err: unknown) =>
+      gen.log.error({ request: call.exchange.id, err }, "the ledger did not take a settle row"),
+    );
+}
+
+/** As long as a client waits for it. */
+export const waitForRow = (row: Promise<void>): Promise<void> =>
+  Promise.race([row, sleep(SETTLE_TIMEOUT_MS, undefined, { ref: false })]);

@@ -1,0 +1,158 @@
+// A request's whole life.
+//
+//     head → admit → receive → route → dispatch → present          settle wraps all, exactly once
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { nextRequestId } from "../lib/request-id.ts";
+import { fail } from "../model/error.ts";
+import type { SubrequestResult, SubrequestOptions, Subrequest } from "../plugin/subrequest.ts";
+import { admit } from "./stages/admit.ts";
+import { relay } from "./stages/relay.ts";
+import { claimIdempotencyKey, freeIfUnbilled, completeClaim } from "./stages/idempotency-stage.ts";
+import { countTokens } from "./stages/count-tokens.ts";
+import { dispatch } from "./stages/dispatch.ts";
+import {
+  readSubrequestResult,
+  createSubrequestConnection,
+  subrequestDepth,
+  inheritFromParent,
+  MAX_SUBREQUEST_DEPTH,
+  excludePluginHooks,
+} from "./subrequest.ts";
+import type { SubrequestOrigin } from "./exchange/subrequest-origin.ts";
+import { HostExchange } from "./exchange/exchange.ts";
+import type { Generation } from "./generation.ts";
+import type { MountedRoute } from "./exchange/mounted.ts";
+import { edit } from "./stages/edit.ts";
+import { inspect } from "./stages/inspect.ts";
+import { present } from "./stages/present.ts";
+import { receive } from "./stages/receive.ts";
+import { reject } from "./stages/reject.ts";
+import { rewrite } from "./stages/rewrite.ts";
+import { route } from "./stages/route.ts";
+import { serve } from "./stages/serve.ts";
+import { rejectSafely, settle } from "./stages/settle.ts";
+
+export interface IncomingRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly params: { readonly [name: string]: string };
+}
+
+export function runPipeline(
+  gen: Generation,
+  mounted: MountedRoute,
+  { req, res, params }: IncomingRequest,
+): Promise<void> {
+  const x = new HostExchange({
+    id: nextRequestId(),
+    gen,
+    route: mounted,
+    req,
+    res,
+    params,
+    receive,
+  });
+  return runToSettlement(x, mounted);
+}
+
+/** For a plugin, on behalf of the request that it is asked about. */
+export async function runSubrequest(
+  pluginId: string,
+  { path, body }: Subrequest,
+  { parentRequest, signal }: SubrequestOptions,
+): Promise<SubrequestResult> {
+  const parent =
+    parentRequest instanceof HostExchange ? parentRequest : fail("invalid", "`as` is no request.");
+  if (subrequestDepth(parent) >= MAX_SUBREQUEST_DEPTH)
+    fail("internal", `Plugins ask for one another at most ${MAX_SUBREQUEST_DEPTH} deep.`, {
+      code: "asked_too_deep",
+    });
+  if (body["stream"] === true) fail("invalid", "What a plugin asks is not streamed.");
+  const { gen, subrequestOrigin: parentOrigin } = parent["~"];
+  const targetRoute =
+    gen.findRoute(path) ?? fail("not_found", `No frontend here answers at ${path}.`);
+  const origin: SubrequestOrigin<HostExchange> = {
+    parentRequest: parent,
+    pluginIds: [...new Set([...(parentOrigin?.pluginIds ?? []), pluginId])],
+  };
+  const { req, res, responseBody } = createSubrequestConnection(origin, path, body);
+  const mounted = excludePluginHooks(targetRoute, origin.pluginIds);
+  const x = new HostExchange({
+    id: nextRequestId(),
+    gen,
+    route: mounted,
+    req,
+    res,
+    params: {},
+    receive,
+    asker: origin,
+  });
+  const abortSignal = AbortSignal.any([parent.signal, ...(signal ? [signal] : [])]);
+  const abort = () => void res.destroy();
+  abortSignal.addEventListener("abort", abort);
+  if (abortSignal.aborted) abort();
+  try {
+    await runToSettlement(x, mounted);
+    return await readSubrequestResult(x, responseBody);
+  } finally {
+    abortSignal.removeEventListener("abort", abort);
+  }
+}
+
+async function runToSettlement(x: HostExchange, mounted: MountedRoute): Promise<void> {
+  const releaseGeneration = x["~"].gen.retain(x);
+  try {
+    try {
+      await runStages(x, mounted);
+    } catch (problem) {
+      const freeing = freeIfUnbilled(x);
+      if (freeing) await freeing;
+      rejectSafely(x, problem, reject);
+    }
+    const settling = settle(x);
+    if (settling) await settling;
+  } finally {
+    completeClaim(x);
+    x["~"].permit.onPipelineEnd();
+    releaseGeneration();
+  }
+}
+
+/** Where nothing has to be waited for, nothing is: each wait is a turn of the queue and a promise. */
+async function runStages(x: HostExchange, { route: routeDefinition }: MountedRoute): Promise<void> {
+  if ("handle" in routeDefinition) return serve(x, routeDefinition, admit);
+  const { permit, subrequestOrigin } = x["~"];
+  // One that is made for another has that one's turn: waiting for one of its own, both could wait for ever.
+  if (subrequestOrigin) inheritFromParent(x, subrequestOrigin);
+  else permit.assertNotOverloaded();
+  const admitting = subrequestOrigin ? undefined : admit(x);
+  if (admitting) await admitting;
+  const queued = subrequestOrigin ? undefined : permit.acquire();
+  if (queued) await queued;
+  await x.readBody();
+  const claiming = claimIdempotencyKey(x);
+  if (claiming) await claiming;
+  const editing = edit(x);
+  if (editing) await editing;
+  const rewriting = rewrite(x);
+  if (rewriting) await rewriting;
+  const state = x["~"];
+  const { gen, frontend, receivedBody, rewrittenRequest } = state;
+  const { facts, pinnedTarget } = receivedBody!;
+  const inspecting = inspect(x);
+  if (inspecting) await inspecting;
+  const routing = route({
+    gen,
+    frontend,
+    x,
+    operationSpec: x.operationSpec,
+    facts,
+    pinnedTarget,
+    rewrittenRequest,
+    findings: state,
+  });
+  const plan = "candidates" in routing ? routing : await routing;
+  if (x.actionType === "count") return countTokens(x, plan);
+  if (x.actionType === "relay") return relay(x, plan);
+  return dispatch(x, plan, present);
+}

@@ -1,0 +1,195 @@
+// What an answer's events pass on their way: stages that may change them, and those that only look, in gateway.yaml's order.
+import type { Fault } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { HostCall } from "../exchange/call.ts";
+import {
+  requireSyncResult,
+  assertFilterAvailable,
+  recordHookFailure,
+  assertNotQuarantined,
+  toHookFault,
+  invalidResult,
+  recordHookSuccess,
+  type HookFailurePolicy,
+} from "../hooks/hook-guard.ts";
+import { recordHookActivity } from "../hooks/hook-activity.ts";
+import { checkEvent } from "../hooks/hook-result-checks.ts";
+import type { CompiledHook } from "../hooks/hook-chain.ts";
+import { attributeFault } from "../faults/fault-source.ts";
+import type { TranscoderSink } from "./transcoder.ts";
+
+/** Where events go. */
+export type EventHandler = (event: ModelEvent) => void;
+
+/**
+ * The stages before `last`. What a hook throws is its own, and what comes after the hooks is the answer's: neither throws
+ * through the other.
+ */
+export function createFilterChain(
+  call: HostCall,
+  sink: TranscoderSink,
+  last: EventHandler,
+): EventHandler {
+  const { eventFilters } = call.exchange["~"].frontend.hookChain;
+  if (eventFilters.length === 0) return last;
+  return eventFilters.reduceRight<EventHandler>(
+    (next, { event, watch }) => {
+      const hook = event ?? watch;
+      if (!hook.appliesTo(call.exchange.model, call.provider)) return next;
+      const context = createFilterContext(call, sink, hook, event ? "event" : "watch");
+      if (event)
+        return isolateFailures(
+          context,
+          createHandler(context, () =>
+            event.run(call, createCheckedNext(context, next), createStop(context)),
+          ),
+        );
+      const observe = isolateFailures(
+        context,
+        createHandler(context, () => watch.run(call, createStop(context))),
+      );
+      return (e) => {
+        observe(e);
+        if (!sink.isOver) next(e);
+      };
+    },
+    (e) => {
+      try {
+        if (!sink.isOver) last(e);
+      } catch (problem) {
+        sink.onError(attributeFault(problem, "answer", call.provider));
+      }
+    },
+  );
+}
+
+/** Throws where a stage that its answer would have to pass is not asked now: an answer that cannot leave is not paid for. */
+export function assertFiltersAvailable({ provider, exchange }: HostCall): void {
+  for (const { event, watch } of exchange["~"].frontend.hookChain.eventFilters) {
+    const { failurePolicy, appliesTo } = event ?? watch;
+    if (failurePolicy && appliesTo(exchange.model, provider))
+      assertFilterAvailable(failurePolicy, event ? "event" : "watch");
+  }
+}
+
+/** Of the stages that may keep an answer back, the one that has the longest time for it. */
+export function longestHoldingFilter(call: HostCall): HookFailurePolicy | undefined {
+  let longest: HookFailurePolicy | undefined;
+  for (const { appliesTo, failurePolicy } of call.exchange["~"].frontend.hookChain.event)
+    if (failurePolicy && appliesTo(call.exchange.model, call.provider))
+      if (failurePolicy.timeoutMs > (longest?.timeoutMs ?? 0)) longest = failurePolicy;
+  return longest;
+}
+
+/** The watchers alone, for an answer whose bytes pass as they came; nothing where there is none. */
+export function createEventWatchers(
+  call: HostCall,
+  sink: TranscoderSink,
+): EventWatchers | undefined {
+  const { watch } = call.exchange["~"].frontend.hookChain;
+  if (watch.length === 0) return undefined;
+  const hooks = watch.filter((hook) => hook.appliesTo(call.exchange.model, call.provider));
+  if (hooks.length === 0) return undefined;
+  const stages = hooks.map((hook) => {
+    const as = createFilterContext(call, sink, hook, "watch");
+    return isolateFailures(
+      as,
+      createHandler(as, () => hook.run(call, createStop(as))),
+    );
+  });
+  return {
+    isRequired: hooks.some(({ failurePolicy }) => failurePolicy?.onError !== "pass"),
+    observe(event) {
+      if (event.type === "delta" && !sink.isOver)
+        sink.tally.receivedTextBytes += Buffer.byteLength(event.text);
+      for (const see of stages) if (!sink.isOver) see(event);
+    },
+  };
+}
+
+/** Those that look at one answer. */
+export interface EventWatchers {
+  /** One of them has to see all of it, or none of it passes. */
+  readonly isRequired: boolean;
+  observe(event: ModelEvent): void;
+}
+
+/** One hook at one answer. */
+interface FilterContext {
+  readonly call: HostCall;
+  readonly sink: TranscoderSink;
+  readonly id: string;
+  readonly hook: "event" | "watch";
+  readonly policy: Pick<HookFailurePolicy, "id" | "log" | "breakers">;
+}
+
+const NO_BREAKERS = {};
+
+const createFilterContext = (
+  call: HostCall,
+  sink: TranscoderSink,
+  { id, failurePolicy }: Pick<CompiledHook<"event">, "id" | "failurePolicy">,
+  hook: FilterContext["hook"],
+): FilterContext => {
+  // A watcher that may be passed over is seen to where that is done.
+  const passes = hook === "watch" && failurePolicy?.onError === "pass";
+  const conducts = passes ? NO_BREAKERS : (failurePolicy?.breakers ?? NO_BREAKERS);
+  const log = failurePolicy?.log ?? call.exchange["~"].gen.log;
+  return { call, sink, id, hook, policy: { id, log, breakers: conducts } };
+};
+
+/** What a hook passes on, as far as it can be used: what cannot ends the answer by that hook's name. */
+const createCheckedNext =
+  (as: FilterContext, next: EventHandler): EventHandler =>
+  (event) => {
+    try {
+      checkEvent(event);
+    } catch (problem) {
+      recordFilterFailure(as, problem);
+      return as.sink.onError(toHookFault(as.policy, as.hook, problem));
+    }
+    return next(event);
+  };
+
+/** After its finish an answer is not stopped any more. */
+const createStop =
+  ({ call, sink, id, hook }: FilterContext) =>
+  (fault: Fault) => {
+    if (sink.tally.hasFinished) return;
+    if (!sink.isOver) recordHookActivity(call.exchange, id, hook, "refused");
+    sink.stopWith(fault);
+  };
+
+const recordFilterFailure = (
+  { call, id, hook, policy: { breakers } }: FilterContext,
+  problem: unknown,
+): void => recordHookFailure({ id, onError: "refuse", breakers }, hook, call.exchange, problem);
+
+function createHandler(as: FilterContext, make: () => EventHandler): EventHandler {
+  try {
+    assertNotQuarantined(as.policy, as.hook);
+    const stage = requireSyncResult(make());
+    if (typeof stage !== "function")
+      throw invalidResult(`${as.hook} gave nothing to show events to`);
+    return stage;
+  } catch (problem) {
+    recordFilterFailure(as, problem);
+    throw toHookFault(as.policy, as.hook, problem);
+  }
+}
+
+/** One that has seen an answer to its end has done its work; one that has failed sees no more of it. */
+function isolateFailures(as: FilterContext, stage: (event: ModelEvent) => unknown): EventHandler {
+  let hasFailed = false;
+  return (event) => {
+    if (hasFailed) return;
+    try {
+      requireSyncResult(stage(event));
+      if (event.type === "finish") recordHookSuccess(as.policy, as.hook);
+    } catch (problem) {
+      hasFailed = true;
+      recordFilterFailure(as, problem);
+      as.sink.onError(toHookFault(as.policy, as.hook, problem));
+    }
+  };
+}

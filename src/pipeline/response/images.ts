@@ -1,0 +1,86 @@
+import { fail } from "../../model/error.ts";
+import type { ModelResponse, ModelEvent } from "../../model/event.ts";
+import type { Block, ImageRequest, Media } from "../../model/request.ts";
+import type { Exchange } from "../../plugin/exchange.ts";
+import type { HostCall } from "../exchange/call.ts";
+import { attributeFault } from "../faults/fault-source.ts";
+
+const requestedForm = (x: Exchange): ImageRequest["responseFormat"] | undefined =>
+  x.operation === "image" && x.actionType === "generate"
+    ? (x.request as ImageRequest).responseFormat
+    : undefined;
+
+/** An address is a file that is kept, here or with the provider: nothing for a request that asks for privacy. */
+export function rejectImageUrlUnderZdr(x: Exchange): void {
+  if (x.privacy !== "off" && requestedForm(x) === "url")
+    fail(
+      "invalid",
+      "An address would keep the picture, which Service-ZDR rules out. Ask for response_format b64_json.",
+      { code: "zdr_feature_conflict", param: "response_format" },
+    );
+}
+
+/** The answer with its pictures in the form that was asked for; nothing, when they are in it already. */
+export function convertImages(
+  call: HostCall,
+  answer: ModelResponse,
+): Promise<ModelResponse> | undefined {
+  const form = requestedForm(call.exchange);
+  if (form === undefined) return undefined;
+  const needsConversion = (block: Block) =>
+    block.type === "image" &&
+    "url" in block.media !== (form === "url") &&
+    !("fileId" in block.media);
+  if (!answer.blocks.some(needsConversion)) return undefined;
+  return Promise.all(
+    answer.blocks.map(async (block) =>
+      block.type === "image" && needsConversion(block)
+        ? { ...block, media: await convertMedia(call, block.media) }
+        : block,
+    ),
+  ).then((blocks) => ({ ...answer, blocks }));
+}
+
+/** A stream has no addresses in it: a picture that comes as one is fetched, and what follows it waits. */
+export function fetchStreamedImages(
+  call: HostCall,
+  emit: (event: ModelEvent) => void,
+  sink: { readonly tally: { hasFinished: boolean }; onError(problem: unknown): void },
+): (event: ModelEvent) => void {
+  if (requestedForm(call.exchange) === undefined) return emit;
+  let before: Promise<unknown> | undefined;
+  return (event) => {
+    const fetching =
+      event.type === "media" && "url" in event.media ? convertMedia(call, event.media) : undefined;
+    if (!before && !fetching) return emit(event);
+    // Upstream may end its message now, although a picture is still being fetched.
+    if (event.type === "finish") sink.tally.hasFinished = true;
+    before = Promise.all([fetching, before]).then(([media]) =>
+      emit(event.type === "media" && media ? { ...event, media } : event),
+    );
+    before.catch((problem: unknown) => sink.onError(problem));
+  };
+}
+
+async function convertMedia(call: HostCall, media: Media): Promise<Media> {
+  const { imageFiles } = call.exchange["~"].gen;
+  const mime = media.mime;
+  if ("url" in media) {
+    if (media.url.startsWith("data:")) {
+      const [, type, base64] = /^data:([^;,]+);base64,(.*)$/s.exec(media.url) ?? [];
+      return {
+        mime: type,
+        base64: base64 ?? fail("upstream", "The provider's picture cannot be read."),
+      };
+    }
+    const { base } = call.candidate["~"].endpoint.definition;
+    const image = await imageFiles.fetch(media.url, call.signal, base && new URL(base).origin);
+    return { mime: image.contentType, bytes: image.bytes };
+  }
+  if ("fileId" in media) return media;
+  const bytes = "bytes" in media ? media.bytes : Buffer.from(media.base64, "base64");
+  const url = await imageFiles
+    .store(bytes, mime, call.exchange.identity?.id)
+    .catch((problem: unknown) => Promise.reject(attributeFault(problem, "gateway")));
+  return { mime, url };
+}

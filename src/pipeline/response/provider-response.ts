@@ -1,0 +1,89 @@
+// What `next()` of an attempt hook gives: the head of a provider's answer, or of one that a hook further in has given.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { HeadersIn } from "../../model/values.ts";
+import type {
+  CallRecord,
+  SyntheticResponse,
+  RateLimit,
+  RecordedResponse,
+  UpstreamResponse,
+} from "../../plugin/call.ts";
+import type { HostCall } from "../exchange/call.ts";
+import type { CallTally } from "../metering/call-tally.ts";
+import { parseRateLimits } from "../faults/rate-limit-headers.ts";
+import type { ClientResponse } from "./client-response.ts";
+
+/** The head of a provider's answer, as `attempt` hooks get it. */
+export class ProviderResponse implements UpstreamResponse {
+  readonly status: number;
+  readonly headers: HeadersIn;
+  readonly #response: ClientResponse;
+  readonly #tally: CallTally;
+
+  constructor(
+    of: { readonly status: number; readonly headers: HeadersIn },
+    answer: ClientResponse,
+    tally: CallTally,
+  ) {
+    this.status = of.status;
+    this.headers = of.headers;
+    this.#response = answer;
+    this.#tally = tally;
+  }
+
+  get limits(): readonly RateLimit[] {
+    const own = this.#tally.call.exchange["~"].limitStates.map(
+      ({ unit, remaining, max, resetsAt, scope, per }): RateLimit => ({
+        source: "gateway",
+        unit,
+        remaining,
+        max,
+        resetsAt,
+        scope,
+        per,
+      }),
+    );
+    return [...own, ...parseRateLimits(this.headers, wallClock())];
+  }
+
+  async recordResponse(max: number): Promise<RecordedResponse | null> {
+    const { exchange: x, id: model } = this.#tally.call;
+    if (x.privacy !== "off") return null;
+    const parts = await this.#response.record(max);
+    if (parts === null || x["~"].fault) return null;
+    const { usage } = this.#tally.usage();
+    const { operation, protocol, stream } = x;
+    const { contentType } = this.#response;
+    return { operation, protocol, stream, contentType, body: Buffer.concat(parts), usage, model };
+  }
+
+  whenSettled(): Promise<CallRecord> {
+    return this.#tally.whenSettled();
+  }
+}
+
+const EMPTY_HEADERS = { status: 200, headers: {} };
+
+/** The reply that stands for what a hook has answered by itself: hooks around it see a head like any other. */
+export class HookProvidedResponse extends ProviderResponse {
+  readonly result: RecordedResponse | SyntheticResponse;
+
+  constructor(
+    given: RecordedResponse | SyntheticResponse,
+    answer: ClientResponse,
+    tally: CallTally,
+  ) {
+    super(EMPTY_HEADERS, answer, tally);
+    this.result = given;
+  }
+}
+
+/** Whether a recorded answer may be given to the client of this call: what it asked for, in the form that it asked for. */
+export function canReplay(recorded: RecordedResponse, { exchange: x }: HostCall): boolean {
+  return (
+    x.privacy === "off" &&
+    recorded.operation === x.operation &&
+    recorded.protocol === x.protocol &&
+    recorded.stream === x.stream
+  );
+}

@@ -1,0 +1,313 @@
+// How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
+import { BOUNDS } from "../../lib/bounds.ts";
+import { createFault, type Fault } from "../../model/error.ts";
+import { failBoundExceeded } from "../../model/bound-exceeded.ts";
+import type { FinishReason, ModelResponse, ModelEvent, UsageReport } from "../../model/event.ts";
+import { createResponseCollector } from "../../model/response-collector.ts";
+import type { Usage } from "../../model/usage.ts";
+import type { HeadersIn } from "../../model/values.ts";
+import type { Protocol, PassthroughStream, PassthroughSink } from "../../plugin/protocol.ts";
+import { createResponseContext } from "./response-context.ts";
+import type { ClientResponse } from "./client-response.ts";
+import { WriteBatcher } from "./write-batcher.ts";
+import type { HostCall } from "../exchange/call.ts";
+import type { Transcoder, TranscoderSink } from "./transcoder.ts";
+import { BufferedBytes, bufferedSizeOf } from "./buffered-bytes.ts";
+import { convertImages, fetchStreamedImages } from "./images.ts";
+import { createFilterChain, createEventWatchers } from "./event-filters.ts";
+import { createStopFilter } from "./stop-sequences.ts";
+import { observeWhole, ObservedPassthrough } from "./observed-passthrough.ts";
+import type { UpstreamHttpResponse } from "../upstream/upstream-http-response.ts";
+import type { CallTally } from "../metering/call-tally.ts";
+
+/** Where a call's answer comes from. */
+export type ResponseSource =
+  | { response: UpstreamHttpResponse }
+  | { events: AsyncIterable<ModelEvent> };
+
+/** What a relay gives out counts for a little more than what it took in: it may have written a name anew, shorter. */
+const RELAY_OUTPUT_FACTOR = 1.5;
+
+/** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
+export function createPassthroughTranscoder(
+  call: HostCall,
+  sink: TranscoderSink,
+  headers: HeadersIn,
+): Transcoder {
+  const decoder = new PassthroughTranscoder(call, sink, headers);
+  const watchers = createEventWatchers(call, sink);
+  if (!watchers)
+    return call.exchange.stream
+      ? decoder
+      : collectWhole(call, sink, decoder, (body) => decoder.pushWhole(body));
+  const of = { watching: watchers, headers };
+  if (call.exchange.stream) return new ObservedPassthrough(call, sink, decoder, of);
+  return collectWhole(call, sink, decoder, (body) => {
+    observeWhole(call, sink, body, of);
+    if (!sink.isOver) decoder.pushWhole(body);
+  });
+}
+
+/** Both ends of a relay in one object: with a thousand streams, each object that an event touches is a miss of the processor's cache. */
+class PassthroughTranscoder implements Transcoder, PassthroughSink {
+  readonly #passthrough: PassthroughStream;
+  readonly #sink: TranscoderSink;
+  readonly #response: ClientResponse;
+  readonly #tally: CallTally;
+  readonly #buffered: BufferedBytes;
+
+  constructor(call: HostCall, sink: TranscoderSink, headers: HeadersIn) {
+    this.#sink = sink;
+    this.#buffered = new BufferedBytes(call);
+    this.#response = sink.response;
+    this.#tally = sink.tally;
+    const client = call.candidate["~"].endpoint.protocol!.client!;
+    this.#passthrough = client.createPassthrough!(this, createResponseContext(call), headers);
+  }
+
+  /** Bytes that a relay takes in and does not give out are bytes that it keeps. */
+  push(chunk: Buffer): void {
+    this.#buffered.add(chunk.length);
+    this.#passthrough.push(chunk);
+  }
+  pushWhole(body: Buffer): void {
+    this.#passthrough.push(body);
+  }
+  end(): void {
+    this.#passthrough.end();
+    if (!this.#tally.hasFinished) throw createTruncatedError();
+    this.#sink.onFinished();
+  }
+  get isBetweenEvents(): boolean {
+    return this.#passthrough.isBetweenEvents;
+  }
+  writeFault(fault: Fault): void {
+    this.#passthrough.writeFault(fault);
+  }
+
+  setContentType(mime: string): void {
+    this.#response.setContentType(mime);
+  }
+  write(chunk: Buffer): void {
+    this.#tally.forwardedBytes += chunk.length;
+    this.#buffered.add(-RELAY_OUTPUT_FACTOR * chunk.length);
+    this.#response.write(chunk);
+  }
+  reportContent(bytes?: number): void {
+    if (bytes === undefined) this.#tally.hasUnmeasuredContent = true;
+    else this.#tally.textBytes += bytes;
+    if (!this.#response.isCommitted) this.#sink.onContent();
+  }
+  reportStart(id: string): void {
+    this.#tally.recordAccepted(id);
+  }
+  reportUsage(seen: UsageReport): void {
+    this.#tally.addReport(seen);
+  }
+  reportFinish(reason: FinishReason): Usage {
+    this.#sink.onFinishing(reason);
+    return this.#tally.usage().usage;
+  }
+}
+
+/** Translated: upstream's bytes → events → the event hooks → the client's protocol. */
+export function createTranslatingTranscoder(
+  call: HostCall,
+  sink: TranscoderSink,
+  source: { protocol: Protocol; headers: HeadersIn; stream: boolean },
+): Transcoder {
+  const { emit, writeFault: failed, batch } = createEventWriter(call, sink, source.stream);
+  const client = source.protocol.client!;
+  let finished = false;
+  const assertFinished = () => {
+    if (!finished) throw createTruncatedError();
+  };
+  if (!source.stream) {
+    const decoder = { push() {}, end: assertFinished, writeFault: failed, isBetweenEvents: true };
+    const onDecoded = (event: ModelEvent) => {
+      finished ||= event.type === "finish";
+      emit(event);
+    };
+    return collectWhole(call, sink, decoder, (body) =>
+      client.decodeResponse(body, onDecoded, call, source.headers),
+    );
+  }
+  // A decoder keeps bytes that bring no event: half of one, or a whole answer where a stream was expected.
+  const undecodedBytes = new BufferedBytes(call);
+  const onEvent = (event: ModelEvent) => {
+    undecodedBytes.reset();
+    finished ||= event.type === "finish";
+    emit(event);
+  };
+  const decoder = client.createDecoder(onEvent, call, source.headers);
+  return {
+    push(chunk) {
+      undecodedBytes.add(chunk.length);
+      batch(() => decoder.push(chunk));
+    },
+    end() {
+      decoder.end();
+      assertFinished();
+    },
+    writeFault: failed,
+    isBetweenEvents: true,
+  };
+}
+
+interface ClientEventWriter {
+  emit(event: ModelEvent): void;
+  writeFault(fault: Fault): void;
+  /** What is emitted within is written at once. */
+  batch(work: () => void): void;
+}
+
+/** Where events go: through the hooks' pipe, into the client's protocol. */
+export function createEventWriter(
+  call: HostCall,
+  sink: TranscoderSink,
+  stream = true,
+): ClientEventWriter {
+  const x = call.exchange;
+  const { response, tally } = sink;
+  const server = x["~"].frontend.server!;
+  const context = createResponseContext(call);
+  const batcher = new WriteBatcher(response);
+  const encoder = x.stream
+    ? server.createEncoder((piece) => batcher.write(piece), context)
+    : undefined;
+  const folded = encoder ? undefined : createResponseCollector();
+  const buffered = new BufferedBytes(call);
+  let events = 0;
+  let blocks = 0;
+  const writeEvent = (event: ModelEvent): void => {
+    if (sink.isOver) return undefined;
+    if (++events > BOUNDS.events.max) failBoundExceeded("events");
+    // A protocol that writes an answer anew may have to say all of it once more at its end.
+    buffered.add(bufferedSizeOf(event));
+    switch (event.type) {
+      case "usage":
+        return tally.addReport(event);
+      case "start":
+        tally.recordAccepted(event.id);
+        if (!encoder) break;
+        encoder.writeEvent(event);
+        // Some wires tell counts at their beginning, and clients show them: so a guess goes out until upstream's own counts come.
+        return encoder.writeEvent({ type: "usage", usage: { input: tally.inputEstimate } });
+      case "open":
+        if (++blocks > BOUNDS.blocks.max) failBoundExceeded("blocks");
+        break;
+      case "delta":
+        tally.textBytes += Buffer.byteLength(event.text);
+        sink.onContent();
+        break;
+      case "item":
+      case "media":
+        sink.onContent();
+        break;
+      case "finish": {
+        if (encoder) {
+          tally.hasFinished = true;
+          // What stands before the end is the client's already.
+          batcher.flush();
+          sink.onFinishing(event.reason);
+          const { usage } = tally.usage();
+          // Where the input was not counted, the guess that went out at the start is taken back.
+          const counted = usage.output === undefined ? usage : { input: 0, ...usage };
+          encoder.writeEvent({ type: "usage", usage: counted });
+          encoder.writeEvent(event);
+          batcher.flush();
+          return sink.onFinished();
+        }
+        folded!.event(event);
+        const whole = folded!.answer();
+        const writeWhole = (said: ModelResponse) => {
+          if (sink.isOver) return;
+          // An answer that the client's protocol cannot write is none, and another candidate may have one: so it is written first.
+          const body = server.encodeResponse({ ...said, usage: tally.usage().usage }, context);
+          sink.onFinishing(event.reason);
+          response.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
+          sink.onFinished();
+        };
+        const converting = convertImages(call, whole);
+        if (!converting) return writeWhole(whole);
+        tally.hasFinished = true;
+        return void converting.then(writeWhole).catch((problem: unknown) => sink.onError(problem));
+      }
+    }
+    if (encoder) encoder.writeEvent(event);
+    else folded!.event(event);
+  };
+  const filter = createFilterPipeline(
+    call,
+    sink,
+    encoder ? fetchStreamedImages(call, writeEvent, sink) : writeEvent,
+    stream,
+  );
+  return {
+    emit(event) {
+      if (!sink.isOver) tally.recordUpstreamEvent(event);
+      filter(event);
+    },
+    writeFault(fault) {
+      encoder?.writeFault(fault);
+      batcher.flush();
+    },
+    batch: (work) => batcher.batch(work),
+  };
+}
+
+/** Stop sequences that the provider did not get, then the hooks. */
+function createFilterPipeline(
+  call: HostCall,
+  sink: TranscoderSink,
+  last: (event: ModelEvent) => void,
+  stream: boolean,
+): (event: ModelEvent) => void {
+  const hooked = createFilterChain(call, sink, last);
+  if (!call.emulatedStopSequences) return hooked;
+  const ended = () => stream && sink.onStoppedEarly();
+  return createStopFilter(hooked, {
+    sequences: call.emulatedStopSequences,
+    isWhole: !stream,
+    onStopped: ended,
+  });
+}
+
+function collectWhole(
+  call: HostCall,
+  sink: TranscoderSink,
+  decoder: Transcoder,
+  take: (body: Buffer) => void,
+): Transcoder {
+  const buffered = new BufferedBytes(call);
+  const chunks: Buffer[] = [];
+  return {
+    push(chunk) {
+      buffered.add(chunk.length);
+      chunks.push(chunk);
+    },
+    end() {
+      take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+      if (!sink.isOver) decoder.end();
+    },
+    writeFault: (fault) => decoder.writeFault(fault),
+    isBetweenEvents: true,
+  };
+}
+
+/** What a codec lets end without a finish would be waited for until all time is over. */
+export const createTruncatedError = (): Error =>
+  createFault("upstream", "The provider ended before its finish.", { code: "truncated" });
+
+/** A throw that is no fault: the log has it, the client gets a fixed text. */
+export function logInternalError(call: HostCall, problem: unknown): Fault {
+  const x = call.exchange;
+  x["~"].gen.log.error(
+    { request: x.id, provider: call.provider, err: problem },
+    "an unexpected error",
+  );
+  return {
+    kind: "internal",
+    message: "Something went wrong here. The request id names it in the log.",
+  };
+}

@@ -1,0 +1,91 @@
+// What a client reads when every candidate was left out: why, of each, and what would do instead.
+import { fail, type ErrorKind } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { Exchange } from "../../plugin/exchange.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { Generation } from "../generation.ts";
+import type { HostCandidate } from "../exchange/mounted.ts";
+import type { ExcludedCandidate } from "../exchange/route-findings.ts";
+import { findRetainedFeature, paramOfFeature, policyDetails } from "../privacy/zero-retention.ts";
+import type { IsNameAllowed } from "./resolution.ts";
+
+interface RejectionInputs {
+  readonly x: Exchange;
+  readonly facts: RequestFacts;
+  readonly gen: Pick<Generation, "catalogue">;
+}
+
+/** How many others are named to a client that is refused. */
+const MAX_ALTERNATIVES = 8;
+
+/** Notes why one is left out; false, for a filter. */
+export function exclude(
+  excluded: ExcludedCandidate[],
+  candidate: HostCandidate,
+  by: string,
+  kind: ErrorKind,
+  code: string,
+  message: string,
+): false {
+  excluded.push({ candidate, by, kind, code, message: `${candidate.id}: ${message}` });
+  return false;
+}
+
+/** Fails with the kind of the weightiest exclusion, and names every reason. */
+export function throwNoCandidates(
+  of: RejectionInputs,
+  excluded: readonly ExcludedCandidate[],
+  may: IsNameAllowed,
+): never {
+  const { x, facts } = of;
+  const worst =
+    excluded.find((e) => e.code === "zdr_feature_conflict") ??
+    excluded.find((e) => e.kind === "privacy") ??
+    excluded[0];
+  if (!worst)
+    return fail("unavailable", `No candidate is left for ${x.model}.`, { code: "no_candidates" });
+  const considered = excluded.filter(
+    (e) => worst.kind !== "privacy" || e.code !== "model_not_allowed",
+  );
+  const others = worst.kind === "privacy" ? findAlternatives(of, excluded, may) : undefined;
+  // A client does not learn how many credentials there are: the same reason is said once.
+  const reasons = [...new Set(considered.map((e) => e.message))].join("; ");
+  const retainedFeature = findRetainedFeature(worst.candidate as HostCandidate, x.features);
+  const alternativesText = others?.length ? ` Would do: ${others.join(", ")}.` : "";
+  return fail(worst.kind, `No candidate may serve ${x.model}: ${reasons}.${alternativesText}`, {
+    code: worst.code,
+    ...(worst.kind === "privacy" && { param: "Service-ZDR" }),
+    ...(worst.code === "zdr_feature_conflict" &&
+      retainedFeature && { param: paramOfFeature(retainedFeature, facts.references ?? []) }),
+    details: {
+      ...(x.privacy !== "off" && { requested: x.privacy }),
+      considered: considered.map((e) => ({
+        model: e.candidate.id,
+        code: e.code,
+        reason: e.message,
+        ...(e.kind === "privacy" && {
+          credential: e.candidate.credential,
+          ...policyDetails(e.candidate.policy),
+        }),
+      })) satisfies JsonObject[],
+      ...(others && { alternatives: others }),
+    },
+  });
+}
+
+/** Models that this key may use and that would do, those of the same name first. */
+function findAlternatives(
+  { x, gen }: RejectionInputs,
+  out: readonly ExcludedCandidate[],
+  may: IsNameAllowed,
+): readonly string[] {
+  const refused = new Set([x.model, ...out.map((e) => e.candidate.id)]);
+  const name = (id: string) => id.slice(id.lastIndexOf("/") + 1);
+  const same = new Set([...refused].map(name));
+  return gen.catalogue
+    .list({ operation: x.operation, privacy: x.privacy, isAllowed: may })
+    .map(({ id }) => id)
+    .filter((id) => !refused.has(id))
+    .toSorted((a, b) => Number(same.has(name(b))) - Number(same.has(name(a))))
+    .slice(0, MAX_ALTERNATIVES);
+}

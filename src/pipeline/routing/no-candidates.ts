@@ -1,0 +1,77 @@
+// What a client reads when a name leads to no candidate: names that this key may use and that would be answered, and
+// nothing that only the operator can know of.
+import { suggestNames } from "../../catalog/suggest-names.ts";
+import { fail } from "../../model/error.ts";
+import type { OperationSpec } from "../../model/operations/operation-spec.ts";
+import type { ResolverInputs, NameLookup, IsNameAllowed } from "./resolution.ts";
+
+/** How many names are offered: near ones, or any. */
+const MAX_SUGGESTIONS = 3;
+const MAX_KNOWN_NAMES = 5;
+
+interface FailedLookup extends NameLookup {
+  readonly inputs: ResolverInputs;
+  readonly operationSpec: OperationSpec;
+  readonly model: string;
+  readonly isAllowed: IsNameAllowed;
+  /** Another name, and there is a candidate for it. */
+  hasCandidates(name: string): boolean;
+}
+
+export function throwModelNotFound(of: FailedLookup): never {
+  const { model, operationSpec, isAllowed, inputs } = of;
+  const named = isAllowed(model);
+  const other = of.wrongOperation.find(({ id }) => named || isAllowed(id));
+  if (other !== undefined) {
+    const right = inputs.pathsByOperation.get(other.operation);
+    const noun =
+      inputs.catalogue.operations.get(other.operation)?.noun ??
+      `a model of the kind ${other.operation}`;
+    return fail("invalid", `${other.id} is ${noun}${right ? `: ask for it at ${right}` : ""}.`, {
+      param: "model",
+      code: "wrong_endpoint",
+    });
+  }
+  const reasons = [
+    ...of.unmounted.map(({ id, provider }) => `${id}: ${provider} is not mounted`),
+    ...of.unserved,
+  ];
+  const because = named && reasons.length > 0 ? ` (${reasons.join("; ")})` : "";
+  const what =
+    of.route && named ? `Nothing answers for ${model} here` : `There is no model ${model}`;
+  const line =
+    !operationSpec.requiresCatalogEntry && !of.route && of.ids.length === 0
+      ? configLineFor(model)
+      : "";
+  return fail("not_found", `${what}${because}.${similarNamesHint(of)}${line}`, {
+    param: "model",
+    code: "model_not_found",
+  });
+}
+
+function similarNamesHint({
+  inputs,
+  model,
+  operationSpec,
+  isAllowed,
+  hasCandidates,
+}: FailedLookup): string {
+  const names = [...inputs.models.keys()].filter((name) => !name.includes("*") && isAllowed(name));
+  const likely = new Set([
+    ...suggestNames(model, names),
+    ...inputs.catalogue.suggest(model, operationSpec.name, isAllowed),
+  ]);
+  const nearest = [...likely].filter(hasCandidates);
+  if (nearest.length > 0) return ` Near it: ${nearest.slice(0, MAX_SUGGESTIONS).join(", ")}.`;
+  const known = names.slice(0, 2 * MAX_KNOWN_NAMES).filter(hasCandidates);
+  return known.length > 0 ? ` Known names: ${known.slice(0, MAX_KNOWN_NAMES).join(", ")}.` : "";
+}
+
+/** The line of gateway.yaml that would add this name. */
+function configLineFor(model: string): string {
+  const slash = model.indexOf("/");
+  const provider = model.slice(0, slash);
+  return slash > 0
+    ? ` To add the provider, in gateway.yaml under providers: "${provider}: { use: ${provider}, with: { api_key: … } }".`
+    : ` To add the name, in gateway.yaml under models: "${model}: [<provider>/<model>]".`;
+}

@@ -1,0 +1,58 @@
+// What each word of `pick:` does.
+import type { RoutingStrategy } from "../../model/routing-strategy.ts";
+import type { HostCandidate } from "../exchange/mounted.ts";
+import { cheapest } from "./cheapest.ts";
+import { fastest } from "./fastest.ts";
+import { ordered } from "./ordered.ts";
+import type { RoutingRuleInputs, RoutingRule } from "./routing-rule.ts";
+import { sticky } from "./sticky.ts";
+import { weighted } from "./weighted.ts";
+
+export const ROUTING_RULES: { readonly [P in RoutingStrategy]: RoutingRule } = {
+  ordered,
+  weighted,
+  fastest,
+  cheapest,
+  sticky,
+};
+
+/** Of each provider, model and credential the first endpoint. They stand together. */
+export function firstEndpoints(candidates: readonly HostCandidate[]): readonly HostCandidate[] {
+  const firsts = candidates.filter(
+    (one, i) => i === 0 || !isSameCredentialAndModel(one, candidates[i - 1]!),
+  );
+  return firsts.length === candidates.length ? candidates : firsts;
+}
+
+export const isSameCredentialAndModel = (a: HostCandidate, b: HostCandidate): boolean =>
+  a.id === b.id && a.credential === b.credential;
+
+/** All endpoints of a seat go with it, in their order. */
+export function applyRoutingRule(
+  candidates: readonly HostCandidate[],
+  rule: RoutingRule,
+  of: RoutingRuleInputs,
+): readonly HostCandidate[] {
+  const firsts = firstEndpoints(candidates);
+  if (firsts.length < 2) return candidates;
+  const order = rule.order(firsts, of);
+  if (firsts === candidates) return order;
+  return order.flatMap((seat) => {
+    const from = candidates.indexOf(seat);
+    let to = from + 1;
+    while (to < candidates.length && isSameCredentialAndModel(candidates[to]!, seat)) to++;
+    return candidates.slice(from, to);
+  });
+}
+
+/** Worked out with the name, so that nothing is done for a request whose order is always the same. */
+export function routingRuleFor(
+  candidates: readonly HostCandidate[],
+  pick: RoutingStrategy,
+): RoutingRule | undefined {
+  const firsts = firstEndpoints(candidates);
+  const models = new Set(firsts.map(({ id }) => id)).size;
+  return firsts.length < 2 || (pick === "ordered" && models === firsts.length)
+    ? undefined
+    : ROUTING_RULES[pick];
+}

@@ -1,0 +1,45 @@
+import { originalQueryOf } from "../../lib/query-secrets.ts";
+import { fail } from "../../model/error.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import { assertFrontendAllowed } from "../accounts/accounts.ts";
+import { assertPrivacySupported } from "../privacy/zero-retention.ts";
+
+/**
+ * Which key it is, what it may do and what may be kept of it: decided on the head, before a byte of the body is read. A promise
+ * only where a hook has to wait.
+ */
+export function admit(x: HostExchange): void | Promise<void> {
+  const { frontend, req } = x["~"];
+  const secret = frontend.extractCredential(req.headers, originalQueryOf(req));
+  const hooks = frontend.hookChain.admit;
+  for (let i = 0; i < hooks.length; i++) {
+    const waiting = hooks[i]!.run(x, secret);
+    if (waiting) return continueAdmission(x, secret, waiting, i + 1);
+  }
+  return checkIdentity(x);
+}
+
+async function continueAdmission(
+  x: HostExchange,
+  secret: string | undefined,
+  waiting: Promise<void>,
+  from: number,
+): Promise<void> {
+  await waiting;
+  for (const hook of x["~"].frontend.hookChain.admit.slice(from)) await hook.run(x, secret);
+  checkIdentity(x);
+}
+
+function checkIdentity(x: HostExchange): void {
+  const who = x.identity;
+  if (!who)
+    return fail("unauthenticated", "No key was accepted. Send a valid key.", {
+      code: "invalid_api_key",
+    });
+  assertFrontendAllowed(who, x.frontend);
+  for (const limits of [who.limits, x["~"].account?.limits])
+    if (limits)
+      for (const { unit, scope, max } of limits)
+        if (unit === "concurrent") x.acquireSlot(scope, Number(max));
+  assertPrivacySupported(x);
+}

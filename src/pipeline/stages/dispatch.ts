@@ -1,0 +1,162 @@
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { createFault, getFault, type Fault } from "../../model/error.ts";
+import type { HeadersOut } from "../../model/values.ts";
+import { ClientResponse } from "../response/client-response.ts";
+import { logInternalError } from "../response/transcode.ts";
+import { HostCall } from "../exchange/call.ts";
+import { AttemptScheduler } from "../routing/attempt-scheduler.ts";
+import { startTiming, endTiming } from "../routing/latency-tracking.ts";
+import { clientKey } from "../exchange/client-retries.ts";
+import { createAccountLimitedError } from "../routing/unavailable.ts";
+import type { ScheduledAttempt } from "../exchange/scheduled-attempt.ts";
+import { isPromise } from "../../lib/is-promise.ts";
+import type { ConcurrencySlot } from "../targets/concurrency-limit.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import { recordFailure, toClientFault } from "../upstream/record-failure.ts";
+import {
+  AttemptExecution,
+  type PresentStage,
+  type StatedTerms,
+  statedTermsOf,
+} from "./attempt-execution.ts";
+import { Hedge, hedgeDelayMs, type RunningAttempt } from "./hedge.ts";
+import type { RoutePlan } from "./route.ts";
+
+/** One call, from its hooks to its bill. Where failures are simulated, that is simulated too. */
+const createExecution = (
+  call: HostCall,
+  answer: ClientResponse,
+  head: StatedTerms | undefined,
+): RunningAttempt["execution"] => new AttemptExecution(call, answer, head);
+
+/** Candidate by candidate, until one answers. After the first content there is no other candidate. */
+export async function dispatch(
+  x: HostExchange,
+  plan: RoutePlan,
+  present: PresentStage,
+  create: typeof createExecution = createExecution,
+): Promise<void> {
+  const { gen } = x["~"];
+  const scheduler = new AttemptScheduler(x, plan);
+  let attempt = scheduler.first();
+  if (!attempt) throw createAccountLimitedError(gen.targetHealth, plan.candidates, clientKey(x));
+  const response = new ClientResponse(x);
+  let statedTerms: StatedTerms | undefined;
+  let problem: unknown;
+  let failed = true;
+  while (attempt) {
+    const { candidate, reason }: ScheduledAttempt = attempt;
+    const { target } = candidate["~"];
+    let slot: ConcurrencySlot | undefined;
+    if (reason === "spare")
+      try {
+        const waiting = target.acquireSlot(clientKey(x), gen.admissionQueue.maxWaitMs);
+        slot = isPromise(waiting) ? await awaitSlot(x, waiting) : waiting;
+      } catch (thrown) {
+        // What a provider has said before is worth more to the client.
+        problem ??= thrown;
+        break;
+      }
+    if (x["~"].isDisconnected) {
+      slot?.release(false);
+      break;
+    }
+    const call: HostCall = new HostCall(x, candidate, scheduler.count, attempt);
+    const execution = create(call, response, statedTerms);
+    startTiming(plan, call);
+    x["~"].lastCall = call;
+    try {
+      const delay = hedgeDelayMs(plan, call);
+      if (delay === undefined) await execution.run(present);
+      else
+        await new Hedge(
+          { call, response, execution },
+          { plan, scheduler, present, statedTerms, createExecution: create },
+        ).run(delay);
+      failed = false;
+      return;
+    } catch (thrown) {
+      problem = toFault(call, thrown);
+      const failure = getFault(problem)!;
+      recordFailure(call, failure);
+      if (x["~"].isDisconnected || response.isCommitted) break;
+      attempt = scheduler.nextAfter(call, execution.failurePoint, failure);
+      if (response.hasSentHeaders) statedTerms ??= statedTermsOf(call);
+    } finally {
+      if (call.latency) endTiming(call);
+      if (reason === "probe") target.releaseProbe(clientKey(x));
+      slot?.release(failed);
+    }
+    const waitMs = attempt ? attempt.waitMs : scheduler.recoveryWaitMs;
+    if (waitMs !== undefined && waitMs > 0) await waitForBackoff(x, waitMs);
+    if (x["~"].isDisconnected) break;
+    if (!attempt && waitMs !== undefined) attempt = scheduler.recheck();
+  }
+  if (response.hasSentHeaders && !x["~"].isDisconnected) {
+    try {
+      return failInStream(x, response, getFault(problem)!);
+    } finally {
+      response.abandon();
+    }
+  }
+  response.abandon();
+  if (scheduler.count > 1) x.setResponseHeader("x-tollgate-tried", String(scheduler.count));
+  throw problem;
+}
+
+/** Its turn among the calls that its client may have at a failing target. The wait is the provider's, as its answer would be. */
+async function awaitSlot(
+  x: HostExchange,
+  place: Promise<ConcurrencySlot>,
+): Promise<ConcurrencySlot> {
+  const began = performance.now();
+  try {
+    return await place;
+  } finally {
+    x["~"].externalWaitMs += performance.now() - began;
+  }
+}
+
+/** A client that goes meanwhile is not waited for. The pause is the provider's, as its answer would be. */
+function waitForBackoff(x: HostExchange, ms: number): Promise<void> {
+  const began = performance.now();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  x["~"].disconnectListeners.push(() => {
+    clearTimeout(timer);
+    resolve();
+  });
+  return promise.then(() => void (x["~"].externalWaitMs += performance.now() - began));
+}
+
+/** What was thrown, with words for the client; its fields are spelled as the client wrote them. */
+function toFault(call: HostCall, thrown: unknown): unknown {
+  const failure = getFault(thrown);
+  if (!failure) {
+    const { kind, message } = logInternalError(call, thrown);
+    return createFault(kind, message);
+  }
+  if (failure.param !== undefined) failure.param = call.clientFieldName(failure.param);
+  return thrown;
+}
+
+/** The head is out and no candidate answered: the protocol's own error, inside the stream. */
+function failInStream(x: HostExchange, answer: ClientResponse, failure: Fault): void {
+  const state = x["~"];
+  state.fault = failure;
+  answer.begin(undefined, {} satisfies HeadersOut);
+  answer.commit();
+  answer.failWith(() =>
+    state.frontend
+      .server!.createEncoder((piece) => answer.write(piece), {
+        id: x.id,
+        model: x.model,
+        created: Math.floor(wallClock() / 1000),
+        stream: true,
+        body: x.body,
+        query: x.query,
+        reportLoss() {},
+      })
+      .writeFault(toClientFault(state.gen, failure)),
+  );
+}

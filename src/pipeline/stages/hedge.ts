@@ -1,0 +1,140 @@
+// Hedging: a call that stays without content gets another one beside it, at the next candidate. The first of the two with content answers
+// the client, the other one is canceled. Each has its own reservation and its own row, so a budget holds for both.
+import { createFault, getFault } from "../../model/error.ts";
+import type { ResponseRace } from "../response/response-race.ts";
+import { ClientResponse } from "../response/client-response.ts";
+import { HostCall } from "../exchange/call.ts";
+import type { AttemptScheduler } from "../routing/attempt-scheduler.ts";
+import { endTiming, startHedgeTiming } from "../routing/latency-tracking.ts";
+import { recordFailure } from "../upstream/record-failure.ts";
+import { timeoutClassOf } from "../targets/timeouts.ts";
+import {
+  hasSameTerms,
+  statedTermsOf,
+  type AttemptExecution,
+  type PresentStage,
+  type StatedTerms,
+} from "./attempt-execution.ts";
+import type { RoutePlan } from "./route.ts";
+
+/** One call from its hooks to its bill, and the answer that it writes into. */
+export interface RunningAttempt {
+  readonly call: HostCall;
+  readonly response: ClientResponse;
+  readonly execution: Pick<AttemptExecution, "run" | "failurePoint" | "isAwaitingContent">;
+}
+
+export interface HedgeInputs {
+  readonly plan: RoutePlan;
+  readonly scheduler: AttemptScheduler;
+  readonly present: PresentStage;
+  /** What the client's head has stated already. */
+  readonly statedTerms: StatedTerms | undefined;
+  createExecution(
+    call: HostCall,
+    answer: ClientResponse,
+    head: StatedTerms | undefined,
+  ): RunningAttempt["execution"];
+}
+
+/** How long this call may stay without content, in milliseconds; undefined: its route does not hedge it. */
+export function hedgeDelayMs(
+  { resolution: { hedge } }: RoutePlan,
+  call: HostCall,
+): number | undefined {
+  return hedge && (hedge.classes.get(timeoutClassOf(call)) ?? hedge.allMs);
+}
+
+/** A call, and the one beside it if there is one. */
+export class Hedge implements ResponseRace {
+  readonly #inputs: HedgeInputs;
+  readonly #first: RunningAttempt;
+  #second: RunningAttempt | undefined;
+  /** Whether the second call answered. Never rejects. */
+  #secondAnswered: Promise<boolean> | undefined;
+
+  constructor(first: RunningAttempt, of: HedgeInputs) {
+    this.#first = first;
+    this.#inputs = of;
+  }
+
+  /** Resolves when one of the calls has answered and both are billed; rejects with the first one's failure. */
+  async run(delayMs: number): Promise<void> {
+    const timer = setTimeout(() => this.#start(), delayMs);
+    try {
+      await this.#first.execution.run(this.#inputs.present);
+    } catch (problem) {
+      clearTimeout(timer);
+      if (!(await this.#secondAnswered)) throw problem;
+    }
+    clearTimeout(timer);
+    await this.#secondAnswered;
+  }
+
+  #start(): void {
+    const { call: first, response, execution } = this.#first;
+    const { scheduler, plan, present, createExecution } = this.#inputs;
+    const x = first.exchange;
+    if (x["~"].isDisconnected || response.isCommitted || !execution.isAwaitingContent) return;
+    const turn = scheduler.hedge(first);
+    if (!turn) return;
+    const call = new HostCall(x, turn.candidate, scheduler.count, turn);
+    startHedgeTiming(plan, call);
+    const own = new ClientResponse(x, response);
+    const head =
+      this.#inputs.statedTerms ?? (response.hasSentHeaders ? statedTermsOf(first) : undefined);
+    const second = { call, response: own, execution: createExecution(call, own, head) };
+    this.#second = second;
+    response.setRace(this);
+    own.setRace(this);
+    this.#secondAnswered = second.execution.run(present).then(
+      () => true,
+      (problem: unknown) => {
+        this.#failed(second, problem);
+        return false;
+      },
+    );
+  }
+
+  /** What the second call fails with is no news for the client; its target counts it. */
+  #failed({ call, response }: RunningAttempt, problem: unknown): void {
+    if (call.latency) endTiming(call);
+    const failure = getFault(problem);
+    if (!call.isSuperseded && failure) recordFailure(call, failure);
+    call.isSuperseded = true;
+    response.abandon();
+    response.setRace(undefined);
+    this.#first.response.setRace(undefined);
+  }
+
+  onWinner(by: object): void {
+    const [won, lost] =
+      by === this.#first.response ? [this.#first, this.#second!] : [this.#second!, this.#first];
+    const state = won.call.exchange["~"];
+    state.lastCall = won.call;
+    state.zdrReceipt = won.call.zdrReceipt ?? state.zdrReceipt;
+    if (state.sentCalls) state.sentCalls = { ...state.sentCalls, lastProvider: won.call.provider };
+    cancelAttempt(lost, "Another call answered first.");
+  }
+
+  onOpening(): void {
+    const { call, execution, response } = this.#second!;
+    const first = this.#first;
+    const alike =
+      hasSameTerms(call, statedTermsOf(first.call)) &&
+      response.contentType === first.response.contentType;
+    // A call that is not sent yet may still turn out to have other terms.
+    if (execution.isAwaitingContent && alike) return;
+    first.response.setRace(undefined);
+    cancelAttempt(this.#second!, "The head that has left states other terms.");
+  }
+}
+
+function cancelAttempt({ call, response }: RunningAttempt, why: string): void {
+  const reason = createFault("canceled", why, { code: "hedge_lost" });
+  call.isSuperseded = true;
+  const { writer } = response;
+  response.mute();
+  writer?.onError(reason);
+  call.cancel(reason);
+}

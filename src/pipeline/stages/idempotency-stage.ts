@@ -1,0 +1,107 @@
+// A client that does not know whether its request arrived asks once more under the same Idempotency-Key. What has been billed
+// is not billed again: it is told what became of it.
+import { hash } from "node:crypto";
+import { fail } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { IdempotencyOutcome } from "../exchange/idempotency.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+
+const MAX_KEY_LENGTH = 255;
+const RETRY_AFTER_MS = 1_000;
+
+/** Nothing to wait for where the client gave no name. */
+export function claimIdempotencyKey(x: HostExchange): Promise<void> | undefined {
+  const name = x["~"].req.headers["idempotency-key"];
+  if (name === undefined || x.actionType !== "generate") return undefined;
+  return claimKey(x, String(name));
+}
+
+async function claimKey(x: HostExchange, name: string): Promise<void> {
+  const state = x["~"];
+  if (name === "" || name.length > MAX_KEY_LENGTH)
+    fail("invalid", `An Idempotency-Key has 1 to ${MAX_KEY_LENGTH} characters.`, {
+      code: "idempotency_key_invalid",
+    });
+  const who = x.identity!.id;
+  const named = { keyId: who, idempotencyKeyHash: hash("sha256", name), requestId: x.id };
+  const body = hash("sha256", Buffer.concat([Buffer.from(`${x.path}\n`), state.receivedBody!.raw]));
+  const found = await state.gen.idempotency.claim({ ...named, bodyHash: body });
+  switch (found.state) {
+    case "new":
+      state.idempotencyClaim = named;
+      return;
+    case "running":
+      return fail("conflict", "A request with this Idempotency-Key is under way.", {
+        code: "idempotency_in_flight",
+        retryAfterMs: RETRY_AFTER_MS,
+      });
+    case "other":
+      return fail("mismatch", "This Idempotency-Key was sent with another request before.", {
+        code: "idempotency_mismatch",
+      });
+    case "over":
+      return throwAlreadyDone(found.outcome);
+  }
+}
+
+function throwAlreadyDone(outcome: IdempotencyOutcome): never {
+  const { requestId, status, usage, costNano } = outcome;
+  const counts = Object.fromEntries(
+    Object.entries(usage).filter(([, count]) => count !== undefined),
+  ) as JsonObject;
+  return fail(
+    "conflict",
+    `A request with this Idempotency-Key was answered with ${status} as ${requestId} and billed once. Its answer was not kept.`,
+    {
+      code: "idempotency_done",
+      details: { request: requestId, status, usage: counts, cost_nano_usd: costNano },
+    },
+  );
+}
+
+/** It failed and cost nothing: its name is free again before its client hears of that, and asks again. */
+export function freeIfUnbilled(x: HostExchange): Promise<void> | undefined {
+  const state = x["~"];
+  const { idempotencyClaim: named } = state;
+  if (!named || billedCalls(x).length > 0) return undefined;
+  state.idempotencyClaim = undefined;
+  return reportCompletion(x, named, undefined);
+}
+
+/** Its walk is over. */
+export function completeClaim(x: HostExchange): void {
+  const { idempotencyClaim: named, isDisconnected, res } = x["~"];
+  if (!named) return;
+  const billed = billedCalls(x);
+  const last = billed.at(-1);
+  const cost = billed.reduce<bigint | null>(
+    (sum, { costNano }) => (sum === null || costNano === null ? null : sum + costNano),
+    0n,
+  );
+  void reportCompletion(
+    x,
+    named,
+    last && {
+      requestId: x.id,
+      status: isDisconnected ? 499 : res.statusCode,
+      usage: last.usage,
+      costNano: cost === null ? null : String(cost),
+    },
+  );
+}
+
+const billedCalls = (x: HostExchange) => x["~"].callRecords.filter(({ state }) => state !== "void");
+
+/** A process that knows no more of names is about to end this one too. */
+async function reportCompletion(
+  x: HostExchange,
+  named: NonNullable<HostExchange["~"]["idempotencyClaim"]>,
+  outcome: IdempotencyOutcome | undefined,
+): Promise<void> {
+  const { idempotency, log } = x["~"].gen;
+  try {
+    await idempotency.complete(named, outcome);
+  } catch (err) {
+    log.error({ request: x.id, err }, "the end of a request with an Idempotency-Key was not heard");
+  }
+}

@@ -1,0 +1,311 @@
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { bodyFormOf } from "../../lib/media-type.ts";
+import { fail, createFault, getFault, type Fault } from "../../model/error.ts";
+import type { FinishReason, ModelEvent } from "../../model/event.ts";
+import type { ClientResponse } from "../response/client-response.ts";
+import { waitForRow, SETTLE_TIMEOUT_MS, settleCall } from "../metering/settle-call.ts";
+import { attributeFault } from "../faults/fault-source.ts";
+import { toClientFault } from "../upstream/record-failure.ts";
+import { validateEvents } from "../upstream/plugin-errors.ts";
+import { timeoutsFor } from "../targets/timeouts.ts";
+import { recordFirstToken } from "../targets/first-token.ts";
+import type { HostCall } from "../exchange/call.ts";
+import { longestHoldingFilter } from "../response/event-filters.ts";
+import { createHookTimeout, type HookFailurePolicy } from "../hooks/hook-guard.ts";
+import {
+  logInternalError,
+  createPassthroughTranscoder,
+  createTranslatingTranscoder,
+  createTruncatedError,
+  createEventWriter,
+  type ResponseSource,
+} from "../response/transcode.ts";
+import type { Transcoder, TranscoderSink } from "../response/transcoder.ts";
+import type { UpstreamHttpResponse, ResponseSink } from "../upstream/upstream-http-response.ts";
+import type { CallTally } from "../metering/call-tally.ts";
+import type { TimerEntry } from "../admission/timer-wheel.ts";
+
+/** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
+const LINGER_MS = 5_000;
+/** How often a stream says how far it is, so that a crash is presumed from real counts. */
+const PROGRESS_MS = 1_000;
+/** A provider that bills the rest anyway is read on for this long after the client left. */
+const DRAIN_MS = 60_000;
+const CLIENT_DISCONNECTED = "The client went away.";
+
+/**
+ * The answer of one call, from upstream's first byte to the client's last. Resolves when all of it has left and is
+ * billed; rejects when it failed before any content left, so that another candidate may be tried.
+ */
+export function present(
+  call: HostCall,
+  source: ResponseSource,
+  answer: ClientResponse,
+  tally: CallTally,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    new Presentation(call, answer, tally, resolve, reject).start(source);
+  });
+}
+
+class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
+  timerIndex = -1;
+  readonly response: ClientResponse;
+  readonly tally: CallTally;
+  readonly #call: HostCall;
+  readonly #resolve: () => void;
+  readonly #reject: (error: unknown) => void;
+  #transcoder: Transcoder | undefined;
+  #response: UpstreamHttpResponse | undefined;
+  #isOver = false;
+  #finishReason: FinishReason | undefined;
+  #isTerminalWritten = false;
+  #isSettled = false;
+  #isUpstreamDone = false;
+  #deadline = Infinity;
+  /** What its end waits for. */
+  #holdingFilter: HookFailurePolicy | undefined;
+  #progressAt = performance.now();
+
+  constructor(
+    call: HostCall,
+    answer: ClientResponse,
+    tally: CallTally,
+    resolve: () => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#call = call;
+    this.response = answer;
+    this.tally = tally;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  start(source: ResponseSource): void {
+    const x = this.#call.exchange;
+    x["~"].disconnectListeners.push(() => this.#onDisconnect());
+    if (x["~"].isDisconnected) return this.#onDisconnect();
+    this.response.writer = this;
+    if (x.stream) x["~"].gen.timerWheel.add(this);
+    if ("events" in source) {
+      this.#setDeadline(timeoutsFor(this.#call).totalMs); // It has no other timer.
+      return void this.#consumeEvents(source.events);
+    }
+    this.#response = source.response;
+    try {
+      this.#transcoder = this.#createTranscoder(source.response);
+      source.response.pipeTo(this);
+    } catch (problem) {
+      this.#failFrom(problem, "answer");
+    }
+  }
+
+  /** An upstream that answers whole where a stream was asked is taken at its word. */
+  #createTranscoder(response: UpstreamHttpResponse): Transcoder {
+    const call = this.#call;
+    const protocol = call.candidate["~"].endpoint.protocol!;
+    const mime = String(response.headers["content-type"] ?? "");
+    const form = bodyFormOf(mime);
+    if (response.headers["content-encoding"] && response.headers["content-encoding"] !== "identity")
+      fail("upstream", "The provider compressed its answer although asked not to.", {
+        code: "bad_encoding",
+      });
+    if (/^text\/html/i.test(mime))
+      fail("upstream", "The provider answered with a web page: is its base_url right?", {
+        code: "bad_content_type",
+      });
+    const stream = form === undefined ? call.stream : form === "stream";
+    if (call.mode === "verbatim" && stream === call.stream)
+      return createPassthroughTranscoder(call, this, response.headers);
+    return createTranslatingTranscoder(call, this, { protocol, headers: response.headers, stream });
+  }
+
+  async #consumeEvents(events: AsyncIterable<ModelEvent>): Promise<void> {
+    const { emit, writeFault: failed } = createEventWriter(this.#call, this);
+    this.#transcoder = { push() {}, end() {}, writeFault: failed, isBetweenEvents: true };
+    try {
+      let finished = false;
+      for await (const event of validateEvents(this.#call, events)) {
+        const room = this.response.whenWritable();
+        if (room) await room;
+        if (this.#isOver) break;
+        finished ||= event.type === "finish";
+        emit(event);
+      }
+      if (!this.#isOver && !finished) throw createTruncatedError();
+      this.#isUpstreamDone = true;
+      this.#awaitFilters();
+    } catch (problem) {
+      this.onEnd(problem);
+    } finally {
+      this.#call.releaseFetchBodies();
+    }
+  }
+
+  #failFrom(problem: unknown, who: "target" | "answer"): void {
+    this.onError(attributeFault(problem, who, this.#call.provider));
+  }
+
+  onData(chunk: Buffer): void {
+    if (this.#isOver || this.#isUpstreamDone) return;
+    // Node gathers what is written in one turn and sends it at once. With a cork of ours each event would be a system call.
+    try {
+      this.#transcoder!.push(chunk);
+    } catch (problem) {
+      this.#failFrom(problem, "answer");
+    }
+  }
+
+  onStoppedEarly(): void {
+    this.tally.wasStoppedEarly = this.#isUpstreamDone = true;
+    this.#response?.abort(createFault("canceled", "stopped at a sequence"));
+    this.#awaitFilters();
+  }
+
+  onEnd(problem?: unknown): void {
+    if (this.#isOver || this.tally.wasStoppedEarly) return;
+    if (problem !== undefined && !this.tally.hasFinished) return this.#failFrom(problem, "target");
+    this.#isUpstreamDone = true;
+    if (!this.#isTerminalWritten && problem === undefined) {
+      try {
+        this.#transcoder!.end();
+      } catch (thrown) {
+        return this.#failFrom(thrown, "answer");
+      }
+    }
+    this.#isTerminalWritten ||= this.#finishReason !== undefined;
+    this.#awaitFilters();
+  }
+
+  /** A stage may keep the end that has come in, and no longer than a hook may take. */
+  #awaitFilters(): void {
+    this.#holdingFilter =
+      this.#isOver || this.tally.hasFinished ? undefined : longestHoldingFilter(this.#call);
+    if (this.#holdingFilter) this.#setDeadline(this.#holdingFilter.timeoutMs);
+    this.#closeIfDone();
+  }
+
+  onContent(): void {
+    if (this.#isOver) return;
+    recordFirstToken(this.#call, this.tally);
+    if (this.#call.exchange.stream) this.response.commit();
+  }
+
+  get isBetweenEvents(): boolean {
+    return this.#transcoder?.isBetweenEvents ?? true;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  onFinishing(reason: FinishReason): void {
+    if (this.#finishReason !== undefined || this.#isOver) return;
+    this.#finishReason = reason;
+    this.tally.hasFinished = true;
+    this.onContent();
+    this.response.holdUntilSettled();
+    this.#call.exchange["~"].finishReason = reason;
+    const row = settleCall(this.tally, { finish: reason });
+    this.#setDeadline(SETTLE_TIMEOUT_MS);
+    void row.then(() => this.#onSettled());
+  }
+
+  onFinished(): void {
+    this.#isTerminalWritten = true;
+    this.#closeIfDone();
+  }
+
+  stopWith({ kind, message, ...more }: Fault): void {
+    if (!this.#isOver) this.onError(createFault(kind, message, more));
+  }
+
+  onTick(now: number): void {
+    if (
+      this.#finishReason === undefined &&
+      now - this.#progressAt > PROGRESS_MS &&
+      this.tally.isAccepted
+    ) {
+      this.#progressAt = now;
+      this.#call.exchange["~"].gen.ledger.progress(this.tally.progress(wallClock()));
+    }
+    if (now < this.#deadline) return;
+    if (!this.#isSettled && this.#finishReason !== undefined) return this.#onSettled();
+    if (this.#call.exchange["~"].isDisconnected)
+      return this.onError(createFault("canceled", CLIENT_DISCONNECTED));
+    if (this.#holdingFilter)
+      return this.tally.hasFinished
+        ? undefined
+        : this.onError(createHookTimeout(this.#holdingFilter, "event"));
+    this.#failFrom(
+      createFault("timeout", "The provider took too long.", { code: "upstream_timeout" }),
+      "target",
+    );
+  }
+
+  #onSettled(): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.response.onSettled();
+    if (!this.#isUpstreamDone) this.#setDeadline(LINGER_MS);
+    this.#closeIfDone();
+  }
+
+  #closeIfDone(): void {
+    if (this.#isOver || !this.#isSettled || !this.#isTerminalWritten || !this.#isUpstreamDone)
+      return;
+    this.#finish();
+    this.response.end();
+    this.#resolve();
+  }
+
+  /** Before content another candidate may be tried. After it the stream ends in the protocol's own error, and the row says what was sent. */
+  onError(problem: unknown): void {
+    if (this.#isOver) return;
+    const x = this.#call.exchange;
+    if (this.#finishReason !== undefined) {
+      this.#isUpstreamDone = this.#isTerminalWritten = true;
+      this.#closeIfDone();
+      return this.#response?.abort(createFault("canceled", "given up"));
+    }
+    // Over before the response is: its end comes back here at once, as one more problem.
+    this.#finish();
+    this.#response?.abort(createFault("canceled", "given up"));
+    if (!this.response.isCommitted || !x.stream || x["~"].isDisconnected)
+      return this.#reject(problem);
+    const failure = getFault(problem) ?? logInternalError(this.#call, problem);
+    x["~"].fault = failure;
+    const row = settleCall(this.tally, { fault: failure });
+    this.#call.cancel(createFault("canceled", "given up"));
+    const said = waitForRow(row).then(() => this.#sendError(toClientFault(x["~"].gen, failure)));
+    said.then(this.#resolve, this.#reject);
+  }
+
+  #sendError(failure: Fault): void {
+    try {
+      this.response.failWith(() => this.#transcoder?.writeFault(failure));
+    } catch (problem) {
+      logInternalError(this.#call, problem);
+    }
+  }
+
+  #onDisconnect(): void {
+    if (this.#isOver) return;
+    this.response.mute();
+    if (this.#finishReason !== undefined) return;
+    if (this.#call.candidate["~"].provider.onDisconnect === "drain" && this.tally.isAccepted)
+      return this.#setDeadline(DRAIN_MS);
+    this.onError(createFault("canceled", CLIENT_DISCONNECTED));
+  }
+
+  #setDeadline(ms: number): void {
+    const { timerWheel } = this.#call.exchange["~"].gen;
+    timerWheel.add(this);
+    this.#deadline = performance.now() + ms;
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    this.#call.exchange["~"].gen.timerWheel.remove(this);
+  }
+}

@@ -1,0 +1,129 @@
+import { BOUNDS } from "../../lib/bounds.ts";
+import { fail } from "../../model/error.ts";
+import { failBoundExceeded } from "../../model/bound-exceeded.ts";
+import type { Operation } from "../../model/request.ts";
+import { isFilePart, type Body, type Field, type Opt } from "../../model/values.ts";
+import type { PipelineRoute } from "../../plugin/frontend.ts";
+import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
+import { referencedFeatures, findReferences } from "../../protocols/look/index.ts";
+import { yieldForLargeBody } from "../../lib/yield.ts";
+import { rejectRetention } from "../privacy/zero-retention.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import type { MultipartLayout } from "../body/multipart-body.ts";
+import type { MountedFrontend } from "../exchange/mounted.ts";
+import { readBody, prepareToReadBody, isBodiless, NO_BYTES } from "../body/read-body.ts";
+import { NO_BODY, parseBody } from "../body/parse-body.ts";
+import { rejectAmbiguousKeys } from "./ambiguous-keys.ts";
+
+/** The body, now: size, UTF-8, one meaning only, schema. The arrival becomes an exchange. */
+export async function receive(x: HostExchange): Promise<HostExchange> {
+  const state = x["~"];
+  const { gen, req } = state;
+  const { route } = state;
+  if (!route) throw new Error(`${x.path} is answered by its frontend: it reads no body.`);
+  const bodiless = isBodiless(x.method);
+  prepareToReadBody(x, bodiless ? "none" : (route.body ?? "json"));
+  const waitStart = performance.now();
+  const raw = bodiless ? NO_BYTES : await readBody(x);
+  // Waiting for it is the client's time, not ours.
+  state.externalWaitMs += performance.now() - waitStart;
+  const parsed = bodiless
+    ? NO_BODY
+    : parseBody(raw, req.headers["content-type"]!, gen.maxJsonValues);
+  const { body, spans, multipart, hasCaseVariants } = "then" in parsed ? await parsed : parsed;
+  // Of several protocols the frontend says which is spoken. What the body must be is known only then.
+  const earlyRead = route.protocols && route.readInput && (await route.readInput(x, body));
+  if (earlyRead?.protocol) state.frontend = frontendFor(x, route, earlyRead.protocol);
+  const { server } = state.frontend;
+  if (!bodiless) validateBody(state.frontend, body, hasCaseVariants);
+  const pause = yieldForLargeBody(raw.length);
+  if (pause) await pause;
+  const originalFacts = bodiless ? NO_FACTS : analyzeBody(server, body);
+  if (x.privacy !== "off") rejectRetention(x, originalFacts);
+  const read = earlyRead ?? (route.readInput && (await route.readInput(x, body)));
+  // A frontend may name a candidate; a body that holds such a thing names none.
+  const pinned = typeof read?.model === "object" ? read.model : undefined;
+  const model = read?.model ?? body["model"];
+  if (!pinned && typeof model !== "string")
+    fail("invalid", "model is required and must be a string.", {
+      param: "model",
+      code: "invalid_request",
+    });
+  const effectiveBody = read?.edits ? { ...body, ...read.edits } : body;
+  state.receivedBody = {
+    raw,
+    inputBytes: raw.length + bytesOf(read?.edits),
+    spans,
+    multipart,
+    body: effectiveBody,
+    facts: effectiveBody === body ? originalFacts : analyzeBody(server, effectiveBody),
+    model: pinned ? `${pinned.provider}/${pinned.model}` : (model as string),
+    pinnedTarget: pinned,
+    stream: read?.stream ?? isStreamRequested(effectiveBody["stream"], multipart),
+    actionType: read?.actionType ?? route.actionType,
+    action: read?.action ?? route.action ?? route.actionType,
+    originalBody: body,
+    edits: read?.edits,
+    record: read?.record,
+  };
+  return x;
+}
+
+const NO_FACTS: RequestFacts = { features: [], references: [] };
+
+/** What a protocol sees in it, and what stands in the tables that hold for all of them. */
+export function analyzeBody(server: ServerHalf<Operation> | undefined, body: Body): RequestFacts {
+  const survey = server?.analyze(body) ?? NO_FACTS;
+  if (survey.references && survey !== NO_FACTS) return survey;
+  const named = findReferences(body);
+  if (named.length === 0) return { ...survey, references: named };
+  return {
+    ...survey,
+    references: named,
+    features: [...new Set([...referencedFeatures(named), ...survey.features])],
+  };
+}
+
+/** In a form all is text. */
+const isStreamRequested = (said: Opt<Field>, form: MultipartLayout | undefined): boolean =>
+  said === true || (form !== undefined && said === "true");
+
+/** The route names every protocol that may be spoken there. */
+function frontendFor(
+  x: HostExchange,
+  { protocols }: PipelineRoute,
+  chosen: Protocol,
+): MountedFrontend {
+  const { frontend } = x["~"];
+  const found = protocols?.includes(chosen) ? frontend.byProtocol.get(chosen) : undefined;
+  if (chosen === frontend.protocol) return frontend;
+  if (!found) throw new Error(`${x.path} does not name the protocol ${chosen.id}.`);
+  return found;
+}
+
+/** What stands in it means one thing, is not too much, and is what the protocol relies on. */
+function validateBody({ server, validate }: MountedFrontend, body: Body, odd: boolean): void {
+  if (odd) rejectAmbiguousKeys(body, server?.schema);
+  const tools = body["tools"];
+  if (Array.isArray(tools) && tools.length > BOUNDS.tools.max)
+    failBoundExceeded("tools", undefined, { param: "tools" });
+  const wrong = validate(body);
+  if (wrong)
+    fail("invalid", `${wrong.pointer === "" ? "The body" : wrong.pointer} ${wrong.message}.`, {
+      param: toDottedPath(wrong.pointer),
+      code: "invalid_request",
+    });
+}
+
+export function bytesOf(edits: Body | undefined): number {
+  let sum = 0;
+  for (const field in edits)
+    for (const one of [edits[field]].flat() as readonly unknown[])
+      sum += isFilePart(one) ? one.data.length : Buffer.byteLength(JSON.stringify(one) ?? "");
+  return sum;
+}
+
+/** "/messages/0/role" → "messages.0.role", as SDK users know it. */
+const toDottedPath = (pointer: string): string | undefined =>
+  pointer === "" ? undefined : pointer.slice(1).replaceAll("/", ".");

@@ -1,0 +1,188 @@
+import { visibleLimits } from "../accounts/accounts.ts";
+import { isSmallBody } from "../../lib/small-body.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { retryAfterMsFor, retryHeaders, withRetryHint } from "../../model/client-retry.ts";
+import { ERRORS, getFault, type Fault } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import type { ErrorResponse } from "../../plugin/protocol.ts";
+import { isRetryPointless, faultProvider } from "../faults/fault-source.ts";
+import { toClientFault } from "../upstream/record-failure.ts";
+import { forwardResponseHeaders } from "../upstream/encode-request.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import { errorResponseOf } from "../upstream/send-request.ts";
+import type { Generation } from "../generation.ts";
+import { createZdrHeaders } from "../privacy/zero-retention.ts";
+import { createDiagnosticHeaders } from "../response/diagnostic-headers.ts";
+
+/** Whether a provider's error is the client's to read as it is. Its other 4xx are about the operator's account, or about the gateway's own request. */
+const isForwardedStatus = (status: number): boolean =>
+  isServerErrorStatus(status) || [400, 404, 413, 422, 429].includes(status);
+
+const isServerErrorStatus = (status: number): boolean => status >= 500 && status < 600;
+
+/** Every error leaves here, in the client's protocol. Nothing that a plugin threw sets a status or a header by itself. */
+export function reject(x: HostExchange, problem: unknown): void {
+  const state = x["~"];
+  const fault = getFault(problem) ?? toInternalFault(x, problem);
+  state.fault = fault;
+  const { res, req } = state;
+  if (state.isDisconnected || res.headersSent) return void res.destroy();
+  const rendered = forwardUpstreamError(x, problem, fault) ?? renderError(x, problem, fault);
+  const body = Buffer.from(rendered.body);
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    "content-length": String(body.length),
+    "x-tollgate-generation": String(state.gen.number),
+    ...createZdrHeaders(x),
+  };
+  const head = state.frontend.server?.encodeHeaders?.({
+    id: x.id,
+    limits: visibleLimits(state.limitStates, state.account),
+    now: wallClock(),
+  }) ?? {
+    "x-request-id": x.id,
+  };
+  for (const [name, value] of Object.entries(head)) if (value !== undefined) headers[name] = value;
+  const provider = faultProvider(fault);
+  if (provider !== undefined && state.sentCalls) headers["x-tollgate-provider"] = provider;
+  Object.assign(headers, rendered.retryHeaders);
+  for (const [name, value] of rendered.headers) headers[name] ??= value;
+  if (state.responseHeaders)
+    for (const [name, value] of state.responseHeaders) headers[name] = value;
+  for (const [name, value] of createDiagnosticHeaders(state, true)) headers[name] ??= value;
+  const isUntouched = req.readableFlowing === null;
+  if (!req.complete && !(isUntouched && isSmallBody(req.headers))) headers["connection"] = "close";
+  res.writeHead(rendered.status, headers);
+  state.bytesOut += body.length;
+  res.end(body);
+}
+
+interface RenderedError {
+  status: number;
+  body: string;
+  headers: [string, string][];
+  retryHeaders: Record<string, string>;
+}
+
+function renderError(x: HostExchange, problem: unknown, fault: Fault): RenderedError {
+  const state = x["~"];
+  const isOpen = hasNoRetryTime(problem, fault);
+  const clientFault = isOpen
+    ? toClientFault(state.gen, fault)
+    : withRetryHint(toClientFault(state.gen, fault));
+  const status = forwardedStatusOf(problem, fault);
+  let errorResponse: ErrorResponse | undefined;
+  try {
+    const to = { id: x.id, ...(status !== undefined && { status }) };
+    errorResponse =
+      state.frontend.plugin.encodeFault?.(clientFault, x, to) ??
+      state.frontend.server?.encodeFault(clientFault, to);
+  } catch (error) {
+    state.gen.log.error(
+      { request: x.id, err: error },
+      `${state.frontend.name} could not write an error`,
+    );
+  }
+  return {
+    status: status ?? errorResponse?.status ?? ERRORS[fault.kind][0],
+    body: JSON.stringify(errorResponse?.body ?? createPlainError(clientFault, x.id)),
+    headers: [],
+    retryHeaders: createRetryHeaders(problem, fault),
+  };
+}
+
+/** The status of a provider's error that is the client's to read. Every protocol can express it. */
+function forwardedStatusOf(problem: unknown, fault: Fault): number | undefined {
+  const status = errorResponseOf(problem)?.status;
+  return status !== undefined && isForwardedStatus(status) && !isRetryPointless(fault)
+    ? status
+    : undefined;
+}
+
+/** Whether a provider failed and did not say when to retry. The gateway then does not either. */
+const hasNoRetryTime = (problem: unknown, fault: Fault): boolean =>
+  errorResponseOf(problem) !== undefined &&
+  typeof fault.retryAfterMs !== "number" &&
+  retryAfterMsFor(fault) !== undefined;
+
+const createRetryHeaders = (problem: unknown, fault: Fault): Record<string, string> =>
+  hasNoRetryTime(problem, fault)
+    ? { "x-should-retry": "true" }
+    : retryHeaders(retryAfterMsFor(fault));
+
+/** The shape of errors where no protocol has one. */
+export const createPlainError = (fault: Fault, id: string): JsonObject => ({
+  error: {
+    message: fault.message,
+    type: fault.kind,
+    code: fault.code ?? fault.kind,
+    param: fault.param ?? null,
+    request_id: id,
+  },
+});
+
+/** An upstream's refusal on the verbatim lane: its status and its bytes, our secrets out of them. */
+function forwardUpstreamError(
+  x: HostExchange,
+  problem: unknown,
+  fault: Fault,
+): RenderedError | undefined {
+  const state = x["~"];
+  const upstreamError = errorResponseOf(problem);
+  if (
+    !upstreamError ||
+    !isForwardedStatus(upstreamError.status) ||
+    state.callRecords.at(-1)?.candidate.mode !== "verbatim"
+  )
+    return undefined;
+  if (isRetryPointless(fault)) return undefined;
+  if (!String(upstreamError.headers["content-type"]).includes("json")) return undefined;
+  const headers: [string, string][] = [];
+  forwardResponseHeaders(
+    state.frontend.protocol?.headers?.response,
+    upstreamError.headers,
+    (name, value) => headers.push([name, state.gen.mask(value)]),
+  );
+  const body = maskErrorBody(
+    state.gen,
+    upstreamError.body.toString(),
+    isServerErrorStatus(upstreamError.status),
+  );
+  return body === undefined
+    ? undefined
+    : {
+        status: upstreamError.status,
+        body,
+        headers,
+        retryHeaders: createRetryHeaders(problem, fault),
+      };
+}
+
+/** An error body without secrets. Undefined if it is not JSON, is nested too deeply to be read, or is the body of a failure and contains no error. */
+function maskErrorBody(gen: Generation, text: string, isFailed: boolean): string | undefined {
+  try {
+    const said = JSON.parse(text) as Json;
+    if (isFailed && !containsError(said)) return undefined;
+    const safe = JSON.stringify(gen.maskJson(said));
+    return safe === JSON.stringify(said) ? text : safe;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a client can find an error in a body. Vendors write `error`, `message`, or `detail`. A page of HTML in one of them is none. */
+function containsError(body: Json): boolean {
+  const has = (name: string) => {
+    const value = isJsonObject(body) ? body[name] : undefined;
+    return isJsonObject(value) || (typeof value === "string" && /^\s*[^<\s]/.test(value));
+  };
+  return ["error", "message", "detail", "details"].some(has);
+}
+
+const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function toInternalFault(x: HostExchange, problem: unknown): Fault {
+  x["~"].gen.log.error({ request: x.id, err: problem }, "an unexpected error");
+  return { kind: "internal", message: `Something went wrong here. The log has it under ${x.id}.` };
+}

@@ -1,0 +1,119 @@
+// A line in the gateway's log for what an operator should look at: a request that failed, one that was slow, one that only another
+// candidate could answer. Never a body, never a secret.
+import type { Fault } from "../../model/error.ts";
+import type { CallRecord } from "../../plugin/call.ts";
+import type { Outcome } from "../../plugin/outcome.ts";
+import type { RequestOutcome } from "../../plugin/observer.ts";
+import { OVERLOADED_CODE } from "../admission/admission-queue.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import { errnoOf } from "../faults/errno.ts";
+import { outcomeOfRequest } from "./request-outcome.ts";
+
+/** Whether there is anything to say, before anything is made for it. */
+export function shouldLog(x: HostExchange): boolean {
+  const { fault, isDisconnected, callRecords } = x["~"];
+  // A flood of refusals has a line of its own.
+  if (fault?.code === OVERLOADED_CODE && callRecords.length === 0) return false;
+  return fault !== undefined || isDisconnected || callRecords.length > 1 || isSlow(x);
+}
+
+const isSlow = (x: HostExchange): boolean => {
+  const { callRecords, gen } = x["~"];
+  return (callRecords.at(-1)?.ms.headers ?? 0) > gen.slowRequestMs;
+};
+
+export function logRequest(x: HostExchange, outcome: Outcome): void {
+  const ended = outcomeOfRequest(outcome, x["~"].isDisconnected);
+  if (ended === "ok") return logSuccess(x, outcome);
+  const fields = { ...fieldsOf(x, outcome), outcome: ended };
+  const { log, logThrottle } = x["~"].gen;
+  const [level, words] = levelAndMessage(ended, outcome);
+  if (ended !== "refused" && ended !== "client_error") return log[level](fields, words);
+  // A client that is refused may try again and again: one line at once, then one per minute with the number of refusals.
+  const who = x.identity?.id ?? x.address;
+  const { code, kind } = outcome.fault ?? {};
+  return logThrottle.log(`${x.frontend} ${code ?? kind ?? outcome.status} ${who}`, (times) =>
+    log[level](times === 1 ? fields : { ...fields, times }, words),
+  );
+}
+
+function levelAndMessage(
+  ended: Exclude<RequestOutcome, "ok">,
+  { fault, status }: Outcome,
+): ["info" | "warn" | "error", string] {
+  if (ended === "canceled")
+    return ["info", fault?.kind === "timeout" ? "client waits no longer" : "client went away"];
+  const ours = ended === "upstream_error" || ended === "error";
+  // Its head said that all was well.
+  if (status < 400) return [ours ? "error" : "warn", "answer broke off"];
+  return ours ? ["error", "request failed"] : ["warn", "request refused"];
+}
+
+function logSuccess(x: HostExchange, outcome: Outcome): void {
+  if (isSlow(x)) x["~"].gen.log.warn(fieldsOf(x, outcome), "slow request");
+  const [failed] = outcome.calls;
+  const last = outcome.calls.at(-1);
+  if (failed?.fault && last && last !== failed) logFallback(x, outcome, failed, last);
+}
+
+function logFallback(x: HostExchange, outcome: Outcome, from: CallRecord, to: CallRecord): void {
+  const { log, logThrottle } = x["~"].gen;
+  const { kind, code } = from.fault!;
+  const fields = {
+    request: x.id,
+    model: x.model,
+    from: candidateName(from),
+    to: candidateName(to),
+    kind,
+    code,
+    errno: errnoOf(from.fault),
+    calls: outcome.calls.length,
+    ms: outcome.ms,
+  };
+  const words =
+    fields.from === fields.to ? "answered when asked again" : "answered by another candidate";
+  logThrottle.log(`${fields.from} ${fields.to} ${kind}`, (times) =>
+    log.warn(times === 1 ? fields : { ...fields, times }, words),
+  );
+}
+
+/** With its credential where there may be another one. */
+const candidateName = ({ candidate: { id, credential } }: CallRecord): string =>
+  credential === "default" ? id : `${id} (${credential})`;
+
+function fieldsOf(x: HostExchange, outcome: Outcome) {
+  const last = outcome.calls.at(-1);
+  const { fault } = outcome;
+  return {
+    request: x.id,
+    frontend: x.frontend,
+    key: x.identity?.id,
+    model: x.model || undefined,
+    provider: last?.candidate.provider,
+    credential: last?.candidate.credential,
+    lane: outcome.mode,
+    status: outcome.status,
+    kind: fault?.kind,
+    code: fault?.code,
+    errno: errnoOf(fault),
+    calls: outcome.calls.length,
+    ms: outcome.ms,
+    head_ms: last?.ms.headers,
+    message: fault && isGatewayMessage(fault, outcome) ? x["~"].gen.mask(fault.message) : undefined,
+  };
+}
+
+/** Kinds of failure whose words are the gateway's own. */
+const GATEWAY_MESSAGE_KINDS: readonly Fault["kind"][] = [
+  "unauthenticated",
+  "forbidden",
+  "privacy",
+  "quota",
+  "rate_limited",
+  "too_large",
+  "unavailable",
+];
+
+/** A provider's error, and an error about a body, may quote what the client sent. Such words go to the client and into no log. */
+const isGatewayMessage = (fault: Fault, { calls }: Outcome): boolean =>
+  calls.length === 0 && GATEWAY_MESSAGE_KINDS.includes(fault.kind);

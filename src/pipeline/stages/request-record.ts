@@ -1,0 +1,142 @@
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { CallRecord } from "../../plugin/call.ts";
+import type { Outcome } from "../../plugin/outcome.ts";
+import type { Fault } from "../../model/error.ts";
+import type {
+  RequestRecord,
+  RequestRecordCall,
+  RequestRecordSkippedCandidate,
+  RequestTrace,
+} from "../../plugin/observer.ts";
+import type { ObservedRequest } from "../generation.ts";
+import type { ExchangeState, HostExchange } from "../exchange/exchange.ts";
+import { callSpanId } from "../exchange/trace.ts";
+import { errnoOf } from "../faults/errno.ts";
+import { outcomeOfRequest } from "./request-outcome.ts";
+
+const NO_LABELS = Object.freeze({});
+const NO_LOSSES = Object.freeze({});
+/** A route may lead to hundreds. */
+const MAX_SKIPPED_CANDIDATES = 32;
+/** What may be kept of an id that a client makes: words on one line, and none that a log would have to break. */
+const CLIENT_ID = /^[!-~]{1,128}$/;
+
+/** What observers are told of a request: plain data, and no word of a client or a provider. */
+export function createRequestRecord(x: HostExchange, outcome: Outcome): ObservedRequest {
+  const state = x["~"];
+  const last = outcome.calls.at(-1);
+  return {
+    at: wallClock(),
+    id: x.id,
+    clientRequestId: clientRequestId(state),
+    worker: 0,
+    generation: state.gen.number,
+    outcome: outcomeOfRequest(outcome, state.isDisconnected),
+    frontend: x.frontend,
+    protocol: x.protocol,
+    operation: x.operation,
+    actionType: x.actionType,
+    action: x.action,
+    method: x.method,
+    route: state.routePath,
+    model: x.model,
+    alias: state.resolution?.alias,
+    served: last && wasServed(last) ? last.candidate.id : undefined,
+    isPinned: state.receivedBody?.pinnedTarget !== undefined,
+    hooks: state.hookActivity,
+    skippedCandidates: collectSkippedCandidates(state),
+    stream: x.stream,
+    mode: outcome.mode,
+    status: outcome.status,
+    fault: withoutMessage(outcome.fault),
+    finish: outcome.finish,
+    cached: outcome.cached,
+    key: x.identity?.id,
+    account: state.account?.path,
+    labels: mergeLabels(x),
+    privacy: x.privacy,
+    zdrReceipt: state.zdrReceipt,
+    client: x.address || undefined,
+    losses: outcome.losses.length,
+    lossCodes: countByCode(outcome.losses),
+    bytesIn: state.bytesIn,
+    bytesOut: outcome.bytesOut,
+    ms: outcome.ms,
+    firstTokenMs: last?.ms.firstToken === undefined ? undefined : last.startMs + last.ms.firstToken,
+    trace: x.trace,
+    overheadMs: overheadMsOf(x),
+    calls: outcome.calls.map((call) => toCallRecord(call, x.trace)),
+  };
+}
+
+function clientRequestId({ req }: ExchangeState): string | undefined {
+  const said = req.headers["x-request-id"];
+  return typeof said === "string" && CLIENT_ID.test(said) ? said : undefined;
+}
+
+/** What was made by a hook, or broke off before a word of it left, no model has answered. */
+const wasServed = ({ state, fault, ms }: CallRecord): boolean =>
+  state !== "void" && (!fault || ms.firstToken !== undefined);
+
+function collectSkippedCandidates({
+  excluded,
+  coolingDown,
+}: ExchangeState): RequestRecord["skippedCandidates"] {
+  if (excluded.length === 0 && !coolingDown) return undefined;
+  const all: RequestRecordSkippedCandidate[] = [];
+  for (const { candidate, by, code } of excluded.slice(0, MAX_SKIPPED_CANDIDATES))
+    all.push({ candidate: candidate.id, credential: candidate.credential, by, code });
+  for (const { candidate, reason } of coolingDown?.slice(0, MAX_SKIPPED_CANDIDATES - all.length) ??
+    [])
+    all.push({
+      candidate: candidate.id,
+      credential: candidate.credential,
+      by: "rest",
+      code: reason,
+    });
+  return all;
+}
+
+function countByCode(losses: Outcome["losses"]): RequestRecord["lossCodes"] {
+  if (losses.length === 0) return NO_LOSSES;
+  const counts = new Map<string, number>();
+  for (const { code } of losses) counts.set(code, (counts.get(code) ?? 0) + 1);
+  return Object.fromEntries(counts);
+}
+
+/** The labels of its key, those that hooks have set, and over them what the ledger says. */
+function mergeLabels(x: HostExchange): RequestRecord["labels"] {
+  const { labels, ledgerLabels } = x["~"];
+  const own = x.identity?.labels;
+  if (!labels && !ledgerLabels) return own ?? NO_LABELS;
+  return { ...labels, ...own, ...ledgerLabels };
+}
+
+const toCallRecord = (
+  { n, hedge, startMs, candidate, state, usage, costNano, fault, ms }: CallRecord,
+  trace: RequestTrace,
+): RequestRecordCall => ({
+  n,
+  ...(hedge && { hedge }),
+  startMs,
+  spanId: callSpanId(trace, n),
+  provider: candidate.provider,
+  model: candidate.model,
+  credential: candidate.credential,
+  protocol: candidate.protocol,
+  mode: candidate.mode,
+  state,
+  usage,
+  costNano,
+  fault: withoutMessage(fault),
+  ms,
+});
+
+const withoutMessage = (fault: Fault | undefined): RequestRecord["fault"] =>
+  fault && { kind: fault.kind, code: fault.code ?? undefined, errno: errnoOf(fault) };
+
+/** To the microsecond. A provider that is read on after its client has left may have been waited for longer than the request was. */
+function overheadMsOf(x: HostExchange): number {
+  const { startedAt, externalWaitMs } = x["~"];
+  return Math.max(0, Math.round((performance.now() - startedAt - externalWaitMs) * 1_000) / 1_000);
+}

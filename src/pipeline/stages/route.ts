@@ -1,0 +1,318 @@
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { findOperationPath } from "../upstream/operation-path.ts";
+import { isStateful, satisfies } from "../../catalog/data-policy.ts";
+import type { ErrorKind } from "../../model/error.ts";
+import type { Feature } from "../../model/facts.ts";
+import type { ModelRequest } from "../../model/request.ts";
+import type { OperationSpec } from "../../model/operations/operation-spec.ts";
+import type { Candidate } from "../../plugin/call.ts";
+import type { Exchange } from "../../plugin/exchange.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { ReceivedBody } from "../body/received-body.ts";
+import type { Generation } from "../generation.ts";
+import type { HostCandidate, MountedFrontend } from "../exchange/mounted.ts";
+import { findWatchHook, type CompiledHook } from "../hooks/hook-chain.ts";
+import type { ExcludedCandidate, RouteFindings } from "../exchange/route-findings.ts";
+import { clientKey } from "../exchange/client-retries.ts";
+import { exclude, throwNoCandidates } from "../routing/exclusions.ts";
+import { pinToAccount } from "../routing/pinned-account.ts";
+import { chooseEndpoints } from "../routing/endpoint-choice.ts";
+import { matchesPattern } from "../../catalogue/pattern.ts";
+import { rejectImageUrlUnderZdr } from "../response/images.ts";
+import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
+import { findRetainedFeature, featuresReaching } from "../privacy/zero-retention.ts";
+import { orderCandidates } from "../routing/order-candidates.ts";
+import type { RoutingRuleInputs } from "../routing/routing-rule.ts";
+import type { IsNameAllowed, Resolution } from "../routing/resolution.ts";
+
+/** What is routed: the exchange as hooks see it, and what the host knows of it besides. */
+export interface RouteInputs {
+  readonly gen: Pick<Generation, "resolver" | "targetHealth" | "catalogue" | "outputHistory">;
+  readonly frontend: MountedFrontend;
+  readonly x: Exchange;
+  readonly operationSpec: OperationSpec;
+  readonly facts: RequestFacts;
+  readonly pinnedTarget: ReceivedBody["pinnedTarget"];
+  readonly findings: RouteFindings;
+  /** As middleware changed it; absent: it is the client's own. */
+  readonly rewrittenRequest?: ModelRequest | undefined;
+  /** In place of chance and of what this process has measured, where nothing is asked. */
+  readonly hypothetical?: Pick<RoutingRuleInputs, "random" | "estimateLatency">;
+}
+
+export interface RoutePlan {
+  readonly candidates: readonly HostCandidate[];
+  /** Other endpoints of the same candidates: what one wire cannot say, another may. */
+  readonly otherEndpoints: readonly HostCandidate[];
+  readonly failoverOn: ReadonlySet<ErrorKind>;
+  readonly resolution: Resolution;
+  /** What was left out, and why; `explain` prints it. */
+  readonly excluded: readonly ExcludedCandidate[];
+}
+
+/** Finds the candidates that could serve it: capability, permission, privacy and the route hooks may leave some out. */
+export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
+  const { findings, frontend, gen, x } = inputs;
+  const { excluded } = findings;
+  rejectImageUrlUnderZdr(x);
+  const allowed = x.identity?.models;
+  const isAllowed: IsNameAllowed = (name) =>
+    allowed?.some((pattern) => matchesPattern(pattern, name)) ?? true;
+  const resolution = gen.resolver.resolve(frontend, x.model, x.stream, isAllowed);
+  findings.resolution = resolution;
+  // Before the hooks: they see candidates in the order in which they would be tried, and what they make of it stays.
+  const list = runRouteHooks(
+    inputs,
+    orderCandidates(
+      inputs,
+      resolution,
+      filterCandidates(inputs, resolution.candidates, isAllowed, excluded),
+    ),
+    excluded,
+  );
+  return "then" in list
+    ? list.then((candidates) => createPlan(inputs, candidates, resolution, isAllowed, excluded))
+    : createPlan(inputs, list, resolution, isAllowed, excluded);
+}
+
+/** By what is known of them and of the request. */
+function filterCandidates(
+  { frontend, x, operationSpec, facts, pinnedTarget }: RouteInputs,
+  all: readonly HostCandidate[],
+  isAllowed: IsNameAllowed,
+  excluded: ExcludedCandidate[],
+): readonly HostCandidate[] {
+  // Something that is read again belongs to this key, as the ledger's row says. Something that goes on is asked of a model: the
+  // key must be allowed that model, by the name in the request or by its own.
+  const asked = x.body["model"];
+  const named =
+    isAllowed(x.model) ||
+    (pinnedTarget !== undefined &&
+      (x.actionType === "relay" || (typeof asked === "string" && isAllowed(asked))));
+  let candidates = all.filter((candidate) => {
+    if (!named && !isAllowed(candidate.id))
+      return exclude(
+        excluded,
+        candidate,
+        "key",
+        "forbidden",
+        "model_not_allowed",
+        "this key may not use it",
+      );
+    if (
+      pinnedTarget &&
+      (pinnedTarget.credential !== candidate.credential || candidate.protocol !== x.protocol)
+    )
+      return exclude(
+        excluded,
+        candidate,
+        "state",
+        "not_found",
+        "not_found",
+        "it was made elsewhere",
+      );
+    if (!supportsOperation(candidate, x))
+      return exclude(
+        excluded,
+        candidate,
+        "endpoint",
+        "unsupported",
+        "no_such_operation",
+        `its endpoint has no ${x.action}`,
+      );
+    const missingFeature = findMissingFeature(candidate, facts.features);
+    if (missingFeature)
+      return exclude(
+        excluded,
+        candidate,
+        "catalogue",
+        "unsupported",
+        "capability",
+        `it does not do ${missingFeature}`,
+      );
+    if (!facts.features.includes("n") || !operationSpec.singleWhenTranslated) return true;
+    if (candidate.mode === "translated")
+      return exclude(
+        excluded,
+        candidate,
+        "lane",
+        "unsupported",
+        "n_not_translated",
+        "n above 1 only travels verbatim",
+      );
+    // A watcher is shown the events of one answer: the others would pass unseen.
+    const watcher = findWatchHook(frontend.hookChain, x.model, candidate.provider);
+    if (watcher !== undefined)
+      return exclude(
+        excluded,
+        candidate,
+        watcher,
+        "unsupported",
+        "n_not_watched",
+        "n above 1 cannot be watched, and here answers are",
+      );
+    return true;
+  });
+  if (
+    !pinnedTarget &&
+    facts.references?.some((one) => one.type === "state" && one.effect === "names")
+  )
+    candidates = pinToAccount(candidates, excluded);
+  if (facts.requiresTranslation)
+    candidates = candidates.map((candidate) => ({ ...candidate, mode: "translated" }));
+  if (x.privacy === "off") return candidates;
+  return candidates.flatMap((candidate) => {
+    const retainedFeature = findRetainedFeature(candidate, facts.features);
+    const conflicts = retainedFeature !== undefined && satisfies(x.privacy, candidate.policy);
+    if (conflicts)
+      exclude(
+        excluded,
+        candidate,
+        "privacy",
+        "invalid",
+        "zdr_feature_conflict",
+        `keeps ${retainedFeature}`,
+      );
+    return conflicts ? [] : [withFeaturePolicy(candidate, facts.features)];
+  });
+}
+
+/** A hook that gives back the list that it got has said nothing, and costs no wait. */
+function runRouteHooks(
+  { x, frontend, gen }: RouteInputs,
+  candidates: readonly HostCandidate[],
+  excluded: ExcludedCandidate[],
+): readonly HostCandidate[] | Promise<readonly HostCandidate[]> {
+  const hooks = frontend.hookChain.route;
+  let shown: readonly HostCandidate[] | undefined;
+  for (const [i, hook] of hooks.entries()) {
+    if (!hook.appliesTo(x.model, undefined)) continue;
+    shown ??= candidates.map((candidate) =>
+      withCooldown(candidate, gen.targetHealth, clientKey(x)),
+    );
+    // Its own copy: a hook that writes into it has said something too.
+    const own = [...shown];
+    const result = hook.run(own, x);
+    if (result !== own || !isSameList(own, shown))
+      return applyHookResults(x, { candidates, shown }, hooks.slice(i), result, excluded);
+  }
+  return candidates;
+}
+
+/** With its rest, for hooks: what is kept of a candidate is true for longer. */
+function withCooldown(
+  candidate: HostCandidate,
+  health: Generation["targetHealth"],
+  client: string,
+): HostCandidate {
+  const resting = health.cooldownOf(candidate, client);
+  return resting ? { ...candidate, cooldown: resting } : candidate;
+}
+
+const isSameList = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolean =>
+  a.length === b.length && a.every((candidate, i) => candidate === b[i]);
+
+/** A hook may leave out and reorder; what a candidate is, it may not say. */
+async function applyHookResults(
+  x: Exchange,
+  { candidates, shown }: { candidates: readonly HostCandidate[]; shown: readonly HostCandidate[] },
+  hooks: readonly CompiledHook<"route">[],
+  first: ReturnType<CompiledHook<"route">["run"]>,
+  excluded: ExcludedCandidate[],
+): Promise<readonly HostCandidate[]> {
+  const own = new Map(shown.map((candidate, i) => [candidateKey(candidate), i]));
+  let list = shown;
+  for (const [i, hook] of hooks.entries()) {
+    if (!hook.appliesTo(x.model, undefined)) continue;
+    const kept: HostCandidate[] = [];
+    for (const one of await (i === 0 ? first : hook.run(list, x))) {
+      if ("candidate" in one) excluded.push({ ...one, by: hook.id });
+      else if (own.has(candidateKey(one))) kept.push(shown[own.get(candidateKey(one))!]!);
+    }
+    list = kept;
+  }
+  return list.map((one) => candidates[own.get(candidateKey(one))!]!);
+}
+
+function createPlan(
+  of: RouteInputs,
+  left: readonly HostCandidate[],
+  resolution: Resolution,
+  isAllowed: IsNameAllowed,
+  excluded: ExcludedCandidate[],
+): RoutePlan {
+  const { x, gen } = of;
+  const { targetHealth: health } = gen;
+  const list =
+    x.privacy === "off"
+      ? left
+      : left.filter(
+          (c) =>
+            (satisfies(x.privacy, c.policy) && !health.isDistrusted(c)) ||
+            exclude(
+              excluded,
+              c,
+              "privacy",
+              "privacy",
+              "zdr_unavailable",
+              c.policy.reasons.join(", ") || "its provider did not attest zero retention lately",
+            ),
+        );
+  const chosen = chooseEndpoints(list, of);
+  const { failoverOn } = resolution;
+  if (chosen.length === 0) throwNoCandidates(of, excluded, isAllowed);
+  const others = list.length === chosen.length ? [] : list.filter((c) => !chosen.includes(c));
+  if (chosen.length === 1)
+    return { candidates: chosen, otherEndpoints: others, failoverOn, resolution, excluded };
+  const client = clientKey(x);
+  const { candidates, rested: coolingDown } = health.inOrder(chosen, client);
+  if (coolingDown.length === 0)
+    return { candidates, otherEndpoints: others, failoverOn, resolution, excluded };
+  of.findings.coolingDown = coolingDown.flatMap((candidate) => {
+    const why = health.cooldownOf(candidate, client)?.reason;
+    return why ? [{ candidate, reason: why }] : [];
+  });
+  return { candidates, otherEndpoints: others, failoverOn, resolution, excluded };
+}
+
+const candidateKey = ({ id, credential, protocol }: Candidate): string =>
+  `${id}\n${credential}\n${protocol}`;
+
+/** Features that a model may lack: the host makes the stream, and codecs leave out what is said of thinking. */
+const NEVER_EXCLUDING_FEATURES: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
+
+/** Whether an endpoint has this operation. A token count can always be estimated; a native endpoint refuses by itself. */
+function supportsOperation(
+  { "~": { endpoint } }: HostCandidate,
+  { actionType, action }: Exchange,
+): boolean {
+  const { transport, protocol } = endpoint;
+  return (
+    actionType === "count" ||
+    !transport ||
+    findOperationPath(action, transport.definition, protocol!) !== undefined
+  );
+}
+
+/** A feature that the model is known not to have. What is not known is forwarded. */
+function findMissingFeature(
+  candidate: HostCandidate,
+  features: readonly Feature[],
+): Feature | undefined {
+  const can = candidate.info.can;
+  const here = candidate["~"].endpoint.definition.can;
+  if (!can && !here) return undefined;
+  return features.find(
+    (f) => !NEVER_EXCLUDING_FEATURES.has(f) && (can?.[f] ?? here?.[f]) === false,
+  );
+}
+
+/** A feature that is asked for may keep data for longer than the model itself does. */
+function withFeaturePolicy(candidate: HostCandidate, asked: readonly Feature[]): HostCandidate {
+  const features = featuresReaching(candidate, asked);
+  if (!features.some((f) => isStateful(f, candidate.policy.stateful))) return candidate;
+  return {
+    ...candidate,
+    policy: effectivePolicyOf(candidate["~"], candidate.info, wallClock(), features),
+  };
+}

@@ -1,0 +1,73 @@
+import { ERRORS } from "../../model/error.ts";
+import { isPromise } from "../../lib/is-promise.ts";
+import type { Outcome } from "../../plugin/outcome.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import { isQuarantineError } from "../hooks/hook-guard.ts";
+import { shouldLog, logRequest } from "./request-log.ts";
+import { createRequestRecord } from "./request-record.ts";
+
+/** After the walk, whatever happened inside: there is one outcome, told once to every settle hook. A promise only where one waits. */
+export function settle(x: HostExchange): void | Promise<void> {
+  const state = x["~"];
+  const hooks = state.frontend.hookChain.settle;
+  const { reportRequest } = state.gen;
+  if (hooks.length > 0) return runSettleHooks(x, createOutcome(x), 0);
+  if (reportRequest || shouldLog(x)) report(x, createOutcome(x));
+}
+
+/** One after the other. `from`: the one that is next. */
+function runSettleHooks(x: HostExchange, outcome: Outcome, from: number): void | Promise<void> {
+  const state = x["~"];
+  const hooks = state.frontend.hookChain.settle;
+  for (let at = from; at < hooks.length; at++) {
+    const hook = hooks[at]!;
+    if (!hook.appliesTo(x.model || undefined, undefined)) continue;
+    const failed = (err: unknown) => {
+      if (!isQuarantineError(err))
+        state.gen.log.error({ request: x.id, plugin: hook.id, err }, "a settle hook failed");
+    };
+    try {
+      const waiting = hook.run(x, outcome);
+      if (isPromise(waiting))
+        return waiting.catch(failed).then(() => runSettleHooks(x, outcome, at + 1));
+    } catch (err) {
+      failed(err);
+    }
+  }
+  report(x, outcome);
+}
+
+function report(x: HostExchange, outcome: Outcome): void {
+  x["~"].gen.reportRequest?.(createRequestRecord(x, outcome));
+  if (shouldLog(x)) logRequest(x, outcome);
+}
+
+/** Even a refusal that cannot be written is an end: the connection is closed, and hooks and observers hear of it. */
+export function rejectSafely(
+  x: HostExchange,
+  problem: unknown,
+  reject: (x: HostExchange, problem: unknown) => void,
+): void {
+  try {
+    reject(x, problem);
+  } catch (err) {
+    x["~"].gen.log.error({ request: x.id, err }, "an error could not be written");
+    x["~"].res.destroy();
+  }
+}
+
+function createOutcome(x: HostExchange): Outcome {
+  const state = x["~"];
+  return {
+    status:
+      state.isDisconnected && !state.res.headersSent ? ERRORS.canceled[0] : state.res.statusCode,
+    mode: state.lastCall?.mode ?? null,
+    calls: state.callRecords,
+    cached: state.cached,
+    finish: state.finishReason,
+    fault: state.fault,
+    losses: state.lastCall?.losses ?? [],
+    bytesOut: state.bytesOut,
+    ms: Math.round(performance.now() - state.startedAt),
+  };
+}

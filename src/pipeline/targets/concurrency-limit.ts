@@ -1,0 +1,144 @@
+// How many calls of one client may be under way at a target at which nothing succeeds any more. It is lifted by the first success, so it
+// costs no success: it only keeps a target that fails every call within milliseconds from being called thousands of times a second.
+// Additive increase: one place for each call that has lasted longer than failures do. Multiplicative decrease: a quarter for each ten
+// further failures. Never below one.
+import { createFault } from "../../model/error.ts";
+import { attributeFault } from "../faults/fault-source.ts";
+
+const INITIAL_LIMIT = 16;
+const DECREASE_DIVISOR = 4;
+/** A place is free again so long after a failure: at one place, 40 calls per second at most. */
+const FAILURE_HOLD_MS = 25;
+/** A call that has lasted twice as long as failures do is likely to succeed, within these bounds. */
+const PROMISING_FACTOR = 2;
+const PROMISING_MS = { least: 25, most: 250 };
+/** The newest failure time counts for so much of the average. */
+const SMOOTHING = 0.2;
+/** Requests that wait for a place. The oldest one is refused when there are more. */
+const MAX_WAITING = 64;
+const RETRY_AFTER_MS = { least: 1_000, more: 1_000 };
+
+/** Runs something after so many milliseconds. */
+export type Schedule = (ms: number, run: () => void) => void;
+
+/** A call that the limit counts. */
+export interface ConcurrencySlot {
+  /** The call is over. */
+  release(failed: boolean): void;
+}
+
+interface Waiter {
+  isDone: boolean;
+  admit(place: ConcurrencySlot): void;
+  reject(error: Error): void;
+}
+
+export class ConcurrencyLimit {
+  readonly #schedule: Schedule;
+  readonly #now: () => number;
+  #limit = INITIAL_LIMIT;
+  #running = 0;
+  #averageFailureMs = 0;
+  #isLifted = false;
+  readonly #waiting: Waiter[] = [];
+
+  constructor(later: Schedule, now: () => number) {
+    this.#schedule = later;
+    this.#now = now;
+  }
+
+  get limit(): number {
+    return this.#limit;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** A request would have to wait. */
+  get isFull(): boolean {
+    return !this.#isLifted && this.#running >= this.#limit;
+  }
+
+  /** A place, now or when the promise resolves. The promise rejects with 503 after `waitMs`. */
+  acquire(waitMs: number, name: string): ConcurrencySlot | Promise<ConcurrencySlot> {
+    if (!this.isFull) return this.#createSlot();
+    const promise = new Promise<ConcurrencySlot>((go, refuse) => {
+      const waiter: Waiter = { isDone: false, admit: go, reject: refuse };
+      this.#waiting.push(waiter);
+      this.#schedule(waitMs, () => this.#reject(waiter, name));
+    });
+    if (this.#waiting.length > MAX_WAITING) this.#reject(this.#waiting[0]!, name);
+    return promise;
+  }
+
+  /** Nothing has succeeded meanwhile. */
+  decrease(): void {
+    this.#limit = Math.max(1, Math.floor(this.#limit / DECREASE_DIVISOR));
+  }
+
+  /** A call has succeeded: all may go. */
+  lift(): void {
+    this.#isLifted = true;
+    for (const waiter of this.#waiting.splice(0)) this.#admit(waiter);
+  }
+
+  #createSlot(): ConcurrencySlot {
+    this.#running++;
+    const began = this.#now();
+    let [counted, over] = [true, false];
+    const free = () => {
+      if (!counted) return;
+      counted = false;
+      this.#running--;
+      while (this.#waiting.length > 0 && !this.isFull) this.#admit(this.#waiting.shift()!);
+    };
+    const { least, most } = PROMISING_MS;
+    this.#schedule(
+      Math.min(most, Math.max(least, this.#averageFailureMs * PROMISING_FACTOR)),
+      () => {
+        if (over) return;
+        this.#limit++;
+        free();
+      },
+    );
+    return {
+      release: (failed) => {
+        if (over) return;
+        over = true;
+        if (!failed) return free();
+        const ms = this.#now() - began;
+        this.#averageFailureMs =
+          this.#averageFailureMs === 0
+            ? ms
+            : this.#averageFailureMs * (1 - SMOOTHING) + ms * SMOOTHING;
+        this.#schedule(FAILURE_HOLD_MS, free);
+      },
+    };
+  }
+
+  #admit(waiter: Waiter): void {
+    waiter.isDone = true;
+    waiter.admit(this.#createSlot());
+  }
+
+  #reject(waiter: Waiter, name: string): void {
+    if (waiter.isDone) return;
+    waiter.isDone = true;
+    this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
+    waiter.reject(createUnhealthyError(name));
+  }
+}
+
+/** Spread, so that clients do not come back together. */
+function createUnhealthyError(name: string): Error {
+  const problem = createFault(
+    "unavailable",
+    `Every recent request to ${name} failed, and the requests that may be tried at once are under way.`,
+    {
+      code: "no_healthy_upstream",
+      retryAfterMs: Math.round(RETRY_AFTER_MS.least + RETRY_AFTER_MS.more * Math.random()),
+    },
+  );
+  return attributeFault(problem, "gateway");
+}

@@ -1,0 +1,218 @@
+import { isPromise } from "../../lib/is-promise.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { setOwnProperty } from "../../lib/set-own-property.ts";
+import { fail } from "../../model/error.ts";
+import type { Body, HeadersIn, HeadersOut } from "../../model/values.ts";
+import type { Path, Protocol } from "../../plugin/protocol.ts";
+import type { ProtocolEndpoint } from "../../plugin/provider.ts";
+import { ACCOUNT_FIELDS, ROUTING_FIELDS } from "../../protocols/look/index.ts";
+import { visibleLimits } from "../accounts/accounts.ts";
+import { conversationIdOf } from "../exchange/conversation-id.ts";
+import type { HostCall } from "../exchange/call.ts";
+import { SECRET_HEADERS } from "../exchange/secret-headers.ts";
+import { requireSyncResult } from "../hooks/hook-guard.ts";
+import { runPrepareHooks } from "../hooks/hook-chain.ts";
+import { multipartContentType } from "../body/multipart-headers.ts";
+import { findOperationPath } from "./operation-path.ts";
+import { checkBeforeEncoding, checkBeforeSending } from "./outgoing-checks.ts";
+import { OutgoingRequest } from "./outgoing-request.ts";
+import { createZdrHeaders } from "../privacy/zero-retention.ts";
+import { createTraceHeaders } from "../exchange/trace.ts";
+
+/** The request as this endpoint must hear it: the client's bytes with edits, or the codec's body. */
+export function encodeRequest(
+  call: HostCall,
+  protocol: Protocol,
+  endpoint: ProtocolEndpoint,
+): OutgoingRequest {
+  const x = call.exchange;
+  const { receivedBody, frontend, req } = x["~"];
+  const client = protocol.client!;
+  const isPassthrough = call.mode === "verbatim";
+  checkBeforeEncoding(call);
+  const bodiless = x.method === "GET" || x.method === "DELETE";
+  const path = resolvePath(
+    findOperationPath(call.action, endpoint, protocol) ??
+      fail("unsupported", `${call.id} has no ${call.action}.`, { code: "no_such_operation" }),
+    call,
+  );
+  const out = new OutgoingRequest({
+    method: x.actionType === "relay" ? x.method : "POST",
+    path,
+    body: bodiless
+      ? null
+      : isPassthrough
+        ? receivedBody!.originalBody
+        : translateBody(call, protocol),
+    raw: isPassthrough ? receivedBody!.raw : undefined,
+    spans: isPassthrough ? receivedBody!.spans : undefined,
+    form: isPassthrough ? receivedBody!.multipart : undefined,
+    named: isPassthrough ? receivedBody!.facts.references : undefined,
+  });
+  out.setHeader("accept-encoding", "identity");
+  const form = isPassthrough ? receivedBody!.multipart : undefined;
+  if (!bodiless)
+    out.setHeader("content-type", form ? multipartContentType(form.boundary) : "application/json");
+  for (const name in endpoint.headers) out.setHeader(name, endpoint.headers[name]);
+  if (isPassthrough) {
+    forwardHeaders(protocol.headers?.request, req.headers, (name, value) => {
+      if (!SECRET_HEADERS.has(name)) out.setHeader(name, value);
+    });
+    for (const field in receivedBody!.edits) out.set(field, receivedBody!.edits[field]);
+    if (out.get("model") !== undefined) out.set("model", call.model);
+  }
+  dropAccountFields(call, out);
+  requireSyncResult(client.prepare?.(out, call));
+  requireSyncResult(endpoint.prepare?.(out, call));
+  if (call.omitsAccountBound) requireSyncResult(client.accountBound?.strip(out, call));
+  if (endpoint.sessionAffinity) setConversationAffinity(call, out, endpoint.sessionAffinity);
+  runPrepareHooks(frontend.hookChain, out, call);
+  const trace = createTraceHeaders(call);
+  for (const name in trace) out.setHeader(name, trace[name]);
+  if (x.privacy !== "off") filterHeadersForZdr(call, protocol, endpoint, out);
+  checkBeforeSending(call, out);
+  return out;
+}
+
+/**
+ * Under Service-ZDR a header of the client leaves only with the words that the protocol's review names, whether the host or the
+ * provider's plugin put it there. Other headers are the gateway's own. A client that relies on a word that is left out reads that in
+ * the warnings; ids of a client's own are left out silently.
+ */
+function filterHeadersForZdr(
+  call: HostCall,
+  { headers }: Protocol,
+  endpoint: ProtocolEndpoint,
+  out: OutgoingRequest,
+): void {
+  const { req } = call.exchange["~"];
+  const reviewed = headers?.zdrAllowed ?? {};
+  for (const [name, value] of Object.entries(out.headers)) {
+    const isListed = Object.hasOwn(reviewed, name);
+    if (value === undefined || HOST_HEADERS.has(name) || value === endpoint.headers?.[name])
+      continue;
+    if (!isListed && req.headers[name] === undefined) continue;
+    if (call.policy.controls?.some((control) => control.headers?.[name] === value)) continue;
+    const tokens = value.split(",").map((word) => word.trim());
+    const allowed = isListed ? tokens.filter((word) => reviewed[name]!.includes(word)) : [];
+    if (allowed.length === tokens.length) continue;
+    if (isListed) call.reportLoss(name, "dropped", "zdr_unreviewed_header");
+    out.setHeader(name, allowed.length > 0 ? allowed.join(",") : endpoint.headers?.[name]);
+  }
+}
+
+/** Set by the host, whatever the client sent by these names. */
+const HOST_HEADERS: ReadonlySet<string> = new Set(["accept-encoding", "content-type"]);
+
+/** Only where requests are kept together anyhow: to a provider it says which of them belong together, and nothing else. */
+function setConversationAffinity(
+  { exchange: x }: HostCall,
+  out: OutgoingRequest,
+  { field, header }: NonNullable<ProtocolEndpoint["sessionAffinity"]>,
+): void {
+  const { resolution, frontend } = x["~"];
+  if (resolution?.strategy !== "sticky" || x.privacy !== "off" || x.actionType !== "generate")
+    return;
+  const conversation = conversationIdOf(x, frontend.server);
+  if (conversation === undefined) return;
+  if (field !== undefined && out.get(field) === undefined) out.set(field, conversation);
+  if (header !== undefined && out.headers[header] === undefined)
+    out.setHeader(header, conversation);
+}
+
+/** A body may not say where it goes or on which account. */
+function dropAccountFields(call: HostCall, out: OutgoingRequest): void {
+  for (const field of out.presentFields(FORBIDDEN_BODY_FIELDS)) {
+    const wasSet = out.get(field) !== null;
+    out.remove(field);
+    if (wasSet && !ROUTING_FIELDS.includes(field))
+      call.reportLoss(field, "dropped", "account_field");
+  }
+}
+
+const FORBIDDEN_BODY_FIELDS: ReadonlySet<string> = new Set([...ROUTING_FIELDS, ...ACCOUNT_FIELDS]);
+
+/**
+ * Fields that no codec knows go along, unless the model is known to refuse them. What the target's codec knows comes from the
+ * request's own words alone: merged from another protocol's body, it would be a field that nothing here has looked at.
+ */
+function translateBody(call: HostCall, protocol: Protocol): Body {
+  const x = call.exchange;
+  const request = x["~"].rewrittenRequest ?? x.request;
+  const encoded: unknown = protocol.client!.encodeRequest(request, call);
+  // Spread, anything else would be a body without members, which leaves and is billed.
+  if (!isBody(encoded))
+    throw new TypeError(`${protocol.id}: request gave something that is no body`);
+  const body: Record<string, Body[string]> = { ...encoded };
+  for (const [field, value] of Object.entries(request.rest)) {
+    if (Object.hasOwn(body, field) || ROUTING_FIELDS.includes(field)) continue;
+    if (protocol.id !== x.protocol && protocol.client!.knowsField?.(field))
+      call.reportLoss(field, "dropped", "foreign_field");
+    else if (call.info.rejectedFields?.includes(field))
+      call.reportLoss(field, "dropped", "refused_by_model");
+    else setOwnProperty(body, field, value);
+  }
+  return body;
+}
+
+const isBody = (said: unknown): said is Body =>
+  typeof said === "object" && said !== null && !Array.isArray(said) && !isPromise(said);
+
+const resolvePath = (path: Path, call: HostCall): string =>
+  typeof path === "string" ? path : path(call);
+
+/** Headers that a protocol lets through; a trailing * is a prefix. */
+function forwardHeaders(
+  list: readonly string[] | undefined,
+  headers: HeadersIn,
+  each: (name: string, value: string) => void,
+): void {
+  for (const pattern of list ?? []) {
+    if (!pattern.endsWith("*")) {
+      const value = headers[pattern];
+      if (value !== undefined) each(pattern, Array.isArray(value) ? value.join(", ") : value);
+      continue;
+    }
+    const prefix = pattern.slice(0, -1);
+    for (const name in headers) {
+      const value = headers[name];
+      if (name.startsWith(prefix) && value !== undefined)
+        each(name, Array.isArray(value) ? value.join(", ") : value);
+    }
+  }
+}
+
+/** Headers that tell of the operator's account: no protocol's list lets these through. */
+const ACCOUNT_HEADER =
+  /rate-?limit|organi[sz]ation|project|workspace|account|tenant|cookie|credit|balance|quota/;
+
+/** What of an upstream's head reaches a client, by the protocol's list. */
+export const forwardResponseHeaders = (
+  list: readonly string[] | undefined,
+  headers: HeadersIn,
+  each: (name: string, value: string) => void,
+): void =>
+  forwardHeaders(list, headers, (name, value) => {
+    if (!ACCOUNT_HEADER.test(name)) each(name, value);
+  });
+
+/** Everything the client may know before the first byte of an answer. */
+export function createResponseHeaders(call: HostCall, upstream: HeadersIn): HeadersOut {
+  const x = call.exchange;
+  const { frontend, gen, account } = x["~"];
+  const limits = visibleLimits(x["~"].limitStates, account);
+  const head: Record<string, string | undefined> = {};
+  call.responseHeaders = head;
+  const own = frontend.server?.encodeHeaders?.({ id: x.id, limits, now: wallClock() });
+  for (const name in own) head[name] = own[name];
+  head["x-tollgate-generation"] = String(gen.number);
+  head["x-tollgate-warnings"] = call.warningsHeader;
+  const receipt = createZdrHeaders(x, call.zdrReceipt);
+  for (const name in receipt) head[name] = receipt[name];
+  const protocol = call.candidate["~"].endpoint.protocol;
+  if (call.mode === "verbatim" && protocol)
+    forwardResponseHeaders(protocol.headers?.response, upstream, (name, value) => {
+      head[name] ??= gen.mask(value);
+    });
+  return head;
+}

@@ -1,0 +1,221 @@
+// The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what was
+// not edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
+import type { Span } from "../../lib/json/json-scanner.ts";
+import { unpooledFromText } from "../../lib/unpooled-buffer.ts";
+import { BodyChunks } from "./body-chunks.ts";
+import {
+  isFilePart,
+  type Body,
+  type Field,
+  type HeadersOut,
+  type Json,
+  type Opt,
+} from "../../model/values.ts";
+import type { Outgoing } from "../../plugin/outgoing.ts";
+import type { References } from "../../plugin/references.ts";
+import { findReferences, updateReferences } from "../../protocols/look/index.ts";
+import type { MultipartLayout } from "../body/multipart-body.ts";
+import { applyMultipartEdits } from "../body/multipart-edits.ts";
+import { multipartContentType } from "../body/multipart-headers.ts";
+import { createBoundary, encodeMultipart } from "../body/multipart-writer.ts";
+
+const COMMA = Buffer.from(",");
+const OPEN = Buffer.from("{");
+const CLOSE = Buffer.from("}");
+const NONE: readonly string[] = [];
+
+export class OutgoingRequest implements Outgoing {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, Opt<string>> = {};
+  readonly #body: Body | null;
+  readonly #raw: Buffer | null;
+  readonly #spans: ReadonlyMap<string, Span> | null;
+  readonly #multipart: MultipartLayout | undefined;
+  readonly #edits = new Map<string, Opt<Field>>();
+  /** The bytes as they stand; an edit forgets them. */
+  #chunks: BodyChunks | undefined;
+  /** Of the body without its edits. */
+  #originalReferences: References | undefined;
+  #references: References | undefined;
+
+  /**
+   * `raw` with `spans` or a `form` is the verbatim lane's; without them the body is written anew. `named`: what was found in the body
+   * already, but for fields that are set right away.
+   */
+  constructor(of: {
+    method: string;
+    path: string;
+    body: Body | null;
+    raw?: Buffer | undefined;
+    spans?: ReadonlyMap<string, Span> | null | undefined;
+    form?: MultipartLayout | undefined;
+    named?: References | undefined;
+  }) {
+    this.method = of.method;
+    this.path = of.path;
+    this.#body = of.body;
+    this.#raw = of.raw ?? null;
+    this.#spans = of.spans ?? null;
+    this.#multipart = of.form;
+    this.#originalReferences = of.named;
+  }
+
+  get(field: string): Opt<Field> {
+    if (this.#edits.has(field)) return this.#edits.get(field);
+    return this.#body !== null && Object.hasOwn(this.#body, field) ? this.#body[field] : undefined;
+  }
+
+  /** Which of these stand in it: a body has few fields, and the lists of names are long. */
+  presentFields(names: ReadonlySet<string>): readonly string[] {
+    let found: string[] | undefined;
+    for (const field in this.#body)
+      if (names.has(field) && this.get(field) !== undefined) (found ??= []).push(field);
+    for (const [field, value] of this.#edits)
+      if (names.has(field) && value !== undefined && !found?.includes(field))
+        (found ??= []).push(field);
+    return found ?? NONE;
+  }
+
+  set(field: string, value: Opt<Field>): void {
+    if (!this.#body) return;
+    this.#chunks = undefined;
+    this.#references = undefined;
+    if (isSameValue(value, Object.hasOwn(this.#body, field) ? this.#body[field] : undefined))
+      this.#edits.delete(field);
+    else this.#edits.set(field, value);
+  }
+
+  remove(field: string): void {
+    this.set(field, undefined);
+  }
+
+  setHeader(name: string, value?: string): void {
+    if (value === undefined) delete this.headers[name.toLowerCase()];
+    else this.headers[name.toLowerCase()] = value;
+  }
+
+  /** A body with a file becomes a form, and is announced as one. */
+  toChunks(): BodyChunks | null {
+    if (!this.#body) return null;
+    return (this.#chunks ??= new BodyChunks(this.#serialize()));
+  }
+
+  /** What the client sent, but for its model's name. */
+  get isUnchanged(): boolean {
+    if (!this.#raw) return false;
+    for (const field of this.#edits.keys()) if (field !== "model") return false;
+    return true;
+  }
+
+  #serialize(): Buffer[] {
+    if (this.#raw && this.#multipart)
+      return [applyMultipartEdits(this.#raw, this.#multipart, this.#edits)];
+    if (!this.#raw || !this.#spans) return [this.#encode()];
+    if (this.#edits.size === 0) return [this.#raw];
+    for (const value of this.#edits.values()) if (hasFile(value)) return [this.#encode()];
+    for (const [field, value] of this.#edits)
+      if (value === undefined || !this.#spans.has(field))
+        return this.#rejoinMembers(this.#raw, this.#spans);
+    return this.#spliceValues(this.#raw, this.#spans);
+  }
+
+  /** Fields that were not edited are as they were looked at when they came. */
+  references(): References {
+    if (!this.#body) return [];
+    this.#originalReferences ??= findReferences(this.#body);
+    return (this.#references ??=
+      this.#edits.size === 0
+        ? this.#originalReferences
+        : updateReferences(this.#originalReferences, this.#edits));
+  }
+
+  /** As the provider will read it. */
+  toBody(): Body | null {
+    if (!this.#body) return null;
+    if (this.#edits.size === 0) return this.#body;
+    // Made of entries, because an assignment to "__proto__" would set a prototype.
+    const fields = new Map(Object.entries(this.#body));
+    for (const [field, value] of this.#edits)
+      if (value === undefined) fields.delete(field);
+      else fields.set(field, value);
+    return Object.fromEntries(fields);
+  }
+
+  #encode(): Buffer {
+    const body = this.toBody()!;
+    for (const field in body)
+      if (hasFile(body[field])) {
+        const boundary = createBoundary();
+        this.setHeader("content-type", multipartContentType(boundary));
+        return encodeMultipart(body, boundary);
+      }
+    return unpooledFromText(JSON.stringify(body));
+  }
+
+  /** Only values change: everything else, white space included, stays as it came. */
+  #spliceValues(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
+    const parts: Buffer[] = [];
+    let at = 0;
+    const edits =
+      this.#edits.size === 1
+        ? this.#edits
+        : [...this.#edits].toSorted((a, b) => spans.get(a[0])!.from - spans.get(b[0])!.from);
+    for (const [field, value] of edits) {
+      const span = spans.get(field)!;
+      parts.push(raw.subarray(at, span.from), toJsonBytes(value as Json));
+      at = span.to;
+    }
+    parts.push(raw.subarray(at));
+    return parts;
+  }
+
+  /** Members come or go: the members that stay keep their bytes, the white space between them does not. */
+  #rejoinMembers(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
+    const parts: Buffer[] = [];
+    let before = OPEN;
+    for (const [field, span] of spans) {
+      const edited = this.#edits.has(field);
+      const value = this.#edits.get(field);
+      if (edited && value === undefined) continue;
+      parts.push(before, raw.subarray(span.key, edited ? span.from : span.to));
+      if (edited) parts.push(toJsonBytes(value as Json));
+      before = COMMA;
+    }
+    for (const [field, value] of this.#edits)
+      if (value !== undefined && !spans.has(field)) {
+        parts.push(before, toJsonBytes(field), Buffer.from(":"), toJsonBytes(value as Json));
+        before = COMMA;
+      }
+    if (parts.length === 0) parts.push(OPEN);
+    parts.push(CLOSE);
+    return parts;
+  }
+}
+
+const toJsonBytes = (value: Json): Buffer => Buffer.from(JSON.stringify(value));
+
+/** A file, or a list with one. */
+const hasFile = (value: Opt<Field>): boolean =>
+  Array.isArray(value) ? value.some(isFilePart) : isFilePart(value);
+
+function isSameValue(a: Opt<Field>, b: Opt<Field>): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (hasFile(a) || hasFile(b)) return false;
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Flat, as undici likes it best: name, value, name, value. What is `over` them takes their place. */
+export function flattenHeaders(headers: HeadersOut, over: HeadersOut): string[] {
+  const list: string[] = [];
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined && !Object.hasOwn(over, name)) list.push(name, value);
+  }
+  for (const name in over) {
+    const value = over[name];
+    if (value !== undefined) list.push(name, value);
+  }
+  return list;
+}

@@ -1,0 +1,84 @@
+// What a failure means: for the next requests, for the operator, and in words for the client.
+import type { Fault } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { HostCall } from "../exchange/call.ts";
+import { clientKey, isClientRetry } from "../exchange/client-retries.ts";
+import type { Generation } from "../generation.ts";
+import { isProviderAccountError, faultProvider, countsAgainstTarget } from "../faults/fault-source.ts";
+import { rateLimitScope } from "../faults/rate-limit-scope.ts";
+
+const ACCOUNT_MESSAGES = {
+  upstream_auth: (provider: string) => `The gateway's credential for ${provider} was refused.`,
+  upstream_quota: (provider: string) =>
+    `The gateway's account with ${provider} has no credit or quota left.`,
+} as const;
+
+/** What a failure means for the next requests, and for the operator. */
+export function recordFailure(call: HostCall, fault: Fault): void {
+  if (!countsAgainstTarget(fault)) return;
+  const x = call.exchange;
+  const { gen } = x["~"];
+  gen.targetHealth.recordFailure(call.candidate, fault, {
+    reason: call.reason,
+    startedAt: call.startedAt,
+    client: clientKey(x),
+    requestId: x.id,
+    isClientRetry: isClientRetry(x),
+    isUnsent: call.failurePoint === "unsent",
+    limitScope: rateLimitScope(fault),
+  });
+  if (!isProviderAccountError(fault.kind)) return;
+  gen.log.warn(
+    {
+      request: call.exchange.id,
+      provider: call.provider,
+      credential: call.credential,
+      kind: fault.kind,
+      code: fault.code && /^[\w.-]{1,64}$/.test(fault.code) ? gen.mask(fault.code) : undefined,
+      said: quotesRequest(call, fault.message) ? undefined : gen.mask(fault.message),
+    },
+    "the provider refused its credential",
+  );
+}
+
+/** A message that shares this many letters in a row with the request quotes it. */
+const QUOTE_LENGTH = 12;
+/** A longer body is not searched. */
+const MAX_SEARCHED_BYTES = 64 * 1024;
+const MAX_MESSAGE_LENGTH = 500;
+
+/** Providers quote what they were sent, and what people write is in no log. */
+function quotesRequest({ exchange: x }: HostCall, message: string): boolean {
+  const { receivedBody } = x["~"];
+  if (
+    x.privacy !== "off" ||
+    message.length > MAX_MESSAGE_LENGTH ||
+    !receivedBody ||
+    receivedBody.inputBytes > MAX_SEARCHED_BYTES
+  )
+    return true;
+  const sent = JSON.stringify(receivedBody.body);
+  const said = JSON.stringify(message).slice(1, -1);
+  for (let i = 0; i + QUOTE_LENGTH <= said.length; i++)
+    if (sent.includes(said.slice(i, i + QUOTE_LENGTH))) return true;
+  return said.length < QUOTE_LENGTH && sent.includes(said);
+}
+
+/** As a client may read it: which provider failed, in its words, without a secret, and nothing of the operator's account. */
+export function toClientFault(gen: Generation, fault: Fault): Fault {
+  const provider = faultProvider(fault);
+  if (isProviderAccountError(fault.kind))
+    return {
+      kind: fault.kind,
+      code: fault.kind,
+      message: ACCOUNT_MESSAGES[fault.kind](provider ?? "the provider"),
+    };
+  const { code, param, details } = fault;
+  return {
+    ...fault,
+    message: gen.mask(provider === undefined ? fault.message : `${provider}: ${fault.message}`),
+    ...(code !== undefined && { code: gen.mask(code) }),
+    ...(param !== undefined && { param: gen.mask(param) }),
+    ...(details && { details: gen.maskJson(details) as JsonObject }),
+  };
+}

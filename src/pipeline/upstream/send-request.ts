@@ -1,0 +1,177 @@
+import { isPromise } from "../../lib/is-promise.ts";
+import { BOUNDS } from "../../lib/bounds.ts";
+import { fail, createFault, getFault } from "../../model/error.ts";
+import type { HeadersIn, HeadersOut } from "../../model/values.ts";
+import type { Protocol } from "../../plugin/protocol.ts";
+import { attributeFault } from "../faults/fault-source.ts";
+import { createAuthHeaders, renewToken, tokenVersion } from "./credential.ts";
+import type { HostCall } from "../exchange/call.ts";
+import type { EndpointTransport } from "../exchange/mounted.ts";
+import { flattenHeaders, type OutgoingRequest } from "./outgoing-request.ts";
+import type { BodyChunks } from "./body-chunks.ts";
+import { toProviderFault } from "./plugin-errors.ts";
+import { markAccountLimit } from "../faults/rate-limit-scope.ts";
+import { timeoutsFor } from "../targets/timeouts.ts";
+import { UpstreamHttpResponse, readErrorBody } from "./upstream-http-response.ts";
+import { yieldForLargeBody } from "../../lib/yield.ts";
+
+/** What is known of an upstream's refusal, beside its fault: on the verbatim lane its own words pass. */
+export interface UpstreamErrorResponse {
+  status: number;
+  headers: HeadersIn;
+  body: Buffer;
+}
+const errorResponses = new WeakMap<object, UpstreamErrorResponse>();
+export const errorResponseOf = (problem: unknown): UpstreamErrorResponse | undefined =>
+  typeof problem === "object" && problem !== null ? errorResponses.get(problem) : undefined;
+
+/** Sends, and takes the head. For any status but 2xx the codec makes the fault. */
+export async function sendRequest(
+  call: HostCall,
+  wire: EndpointTransport,
+  out: OutgoingRequest,
+): Promise<UpstreamHttpResponse> {
+  try {
+    const yielded = yieldForLargeBody(call.exchange["~"].receivedBody!.inputBytes);
+    if (yielded) await yielded;
+    const { auth } = wire.definition;
+    const path = `${wire.pathPrefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
+    const unsigned: UnsignedRequest = { out, path, body: out.toChunks() };
+    const version = tokenVersion(auth, call.candidate["~"].credential);
+    const response = await signAndDispatch(call, wire, unsigned);
+    return isSuccess(response)
+      ? response
+      : await retryWithRenewedToken(call, wire, unsigned, response, version);
+  } catch (problem) {
+    throw attributeFault(problem, "target", call.provider);
+  }
+}
+
+/** What was refused for a token that is over is sent once more with another one. */
+async function retryWithRenewedToken(
+  call: HostCall,
+  wire: EndpointTransport,
+  unsigned: UnsignedRequest,
+  refusal: UpstreamHttpResponse,
+  version: ReturnType<typeof tokenVersion>,
+): Promise<UpstreamHttpResponse> {
+  const { credential, endpoint } = call.candidate["~"];
+  const { auth } = wire.definition;
+  let response = refusal;
+  let errorBody = await readErrorBody(response, BOUNDS.errorBody.max);
+  const { status, headers } = response;
+  if (
+    await renewToken(
+      auth,
+      credential,
+      version,
+      () => ({ status, headers, body: errorBody }),
+      status,
+    )
+  ) {
+    response = await signAndDispatch(call, wire, unsigned);
+    if (isSuccess(response)) return response;
+    errorBody = await readErrorBody(response, BOUNDS.errorBody.max);
+  }
+  return throwUpstreamError(response, errorBody, endpoint.protocol!);
+}
+
+const isSuccess = ({ status }: UpstreamHttpResponse): boolean => status >= 200 && status < 300;
+
+/** What goes on the wire, but for what signs it. */
+interface UnsignedRequest {
+  readonly out: OutgoingRequest;
+  readonly path: string;
+  readonly body: BodyChunks | null;
+}
+
+/** Signs and sends; resolves with the head, whatever its status. */
+function signAndDispatch(
+  call: HostCall,
+  wire: EndpointTransport,
+  unsigned: UnsignedRequest,
+): Promise<UpstreamHttpResponse> {
+  const { out, path, body } = unsigned;
+  const failed = (problem: unknown): never => {
+    throw toProviderFault(call, problem);
+  };
+  let signing: ReturnType<typeof createAuthHeaders>;
+  try {
+    signing = createAuthHeaders(wire.definition.auth, call.candidate["~"].credential, () => ({
+      method: out.method,
+      url: new URL(wire.origin + path),
+      headers: { ...out.headers },
+      body: body && body.toBuffer(),
+      signal: call.exchange.signal,
+    }));
+  } catch (problem) {
+    return failed(problem);
+  }
+  if (!isPromise(signing)) return dispatchSigned(call, wire, unsigned, signing);
+  return signWithTimeout(signing).then((own) => dispatchSigned(call, wire, unsigned, own), failed);
+}
+
+/** A scheme that asks for a token waits for another service, and no call waits for it longer than this. */
+const SIGN_TIMEOUT_MS = 30_000;
+
+async function signWithTimeout(signing: Promise<HeadersOut>): Promise<HeadersOut> {
+  let late: NodeJS.Timeout | undefined;
+  try {
+    return await Promise.race([
+      signing,
+      new Promise<never>((_, reject) => {
+        late = setTimeout(
+          () =>
+            reject(
+              createFault("upstream_auth", "Its token did not come in time.", {
+                code: "token_late",
+              }),
+            ),
+          SIGN_TIMEOUT_MS,
+        );
+      }),
+    ]);
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function dispatchSigned(
+  call: HostCall,
+  wire: EndpointTransport,
+  { out, path, body }: UnsignedRequest,
+  own: HeadersOut,
+): Promise<UpstreamHttpResponse> {
+  const x = call.exchange;
+  if (x["~"].isDisconnected) fail("canceled", "The client went away.");
+  const response = new UpstreamHttpResponse(x["~"].gen.timerWheel, timeoutsFor(call));
+  call.onCancel((reason) => response.abort(reason));
+  x["~"].disconnectListeners.push(() => {
+    if (response.status === 0) response.abort(createFault("canceled", "The client went away."));
+  });
+  return response.dispatch(call, wire, {
+    method: out.method,
+    path,
+    headers: flattenHeaders(out.headers, own),
+    body,
+  });
+}
+
+/** The fault of a refusal. */
+function throwUpstreamError(
+  { status, headers }: UpstreamHttpResponse,
+  errorBody: Buffer,
+  protocol: Protocol,
+): never {
+  if (status >= 300 && status < 400)
+    fail("upstream", `The provider redirected (${status}); redirects are not followed.`, {
+      code: "upstream_redirect",
+    });
+  const { kind, message, ...more } = protocol.client!.decodeFault(status, headers, errorBody);
+  const problem = createFault(kind, message, more);
+  markAccountLimit(getFault(problem)!, headers);
+  // Half of an error is no JSON, so it cannot pass on as it is.
+  if (errorBody.length < BOUNDS.errorBody.max)
+    errorResponses.set(problem, { status, headers, body: errorBody });
+  throw problem;
+}

@@ -1,0 +1,111 @@
+// The verbatim lane of an answer that is one JSON text.
+import { isAscii } from "node:buffer";
+import { fail, type Fault } from "../../../model/error.ts";
+import type {
+  ResponseContext,
+  CallContext,
+  FinishReason,
+  JsonObject,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/index.ts";
+import { createWriteBatch, createStringReplacer } from "../../sse/index.ts";
+import type { ChatDialect } from "../dialect.ts";
+import { parseFinishReason } from "../finish-reasons.ts";
+import { faultBody } from "../server/fault.ts";
+import { createEncoder as encoder } from "../server/stream.ts";
+import { usageSeen, usageTo } from "../usage.ts";
+import { asList, asObject, asText } from "../../json-values.ts";
+import { textBytesIn } from "./text-size.ts";
+import { withUsage, correctedUsage } from "./usage-counts.ts";
+import { isErrorObject, parsed, throwFault } from "./fault.ts";
+import { decodeResponse } from "./response.ts";
+
+export function createResponsePassthrough(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  dialect: ChatDialect,
+): PassthroughStream {
+  return {
+    isBetweenEvents: false,
+    push(body) {
+      const answer = parsed(isAscii(body) ? body.toString("latin1") : body.toString("utf8"));
+      if (isErrorObject(answer)) throwFault(answer);
+      const reason = finishReasonOf(answer);
+      sink.reportStart(asText(answer["id"]) ?? "");
+      const usage = usageSeen(answer, dialect);
+      if (usage) sink.reportUsage(usage);
+      let words = 0;
+      for (const choice of asList(answer["choices"]))
+        words += textBytesIn(asObject(asObject(choice)?.["message"]) ?? {});
+      sink.reportContent(words);
+      const settled = sink.reportFinish(reason);
+      // What the ledger prices is what the client reads: where upstream counted nothing, our own count.
+      if (settled && !(usage && asObject(answer["usage"]))) {
+        const response = { ...answer, model: to.model, usage: usageTo(settled) };
+        return sink.write(Buffer.from(JSON.stringify(response)));
+      }
+      const better = usage && correctedUsage(answer, usage.usage);
+      const output = better ? withUsage(body, body.indexOf(123), better) : body;
+      const out = createWriteBatch((b) => sink.write(b));
+      createStringReplacer(["model"], to.model)(output, output.indexOf(123), out);
+      out.flush();
+    },
+    end() {},
+    writeFault(fault: Fault) {
+      sink.write(Buffer.from(JSON.stringify(faultBody(fault))));
+    },
+  };
+}
+
+function finishReasonOf(answer: JsonObject): FinishReason {
+  const choice = asObject(asList(answer["choices"])[0]);
+  const word = asText(choice?.["finish_reason"]);
+  if (!choice || !word)
+    return fail("upstream", "The provider's answer ended before it was finished.", {
+      code: "truncated",
+    });
+  const { reason } = parseFinishReason(word);
+  const calls = asList(asObject(choice["message"])?.["tool_calls"]).length > 0;
+  return calls && reason === "stop" ? "tool_calls" : reason;
+}
+
+/** A stream was asked for, and everything came at once: the client gets its stream nevertheless. */
+export function responseAsStream(
+  body: Buffer,
+  sink: PassthroughSink,
+  to: ResponseContext,
+  dialect: ChatDialect,
+): void {
+  const asking: CallContext = {
+    actionType: "generate",
+    action: "generate",
+    model: to.model,
+    info: { model: to.model, operation: "chat" },
+    stream: true,
+    params: {},
+    query: to.query,
+    reportLoss: (field, how, code) => to.reportLoss(field, how, code),
+  };
+  const write = encoder((chunk) => sink.write(Buffer.from(chunk)), to);
+  let counted = false;
+  decodeResponse(
+    body,
+    (event) => {
+      if (event.type === "start") sink.reportStart(event.id ?? "");
+      if (event.type === "open") sink.reportContent(0);
+      if (event.type === "delta") sink.reportContent(Buffer.byteLength(event.text));
+      if (event.type === "usage") {
+        counted = true;
+        sink.reportUsage(event);
+      }
+      if (event.type === "finish") {
+        const settled = sink.reportFinish(event.reason);
+        if (settled && !counted) write.writeEvent({ type: "usage", usage: settled });
+      }
+      write.writeEvent(event);
+    },
+    asking,
+    dialect,
+  );
+}

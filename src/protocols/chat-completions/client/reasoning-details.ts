@@ -1,0 +1,56 @@
+// `reasoning_details`: what some aggregators keep of their upstreams' signatures. It must go back whole and in order, so
+// it becomes one proof, and the gateway does not look inside.
+import type { Json, JsonObject, Proof } from "../../../plugin/index.ts";
+import { textIn } from "../server/reasoning.ts";
+import { asObject } from "../../json-values.ts";
+import { ID } from "../constants.ts";
+
+export interface ReasoningDetails {
+  add(pieces: readonly Json[]): void;
+  /** What the pieces say in words. */
+  textOf(pieces: readonly Json[]): string;
+  /** All that has come since the last time, as one proof. */
+  takeProof(): Proof | undefined;
+}
+
+const keyOf = ({ index, type }: JsonObject): string => JSON.stringify([index, type]);
+
+const APPENDED_FIELDS = ["text", "summary", "data"] as const;
+
+export function createReasoningDetails(): ReasoningDetails {
+  let entries: Record<string, Json | undefined>[] = [];
+  /** Those that have a number, by it and their type. */
+  const numbered = new Map<string, Record<string, Json | undefined>>();
+  return {
+    add(pieces) {
+      for (const raw of pieces) {
+        const piece = asObject(raw);
+        if (!piece) continue;
+        const key = piece["index"] === undefined ? undefined : keyOf(piece);
+        const last = key === undefined ? undefined : numbered.get(key);
+        if (!last) {
+          const entry = { ...piece };
+          entries.push(entry);
+          if (key !== undefined) numbered.set(key, entry);
+          continue;
+        }
+        for (const key in piece) {
+          const before = last[key];
+          const now = piece[key];
+          if (now === undefined || now === null) continue;
+          const grows = (APPENDED_FIELDS as readonly string[]).includes(key);
+          last[key] =
+            grows && typeof before === "string" && typeof now === "string" ? before + now : now;
+        }
+      }
+    },
+    textOf: (pieces) => (pieces.length === 0 ? "" : textIn(pieces)),
+    takeProof() {
+      if (entries.length === 0) return undefined;
+      const data = JSON.stringify(entries);
+      entries = [];
+      numbered.clear();
+      return { origin: ID, kind: "reasoning_details", data };
+    },
+  };
+}

@@ -1,0 +1,170 @@
+// Which call a piece of one belongs to. The standard is an index; what is sent instead: none, the same for all, numbers
+// with gaps, ids only, ids again with every piece, names late, names again, the whole call at once, arguments as an object.
+import { fail } from "../../../model/error.ts";
+import type { Json, ModelEvent, Proof } from "../../../plugin/index.ts";
+import { callProof } from "../server/reasoning.ts";
+import { asNumber, asObject, asText } from "../../json-values.ts";
+import { argumentsText, digest } from "../constants.ts";
+import { JsonCompleteness } from "./json-completeness.ts";
+
+interface PartialCall {
+  index: number | undefined;
+  id: string | undefined;
+  name: string | undefined;
+  custom: boolean;
+  args: string;
+  completeness: JsonCompleteness;
+  number: number;
+  /** The block's index, once it is open. */
+  block: number | undefined;
+  closed: boolean;
+  proof: Proof | undefined;
+}
+
+/** What a reader of calls asks of the answer around them. */
+export interface ResponseState {
+  /** The next block's index; what else is open has been closed by then. */
+  open(): number;
+  answerId(): string | undefined;
+}
+
+export class ToolCallReader {
+  readonly #emit: (event: ModelEvent) => void;
+  readonly #around: ResponseState;
+  readonly #calls: PartialCall[] = [];
+  readonly #byIndex = new Map<number, PartialCall>();
+  readonly #byId = new Map<string, PartialCall>();
+  /** Open, and said to the end: another that begins closes them. */
+  readonly #ended = new Set<PartialCall>();
+
+  constructor(emit: (event: ModelEvent) => void, around: ResponseState) {
+    this.#emit = emit;
+    this.#around = around;
+  }
+
+  get hasCalls(): boolean {
+    return this.#calls.length > 0;
+  }
+
+  addPiece(raw: Json): void {
+    const piece = asObject(raw);
+    if (!piece) return;
+    const custom = asObject(piece["custom"]);
+    const fn = custom ?? asObject(piece["function"]);
+    const id = asText(piece["id"]) || undefined;
+    const name = asText(fn?.["name"]) || undefined;
+    const args = argumentsText(custom ? custom["input"] : fn?.["arguments"]);
+    const index = asNumber(piece["index"]);
+    const call = this.#find(index, id, name, args) ?? this.#keep(index, id);
+    if (id !== undefined && call.id === undefined) {
+      call.id = id;
+      if (!this.#byId.has(id)) this.#byId.set(id, call);
+    }
+    call.custom ||= custom !== undefined || piece["type"] === "custom";
+    const proof = callProof(piece);
+    call.proof ??= proof;
+    if (proof && call.block !== undefined && !call.closed)
+      this.#emit({ type: "proof", index: call.block, proof });
+    this.#add(call, name, args);
+  }
+
+  /** The oldest form: one call, without index or id. */
+  addLegacyPiece(raw: Json): void {
+    const piece = asObject(raw);
+    if (!piece) return;
+    const call = this.#find(0, undefined, undefined, "") ?? this.#keep(0, undefined);
+    const name = asText(piece["name"]) || undefined;
+    call.id ??= name && `call_${digest(name, 24)}`;
+    this.#add(call, name, argumentsText(piece["arguments"]));
+  }
+
+  end(): void {
+    for (const call of this.#calls) {
+      if (call.block === undefined)
+        fail("upstream", "The provider called a tool without naming it.", {
+          code: "malformed_answer",
+        });
+      this.#close(call);
+    }
+  }
+
+  #find(
+    index: number | undefined,
+    id: string | undefined,
+    name: string | undefined,
+    args: string,
+  ): PartialCall | undefined {
+    if (index !== undefined) {
+      const call = this.#byIndex.get(index);
+      // All at index 0, told apart by their ids.
+      return call && id !== undefined && call.id !== undefined && call.id !== id ? undefined : call;
+    }
+    if (id !== undefined) return this.#byId.get(id);
+    const last = this.#calls.at(-1);
+    const goesOn =
+      name === undefined ||
+      last?.name === undefined ||
+      (last.name === name && !beginsNewCall(last, args));
+    return goesOn ? last : undefined;
+  }
+
+  #keep(index: number | undefined, id: string | undefined): PartialCall {
+    const call: PartialCall = {
+      index,
+      id,
+      name: undefined,
+      custom: false,
+      args: "",
+      completeness: new JsonCompleteness(),
+      number: this.#calls.length,
+      block: undefined,
+      closed: false,
+      proof: undefined,
+    };
+    this.#calls.push(call);
+    if (index !== undefined) this.#byIndex.set(index, call);
+    if (id !== undefined && !this.#byId.has(id)) this.#byId.set(id, call);
+    return call;
+  }
+
+  #add(call: PartialCall, name: string | undefined, args: string): void {
+    if (args !== "" && call.closed && args.trim() !== "")
+      fail("upstream", "The provider went on with a tool call that was complete.", {
+        code: "malformed_answer",
+      });
+    call.args += args;
+    if (!call.completeness.grow(args, call)) this.#ended.delete(call);
+    else if (call.block !== undefined && !call.custom) this.#ended.add(call);
+    if (call.block !== undefined) {
+      if (args !== "" && !call.closed) this.#emit({ type: "delta", index: call.block, text: args });
+      return;
+    }
+    call.name ??= name;
+    if (call.name !== undefined) this.#begin(call, call.name);
+  }
+
+  #begin(call: PartialCall, name: string): void {
+    // One that already says all it can is over: others need not wait for it.
+    for (const other of this.#ended) this.#close(other);
+    const index = (call.block = this.#around.open());
+    const id =
+      (call.id ??= `call_${digest(`${this.#around.answerId() ?? ""}/${call.number}/${name}`, 24)}`);
+    const { custom, proof } = call;
+    const tool = custom ? "custom" : "function";
+    this.#emit({ type: "open", index, block: { type: "call", id, action: name, tool } });
+    if (proof) this.#emit({ type: "proof", index, proof });
+    if (call.args !== "") this.#emit({ type: "delta", index, text: call.args });
+    if (call.completeness.isComplete && !custom) this.#ended.add(call);
+  }
+
+  #close(call: PartialCall): void {
+    if (call.block === undefined || call.closed) return;
+    call.closed = true;
+    this.#ended.delete(call);
+    this.#emit({ type: "close", index: call.block });
+  }
+}
+
+/** The same name again, with arguments of its own, after a call that was complete. */
+const beginsNewCall = (last: PartialCall, args: string): boolean =>
+  /^\s*\{/.test(args) && last.completeness.isComplete;

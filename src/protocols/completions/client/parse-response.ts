@@ -1,0 +1,40 @@
+// One JSON object of an answer, a whole one or a piece of a stream: what of it is counted, and what is content.
+import { fail } from "../../../model/error.ts";
+import type { FinishReason } from "../../../model/event.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { asObject, asObjects, parseObject, asText } from "../../json-values.ts";
+
+/** An error that stands where an answer should is thrown as what it says. */
+export function parseResponseObject(json: string): JsonObject {
+  const parsedJson = parseObject(json);
+  if (!parsedJson)
+    return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
+  if (parsedJson["error"] !== undefined && parsedJson["error"] !== null && !parsedJson["choices"])
+    throwParsedError(parsedJson);
+  return parsedJson;
+}
+
+/** Of all choices: the text, and why the last of them ended. */
+export function parseChoices(response: JsonObject): {
+  text: string;
+  reason: FinishReason | undefined;
+} {
+  let words = "";
+  let reason: FinishReason | undefined;
+  for (const choice of asObjects(response["choices"])) {
+    words += asText(choice["text"]) ?? asText(asObject(choice["message"])?.["content"]) ?? "";
+    const response = asText(choice["finish_reason"]);
+    if (response !== undefined) reason = REASONS.get(response) ?? "other";
+  }
+  return { text: words, reason };
+}
+
+const REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ["stop", "stop"],
+  ["length", "length"],
+  ["content_filter", "filtered"],
+]);
+
+export const failTruncated = (): never =>
+  fail("upstream", "The answer ended before its finish.", { code: "truncated" });

@@ -1,0 +1,35 @@
+// One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
+import { countTokenIds } from "../../model/operations/embedding-operation.ts";
+import type { Body } from "../../model/values.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
+import { referencedFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../cost-analysis.ts";
+import { inputsIn } from "./embedding-values.ts";
+
+export function analyze(body: Body): RequestFacts {
+  // Ids of tokens name nothing, and there are many.
+  const { input, ...fields } = body;
+  const named = findReferences(fields);
+  const { n: _, ...spent } = analyzeCost(fields, named, { maxOutput: undefined });
+  return {
+    features: [...referencedFeatures(named)],
+    references: named,
+    ...spent,
+    exactUsage: countTokenIds(inputsIn(input)),
+    media: countMedia(fields),
+  };
+}
+
+/** Fields in which some hosts read pictures, sounds, or texts by address: how much there is to read, only the host knows. */
+const MEDIA_FIELDS: ReadonlySet<string> = new Set(
+  "image images image_url image_urls video videos audio audios documents document inputs contents content url urls file files".split(
+    " ",
+  ),
+);
+
+function countMedia(fields: Body): RequestFacts["media"] {
+  let count = 0;
+  for (const field in fields)
+    if (MEDIA_FIELDS.has(field.toLowerCase()) && fields[field] != null) count++;
+  return count > 0 ? { count, bytes: 0 } : undefined;
+}

@@ -1,0 +1,148 @@
+// Vectors, in both forms that clients read: a list of numbers, and base64. What comes is checked against what was asked for,
+// since a vector that is missing, moved or of another width would be stored and found nothing ever after.
+import { fail } from "../../model/error.ts";
+import type { Embedding, EmbeddingDataType } from "../../model/request.ts";
+import type { Body } from "../../model/values.ts";
+import { asList, asNumber } from "../json-values.ts";
+import { ownEntry } from "../own-entry.ts";
+import { ENCODING_FORMAT } from "./constants.ts";
+
+/** What a client is owed. */
+export interface EmbeddingExpectation {
+  readonly count: number;
+  /** Numbers a vector. Absent: it did not say. */
+  readonly dimensions: number | undefined;
+  readonly dtype: EmbeddingDataType;
+  readonly base64: boolean;
+}
+
+export const readExpectation = (body: Body): EmbeddingExpectation => {
+  const width = asNumber(body["dimensions"]) ?? asNumber(body["output_dimension"]);
+  const dtype = parseDataType(body["output_dtype"]) ?? "float";
+  return {
+    count: inputsIn(body["input"]).length,
+    dimensions: width !== undefined && isPacked(dtype) ? width / 8 : width,
+    dtype,
+    base64: body[ENCODING_FORMAT] === "base64",
+  };
+};
+
+/** A text or the ids of one text stand for themselves. */
+export function inputsIn(input: unknown): readonly (string | readonly number[])[] {
+  if (typeof input === "string") return [input];
+  const all = asList(input) as readonly (string | number | readonly number[])[];
+  return typeof all[0] === "number" ? [all as readonly number[]] : (all as readonly string[]);
+}
+
+const BYTES_PER_NUMBER: { readonly [type in EmbeddingDataType]: 1 | 4 } = {
+  float: 4,
+  int8: 1,
+  uint8: 1,
+  binary: 1,
+  ubinary: 1,
+};
+
+export const parseDataType = (value: unknown): EmbeddingDataType | undefined =>
+  ownEntry(BYTES_PER_NUMBER, value) === undefined ? undefined : (value as EmbeddingDataType);
+
+const isPacked = (type: EmbeddingDataType): boolean => type === "binary" || type === "ubinary";
+
+/** Undefined: it is no vector. */
+export function parseEmbedding(value: unknown): Embedding | undefined {
+  const values = typeof value === "string" && isBase64(value) ? value : asNumbers(value);
+  return values === undefined ? undefined : { values };
+}
+
+/** Padded, as encoders write it. */
+const isBase64 = (text: string): boolean =>
+  text.length > 0 && text.length % 4 === 0 && CHARACTERS.test(text);
+
+const CHARACTERS = /^[A-Za-z0-9+/]*={0,2}$/;
+
+function asNumbers(value: unknown): readonly number[] | undefined {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  for (const one of value as unknown[]) if (!Number.isFinite(one)) return undefined;
+  return value as number[];
+}
+
+/** Of bytes that are no whole number of numbers it is none. */
+const dimensionsOf = ({ values }: Embedding, dtype: EmbeddingDataType): number =>
+  typeof values === "string"
+    ? Buffer.byteLength(values, "base64") / BYTES_PER_NUMBER[dtype]
+    : values.length;
+
+/** Throws what makes an answer no answer to this request. */
+export function validateEmbeddings(
+  vectors: readonly (Embedding | undefined)[],
+  wish: EmbeddingExpectation,
+): readonly Embedding[] {
+  if (vectors.length !== wish.count)
+    failInvalidEmbedding(`${vectors.length} vectors for ${wish.count} inputs`, "vectors_missing");
+  let width = wish.dimensions;
+  for (const vector of vectors) {
+    if (!vector) return failInvalidEmbedding("something that is no vector", "bad_vector");
+    const own = dimensionsOf(vector, vector.dtype ?? wish.dtype);
+    if (!Number.isInteger(own)) failInvalidEmbedding("something that is no vector", "bad_vector");
+    if (own !== (width ??= own))
+      failInvalidEmbedding(
+        `a vector of ${own} numbers where ${wish.dimensions === undefined ? "others have" : "the request wants"} ${width}`,
+        "wrong_dimensions",
+      );
+  }
+  return vectors as readonly Embedding[];
+}
+
+const failInvalidEmbedding = (what: string, code: string): never =>
+  fail("upstream", `The provider answered with ${what}.`, { code });
+
+/** As the client asked for it. */
+export function encodeEmbedding(
+  vector: Embedding,
+  wish: EmbeddingExpectation,
+): readonly number[] | string {
+  const { values, dtype = wish.dtype } = vector;
+  if (typeof values === "string") return wish.base64 ? values : decodeBase64Numbers(values, dtype);
+  return wish.base64 ? encodeBase64Numbers(values, dtype) : values;
+}
+
+/** Whether it is in the form that the client asked for. */
+export const isInRequestedFormat = (
+  { values }: Embedding,
+  { base64 }: EmbeddingExpectation,
+): boolean => (typeof values === "string") === base64;
+
+/** What no JSON can write is no number. */
+function decodeBase64Numbers(base64: string, dtype: EmbeddingDataType): readonly number[] {
+  const bytes = Buffer.from(base64, "base64");
+  const read = READ_NUMBER[dtype];
+  const each = BYTES_PER_NUMBER[dtype];
+  const numbers: number[] = [];
+  for (let at = 0; at < bytes.length; at += each) {
+    const one = read(bytes, at);
+    if (!Number.isFinite(one)) failInvalidEmbedding("something that is no vector", "bad_vector");
+    numbers.push(one);
+  }
+  return numbers;
+}
+
+const READ_NUMBER: { readonly [type in EmbeddingDataType]: (bytes: Buffer, at: number) => number } =
+  {
+    float: (bytes, at) => bytes.readFloatLE(at),
+    int8: (bytes, at) => bytes.readInt8(at),
+    binary: (bytes, at) => bytes.readInt8(at),
+    uint8: (bytes, at) => bytes.readUInt8(at),
+    ubinary: (bytes, at) => bytes.readUInt8(at),
+  };
+
+/** Floats are rounded to 32 bits, which is what this form can say; a number that is no byte cannot be said as one. */
+function encodeBase64Numbers(numbers: readonly number[], dtype: EmbeddingDataType): string {
+  const each = BYTES_PER_NUMBER[dtype];
+  const bytes = Buffer.allocUnsafe(numbers.length * each);
+  for (let i = 0; i < numbers.length; i++) {
+    const one = numbers[i]!;
+    if (each === 4) bytes.writeFloatLE(one, i * 4);
+    else if (Number.isInteger(one) && one >= -128 && one <= 255) bytes[i] = one & 255;
+    else failInvalidEmbedding(`numbers that are no ${dtype}`, "bad_vector");
+  }
+  return bytes.toString("base64");
+}

@@ -1,0 +1,159 @@
+// An upstream's failure as a fault, whatever shape it came in. Every server of a wire has an error shape, and not
+// always that wire's, so that all protocols read all of them here.
+import { fail, type Fault } from "../../model/error.ts";
+import type { HeadersIn, Json, JsonObject } from "../../model/values.ts";
+import { asList, asObject, asObjects } from "../json-values.ts";
+import { repairTruncatedJson } from "../truncated-json.ts";
+import { classifyError } from "./classify-error.ts";
+import { readRetryAfterMs, parseDelayText } from "./retry-delay.ts";
+
+/** Enough to say what is wrong; more is a page, not a message. */
+const MAX_MESSAGE = 2000;
+const DAY_MS = 24 * 3600_000;
+
+const text = (v: unknown): string | undefined =>
+  typeof v === "string" && v !== "" ? v : undefined;
+
+interface ErrorFields {
+  message?: string | undefined;
+  code?: string | undefined;
+  /** A status said again in the body: all that there is in the middle of an answer. */
+  status?: number | undefined;
+  /** Codes, types and reasons, the more particular first. */
+  names: readonly string[];
+  param?: string | undefined;
+  details?: JsonObject | undefined;
+  waitMs?: number | undefined;
+}
+
+/** An answer that is not a success. */
+export function parseError(status: number, headers: HeadersIn, body: Buffer): Fault {
+  const error = readErrorFields(body, status);
+  const fault = toFault(error, status, `The provider answered with status ${status} and no words.`);
+  const again = status === 429 || status === 408 || status === 498 || status >= 500;
+  // The client reads the sentence too: of two times it is told the longer one.
+  const waits = [
+    error.waitMs,
+    ...(again ? [readRetryAfterMs(headers), parseDelayText(fault.message)] : []),
+  ];
+  const delays = waits.filter((ms) => ms !== undefined);
+  return delays.length === 0 ? fault : { ...fault, retryAfterMs: Math.max(...delays) };
+}
+
+/** An error that stands where an answer should: in a stream, or under a 200. */
+export function parseErrorBody(body: Json | undefined): Fault {
+  const error = readErrorObject(asObject(body) ?? asObject(asList(body)[0]) ?? {}, 200);
+  const fault = toFault(
+    error,
+    error.status ?? 0,
+    "The provider broke off its answer with an error.",
+  );
+  return error.status === undefined ? fault : { code: String(error.status), ...fault };
+}
+
+export function throwParsedError(body: Json | undefined): never {
+  const { kind, message, ...more } = parseErrorBody(body);
+  return fail(kind, message, more);
+}
+
+function toFault(error: ErrorFields, status: number, otherwise: string): Fault {
+  const message = (error.message ?? otherwise).slice(0, MAX_MESSAGE);
+  return {
+    kind: classifyError(status, error.names, `${message} ${error.names.join(" ")}`),
+    message,
+    ...(error.code !== undefined && { code: error.code }),
+    ...(error.param !== undefined && { param: error.param }),
+    ...(error.details && { details: error.details }),
+  };
+}
+
+function readErrorFields(body: Buffer, status: number): ErrorFields {
+  const bodyText = body.toString();
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(bodyText);
+  } catch {
+    // What is too long was cut on its way here; the rest is a proxy's page, or plain words.
+    if (/^\s*[[{]/.test(bodyText)) parsed = repairTruncatedJson(bodyText);
+  }
+  const json = asObject(parsed) ?? asObject(asList(parsed)[0]);
+  if (json) return readErrorObject(json, status);
+  const plain = bodyText.trim();
+  // A proxy's page says nothing to the client.
+  const words = plain === "" || /^[<{]/.test(plain) ? undefined : plain.slice(0, MAX_MESSAGE);
+  return { names: [], message: words };
+}
+
+function readErrorObject(body: JsonObject, status: number): ErrorFields {
+  const error = asObject(body["error"]) ?? asObject(asList(body["errors"])[0]) ?? body;
+  const base = asObject(body["base_resp"]);
+  const own = asObject(error["details"]);
+  const details = asObjects(error["details"]);
+  const metadata = asObject(error["metadata"]);
+  const code = error["code"] ?? body["code"] ?? base?.["status_code"];
+  const type = text(error["type"]);
+  return {
+    message:
+      messageOf(error["message"]) ??
+      text(body["error"]) ??
+      messageOf(body["message"]) ??
+      text(base?.["status_msg"]) ??
+      detailOf(body["detail"]),
+    code: codeOf(own?.["error_code"]) ?? codeOf(code),
+    status: statusOf(error["code"]) ?? statusOf(error["status"]),
+    names: [
+      text(own?.["error_code"]),
+      codeOf(code),
+      // Under a status of its own that number is only its words.
+      status < 400 && base ? `minimax_${String(base["status_code"])}` : undefined,
+      ...details.map((one) => text(one["reason"])),
+      ...(details.some(isDaily) ? ["insufficient_quota"] : []),
+      ...(asList(metadata?.["reasons"]).length > 0 ? ["content_policy_violation"] : []),
+      text(metadata?.["error_type"]),
+      text(error["error_type"]),
+      type === "error" ? undefined : type,
+      text(error["status"]),
+    ].filter((name) => name !== undefined),
+    param: text(error["param"]) ?? violatedQuota(details),
+    details: own,
+    waitMs: details.map((one) => seconds(one["retryDelay"])).find((ms) => ms !== undefined),
+  };
+}
+
+/** A status that is said again as a code says nothing. */
+const codeOf = (code: unknown): string | undefined =>
+  typeof code === "number" ? (code >= 100 && code < 600 ? undefined : String(code)) : text(code);
+
+const statusOf = (code: unknown): number | undefined => {
+  const n = typeof code === "string" && /^\d{3}$/.test(code) ? Number(code) : code;
+  return typeof n === "number" && n >= 400 && n < 600 ? n : undefined;
+};
+
+const messageOf = (value: Json | undefined): string | undefined =>
+  typeof value === "object" && value !== null
+    ? JSON.stringify(value).slice(0, MAX_MESSAGE)
+    : text(value);
+
+/** Validators list what they did not like, with the path to it. */
+function detailOf(detail: Json | undefined): string | undefined {
+  const [first] = asObjects(detail);
+  const message = text(first?.["msg"]);
+  if (message === undefined) return messageOf(detail);
+  const path = asList(first?.["loc"])
+    .filter((part) => part !== "body")
+    .join(".");
+  return path === "" ? message : `${path}: ${message}`;
+}
+
+/** Tomorrow is no time to wait for: another credential may have some of today left. */
+const isDaily = (detail: JsonObject): boolean =>
+  asObjects(detail["violations"]).some((one) => /PerDay/i.test(text(one["quotaId"]) ?? ""));
+
+const violatedQuota = (details: readonly JsonObject[]): string | undefined =>
+  text(details.flatMap((one) => asObjects(one["fieldViolations"]))[0]?.["field"]);
+
+/** "34s", "0.5s" */
+function seconds(delay: unknown): number | undefined {
+  const n = Number(/^(\d+(?:\.\d+)?)s$/.exec(text(delay) ?? "")?.[1] ?? Number.NaN);
+  return n >= 0 ? Math.min(Math.round(n * 1000), DAY_MS) : undefined;
+}

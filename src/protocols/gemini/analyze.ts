@@ -1,0 +1,93 @@
+// One look at a body, as a client wrote it or as it leaves: what it may cost, and what upstream would run or keep.
+import type { Body, JsonObject } from "../../model/values.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
+import { referencedFeatures, hostedToolFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../cost-analysis.ts";
+import type { Feature } from "../../model/facts.ts";
+import { isSealedBytes } from "../proof-envelope.ts";
+import { asList, asNumber, asObject, asObjects, asText } from "../json-values.ts";
+import { normalizeBody } from "./normalize-field-names.ts";
+
+/** Members of a part whose bytes are what is read. */
+const WORDS: ReadonlySet<string> = new Set([
+  "text",
+  "thought",
+  "thoughtSignature",
+  "functionCall",
+  "functionResponse",
+  "executableCode",
+  "codeExecutionResult",
+]);
+
+export function analyze(body: Body): RequestFacts {
+  const spelt = normalizeBody(body);
+  const counted = spelt["contents"] === undefined && asObject(spelt["generateContentRequest"]);
+  const fields = (counted || spelt) as JsonObject;
+  const named = findReferences(body);
+  const features = referencedFeatures(named);
+  let sealed = false;
+  const media = { count: 0, bytes: 0 };
+  for (const content of [...asObjects(fields["contents"]), asObject(fields["systemInstruction"])])
+    for (const part of asObjects(content?.["parts"])) {
+      needs(part, media, features);
+      sealed ||= isSealedBytes(asText(part["thoughtSignature"]) ?? "");
+    }
+  if (
+    asObjects(fields["tools"]).some(
+      (tool) => tool["functionDeclarations"] || hostedToolFeatures(tool) === null,
+    )
+  )
+    features.add("tools");
+  if (fields["stream"] === true) features.add("stream");
+  if (fields["systemInstruction"]) features.add("system");
+  const config = asObject(fields["generationConfig"]);
+  if (config) asked(config, features);
+  for (const modality of asList(config?.["responseModalities"])) {
+    const made = asText(modality)?.toUpperCase();
+    if (made === "AUDIO") features.add("audio");
+    else if (made !== "TEXT") media.count++;
+  }
+  const money = analyzeCost(fields, named, { maxOutput: asNumber(config?.["maxOutputTokens"]) });
+  if ((money.n ?? 1) > 1) features.add("n");
+  return {
+    features: [...features],
+    references: named,
+    ...money,
+    ...(media.count > 0 && { media }),
+    // What another provider signed is opened on the way to it, and is no signature to Google.
+    ...(sealed && { requiresTranslation: true }),
+  };
+}
+
+function asked(config: JsonObject, features: Set<Feature>): void {
+  const thinking = asObject(config["thinkingConfig"]);
+  if (thinking && thinking["thinkingBudget"] !== 0) features.add("reasoning");
+  if (config["responseSchema"] || config["responseJsonSchema"]) features.add("json_schema");
+  else if (config["responseMimeType"] === "application/json") features.add("json");
+  if (config["responseLogprobs"] === true) features.add("logprobs");
+}
+
+/** By the type of its bytes. */
+const SEEN: readonly (readonly [type: RegExp, feature: Feature])[] = [
+  [/^image\//, "vision"],
+  [/^audio\//, "audio"],
+  [/^application\/pdf$/, "documents"],
+];
+
+/** What a part asks of a model, and the bytes in it that are not words. */
+export function needs(
+  part: JsonObject,
+  media: { count: number; bytes: number },
+  features: Set<Feature>,
+): void {
+  const mime = asText((asObject(part["inlineData"]) ?? asObject(part["fileData"]))?.["mimeType"]);
+  if (mime !== undefined)
+    for (const [type, feature] of SEEN) if (type.test(mime)) features.add(feature);
+  for (const name in part) {
+    if (WORDS.has(name)) continue;
+    const of = asObject(part[name]);
+    if (!of) continue;
+    media.count++;
+    media.bytes += asText(of["data"])?.length ?? 0;
+  }
+}

@@ -1,0 +1,52 @@
+import { BOUNDS } from "../../../lib/bounds.ts";
+import { fail } from "../../../model/error.ts";
+import type { ChatRequest } from "../../../model/request.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
+import { fitName } from "../../tool-names.ts";
+import type { FullGeminiTraits } from "../dialect.ts";
+import { digest } from "../constants.ts";
+
+/** What schemas may spell out, of one request. */
+export interface ExpansionBudget {
+  remaining: number;
+}
+
+/** What everything that encodes a request must know of it. */
+export interface GeminiEncoding {
+  of: CallContext;
+  traits: FullGeminiTraits;
+  /** The function that each call names, by the call's id: results go by name here. */
+  functionNames: ReadonlyMap<string, string>;
+  expansionBudget: ExpansionBudget;
+}
+
+export function createEncoding(
+  r: ChatRequest,
+  of: CallContext,
+  traits: FullGeminiTraits,
+): GeminiEncoding {
+  const called = new Map<string, string>();
+  for (const { blocks } of r.turns)
+    for (const block of blocks) if (block.type === "call") called.set(block.id, block.action);
+  return {
+    of,
+    traits: traits,
+    functionNames: called,
+    expansionBudget: { remaining: BOUNDS.schemaExpansion.max },
+  };
+}
+
+export const failUnsupported = (what: string, param: string, code = "unsupported_content"): never =>
+  fail("unsupported", `${what} cannot be sent to a Gemini model.`, { param, code });
+
+const LEGAL = /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/;
+
+/** The name itself where it is legal here, which dots and colons are; else one that leads back to it by its hash. */
+export function toFunctionName(name: string, e: GeminiEncoding): string {
+  const most = e.traits.nameLength;
+  if (name.length <= most && LEGAL.test(name)) return name;
+  const fitted = fitName(name, most - 1);
+  if (LEGAL.test(fitted)) return fitted;
+  const hash = `_${digest(name, 8)}`;
+  return fitted.endsWith(hash) ? `_${fitted}` : `_${fitted.slice(0, most - 10)}${hash}`;
+}

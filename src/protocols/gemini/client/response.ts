@@ -1,0 +1,20 @@
+import { fail } from "../../../model/error.ts";
+import type { Json } from "../../../model/values.ts";
+import { parseExactJson } from "../../tool-arguments.ts";
+import type { GeminiReader } from "./reader.ts";
+
+/** One answer; where a server streams all the same, the list of its pieces. */
+export function decodeResponse(body: Buffer, reading: GeminiReader): void {
+  const answer = parsed(body);
+  for (const chunk of Array.isArray(answer) ? (answer as readonly Json[]) : [answer])
+    reading.chunk(chunk);
+  reading.end();
+}
+
+export function parsed(body: Buffer): Json {
+  try {
+    return parseExactJson(body.toString());
+  } catch {
+    return fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
+  }
+}

@@ -1,0 +1,73 @@
+// What of a request may leave under Service-ZDR: read in Google's documentation. Each member stands here once, by the name under
+// which we send it; a plugin is given what its client wrote, by either.
+import type { FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
+import { freeTextFields, valueFields } from "../look/index.ts";
+import { allowBothSpellings } from "./normalize-field-names.ts";
+import { ADDRESS_FIELDS } from "./constants.ts";
+
+const BYTES: AllowedFields = {
+  inlineData: valueFields("mimeType data"),
+  fileData: valueFields("mimeType fileUri"),
+};
+const PART: AllowedFields = {
+  ...BYTES,
+  ...valueFields("text thought thoughtSignature mediaResolution"),
+  videoMetadata: valueFields("startOffset endOffset fps"),
+  functionCall: { ...valueFields("id name"), args: "free" },
+  functionResponse: { ...valueFields("id name"), response: "free", parts: BYTES },
+  ...freeTextFields("executableCode codeExecutionResult toolCall toolResponse"),
+};
+const CONTENT: AllowedFields = { role: "plain", parts: PART };
+
+const BODY: FieldAllowlist = [
+  [
+    "which model, and how its answer comes: the words of the path",
+    valueFields(ADDRESS_FIELDS.join(" ")),
+  ],
+  ["the conversation itself", { contents: CONTENT, systemInstruction: CONTENT }],
+  [
+    "the client's own tools; hosted ones keep what they look for",
+    {
+      tools: {
+        functionDeclarations: {
+          ...valueFields("name description behavior"),
+          ...freeTextFields("parameters parametersJsonSchema response responseJsonSchema"),
+        },
+      },
+      toolConfig: {
+        ...valueFields("includeServerSideToolInvocations"),
+        functionCallingConfig: valueFields("mode allowedFunctionNames streamFunctionCallArguments"),
+      },
+    },
+  ],
+  [
+    "steers one answer and is gone with it",
+    {
+      generationConfig: {
+        ...valueFields(
+          "temperature topP topK candidateCount maxOutputTokens stopSequences seed presencePenalty frequencyPenalty " +
+            "responseLogprobs logprobs responseMimeType responseModalities mediaResolution",
+        ),
+        ...freeTextFields("responseSchema responseJsonSchema speechConfig"),
+        thinkingConfig: valueFields("includeThoughts thinkingBudget thinkingLevel"),
+        imageConfig: valueFields("aspectRatio imageSize"),
+      },
+      safetySettings: valueFields("category threshold"),
+    },
+  ],
+  ["asks that nothing be kept; the opposite is refused by itself", valueFields("store")],
+  ["how it is ranked, which keeps nothing", valueFields("serviceTier")],
+];
+
+export const ZDR_ALLOWED_FIELDS: FieldAllowlist = allowBothSpellings([
+  ...BODY,
+  [
+    "the same, to be counted",
+    {
+      generateContentRequest: Object.assign(
+        {},
+        ...BODY.map(([, fields]) => fields),
+      ) as AllowedFields,
+    },
+  ],
+]);

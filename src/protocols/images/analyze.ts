@@ -1,0 +1,71 @@
+// One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
+import type { Feature } from "../../model/facts.ts";
+import { areaOf } from "../../model/operations/image-operation.ts";
+import { isFilePart, type Body } from "../../model/values.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
+import { isObject, isTruthyFlag, parseNumber, asText } from "../json-values.ts";
+import { referencedFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../cost-analysis.ts";
+import { IMAGE_FIELDS } from "./constants.ts";
+
+export function analyze(body: Body): RequestFacts {
+  const named = findReferences(body);
+  const spent = analyzeCost(body, named, { maxOutput: undefined });
+  const n = spent.n ?? 1;
+  const features: Feature[] = [];
+  if (isTruthyFlag(body["stream"])) features.push("stream");
+  if (n > 1) features.push("n");
+  return {
+    features: [...features, ...referencedFeatures(named)],
+    ...(named.length > 0 && { references: named }),
+    ...spent,
+    media: countMedia(body),
+    n,
+    size: sizeIn(body),
+    quality: asText(body["quality"]),
+    // An address is made of bytes, or bytes are fetched, by the gateway: not while they pass.
+    requiresTranslation: body["response_format"] === "url",
+  };
+}
+
+/** Pictures that come along, by whichever of the forms in use. */
+function countMedia(body: Body): RequestFacts["media"] {
+  const all = IMAGE_FIELDS.flatMap((field) => [body[field]].flat() as readonly unknown[]).filter(
+    (one) => one !== undefined && one !== null,
+  );
+  if (all.length === 0) return undefined;
+  return { count: all.length, bytes: all.reduce<number>((sum, one) => sum + bytesOf(one), 0) };
+}
+
+function bytesOf(value: unknown): number {
+  if (isFilePart(value)) return value.data.length;
+  if (typeof value === "string") return value.length;
+  let bytes = 0;
+  if (isObject(value)) for (const member in value) bytes += asText(value[member])?.length ?? 0;
+  return bytes;
+}
+
+/** What else makes a picture larger with some host. */
+const SIZE_FIELDS: ReadonlySet<string> = new Set(
+  "aspect_ratio resolution image_size imageSize image_resolution megapixels mega_pixels output_megapixels scale upscale upscale_factor upscaler hr_scale enable_hr target_width target_height".split(
+    " ",
+  ),
+);
+
+/**
+ * A host that reads sides and a host that reads a size may both get both: the larger picture is the one to pay for. Undefined: the
+ * size is stated in a form that only the host can read.
+ */
+function sizeIn(body: Body): string | undefined {
+  for (const field in body)
+    if (SIZE_FIELDS.has(field) && body[field] != null && body[field] !== false) return undefined;
+  const size = asText(body["size"]);
+  const [width, height] = [body["width"], body["height"]];
+  if (width == null && height == null) return size;
+  const sides = [width, height].map((side) => parseNumber(side));
+  if (sides[0] === undefined || sides[1] === undefined) return undefined;
+  const stated = `${Math.ceil(sides[0])}x${Math.ceil(sides[1])}`;
+  if (size === undefined) return stated;
+  const area = areaOf(size);
+  return area === undefined || area > (areaOf(stated) ?? 0) ? size : stated;
+}

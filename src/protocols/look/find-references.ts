@@ -1,0 +1,240 @@
+// One walk over a body, in linear time: every member that is in the tables, wherever it stands.
+import { fail } from "../../model/error.ts";
+import type {
+  Feature,
+  Reference,
+  Json,
+  JsonObject,
+  References,
+  Opt,
+  StateReferenceRule,
+} from "../../plugin/index.ts";
+import { HOSTED_FIELD_RULES, hostedToolFeatures, TOOL_PLACES } from "./hosted-tools.ts";
+import {
+  ACCOUNT_FIELDS,
+  CACHE_MARKS,
+  FREE_TEXT_FIELDS,
+  MODEL_FIELDS,
+  PRESET_FIELDS,
+  STATE_RULES,
+} from "./reference-rules.ts";
+
+const NO_REFERENCES: References = [];
+
+/** No client names more than this and means it. */
+const MAX_REFERENCES = 1024;
+
+/** What one member is known as. */
+type MemberRule = (walk: ReferenceWalk, value: Json, holder: JsonObject) => void;
+const MEMBER_RULES = new Map<string, MemberRule>();
+for (const [name, word] of Object.entries(STATE_RULES))
+  MEMBER_RULES.set(name, (walk, value, holder) => walk.state(word, value, holder));
+for (const [name, hosts] of Object.entries(HOSTED_FIELD_RULES))
+  MEMBER_RULES.set(name, (walk, value) => walk.hosted(hosts(value)));
+for (const name of CACHE_MARKS) MEMBER_RULES.set(name, (walk, value) => walk.cache(value));
+for (const name of MODEL_FIELDS)
+  MEMBER_RULES.set(name, (walk, value, of) => walk.models(name, value, of));
+for (const name of PRESET_FIELDS) MEMBER_RULES.set(name, (walk, value) => walk.preset(value));
+for (const name of ACCOUNT_FIELDS) MEMBER_RULES.set(name, (walk) => walk.account());
+MEMBER_RULES.set("prompt_cache_retention", (walk, value) => walk.retention(value));
+
+/** Looks over all of a body, or over some of its fields. */
+export function findReferences(body: { readonly [field: string]: unknown }): References {
+  return sharedWalk.scan(body as JsonObject) ?? NO_REFERENCES;
+}
+
+/** What is named once some fields were set or left out: the others are as they were looked at. */
+export function updateReferences(
+  named: References,
+  edits: ReadonlyMap<string, unknown>,
+): References {
+  let edited: [string, unknown][] | undefined;
+  for (const [field, value] of edits)
+    if (!isEmptyValue(field, value)) (edited ??= []).push([field, value]);
+  const now = edited ? findReferences(Object.fromEntries(edited)) : NO_REFERENCES;
+  if (named.length === 0) return now;
+  const left = named.filter(({ field }) => !edits.has(field));
+  return now.length === 0 ? left : [...left, ...now];
+}
+
+/** A value that says nothing, whatever it is: most edits are such. */
+const isEmptyValue = (field: string, value: unknown): boolean =>
+  typeof value !== "object" &&
+  (!MEMBER_RULES.has(field) || (field === "model" && !String(value).includes(PRESET_PREFIX)));
+
+const PRESET_PREFIX = "@preset/";
+
+class ReferenceWalk {
+  #references: Reference[] | undefined;
+  #seen: Set<string> | undefined;
+  readonly #path: (string | number)[] = [];
+
+  scan(body: JsonObject): References | undefined {
+    this.#path.length = 0;
+    try {
+      this.members(body, false);
+      return this.#references;
+    } finally {
+      this.#references = this.#seen = undefined;
+    }
+  }
+
+  /** `hosted`: inside of a tool that runs elsewhere everything is an order to the service that runs it. */
+  members(of: JsonObject, hosted: boolean): void {
+    for (const key in of) {
+      const value = of[key];
+      if (value === undefined || value === null || value === false || value === "") continue;
+      const known = MEMBER_RULES.get(key);
+      const nested = typeof value === "object";
+      if (known === undefined && !nested) continue;
+      this.#path.push(key);
+      known?.(this, value, of);
+      if (nested && !Buffer.isBuffer(value)) this.#inside(key, value, of, hosted);
+      this.#path.pop();
+    }
+  }
+
+  #inside(key: string, value: Json & object, of: JsonObject, hosted: boolean): void {
+    if (Array.isArray(value)) {
+      if (!hosted && FREE_TEXT_FIELDS.has(key)) return;
+      this.#each(value as readonly Json[], TOOL_PLACES.has(key), hosted);
+      return;
+    }
+    if (
+      hosted ? key === "headers" : FREE_TEXT_FIELDS.has(key) || key === "input" || isRecord(key, of)
+    )
+      return;
+    if (TOOL_PLACES.has(key)) this.#tool(value as JsonObject);
+    else this.members(value as JsonObject, hosted);
+  }
+
+  #each(list: readonly Json[], tools: boolean, hosted: boolean): void {
+    for (let i = 0; i < list.length; i++) {
+      const one = list[i];
+      if (typeof one !== "object" || one === null) continue;
+      this.#path.push(i);
+      if (Array.isArray(one)) this.#each(one as readonly Json[], tools, hosted);
+      else if (tools) this.#tool(one as JsonObject);
+      else this.members(one as JsonObject, hosted);
+      this.#path.pop();
+    }
+  }
+
+  #tool(tool: JsonObject): void {
+    const hosted = hostedToolFeatures(tool);
+    if (hosted) this.hosted(hosted);
+    this.members(tool, hosted !== null);
+  }
+
+  state(word: StateReferenceRule, value: Json, holder: JsonObject): void {
+    if (word.matches && !word.matches(value, holder)) return;
+    const does = typeof word.effect === "string" ? word.effect : word.effect(value);
+    if (word.member !== undefined) this.#path.push(word.member);
+    this.#add(`${does} ${word.feature}`, (at) => ({
+      ...at,
+      type: "state",
+      rule: word,
+      effect: does,
+      value,
+    }));
+    if (word.member !== undefined) this.#path.pop();
+  }
+  /** Those at the top are told from those further in, whose number is not bounded. */
+  hosted(features: readonly Feature[]): void {
+    for (const feature of features)
+      this.#add(`${feature} ${this.#path.length === 2}`, (at) => ({
+        ...at,
+        type: "hosted",
+        feature,
+      }));
+  }
+  cache(mark: Json): void {
+    const ttl = typeof mark === "object" ? (mark as JsonObject)["ttl"] : undefined;
+    const feature: Feature = `cache.${typeof ttl === "string" ? ttl.slice(0, 16) : "5m"}`;
+    this.#add(feature, (at) => ({ ...at, type: "cache", feature }));
+  }
+  retention(value: Json): void {
+    if (value === "24h")
+      this.#add("extended", (at) => ({ ...at, type: "cache", feature: "cache.extended" }));
+  }
+  /** The model at the top is the one that the request is for. */
+  models(name: string, value: Json, holder: JsonObject): void {
+    if (name === "model" && this.#isRequest()) {
+      const at = typeof value === "string" ? value.indexOf(PRESET_PREFIX) : -1;
+      if (at >= 0) this.#model((value as string).slice(at), undefined);
+      return;
+    }
+    for (const one of Array.isArray(value) ? (value as readonly Json[]) : [value])
+      if (typeof one === "string" && one !== "") this.#model(one, holder["max_uses"]);
+  }
+  preset(value: Json): void {
+    if (typeof value === "string") this.#model(`${PRESET_PREFIX}${value}`, undefined);
+  }
+  account(): void {
+    // At the top they are left out before anything leaves.
+    if (this.#path.length > 1)
+      this.#add(String(this.#path.at(-1)), (at) => ({ ...at, type: "account" }));
+  }
+
+  #model(model: string, uses: Opt<Json>): void {
+    const place = uses === undefined ? "" : formatPath(this.#path);
+    this.#add(`model ${model} ${place}`, (at) => ({ ...at, type: "model", model, maxUses: uses }));
+  }
+
+  #isRequest(): boolean {
+    const { length, 0: first } = this.#path;
+    return length === 1 || (length === 2 && first === "generateContentRequest");
+  }
+
+  #add(what: string, make: (at: { field: string; path: string }) => Reference): void {
+    const field = String(this.#path[0]);
+    const key = `${field}\n${what}`;
+    if (this.#seen?.has(key)) return;
+    (this.#seen ??= new Set()).add(key);
+    (this.#references ??= []).push(make({ field, path: formatPath(this.#path) }));
+    if (this.#references.length > MAX_REFERENCES)
+      fail(
+        "invalid",
+        `More than ${MAX_REFERENCES} tools, models and stored things are named here.`,
+        {
+          param: field,
+          code: "too_many_named",
+        },
+      );
+  }
+}
+
+/** One for all bodies: a walk does not wait, and holds nothing of a body when it is over. */
+const sharedWalk = new ReferenceWalk();
+
+/** The content of what a hosted tool found, which stands in a conversation as a record. */
+const isRecord = (key: string, of: JsonObject): boolean => {
+  if (key === "from" || key === "to") return of["type"] === "fallback";
+  if (key !== "content") return false;
+  const type: Opt<Json> = of["type"];
+  return typeof type === "string" && type.length > 12 && type.endsWith("_tool_result");
+};
+
+const formatPath = (path: readonly (string | number)[]): string =>
+  path.reduce<string>(
+    (text, step) =>
+      typeof step === "number" ? `${text}[${step}]` : text === "" ? step : `${text}.${step}`,
+    "",
+  );
+
+/** What must be possible, or may be kept, for what is named. */
+export function referencedFeatures(named: References): Set<Feature> {
+  const features = new Set<Feature>();
+  for (const one of named)
+    if (one.type === "state") features.add(one.rule.feature);
+    else if (one.type === "hosted" || one.type === "cache") features.add(one.feature);
+  return features;
+}
+
+/** Models beside the one that is asked, each once. */
+export const referencedModels = (named: References): readonly string[] =>
+  named.length === 0
+    ? NO_MODELS
+    : [...new Set(named.flatMap((one) => (one.type === "model" ? [one.model] : [])))];
+
+const NO_MODELS: readonly string[] = [];

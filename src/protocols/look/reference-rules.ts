@@ -1,0 +1,243 @@
+// The one table of members that name what is not a request's own: what another side keeps, which models beside its own are
+// asked, whose account it is, and what a prompt cache shall remember. Whichever vendor documents a word, and in whichever body it stands,
+// it means the same: a body that leaves for one protocol may hold the words of another.
+import type { JsonObject, StateReferenceRule } from "../../plugin/index.ts";
+import { isTruthyFlag, asObject } from "../json-values.ts";
+import { isStoredFile } from "./stored-files.ts";
+
+const typeOf = (of: JsonObject): string =>
+  typeof of["type"] === "string" ? (of["type"] as string) : "";
+
+/** What stands in a conversation about a hosted tool that has run: a record, by which nothing is looked up. */
+const isRecord = (of: JsonObject): boolean => typeOf(of).endsWith("_call");
+
+const SEND_FILE = "Send the file's bytes or its address.";
+const SEND_HISTORY = "Send the whole conversation.";
+
+const file: StateReferenceRule = {
+  feature: "state.file",
+  effect: "names",
+  relayPolicy: "carried",
+  alternative: SEND_FILE,
+};
+const address: StateReferenceRule = {
+  ...file,
+  matches: (value) => typeof value === "string" && isStoredFile(value),
+};
+const asksContainer = 'Use container: { "type": "auto" }, or leave the id out.';
+const conversation: StateReferenceRule = {
+  feature: "state.conversation",
+  effect: "names",
+  relayPolicy: "never",
+  alternative: SEND_HISTORY,
+};
+const thread: StateReferenceRule = {
+  feature: "state.thread",
+  effect: "names",
+  relayPolicy: "carried",
+  alternative: SEND_HISTORY,
+  // The code makes the SDK's tool runner send its whole history.
+  code: "thread_unsupported_request",
+  message: () => "Message threads are not kept here. Send the whole history.",
+};
+const cached: StateReferenceRule = {
+  feature: "state.cached_content",
+  effect: "names",
+  relayPolicy: "carried",
+  alternative: "Send the content itself.",
+};
+const store: StateReferenceRule = {
+  feature: "state.vector_store",
+  effect: "names",
+  relayPolicy: "carried",
+  alternative: "Send the documents themselves.",
+};
+
+/** By the member's name, anywhere in a body but where its words are the client's own. */
+export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
+  previous_response_id: {
+    feature: "state.previous_response_id",
+    effect: "names",
+    relayPolicy: "bound",
+    alternative: "Send the whole conversation in input.",
+    code: "previous_response_not_found",
+    // One text for every id that cannot be continued, whether it was ever made or not: clients know the code.
+    message: (id) =>
+      `Previous response with id '${typeof id === "string" ? id : ""}' not found. Send the whole conversation in input instead.`,
+  },
+  comparison_response_id: {
+    feature: "state.previous_response_id",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Leave it out.",
+  },
+  // By it upstream says where a prompt differs from an earlier one, which may be another key's.
+  previous_message_id: {
+    feature: "state.previous_message_id",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Leave it out.",
+  },
+  conversation,
+  conversation_id: conversation,
+  thread,
+  thread_id: thread,
+  background: {
+    feature: "state.background",
+    effect: "names",
+    relayPolicy: "never",
+    alternative: "Ask with stream: true and wait for the answer.",
+    matches: isTruthyFlag,
+  },
+  deferred: {
+    feature: "state.deferred",
+    effect: "asks",
+    relayPolicy: "carried",
+    alternative: "Wait for the answer.",
+    matches: isTruthyFlag,
+  },
+  store: {
+    feature: "state.store",
+    effect: "asks",
+    relayPolicy: "carried",
+    alternative: "Leave it out.",
+    matches: isTruthyFlag,
+  },
+  prompt: {
+    feature: "state.prompt",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Send the prompt's text in instructions and input.",
+    matches: (value) => asObject(value) !== undefined,
+  },
+  prompt_id: {
+    feature: "state.prompt",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Send the prompt's text in instructions and input.",
+  },
+  container: {
+    feature: "state.container",
+    effect: (value) => (typeof value === "string" || asObject(value)?.["id"] ? "names" : "asks"),
+    relayPolicy: "carried",
+    alternative: asksContainer,
+  },
+  container_id: {
+    feature: "state.container",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: asksContainer,
+    matches: (_value, holder) => !isRecord(holder),
+  },
+  skill_id: {
+    feature: "state.skill",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Send what the skill says as instructions.",
+    // A vendor's own skills are open to all clients.
+    matches: (_value, holder) => typeOf(holder) !== "anthropic",
+  },
+  file_id: file,
+  file_ids: file,
+  fileUri: address,
+  file_uri: address,
+  vector_store_ids: store,
+  collection_ids: store,
+  fileSearchStoreNames: store,
+  file_search_store_names: store,
+  cachedContent: cached,
+  cached_content: cached,
+  continuationToken: { ...cached, feature: "state.continuation" },
+  continuation_token: { ...cached, feature: "state.continuation" },
+  audio: {
+    feature: "state.audio",
+    effect: "names",
+    relayPolicy: "carried",
+    alternative: "Send what was said as text.",
+    matches: (value) => asObject(value)?.["id"] != null,
+    member: "id",
+  },
+};
+
+/** Marks of what a prompt cache shall remember; how long is in them, or five minutes. */
+export const CACHE_MARKS: ReadonlySet<string> = new Set([
+  "cache_control",
+  "cacheControl",
+  "cachePoint",
+  "cache_point",
+  "prompt_cache_breakpoint",
+]);
+
+/** What steers a prompt cache as a whole; it can be left out, and the answer is the same. */
+export const CACHE_HINTS: readonly string[] = [
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "prompt_cache_options",
+];
+
+/** Members that name models beside the one that is asked: by themselves, in lists, in lists of objects with a `model`. */
+export const MODEL_FIELDS: ReadonlySet<string> = new Set([
+  "allowed_models",
+  "fallback",
+  "fallback_model",
+  "fallback_models",
+  "fallbacks",
+  "model",
+  "models",
+]);
+
+/** What stands for settings that the account has elsewhere, models among them. */
+export const PRESET_FIELDS: ReadonlySet<string> = new Set(["preset"]);
+
+/** Whose account is used, and what it spends: the operator chooses it, never a client with a key of the gateway. */
+export const ACCOUNT_FIELDS: readonly string[] = [
+  "billing_policy",
+  "fallback_credit_token",
+  "user_profile_id",
+  "workspace_id",
+];
+
+/** Names by which a body could choose where it goes, or on which account. */
+export const ROUTING_FIELDS: readonly string[] = [
+  "api_base",
+  "api_key",
+  "api_type",
+  "api_version",
+  "base_url",
+  "custom_llm_provider",
+  "extra_body",
+  "extra_headers",
+  "organization",
+  "proxy",
+];
+
+/** Members whose inside is the client's own words, or a record of an answer: no upstream looks for an order there. */
+export const FREE_TEXT_FIELDS: ReadonlySet<string> = new Set([
+  "_meta",
+  "annotations",
+  "args",
+  "arguments",
+  "attributes",
+  "chat_template_kwargs",
+  "citations",
+  "client_metadata",
+  "env",
+  "headers",
+  "inputSchema",
+  "input_examples",
+  "input_schema",
+  "labels",
+  "logit_bias",
+  "logprobs",
+  "metadata",
+  "output_schema",
+  "parameters",
+  "parametersJsonSchema",
+  "properties",
+  "response",
+  "responseJsonSchema",
+  "responseSchema",
+  "results",
+  "schema",
+  "variables",
+]);

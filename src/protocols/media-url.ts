@@ -1,0 +1,34 @@
+// Bytes inside an address: how wires that have only addresses say an image or a file.
+import type { Media } from "../model/request.ts";
+import { omitUndefined } from "./json-values.ts";
+
+const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*;base64,/i;
+
+/** Bytes in an address stay base64; any other address stays one. */
+export function parseMediaUrl(url: string): Media {
+  const head = DATA_URL.exec(url);
+  if (!head) return { url };
+  const base64 = url.slice(head[0].length);
+  const mime = head[1]?.toLowerCase();
+  return omitUndefined({
+    mime: mime === "image/jpg" ? "image/jpeg" : mime,
+    base64: /\s/.test(base64) ? base64.replace(/\s+/g, "") : base64,
+  });
+}
+
+export function toBase64(media: { base64: string } | { bytes: Buffer }): string;
+export function toBase64(media: Media): string | undefined;
+export function toBase64(media: Media): string | undefined {
+  if ("base64" in media) return media.base64;
+  return "bytes" in media ? media.bytes.toString("base64") : undefined;
+}
+
+/** The address that says the same bytes; undefined where the bytes are not at hand. */
+export function toDataUrl(media: Media, mime: string): string | undefined {
+  const base64 = toBase64(media);
+  return base64 === undefined ? undefined : `data:${media.mime ?? mime};base64,${base64}`;
+}
+
+/** The address of the same bytes, or the address that there is; undefined for a file that only its owner can name. */
+export const toUrl = (media: Media, mime: string): string | undefined =>
+  "url" in media ? media.url : toDataUrl(media, mime);

@@ -1,0 +1,20 @@
+// One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
+import type { Body } from "../../model/values.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
+import { isObject, asList } from "../json-values.ts";
+import { referencedFeatures, findReferences } from "../look/index.ts";
+
+export function analyze(body: Body): RequestFacts {
+  const named = findReferences(body);
+  const pictures = asList(body["input"]).filter(
+    (one) => isObject(one) && one["type"] === "image_url",
+  );
+  return {
+    features: [...referencedFeatures(named), ...(pictures.length > 0 ? (["vision"] as const) : [])],
+    references: named,
+    exactUsage: { requests: 1 },
+    ...(pictures.length > 0 && {
+      media: { count: pictures.length, bytes: JSON.stringify(pictures).length },
+    }),
+  };
+}

@@ -1,0 +1,89 @@
+// The verbatim lane of an answer that is one JSON text, and what any answer is told by.
+import { fail } from "../../../model/error.ts";
+import type { FinishReason } from "../../../model/event.ts";
+import type { Usage } from "../../../model/usage.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import type {
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/protocol.ts";
+import { encodeKey, findValue } from "../../sse/index.ts";
+import { textBytesOf } from "./text-size.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { isCall } from "./reader.ts";
+import { ResponsesToolCounts } from "../tool-counts.ts";
+import { usageOf, usageTo } from "../usage.ts";
+import { asList, asObject, asObjects, parseObject, asText } from "../../json-values.ts";
+import { maxRuns } from "../../reported-tool-runs.ts";
+
+/** Whether the answer has been counted. `ran`: runs of tools that were seen on the way. */
+export function reportUsage(response: JsonObject, sink: PassthroughSink, ran: Usage = {}): boolean {
+  const tools = new ResponsesToolCounts();
+  for (const item of asObjects(response["output"])) tools.item(item);
+  const usage = usageOf(response, maxRuns(tools.usage(response), ran));
+  if (!usage) return false;
+  const model = asText(response["model"]);
+  sink.reportUsage({ type: "usage", usage, model, tier: asText(response["service_tier"]) });
+  return usage.output !== undefined;
+}
+
+export const isFailure = (response: JsonObject): boolean =>
+  response["status"] === "failed" ||
+  response["status"] === "cancelled" ||
+  asObject(response["error"]) !== undefined;
+
+export function reasonOf(response: JsonObject): FinishReason {
+  if (response["status"] === "incomplete") {
+    const why = asObject(response["incomplete_details"])?.["reason"];
+    return why === "content_filter" ? "filtered" : why === "max_output_tokens" ? "length" : "other";
+  }
+  let refused = false;
+  for (const raw of asList(response["output"])) {
+    const item = asObject(raw);
+    if (isCall(asText(item?.["type"]) ?? "")) return "tool_calls";
+    refused ||= asList(item?.["content"]).some((part) => asObject(part)?.["type"] === "refusal");
+  }
+  return refused ? "refusal" : "stop";
+}
+
+const MODEL = [encodeKey("model")];
+
+/** One push, the whole answer; of what is not a response (a list, a deletion) nothing is ours to change. */
+export function createResponsePassthrough(
+  sink: PassthroughSink,
+  to: ResponseContext,
+): PassthroughStream {
+  let ended = false;
+  return {
+    isBetweenEvents: false,
+    push(body) {
+      const answer =
+        parseObject(body.toString("utf8")) ??
+        fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
+      if (answer["error"] && !Array.isArray(answer["output"])) throwParsedError(answer);
+      const id = asText(answer["id"]);
+      if (id !== undefined) sink.reportStart(id);
+      const counted = reportUsage(answer, sink);
+      // A failed answer that is only read again is what was asked for; one that was asked for now has failed.
+      if (to.body["input"] !== undefined && isFailure(answer)) throwParsedError(answer);
+      sink.reportContent(textBytesOf(answer["output"]));
+      const settled = sink.reportFinish(reasonOf(answer));
+      ended = true;
+      if (settled && !counted && answer["object"] === "response" && to.body["input"] !== undefined)
+        return sink.write(
+          Buffer.from(JSON.stringify({ ...answer, model: to.model, usage: usageTo(settled) })),
+        );
+      const from = body.indexOf(123);
+      const model = answer["object"] === "response" ? findValue(body, MODEL, from) : undefined;
+      if (!model) return sink.write(body);
+      sink.write(body.subarray(0, model.from));
+      sink.write(Buffer.from(JSON.stringify(to.model)));
+      sink.write(body.subarray(model.to));
+    },
+    end() {
+      if (!ended) fail("upstream", "The provider's answer was empty.", { code: "bad_answer" });
+    },
+    writeFault() {},
+  };
+}

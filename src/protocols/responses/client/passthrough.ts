@@ -1,0 +1,296 @@
+// The verbatim lane: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
+// wherever a response object stands. Errors are taken out and told in the gateway's words, so
+// that another candidate may still answer.
+import { unpooledSlice, unpooledConcat } from "../../../lib/unpooled-buffer.ts";
+import { fail, type Fault } from "../../../model/error.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import type {
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../../plugin/protocol.ts";
+import {
+  findEventData,
+  createEventSplitter,
+  createWriteBatch,
+  createStringReplacer,
+  type EventSplitter,
+  type WriteBatch,
+} from "../../sse/index.ts";
+import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
+import { eventPrefix, dataIn, DONE_TYPE, endsWithData, sequenceIn, typeOf } from "./event-bytes.ts";
+import { isText, textBytesIn, textBytesOf } from "./text-size.ts";
+import { MAX_EVENT_BYTES } from "./stream.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { streamFailure } from "../server/fault.ts";
+import { responseObject } from "../server/response-object.ts";
+import { isFailure, reasonOf, createResponsePassthrough, reportUsage } from "./passthrough-response.ts";
+import { ResponsesToolCounts } from "../tool-counts.ts";
+import { usageTo } from "../usage.ts";
+import { asObject, asText } from "../../json-values.ts";
+
+export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
+  to.stream ? new StreamPassthrough(sink, to) : createResponsePassthrough(sink, to);
+
+const DONE = Buffer.from("data: [DONE]\n\n");
+const END = Buffer.concat([Buffer.from("\n\n"), DONE]);
+
+/** Events in which a response stands before its end. */
+const START_EVENTS = new Set(["response.created", "response.in_progress", "response.queued"]);
+const END_EVENTS = new Set([
+  "response.completed",
+  "response.incomplete",
+  "response.done",
+  "response.failed",
+  "response.cancelled",
+]);
+
+/** Deltas of one part differ in their words, and are numbered. */
+const TEMPLATE_FIELDS: TemplateFields = {
+  responseText: new Set(["delta"]),
+  otherText: new Set(["obfuscation"]),
+  numbers: new Set(["sequence_number"]),
+};
+
+/** How the deltas of a stream begin: what begins alike is one, and need not be looked into. */
+interface DeltaPrefix {
+  prefix: Buffer;
+  isText: boolean;
+}
+
+class StreamPassthrough implements PassthroughStream {
+  readonly #sink: PassthroughSink;
+  readonly #to: ResponseContext;
+  readonly #out: WriteBatch;
+  readonly #rename: ReturnType<typeof createStringReplacer>;
+  readonly #events: EventSplitter;
+  readonly #templates = new EventTemplates(TEMPLATE_FIELDS);
+  /** The event that announced the response, and the last one: what a failure has to go on with. */
+  #first: Buffer | undefined;
+  #last: Buffer | undefined;
+  #lastFrom = 0;
+  #lastTill = 0;
+  #committed = false;
+  #over = false;
+  #lastDeltaPrefix: DeltaPrefix | undefined;
+  /** Bytes of text since they were last told. */
+  #words = 0;
+  #responseSeen = false;
+  readonly #tools = new ResponsesToolCounts();
+  #model: string | undefined;
+
+  constructor(sink: PassthroughSink, to: ResponseContext) {
+    this.#sink = sink;
+    this.#to = to;
+    this.#out = createWriteBatch((bytes) => sink.write(bytes));
+    this.#rename = createStringReplacer(["response", "model"], to.model);
+    this.#events = createEventSplitter(this.#event, MAX_EVENT_BYTES);
+  }
+
+  get isBetweenEvents(): boolean {
+    return this.#events.isBetweenEvents && !this.#over;
+  }
+
+  push(chunk: Buffer): void {
+    try {
+      const from = this.#events.isAtEventStart ? this.#passKnown(chunk, 0) : 0;
+      if (from < chunk.length) this.#events.push(from === 0 ? chunk : chunk.subarray(from));
+    } finally {
+      this.#out.flush();
+      this.#reportText();
+      this.#templates.endChunk();
+      this.#keep();
+    }
+  }
+
+  /** Passes on the deltas from `from` on that are like one that was looked into, and tells how far they go. */
+  #passKnown(b: Buffer, from: number): number {
+    const known = this.#templates;
+    if (this.#over || b.length > MAX_EVENT_BYTES || !known.find(b, from)) return from;
+    // Where lines end in CR, an event may end before its template does.
+    if (known.hasCr(b)) return from;
+    let [last, end] = [from, from];
+    do {
+      last = end;
+      end = known.end;
+      this.#words += known.textBytes;
+    } while (end < b.length && known.find(b, end));
+    this.#remember(b, last, end);
+    this.#out.addRange(b, from, end);
+    return end;
+  }
+
+  end(): void {
+    this.#events.end();
+    this.#out.flush();
+    if (!this.#over)
+      fail("upstream", "The provider's stream ended before its answer did.", {
+        code: "truncated",
+      });
+  }
+
+  writeFault(f: Fault): void {
+    if (this.#over) return;
+    this.#over = true;
+    const { event, error } = streamFailure(f, this.#to);
+    const last = this.#last?.subarray(this.#lastFrom, this.#lastTill);
+    let number = last ? sequenceIn(last) + 1 : 0;
+    const write = (type: string, fields: JsonObject) => {
+      const json = JSON.stringify({ type, sequence_number: number++, ...fields });
+      this.#sink.write(Buffer.from(`event: ${type}\ndata: ${json}\n\n`));
+    };
+    const known = this.#first && asObject(dataIn(this.#first)["response"]);
+    const now = responseObject(this.#to).toJson({ status: "failed", output: [], error });
+    const { status, model } = now;
+    const response = known
+      ? { ...known, status, model, error, completed_at: null }
+      : (now as JsonObject);
+    if (!this.#first)
+      write("response.created", {
+        response: { ...response, status: "in_progress", error: null },
+      });
+    write("error", event);
+    write("response.failed", { response });
+    this.#sink.write(DONE);
+  }
+
+  // A field, so that an event costs one call.
+  readonly #event = (b: Buffer, from: number, till: number): void => {
+    if (this.#over) return;
+    const known = this.#passKnown(b, from);
+    if (known > till) this.#events.skipTo(known);
+    // A last event whose end was forgotten has one line feed more.
+    else if (known > from) this.#out.addRange(b, known, till);
+    if (known > from) return;
+    const event = b.subarray(from, till);
+    const json = findEventData(event)?.from ?? -1;
+    const alike = this.#lastDeltaPrefix;
+    if (
+      alike !== undefined &&
+      json >= 0 &&
+      till - from > alike.prefix.length &&
+      endsWithData(b, till) &&
+      b.compare(alike.prefix, 0, alike.prefix.length, from, from + alike.prefix.length) === 0
+    ) {
+      this.#remember(b, from, till);
+      if (alike.isText) this.#words += this.#delta(event, json, alike.prefix.length);
+      return this.#out.addRange(b, from, till);
+    }
+    const type = typeOf(event, json);
+    if (type !== "") this.#remember(b, from, till);
+    if (START_EVENTS.has(type)) {
+      this.#begin(event);
+      return json < 0 ? this.#out.addRange(b, from, till) : this.#rename(event, json, this.#out);
+    }
+    if (END_EVENTS.has(type)) {
+      this.#out.flush();
+      return this.#end(event, json, dataIn(event));
+    }
+    if (type === "error" || type === DONE_TYPE) {
+      this.#out.flush();
+      return type === "error" ? throwParsedError(dataIn(event)) : undefined;
+    }
+    if (isContent(type)) this.#readEvent(type, event, json);
+    this.#out.addRange(b, from, till);
+  };
+
+  #remember(b: Buffer, from: number, till: number): void {
+    this.#last = b;
+    this.#lastFrom = from;
+    this.#lastTill = till;
+  }
+
+  /** The piece goes, and its last event stays. */
+  #keep(): void {
+    if (!this.#last) return;
+    const last = unpooledSlice(this.#last, this.#lastFrom, this.#lastTill);
+    this.#remember(last, 0, last.length);
+  }
+
+  #begin(event: Buffer): void {
+    if (this.#first) return;
+    const response = asObject(dataIn(event)["response"]);
+    const id = asText(response?.["id"]);
+    this.#model = asText(response?.["model"]);
+    this.#first = unpooledConcat([event]);
+    if (id !== undefined) this.#sink.reportStart(id);
+  }
+
+  #readEvent(type: string, event: Buffer, json: number): void {
+    this.#commit();
+    if (type === "response.output_item.done") this.#done(dataIn(event)["item"] ?? null);
+    if (!type.endsWith(".delta")) return;
+    this.#responseSeen = true;
+    const begins = eventPrefix(event, json);
+    const isTextEvent = isText(type);
+    this.#lastDeltaPrefix = begins && { prefix: unpooledConcat([begins]), isText: isTextEvent };
+    if (isTextEvent) this.#words += textBytesIn(event, begins ? begins.length : 0, event.length);
+  }
+
+  #done(item: Json): void {
+    // What came in no delta comes whole.
+    if (!this.#responseSeen) this.#words += textBytesOf([item]);
+    const tool = asObject(item);
+    if (!tool) return;
+    if (!this.#tools.item(tool)) return;
+    const usage = this.#tools.usage(undefined);
+    this.#sink.reportUsage({ type: "usage", usage, model: this.#model });
+  }
+
+  /** Its bytes of text; those that follow may be like it. */
+  #delta(event: Buffer, json: number, begins: number): number {
+    const words = textBytesIn(event, begins, event.length);
+    this.#templates.learn(event, json, words);
+    return words;
+  }
+
+  #end(event: Buffer, json: number, data: JsonObject): void {
+    const response = asObject(data["response"]) ?? {};
+    const type = asText(data["type"]) ?? typeOf(event, json);
+    const counted = reportUsage(response, this.#sink, this.#tools.usage(response));
+    if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
+      throwParsedError({
+        error: response["error"] ?? { message: `The provider ended with ${type}.` },
+      });
+    this.#commit();
+    this.#reportText();
+    this.#over = true;
+    const settled = this.#sink.reportFinish(reasonOf(response));
+    if (settled && !counted) {
+      const updatedResponse = {
+        ...data,
+        type,
+        response: { ...response, model: this.#to.model, usage: usageTo(settled) },
+      };
+      this.#out.add(Buffer.from(`event: ${type}\ndata: ${JSON.stringify(updatedResponse)}`));
+      return this.#out.add(END);
+    }
+    // What follows is the end of this protocol's streams, whether this upstream says so or not, and nothing else.
+    this.#rename(event.subarray(0, lengthOf(event)), json, this.#out);
+    this.#out.add(END);
+  }
+
+  #commit(): void {
+    if (this.#committed) return;
+    this.#committed = true;
+    this.#sink.reportContent(0);
+  }
+
+  #reportText(): void {
+    if (this.#words > 0) this.#sink.reportContent(this.#words);
+    this.#words = 0;
+  }
+}
+
+/** Without its line ends, of which a split may have left one behind. */
+function lengthOf(event: Buffer): number {
+  let length = event.length;
+  while (event[length - 1] === 10 || event[length - 1] === 13) length--;
+  return length;
+}
+
+/** Something of the answer itself, after which no other answer can take its place. */
+const isContent = (type: string): boolean =>
+  type.endsWith(".delta") ||
+  type === "response.output_item.done" ||
+  type === "response.image_generation_call.partial_image";

@@ -1,0 +1,23 @@
+// An answer that is one JSON text: a stream that is done at once.
+import { fail } from "../../../model/error.ts";
+import type { ModelEvent } from "../../../model/event.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { parseObject } from "../../json-values.ts";
+import { ResponsesReader } from "./reader.ts";
+
+export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
+  const response = parseResponseObject(body);
+  new ResponsesReader(emit).end({ status: "completed", ...response });
+}
+
+/** A response: anything else that came with a 200 is a fault. */
+function parseResponseObject(body: Buffer): JsonObject {
+  const response =
+    parseObject(body.toString("utf8")) ??
+    fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
+  if (response["error"] && !Array.isArray(response["output"])) throwParsedError(response);
+  if (!Array.isArray(response["output"]))
+    fail("upstream", "The provider's answer has no output.", { code: "bad_answer" });
+  return response;
+}

@@ -1,0 +1,127 @@
+// The response object: 31 keys, all of them always there, because clients' schemas say so. Most of it is the client's own
+// request said back.
+import type { ResponseContext, Json, JsonObject, Opt, Usage } from "../../../plugin/index.ts";
+import { usageTo } from "../usage.ts";
+import { asBoolean, asList, asNumber, asObject, asText } from "../../json-values.ts";
+
+export interface ResponseState {
+  status: "in_progress" | "completed" | "incomplete" | "failed";
+  output: readonly JsonObject[];
+  usage?: Opt<Usage>;
+  reason?: Opt<string>;
+  error?: Opt<{ code: string; message: string }>;
+  tier?: Opt<string>;
+}
+
+export interface ResponseObject {
+  toJson(now: ResponseState): JsonObject;
+  /** The same, as text: what never changes is written once. */
+  toText(now: ResponseState): string;
+}
+
+const alphanumericOnly = (id: string): string => id.replace(/[^A-Za-z0-9]/g, "");
+
+/** Ids are made of the exchange's own, so that they are unique over a conversation without chance or memory. */
+export const responseId = (to: ResponseContext): string => `resp_${alphanumericOnly(to.id)}`;
+export const itemId = (to: ResponseContext, prefix: string, index: number): string =>
+  `${prefix}_${alphanumericOnly(to.id)}${index.toString(36).padStart(4, "0")}`;
+
+export function responseObject(to: ResponseContext): ResponseObject {
+  const body = to.body as JsonObject;
+  const echoed = echoRequest(body);
+  const now = (s: ResponseState): JsonObject => ({
+    id: responseId(to),
+    object: "response",
+    created_at: to.created,
+    // A codec has no clock: the second in which the answer began is the nearest it knows.
+    completed_at: s.status === "completed" ? to.created : null,
+    status: s.status,
+    model: to.model,
+    error: s.error ?? null,
+    incomplete_details: s.reason === undefined ? null : { reason: s.reason },
+    output: s.output,
+    usage: usageTo(s.usage),
+    service_tier: tierOf(s.tier, body),
+    ...(s.usage?.searches !== undefined && {
+      tool_usage: { web_search: { num_requests: s.usage.searches } },
+    }),
+  });
+  let tail: string | undefined;
+  return {
+    toJson: (s) => ({ ...now(s), ...echoed }),
+    toText: (s) =>
+      `${JSON.stringify(now(s)).slice(0, -1)},${(tail ??= JSON.stringify(echoed).slice(1))}`,
+  };
+}
+
+const TIERS = new Set(["default", "flex", "scale", "priority", "fast", "ultrafast"]);
+
+/** Clients read one of these words; what an upstream calls its own tiers stays with the bill. */
+function tierOf(served: Opt<string>, body: JsonObject): string {
+  const asked = asText(body["service_tier"]) ?? "default";
+  return [served ?? "", asked].find((tier) => TIERS.has(tier)) ?? "default";
+}
+
+function echoRequest(body: JsonObject): JsonObject {
+  const reasoning = asObject(body["reasoning"]);
+  return {
+    previous_response_id: null,
+    instructions: asText(body["instructions"]) ?? null,
+    tools: asList(body["tools"]).map(toolEcho),
+    tool_choice: choiceEcho(body["tool_choice"]),
+    parallel_tool_calls: asBoolean(body["parallel_tool_calls"]) ?? true,
+    truncation: asText(body["truncation"]) ?? "disabled",
+    text: textEcho(asObject(body["text"])),
+    reasoning: {
+      effort: asText(reasoning?.["effort"]) ?? null,
+      summary: asText(reasoning?.["summary"]) ?? null,
+    },
+    temperature: asNumber(body["temperature"]) ?? 1,
+    top_p: asNumber(body["top_p"]) ?? 1,
+    presence_penalty: asNumber(body["presence_penalty"]) ?? 0,
+    frequency_penalty: asNumber(body["frequency_penalty"]) ?? 0,
+    top_logprobs: asNumber(body["top_logprobs"]) ?? 0,
+    max_output_tokens: asNumber(body["max_output_tokens"]) ?? null,
+    max_tool_calls: asNumber(body["max_tool_calls"]) ?? null,
+    // On the translated lane nothing is kept, whatever was asked.
+    store: false,
+    background: false,
+    metadata: asObject(body["metadata"]) ?? {},
+    safety_identifier: asText(body["safety_identifier"]) ?? null,
+    prompt_cache_key: asText(body["prompt_cache_key"]) ?? null,
+    ...(asText(body["user"]) !== undefined && { user: body["user"] }),
+  };
+}
+
+/** What a schema wants is there or null; what opens doors elsewhere is not said back. */
+function toolEcho(raw: Json): Json {
+  const tool = asObject(raw);
+  if (!tool) return raw;
+  if (tool["type"] === "function")
+    return { ...tool, description: null, parameters: null, strict: null, ...known(tool) };
+  const { authorization: _, headers: __, ...rest } = tool;
+  return rest;
+}
+
+const known = (tool: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(tool).filter(([, v]) => v !== undefined));
+
+/** A request may leave the mode of its allowed tools out, a response may not. */
+function choiceEcho(asked: Json | undefined): Json {
+  const choice = asObject(asked);
+  return choice?.["type"] === "allowed_tools" ? { mode: "auto", ...choice } : (asked ?? "auto");
+}
+
+/** Of these a request may say null where a response may not: whether it is strict, how much it shall say. */
+function textEcho(asked: JsonObject | undefined): JsonObject {
+  const format = asObject(asked?.["format"]) ?? { type: "text" };
+  const { verbosity, ...rest } = asked ?? {};
+  return {
+    ...rest,
+    ...(asText(verbosity) !== undefined && { verbosity }),
+    format:
+      format["type"] === "json_schema"
+        ? { description: null, ...known(format), strict: asBoolean(format["strict"]) ?? false }
+        : format,
+  };
+}

@@ -1,0 +1,72 @@
+// Server half: an answer that is one JSON text.
+import type {
+  ResponseContext,
+  Json,
+  JsonObject,
+  ModelResponse,
+  Opt,
+} from "../../../plugin/index.ts";
+import type { ResponsesDialect } from "../dialect.ts";
+import { responseObject } from "./response-object.ts";
+import { ResponseWriter, type EventSink } from "./response-writer.ts";
+
+const NO_EVENTS: EventSink = { write() {}, delta() {}, writeResponse() {} };
+
+/** The same object that the stream ends with, so that both lanes of a client's code read the same. */
+export function encodeResponse(
+  answer: ModelResponse,
+  to: ResponseContext,
+  dialect: ResponsesDialect,
+): JsonObject {
+  const encoder = new ResponseWriter(to, dialect, NO_EVENTS);
+  encoder.writeEvent({ type: "start" });
+  answer.blocks.forEach((block, index) => replayBlock(block, index, encoder));
+  if (Object.keys(answer.usage).length > 0)
+    encoder.writeEvent({ type: "usage", usage: answer.usage });
+  encoder.writeEvent(answer.finish);
+  return responseObject(to).toJson(encoder.finalState);
+}
+
+/** A block as the events that spell it. */
+function replayBlock(
+  block: ModelResponse["blocks"][number],
+  index: number,
+  to: ResponseWriter,
+): void {
+  const delta = (text: Opt<string>, logprobs?: Opt<readonly Json[]>) => {
+    if (text !== undefined && text !== "") to.writeEvent({ type: "delta", index, text, logprobs });
+  };
+  switch (block.type) {
+    case "text":
+    case "refusal":
+      to.writeEvent({ type: "open", index, block: { type: block.type } });
+      delta(block.text, block.type === "text" ? block.logprobs : undefined);
+      if (block.type === "text")
+        for (const citation of block.citations ?? [])
+          to.writeEvent({ type: "cite", index, citation });
+      break;
+    case "reasoning": {
+      const digest = block.text === undefined && block.summary !== undefined;
+      to.writeEvent({ type: "open", index, block: { type: "reasoning", summary: digest } });
+      delta(block.text ?? block.summary?.join("\n\n"));
+      break;
+    }
+    case "call":
+      to.writeEvent({ type: "open", index, block: { ...block, type: "call" } });
+      delta(block.args);
+      break;
+    case "image":
+    case "audio":
+      to.writeEvent({ type: "open", index, block: { type: block.type } });
+      to.writeEvent({ type: "media", index, media: block.media, note: block.note });
+      break;
+    case "opaque":
+      to.writeEvent({ type: "open", index, block });
+      delta(block.text);
+      break;
+    default:
+      return;
+  }
+  if (block.proof) to.writeEvent({ type: "proof", index, proof: block.proof });
+  to.writeEvent({ type: "close", index });
+}

@@ -1,0 +1,36 @@
+// What an upstream's answer is: sound as it comes, or events that hold it.
+import { fail } from "../../../model/error.ts";
+import type { HeadersIn } from "../../../model/values.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { asObject, parseObject, asText } from "../../json-values.ts";
+import { usageOf } from "../usage.ts";
+import type { Usage } from "../../../model/usage.ts";
+import { bodyFormOf } from "../../../lib/media-type.ts";
+
+export const isEvents = (headers: HeadersIn): boolean =>
+  bodyFormOf(headers["content-type"]) === "stream";
+
+export const failTruncated = (): never =>
+  fail("upstream", "The provider ended before its finish.", { code: "truncated" });
+
+/** Nothing that can be heard came. */
+export const failNoAudio = (): never =>
+  fail("upstream", "The provider answered without sound.", { code: "bad_answer" });
+
+/** One event: a piece of sound, the end with its counts, or what is newer than us. An error is thrown as what it says. */
+export function parseAudioEvent(data: string): { sound?: string; over?: Usage } {
+  const event = parseObject(data);
+  if (!event)
+    return fail("upstream", "The provider sent an event that is no JSON.", { code: "bad_event" });
+  if (event["error"] !== undefined && event["error"] !== null) return throwParsedError(event);
+  switch (event["type"]) {
+    case "error":
+      return throwParsedError(event);
+    case "speech.audio.delta":
+      return { sound: asText(event["audio"]) ?? failNoAudio() };
+    case "speech.audio.done":
+      return { over: usageOf(asObject(event["usage"])) };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,52 @@
+import { isUtf8 } from "node:buffer";
+import { BOUNDS } from "../../lib/bounds.ts";
+import { fail } from "../../model/error.ts";
+import { failBoundExceeded } from "../../model/bound-exceeded.ts";
+import type { Decoder } from "../../plugin/protocol.ts";
+
+const LF = 10;
+
+/**
+ * Lines as text, for streams of JSON in lines: each without its end, blank ones left out, whatever the cut of the bytes. The
+ * last one needs no end. UTF-8 that is wrong, or a line of more than `cap` bytes, is an upstream fault.
+ */
+export function createLineDecoder(
+  on: (line: string) => void,
+  maxLineBytes: number = BOUNDS.event.max,
+): Decoder {
+  let held: Buffer[] = [];
+  let size = 0;
+  const bounded = (bytes: number) => {
+    if (size + bytes > maxLineBytes) failBoundExceeded("event", maxLineBytes);
+  };
+  const take = (b: Buffer) => {
+    const text = b.toString().trim();
+    if (text.includes("\ufffd") && !isUtf8(b))
+      fail("upstream", "The upstream's stream is not valid UTF-8.", { code: "invalid_utf8" });
+    if (text !== "") on(text);
+  };
+  return {
+    push(chunk) {
+      let from = 0;
+      for (let end = chunk.indexOf(LF); end >= 0; end = chunk.indexOf(LF, from)) {
+        const rest = chunk.subarray(from, end);
+        bounded(rest.length);
+        const line = held.length === 0 ? rest : Buffer.concat([...held, rest]);
+        held = [];
+        size = 0;
+        from = end + 1;
+        take(line);
+      }
+      if (from === chunk.length) return;
+      bounded(chunk.length - from);
+      held.push(chunk.subarray(from));
+      size += chunk.length - from;
+    },
+    end() {
+      const line = Buffer.concat(held);
+      held = [];
+      size = 0;
+      take(line);
+    },
+  };
+}

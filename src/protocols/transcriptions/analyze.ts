@@ -1,0 +1,28 @@
+// One look at a body of this protocol, on both lanes: what it may cost, and what it names.
+import { estimateAudioUsage } from "../../model/operations/transcript-operation.ts";
+import { isFilePart, type Body } from "../../model/values.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
+import { isTruthyFlag } from "../json-values.ts";
+import { referencedFeatures, findReferences } from "../look/index.ts";
+import { analyzeCost } from "../cost-analysis.ts";
+
+export function analyze(body: Body): RequestFacts {
+  const { file, ...fields } = body;
+  const named = findReferences(fields);
+  const { n: _, ...spent } = analyzeCost(fields, named, { maxOutput: undefined });
+  return {
+    features: [
+      ...(isTruthyFlag(body["stream"]) ? (["stream"] as const) : []),
+      ...referencedFeatures(named),
+    ],
+    references: named,
+    ...spent,
+    ...(isFilePart(file) && estimateAudioUsage(file.data, textIn(fields))),
+  };
+}
+
+/** Whatever a model may be made to read beside the sound. */
+const textIn = (fields: object): string =>
+  Object.values(fields)
+    .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
+    .join(" ");

@@ -1,0 +1,124 @@
+// What an upstream's answer says: in JSON of several forms, or in plain words.
+import { fail } from "../../../model/error.ts";
+import type { ModelEvent } from "../../../model/event.ts";
+import type { TranscriptItem } from "../../../model/operations/audio-requests.ts";
+import type { Usage } from "../../../model/usage.ts";
+import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
+import { bodyFormOf } from "../../../lib/media-type.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import {
+  isObject,
+  asList,
+  asNumber,
+  asObject,
+  asObjects,
+  parseObject,
+  asText,
+} from "../../json-values.ts";
+import { usageOf } from "../usage.ts";
+
+export const failTruncated = (): never =>
+  fail("upstream", "The provider ended before its finish.", { code: "truncated" });
+
+const failNoText = (): never =>
+  fail("upstream", "The provider answered without a text.", { code: "bad_answer" });
+
+export interface Transcript {
+  readonly text: string;
+  readonly items: readonly TranscriptItem[];
+  readonly usage: Usage;
+  readonly logprobs?: readonly Json[];
+}
+
+/** Captions and plain words are a text of their own; what is called JSON and is none, or begins so and was cut off, is no answer. */
+export function parseTranscriptBody(
+  body: Buffer,
+  headers: HeadersIn,
+): Transcript & { readonly json: boolean } {
+  const plain = /^text\//i.test(headers["content-type"] ?? "");
+  const words = body.toString();
+  const parsedJson = /^\s*\{/.test(words) ? parseObject(words) : undefined;
+  if (parsedJson && !(plain && asText(parsedJson["text"]) === undefined))
+    return { ...parseTranscript(parsedJson), json: true };
+  if (!plain && /^\s*(?:\{|$)/.test(words)) failNoText();
+  if (bodyFormOf(headers["content-type"]) === "document")
+    return { text: unquoteText(words), items: [], usage: {}, json: false };
+  return { text: words, items: [], usage: {}, json: false };
+}
+
+/** Plain words, as some hosts write them: a text of JSON. */
+function unquoteText(body: string): string {
+  try {
+    return asText(JSON.parse(body)) ?? failNoText();
+  } catch {
+    return failNoText();
+  }
+}
+
+export function parseTranscript(response: JsonObject): Transcript {
+  if (
+    isObject(response["error"]) ||
+    (asText(response["text"]) === undefined && response["error"] !== undefined)
+  )
+    throwParsedError(response);
+  const words = asText(response["text"]) ?? failNoText();
+  const logprobs = asList(response["logprobs"]);
+  return {
+    text: words,
+    items: parseItems(response),
+    usage: countsOf(response),
+    ...(logprobs.length > 0 && { logprobs }),
+  };
+}
+
+/** A host that says how long it is and counts nothing bills that. */
+function countsOf(response: JsonObject): Usage {
+  const usage = usageOf(asObject(response["usage"]));
+  const duration =
+    asNumber(response["duration"]) ?? Number(asText(response["duration"]) ?? Number.NaN);
+  return Object.keys(usage).length > 0 || !(duration >= 0)
+    ? usage
+    : { seconds: Math.ceil(duration) };
+}
+
+/** What holds for all of it. */
+const ABOUT = ["task", "language", "duration", "languages"] as const;
+
+function parseItems(response: JsonObject): TranscriptItem[] {
+  const about: Record<string, Json> = {};
+  for (const name of ABOUT)
+    if (response[name] !== undefined && response[name] !== null) about[name] = response[name];
+  return [
+    ...asObjects(response["segments"]).flatMap((one) => segmentOf(one) ?? []),
+    ...asObjects(response["words"]).flatMap((one): TranscriptItem[] => {
+      const [start, end, word] = [
+        asNumber(one["start"]),
+        asNumber(one["end"]),
+        asText(one["word"]),
+      ];
+      return start === undefined || end === undefined || word === undefined
+        ? []
+        : [{ type: "word", start, end, text: word }];
+    }),
+    // Last, since a stream says it at its end.
+    ...(Object.keys(about).length > 0 ? [{ type: "whole" as const, raw: about }] : []),
+  ];
+}
+
+export function segmentOf({
+  type: _,
+  start,
+  end,
+  text: words,
+  ...said
+}: JsonObject): TranscriptItem | undefined {
+  const [from, to, spoken] = [asNumber(start), asNumber(end), asText(words)];
+  if (from === undefined || to === undefined || spoken === undefined) return undefined;
+  return { type: "segment", start: from, end: to, text: spoken, raw: said };
+}
+
+/** Counts, and the end. */
+export function emitEnd(emit: (event: ModelEvent) => void, usage: Usage): void {
+  if (Object.keys(usage).length > 0) emit({ type: "usage", usage });
+  emit({ type: "finish", reason: "stop" });
+}

@@ -1,0 +1,203 @@
+// Whose request it is at the admin listener: that of the holder of a token of gateway.yaml or of the store, or of a session. Keys for models open
+// nothing here.
+import type { IncomingMessage } from "node:http";
+import type { AdminConfig, AdminToken } from "../../config/gateway-config.ts";
+import { digestKey, equalDigests, parseKey } from "../../lib/api-key.ts";
+import { fail, getFault } from "../../model/error.ts";
+import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { CommandPrincipal, Principal } from "./principal.ts";
+import { readBearerToken } from "../http/bearer.ts";
+import { withTimeout } from "../ledger/queued-command.ts";
+import { assertSameOrigin, readSessionToken } from "./session-cookie.ts";
+import { Sessions } from "./sessions.ts";
+import { LoginThrottle } from "./login-throttle.ts";
+
+/** Longer than any token that is taken. */
+const MAX_TOKEN_LENGTH = 1_024;
+const TIMEOUT_MS = 5_000;
+
+export interface AdminPrincipalsOptions {
+  /** Of the current gateway.yaml. */
+  readonly adminConfig: () => AdminConfig | undefined;
+  /** From the store, by its digest. */
+  readonly findRecord: (digest: string) => Promise<KeyRecord | undefined>;
+  readonly now: () => number;
+}
+
+export class AdminPrincipals {
+  readonly sessions: Sessions;
+  readonly #options: AdminPrincipalsOptions;
+  readonly #throttle: LoginThrottle;
+  /** What was looked up of a request; the listener's routes ask once more. */
+  readonly #byRequest = new WeakMap<IncomingMessage, Promise<CommandPrincipal>>();
+
+  constructor(options: AdminPrincipalsOptions) {
+    this.#options = options;
+    this.sessions = new Sessions(options.now);
+    this.#throttle = new LoginThrottle(options.now);
+  }
+
+  /** Fails with what its client is to be told. */
+  identify(req: IncomingMessage): Promise<CommandPrincipal> {
+    const known = this.#byRequest.get(req);
+    if (known) return known;
+    const lookup = this.#identify(req);
+    this.#byRequest.set(req, lookup);
+    return lookup;
+  }
+
+  /** At the control socket, with an Authorization header. */
+  async identifyToken(authorization: string): Promise<CommandPrincipal> {
+    return {
+      ...(await this.#identifyToken(readBearerToken({ authorization }) ?? "", "")),
+      channel: "socket",
+    };
+  }
+
+  /** By what a login brings: a word of `tollgate console`, or a token. */
+  async login(
+    req: IncomingMessage,
+    credentials: { readonly word?: string; readonly token?: string },
+  ): Promise<Principal> {
+    const { word, token } = credentials;
+    if (token !== undefined) return this.#identifyToken(token, this.clientAddressOf(req));
+    this.#throttle.assertAllowed(this.clientAddressOf(req));
+    const principal = this.sessions.redeem(word ?? "");
+    if (principal) return principal;
+    this.#throttle.recordFailure(this.clientAddressOf(req), word ?? "");
+    return fail("unauthenticated", "This link was used already, or its minute is over.", {
+      code: "invalid_word",
+    });
+  }
+
+  /** A login that another one vouches for: what is wrong counts as a wrong word does. */
+  async identifyByProvider(
+    req: IncomingMessage,
+    secret: string,
+    login: () => Promise<Principal>,
+  ): Promise<Principal> {
+    this.#throttle.assertAllowed(this.clientAddressOf(req));
+    try {
+      return await login();
+    } catch (error) {
+      if (getFault(error)?.kind === "unauthenticated")
+        this.#throttle.recordFailure(this.clientAddressOf(req), secret);
+      throw error;
+    }
+  }
+
+  /** Behind a proxy, what the proxy says of its client. */
+  clientAddressOf(req: IncomingMessage): string {
+    const forwarded = this.#options.adminConfig()?.behindProxy
+      ? req.headers["x-forwarded-for"]
+      : undefined;
+    const last = [forwarded].flat().join().split(",").at(-1)?.trim();
+    return last || (req.socket.remoteAddress ?? "");
+  }
+
+  isSecure(req: IncomingMessage): boolean {
+    if ("encrypted" in req.socket) return true;
+    if (!this.#options.adminConfig()?.behindProxy) return false;
+    return (req.headers["x-forwarded-proto"] ?? "https") === "https";
+  }
+
+  async #identify(req: IncomingMessage): Promise<CommandPrincipal> {
+    const address = this.clientAddressOf(req);
+    const secret = readBearerToken(req.headers);
+    if (secret !== undefined) {
+      return { ...(await this.#identifyToken(secret, address)), channel: "token", address };
+    }
+    const secure = this.isSecure(req);
+    const token = readSessionToken(req, secure);
+    const session = token === undefined ? undefined : this.sessions.find(token);
+    if (!session || !this.#isStillGranted(session))
+      return fail(
+        "unauthenticated",
+        token === undefined
+          ? "Send an admin token as Authorization: Bearer <token>."
+          : "This session is over. Sign in again.",
+        { code: token === undefined ? "invalid_admin_token" : "session_over" },
+      );
+    assertSameOrigin(req, secure);
+    const { name, role, account, credentialId, group, expiresAt } = session;
+    return { name, role, account, credentialId, group, expiresAt, channel: "session", address };
+  }
+
+  async #identifyToken(secret: string, address: string): Promise<Principal> {
+    this.#throttle.assertAllowed(address);
+    const found = secret.length > MAX_TOKEN_LENGTH ? undefined : await this.#findByToken(secret);
+    if (found) return found;
+    this.#throttle.recordFailure(address, secret);
+    return fail("unauthenticated", "This is no admin token, or it has ended.", {
+      code: "invalid_admin_token",
+    });
+  }
+
+  async #findByToken(secret: string): Promise<Principal | undefined> {
+    const presented = digestKey(secret);
+    // Every token is compared, so that the time tells nothing.
+    const [inFile] = this.#fileTokens().filter(({ token }) =>
+      equalDigests(digestKey(token), presented),
+    );
+    if (inFile)
+      return {
+        name: `admin:${inFile.name}`,
+        role: inFile.role,
+        credentialId: fileCredentialId(inFile),
+      };
+    if (!parseKey(secret, "ta")) return undefined;
+    const record = await withStoreTimeout(this.#options.findRecord(presented));
+    return record && equalDigests(record.digest, presented)
+      ? toPrincipal(record, this.#options.now())
+      : undefined;
+  }
+
+  /**
+   * Whether gateway.yaml still grants what the session was opened with: the token with the same value and role, or the identity
+   * provider's group with the same role and account.
+   */
+  #isStillGranted({ credentialId, role, group, account }: Principal): boolean {
+    if (credentialId.startsWith("oidc:")) {
+      const oidc = this.#options.adminConfig()?.oidc;
+      return (
+        oidc !== undefined &&
+        credentialId.startsWith(oidcCredentialId(oidc.issuer, "")) &&
+        oidc.roles.some(
+          (each) => each.group === group && each.role === role && each.account === account,
+        )
+      );
+    }
+    if (!credentialId.startsWith("file:")) return true;
+    return this.#fileTokens().some(
+      (each) => fileCredentialId(each) === credentialId && each.role === role,
+    );
+  }
+
+  #fileTokens() {
+    return this.#options.adminConfig()?.tokens ?? [];
+  }
+}
+
+const withStoreTimeout = <T>(work: Promise<T>): Promise<T> => withTimeout(TIMEOUT_MS, work);
+
+/** A token whose value was replaced is another credential, even under its old name. */
+const fileCredentialId = ({ name, token }: AdminToken): string =>
+  `file:${name}#${digestKey(token).slice(0, 8)}`;
+/** Neither an issuer nor a subject contains a space. */
+export const oidcCredentialId = (issuer: string, subject: string): string =>
+  `oidc:${issuer} ${subject}`;
+export const tokenCredentialId = (id: string): string => `token:${id}`;
+
+/** Undefined: it is a key, or has ended. */
+function toPrincipal(record: KeyRecord, now: number): Principal | undefined {
+  const { id, name, admin, account, expires, revoked } = record;
+  const hasPassed = (at: number | undefined) => at !== undefined && at <= now;
+  if (admin === undefined || hasPassed(expires) || hasPassed(revoked)) return undefined;
+  return {
+    name: `admin:${name ?? id}`,
+    role: admin,
+    account: account,
+    credentialId: tokenCredentialId(id),
+    expiresAt: expires,
+  };
+}

@@ -1,0 +1,60 @@
+// Whose command it is: that is known at the door, and everything behind the door goes by it.
+import { ROLES } from "../../config/sections/admin-config.ts";
+import { fail } from "../../model/error.ts";
+import type { Role } from "../../plugin/role.ts";
+
+/** Where a command came in. `files`: the command line, while no gateway runs. */
+export type CommandChannel = "socket" | "files" | "token" | "session";
+
+/** The holder of an admin credential. */
+export interface Principal {
+  /** Display name, as in the audit log: "shell", "admin:anna". Not unique: use `principalId` to key anything. */
+  readonly name: string;
+  readonly role: Role;
+  /** It sees and changes what is of this account and below it, and nothing else. Undefined: all of it. */
+  readonly account?: string | undefined;
+  /**
+   * Issuer and subject of the credential: "shell", "token:<id>", "file:<name>#<digest>", "oidc:<issuer> <sub>". Unique to one
+   * credential, and not reused by a later one.
+   */
+  readonly credentialId: string;
+  /** For people from the identity provider: the group that grants the role. */
+  readonly group?: string | undefined;
+  /** When the credential expires, in Unix milliseconds. */
+  readonly expiresAt?: number | undefined;
+}
+
+/**
+ * Identifies a principal: two are the same only if issuer, subject, role, and account are the same. Everything that is cached or
+ * counted for a principal is keyed by this. Roles and encoded accounts contain no colon, so the parts cannot run into one another.
+ */
+export const principalId = ({ credentialId, role, account }: Principal): string =>
+  `admin:${role}:${account === undefined ? "" : `=${encodeURIComponent(account)}`}:${credentialId}`;
+
+export interface CommandPrincipal extends Principal {
+  readonly channel: CommandChannel;
+  readonly address?: string | undefined;
+}
+
+/** A user who may open the state folder may do all. */
+export const SHELL_PRINCIPAL: CommandPrincipal = {
+  name: "shell",
+  role: "owner",
+  credentialId: "shell",
+  channel: "socket",
+};
+
+/** While no gateway runs. */
+export const OFFLINE_PRINCIPAL: CommandPrincipal = { ...SHELL_PRINCIPAL, channel: "files" };
+
+/** Each role may what those before it may. */
+const rankOf = (role: Role): number => ROLES.indexOf(role);
+
+export const hasRole = (role: Role, least: Role): boolean => rankOf(role) >= rankOf(least);
+
+export function assertRole({ name, role }: CommandPrincipal, least: Role): void {
+  if (!hasRole(role, least))
+    fail("forbidden", `This needs the role ${least}, and ${name} is ${role}.`, {
+      code: "role_too_low",
+    });
+}

@@ -1,0 +1,28 @@
+// A route that a plugin serves on the admin listener is for admins whose role is high enough. Admins that are limited to an account are
+// refused unless the route states that it serves them.
+import { fail } from "../../model/error.ts";
+import type { Role } from "../../plugin/role.ts";
+import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
+import { assertRole, principalId } from "./principal.ts";
+import type { AdminPrincipals } from "./admin-principals.ts";
+
+/** As an `admit` hook: it identifies the holder, or says why not. */
+export const requireAdminRole =
+  (
+    adminPrincipals: AdminPrincipals | undefined,
+    { least, accounts }: { least: Role; accounts: boolean },
+  ) =>
+  async (x: HostExchange): Promise<void> => {
+    if (!adminPrincipals) return fail("unavailable", "There is no admin listener in this process.");
+    const principal = await adminPrincipals.identify(x["~"].req);
+    assertRole(principal, least);
+    if (principal.account !== undefined && !accounts)
+      fail(
+        "forbidden",
+        `${principal.name} is limited to the account ${principal.account}, and this is about the whole gateway.`,
+        {
+          code: "account_only",
+        },
+      );
+    x.identify({ id: principalId(principal), name: principal.name });
+  };

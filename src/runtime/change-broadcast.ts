@@ -1,0 +1,69 @@
+// What every process has to know before a command is answered: that keys have changed, that an account is another one. What another
+// gateway on the same store has changed comes the same way, and so does that the store cannot be reached.
+import type { AccountRecord } from "../plugin/store/account.ts";
+import type { StoreEvent } from "../plugin/store/store-instance.ts";
+import type { Services } from "./services.ts";
+import type { BroadcastName, WorkerCommands } from "./workers/worker-protocol.ts";
+
+/** Another process that has to know. */
+export interface PeerProcess {
+  call<N extends BroadcastName>(name: N, ...args: Parameters<WorkerCommands[N]>): Promise<unknown>;
+}
+
+type ChangeServices = Pick<
+  Services,
+  | "keyCache"
+  | "accountCache"
+  | "store"
+  | "ledgerQueue"
+  | "ledgerAvailability"
+  | "thresholds"
+  | "log"
+>;
+
+export class ChangeBroadcast {
+  readonly #services: ChangeServices;
+  readonly #otherProcesses: () => readonly (PeerProcess | undefined)[];
+
+  constructor(services: ChangeServices, others: () => readonly (PeerProcess | undefined)[]) {
+    this.#services = services;
+    this.#otherProcesses = others;
+    services.ledgerAvailability.onChange((trouble) => {
+      this.#callOthers("setLedgerAvailability", trouble).catch(() => {});
+    });
+  }
+
+  #callOthers: PeerProcess["call"] = (name, ...args) =>
+    Promise.all(this.#otherProcesses().map((each) => each?.call(name, ...args)));
+
+  /** Resolves when no process remembers anything of a key any more. */
+  async invalidateKeys(): Promise<void> {
+    this.#services.keyCache.invalidate();
+    await this.#callOthers("invalidateKeys");
+  }
+
+  async accountChanged(record: AccountRecord): Promise<void> {
+    this.#services.accountCache.put(record);
+    await this.#callOthers("accountChanged", record);
+  }
+
+  /** All of them: any may be another one. */
+  async reloadAccounts(): Promise<void> {
+    await this.#services.accountCache.load(this.#services.store);
+    await this.#callOthers("reloadAccounts");
+  }
+
+  onStoreEvent(news: StoreEvent): void {
+    const { type } = news;
+    if (type === "away") this.#services.ledgerQueue.markUnreachable(news.reason);
+    if (type === "crossed") this.#services.thresholds?.deliver(news.crossings);
+    if (type !== "keys" && type !== "accounts") return;
+    const done = type === "keys" ? this.invalidateKeys() : this.reloadAccounts();
+    done.catch((error: unknown) =>
+      this.#services.log.error(
+        { err: error },
+        `not every worker has heard that ${type} have changed`,
+      ),
+    );
+  }
+}

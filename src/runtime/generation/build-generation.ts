@@ -1,0 +1,215 @@
+// Everything built from one version of the config. It is whole before it serves, nothing in it changes afterwards, and
+// it ends when it has been replaced and its last exchange is over.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
+import type { Catalog } from "../../catalog/catalog.ts";
+import { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import type { Json } from "../../model/values.ts";
+import type { MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
+import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
+import type { Generation } from "../../pipeline/generation.ts";
+import type { MountedFrontend, MountedProvider, MountedRoute } from "../../pipeline/exchange/mounted.ts";
+import { Accounts } from "../../pipeline/accounts/accounts.ts";
+import { CandidateResolver } from "../../pipeline/routing/resolver.ts";
+import type { Services } from "../services.ts";
+import type { MountedObserver } from "../observers/observer-subscriber.ts";
+import { createGenerationCatalog } from "./generation-catalog.ts";
+import { type MountedFrontends, mountFrontends } from "./mount-frontends.ts";
+import { MountedOperations } from "./mounted-operations.ts";
+import { InFlightCounter } from "./in-flight.ts";
+import { mountMiddleware, mountObservers } from "./mount-middleware.ts";
+import { type PluginCommands, PluginSetup, type ProblemLocator } from "../plugin-host/plugin-setup.ts";
+import { fetchFor } from "../plugin-host/provider-client.ts";
+import { mountProviders } from "./mount-providers.ts";
+import { checkReadiness } from "./provider-readiness.ts";
+import { checkInterchangeableModels } from "./interchangeable-models.ts";
+import { PluginRouteTable } from "./plugin-routes.ts";
+
+export interface BuiltGeneration {
+  readonly gen: Generation;
+  readonly frontends: readonly MountedFrontend[];
+  /** Of the admin listener; a route each. */
+  readonly adminFrontends: readonly MountedFrontend[];
+  /** For the log: no errors. */
+  readonly warnings: readonly LocatedProblem[];
+  readonly providers: ReadonlyMap<string, MountedProvider>;
+  readonly middleware: readonly MountedMiddleware[];
+  /** In the process that has them. */
+  readonly observers: readonly MountedObserver[];
+  readonly commands: ReadonlyMap<string, PluginCommands>;
+  readonly inFlight: () => number;
+  /** Of them, those of one frontend. */
+  readonly inFlightOfFrontend: (frontend: string) => number;
+  /** Signals plugins that it leaves. */
+  signalLeave(): void;
+  /** Its observers get what is left for them, and end: another process has them. */
+  closeObservers(): Promise<void>;
+  /** Leaves; resolves when its last exchange is over and everything in it has ended. */
+  retire(): Promise<void>;
+}
+
+export interface BuildGenerationOptions {
+  readonly number: number;
+  readonly config: GatewayConfig;
+  readonly services: Services;
+  readonly locate: ProblemLocator;
+  /** False: providers are not asked whether they are ready, and no upstream hears of it. */
+  readonly probesProviders?: boolean;
+  /** False: observers are in another process. */
+  readonly ownsObservers?: boolean;
+}
+
+export async function buildGeneration(
+  options: BuildGenerationOptions,
+): Promise<BuiltGeneration | { problems: readonly LocatedProblem[] }> {
+  const { config, services, probesProviders = true } = options;
+  const scope = new LifetimeScope();
+  const setup = new PluginSetup(scope, services, options.locate, config.file);
+  const { problems, commands } = setup;
+
+  const providers = await mountProviders(config, setup, probesProviders);
+  const kinds = new MountedOperations();
+  kinds.addProviders(providers);
+  const catalogue = scope.own(
+    createGenerationCatalog(config, providers, services, kinds.operations),
+  );
+  setup.catalog = catalogue;
+  const served = new PluginRouteTable(setup, services.adminPrincipals);
+  const { middleware, frontends } = await mountMiddleware(config, setup, served);
+  const watching = scope.own(new LifetimeScope());
+  const observers =
+    options.ownsObservers === false ? [] : await mountObservers(config, setup, served, watching);
+  const mounted = await mountFrontends(config, setup, middleware, served);
+  served.warnOfMissingListener(config);
+  kinds.addFrontends(mounted.frontends);
+  kinds.check(config, setup);
+  checkInterchangeableModels(config, catalogue, setup);
+  if (!problems.some((p) => p.severity === "error") && probesProviders)
+    problems.push(...(await checkReadiness(config, providers, services, scope, options.locate)));
+  if (problems.some((p) => p.severity === "error")) {
+    await disposeScope(scope, services, "a generation that was not used did not end well");
+    return { problems };
+  }
+
+  const inFlight = new InFlightCounter(services.inFlightRequests);
+  const leave = () => {
+    scope.beginClose();
+    watching.beginClose();
+  };
+  return {
+    gen: createGeneration(options, { catalogue, providers, mounted, inFlight }),
+    frontends: [...mounted.frontends, ...frontends],
+    adminFrontends: served.adminFrontends,
+    warnings: problems,
+    providers,
+    middleware,
+    observers,
+    commands,
+    inFlight: () => inFlight.count,
+    inFlightOfFrontend: (frontend) => inFlight.countOf(frontend),
+    signalLeave: leave,
+    async closeObservers() {
+      await services.observerSink.detach(observers);
+      await disposeScope(watching, services, "an observer did not end well");
+    },
+    async retire() {
+      leave();
+      await inFlight.whenIdle();
+      await services.observerSink.detach(observers);
+      await disposeScope(scope, services, "a generation did not end well", {
+        generation: options.number,
+      });
+    },
+  };
+}
+
+/** What the walk asks of a generation. */
+function createGeneration(
+  { number, config, services }: BuildGenerationOptions,
+  made: {
+    readonly catalogue: Catalog;
+    readonly providers: ReadonlyMap<string, MountedProvider>;
+    readonly mounted: MountedFrontends;
+    readonly inFlight: InFlightCounter;
+  },
+): Generation {
+  const { catalogue, providers, mounted, inFlight } = made;
+  const { entryPaths } = mounted;
+  const subrequestRoutes = subrequestRoutesOf(mounted.frontends);
+  const { models, unmountedProviders } = config;
+  return {
+    number,
+    log: services.log,
+    logThrottle: services.logThrottle,
+    isStrict: config.strict,
+    responseHeaders:
+      config.responseHeaders.length > 0 ? new Set(config.responseHeaders) : undefined,
+    maxBodyBytes: config.maxBodyBytes,
+    maxJsonValues: config.bounds.jsonValues,
+    maxResponseBytes: config.bounds.responseBytes,
+    slowRequestMs: config.log.slowRequestMs,
+    writeTimeoutMs: config.writeTimeoutMs,
+    resolver: new CandidateResolver({
+      providers,
+      unmounted: unmountedProviders,
+      models,
+      catalogue,
+      pathsByOperation: entryPaths,
+      targetHealth: services.targetHealth,
+      now: wallClock,
+    }),
+    catalogue,
+    accounts: new Accounts(config.accounts, services.accountCache),
+    ledger: services.ledgerQueue,
+    targetHealth: services.targetHealth,
+    retries: config.retries,
+    retiringModels: services.retiringModels,
+    findRoute: (path) => subrequestRoutes.get(path),
+    timerWheel: services.timerWheel,
+    reportRequest:
+      config.observers.length > 0 || config.requestHistory > 0
+        ? (record) => services.observerSink.reportRequest(record)
+        : undefined,
+    idempotency: services.idempotency,
+    memoryBudget: services.memoryBudget,
+    admissionQueue: services.admissionQueue,
+    concurrencyCounter: services.concurrencyCounter,
+    outputHistory: services.outputHistory,
+    imageFiles: services.imageFiles,
+    createFetch: fetchFor,
+    mask: (text) => services.mask.maskText(text),
+    maskJson: (value) => services.mask.maskValue(value) as Json,
+    retain(x: HostExchange) {
+      return inFlight.enter(x);
+    },
+  };
+}
+
+/** Where a request can be made with a body alone. */
+function subrequestRoutesOf(
+  frontends: readonly MountedFrontend[],
+): ReadonlyMap<string, MountedRoute> {
+  const found = new Map<string, MountedRoute>();
+  for (const frontend of frontends)
+    for (const route of frontend.routes)
+      if (
+        "actionType" in route &&
+        route.actionType === "generate" &&
+        route.method === "POST" &&
+        !route.protocols
+      )
+        for (const path of [route.path].flat())
+          if (!path.includes(":") && !found.has(path)) found.set(path, { frontend, route, path });
+  return found;
+}
+
+/** Ends everything that the generation owns. A plugin that fails to end stops no other; the log says which. */
+const disposeScope = (
+  scope: LifetimeScope,
+  { log }: Services,
+  message: string,
+  more = {},
+): Promise<void> =>
+  scope[Symbol.asyncDispose]().catch((error: unknown) =>
+    log.error({ ...more, err: error }, message),
+  );

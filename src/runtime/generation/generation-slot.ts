@@ -1,0 +1,284 @@
+// The generation that answers now, and older ones until their last exchange is over. A new one is whole before it is swapped
+// in, and no old one stops before that.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import type { LoadedConfig } from "../../config/load-config.ts";
+import { listSecrets } from "../../config/show-config.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
+import type { HealthState } from "../../plugin/gateway-stats.ts";
+import type { RejectedRequest } from "../../plugin/observer.ts";
+import type { Generation } from "../../pipeline/generation.ts";
+import type { AdminApi } from "../../admin/http/admin-api.ts";
+import { isApiPath } from "../access/admin-paths.ts";
+import { assertAdminExists } from "../access/require-admin.ts";
+import { listenAdmin } from "../access/admin-listener.ts";
+import { createNodeHandler } from "../http/node-adapter.ts";
+import { createApp, createUnroutedResponder, type OnRejected } from "../http/generation-app.ts";
+import { createExactRouteHandler } from "../http/exact-route.ts";
+import { buildGeneration, type BuiltGeneration } from "./build-generation.ts";
+import { healthStateOf } from "../services/ledger-availability.ts";
+import { startRetention } from "../ledger/ledger-retention.ts";
+import { answerPeerRequest } from "../services/peer-gateways.ts";
+import type { Services } from "../services.ts";
+import type { Rejection } from "../http/request-guard.ts";
+import { type BoundAddress, toListenTarget } from "../http/listen-targets.ts";
+import {
+  listen,
+  type ListenerHandle,
+  type ListenOptions,
+  type RejectedClient,
+} from "../http/listener.ts";
+import type { GatewayStatus } from "../gateway-api.ts";
+
+/** A generation with the routes that reach it. */
+export interface LiveGeneration {
+  readonly built: BuiltGeneration;
+  readonly config: GatewayConfig;
+  readonly loaded: LoadedConfig;
+  readonly handler: ListenOptions["handler"];
+  /** Of the admin listener. */
+  readonly adminHandler: ListenOptions["handler"];
+  readonly loadedAt: number;
+}
+
+export class GenerationSlot {
+  readonly #services: Services;
+  readonly #retired = new Set<BuiltGeneration>();
+  #current: LiveGeneration | undefined;
+  #listener: ListenerHandle | undefined;
+  #draining = false;
+  #isOpen = false;
+  #readyzAsked = false;
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** What `/readyz` says, here and in `status`, the console, and metrics. */
+  get state(): HealthState {
+    const { outage } = this.#services.ledgerAvailability;
+    return healthStateOf({ draining: this.#draining, open: this.#isOpen, trouble: outage });
+  }
+
+  /** Clients can connect, here or in a worker. */
+  markOpen(): void {
+    this.#isOpen = true;
+  }
+
+  /**
+   * `/readyz` says that it ends, and all are still served. True: it has been asked before, so a balancer wants to know that
+   * before the port closes.
+   */
+  announceShutdown(): boolean {
+    this.#draining = true;
+    this.#listener?.announceClose();
+    return this.#readyzAsked;
+  }
+
+  /**
+   * No new client is wanted, and what a plugin does without end may end: those that listen or write for long hear of it. `told`:
+   * `/readyz` says so too.
+   */
+  drain(told = true): void {
+    this.#draining ||= told;
+    this.#current?.built.signalLeave();
+  }
+
+  /** Before the first swap there is none to ask. */
+  get current(): LiveGeneration {
+    return this.#current!;
+  }
+
+  /** Opens the port: a client meets the generation of that moment. `bound`: where, if that is not for the file to say. */
+  async listen(boundAddress: readonly (BoundAddress | undefined)[] = []): Promise<ListenerHandle> {
+    const { config } = this.current;
+    this.markOpen();
+    const [first, ...also] = await Promise.all(
+      config.listen.map((each, i) => toListenTarget(each, boundAddress[i])),
+    );
+    const listening = await listen({
+      ...first!,
+      additionalTargets: also,
+      limits: socketLimitsOf(config),
+      handler: (req, res) => this.current.handler(req, res),
+      onRejected: (refusal, who) => this.#onConnectionRejected("clients", refusal, who),
+    });
+    for (const [i, { tls }] of config.listen.entries()) {
+      if (!tls) continue;
+      const { watchCertificate } = await import("../http/tls.ts");
+      watchCertificate(listening.servers[i]!, tls, { key: "listen.tls", log: this.#services.log });
+    }
+    return (this.#listener = listening);
+  }
+
+  /** Undefined: gateway.yaml asks for none. `fd`: an open descriptor in place of its address. */
+  async listenAdmin(
+    api: Pick<AdminApi, "serve">,
+    fd?: number,
+  ): Promise<ListenerHandle | undefined> {
+    const { admin } = this.current.config;
+    if (admin) await assertAdminExists(admin, this.#services.store);
+    return (
+      admin &&
+      listenAdmin(admin, {
+        fd,
+        log: this.#services.log,
+        handler: (req, res) =>
+          isApiPath((req.url ?? "/").split("?", 1)[0]!)
+            ? void api.serve(req, res)
+            : this.current.adminHandler(req, res),
+        onRejected: (refusal, who) => this.#onConnectionRejected("admin", refusal, who),
+      })
+    );
+  }
+
+  /** Requests of clients under way in this process. */
+  get inFlight(): number {
+    return this.#listener?.inFlight() ?? 0;
+  }
+
+  /** Of them those that frontends have, of this generation and of those that end. */
+  inFlightByFrontend(): Readonly<Record<string, number>> {
+    const sum: Record<string, number> = {};
+    for (const { frontends, inFlightOfFrontend } of [this.current.built, ...this.#retired])
+      // One that speaks several protocols is there once for each.
+      for (const name of new Set(frontends.map((frontend) => frontend.name)))
+        sum[name] = (sum[name] ?? 0) + inFlightOfFrontend(name);
+    return sum;
+  }
+
+  /** By another gateway on the store: what any process of this one knows. */
+  #answerPeer(question: Buffer): Promise<Buffer | undefined> {
+    const { fleetSecret, pluginPeers } = this.#services;
+    return answerPeerRequest(
+      fleetSecret,
+      question,
+      async (id, of) => (await pluginPeers.handle(id, of)) ?? pluginPeers.ask(id, of, true),
+    );
+  }
+
+  /** By the listener, before a route was looked for. */
+  #onConnectionRejected(
+    listener: RejectedRequest["listener"],
+    { code, status }: Rejection,
+    who: RejectedClient,
+  ): void {
+    const { id, address, method } = who;
+    this.#recordRejection(listener, { id, status, code, method });
+    this.#services.log.debug({ code, status, address, listener }, "a request was turned away");
+  }
+
+  #recordRejection(
+    listener: RejectedRequest["listener"],
+    refusal: Parameters<OnRejected>[0],
+  ): void {
+    this.#services.rejections.count(refusal.code);
+    this.#services.observerSink.reportRejection({ at: wallClock(), listener, ...refusal });
+  }
+
+  /** Rows of the ledger are kept as long as the current config says. */
+  startRetention(scope: LifetimeScope): void {
+    startRetention(this.#services, () => this.current.config.ledger.retentionMs, scope);
+  }
+
+  async build(of: {
+    number: number;
+    loaded: LoadedConfig;
+    config: GatewayConfig;
+    probesProviders?: boolean;
+    ownsObservers?: boolean;
+  }): Promise<LiveGeneration | { problems: readonly LocatedProblem[] }> {
+    const { loaded, config } = of;
+    this.#services.log.addSecrets(listSecrets(config));
+    const built = await buildGeneration({ ...of, services: this.#services, locate: loaded.locate });
+    if ("problems" in built) return built;
+    const app = createApp({
+      gen: built.gen,
+      frontends: built.frontends,
+      ready: () => this.#ready(),
+      onRejected: (refusal) => this.#recordRejection("clients", refusal),
+      files: this.#services.fileStore,
+      answerPeer: (question) => this.#answerPeer(question),
+    });
+    return {
+      built,
+      config,
+      loaded,
+      handler: createNodeHandler(
+        app,
+        createUnroutedResponder(built.frontends, (refusal) =>
+          this.#recordRejection("clients", refusal),
+        ),
+        createExactRouteHandler(built.gen, built.frontends),
+      ),
+      adminHandler: this.#createAdminHandler(built),
+      loadedAt: wallClock(),
+    };
+  }
+
+  /** What operators' programs ask is no request of a client: observers do not hear of it. */
+  #createAdminHandler({
+    gen,
+    adminFrontends: frontends,
+  }: BuiltGeneration): ListenOptions["handler"] {
+    const quiet: Generation = { ...gen, reportRequest: undefined };
+    const refused: OnRejected = (refusal) => this.#recordRejection("admin", refusal);
+    const app = createApp({
+      gen: quiet,
+      frontends,
+      ready: () => this.#ready(),
+      onRejected: refused,
+      admin: true,
+    });
+    return createNodeHandler(app, createUnroutedResponder(frontends, refused));
+  }
+
+  swap(serving: LiveGeneration): void {
+    const old = this.#current?.built;
+    this.#current = serving;
+    this.#services.observerSink.attach(serving.built.observers);
+    this.#services.log.setLevel(serving.config.log.level);
+    this.#services.fileStore.setLimits(serving.config.files);
+    this.#services.requestHistory?.recentRequests.setCapacity(serving.config.requestHistory);
+    this.#listener?.setLimits(socketLimitsOf(serving.config));
+    this.#services.admissionQueue.setLimits(serving.config.overload);
+    this.#services.memoryBudget.setLimit(serving.config.bounds.inFlightBytes);
+    if (!old) return void this.#services.thresholds?.deliverUndelivered();
+    this.#retired.add(old);
+    void old.retire().then(() => {
+      this.#retired.delete(old);
+      this.#services.log.debug({ generation: old.gen.number }, "a generation has ended");
+    });
+  }
+
+  /** The current one first. */
+  generations(): GatewayStatus["generations"] {
+    return [this.current.built, ...this.#retired].map((built) => ({
+      generation: built.gen.number,
+      inFlight: built.inFlight(),
+    }));
+  }
+
+  /** Another process has the observers from now on. */
+  async closeObservers(): Promise<void> {
+    const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
+    await Promise.all(all.map((built) => built.closeObservers()));
+  }
+
+  /** Resolves when the last exchange of all of them is over. */
+  async whenDrained(): Promise<void> {
+    const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
+    await Promise.all(all.map((built) => built.retire()));
+  }
+
+  #ready(): { ready: boolean; state: string } {
+    this.#readyzAsked = true;
+    const { state } = this;
+    return { ready: state === "ready", state };
+  }
+}
+
+const socketLimitsOf = ({ bounds, writeTimeoutMs }: GatewayConfig) => ({
+  ...bounds,
+  stalledWindowMs: writeTimeoutMs,
+});

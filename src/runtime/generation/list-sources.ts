@@ -1,0 +1,59 @@
+// What providers say of themselves: asked in the background, for as long as a generation follows them.
+import {
+  createListRefresher,
+  withIsoDates,
+  type ListSource,
+  type ListRefresher,
+} from "../../catalog/list-refresher.ts";
+import { createConditionalFetch } from "../../catalog/conditional-fetch.ts";
+import { getFault } from "../../model/error.ts";
+import type { BuiltGeneration } from "./build-generation.ts";
+import { adoptNewestPeerList, type ListsAndPeers } from "../services/peer-model-lists.ts";
+import type { Services } from "../services.ts";
+import { createCredentialClient } from "./mount-endpoint.ts";
+
+export const createGatewayListRefresher = ({ modelLists, log }: Services): ListRefresher =>
+  createListRefresher(modelLists, {
+    onStatusChange: (line, error) => {
+      const { provider, credential, modelCount, lastError } = line;
+      if (!lastError)
+        return log.info({ provider, count: modelCount }, "a provider's model list is back");
+      const { failures, nextAt, lastError: last } = withIsoDates(line);
+      log.warn(
+        {
+          provider,
+          credential,
+          failures,
+          nextAt,
+          lastError: last,
+          ...(getFault(error) || error === undefined ? {} : { err: error }),
+        },
+        `a provider's model list cannot be had; the last good one stays: ${lastError.message}`,
+      );
+    },
+  });
+
+/** One line for each credential of each provider that can be asked; each remembers what it was told. */
+export const listSourcesOf = (
+  { providers }: Pick<BuiltGeneration, "providers">,
+  known?: ListsAndPeers,
+): ListSource[] =>
+  [...providers.values()].flatMap((provider) =>
+    provider.plugin.listModels
+      ? provider.credentials.map(({ name }, i) => {
+          const remembering = createConditionalFetch();
+          const models = async (signal: AbortSignal) => {
+            const line = createCredentialClient(provider, i, signal);
+            try {
+              return await provider.plugin.listModels!({ ...line, fetch: remembering(line.fetch) });
+            } catch (error) {
+              const owner = { provider: provider.name, credential: name };
+              // What the provider said is told, whatever others say.
+              if (known) await adoptNewestPeerList(known, owner).catch(() => undefined);
+              throw error;
+            }
+          };
+          return { provider: provider.name, credential: name, fetchModels: models };
+        })
+      : [],
+  );

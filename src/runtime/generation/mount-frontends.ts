@@ -1,0 +1,123 @@
+// The frontends of gateway.yaml, set up, and the routes that they serve.
+import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
+import type { Operation } from "../../model/request.ts";
+import type { Frontend, Route } from "../../plugin/frontend.ts";
+import type { Protocol } from "../../plugin/protocol.ts";
+import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
+import { compileHookChain, type MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
+import { readBearerToken } from "../http/bearer.ts";
+import { createBodyValidator } from "./mount-endpoint.ts";
+import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
+import type { PluginRouteTable } from "./plugin-routes.ts";
+
+export interface MountedFrontends {
+  readonly frontends: readonly MountedFrontend[];
+  /** The path at which each kind of model is asked for, to name it where another one was taken. */
+  readonly entryPaths: ReadonlyMap<Operation, string>;
+}
+
+export async function mountFrontends(
+  config: GatewayConfig,
+  setup: PluginSetup,
+  middleware: readonly MountedMiddleware[],
+  served: PluginRouteTable,
+): Promise<MountedFrontends> {
+  const frontends: MountedFrontend[] = [];
+  const doors = new Map<Operation, string>();
+  for (const mounted of config.frontends) {
+    const made = await setup.setUp<Frontend>(mounted);
+    if (!made) continue;
+    const name = mounted.id.replace(/^frontends\./, "");
+    const fault = made.encodeFault?.bind(made);
+    const routes = served.register({
+      mounted,
+      routes: made.routes,
+      defaultListener: "public",
+      renderFault: fault,
+    });
+    const frontend = withRoutes(made, routes);
+    checkProtocols(mounted, frontend, setup);
+    const secret = made.extractCredential?.bind(made) ?? readBearerToken;
+    const chain = compileHookChain(middleware, name);
+    const spoken = new Map<Protocol, MountedFrontend>();
+    for (const part of splitByProtocol(frontend)) {
+      recordEntryPaths(part, doors);
+      const { protocol, routes } = part;
+      const one: MountedFrontend = {
+        name,
+        plugin: part,
+        routes: routes.filter((route) => protocolOfRoute(route, frontend) === protocol),
+        protocol,
+        server: protocol?.server as MountedFrontend["server"],
+        validate: createBodyValidator(protocol?.server?.schema),
+        extractCredential: secret,
+        hookChain: chain,
+        byProtocol: spoken,
+      };
+      if (protocol) spoken.set(protocol, one);
+      frontends.push(one);
+    }
+  }
+  return { frontends, entryPaths: doors };
+}
+
+const protocolOfRoute = (route: Route, { protocol }: Frontend): Protocol | undefined =>
+  ("actionType" in route ? route.protocol : undefined) ?? protocol;
+
+/** Of several protocols the first is the one in which a request begins. */
+function protocolsOfRoute(route: Route, frontend: Frontend): readonly (Protocol | undefined)[] {
+  const more = "actionType" in route ? (route.protocols ?? []) : [];
+  return [...new Set([protocolOfRoute(route, frontend), ...more])];
+}
+
+/** A frontend that speaks several protocols is one for each: what stands behind a route asks its frontend what is spoken. */
+function splitByProtocol(frontend: Frontend): readonly Frontend[] {
+  const parts = new Map<Protocol | undefined, Route[]>();
+  for (const route of frontend.routes)
+    for (const protocol of protocolsOfRoute(route, frontend)) {
+      const routes = parts.get(protocol);
+      if (routes) routes.push(route);
+      else parts.set(protocol, [route]);
+    }
+  if (parts.size <= 1 && (parts.size === 0 || parts.has(frontend.protocol))) return [frontend];
+  return [...parts].map(([protocol, routes]) => {
+    const { protocol: _, ...part } = withRoutes(frontend, routes);
+    return { ...part, ...(protocol && { protocol }) };
+  });
+}
+
+/** The same with fewer routes; an instance of a class keeps its methods. */
+function withRoutes(frontend: Frontend, routes: readonly Route[]): Frontend {
+  const { protocol } = frontend;
+  const fault = frontend.encodeFault?.bind(frontend);
+  return { routes, ...(protocol && { protocol }), ...(fault && { encodeFault: fault }) };
+}
+
+function checkProtocols(mounted: MountConfig<any>, frontend: Frontend, setup: PluginSetup): void {
+  for (const route of frontend.routes) {
+    if (
+      "actionType" in route &&
+      !protocolsOfRoute(route, frontend).every((protocol) => protocol?.server)
+    )
+      setup.addMountProblem(
+        mounted,
+        "it has a route to models, and its protocol has no server half",
+      );
+    if ("actionType" in route && route.protocols?.length && !route.readInput)
+      setup.addMountProblem(
+        mounted,
+        "one of its routes speaks several protocols, and no `read` chooses one",
+      );
+  }
+}
+
+/** For people: an address as it is written stands before one that has words in it to be filled in. */
+function recordEntryPaths({ routes, protocol }: Frontend, doors: Map<Operation, string>): void {
+  for (const route of routes) {
+    if (!("actionType" in route) || route.actionType !== "generate" || !protocol) continue;
+    const { name } = protocol.operationSpec;
+    const path = [route.path].flat()[0]!;
+    const known = doors.get(name);
+    if (known === undefined || (known.includes(":") && !path.includes(":"))) doors.set(name, path);
+  }
+}

@@ -1,0 +1,149 @@
+// Middleware and observers of gateway.yaml, set up.
+import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
+import type { Route } from "../../plugin/frontend.ts";
+import { HOOK_COMBINATIONS, type MiddlewareRoutes } from "../../plugin/middleware.ts";
+import type { Observer } from "../../plugin/observer.ts";
+import type { MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
+import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
+import { SKIPPABLE_HOOKS } from "../../pipeline/hooks/hook-guard.ts";
+import type { MountedObserver } from "../observers/observer-subscriber.ts";
+import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
+import type { PluginRouteTable } from "./plugin-routes.ts";
+
+export interface MountedMiddlewares {
+  readonly middleware: readonly MountedMiddleware[];
+  /** One for each middleware that serves routes on the public port. */
+  readonly frontends: readonly MountedFrontend[];
+}
+
+export async function mountMiddleware(
+  config: GatewayConfig,
+  setup: PluginSetup,
+  served: PluginRouteTable,
+): Promise<MountedMiddlewares> {
+  const middleware: MountedMiddleware[] = [];
+  const serving: { mounted: MountConfig<any>; routes: readonly Route[] }[] = [];
+  const { services } = setup;
+  for (const mounted of config.middleware) {
+    const hooks = await setup.setUp<MountedMiddleware["hooks"] & MiddlewareRoutes>(mounted);
+    if (!hooks) continue;
+    checkScope(mounted, hooks, setup);
+    const routes = served.register({
+      mounted,
+      routes: hooks.routes ?? [],
+      defaultListener: "admin",
+    });
+    if (routes.length > 0) serving.push({ mounted, routes });
+    checkOnError(mounted, hooks, setup);
+    middleware.push({
+      id: mounted.id,
+      hooks,
+      failurePolicy: {
+        id: mounted.id,
+        timeoutMs: mounted.timeoutMs,
+        onError: mounted.onError,
+        log: services.log,
+        timerWheel: services.timerWheel,
+        breakers: hookBreakersOf(mounted.id, hooks, setup),
+      },
+      sends: mounted.definition.sends,
+      isPolicyTrusted: mounted.loadedFrom === "built-in" || mounted.trustPolicy,
+      scope: mounted.scope,
+    });
+  }
+  // Each is admitted by all of them, those behind it too.
+  const frontends = serving.map(({ mounted, routes }) =>
+    served.toFrontend(mounted, routes, middleware),
+  );
+  return { middleware, frontends };
+}
+
+/** One for each hook that it has. */
+const hookBreakersOf = (id: string, hooks: MountedMiddleware["hooks"], setup: PluginSetup) =>
+  Object.fromEntries(
+    (Object.keys(HOOK_COMBINATIONS) as (keyof typeof HOOK_COMBINATIONS)[])
+      .filter((hook) => hooks[hook])
+      .map((hook) => [hook, setup.services.hookBreakers.create(id, hook, setup.scope)]),
+  );
+
+/** `for` cannot ask for what is not known yet when a hook runs. */
+function checkScope(
+  mounted: MountConfig<any> & Pick<GatewayConfig["middleware"][number], "scope">,
+  hooks: MountedMiddleware["hooks"],
+  setup: PluginSetup,
+): void {
+  const early = (["admit", "edit", "rewrite", "inspect", "route"] as const).find(
+    (hook) => hooks[hook],
+  );
+  if (early && mounted.scope?.providers)
+    setup.addMountProblem(
+      mounted,
+      `its ${early} hook runs before a provider is chosen, so for.providers cannot narrow it`,
+    );
+  if (hooks.admit && mounted.scope?.models)
+    setup.addMountProblem(
+      mounted,
+      "its admit hook runs before the model is known, so for.models cannot narrow it",
+    );
+}
+
+/** Hooks that decide what a key may, what it costs and which bytes leave are never passed over. */
+function checkOnError(
+  mounted: GatewayConfig["middleware"][number],
+  hooks: MountedMiddleware["hooks"],
+  setup: PluginSetup,
+): void {
+  if (mounted.onError === "pass" && !SKIPPABLE_HOOKS.some((hook) => hooks[hook]))
+    setup.addMountProblem(
+      mounted,
+      `none of its hooks may be passed over, so on_error: pass changes nothing (${SKIPPABLE_HOOKS.join(", ")} may)`,
+    );
+}
+
+export async function mountObservers(
+  config: GatewayConfig,
+  setup: PluginSetup,
+  served: PluginRouteTable,
+  scope: LifetimeScope,
+): Promise<MountedObserver[]> {
+  const observers: MountedObserver[] = [];
+  const only = { on: "admin", why: "an observer's routes are on the admin listener" } as const;
+  for (const mounted of config.observers) {
+    const observer = await setup.setUp<Observer>(mounted, scope);
+    if (!observer) continue;
+    checkClientAddresses(mounted, observer, setup);
+    served.register({
+      mounted,
+      routes: observer.routes ?? [],
+      defaultListener: "admin",
+      requiredListener: only,
+    });
+    observers.push({
+      id: mounted.id,
+      observer,
+      sends: mounted.definition.sends,
+      breakerOf: (hook) => setup.services.hookBreakers.create(mounted.id, hook, setup.scope),
+    });
+  }
+  return observers;
+}
+
+/** A whole address leads to a person, and leaves this machine with no observer. */
+function checkClientAddresses(
+  mounted: GatewayConfig["observers"][number],
+  { clientAddress }: Observer,
+  setup: PluginSetup,
+): void {
+  const detail: unknown = clientAddress ?? "none";
+  if (detail !== "none" && detail !== "prefix" && detail !== "full")
+    setup.addMountProblem(
+      mounted,
+      `it asks for ${JSON.stringify(detail)} of clients: none, prefix or full`,
+    );
+  else if (detail === "full" && mounted.definition.sends !== "nowhere")
+    setup.addMountProblem(
+      mounted,
+      "it sends what it is told elsewhere, and asks for clients' whole addresses",
+    );
+}

@@ -1,0 +1,80 @@
+// The providers of gateway.yaml, set up, with a pool behind every endpoint.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { GatewayConfig, ProviderConfig } from "../../config/gateway-config.ts";
+import type { Provider } from "../../plugin/provider.ts";
+import type { MountedProvider } from "../../pipeline/exchange/mounted.ts";
+import { mountEndpoint } from "./mount-endpoint.ts";
+import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
+
+/** A claim that ends within this time is worth a warning: an update of the package takes time to reach every operator. */
+const EXPIRY_WARNING_MS = 30 * 86_400_000;
+
+/** `probe`: this generation is about to serve, and its operator should hear of what ends soon. */
+export async function mountProviders(
+  config: GatewayConfig,
+  setup: PluginSetup,
+  probe: boolean,
+): Promise<Map<string, MountedProvider>> {
+  const providers = new Map<string, MountedProvider>();
+  for (const mounted of config.providers.values()) {
+    const provider = await setup.setUp<Provider>(mounted);
+    if (!provider) continue;
+    if (probe) warnOfExpiry(mounted, setup);
+    providers.set(mounted.name, createMountedProvider(mounted, provider, setup));
+  }
+  return providers;
+}
+
+function warnOfExpiry({ name, definition }: ProviderConfig, { services }: PluginSetup): void {
+  const expires = definition.dataPolicy?.expires;
+  if (expires !== undefined && Date.parse(expires) < wallClock() + EXPIRY_WARNING_MS)
+    services.log.warn(
+      { provider: name, expires },
+      "what is known of a provider's data policy ends, and is then unknown: Service-ZDR will refuse it",
+    );
+}
+
+function createMountedProvider(
+  mounted: ProviderConfig,
+  provider: Provider,
+  setup: PluginSetup,
+): MountedProvider {
+  const { definition, timeouts } = mounted;
+  const { origins, usesMetadataService } = setup.needsOf(mounted);
+  return {
+    name: mounted.name,
+    plugin: provider,
+    dataPolicy: definition.dataPolicy,
+    dataPolicyExceptions: definition.dataPolicyExceptions ?? [],
+    isPolicyTrusted:
+      mounted.trustPolicy || (mounted.loadedFrom === "built-in" && usesDefaultAddress(mounted)),
+    stateMode: mounted.stateMode,
+    zdrFields: mounted.zdrAllowedFields,
+    traceMode: mounted.traceMode,
+    onDisconnect: mounted.onDisconnect,
+    timeouts,
+    endpoints: provider.endpoints.flatMap((endpoint) => {
+      const built = mountEndpoint(
+        endpoint,
+        timeouts.connectMs,
+        setup.services,
+        setup.scope,
+        usesMetadataService,
+      );
+      if ("why" in built) setup.addMountProblem(mounted, built.why);
+      return "why" in built ? [] : [built];
+    }),
+    credentials: mounted.credentials,
+    extraOrigins: origins,
+    allowsMetadataService: usesMetadataService,
+    proxy: setup.services.proxy,
+  };
+}
+
+/** A provider's known data policy holds for its own address. Behind another address there is another service. */
+function usesDefaultAddress({ definition, options }: ProviderConfig): boolean {
+  const usual = definition.options?.properties?.["base_url"]?.default;
+  const baseUrl = (options as { base_url?: unknown }).base_url;
+  if (typeof usual !== "string" || typeof baseUrl !== "string") return true;
+  return URL.parse(baseUrl)?.origin === new URL(usual).origin;
+}

@@ -1,0 +1,70 @@
+// Every kind that a generation knows: the gateway's own and those of mounted protocols.
+import { problem } from "../../config/problems.ts";
+import { childPointer } from "../../config/source/config-tree.ts";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
+import type { OperationSpec } from "../../model/operations/operation-spec.ts";
+import type { MountedFrontend, MountedProvider } from "../../pipeline/exchange/mounted.ts";
+import { classesOf } from "../../pipeline/targets/timeouts.ts";
+import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
+
+/**
+ * The first that declares a kind says what it is to lists and errors; a request is held and metered by the word of its own
+ * frontend. Providers come first, since the catalogue is made before the frontends are set up.
+ */
+export class MountedOperations {
+  readonly operations: Map<string, OperationSpec> = new Map(BUILT_IN_OPERATIONS);
+
+  addProviders(providers: ReadonlyMap<string, MountedProvider>): void {
+    for (const { endpoints } of providers.values())
+      for (const { protocol } of endpoints) this.#add(protocol?.operationSpec);
+  }
+
+  addFrontends(frontends: readonly MountedFrontend[]): void {
+    for (const { protocol } of frontends) this.#add(protocol?.operationSpec);
+  }
+
+  /** Checks the kinds and the classes of calls that gateway.yaml names: a mounted protocol must know each. */
+  check(config: GatewayConfig, setup: PluginSetup): void {
+    const kinds = [...this.operations.keys()];
+    for (const { id, facts } of config.providers.values())
+      for (const [model, { operation }] of facts)
+        if (operation !== undefined && !this.operations.has(operation))
+          setup.addProblem(
+            childPointer(
+              childPointer(childPointer(providerPointerOf(id), "models"), model),
+              "kind",
+            ),
+            problem.unknownKind(operation, kinds),
+          );
+    const classes = classesOf(kinds);
+    for (const [name, pointer] of listTimeoutClasses(config))
+      if (!classes.includes(name))
+        setup.addProblem(pointer, problem.unknownClass(name, classes), "key");
+  }
+
+  #add(operation: OperationSpec | undefined): void {
+    if (operation && !this.operations.has(operation.name))
+      this.operations.set(operation.name, operation);
+  }
+}
+
+/** "providers.demo" as a pointer; a provider's key may contain dots. */
+const providerPointerOf = (id: string): string =>
+  childPointer("/providers", id.slice("providers.".length));
+
+/** Every class of calls that gateway.yaml names, with the pointer of its key. */
+function* listTimeoutClasses(
+  config: GatewayConfig,
+): Generator<readonly [name: string, pointer: string]> {
+  const own = config.timeouts.classes;
+  for (const name of own.keys()) yield [name, childPointer("/timeouts/classes", name)];
+  for (const { id, timeouts } of config.providers.values())
+    for (const name of timeouts.classes.keys())
+      // A provider's classes include those of the gateway.
+      if (!own.has(name))
+        yield [name, childPointer(`${providerPointerOf(id)}/timeouts/classes`, name)];
+  for (const { name: model, hedge } of config.models.values())
+    for (const name of hedge?.classes.keys() ?? [])
+      yield [name, childPointer(`${childPointer("/models", model)}/hedge`, name)];
+}

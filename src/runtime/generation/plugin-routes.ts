@@ -1,0 +1,172 @@
+// Routes that plugins answer themselves, beside those of frontends to models: which listener each is on, and what a client must present.
+import { ROLES } from "../../config/sections/admin-config.ts";
+import { problem } from "../../config/problems.ts";
+import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
+import type { Frontend, ObserverRoute, PluginRoute, Route } from "../../plugin/frontend.ts";
+import { compileHookChain, type MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
+import { guardRoute } from "../../pipeline/hooks/route-guard.ts";
+import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
+import { isApiPath } from "../access/admin-paths.ts";
+import type { AdminPrincipals } from "../access/admin-principals.ts";
+import { requireAdminRole } from "../access/route-permission.ts";
+import { readBearerToken } from "../http/bearer.ts";
+import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
+
+type ListenerName = "public" | "admin";
+type AnyRoute = Route | PluginRoute | ObserverRoute;
+
+/** A route as a plugin gave it. It is not believed: an author who writes JavaScript may have given anything. */
+interface PluginRoutes {
+  readonly mounted: MountConfig<any>;
+  readonly routes: readonly AnyRoute[];
+  /** The listener of a route that names none. */
+  readonly defaultListener: ListenerName;
+  /** The one listener that a route may be on, with the reason. */
+  readonly requiredListener?: { readonly on: ListenerName; readonly why: string };
+  readonly renderFault?: Frontend["encodeFault"];
+}
+
+/** Every route of a generation, by where it is served. */
+export class PluginRouteTable {
+  readonly adminFrontends: MountedFrontend[] = [];
+  readonly #claimed: Record<ListenerName, Map<string, string>> = {
+    public: new Map(),
+    admin: new Map(),
+  };
+  readonly #setup: PluginSetup;
+  readonly #adminPrincipals: AdminPrincipals | undefined;
+
+  constructor(setup: PluginSetup, adminPrincipals: AdminPrincipals | undefined) {
+    this.#setup = setup;
+    this.#adminPrincipals = adminPrincipals;
+  }
+
+  /** Takes those of the admin listener in; the others are the answer. */
+  register({
+    mounted,
+    routes,
+    defaultListener,
+    requiredListener,
+    renderFault,
+  }: PluginRoutes): Route[] {
+    const open: Route[] = [];
+    for (const route of routes) {
+      const on = "actionType" in route ? "public" : (route.on ?? defaultListener);
+      const wrong = findRouteFlaw(route, on, requiredListener);
+      if (wrong !== undefined)
+        this.#setup.addMountProblem(mounted, `${routeNameOf(route)} ${wrong}`);
+      else if (!this.#claim(mounted, route, on)) continue;
+      else if (on === "public") open.push(this.#withHookBreakers(mounted, route as Route));
+      else
+        this.adminFrontends.push(
+          this.#toAdminFrontend(
+            mounted.id,
+            this.#withHookBreakers(mounted, route as Route),
+            renderFault,
+          ),
+        );
+    }
+    return open;
+  }
+
+  /** A route on a listener that gateway.yaml does not open is not served: a warning for the operator. */
+  warnOfMissingListener({ admin }: Pick<GatewayConfig, "admin">): void {
+    if (admin) return;
+    const routes = Map.groupBy(this.adminFrontends, ({ name }) => name);
+    for (const [id, mounted] of routes)
+      this.#setup.addProblem(
+        id,
+        problem.noAdminListener(mounted.flatMap(({ plugin }) => plugin.routes.map(routeNameOf))),
+      );
+  }
+
+  /** A middleware's public ones, as a frontend of its own. */
+  toFrontend(
+    { id }: MountConfig<any>,
+    routes: readonly Route[],
+    middleware: readonly MountedMiddleware[],
+  ): MountedFrontend {
+    return {
+      ...PLAIN_FRONTEND,
+      name: id,
+      plugin: { routes },
+      routes,
+      hookChain: compileHookChain(middleware, id),
+    };
+  }
+
+  #withHookBreakers({ id }: MountConfig<any>, route: Route): Route {
+    const { services, scope } = this.#setup;
+    const { log, timerWheel, hookBreakers } = services;
+    return guardRoute(route, { id, log, timerWheel }, (hook) =>
+      hookBreakers.create(id, hook, scope),
+    );
+  }
+
+  #toAdminFrontend(name: string, route: Route, fault: Frontend["encodeFault"]): MountedFrontend {
+    const least = ("role" in route ? route.role : undefined) ?? "owner";
+    const accounts = "allowAccountAdmins" in route && route.allowAccountAdmins === true;
+    const run = requireAdminRole(this.#adminPrincipals, { least, accounts });
+    const admit = { id: "admin", run, appliesTo: () => true };
+    return {
+      ...PLAIN_FRONTEND,
+      name,
+      plugin: { routes: [route], ...(fault && { encodeFault: fault }) },
+      routes: [route],
+      hookChain: { ...compileHookChain([], name), admit: [admit] },
+    };
+  }
+
+  #claim(mounted: MountConfig<any>, route: AnyRoute, on: ListenerName): boolean {
+    const taken = this.#claimed[on];
+    let free = true;
+    for (const path of [route.path].flat()) {
+      const key = `${route.method} ${path}`;
+      const other = taken.get(key);
+      if (other !== undefined) {
+        this.#setup.addMountProblem(mounted, `${key} is served by ${other} already`);
+        free = false;
+      }
+      taken.set(key, mounted.id.replace(/^frontends\./, ""));
+    }
+    return free;
+  }
+}
+
+const PLAIN_FRONTEND = {
+  protocol: undefined,
+  server: undefined,
+  validate: () => undefined,
+  extractCredential: readBearerToken,
+  byProtocol: new Map(),
+} as const;
+
+const routeNameOf = ({ method, path }: AnyRoute): string => `${method} ${[path].flat()[0]}`;
+
+function findRouteFlaw(
+  route: AnyRoute,
+  on: ListenerName,
+  only: PluginRoutes["requiredListener"],
+): string | undefined {
+  const {
+    on: said,
+    role,
+    allowUnauthenticated,
+  } = route as { on?: unknown; role?: unknown; allowUnauthenticated?: unknown };
+  if ("actionType" in route)
+    return said === "admin" || role !== undefined
+      ? "leads to models, and that is for the public port and its keys"
+      : undefined;
+  if (typeof route.handle !== "function") return "has no serve";
+  if (on !== "public" && on !== "admin")
+    return `is on ${JSON.stringify(on)}; there are public and admin`;
+  if (on === "admin" && [route.path].flat().some(isApiPath)) return "is where commands are given";
+  if (only && on !== only.on) return `is on ${on}: ${only.why}`;
+  if (on === "public" && role !== undefined)
+    return "has a role, and roles are the admin listener's";
+  if (on === "admin" && allowUnauthenticated !== undefined && role !== undefined)
+    return "is open and has a role: say one of them";
+  if (role !== undefined && !(ROLES as readonly unknown[]).includes(role))
+    return `has the role ${JSON.stringify(role)}; there are ${ROLES.join(", ")}`;
+  return undefined;
+}

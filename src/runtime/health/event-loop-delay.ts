@@ -1,0 +1,63 @@
+// How late the event loop is. Measuring costs a timer that fires a hundred times a second, so it begins with the first question,
+// and ends when nothing has asked for five minutes.
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { GatewayStats } from "../../plugin/gateway-stats.ts";
+
+type LoopDelayStats = GatewayStats["loopDelayMs"];
+type Histogram = ReturnType<typeof monitorEventLoopDelay>;
+
+const RESOLUTION_MS = 10;
+const WINDOW_MS = 10_000;
+const IDLE_TIMEOUT_MS = 300_000;
+
+export class EventLoopDelay {
+  #histogram: Histogram | undefined;
+  #windowStartedAt = 0;
+  #previous: LoopDelayStats = NO_DELAY;
+  #idleTimer: NodeJS.Timeout | undefined;
+
+  /** The larger of the window that runs and the one before: those that ask seldom and those that ask often hear the same. */
+  read(): LoopDelayStats {
+    clearTimeout(this.#idleTimer);
+    this.#idleTimer = setTimeout(() => this.#end(), IDLE_TIMEOUT_MS).unref();
+    const now = performance.now();
+    if (!this.#histogram) {
+      this.#histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+      this.#histogram.enable();
+      this.#windowStartedAt = now;
+      return NO_DELAY;
+    }
+    const running = toLoopDelay(this.#histogram);
+    const { mean, p99, max } = this.#previous;
+    if (now - this.#windowStartedAt >= WINDOW_MS) {
+      this.#previous = running;
+      this.#windowStartedAt = now;
+      this.#histogram.reset();
+    }
+    return {
+      mean: Math.max(mean, running.mean),
+      p99: Math.max(p99, running.p99),
+      max: Math.max(max, running.max),
+    };
+  }
+
+  #end(): void {
+    this.#histogram?.disable();
+    this.#histogram = undefined;
+    this.#previous = NO_DELAY;
+  }
+}
+
+const NO_DELAY: LoopDelayStats = { mean: 0, p99: 0, max: 0 };
+
+/** Beyond the timer's own length, from nanoseconds. A window without a beat has none. */
+function toLoopDelay(histogram: Histogram): LoopDelayStats {
+  if (histogram.count === 0) return NO_DELAY;
+  const toLateness = (nano: number) =>
+    Math.max(0, Math.round(nano / 1e4 - RESOLUTION_MS * 100) / 100);
+  return {
+    mean: toLateness(histogram.mean),
+    p99: toLateness(histogram.percentile(99)),
+    max: toLateness(histogram.max),
+  };
+}

@@ -1,0 +1,16 @@
+// One cooldown that several processes report: which of them is told.
+import type { CooldownState } from "../../plugin/gateway-stats.ts";
+import { COOLDOWN_STATES } from "../../pipeline/targets/target-status.ts";
+
+type ReportedCooldown = Pick<CooldownState, "state" | "until" | "keys">;
+
+/** A state that changes the order comes before one that does not, all keys before some of them, and a longer one before a shorter one. */
+const rankOf = ({ state, keys }: ReportedCooldown): number =>
+  (COOLDOWN_STATES.has(state) ? 2 : 0) + (keys ? 0 : 1);
+
+export function worseCooldown<T extends ReportedCooldown>(a: T | undefined, b: T): T {
+  if (!a) return b;
+  const [first, second] = (rankOf(a) - rankOf(b) || a.until - b.until) >= 0 ? [a, b] : [b, a];
+  if (!first.keys || !second.keys) return first;
+  return { ...first, keys: [...new Set([...first.keys, ...second.keys])] };
+}

@@ -1,0 +1,55 @@
+// The readings of a whole gateway, in its primary: its own, those of other processes, and what there is one of whatever processes
+// there are.
+import type { ListRefresher } from "../../catalog/list-refresher.ts";
+import type { GenerationSlot } from "../generation/generation-slot.ts";
+import type { Services } from "../services.ts";
+import { readFleetStats } from "../services/fleet.ts";
+import { readStoreSize } from "../ledger/open-store.ts";
+import { StatsCollector, type PrimaryStatsSource, type StatsSource } from "./stats-collector.ts";
+import { createCertificateReader } from "./certificate-stats.ts";
+import { LocalStatsReader } from "./local-stats.ts";
+
+interface PrimaryOptions {
+  readonly version: string;
+  readonly services: Services;
+  readonly generations: GenerationSlot;
+  readonly listRefresher: ListRefresher;
+}
+
+export const createStatsCollector = (
+  of: PrimaryOptions,
+  sources: () => readonly StatsSource[],
+): StatsCollector =>
+  new StatsCollector(
+    new LocalStatsReader(of.services, of.generations),
+    createPrimarySource(of),
+    sources,
+  );
+
+const createPrimarySource = ({
+  version,
+  services,
+  generations,
+  listRefresher,
+}: PrimaryOptions): PrimaryStatsSource => ({
+  read() {
+    const { built, loadedAt } = generations.current;
+    const lists = listRefresher.status();
+    return {
+      version,
+      state: generations.state,
+      generation: { number: built.gen.number, at: loadedAt },
+      modelLists: lists.map(({ provider, credential, lastSuccessAt, failures }) => ({
+        provider,
+        credential,
+        lastSuccessAt,
+        failures,
+      })),
+    };
+  },
+  readCommits: () => services.commitDurations.read(),
+  ledgerFailure: () => services.ledgerAvailability.outage?.reason,
+  readStoreSize: () => readStoreSize(services.store),
+  readFleet: () => readFleetStats(services),
+  readCertificates: createCertificateReader(() => generations.current.config),
+});

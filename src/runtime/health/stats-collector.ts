@@ -1,0 +1,101 @@
+// The readings of all processes, in the primary. It asks once for all that want to know at one time.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { FleetStats, GatewayStats } from "../../plugin/gateway-stats.ts";
+import type { StoreSize } from "../../plugin/store/ledger-maintenance.ts";
+import {
+  type StatsCounters,
+  sumCounters,
+  NO_COUNTERS,
+  type LocalStats,
+  type PrimaryStats,
+  sumStats,
+} from "./sum-stats.ts";
+
+/** Another process that may be asked; undefined: it does not answer in time. */
+export interface StatsSource {
+  readStats(): Promise<LocalStats | undefined>;
+}
+
+/** What there is once for all processes, and where the store is. */
+export interface PrimaryStatsSource {
+  read(): PrimaryStats;
+  readCommits(): GatewayStats["ledger"]["commits"];
+  /** Undefined: the ledger accepts rows. */
+  ledgerFailure(): string | undefined;
+  /** Undefined: the store does not say it, or not in time. */
+  readStoreSize(): Promise<StoreSize | undefined>;
+  readCertificates(): Promise<GatewayStats["certificates"]>;
+  /** Undefined: the store belongs to this gateway alone, or does not say it in time. */
+  readFleet(): Promise<FleetStats | undefined>;
+}
+
+export class StatsCollector {
+  readonly #local: { read(): LocalStats };
+  readonly #primary: PrimaryStatsSource;
+  readonly #otherSources: () => readonly StatsSource[];
+  readonly #last = new Map<StatsSource, LocalStats>();
+  #endedCounters: StatsCounters = NO_COUNTERS;
+  #reading: Promise<GatewayStats> | undefined;
+
+  constructor(
+    own: { read(): LocalStats },
+    primary: PrimaryStatsSource,
+    sources: () => readonly StatsSource[] = () => [],
+  ) {
+    this.#local = own;
+    this.#primary = primary;
+    this.#otherSources = sources;
+  }
+
+  read(): Promise<GatewayStats> {
+    return (this.#reading ??= this.#read().finally(() => (this.#reading = undefined)));
+  }
+
+  /** It answers no more: what it had counted stays. */
+  sourceEnded(source: StatsSource): void {
+    const last = this.#last.get(source);
+    if (!last) return;
+    this.#last.delete(source);
+    this.#endedCounters = sumCounters(this.#endedCounters, last);
+  }
+
+  async #read(): Promise<GatewayStats> {
+    const sources = this.#otherSources();
+    let answered = 1;
+    const [size, fleet] = [this.#primary.readStoreSize(), this.#primary.readFleet()];
+    const certificates = this.#primary.readCertificates();
+    await Promise.all(
+      sources.map(async (source) => {
+        const localStats = await source.readStats();
+        // One that has ended meanwhile is among the ended, or has said nothing.
+        if (!localStats || !this.#otherSources().includes(source)) return;
+        answered++;
+        this.#last.set(source, localStats);
+      }),
+    );
+    const there = this.#otherSources();
+    const others = there.flatMap((source) => this.#last.get(source) ?? []);
+    const { queuedCommands, ...sum } = sumStats(
+      [this.#local.read(), ...others],
+      this.#endedCounters,
+    );
+    return {
+      at: wallClock(),
+      ...this.#primary.read(),
+      processes: { expected: there.length + 1, responded: answered },
+      ledger: ledgerStatsOf(this.#primary, queuedCommands, await size),
+      fleet: await fleet,
+      certificates: await certificates,
+      ...sum,
+    };
+  }
+}
+
+function ledgerStatsOf(
+  primary: PrimaryStatsSource,
+  queue: number,
+  size: StoreSize | undefined,
+): GatewayStats["ledger"] {
+  const why = primary.ledgerFailure();
+  return { ok: why === undefined, reason: why, queue, commits: primary.readCommits(), size };
+}

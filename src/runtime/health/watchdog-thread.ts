@@ -1,0 +1,120 @@
+// The thread that watches the loop. It counts its own turns, not the clock: a machine that slept and a process that was held
+// are no loop that stands. Nor is one that waits for a processor: where the system tells how long it did, that time does not count.
+import { readFileSync, writeSync } from "node:fs";
+import { Session, type Debugger } from "node:inspector";
+import { workerData } from "node:worker_threads";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { formatLogLine } from "../../lib/log/pretty-log.ts";
+import { SHARED_CELLS, type WatchdogOptions } from "./event-loop-watchdog.ts";
+
+const { cells, maxBlockedMs, intervalMs, ...of } = workerData as WatchdogOptions & {
+  cells: Int32Array;
+};
+
+/** A turn that comes later than this was not missed by the loop alone. */
+const LATE_FACTOR = 2;
+/** For the loop to say where it is. */
+const STACK_TIMEOUT_MS = 8_000;
+const MAX_FRAMES = 12;
+/** Linux: what the main thread has run, and what it has waited to run, in nanoseconds. */
+const SCHEDSTAT_PATH = `/proc/self/task/${process.pid}/schedstat`;
+
+let lastHeartbeats = -1;
+/** In milliseconds of its own. */
+let blockedMs = 0;
+let lastStarvedMs = readStarvedMs();
+let lastTickAt = performance.now();
+let isEnding = false;
+
+setInterval(() => {
+  if (isEnding) return;
+  const now = performance.now();
+  const late = now - lastTickAt > LATE_FACTOR * intervalMs;
+  lastTickAt = now;
+  const left = Atomics.load(cells, SHARED_CELLS.secondsLeft);
+  if (left > 0 && Atomics.sub(cells, SHARED_CELLS.secondsLeft, 1) === 1)
+    return endProcess("it did not end in the time it had");
+  const beat = Atomics.load(cells, SHARED_CELLS.heartbeats);
+  const moved =
+    beat !== lastHeartbeats || late || Atomics.load(cells, SHARED_CELLS.isDebugged) === 1;
+  lastHeartbeats = beat;
+  const waited = readStarvedMs() - lastStarvedMs;
+  lastStarvedMs += waited;
+  blockedMs = moved ? 0 : Math.max(0, blockedMs + intervalMs - waited);
+  if (blockedMs >= maxBlockedMs) endProcess(`the process stood for ${maxBlockedMs / 1000} s`);
+}, intervalMs);
+
+function readStarvedMs(): number {
+  try {
+    return Number(readFileSync(SCHEDSTAT_PATH, "utf8").split(" ")[1]) / 1e6 || 0;
+  } catch {
+    return 0;
+  }
+}
+
+function endProcess(why: string): void {
+  isEnding = true;
+  const session = new Session();
+  const last = (at: readonly string[], requests: readonly string[]) => {
+    writeLogLine({ at, requests }, `${why}: it is ended, and this is where it was`);
+    process.kill(process.pid, "SIGKILL");
+  };
+  // In a call to the system it cannot say anything.
+  setTimeout(() => last([], []), STACK_TIMEOUT_MS);
+  session.connectToMainThread();
+  /** A frame does not always say it of code that was loaded at run time. */
+  const files = new Map<string, string>();
+  session.on("Debugger.scriptParsed", ({ params }) => void files.set(params.scriptId, params.url));
+  session.on("Debugger.paused", ({ params }) => {
+    const frames = params.callFrames.slice(0, MAX_FRAMES);
+    const requests = new Set<string>();
+    let pending = frames.length;
+    for (const { callFrameId } of frames)
+      session.post(
+        "Debugger.evaluateOnCallFrame",
+        { callFrameId, expression: REQUEST_ID_EXPRESSION, returnByValue: true, silent: true },
+        (_error, told) => {
+          const id: unknown = told?.result.value;
+          if (typeof id === "string") requests.add(id);
+          if (--pending === 0)
+            last(
+              frames.map((frame) => formatFrame(frame, files)),
+              [...requests],
+            );
+        },
+      );
+    if (pending === 0) last([], []);
+  });
+  session.post("Debugger.enable");
+  session.post("Debugger.pause");
+}
+
+/** By the names that the walk gives them: an exchange, a call of one. */
+const REQUEST_ID_EXPRESSION = `(() => {
+  const of = (it) => it?.["~"] ? it.id : it?.exchange?.["~"] ? it.attempt + " " + it.id : undefined;
+  return (typeof x === "object" ? of(x) : undefined) ?? (typeof call === "object" ? of(call) : undefined) ?? of(this);
+})()`;
+
+function formatFrame(frame: Debugger.CallFrame, files: ReadonlyMap<string, string>): string {
+  const { functionName, url, location } = frame;
+  const file = (url || (files.get(location.scriptId) ?? ""))
+    .replace(/^.*\/(?=(?:src|plugins|dist|node_modules)\/)/, "")
+    .replace(/^file:\/\//, "");
+  return `${functionName || "(anonymous)"} ${file}:${location.lineNumber + 1}`;
+}
+
+/** As the log writes it; its own writer is on the other side. */
+function writeLogLine(fields: object, msg: string): void {
+  const line = JSON.stringify({
+    level: "error",
+    time: new Date(wallClock()).toISOString(),
+    pid: process.pid,
+    ...fields,
+    msg,
+  });
+  try {
+    writeSync(1, `${of.isPretty ? formatLogLine(line) : line}\n`);
+  } catch {
+    // Its reader is gone: it ends all the same.
+  }
+}

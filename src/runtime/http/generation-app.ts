@@ -1,0 +1,229 @@
+// A generation's routes on h3. Handlers write the node response themselves; h3 routes, and nothing it throws reaches a client.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { H3, type H3Event } from "h3";
+import { nextRequestId } from "../../lib/request-id.ts";
+import { ERRORS, fail, getFault, type Fault } from "../../model/error.ts";
+import type { RejectedRequest } from "../../plugin/observer.ts";
+import type { Generation } from "../../pipeline/generation.ts";
+import type { MountedFrontend, MountedRoute } from "../../pipeline/exchange/mounted.ts";
+import { NO_PROVIDER } from "../../pipeline/privacy/zero-retention.ts";
+import { createPlainError } from "../../pipeline/stages/reject.ts";
+import { runPipeline } from "../../pipeline/pipeline.ts";
+import { findClosestFrontend, createUnknownPathFault } from "./unknown-path.ts";
+import type { FileStore } from "../services/image-file-store.ts";
+import { PEER_PATH, MAX_REQUEST_BYTES } from "../services/peer-gateways.ts";
+
+/** What h3 takes for "answered already". */
+const H3_HANDLED = Symbol.for("h3.handled");
+
+export interface AppOptions {
+  gen: Generation;
+  frontends: readonly MountedFrontend[];
+  /** For /readyz. */
+  ready: () => { ready: boolean; state: string };
+  /** Pictures that a client asked for by address. */
+  files?: Pick<FileStore, "serve">;
+  /** What another gateway on the store asks; undefined: it is none. */
+  answerPeer?: (question: Buffer) => Promise<Buffer | undefined>;
+  /** Hears of each request that no route took. */
+  onRejected?: OnRejected;
+  /** Of the admin listener: no list of its paths, which is for the holders of tokens, and "/" is a plugin's to serve. */
+  admin?: boolean;
+}
+
+/** A request that was answered before a frontend saw it, as its client was told. */
+export type OnRejected = (refusal: Omit<RejectedRequest, "at" | "listener">) => void;
+
+export function createApp(options: AppOptions): H3 {
+  const { gen, frontends, ready, files, answerPeer, admin = false } = options;
+  const app = new H3({ silent: true });
+  const known = new Map<string, Set<string>>();
+  mountHealthRoutes(app, ready, admin);
+  if (files) mountFileRoute(app, files, options.onRejected);
+  if (answerPeer) mountPeerRoute(app, answerPeer, options.onRejected);
+  for (const frontend of frontends)
+    for (const route of frontend.routes)
+      for (const path of [route.path].flat()) {
+        known.set(path, (known.get(path) ?? new Set()).add(route.method));
+        const mounted: MountedRoute = { frontend, route, path };
+        app.on(route.method as "POST", path, (event) => {
+          const { req, res } = nodeRequestOf(event);
+          const params = decodeParams(event.context.params);
+          if (!params) {
+            sendFault(res, frontend, BAD_PATH_FAULT, options.onRejected);
+            return H3_HANDLED;
+          }
+          return runPipeline(gen, mounted, { req, res, params }).then(() => H3_HANDLED);
+        });
+      }
+  app.all("/**", (event) => {
+    const { req, res } = nodeRequestOf(event);
+    const path = (req.url ?? "/").split("?", 1)[0]!;
+    const methods = [...known].find(([known]) => known === path.replace(/\/+$/, ""))?.[1];
+    const closest = findClosestFrontend(frontends, path);
+    if (methods) res.setHeader("allow", [...methods].join(", "));
+    sendFault(
+      res,
+      closest,
+      methods
+        ? {
+            kind: "invalid",
+            code: "method_not_allowed",
+            message: `${req.method} is not answered at ${path}. Use ${[...methods].join(" or ")}.`,
+          }
+        : createUnknownPathFault(frontends, { method: req.method ?? "", path, admin }),
+      options.onRejected,
+      methods ? 405 : undefined,
+    );
+    return H3_HANDLED;
+  });
+  return app;
+}
+
+const BAD_PATH_FAULT: Fault = {
+  kind: "invalid",
+  code: "bad_path",
+  message: "The path is not well encoded.",
+};
+const INTERNAL_FAULT: Fault = { kind: "internal", message: "Something went wrong here." };
+
+/** What h3 refuses before a route has it: said in the protocol whose paths begin alike. */
+export const createUnroutedResponder =
+  (frontends: readonly MountedFrontend[], onRejected?: OnRejected) =>
+  (req: IncomingMessage, res: ServerResponse, status: number): void => {
+    const closest = findClosestFrontend(frontends, (req.url ?? "/").split("?", 1)[0]!);
+    sendFault(res, closest, status < 500 ? BAD_PATH_FAULT : INTERNAL_FAULT, onRejected);
+  };
+
+function mountHealthRoutes(app: H3, ready: AppOptions["ready"], admin: boolean): void {
+  const say = (event: H3Event, status: number, body: object) => {
+    const { req, res } = nodeRequestOf(event);
+    const text = JSON.stringify(body);
+    res.writeHead(status, { "content-type": "application/json", "content-length": text.length });
+    res.end(req.method === "HEAD" ? undefined : text);
+    return H3_HANDLED;
+  };
+  for (const method of ["GET", "HEAD"] as const) {
+    for (const path of ["/healthz", "/health"])
+      app.on(method, path, (e) => say(e, 200, { status: "ok" }));
+    app.on(method, "/readyz", (e) => {
+      const { ready: yes, state } = ready();
+      return say(e, yes ? 200 : 503, { status: state });
+    });
+    if (!admin) app.on(method, "/", (e) => say(e, 200, { name: "tollgate" }));
+  }
+}
+
+/** No key is asked for: the signed address itself is the permission, and it ends. */
+function mountFileRoute(
+  app: H3,
+  files: Pick<FileStore, "serve">,
+  onRejected: OnRejected | undefined,
+): void {
+  for (const method of ["GET", "HEAD"] as const)
+    app.on(method, "/files/:name", async (event) => {
+      const { req, res } = nodeRequestOf(event);
+      try {
+        const query = new URLSearchParams((req.url ?? "").split("?")[1] ?? "");
+        const file = await files.serve(event.context.params?.["name"] ?? "", query);
+        res.writeHead(file.status, file.headers as Record<string, string>);
+        res.end(method === "HEAD" ? undefined : file.body);
+      } catch (problem) {
+        sendFault(res, undefined, getFault(problem) ?? INTERNAL_FAULT, onRejected);
+      }
+      return H3_HANDLED;
+    });
+}
+
+/** By gateways on the same store. To any other client there is nothing here. */
+function mountPeerRoute(
+  app: H3,
+  asked: NonNullable<AppOptions["answerPeer"]>,
+  onRejected: OnRejected | undefined,
+): void {
+  app.on("POST", PEER_PATH, async (event) => {
+    const { req, res } = nodeRequestOf(event);
+    const question = await readBody(req, MAX_REQUEST_BYTES);
+    const answer = question && (await asked(question).catch(() => undefined));
+    if (answer) {
+      res.writeHead(200, {
+        "content-type": "application/octet-stream",
+        "content-length": answer.length,
+      });
+      res.end(answer);
+    } else sendFault(res, undefined, NO_PEER_ROUTE_FAULT, onRejected);
+    return H3_HANDLED;
+  });
+}
+
+const NO_PEER_ROUTE_FAULT: Fault = {
+  kind: "not_found",
+  code: "unknown_path",
+  message: `There is no route POST ${PEER_PATH}.`,
+};
+
+/** Undefined: it is longer, or was not sent whole. */
+async function readBody(req: IncomingMessage, most: number): Promise<Buffer | undefined> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of req as AsyncIterable<Buffer>) {
+      bytes += part.length;
+      if (bytes > most) return undefined;
+      parts.push(part);
+    }
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(parts);
+}
+
+function nodeRequestOf(event: H3Event): { req: IncomingMessage; res: ServerResponse } {
+  const node = event.runtime?.node ?? fail("internal", "Tollgate runs on Node.");
+  return node as { req: IncomingMessage; res: ServerResponse };
+}
+
+/** Parameters once decoded; nothing when they cannot be. */
+function decodeParams(
+  params: Record<string, string> | undefined,
+): Record<string, string> | undefined {
+  const clear: Record<string, string> = {};
+  try {
+    for (const name in params) clear[name] = decodeURIComponent(params[name]!);
+  } catch {
+    return undefined;
+  }
+  return clear;
+}
+
+function sendFault(
+  res: ServerResponse,
+  frontend: MountedFrontend | undefined,
+  fault: Fault,
+  onRejected: OnRejected | undefined,
+  as?: number,
+): void {
+  const id = nextRequestId();
+  const encoded = tryOrUndefined(() => frontend?.server?.encodeFault(fault, { id }));
+  const body = JSON.stringify(encoded?.body ?? createPlainError(fault, id));
+  const status = as ?? encoded?.status ?? ERRORS[fault.kind][0];
+  onRejected?.({ id, status, code: fault.code ?? fault.kind, method: res.req.method });
+  res.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    "x-request-id": id,
+    "service-zdr": res.req.headers["service-zdr"] === undefined ? "not-requested" : "enforced",
+    "service-zdr-policy": NO_PROVIDER,
+    ...(!res.req.complete && { connection: "close" }),
+  });
+  res.end(body);
+}
+
+function tryOrUndefined<T>(make: () => T): T | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (!getFault(error)) throw error;
+    return undefined;
+  }
+}

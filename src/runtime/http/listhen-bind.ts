@@ -1,0 +1,74 @@
+// Opens the port with listhen. By itself listhen ends the process on signals, and moves to another port or address when one is
+// taken. Here it is this address and this port, or an error that says why not.
+import { channel } from "node:diagnostics_channel";
+import { Server, type RequestListener } from "node:http";
+import { isIP, type AddressInfo } from "node:net";
+import { fail, getFault } from "../../model/error.ts";
+import { resolveHost, probePort, toBindError } from "./port-binding.ts";
+
+const listhen = import("listhen");
+
+export async function bindWithListhen(
+  { host, port }: { readonly host: string; readonly port: number },
+  handler: RequestListener,
+): Promise<Server> {
+  // listhen replaces some names, and "any address", by localhost. So it gets an address and is told that this is meant.
+  const address = await resolveHost(host);
+  for (let tries = port === 0 ? 5 : 1; ; tries--) {
+    try {
+      // Tried before listhen is called: an error inside of it cannot be caught.
+      return await openListhen(address, await probePort(address, port), handler);
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code;
+      if (code !== "EADDRINUSE" || tries <= 1)
+        throw getFault(error) ? error : toBindError(host, port, error);
+    }
+  }
+}
+
+async function openListhen(host: string, port: number, handler: RequestListener): Promise<Server> {
+  const { listen } = await listhen;
+  const listening = channel("tracing:net.server.listen:asyncStart");
+  let lost!: (error: unknown) => void;
+  const failed = new Promise<never>((_, reject) => (lost = reject));
+  // Another program may take the port between the question and now; listhen's server has no listener for that error.
+  const watch = (message: unknown) => {
+    const { server } = message as { server: unknown };
+    if (server instanceof Server) server.once("error", lost);
+  };
+  listening.subscribe(watch);
+  try {
+    const { server } = await Promise.race([
+      failed,
+      listen(handler, {
+        hostname: host,
+        port,
+        isProd: true,
+        isTest: true, // silences its port search
+        autoClose: false,
+        public: host === "0.0.0.0" || host === "::",
+        showURL: false,
+      }),
+    ]);
+    server.off("error", lost);
+    // Its bookkeeping for a close of its own, which is not used: a listener and a closure for every request.
+    for (const listener of server.listeners("request"))
+      if (listener !== handler) server.off("request", listener as RequestListener);
+    const bound = server.address() as AddressInfo;
+    if (bound.port !== port || !isSameAddress(bound.address, host)) {
+      server.close();
+      fail("conflict", `${host}:${port} cannot be used here. Choose another host or port.`, {
+        code: "listen_refused",
+      });
+    }
+    return server as Server;
+  } finally {
+    listening.unsubscribe(watch);
+  }
+}
+
+/** There are several ways to write one IPv6 address. */
+const isSameAddress = (a: string, b: string) => {
+  const [x, y] = [a, b].map((address) => (isIP(address) === 6 ? `[${address}]` : address));
+  return x === y || (URL.canParse(`http://${y}`) && new URL(`http://${y}`).hostname === x);
+};

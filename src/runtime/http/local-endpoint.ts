@@ -1,0 +1,35 @@
+// The port of clients, as a plugin of this gateway reaches it.
+import type { ListenConfig } from "../../config/sections/network-config.ts";
+import { fail } from "../../model/error.ts";
+
+/** One of the addresses of clients. */
+export interface LocalEndpoint {
+  /** "https://127.0.0.1:8787" */
+  readonly origin: string;
+  /** The path of a unix socket, in place of host and port. */
+  readonly socket: string | undefined;
+  /** The file of its certificate; undefined: no TLS. */
+  readonly certificateFile: string | undefined;
+}
+
+/** The first listener that a client without a certificate can use. `urls`: of the listeners, in their order. */
+export function findLocalEndpoint(
+  urls: readonly string[],
+  listen: readonly Pick<ListenConfig, "socket" | "tls">[],
+): LocalEndpoint {
+  if (urls.length === 0) fail("unavailable", "The gateway does not serve yet.");
+  const at = urls.findIndex((_, i) => !listen[i]?.tls?.clientCertificates?.required);
+  if (at < 0)
+    fail(
+      "unsupported",
+      "Every listener requires a client certificate, and the gateway has none for itself. Add a listener without it, for example a unix socket, under `listen`.",
+      { code: "own_port_closed" },
+    );
+  const [url, { socket, tls } = { socket: undefined, tls: undefined }] = [urls[at]!, listen[at]];
+  const unix = url.startsWith("unix:");
+  return {
+    origin: unix ? "http://localhost" : new URL(url).origin,
+    socket: unix ? (socket ?? url.slice("unix:".length)) : undefined,
+    certificateFile: tls?.cert,
+  };
+}

@@ -1,0 +1,178 @@
+// What may come in, judged by a request's head alone, before a byte of its body is read. Pure.
+// Two parsers in a row that read one request differently are how requests are smuggled: what could be read two ways is refused.
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+import { BOUNDS, boundMessage } from "../../lib/bounds.ts";
+import { isLoopback } from "../../lib/net/egress-guard.ts";
+
+export interface Rejection {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+  /** When the same request may be let in; absent: it would be refused again. */
+  readonly retryAfterMs?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface RequestGuard {
+  /** Undefined: come in. May bring the target of a request that named its host twice into its usual form. */
+  check(req: IncomingMessage): Rejection | undefined;
+}
+
+export interface RequestGuardOptions {
+  /** Where the listener is bound. */
+  readonly host: string;
+  /** More Host names that count as ours. */
+  readonly hosts?: readonly string[];
+  /** Origins that browsers may call from. */
+  readonly origins?: readonly string[];
+  /**
+   * Wherever it is bound, only names that are listed are ours, and numeric addresses, which no page can point elsewhere. Of
+   * pages, those that it serves itself may call.
+   */
+  readonly isAdmin?: boolean;
+  /** Most header lines. */
+  readonly maxHeaders: number;
+}
+
+/** Headers that must stand once: of two, a proxy in front may believe the other one. */
+const SINGLE_HEADERS: ReadonlyMap<string, number> = new Map(
+  [
+    "host",
+    "origin",
+    "expect",
+    "content-type",
+    "content-length",
+    "authorization",
+    "transfer-encoding",
+  ].map((name, i) => [name, 1 << i]),
+);
+
+const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+?)\.?(?::\d{1,5})?$/;
+
+export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
+  const bare = (host: string) => host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+  // A page of any site may point a name of its own at 127.0.0.1; its requests then carry that name.
+  const here = isLoopback(bare(options.host));
+  const section = options.isAdmin ? "admin" : "listen";
+  const names =
+    here || options.isAdmin
+      ? new Set(["localhost", "127.0.0.1", "::1", options.host, ...(options.hosts ?? [])].map(bare))
+      : undefined;
+  const origins = new Set((options.origins ?? []).map((origin) => origin.toLowerCase()));
+
+  /** The one that came in last: clients seldom change it. */
+  let known: string | undefined;
+
+  function refuseHost(host: string | undefined): Rejection | undefined {
+    if (host !== undefined && host === known) return undefined;
+    const name = AUTHORITY.exec(host ?? "")?.[1];
+    if (name === undefined)
+      return badRequest("host_invalid", "A request needs one valid Host header.");
+    const numeric = options.isAdmin && !here && isIP(bare(name)) !== 0;
+    if (names && !numeric && !names.has(bare(name)))
+      return {
+        status: 421,
+        code: "host_unknown",
+        message: `This gateway does not answer for "${name}". Use localhost, or add the name to ${section}.hosts.`,
+      };
+    known = host;
+    return undefined;
+  }
+
+  function refuseOrigin(
+    origin: string | undefined,
+    host: string | undefined,
+  ): Rejection | undefined {
+    if (origin === undefined || origins.has(origin)) return undefined;
+    if (options.isAdmin) {
+      const own = host?.toLowerCase();
+      return origin === `http://${own}` || origin === `https://${own}`
+        ? undefined
+        : ORIGIN_REJECTED;
+    }
+    return {
+      status: 403,
+      code: "origin_refused",
+      message: "Calls from web pages are refused. To allow this origin, add it to listen.origins.",
+    };
+  }
+
+  return {
+    check(req) {
+      const { headers, rawHeaders } = req;
+      if (req.httpVersion !== "1.1" && req.httpVersion !== "1.0")
+        return { status: 505, code: "http_version", message: "Use HTTP/1.1." };
+      if (rawHeaders.length > options.maxHeaders * 2)
+        return {
+          status: 431,
+          code: BOUNDS.headers.error[1],
+          message: boundMessage("headers", options.maxHeaders),
+        };
+      const twice = findRepeatedHeader(rawHeaders);
+      if (twice !== undefined)
+        return badRequest("header_repeated", `The header "${twice}" is there twice.`);
+      return (
+        checkFraming(req) ??
+        refuseHost(headers.host) ??
+        checkTarget(req) ??
+        refuseOrigin(headers.origin?.toLowerCase(), headers.host)
+      );
+    },
+  };
+}
+
+const ORIGIN_REJECTED: Rejection = {
+  status: 403,
+  code: "origin_refused",
+  message: "Calls from other web pages are refused.",
+};
+
+const badRequest = (code: string, message: string): Rejection => ({ status: 400, code, message });
+
+function findRepeatedHeader(rawHeaders: readonly string[]): string | undefined {
+  let seen = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!.toLowerCase();
+    const mark = SINGLE_HEADERS.get(name) ?? 0;
+    if ((seen & mark) !== 0) return name;
+    seen |= mark;
+  }
+  return undefined;
+}
+
+/** There must be one way to tell where a body ends, and no transfer coding but chunks. */
+function checkFraming(req: IncomingMessage): Rejection | undefined {
+  const { headers } = req;
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined) {
+    if (coding.toLowerCase() !== "chunked" || req.httpVersion !== "1.1")
+      return badRequest("transfer_encoding", "The only Transfer-Encoding here is chunked.");
+    if (headers["content-length"] !== undefined)
+      return badRequest("framing_conflict", "Send Content-Length or Transfer-Encoding, not both.");
+  }
+  if (headers["content-encoding"] !== undefined)
+    return {
+      status: 415,
+      code: "content_encoding",
+      message: "Send the body as it is, without Content-Encoding.",
+    };
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== "100-continue")
+    return { status: 417, code: "expectation", message: "The only Expect here is 100-continue." };
+  return undefined;
+}
+
+function checkTarget(req: IncomingMessage): Rejection | undefined {
+  if (req.method === "TRACE" || req.method === "CONNECT")
+    return { status: 405, code: "method", message: `${req.method} is not answered here.` };
+  const target = req.url ?? "";
+  if (target.startsWith("/") || (target === "*" && req.method === "OPTIONS")) return undefined;
+  const [, authority, path] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
+  if (authority === undefined || authority.toLowerCase() !== req.headers.host?.toLowerCase())
+    return badRequest(
+      "target",
+      "The request target must be a path, or name the same host as Host does.",
+    );
+  req.url = path!.startsWith("/") ? path! : `/${path!}`;
+  return undefined;
+}

@@ -1,0 +1,128 @@
+// TLS on a listener: its certificate, read from files that are watched. A new one is used from the next handshake on, and connections that
+// are open stay.
+import { readFile } from "node:fs/promises";
+import type { RequestListener, Server } from "node:http";
+import { createServer } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createSecureContext, type SecureContextOptions } from "node:tls";
+import type { ListenTls } from "../../config/sections/network-config.ts";
+import type { Log } from "../../lib/log/log.ts";
+import { hashContent } from "../../lib/content-hash.ts";
+import { fail, publicErrorText } from "../../model/error.ts";
+import { watchFiles } from "../reload/config-watcher.ts";
+
+/** Forward secrecy, and no cipher without authentication of its own. TLS 1.3 knows no others. */
+const CIPHERS = [
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+].join(":");
+
+/** A handshake that is not over by then is cut: as long as a head may take. */
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+
+/** Certificate and key are two files, and may be written a moment after each other. */
+const MAX_READ_ATTEMPTS = 5;
+const RETRY_DELAY_MS = 200;
+
+/** `key`: what names the files in gateway.yaml. */
+export async function loadTlsContext(
+  tls: ListenTls,
+  configKey: string,
+): Promise<SecureContextOptions> {
+  const read = (path: string) =>
+    readFile(path).catch((error: NodeJS.ErrnoException) =>
+      fail("conflict", `${path} cannot be read: ${error.code}. It stands under ${configKey}.`, {
+        code: "tls_unreadable",
+      }),
+    );
+  const options: SecureContextOptions = {
+    cert: await read(tls.cert),
+    key: await read(tls.key),
+    minVersion: tls.minVersion,
+    ciphers: CIPHERS,
+    ...(tls.clientCertificates && { ca: await read(tls.clientCertificates.ca) }),
+  };
+  try {
+    createSecureContext(options);
+    return options;
+  } catch (error) {
+    return fail("conflict", `${configKey} cannot be used: ${(error as Error).message}`, {
+      code: "tls_unusable",
+    });
+  }
+}
+
+/** What each server began with. */
+const initialContexts = new WeakMap<Server, SecureContextOptions>();
+
+/** A server that is not open yet. */
+export function createTlsServer(
+  context: SecureContextOptions,
+  clients: ListenTls["clientCertificates"],
+  handler: RequestListener,
+): Server {
+  const server = createServer(
+    {
+      ...context,
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+      ALPNProtocols: ["http/1.1"],
+      requestCert: clients !== undefined,
+      rejectUnauthorized: clients?.required ?? false,
+    },
+    handler,
+  ) as unknown as Server;
+  initialContexts.set(server, context);
+  return server;
+}
+
+/** Until the server is closed. */
+export function watchCertificate(
+  server: Server,
+  tls: ListenTls,
+  { key, log }: { key: string; log: Log },
+) {
+  const { cert, key: secret, ca } = initialContexts.get(server)!;
+  const read = new Map([
+    [tls.cert, cert],
+    [tls.key, secret],
+    ...(tls.clientCertificates ? [[tls.clientCertificates.ca, ca] as const] : []),
+  ]);
+  const files = [...read.keys()];
+  const closed = new AbortController();
+  const changed = async () => {
+    for (let tries = MAX_READ_ATTEMPTS; ; tries--) {
+      try {
+        const context = await loadTlsContext(tls, key);
+        (
+          server as unknown as { setSecureContext(of: SecureContextOptions): void }
+        ).setSecureContext(context);
+        log.info({ files }, "another certificate is used from now on");
+        return;
+      } catch (error) {
+        if (closed.signal.aborted) return;
+        if (tries <= 1) {
+          log.error(
+            { error: publicErrorText(error) },
+            "a certificate was not taken; the one before goes on",
+          );
+          return;
+        }
+        await sleep(RETRY_DELAY_MS, undefined, { ref: false });
+      }
+    }
+  };
+  const watched = watchFiles({
+    listFiles: () => files,
+    hashOf: (file) => hashContent(read.get(file) as Buffer),
+    onChange: changed,
+    onError: (err) => log.error({ err }, "the files of a certificate cannot be watched"),
+  });
+  server.once("close", () => {
+    closed.abort();
+    void watched[Symbol.asyncDispose]();
+  });
+}

@@ -1,0 +1,311 @@
+// All rows go to the store through one queue, in batches.
+//
+// A rejected batch did not happen. Commands that cannot be obeyed are refused one by one; after any other rejection
+// settles are tried again until they land, and reserves, for which a client waits, are refused after half a second.
+//
+// A store that is silent is another matter than one that rejects: a starved core, a disk that is busy with others'
+// writes and a checkpoint keep a commit for a second or two, and a request refused for that is lost to its client, while
+// one that waits is only late. So silence is borne for five seconds (most clients allow a minute or more to the first
+// byte); after that every new call is refused at once until the store is heard of again. A reserve that lands after it was
+// refused is voided: nothing was sent for it.
+import { setTimeout as sleep } from "node:timers/promises";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import { BatchLoop, afterPendingIo } from "../../lib/batch-loop.ts";
+import { fail, publicErrorText } from "../../model/error.ts";
+import type { Price } from "../../model/facts.ts";
+import type { AccountRecord } from "../../plugin/store/account.ts";
+import { priceHash } from "../../money/price.ts";
+import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { StoreCommand, Reserve, Settle, Store, CommandResult } from "../../plugin/store/store.ts";
+import { LedgerCommandQueue } from "./ledger-command-queue.ts";
+import { LedgerHealth } from "./ledger-health.ts";
+import type { Stamped } from "../../pipeline/metering/ledger.ts";
+import type { CommandOf, LedgerQueueOptions, LedgerQueue } from "./ledger-queue-api.ts";
+import {
+  markAbandoned,
+  splitInHalves,
+  createHint,
+  isInvalidCommandError,
+  toCallerError,
+  voidLateReserve,
+  createUnavailableFault,
+  type QueuedCommand,
+} from "./queued-command.ts";
+
+const STORE_TIMEOUT_MS = 5_000;
+/** How long a reserve waits for a store that rejects to recover. */
+const MAX_RECOVERY_WAIT_MS = 500;
+
+/** Reserves in the queue. */
+const MAX_WAITING = 20_000;
+
+export const createLedgerQueue = (
+  store: Pick<Store, "apply" | "lease">,
+  options: LedgerQueueOptions = {},
+): LedgerQueue => new BatchingLedgerQueue(store, options);
+
+class BatchingLedgerQueue implements LedgerQueue {
+  readonly #store: Pick<Store, "apply">;
+  readonly #now: () => number;
+  readonly #storeTimeoutMs: number;
+  readonly #maxRecoveryWaitMs: number;
+  readonly #health: LedgerHealth;
+  readonly #queue = new LedgerCommandQueue();
+  readonly #batches = new BatchLoop(
+    () => this.#isEnded || (this.#queue.isEmpty && this.isHealthy),
+    () => (this.isHealthy ? this.#sendNext() : this.#recover()),
+  );
+  readonly #writtenPrices = new Set<string>();
+  readonly #heartbeat: NodeJS.Timeout | undefined;
+  readonly #instanceInfo: LedgerQueueOptions["instanceInfo"];
+  readonly #isTransferring: () => boolean;
+  /** The batch that the store has now. */
+  #batchInFlight: readonly QueuedCommand[] = [];
+  #isClosed = false;
+  #isEnded = false;
+  #backoff = new AbortController();
+
+  constructor(
+    store: Pick<Store, "apply" | "lease">,
+    {
+      now = wallClock,
+      onFailureChange = () => {},
+      storeTimeoutMs = STORE_TIMEOUT_MS,
+      ...more
+    }: LedgerQueueOptions,
+  ) {
+    this.#instanceInfo = more.instanceInfo;
+    this.#isTransferring = more.isTransferring ?? (() => false);
+    this.#store = store;
+    this.#now = now;
+    this.#storeTimeoutMs = storeTimeoutMs;
+    this.#maxRecoveryWaitMs = Math.min(MAX_RECOVERY_WAIT_MS, storeTimeoutMs);
+    this.#health = new LedgerHealth(onFailureChange);
+    if (store.lease)
+      this.#heartbeat = setInterval(
+        () => this.#push(createHint(this.#heartbeatCommand())),
+        store.lease.heartbeatMs,
+      ).unref();
+  }
+
+  reserve(command: Stamped<Reserve>, price?: Price): Promise<CommandResult> {
+    if (
+      this.#isClosed ||
+      this.#queue.length >= MAX_WAITING ||
+      this.#health.failingForMs() > this.#maxRecoveryWaitMs
+    )
+      return Promise.reject(createUnavailableFault());
+    if (price && command.price !== null) this.#writePrice(command.price, price, command.at);
+    return this.#enqueue(command);
+  }
+
+  settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void> {
+    if (prices) for (const price of prices) this.#writePrice(priceHash(price), price, command.at);
+    this.#queue.dropProgress(command.attempt);
+    return this.#enqueue<void>(command);
+  }
+
+  progress(command: CommandOf<"progress">): void {
+    this.#queue.recordProgress(command);
+    this.#batches.wake();
+  }
+
+  async adjust(command: CommandOf<"adjust">): Promise<void> {
+    await this.#enqueue(command);
+  }
+
+  async writeKey(key: KeyRecord): Promise<void> {
+    await this.#enqueue({ do: "key", at: this.#now(), key });
+  }
+
+  async writeAccount(account: AccountRecord): Promise<void> {
+    await this.#enqueue({ do: "account", at: this.#now(), account });
+  }
+
+  async flush(): Promise<void> {
+    await this.#enqueue(this.#heartbeatCommand());
+  }
+
+  markUnreachable(why: string): void {
+    this.#health.markUnreachable(why, this.#storeTimeoutMs);
+    markAbandoned(this.#batchInFlight);
+    this.#queue.rejectOverdue(0);
+    // It asks until the store answers.
+    this.#batches.wake();
+  }
+
+  suspectFailure(why: string): void {
+    if (this.isHealthy) this.#health.markFailing(why);
+    this.#batches.wake();
+  }
+
+  probe(): void {
+    this.#backoff.abort();
+  }
+
+  async close(withinMs = 10_000): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#heartbeat);
+    const stop = new AbortController();
+    const timedOut = sleep(withinMs, "late", { signal: stop.signal, ref: false }).catch(
+      () => "done",
+    );
+    const flushed = this.#enqueue(this.#heartbeatCommand()).then(() => "done");
+    if ((await Promise.race([flushed, timedOut])) === "late") {
+      this.#isEnded = true;
+      const lost = this.#queue.rejectAll();
+      fail("internal", `The ledger was left with ${lost} commands that it could not write.`);
+    }
+    stop.abort();
+  }
+
+  get isHealthy(): boolean {
+    return this.#health.failure === undefined;
+  }
+
+  get pendingCount(): number {
+    return this.#queue.length;
+  }
+
+  get failure(): string | undefined {
+    return this.#health.failure;
+  }
+
+  get isUnreachable(): boolean {
+    return this.#health.isUnreachable;
+  }
+
+  #heartbeatCommand(): StoreCommand {
+    const about = this.#instanceInfo?.();
+    return { do: "alive", at: this.#now(), ...(about && { info: about }) };
+  }
+
+  /** A caller that asks for no verdict need not look at it. */
+  #enqueue<T extends CommandResult | void = CommandResult>(command: StoreCommand): Promise<T> {
+    return new Promise((resolve, reject) =>
+      this.#push({
+        command,
+        resolve: resolve as (verdict: CommandResult) => void,
+        reject,
+        queuedAt: performance.now(),
+        isRetryable: true,
+      }),
+    );
+  }
+
+  #push(waiting: QueuedCommand): void {
+    this.#queue.push(waiting);
+    this.#batches.wake();
+  }
+
+  /** The row behind a hash, before the first row that names it. */
+  #writePrice(hash: string, price: Price, at: number): void {
+    if (this.#writtenPrices.has(hash)) return;
+    this.#writtenPrices.add(hash);
+    void this.#enqueue({ do: "price", at, hash, price }).catch(() =>
+      this.#writtenPrices.delete(hash),
+    );
+  }
+
+  async #sendNext(): Promise<void> {
+    await afterPendingIo();
+    await this.#send(this.#queue.takeBatch());
+  }
+
+  /** Settles go before reserves, because a reserve may be refused. Then the store is asked whether it takes new calls. */
+  async #recover(): Promise<void> {
+    this.#backoff = new AbortController();
+    const { signal } = this.#backoff;
+    await sleep(this.#health.backoffMs, undefined, { ref: false, signal }).catch(() => {});
+    this.#queue.rejectOverdue(this.#maxRecoveryWaitMs);
+    const batch = this.#queue.takeMandatory();
+    if (batch.length > 0) await this.#send(batch);
+    const error =
+      (await this.#attempt([createHint(this.#heartbeatCommand())])) ??
+      (await this.#voidMaybeApplied());
+    if (error === undefined) this.#health.markHealthy();
+    else this.#health.markFailing(publicErrorText(error));
+  }
+
+  /** One by one: mostly it is not there, and a batch with such a one did not happen. */
+  async #voidMaybeApplied(): Promise<unknown> {
+    const { maybeApplied } = this.#queue;
+    for (let name = maybeApplied.at(-1); name !== undefined; name = maybeApplied.at(-1)) {
+      const error = await this.#attempt([createHint(voidLateReserve(name, this.#now()))]);
+      if (error !== undefined && !isInvalidCommandError(error)) return error;
+      maybeApplied.pop();
+    }
+    return undefined;
+  }
+
+  /** Undefined: it is done. */
+  async #attempt(batch: readonly QueuedCommand[]): Promise<unknown> {
+    let waiting = true;
+    this.#batchInFlight = batch;
+    const slow = setInterval(async () => {
+      // This process itself may have been starved. Then the answer is there already, and the timer only fired first.
+      await afterPendingIo();
+      if (waiting && !this.#isTransferring()) this.#onStall();
+    }, this.#storeTimeoutMs);
+    try {
+      const verdicts = await this.#store.apply(batch.map(({ command }) => command));
+      for (let i = 0; i < batch.length; i++) this.#onApplied(batch[i]!, verdicts[i]!);
+      return undefined;
+    } catch (error) {
+      return error ?? new Error("rejected");
+    } finally {
+      waiting = false;
+      this.#batchInFlight = [];
+      clearInterval(slow);
+    }
+  }
+
+  async #send(batch: readonly QueuedCommand[]): Promise<void> {
+    const recovering = !this.isHealthy;
+    const error = await this.#attempt(batch);
+    if (error === undefined) {
+      if (!recovering) this.#health.markHealthy();
+    } else if (!isInvalidCommandError(error)) this.#onRejected(batch, error);
+    else if (batch.length === 1) batch[0]!.reject(toCallerError(error));
+    else await this.#sendInHalves(batch);
+  }
+
+  /**
+   * One of them cannot be obeyed, and the others get what they asked for: half of them with what is left of it, so that finding
+   * it costs its neighbours a few commits and not one each.
+   */
+  async #sendInHalves(batch: readonly QueuedCommand[]): Promise<void> {
+    const waiting = splitInHalves(batch);
+    for (let half = waiting.pop(); half !== undefined; half = waiting.pop()) {
+      const error = await this.#attempt(half);
+      if (error === undefined) continue;
+      if (!isInvalidCommandError(error))
+        return this.#onRejected([half, ...waiting.toReversed()].flat(), error);
+      if (half.length === 1) half[0]!.reject(toCallerError(error));
+      else waiting.push(...splitInHalves(half));
+    }
+  }
+
+  #onApplied({ command, resolve, isAbandoned }: QueuedCommand, result: CommandResult): void {
+    resolve(result);
+    if (isAbandoned && result.ok && command.do === "reserve")
+      this.#push({
+        ...createHint(voidLateReserve(command.attempt, this.#now())),
+        isRetryable: true,
+      });
+  }
+
+  #onRejected(batch: readonly QueuedCommand[], error: unknown): void {
+    this.#health.markFailing(publicErrorText(error));
+    this.#queue.putBack(batch);
+    this.#queue.rejectOverdue(this.#maxRecoveryWaitMs);
+  }
+
+  /** The store takes its time. */
+  #onStall(): void {
+    const ms = this.#storeTimeoutMs;
+    this.#health.markFailing(`The store has not answered for ${ms} ms.`, ms);
+    markAbandoned(this.#batchInFlight);
+    this.#queue.rejectOverdue(this.#maxRecoveryWaitMs);
+  }
+}

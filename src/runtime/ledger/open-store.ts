@@ -1,0 +1,202 @@
+// A config's store: set up like every plugin, and opened. It is there before the gateway's other services, and has the context's alone.
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { resolveNeeds } from "../../config/sections/plugin-needs.ts";
+import { problem } from "../../config/problems.ts";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import { fail, getFault, publicErrorText } from "../../model/error.ts";
+import { findUnknownSetupMember } from "../../plugin/known-members.ts";
+import type { Logger } from "../../plugin/context.ts";
+import type { Commands } from "../../plugin/plugin.ts";
+import type { StoreEvent, StoreInstance } from "../../plugin/store/store-instance.ts";
+import type { StoreSize } from "../../plugin/store/ledger-maintenance.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import { createPluginContext } from "../plugin-host/plugin-context.ts";
+import { withTimeout } from "./queued-command.ts";
+import type { ContextServices } from "../services.ts";
+
+export async function setUpStore(
+  { store, file }: Pick<GatewayConfig, "store" | "file">,
+  contextServices: ContextServices,
+  scope: LifetimeScope,
+): Promise<Store> {
+  const catalogue = () => fail("internal", "A store has no catalogue.");
+  const needs = resolveNeeds(store.definition, store.options, {
+    configFile: file,
+    env: contextServices.env,
+  });
+  const ctx = createPluginContext({
+    id: "store",
+    scope,
+    services: contextServices,
+    needs,
+    catalog: catalogue,
+  });
+  const instance = await store.definition.setup(store.options, ctx);
+  const stranger = findUnknownSetupMember("store", instance);
+  if (stranger) {
+    const { part, name, suggestion } = stranger;
+    const { message, hint } = problem.unknownMember(store.use, part, name, suggestion);
+    fail("invalid", hint === undefined ? message : `${message}; ${hint}`);
+  }
+  return instance as Store;
+}
+
+/** `hear`: what it tells of other instances. `instance`: this process, as the store is to know it. */
+export async function openStore(
+  config: Pick<GatewayConfig, "store" | "file">,
+  contextServices: ContextServices,
+  scope: LifetimeScope,
+  {
+    version,
+    hear: onEvent,
+    instance,
+  }: { version: string; hear?: (news: StoreEvent) => void; instance?: string },
+): Promise<Store> {
+  const { log } = contextServices;
+  const store = await setUpStore(config, contextServices, scope);
+  const owner: StoreInstance = {
+    instance: instance ?? crypto.randomUUID(),
+    info: {
+      version,
+      host: hostname(),
+      pid: process.pid,
+      // Only a gateway is known by a name of its own before the store is open.
+      program: instance === undefined ? "command" : "gateway",
+    },
+  };
+  const onStoreEvent = (news: StoreEvent): void => {
+    try {
+      logStoreEvent(log, news);
+      onEvent?.(news);
+    } catch (error) {
+      log.error({ err: error }, "news of the store could not be used");
+    }
+  };
+  const { recovered } = await retryUntilOpen(store, () => store.open(owner, onStoreEvent), log);
+  if (recovered > 0)
+    log.warn({ presumed: recovered }, "calls that a crash left open were settled as estimated");
+  if (!store.audit)
+    log.warn({}, "this store keeps no audit log: what operators change is not written down");
+  return reopenWhenFenced(store, async () => {
+    log.warn(
+      { instance: owner.instance },
+      "the store took this gateway for dead; it is opened again",
+    );
+    await store.open(owner, onStoreEvent);
+  });
+}
+
+const BACKOFF_MS = { first: 100, last: 1_000 };
+
+/** What several gateways share lies elsewhere, and may come up later than they do: an orchestrator is not to see one end again and again. */
+async function retryUntilOpen<T>(
+  { lease }: Pick<Store, "lease">,
+  open: () => Promise<T>,
+  log: Logger,
+): Promise<T> {
+  let lastLogged = "";
+  for (let pause = BACKOFF_MS.first; ; pause = Math.min(BACKOFF_MS.last, pause * 2))
+    try {
+      return await open();
+    } catch (error) {
+      const kind = getFault(error)?.kind ?? "unavailable";
+      if (!lease || kind !== "unavailable") throw error;
+      // The same again is no news.
+      const what = getFault(error)?.code ?? publicErrorText(error);
+      if (what !== lastLogged)
+        log.error({ err: error }, "the store cannot be opened yet; it is tried again until it can");
+      lastLogged = what;
+      await sleep(pause);
+    }
+}
+
+/** A store of several instances may take this one for dead while it lives: then it is opened again, and hears the batch again. */
+function reopenWhenFenced(store: Store & Commands, open: () => Promise<void>): Store & Commands {
+  if (!store.lease) return store;
+  let opening: Promise<void> | undefined;
+  /** Asked once more by the one that was opened again. */
+  const fencing = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (getFault(error)?.code !== "fenced") throw error;
+      await (opening ??= open().finally(() => (opening = undefined)));
+      return work();
+    }
+  };
+  const { audit } = store;
+  return {
+    lease: store.lease,
+    commands: store.commands,
+    open: (owner, hear) => store.open(owner, hear),
+    apply: (batch) => fencing(() => store.apply(batch)),
+    findKey: (digest) => store.findKey(digest),
+    listKeys: (page) => store.listKeys(page),
+    audit: audit && {
+      begin: (entry) => fencing(() => audit.begin(entry)),
+      end: (end) => fencing(() => audit.end(end)),
+      list: (page) => audit.list(page),
+    },
+    listAccounts: store.listAccounts && ((page) => store.listAccounts!(page)),
+    readLimits: store.readLimits && ((limits, at) => store.readLimits!(limits, at)),
+    listEntries: (query, page, of) => store.listEntries(query, page, of),
+    sumEntries: (query, of) => store.sumEntries(query, of),
+    findPrice: store.findPrice && ((hash) => store.findPrice!(hash)),
+    verify: store.verify && (() => store.verify!()),
+    getOrCreateShared:
+      store.getOrCreateShared && ((name, make) => store.getOrCreateShared!(name, make)),
+    readSize: store.readSize && (() => store.readSize!()),
+    listInstances: store.listInstances && (() => store.listInstances!()),
+    thresholds: store.thresholds,
+    supportsHandoff: store.supportsHandoff,
+    maintenance: store.maintenance,
+    transfer: store.transfer,
+  } as Store & Commands;
+}
+
+function logStoreEvent(log: Logger, news: StoreEvent): void {
+  const { type, ...fields } = news;
+  if (type === "presumed")
+    log.warn(fields, "calls that another instance left open were settled as estimated");
+  if (type === "alone")
+    log.error(
+      fields,
+      "the store cannot be reached; what is set aside of budgets is spent, and told later",
+    );
+  if (type === "together")
+    log.warn(fields, "the store is reached again, and knows all that happened meanwhile");
+  if (type === "retold")
+    log.warn(fields, "what an earlier process had left on this disk was told to the store");
+  if (type === "unkept")
+    log.error(fields, "what is told to the store is not kept on this disk any more");
+  if (type === "away") log.error(fields, "the store cannot be reached; new calls are refused");
+  if (type === "lost") log.error(fields, "the store has lost rows of the ledger");
+}
+
+const SIZE_TIMEOUT_MS = 1_000;
+
+/** Of a store that says it within a second; readings do without it. */
+export const readStoreSize = async (store: Store): Promise<StoreSize | undefined> =>
+  store.readSize && withTimeout(SIZE_TIMEOUT_MS, store.readSize()).catch(() => undefined);
+
+/** Resolves when the store has answered; rejects where it takes no rows, or is silent for so long. */
+export async function assertLedgerAnswers(
+  {
+    ledgerQueue,
+    store,
+  }: {
+    readonly ledgerQueue: { readonly isHealthy: boolean };
+    readonly store: Pick<Store, "listEntries" | "lease">;
+  },
+  withinMs: number,
+): Promise<void> {
+  // What several gateways share lies elsewhere: to start this one again would mend nothing there.
+  if (store.lease) return;
+  if (!ledgerQueue.isHealthy) fail("unavailable", "The ledger takes no rows.");
+  const silent = sleep(withinMs, undefined, { ref: false }).then(() =>
+    fail("unavailable", "The ledger does not answer."),
+  );
+  await Promise.race([store.listEntries({}, { limit: 1 }), silent]);
+}

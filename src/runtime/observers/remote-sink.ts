@@ -1,0 +1,43 @@
+// What a worker has to tell observers: they are in the primary, so records go there, many at a time.
+import type { RejectedRequest } from "../../plugin/observer.ts";
+import type { ObservedRequest } from "../../pipeline/generation.ts";
+import type { IpcLink } from "../workers/ipc-link.ts";
+import { FLUSH_INTERVAL_MS, type ObserverSink } from "./observer-hub.ts";
+import { MAX_BATCH } from "./observer-subscriber.ts";
+
+export interface RemoteSink extends ObserverSink {
+  /** What is here goes now: this process ends. */
+  flush(): void;
+}
+
+export function createRemoteSink(link: () => Pick<IpcLink, "notify">): RemoteSink {
+  let records: ObservedRequest[] = [];
+  let refusals: RejectedRequest[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (records.length > 0) link().notify("seen", records);
+    if (refusals.length > 0) link().notify("turnedAway", refusals);
+    records = [];
+    refusals = [];
+  };
+  const soon = (waiting: number) => {
+    if (waiting >= MAX_BATCH) flush();
+    else timer ??= setTimeout(flush, FLUSH_INTERVAL_MS).unref();
+  };
+  return {
+    reportRequest: (record) => soon(records.push(record)),
+    reportRejection: (refusal) => soon(refusals.push(refusal)),
+    reportEvent: (notice) => link().notify("told", notice),
+    // Verdicts are heard in the primary.
+    deliverEvent: async () => true,
+    // Batches of all processes become durable in the primary.
+    reportCommit() {},
+    processExited() {},
+    droppedCounts: () => ({}),
+    attach() {},
+    detach: async () => {},
+    flush,
+  };
+}

@@ -1,0 +1,55 @@
+// Crossings of limits, from the store's verdicts to the observers. A store that keeps them is told when all observers have heard, so
+// that what a kill comes between is told by the next start.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { Log } from "../../lib/log/log.ts";
+import type { ThresholdReached } from "../../plugin/store/limit.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import type { ObserverSink } from "./observer-hub.ts";
+
+export class ThresholdDelivery {
+  readonly #outbox: Store["thresholds"];
+  readonly #sink: Pick<ObserverSink, "deliverEvent">;
+  readonly #log: Log;
+
+  constructor(
+    store: Pick<Store, "thresholds">,
+    sink: Pick<ObserverSink, "deliverEvent">,
+    log: Log,
+  ) {
+    this.#outbox = store.thresholds;
+    this.#sink = sink;
+    this.#log = log;
+  }
+
+  /** Nothing waits for it. */
+  deliver(thresholds: readonly ThresholdReached[]): void {
+    this.#deliverAndAck(thresholds).catch((error: unknown) => this.#logFailure(error));
+  }
+
+  /** What the process before did not live to tell. Once, when there are observers and no client yet. */
+  async deliverUndelivered(): Promise<void> {
+    try {
+      const undelivered = await this.#outbox?.listUndelivered();
+      if (undelivered && undelivered.length > 0) await this.#deliverAndAck(undelivered);
+    } catch (error) {
+      this.#logFailure(error);
+    }
+  }
+
+  async #deliverAndAck(thresholds: readonly ThresholdReached[]): Promise<void> {
+    const delivered = await Promise.all(
+      thresholds.map((each) =>
+        this.#sink.deliverEvent({ type: "budget_crossed", at: wallClock(), ...each }),
+      ),
+    );
+    if (!this.#outbox || delivered.includes(false)) return;
+    await this.#outbox.markDelivered(thresholds);
+  }
+
+  #logFailure(error: unknown): void {
+    this.#log.warn(
+      { err: error },
+      "the store does not know yet that a crossed budget was told; it is told again after the next start",
+    );
+  }
+}

@@ -1,0 +1,32 @@
+// Connections of plugins to the gateway that they run in, at the port of clients. They stay on this machine. A certificate is accepted
+// only if it is the listener's own, for any issuer and any name: a client on this machine cannot check either.
+import { readFile } from "node:fs";
+import { Agent, buildConnector } from "undici";
+import type { LocalEndpoint } from "../http/local-endpoint.ts";
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const MAX_AGENTS = 16;
+const agentsByOrigin = new Map<string, Agent>();
+
+/** Kept between calls; a certificate is read again for each connection, since it may have been renewed. */
+export function localAgentFor({ origin, socket, certificateFile }: LocalEndpoint): Agent {
+  const key = JSON.stringify([origin, socket, certificateFile]);
+  const known = agentsByOrigin.get(key);
+  if (known) return known;
+  const agent = new Agent({
+    keepAliveTimeout: 1_000,
+    connect: (options, callback) => {
+      const dial = (ca: Buffer | undefined) =>
+        buildConnector({
+          timeout: CONNECT_TIMEOUT_MS,
+          socketPath: socket ?? null,
+          ...(ca && { ca, allowPartialTrustChain: true, checkServerIdentity: () => undefined }),
+        })(options, callback);
+      if (certificateFile === undefined) dial(undefined);
+      else readFile(certificateFile, (error, ca) => (error ? callback(error, null) : dial(ca)));
+    },
+  });
+  if (agentsByOrigin.size >= MAX_AGENTS) agentsByOrigin.delete(agentsByOrigin.keys().next().value!);
+  agentsByOrigin.set(key, agent);
+  return agent;
+}

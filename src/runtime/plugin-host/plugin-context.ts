@@ -1,0 +1,122 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { DeclaredNeeds } from "../../config/sections/plugin-needs.ts";
+import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import { fail } from "../../model/error.ts";
+import { readDeclaredFile } from "./declared-files.ts";
+import type { Catalog } from "../../catalog/catalog.ts";
+import { quoteCost } from "../../money/quote.ts";
+import type { Context } from "../../plugin/context.ts";
+import { matchesPattern } from "../../catalogue/pattern.ts";
+import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
+import { runSubrequest } from "../../pipeline/pipeline.ts";
+import type { ContextServices, Services } from "../services.ts";
+import type { LocalEndpoint } from "../http/local-endpoint.ts";
+
+export interface ContextOptions {
+  /** The path in gateway.yaml. */
+  id: string;
+  scope: LifetimeScope;
+  /** A store is set up before the rest is there: it gets what does not need a store. */
+  services: ContextServices & Partial<Pick<Services, "keyCache" | "usageQueries">>;
+  needs: DeclaredNeeds;
+  /** The generation's own; there once its providers are. */
+  catalog: () => Catalog;
+}
+
+export function createPluginContext({
+  id,
+  scope,
+  services,
+  needs,
+  catalog,
+}: ContextOptions): Context {
+  const log = services.log.child({ plugin: id });
+  return {
+    id,
+    log,
+    signal: scope.signal,
+    own: (thing) => scope.own(thing),
+    onDispose: (undo) => scope.defer(undo),
+    runEvery: (ms, tick) =>
+      scope.every(ms, tick, (error) => log.error({ err: error }, "a background task failed")),
+    shared: (key, create, end) => services.shared.acquire(scope, `${id}\n${key}`, create, end),
+    createPeerQuery<Q, A>(answer: (question: Q) => A | undefined) {
+      services.pluginPeers.register(scope, id, answer);
+      return (question: Q) => services.pluginPeers.ask(id, question) as Promise<A | undefined>;
+    },
+    // Most plugins never fetch, and the module takes long to load.
+    fetch: async (to, init) => {
+      const { createProviderClient } = await import("./provider-client.ts");
+      const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
+      const line = { credential, signal: scope.closed };
+      const reached = isPath(to)
+        ? { ...line, ...(await createLocalAccess(services.localEndpoint())) }
+        : {
+            ...line,
+            reach: undefined,
+            dispatcher: undefined,
+            allowedOrigins: needs.origins,
+            allowsMetadataService: needs.usesMetadataService,
+            proxy: services.proxy,
+          };
+      return createProviderClient(reached)
+        .fetch(to, init)
+        .catch((problem: unknown) => {
+          throw markAsHookFailure(problem);
+        });
+    },
+    sendSubrequest: (request, of) => runSubrequest(id, request, of),
+    keys: services.keyCache!,
+    catalog: createCatalogView(catalog),
+    quoteCost: (candidate, usage) => quoteCost(candidate, usage, wallClock()),
+    ledger: {
+      listEntries: (query, page, of) => services.usageQueries!.listEntries(query, page, of),
+      sumEntries: (query, of) => services.usageQueries!.sumEntries(query, of),
+      ...(services.usageQueries?.readLimits && {
+        readLimits: (limits, at) => services.usageQueries!.readLimits!(limits, at),
+      }),
+    },
+    stats: () => services.stats(),
+    env: (name) =>
+      needs.env.includes(name)
+        ? services.env[name]
+        : fail("internal", `This plugin does not declare the variable ${name} in its needs.env.`, {
+            code: "not_declared",
+          }),
+    readFile: (path) => readDeclaredFile(needs, path),
+    stateDir() {
+      const dir = join(services.stateDir, id.replace(/[^\w.-]/g, "_"));
+      mkdirSync(dir, { recursive: true, mode: 0o700 });
+      return dir;
+    },
+  };
+}
+
+async function createLocalAccess(own: LocalEndpoint) {
+  const { localAgentFor } = await import("./local-agent.ts");
+  return {
+    reach: { base: own.origin },
+    dispatcher: localAgentFor(own),
+    baseLabel: "This gateway's own port",
+  };
+}
+
+/** "//host" names another one. */
+const isPath = (to: string | URL): boolean => typeof to === "string" && /^\/(?![/\\])/.test(to);
+
+/** What a key may see of the catalogue. */
+function createCatalogView(catalog: () => Catalog): Context["catalog"] {
+  return {
+    list: ({ identity, privacy, operation }) =>
+      catalog().list({
+        operation,
+        privacy,
+        isAllowed:
+          identity?.models && ((id) => identity.models!.some((p) => matchesPattern(p, id))),
+      }),
+    find: (id) => catalog().listing(id),
+    operations: () => catalog().operations,
+  };
+}

@@ -1,0 +1,119 @@
+// The setup of one plugin after the other, under a deadline. Every failure is a problem at the plugin's own line.
+import type { Catalog } from "../../catalog/catalog.ts";
+import { resolveNeeds } from "../../config/sections/plugin-needs.ts";
+import { problem, type ProblemText } from "../../config/problems.ts";
+import type { LocatedProblem, MountConfig } from "../../config/gateway-config.ts";
+import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import { publicErrorText } from "../../model/error.ts";
+import type { PluginKind } from "../../plugin/define.ts";
+import { findDeprecatedInSetupResult } from "../../plugin/deprecated.ts";
+import { findUnknownSetupMember } from "../../plugin/known-members.ts";
+import type { Commands } from "../../plugin/plugin.ts";
+import type { Services } from "../services.ts";
+import { createPluginContext } from "./plugin-context.ts";
+
+const SETUP_TIMEOUT_MS = 10_000;
+/** Of one outside the gateway, whose process is started first. */
+const OUT_OF_PROCESS_SETUP_TIMEOUT_MS = 30_000;
+
+/** A place in gateway.yaml for something that went wrong with what stands there. `side`: of a pointer. Default: its value. */
+export type ProblemLocator = (
+  id: string,
+  words: ProblemText,
+  side?: "key" | "value",
+) => LocatedProblem;
+
+export type PluginCommands = NonNullable<Commands["commands"]>;
+
+export class PluginSetup {
+  readonly problems: LocatedProblem[] = [];
+  readonly commands = new Map<string, PluginCommands>();
+  /** There once the providers are. */
+  catalog: Catalog | undefined;
+  readonly scope: LifetimeScope;
+  readonly services: Services;
+  readonly #locate: ProblemLocator;
+  readonly #configFile: string;
+
+  /** `file`: gateway.yaml. */
+  constructor(scope: LifetimeScope, services: Services, locate: ProblemLocator, file: string) {
+    this.scope = scope;
+    this.services = services;
+    this.#locate = locate;
+    this.#configFile = file;
+  }
+
+  addProblem(id: string, problem: ProblemText, side?: "key" | "value"): void {
+    this.problems.push(this.#locate(id, problem, side));
+  }
+
+  /** The definition says something that its place does not allow. */
+  addMountProblem({ id, use }: MountConfig<any>, why: string): void {
+    this.addProblem(id, problem.badDefinition(use, why));
+  }
+
+  /** Undefined: it failed, and the problem is noted. `scope`: what ends it, when that is not the generation's own. */
+  async setUp<T extends object>(
+    mounted: MountConfig<any>,
+    scope = this.scope,
+  ): Promise<(T & Commands) | undefined> {
+    const { id, use, loadedFrom } = mounted;
+    const kind: PluginKind = mounted.definition["~tollgate"];
+    try {
+      const limit = mounted.definition["~outside"]
+        ? OUT_OF_PROCESS_SETUP_TIMEOUT_MS
+        : SETUP_TIMEOUT_MS;
+      const plugin = await withTimeout<T & Commands>(() => this.#callSetup(mounted, scope), limit);
+      if (plugin === "late") {
+        this.addProblem(id, problem.setupSlow(use, limit));
+        return undefined;
+      }
+      const stranger = findUnknownSetupMember(kind, plugin);
+      if (stranger)
+        this.addProblem(
+          id,
+          problem.unknownMember(use, stranger.part, stranger.name, stranger.suggestion),
+        );
+      for (const { member, since, replacement } of findDeprecatedInSetupResult(kind, plugin))
+        this.addProblem(id, problem.deprecatedMember(loadedFrom, member, since, replacement));
+      if (plugin.commands) this.commands.set(id, plugin.commands);
+      return plugin;
+    } catch (error) {
+      this.services.log.error({ plugin: id, err: error }, "the setup of a plugin failed");
+      this.addProblem(
+        id,
+        problem.setupFailed(use, this.services.mask.maskText(publicErrorText(error))),
+      );
+      return undefined;
+    }
+  }
+
+  needsOf({ definition, options }: Pick<MountConfig<any>, "definition" | "options">) {
+    return resolveNeeds(definition, options, {
+      configFile: this.#configFile,
+      env: this.services.env,
+    });
+  }
+
+  #callSetup({ id, definition, options }: MountConfig<any>, scope: LifetimeScope) {
+    const { services } = this;
+    const needs = this.needsOf({ definition, options });
+    const catalogue = () => this.catalog!;
+    return definition.setup(
+      options,
+      createPluginContext({ id, scope, services, needs, catalog: catalogue }),
+    );
+  }
+}
+
+async function withTimeout<T>(work: () => T | Promise<T>, limit: number): Promise<T | "late"> {
+  let timer: NodeJS.Timeout | undefined;
+  const timedOut = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), limit);
+  });
+  try {
+    return await Promise.race([Promise.resolve().then(work), timedOut]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

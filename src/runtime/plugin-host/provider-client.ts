@@ -1,0 +1,290 @@
+// A provider's own fetch: relative to its base, with the credential for bound origins only.
+import { Agent, type Dispatcher } from "undici";
+import { BOUNDS } from "../../lib/bounds.ts";
+import { isPublicAddress, createEgressGuard } from "../../lib/net/egress-guard.ts";
+import type { CallTimes } from "../../config/gateway-config.ts";
+import { isMetadataAddress, isMetadataUrl } from "../../lib/net/metadata-service.ts";
+import type { ProxyConfig } from "../../lib/net/http-proxy.ts";
+import { fail, getFault } from "../../model/error.ts";
+import type { Body, HeadersOut } from "../../model/values.ts";
+import type { ProviderClient } from "../../plugin/call.ts";
+import type { Auth, AuthRejection, EndpointConnection } from "../../plugin/provider.ts";
+import type { Credential } from "../../pipeline/exchange/mounted.ts";
+import type { Generation } from "../../pipeline/generation.ts";
+import { parseMultipartBody } from "../../pipeline/body/multipart-body.ts";
+import { boundaryOf, isMultipart } from "../../pipeline/body/multipart-headers.ts";
+import { createAuthHeaders, renewToken, tokenVersion } from "../../pipeline/upstream/credential.ts";
+import { OutgoingRequest } from "../../pipeline/upstream/outgoing-request.ts";
+import { scan } from "../../lib/json/json-scanner.ts";
+import { streamTimeoutsFor } from "../../pipeline/targets/timeouts.ts";
+import { toProviderResponse } from "./provider-response.ts";
+import { createConnector } from "./connection-pools.ts";
+
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Dials any address: for those that the operator or the plugin's author wrote. */
+const trustedAgent = new Agent({
+  connect: createConnector(CONNECT_TIMEOUT_MS, undefined),
+  keepAliveTimeout: 1_000,
+});
+/** The same through the gateway's proxy, which there is one of. */
+const proxyAgents = new WeakMap<ProxyConfig, Agent>();
+
+function trustedAgentVia(proxy: ProxyConfig | undefined): Agent {
+  const cachedAgent = proxy ? proxyAgents.get(proxy) : trustedAgent;
+  if (cachedAgent) return cachedAgent;
+  const agent = new Agent({
+    connect: createConnector(CONNECT_TIMEOUT_MS, proxy),
+    keepAliveTimeout: 1_000,
+  });
+  proxyAgents.set(proxy!, agent);
+  return agent;
+}
+/** Dials only what is on the public internet: for addresses that a client or an upstream wrote. */
+const guardedAgent = new Agent({
+  connect: createEgressGuard((address) => !isMetadataAddress(address) && isPublicAddress(address))
+    .connect,
+  keepAliveTimeout: 1_000,
+});
+/** Dials a cloud's metadata service alone. */
+const metadataAgent = new Agent({
+  connect: createEgressGuard(isMetadataAddress).connect,
+  keepAliveTimeout: 1_000,
+});
+
+export interface ProviderClientOptions {
+  reach: Partial<EndpointConnection<unknown>> | undefined;
+  dispatcher: Dispatcher | undefined;
+  /** How errors name the base. Default: the provider. */
+  baseLabel?: string;
+  credential: Credential;
+  /** Reached as they are. */
+  allowedOrigins?: ReadonlySet<string>;
+  /** What `origins` are reached through. */
+  proxy?: ProxyConfig | undefined;
+  /** Whether the cloud's metadata service is reached at all. */
+  allowsMetadataService?: boolean;
+  signal: AbortSignal;
+  /** Of one answer. */
+  bound?: "response" | "modelList";
+  /** Of a call, whose answer is passed on as it comes: how long its head may take, and each pause within its body. */
+  timeouts?: Pick<CallTimes, "firstByteMs" | "idleMs">;
+  /** The last word on what leaves; of a call, its prepare hooks. */
+  prepare?: (out: OutgoingRequest) => void;
+  /** What else the base and the origins bound to it are sent, and no other address. */
+  traceHeaders?: () => HeadersOut;
+}
+
+export function createProviderClient(options: ProviderClientOptions): ProviderClient {
+  return {
+    credential: options.credential.name,
+    signal: options.signal,
+    async fetch(to, init = {}) {
+      const base = options.reach?.base;
+      const url =
+        base === undefined
+          ? new URL(to)
+          : new URL(toRelative(String(to)), `${base.replace(/\/+$/, "")}/`);
+      const bound = base !== undefined && isBoundOrigin(url, options.reach!);
+      const prepared = prepareRequest(options, url, init);
+      if (bound) Object.assign(prepared.headers, options.traceHeaders?.());
+      const signal = init.signal ? AbortSignal.any([init.signal, options.signal]) : options.signal;
+      const { auth = "none" } = (bound && options.reach) || {};
+      const unsigned: UnsignedFetch = { method: init.method ?? "GET", url, ...prepared, signal };
+      const age = tokenVersion(auth, options.credential);
+      const answer = await sendSigned(options, auth, unsigned);
+      const refusal = () => toAuthRefusal(answer);
+      return (await renewToken(auth, options.credential, age, refusal, answer.status))
+        ? sendSigned(options, auth, unsigned)
+        : answer;
+    },
+  };
+}
+
+/** The base is reached through the endpoint's own pool, a named origin as it is, and any other address through the guard. */
+function dispatcherFor(url: URL, options: ProviderClientOptions): Dispatcher {
+  const { reach, dispatcher, allowedOrigins } = options;
+  if (isMetadataUrl(url))
+    return options.allowsMetadataService ? metadataAgent : failMetadataAddress(url.host);
+  const { base, origins: bound = [] } = reach ?? {};
+  if (dispatcher && base !== undefined && url.origin === new URL(base).origin) return dispatcher;
+  const named = (origin: string) => !origin.includes("*") && new URL(origin).origin === url.origin;
+  return allowedOrigins?.has(url.origin) || bound.some(named)
+    ? trustedAgentVia(options.proxy)
+    : guardedAgent;
+}
+
+const failMetadataAddress = (host: string): never =>
+  fail(
+    "upstream",
+    `${host} is the cloud's metadata service, and the plugin does not declare it: needs.metadata.`,
+    {
+      code: "address_metadata",
+    },
+  );
+
+/** A path always stands below the base. */
+const toRelative = (to: string): string => (/^https?:/i.test(to) ? to : to.replace(/^\/+/, ""));
+
+function prepareRequest(
+  options: ProviderClientOptions,
+  url: URL,
+  init: NonNullable<Parameters<ProviderClient["fetch"]>[1]>,
+): { headers: HeadersOut; body: Buffer | null } {
+  const raw = init.body === undefined ? null : bytesOf(init.body);
+  const headers: HeadersOut = {
+    "accept-encoding": "identity",
+    ...(raw && { "content-type": "application/json" }),
+    ...init.headers,
+  };
+  if (!options.prepare || !raw) return { headers, body: raw };
+  const fields = editableFieldsOf(raw, headers);
+  if (!fields) return { headers, body: raw };
+  const out = new OutgoingRequest({
+    method: init.method ?? "POST",
+    path: url.pathname,
+    raw,
+    ...fields,
+  });
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined) out.setHeader(name, value);
+  options.prepare(out);
+  const body = out.toChunks()?.toBuffer() ?? null;
+  return { headers: out.headers, body };
+}
+
+/** Bytes are sent as they lie there: a copy of each large body is what full collections are made for. */
+const bytesOf = (body: string | Uint8Array): Buffer =>
+  ArrayBuffer.isView(body)
+    ? Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+    : Buffer.from(body);
+
+type Fields = Pick<ConstructorParameters<typeof OutgoingRequest>[0], "body" | "spans" | "form">;
+
+/** What hooks can look at and edit: JSON, or a form. */
+function editableFieldsOf(raw: Buffer, headers: HeadersOut): Fields | undefined {
+  const type = headers["content-type"] ?? "";
+  if (isMultipart(type)) {
+    const boundary = boundaryOf(type);
+    const seen = boundary === undefined ? undefined : parseMultipartBody(raw, boundary);
+    return seen && !seen.flaw ? { body: seen.body, form: seen.layout } : undefined;
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(raw.toString());
+  } catch {
+    return undefined;
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
+  const seen = scan(raw);
+  return { body: body as Body, spans: seen.flaw ? null : seen.spans };
+}
+
+/** Bound: the base's own origin, and what the endpoint names besides; a * there is one or more labels of a host. */
+function isBoundOrigin(url: URL, reach: Partial<EndpointConnection<unknown>>): boolean {
+  if (url.origin === new URL(reach.base!).origin) return true;
+  return (reach.origins ?? []).some((origin) => {
+    if (!origin.includes("*")) return new URL(origin).origin === url.origin;
+    const [, scheme, tail] = /^(https?:)\/\/\*\.([^/*]+)$/.exec(origin) ?? [];
+    return url.protocol === scheme && url.host.endsWith(`.${tail}`);
+  });
+}
+
+/** One request of a line, but for what signs it. */
+interface UnsignedFetch {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: HeadersOut;
+  readonly body: Buffer | null;
+  readonly signal: AbortSignal;
+}
+
+async function sendSigned(
+  options: ProviderClientOptions,
+  auth: Auth<any>,
+  unsigned: UnsignedFetch,
+): Promise<Response> {
+  const { method, url, body, signal } = unsigned;
+  const own = await createAuthHeaders(auth, options.credential, () => ({ ...unsigned }));
+  try {
+    const answer = await dispatcherFor(url, options).request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: method as Dispatcher.HttpMethod,
+      headers: { ...unsigned.headers, ...own } as Record<string, string>,
+      body,
+      signal,
+      ...(options.timeouts && {
+        headersTimeout: options.timeouts.firstByteMs,
+        bodyTimeout: options.timeouts.idleMs,
+      }),
+    });
+    return await toProviderResponse(answer, {
+      bound: options.bound ?? "response",
+      isStreamed: options.timeouts !== undefined,
+      onBodyError: (problem) => failTruncatedBody(options, unsigned, problem),
+    });
+  } catch (cause) {
+    return failUnreachable(options, unsigned, cause);
+  }
+}
+
+function failUnreachable(
+  { reach, baseLabel = "The provider" }: ProviderClientOptions,
+  { url, signal }: UnsignedFetch,
+  cause: unknown,
+): never {
+  if (getFault(cause)) throw cause;
+  if (signal.aborted) fail("canceled", "The request was given up.", { cause });
+  const { code = "", message } = cause as Error & { code?: string };
+  if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT")
+    return fail("timeout", "The provider took too long.", { code: "upstream_timeout", cause });
+  if (code.startsWith("address_"))
+    return fail(
+      "upstream",
+      code === "address_metadata"
+        ? `${message} Only a plugin that declares it reaches it: needs.metadata.`
+        : `${message} An option that its plugin marks x-origin can name it.`,
+      { code, cause },
+    );
+  const who = reach ? baseLabel : `What ${url.origin} stands for`;
+  // Node's words have addresses in them.
+  return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
+    code: "connect_failed",
+    cause,
+  });
+}
+
+/** What ended a body before its end. */
+function failTruncatedBody(
+  options: ProviderClientOptions,
+  unsigned: UnsignedFetch,
+  cause: unknown,
+): never {
+  const { code } = cause as { code?: string };
+  if (getFault(cause) || unsigned.signal.aborted || code === "UND_ERR_BODY_TIMEOUT")
+    return failUnreachable(options, unsigned, cause);
+  return fail("upstream", "The provider's answer broke off.", { code: "truncated", cause });
+}
+
+/** What a line's answer says to a scheme; the plugin that asked may read it all the same. */
+async function toAuthRefusal(answer: Response): Promise<Omit<AuthRejection, "signal">> {
+  const body = Buffer.from(await answer.clone().arrayBuffer()).subarray(0, BOUNDS.errorBody.max);
+  return { status: answer.status, headers: Object.fromEntries(answer.headers), body };
+}
+
+/** As the walk asks for it: the way of one call to a native endpoint. */
+export const fetchFor: Generation["createFetch"] = (candidate, signal, { prepare, trace }) => {
+  const { endpoint, credential, provider } = candidate["~"];
+  return createProviderClient({
+    allowedOrigins: provider.extraOrigins,
+    allowsMetadataService: provider.allowsMetadataService,
+    proxy: provider.proxy,
+    reach: endpoint.definition as Partial<EndpointConnection<unknown>>,
+    dispatcher: endpoint.nativePool,
+    credential,
+    signal,
+    prepare,
+    traceHeaders: trace,
+    timeouts: streamTimeoutsFor(candidate),
+  }).fetch;
+};

@@ -1,0 +1,76 @@
+// A config in place of another one: what it is refused for, and how all processes come to it. Either everything is as it was, or all of them
+// answer from the new one.
+import type { LoadedConfig } from "../../config/load-config.ts";
+import { problem } from "../../config/problems.ts";
+import { sortByFileOrder } from "../../config/problem-report.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
+import type { Log } from "../../lib/log/log.ts";
+import type { GenerationSlot, LiveGeneration } from "../generation/generation-slot.ts";
+import { type GatewayOptions, readGatewayConfig } from "../../server/gateway-options.ts";
+import type { ReloadResult, ReloadTrigger } from "../gateway-api.ts";
+import { logRejection, logWarnings } from "./config-log.ts";
+import { readWhenStable } from "./read-stable.ts";
+import { changedStaticKeys } from "./static-keys.ts";
+
+export interface ReloadTarget {
+  readonly options: GatewayOptions;
+  readonly log: Log;
+  readonly generations: GenerationSlot;
+  build(
+    loaded: LoadedConfig,
+    config: GatewayConfig,
+  ): Promise<LiveGeneration | { problems: readonly LocatedProblem[] }>;
+  /** The other processes come to it too, or say what is in the way. */
+  changeWorkers(
+    serving: LiveGeneration,
+    loaded: LoadedConfig,
+  ): Promise<readonly LocatedProblem[] | undefined>;
+  followModelLists(serving: LiveGeneration): void;
+}
+
+/** A generation of it answers now everywhere, or nowhere. */
+export async function replaceGeneration(
+  of: ReloadTarget,
+  loaded: LoadedConfig,
+  config: GatewayConfig,
+): Promise<LiveGeneration | { problems: readonly LocatedProblem[] }> {
+  const serving = await of.build(loaded, config);
+  if ("problems" in serving) return serving;
+  const problems = await of.changeWorkers(serving, loaded);
+  if (problems && problems.length > 0) {
+    await serving.built.retire();
+    return { problems };
+  }
+  of.generations.swap(serving);
+  of.followModelLists(serving);
+  return serving;
+}
+
+export async function reloadConfig(of: ReloadTarget, why: ReloadTrigger): Promise<ReloadResult> {
+  const { log } = of;
+  const current = of.generations.current;
+  const generation = current.built.gen.number;
+  const loaded = await readWhenStable(() => readGatewayConfig(of.options), current.loaded.sources);
+  const refuse = (problems: readonly LocatedProblem[], refused?: readonly string[]) =>
+    logRejection(log, { why, generation, problems, ...(refused && { refused }) });
+  if (!loaded.config) return refuse(loaded.problems);
+  const differing = changedStaticKeys(current.config, loaded.config);
+  if (differing.length > 0) return refuse(loaded.problems, differing);
+  if (loaded.config.hash === current.config.hash)
+    return { ok: true, generation, isUnchanged: true, problems: loaded.problems };
+  const were = current.config.providers.size;
+  if (were > 0 && loaded.config.providers.size === 0 && !loaded.config.allowEmpty)
+    return refuse([
+      ...loaded.problems,
+      loaded.locate("providers", problem.lastProviderRemoved(were)),
+    ]);
+  const serving = await replaceGeneration(of, loaded, loaded.config);
+  const inOrder = (found: readonly LocatedProblem[]) =>
+    sortByFileOrder([...loaded.problems, ...found], loaded.sources);
+  if ("problems" in serving) return refuse(inOrder(serving.problems));
+  const taken = inOrder(serving.built.warnings);
+  logWarnings(log, taken);
+  const now = serving.built.gen.number;
+  log.info({ why, generation: now }, "reloaded");
+  return { ok: true, generation: now, problems: taken };
+}

@@ -1,0 +1,39 @@
+// What the log says of a config: warnings when it is taken, reasons when it is not.
+import type { LocatedProblem } from "../../config/gateway-config.ts";
+import type { Log } from "../../lib/log/log.ts";
+import type { ReloadResult } from "../gateway-api.ts";
+
+const formatProblem = (p: LocatedProblem): string =>
+  `${p.path === "" ? "" : `${p.path}: `}${p.message}${p.hint === undefined ? "" : ` — ${p.hint}`}`;
+
+const formatLocation = (p: LocatedProblem): string => `${p.file}:${p.line}:${p.column}`;
+
+export function logWarnings(log: Log, problems: readonly LocatedProblem[]): void {
+  for (const p of problems)
+    if (p.severity === "warning") log.warn({ id: p.id, at: formatLocation(p) }, formatProblem(p));
+}
+
+export function logRejection(
+  log: Log,
+  of: {
+    why: string;
+    generation: number;
+    problems: readonly LocatedProblem[];
+    /** Static keys that differ. */
+    refused?: readonly string[];
+  },
+): ReloadResult {
+  const { why, generation, problems, refused } = of;
+  const errors = problems
+    .filter((p) => p.severity === "error")
+    .map((p) =>
+      p.line === 0 ? `${p.file}  ${formatProblem(p)}` : `${formatLocation(p)}  ${formatProblem(p)}`,
+    );
+  log.error(
+    { why, generation, problems: errors, ...(refused && { refused }) },
+    refused
+      ? `reload refused: ${refused.join(", ")} cannot change while running; restart to apply`
+      : "reload refused: the config has errors; the one before goes on",
+  );
+  return { ok: false, generation, problems, ...(refused && { restartKeys: refused }) };
+}

@@ -1,0 +1,126 @@
+// Says when a file of the config says something else. Folders are watched, not files, because editors and orchestrators
+// replace files; contents are compared, because a touch is no change. A slow look covers what no event tells:
+// network file systems, and files that the last reload brought in.
+import { watch, type FSWatcher } from "node:fs";
+import { realpath, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { LoadedConfig } from "../../config/load-config.ts";
+import { readContentHash, hashContent } from "../../lib/content-hash.ts";
+import type { Log } from "../../lib/log/log.ts";
+
+export interface WatchOptions {
+  /** Asked again at every look: a reload may have changed the list. */
+  readonly listFiles: () => readonly string[];
+  /** The hash of what was read of a file: what has changed since then has changed, also before the first look at it. */
+  readonly hashOf: (file: string) => string | undefined;
+  /** Called once for what changed in one go, and not again before it is done. */
+  readonly onChange: () => unknown;
+  /** A folder that cannot be watched: told once, and looked at slowly. */
+  readonly onError: (error: unknown) => void;
+  /** A change is told when nothing has moved for so long, or twice so long after the first move. */
+  readonly debounceMs?: number;
+  readonly pollMs?: number;
+}
+
+/** Of the config that is current. */
+export const watchConfig = (
+  current: () => Pick<LoadedConfig, "sources" | "texts" | "codeFiles">,
+  changed: () => unknown,
+  log: Log,
+): AsyncDisposable =>
+  watchFiles({
+    listFiles: () => current().sources,
+    hashOf(file) {
+      const { texts, codeFiles } = current();
+      const text = texts.get(file);
+      return text === undefined ? codeFiles.get(file) : hashContent(text);
+    },
+    onChange: changed,
+    onError: (error) => log.error({ err: error }, "the config cannot be watched"),
+  });
+
+export function watchFiles(options: WatchOptions): AsyncDisposable {
+  const { debounceMs = 40, pollMs = 2_000 } = options;
+  const folders = new Map<string, { inode: number; watcher: FSWatcher | undefined }>();
+  let known: ReadonlyMap<string, string> = new Map();
+  let quiet: NodeJS.Timeout | undefined;
+  let firstMove: number | undefined;
+  let running: Promise<void> | undefined;
+  let again = false;
+  let isClosed = false;
+
+  const moved = () => {
+    if (isClosed) return;
+    const now = performance.now();
+    firstMove ??= now;
+    clearTimeout(quiet);
+    quiet = setTimeout(look, Math.max(0, Math.min(debounceMs, firstMove + 2 * debounceMs - now)));
+  };
+
+  /** One look at a time; a caller that asks meanwhile gets one more. */
+  const look = () => {
+    firstMove = undefined;
+    again = running !== undefined;
+    running ??= compare()
+      .catch(options.onError)
+      .finally(() => {
+        running = undefined;
+        if (again && !isClosed) look();
+      });
+  };
+
+  async function compare(): Promise<void> {
+    const seenHashes = new Map<string, string>();
+    const places = new Map<string, number>();
+    for (const file of options.listFiles()) {
+      // A link is replaced in one folder, what it points to is edited in another.
+      for (const at of [file, await realpath(file).catch(() => file)])
+        places.set(dirname(at), (await stat(dirname(at)).catch(() => undefined))?.ino ?? 0);
+      seenHashes.set(file, await readContentHash(file));
+    }
+    if (isClosed) return;
+    follow(places);
+    const before = known;
+    known = seenHashes;
+    const changed = [...seenHashes].some(
+      ([file, hash]) => (before.get(file) ?? options.hashOf(file) ?? hash) !== hash,
+    );
+    if (changed) await options.onChange();
+  }
+
+  /** A folder that was made anew under its old name is another one. */
+  function follow(places: ReadonlyMap<string, number>): void {
+    for (const [folder, { inode, watcher }] of folders) {
+      if (places.get(folder) === inode) continue;
+      watcher?.close();
+      if (!places.has(folder)) folders.delete(folder);
+    }
+    for (const [folder, inode] of places) {
+      const before = folders.get(folder);
+      if (before?.inode === inode) continue;
+      const entry = { inode, watcher: undefined as FSWatcher | undefined };
+      folders.set(folder, entry);
+      try {
+        const watcher = (entry.watcher = watch(folder, { persistent: false }, moved));
+        watcher.on("error", (error) => {
+          watcher.close();
+          options.onError(error);
+        });
+      } catch (error) {
+        options.onError(error);
+      }
+    }
+  }
+
+  const slow = setInterval(look, pollMs).unref();
+  look();
+  return {
+    async [Symbol.asyncDispose]() {
+      isClosed = true;
+      clearTimeout(quiet);
+      clearInterval(slow);
+      for (const { watcher } of folders.values()) watcher?.close();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,18 @@
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+
+/** What a live reload refuses, by name. */
+export function changedStaticKeys(a: GatewayConfig, b: GatewayConfig): string[] {
+  const differs = (x: unknown, y: unknown) => JSON.stringify(x) !== JSON.stringify(y);
+  const of = (c: GatewayConfig) => [c.store.use, c.store.options];
+  // Tokens change with each reload: that is how one is taken back.
+  const admin = ({ admin }: GatewayConfig) =>
+    admin && [admin.address, admin.hosts, admin.behindProxy, admin.tls];
+  return [
+    ...(differs(a.listen, b.listen) ? ["listen"] : []),
+    ...(differs(a.proxy, b.proxy) ? ["proxy"] : []),
+    ...(differs(admin(a), admin(b)) ? ["admin"] : []),
+    ...(differs(a.workers, b.workers) ? ["workers"] : []),
+    ...(a.stateDir === b.stateDir ? [] : ["state_dir"]),
+    ...(differs(of(a), of(b)) ? ["store"] : []),
+  ];
+}

@@ -1,0 +1,66 @@
+// What people call keys: records and rows have ids alone. Read from the store when it is asked for, and for a few seconds after.
+import { nearest } from "../../lib/text.ts";
+import { fail } from "../../model/error.ts";
+import type { Store } from "../../plugin/store/store.ts";
+
+const CACHE_TTL_MS = 5_000;
+const PAGE_SIZE = 500;
+/** Of so many keys the names are known; of others the ids are shown. */
+const MAX_NAMES = 20_000;
+
+type NamesById = ReadonlyMap<string, string | undefined>;
+
+export class KeyNames {
+  readonly #store: Pick<Store, "listKeys">;
+  #cached: { readonly at: number; readonly names: Promise<NamesById> } | undefined;
+
+  constructor(store: Pick<Store, "listKeys">) {
+    this.#store = store;
+  }
+
+  /** By id; undefined for a key without a name. */
+  readAll(): Promise<NamesById> {
+    const now = performance.now();
+    if (!this.#cached || now - this.#cached.at > CACHE_TTL_MS) {
+      const names = this.#readNames();
+      this.#cached = { at: now, names };
+      names.catch(() => (this.#cached = undefined));
+    }
+    return this.#cached.names;
+  }
+
+  /** The id of the key that is meant: by id, or by the name that only one has. `used`: whether one of this id has asked for anything. */
+  async resolveId(said: string, hasRequests: (id: string) => boolean): Promise<string> {
+    const names = await this.readAll();
+    if (names.has(said)) return said;
+    const named = [...names].filter(([, name]) => name === said).map(([id]) => id);
+    if (named.length > 1)
+      fail("invalid", `Several keys are named "${said}": say the id. ${named.join(", ")}`, {
+        param: "key",
+      });
+    if (named[0] !== undefined) return named[0];
+    if (hasRequests(said)) return said;
+    const near = nearest(
+      said,
+      [...names].flatMap(([id, name]) => [id, name ?? id]),
+    );
+    return fail(
+      "not_found",
+      `There is no key "${said}".${near === undefined ? "" : ` Did you mean "${near}"?`} A key that stands in gateway.yaml is known here by its id, once it has asked for something.`,
+      { param: "key", code: "no_such_key" },
+    );
+  }
+
+  async #readNames(): Promise<NamesById> {
+    const names = new Map<string, string | undefined>();
+    let after: string | undefined;
+    let read = 0;
+    do {
+      const page = await this.#store.listKeys({ after, limit: PAGE_SIZE });
+      for (const { id, name } of page.items) names.set(id, name);
+      read += page.items.length;
+      after = page.next ?? undefined;
+    } while (after !== undefined && read < MAX_NAMES);
+    return names;
+  }
+}

@@ -1,0 +1,98 @@
+// When providers were in cooldown: from the first failure to the first response after it, the newest so many. Kept over restarts, since
+// an operator asks for last night in the morning.
+import type { GatewayEvent } from "../../plugin/gateway-event.ts";
+import type { ErrorKind } from "../../model/error.ts";
+
+/** One cooldown of a provider's credential. Times are Unix milliseconds. */
+export interface Outage {
+  readonly provider: string;
+  readonly credential: string;
+  /** null: all its models. */
+  readonly model: string | null;
+  /** The kind of the first failure. */
+  readonly errorKind: ErrorKind;
+  readonly startedAt: number;
+  /** When the cooldown ends, or ended. Each failure during it moves it. */
+  readonly cooldownEndsAt: number;
+  /** The first response after it. Absent: there was none yet. */
+  readonly recoveredAt?: number;
+}
+
+type Target = Pick<Outage, "provider" | "credential" | "model">;
+
+const MAX_OUTAGES = 500;
+/** Of one provider in an answer. */
+const MAX_SHOWN = 20;
+
+const isSameTarget = (a: Target, b: Target): boolean =>
+  a.provider === b.provider && a.credential === b.credential && a.model === b.model;
+
+export class Outages {
+  /** The oldest first. */
+  #all: Outage[] = [];
+  #changes = 0;
+
+  /** Grows with every change. */
+  get version(): number {
+    return this.#changes;
+  }
+
+  /** With several workers each of them reports a cooldown and its end: the first report of each counts. */
+  onEvent(event: GatewayEvent): void {
+    if (event.type === "rests") {
+      const { provider, credential, model, reason, until, at } = event;
+      const open = this.#findOpen(event);
+      const outage = {
+        provider,
+        credential,
+        model,
+        errorKind: open?.errorKind ?? reason,
+        cooldownEndsAt: until,
+      };
+      this.#replace(open, { ...outage, startedAt: open?.startedAt ?? at });
+    } else if (event.type === "recovered") {
+      const open = this.#findOpen(event);
+      if (open) this.#replace(open, { ...open, recoveredAt: event.at });
+    }
+  }
+
+  /** The newest first. */
+  listOf(provider: string): readonly Outage[] {
+    return this.#all
+      .filter((each) => each.provider === provider)
+      .toReversed()
+      .slice(0, MAX_SHOWN);
+  }
+
+  serialize(): Buffer {
+    return Buffer.from(JSON.stringify(this.#all));
+  }
+
+  /** Throws for anything that `written` did not return. */
+  restore(bytes: Buffer): void {
+    const all = JSON.parse(bytes.toString()) as unknown;
+    if (!Array.isArray(all) || !all.every(isOutage)) throw new TypeError("Not a list of outages.");
+    this.#all = all.slice(-MAX_OUTAGES);
+  }
+
+  #findOpen(of: Target): Outage | undefined {
+    return this.#all.findLast((each) => isSameTarget(each, of) && each.recoveredAt === undefined);
+  }
+
+  #replace(before: Outage | undefined, after: Outage): void {
+    this.#changes++;
+    if (before) this.#all[this.#all.indexOf(before)] = after;
+    else this.#all.push(after);
+    if (this.#all.length > MAX_OUTAGES) this.#all.shift();
+  }
+}
+
+const isOutage = (value: unknown): value is Outage => {
+  const { provider, credential, model, errorKind, startedAt, cooldownEndsAt, recoveredAt } =
+    (value ?? {}) as Outage;
+  return (
+    [provider, credential, errorKind].every((each) => typeof each === "string") &&
+    (model === null || typeof model === "string") &&
+    [startedAt, cooldownEndsAt, recoveredAt ?? 0].every((each) => Number.isFinite(each))
+  );
+};

@@ -1,0 +1,77 @@
+// What the gateway remembers of requests that are over: the last ones, counts and times of all, and when providers were in cooldown. It
+// receives them as an observer does, in the primary process.
+import type { Log } from "../../lib/log/log.ts";
+import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
+import type { RequestRecord } from "../../plugin/observer.ts";
+import type { MountedObserver } from "../observers/observer-subscriber.ts";
+import { readOutages, readStats, writeOutages, writeStats } from "./persisted-stats.ts";
+import { Outages } from "./outages.ts";
+import { RequestRing } from "./request-ring.ts";
+import { RequestStats } from "./request-stats.ts";
+
+const SAVE_INTERVAL_MS = 60_000;
+
+export interface RequestHistory {
+  readonly recentRequests: RequestRing;
+  readonly requestStats: RequestStats;
+  readonly outages: Outages;
+  /** How it hears of them. */
+  readonly observer: MountedObserver;
+  /** Its counts are another process's from now on: written down once more, and not again unless that comes to nothing. */
+  stopPersisting(): Promise<void>;
+  resumePersisting(): void;
+}
+
+export async function createRequestHistory(of: {
+  readonly most: number;
+  readonly stateDir: string;
+  readonly log: Log;
+  readonly scope: LifetimeScope;
+}): Promise<RequestHistory> {
+  const { stateDir, log, scope } = of;
+  const ring = new RequestRing(of.most);
+  const stats = new RequestStats();
+  const outages = new Outages();
+  await readStats(stateDir, stats, log);
+  await readOutages(stateDir, outages, log);
+  let saved = ring.count;
+  let savedOutages = 0;
+  let ceded = false;
+  const save = async () => {
+    if (ceded) return;
+    if (outages.version !== savedOutages) {
+      savedOutages = outages.version;
+      await writeOutages(stateDir, outages);
+    }
+    if (ring.count === saved) return;
+    saved = ring.count;
+    await writeStats(stateDir, stats);
+  };
+  const failed = (err: unknown) =>
+    log.error({ err }, "counts of requests could not be written down");
+  scope.every(SAVE_INTERVAL_MS, save, failed);
+  scope.defer(() => save().catch(failed));
+  return {
+    recentRequests: ring,
+    requestStats: stats,
+    outages,
+    async stopPersisting() {
+      await save().catch(failed);
+      ceded = true;
+    },
+    resumePersisting: () => void (ceded = false),
+    observer: {
+      id: "gateway",
+      sends: "nowhere",
+      observer: {
+        onRequests(batch: readonly RequestRecord[]) {
+          if (ring.capacity === 0) return;
+          ring.add(batch);
+          stats.add(batch);
+        },
+        onRejected: (batch) => ring.add(batch),
+        onEvent: (notice) => outages.onEvent(notice),
+      },
+    },
+  };
+}

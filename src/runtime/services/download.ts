@@ -1,0 +1,136 @@
+// One file from an address that a client or an upstream wrote: GET, no credentials, few hops, few bytes, little time, and every
+// hop dialled through the egress guard, unless it is at an origin that the operator wrote.
+import { Agent } from "undici";
+import { createEgressGuard, type EgressGuard } from "../../lib/net/egress-guard.ts";
+import { fail, getFault } from "../../model/error.ts";
+
+export interface DownloadLimits {
+  maxBytes: number;
+  deadlineMs: number;
+  /** Redirects that are followed. */
+  hops: number;
+}
+
+export interface DownloadRequest extends Partial<DownloadLimits> {
+  /** An origin that may stand on a private network: the operator wrote it. */
+  trustedOrigin?: string | undefined;
+}
+
+export interface DownloadedFile {
+  bytes: Buffer;
+  /** As the server names it, without parameters. */
+  contentType: string;
+}
+
+export interface Downloader extends AsyncDisposable {
+  get(url: string | URL, signal?: AbortSignal, asked?: DownloadRequest): Promise<DownloadedFile>;
+}
+
+const DEFAULT_LIMITS: DownloadLimits = { maxBytes: 32 * 1024 * 1024, deadlineMs: 30_000, hops: 3 };
+
+export function createDownloader(through: EgressGuard = createEgressGuard()): Downloader {
+  const pool = { connections: 16, keepAliveTimeout: 1_000 };
+  const abroad = new Agent({ ...pool, connect: through.connect });
+  const home = new Agent({ ...pool, connect: { timeout: 5_000 } });
+  return {
+    async get(url, signal, asked) {
+      const { maxBytes, deadlineMs, hops, trustedOrigin } = { ...DEFAULT_LIMITS, ...asked };
+      const deadline = AbortSignal.timeout(deadlineMs);
+      const until = signal ? AbortSignal.any([signal, deadline]) : deadline;
+      try {
+        const way = (to: string | URL): DialTarget => {
+          const at = URL.parse(String(to));
+          return at && at.origin === trustedOrigin && !at.username && !at.password
+            ? { url: at, dispatcher: home }
+            : { url: through.check(to), dispatcher: abroad };
+        };
+        return await fetchFollowing(way, url, until, maxBytes, hops);
+      } catch (error) {
+        if (signal?.aborted) fail("canceled", "The client went away.", { cause: error });
+        if (deadline.aborted)
+          fail("timeout", `A file took longer than ${deadlineMs / 1000} s to arrive.`, {
+            code: "download_timeout",
+          });
+        if (getFault(error)) throw error;
+        const { code = "", message } = error as Error & { code?: string };
+        if (code.startsWith("address_")) return fail("upstream", message, { code, cause: error });
+        // The engine's words have addresses in them.
+        return fail("upstream", `A file could not be fetched: ${code || "the connection broke"}.`, {
+          code: "download_failed",
+          cause: error,
+        });
+      }
+    },
+    [Symbol.asyncDispose]: async () => void (await Promise.all([abroad.close(), home.close()])),
+  };
+}
+
+/** An address that may be dialled, and the agent that dials it. */
+interface DialTarget {
+  url: URL;
+  dispatcher: Agent;
+}
+
+async function fetchFollowing(
+  resolveTarget: (to: string | URL) => DialTarget,
+  from: string | URL,
+  signal: AbortSignal,
+  maxBytes: number,
+  hops: number,
+): Promise<DownloadedFile> {
+  let to = resolveTarget(from);
+  for (let hop = 0; ; hop++) {
+    const { url, dispatcher } = to;
+    const answer = await dispatcher.request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: "GET",
+      signal,
+      // Compressed bytes would have to be counted twice; pictures do not shrink.
+      headers: { accept: "*/*", "accept-encoding": "identity" },
+    });
+    const { statusCode: status, headers, body } = answer;
+    // A body that is thrown away says so as an error, and nothing else listens for it.
+    body.on("error", () => {});
+    if (status === 200) {
+      const mime = String(headers["content-type"] ?? "").split(";", 1)[0]!;
+      return {
+        bytes: await readLimited(body, Number(headers["content-length"]), maxBytes),
+        contentType: mime,
+      };
+    }
+    body.destroy();
+    const next = headers["location"];
+    if (status < 300 || status > 399 || typeof next !== "string")
+      fail("upstream", `${url.origin} answered ${status} to the download of a file.`, {
+        code: "download_failed",
+      });
+    if (hop >= hops)
+      fail("upstream", `${url.origin} redirects more than ${hops} times.`, {
+        code: "download_failed",
+      });
+    to = resolveTarget(URL.parse(String(next), url.href) ?? String(next));
+  }
+}
+
+async function readLimited(
+  body: AsyncIterable<Buffer> & { destroy(): unknown },
+  announced: number,
+  maxBytes: number,
+): Promise<Buffer> {
+  const tooLarge = (): never => {
+    body.destroy();
+    return fail("upstream", `A file is larger than ${maxBytes} bytes.`, {
+      code: "download_too_large",
+    });
+  };
+  if (announced > maxBytes) tooLarge();
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of body) {
+    size += part.length;
+    if (size > maxBytes) tooLarge();
+    parts.push(part);
+  }
+  return Buffer.concat(parts, size);
+}

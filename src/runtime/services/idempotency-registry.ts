@@ -1,0 +1,138 @@
+// The Idempotency-Keys of the last day, in the process that knows for all. Hashes, numbers and ids alone, in memory: a gateway
+// that starts anew knows none.
+import type {
+  IdempotencyClaim,
+  ClaimResult,
+  IdempotencyOutcome,
+  IdempotencyRegistry,
+} from "../../pipeline/exchange/idempotency.ts";
+
+const TTL_MS = 86_400_000;
+/** Of one key; beyond it its own oldest goes. */
+const MAX_PER_KEY = 10_000;
+const MAX_TOTAL = 100_000;
+
+interface ClaimEntry {
+  readonly bodyHash: string;
+  readonly request: string;
+  /** The process that serves it. */
+  readonly owner: object | undefined;
+  readonly since: number;
+  outcome: IdempotencyOutcome | undefined;
+}
+
+/** Of one key, by name; the oldest first in both. */
+class KeyClaims {
+  readonly running = new Map<string, ClaimEntry>();
+  readonly finished = new Map<string, ClaimEntry>();
+
+  get size(): number {
+    return this.running.size + this.finished.size;
+  }
+
+  find(name: string): ClaimEntry | undefined {
+    return this.running.get(name) ?? this.finished.get(name);
+  }
+
+  finish(name: string, entry: ClaimEntry, outcome: IdempotencyOutcome): void {
+    entry.outcome = outcome;
+    this.running.delete(name);
+    this.finished.set(name, entry);
+  }
+
+  remove(name: string): void {
+    if (!this.running.delete(name)) this.finished.delete(name);
+  }
+
+  /** What is under way goes last: without its name it would be served, and billed, once more. */
+  evictOldest(): void {
+    const from = this.finished.size > 0 ? this.finished : this.running;
+    from.delete(from.keys().next().value!);
+  }
+}
+
+export class InMemoryIdempotencyRegistry implements IdempotencyRegistry {
+  /** By key; the one that has been silent longest first. */
+  readonly #byKey = new Map<string, KeyClaims>();
+  readonly #now: () => number;
+  #size = 0;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  claim(
+    { keyId, idempotencyKeyHash, bodyHash, requestId }: IdempotencyClaim,
+    owner?: object,
+  ): ClaimResult {
+    const its = this.#byKey.get(keyId) ?? new KeyClaims();
+    const found = this.#findLive(keyId, its, idempotencyKeyHash);
+    if (found) {
+      if (found.bodyHash !== bodyHash) return { state: "other" };
+      return found.outcome ? { state: "over", outcome: found.outcome } : { state: "running" };
+    }
+    this.#byKey.delete(keyId);
+    this.#byKey.set(keyId, its);
+    its.running.set(idempotencyKeyHash, {
+      bodyHash,
+      request: requestId,
+      owner,
+      since: this.#now(),
+      outcome: undefined,
+    });
+    this.#size++;
+    if (its.size > MAX_PER_KEY) this.#evict(keyId, its, () => its.evictOldest());
+    if (this.#size > MAX_TOTAL) {
+      const [silent, oldest] = this.#byKey.entries().next().value!;
+      this.#evict(silent, oldest, () => oldest.evictOldest());
+    }
+    return { state: "new" };
+  }
+
+  complete(
+    {
+      keyId,
+      idempotencyKeyHash,
+      requestId,
+    }: Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">,
+    outcome: IdempotencyOutcome | undefined,
+  ): void {
+    const its = this.#byKey.get(keyId);
+    const entry = its?.running.get(idempotencyKeyHash);
+    // Forgotten meanwhile, its name may be another one's.
+    if (!its || entry?.request !== requestId) return;
+    if (outcome) its.finish(idempotencyKeyHash, entry, outcome);
+    else this.#evict(keyId, its, () => its.remove(idempotencyKeyHash));
+  }
+
+  ownerExited(owner: object): void {
+    for (const its of this.#byKey.values())
+      for (const [name, entry] of its.running)
+        if (entry.owner === owner)
+          its.finish(name, entry, {
+            requestId: entry.request,
+            status: 500,
+            usage: {},
+            costNano: null,
+          });
+  }
+
+  #findLive(who: string, its: KeyClaims, name: string): ClaimEntry | undefined {
+    const entry = its.find(name);
+    if (!entry?.outcome || this.#now() - entry.since < TTL_MS) return entry;
+    this.#evict(who, its, () => its.remove(name));
+    return undefined;
+  }
+
+  /** One of its names goes. */
+  #evict(who: string, its: KeyClaims, forget: () => void): void {
+    const before = its.size;
+    forget();
+    this.#size -= before - its.size;
+    if (its.size === 0 && this.#byKey.get(who) === its) this.#byKey.delete(who);
+  }
+}

@@ -1,0 +1,57 @@
+// Whether the gateway can take requests: one state for all processes of a gateway. The process that owns the store decides it and
+// sends every change to the others, so that `/readyz`, `status`, the console, and metrics agree.
+import type { HealthState } from "../../plugin/gateway-stats.ts";
+import type { LedgerQueue } from "../ledger/ledger-queue-api.ts";
+
+/** Why the ledger accepts no rows, and since when (Unix milliseconds). */
+export interface LedgerOutage {
+  readonly reason: string;
+  readonly since: number;
+  /** The store has reported that it cannot be reached. */
+  readonly isUnreachable: boolean;
+}
+
+type OnLedgerChange = (trouble: LedgerOutage | undefined) => void;
+
+export class LedgerAvailability {
+  readonly #listeners = new Set<OnLedgerChange>();
+  #outage: LedgerOutage | undefined;
+
+  get outage(): LedgerOutage | undefined {
+    return this.#outage;
+  }
+
+  /** Called by the process that owns the store, and by the others with what that one has sent. */
+  set(failure: LedgerOutage | undefined): void {
+    this.#outage = failure;
+    for (const heard of this.#listeners) heard(failure);
+  }
+
+  onChange(heard: OnLedgerChange): void {
+    this.#listeners.add(heard);
+  }
+}
+
+/** The name of the state. A gateway that drains says so whatever its ledger does: no request should be sent to it. */
+export function healthStateOf(of: {
+  readonly draining: boolean;
+  readonly open: boolean;
+  readonly trouble: LedgerOutage | undefined;
+}): HealthState {
+  if (of.draining) return "draining";
+  if (!of.open) return "starting";
+  return of.trouble ? "ledger_down" : "ready";
+}
+
+/** Applies a state that the owner of the store has sent, in a process that only borrows it. */
+export function followLedgerAvailability(
+  {
+    ledgerAvailability,
+    ledgerQueue,
+  }: { readonly ledgerAvailability: LedgerAvailability; readonly ledgerQueue: LedgerQueue },
+  failure: LedgerOutage | undefined,
+): void {
+  ledgerAvailability.set(failure);
+  if (failure?.isUnreachable) ledgerQueue.markUnreachable(failure.reason);
+  else if (!failure) ledgerQueue.probe();
+}

@@ -1,0 +1,126 @@
+// What gateways on one store ask each other, at the port that clients reach: what a plugin here does not know and its like elsewhere may, and image
+// files that another one keeps. Sealed with a secret that the store has decided for all of them: no client can ask, or read what is said.
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import { readInstances } from "./store-instances.ts";
+
+/** Where a gateway is asked. */
+export const PEER_PATH = "/.tollgate/ask";
+
+/** A question is short; an answer may be an image. */
+export const MAX_REQUEST_BYTES = 64 * 1024;
+const MAX_RESPONSE_BYTES = 96 * 1024 * 1024;
+/** A client waits for it. */
+const TIMEOUT_MS = 3_000;
+/** The store is asked so often at most which others there are. */
+const PEERS_TTL_MS = 2_000;
+/** A question that is older was recorded on its way, or comes from a clock that is off. */
+const MAX_MESSAGE_AGE_MS = 120_000;
+
+const [IV, TAG] = [12, 16];
+const CIPHER = "aes-256-gcm";
+
+const deriveKey = (secret: Uint8Array): Buffer =>
+  createHmac("sha256", secret).update("between gateways").digest();
+
+/** Any plain value, for holders of the same secret. */
+export function encryptMessage(secret: Uint8Array, value: unknown): Buffer {
+  const iv = randomBytes(IV);
+  const cipher = createCipheriv(CIPHER, deriveKey(secret), iv);
+  const text = JSON.stringify({ at: wallClock(), value });
+  return Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** Undefined: it was not sealed with this secret, or long ago. */
+export function decryptMessage(secret: Uint8Array, bytes: Buffer): { value?: unknown } | undefined {
+  if (bytes.length < IV + TAG) return undefined;
+  try {
+    const cipher = createDecipheriv(CIPHER, deriveKey(secret), bytes.subarray(0, IV));
+    cipher.setAuthTag(bytes.subarray(-TAG));
+    const text = Buffer.concat([cipher.update(bytes.subarray(IV, -TAG)), cipher.final()]);
+    const { at, value } = JSON.parse(text.toString()) as { at: number; value?: unknown };
+    return Math.abs(wallClock() - at) < MAX_MESSAGE_AGE_MS ? { value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a gateway says when it is asked; undefined: what asked is none of ours. */
+export async function answerPeerRequest(
+  secret: Uint8Array,
+  message: Buffer,
+  respond: (id: string, message: unknown) => unknown,
+): Promise<Buffer | undefined> {
+  const request = decryptMessage(secret, message)?.value as { id: string; of: unknown } | undefined;
+  return request && encryptMessage(secret, await respond(request.id, request.of));
+}
+
+export class PeerGateways {
+  readonly #store: Pick<Store, "listInstances">;
+  readonly #instance: string;
+  readonly #secret: Uint8Array;
+  #cachedUrls: { readonly until: number; readonly urls: Promise<readonly string[]> } | undefined;
+
+  constructor(store: Pick<Store, "listInstances">, instance: string, secret: Uint8Array) {
+    this.#store = store;
+    this.#instance = instance;
+    this.#secret = secret;
+  }
+
+  /** All of them at once; what the first says that knows. `near`: other gateways are not meant. */
+  async askFirst(id: string, of: unknown, near = false): Promise<unknown> {
+    return near ? undefined : Promise.any(await this.#askEach(id, of)).catch(() => undefined);
+  }
+
+  /** What each says that knows. */
+  async askAll(id: string, of: unknown): Promise<readonly unknown[]> {
+    const answers = await Promise.allSettled(await this.#askEach(id, of));
+    return answers.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  }
+
+  async #askEach(id: string, of: unknown): Promise<readonly Promise<unknown>[]> {
+    return (await this.#peerUrls()).map((url) => this.#request(url, { id, of }));
+  }
+
+  async #request(url: string, question: unknown): Promise<unknown> {
+    const answer = await fetch(new URL(PEER_PATH, url), {
+      method: "POST",
+      headers: { "content-type": "application/octet-stream" },
+      body: Uint8Array.from(encryptMessage(this.#secret, question)),
+      redirect: "error",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    if (answer.status !== 200) {
+      await answer.body?.cancel();
+      throw new Error(`${url} says ${answer.status}`);
+    }
+    const value = decryptMessage(this.#secret, await readBytes(answer))?.value;
+    return value ?? Promise.reject(new Error(`${url} does not know`));
+  }
+
+  #peerUrls(): Promise<readonly string[]> {
+    const now = performance.now();
+    if (!this.#cachedUrls || this.#cachedUrls.until < now)
+      this.#cachedUrls = { until: now + PEERS_TTL_MS, urls: this.#readPeerUrls() };
+    return this.#cachedUrls.urls;
+  }
+
+  async #readPeerUrls(): Promise<readonly string[]> {
+    const all = (await readInstances(this.#store)) ?? [];
+    return all.flatMap(({ instance, state, info }) =>
+      state === "live" && instance !== this.#instance ? (info?.address ?? []) : [],
+    );
+  }
+}
+
+async function readBytes(answer: Response): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of answer.body ?? []) {
+    bytes += part.length;
+    if (bytes > MAX_RESPONSE_BYTES) throw new Error("the answer is too long");
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}

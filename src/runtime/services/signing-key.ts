@@ -1,0 +1,61 @@
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { link, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { fail } from "../../model/error.ts";
+import type { Store } from "../../plugin/store/store.ts";
+
+/** A folder's own secret. The first process makes it, whole or not at all; all others, and all later ones, read it. */
+export async function readOrCreateSigningKey(dir: string): Promise<Buffer> {
+  const path = join(dir, "key");
+  const half = join(dir, `${randomBytes(9).toString("hex")}.tmp`);
+  const file = await open(half, "wx", 0o600);
+  try {
+    await file.writeFile(randomBytes(32));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  // Unlike rename, link does not replace a key that is there.
+  await link(half, path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  await rm(half, { force: true });
+  const key = await readFile(path);
+  if (key.length !== 32)
+    fail("internal", `${path} is damaged. Remove it: addresses given out before it end with it.`);
+  return key;
+}
+
+/**
+ * The one that the store has decided for all gateways on it, kept as the folder's own; where a store is one gateway's alone, the folder's. The
+ * first gateway's key becomes that of all.
+ */
+export async function agreeOnSigningKey(
+  dir: string,
+  { lease, getOrCreateShared }: Pick<Store, "lease" | "getOrCreateShared">,
+): Promise<Buffer> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const own = await readOrCreateSigningKey(dir);
+  if (!lease || !getOrCreateShared) return own;
+  const common = Buffer.from(await getOrCreateShared("signing-key", async () => own));
+  if (!common.equals(own)) await replaceKey(dir, common);
+  return common;
+}
+
+async function replaceKey(dir: string, key: Buffer): Promise<void> {
+  const half = join(dir, `${randomBytes(9).toString("hex")}.tmp`);
+  const file = await open(half, "wx", 0o600);
+  try {
+    await file.writeFile(key);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(half, join(dir, "key"));
+}
+
+/** Two signatures, in a time that says nothing of them. */
+export function isEqualSignature(a: string, b: string): boolean {
+  const [x, y] = [Buffer.from(a), Buffer.from(b)];
+  return x.length === y.length && timingSafeEqual(x, y);
+}

@@ -1,0 +1,12 @@
+// Gateways on one store, as it names them.
+import type { InstanceState } from "../../plugin/store/store-instance.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import { withTimeout } from "../ledger/queued-command.ts";
+
+const TIMEOUT_MS = 2_000;
+
+/** One that the store does not name in time is not waited for. */
+export const readInstances = async (
+  store: Pick<Store, "listInstances">,
+): Promise<readonly InstanceState[] | undefined> =>
+  store.listInstances && withTimeout(TIMEOUT_MS, store.listInstances()).catch(() => undefined);

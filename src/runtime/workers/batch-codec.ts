@@ -1,0 +1,165 @@
+// A batch between two processes. The two commands that every call has go as rows of one JSON text: a third less work than
+// cloning objects, on both sides. Amounts are integers beyond what JSON's numbers hold, so they stand there as text.
+// All other commands, and those that say something rare, are cloned.
+import type {
+  ClientRequestInfo,
+  StoreCommand,
+  Reserve,
+  Settle,
+  CommandResult,
+} from "../../plugin/store/store.ts";
+
+export interface PackedBatch {
+  /** Rows, and a number where the next of the others stands. */
+  readonly rows: string;
+  readonly others: readonly StoreCommand[];
+}
+
+type At<C> = C & { at: number };
+/** Every field is named: one that is new in a command does not compile before it has its place in a row. */
+type AllFields<C> = { [K in keyof C]-?: C[K] | undefined };
+
+const encodeAmount = (value: bigint | null | undefined): string | null =>
+  value == null ? null : String(value);
+const decodeAmount = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
+
+const encodeReserve = (c: At<Reserve>) =>
+  [
+    "r",
+    c.at,
+    c.attempt,
+    c.request,
+    c.number,
+    c.key,
+    c.target.provider,
+    c.target.model,
+    c.target.protocol,
+    c.target.credential,
+    c.privacy,
+    c.labels,
+    c.claims.map(encodeClaim),
+    encodeAmount(c.holdNano),
+    c.price,
+    c.clientRequest && encodeClientRequest(c.clientRequest),
+    c.account,
+  ] as const;
+
+function decodeReserve(r: ReturnType<typeof encodeReserve>): AllFields<At<Reserve>> {
+  return {
+    do: "reserve",
+    at: r[1],
+    attempt: r[2],
+    request: r[3],
+    number: r[4],
+    key: r[5],
+    target: { provider: r[6], model: r[7], protocol: r[8], credential: r[9] },
+    privacy: r[10],
+    labels: r[11],
+    claims: r[12].map(decodeClaim),
+    holdNano: decodeAmount(r[13]),
+    price: r[14],
+    account: r[16] ?? undefined,
+    clientRequest: r[15] ? (decodeClientRequest(r[15]) as ClientRequestInfo) : undefined,
+  };
+}
+
+type Claim = Reserve["claims"][number];
+const encodeClaim = ({ scope, unit, max, per, take }: Claim) =>
+  [scope, unit, typeof max === "bigint" ? String(max) : max, per, String(take)] as const;
+const decodeClaim = ([scope, unit, max, per, take]: ReturnType<typeof encodeClaim>): Claim => ({
+  scope,
+  unit,
+  max: typeof max === "string" ? BigInt(max) : max,
+  per,
+  take: BigInt(take),
+});
+
+const encodeClientRequest = ({
+  model,
+  frontend,
+  protocol,
+  mode,
+  stream,
+  policyBasis,
+}: ClientRequestInfo) => [model, frontend, protocol, mode, stream, policyBasis] as const;
+const decodeClientRequest = ([model, frontend, protocol, lane, stream, basis]: ReturnType<
+  typeof encodeClientRequest
+>): AllFields<ClientRequestInfo> => ({
+  model,
+  frontend,
+  protocol,
+  mode: lane,
+  stream,
+  policyBasis: basis ?? undefined,
+});
+
+type Ms = NonNullable<Settle["ms"]>;
+const encodeSettle = (c: At<Settle>) =>
+  [
+    "s",
+    c.at,
+    c.attempt,
+    c.state,
+    c.usage,
+    encodeAmount(c.costNano),
+    c.outcome,
+    c.upstreamId,
+    encodeAmount(c.upstreamCostNano),
+    c.finish,
+    c.ms && ([c.ms.headers, c.ms.firstToken, c.ms.total] as const),
+  ] as const;
+
+function decodeSettle(r: ReturnType<typeof encodeSettle>): AllFields<Omit<At<Settle>, "parts">> {
+  const ms: AllFields<Ms> | undefined = r[10] && {
+    headers: r[10][0] ?? undefined,
+    firstToken: r[10][1] ?? undefined,
+    total: r[10][2],
+  };
+  return {
+    do: "settle",
+    at: r[1],
+    attempt: r[2],
+    state: r[3],
+    usage: r[4],
+    costNano: decodeAmount(r[5]),
+    outcome: r[6],
+    upstreamId: r[7] ?? undefined,
+    upstreamCostNano: decodeAmount(r[8]) ?? undefined,
+    finish: r[9] ?? undefined,
+    ms: (ms ?? undefined) as Settle["ms"],
+  };
+}
+
+type Row = ReturnType<typeof encodeReserve> | ReturnType<typeof encodeSettle> | 0;
+
+export function packBatch(batch: readonly StoreCommand[]): PackedBatch {
+  const others: StoreCommand[] = [];
+  const rows = batch.map((command): Row => {
+    if (command.do === "reserve") return encodeReserve(command);
+    if (command.do === "settle" && command.parts === undefined) return encodeSettle(command);
+    others.push(command);
+    return 0;
+  });
+  return { rows: JSON.stringify(rows), others };
+}
+
+export function unpackBatch({ rows, others }: PackedBatch): StoreCommand[] {
+  let next = 0;
+  return (JSON.parse(rows) as Row[]).map((row) => {
+    if (row === 0) return others[next++]!;
+    return (row[0] === "r" ? decodeReserve(row) : decodeSettle(row)) as StoreCommand;
+  });
+}
+
+/** Mostly there is nothing to tell: then it is how many. */
+export type PackedResults = number | readonly CommandResult[];
+
+export const packResults = (results: readonly CommandResult[]): PackedResults =>
+  results.every((verdict) => verdict.ok && !verdict.limits && !verdict.thresholds)
+    ? results.length
+    : results;
+
+const OK_RESULT: CommandResult = { ok: true };
+
+export const unpackResults = (results: PackedResults): readonly CommandResult[] =>
+  typeof results === "number" ? Array.from({ length: results }, () => OK_RESULT) : results;

@@ -1,0 +1,52 @@
+// One status for all processes of a gateway.
+import { worseCooldown } from "../health/merge-cooldowns.ts";
+import type { GatewayStatus, WorkerStatus } from "../gateway-api.ts";
+
+export function mergeStatus(
+  primary: GatewayStatus,
+  workers: readonly WorkerStatus[] | undefined,
+): GatewayStatus {
+  if (!workers) return primary;
+  const inFlight = new Map(primary.generations.map((each) => [each.generation, each.inFlight]));
+  const resting = new Map<string, GatewayStatus["cooldowns"][number]>();
+  // Observers are in the primary, and other plugins in the workers.
+  const all = [primary, ...workers].flatMap(({ quarantinedHooks }) => quarantinedHooks);
+  const quarantined = new Map<string, GatewayStatus["quarantinedHooks"][number]>();
+  for (const one of all.toSorted((a, b) => a.until - b.until))
+    quarantined.set(`${one.plugin} ${one.hook}`, one);
+  // Requests pass through the workers only.
+  const unreachable = new Map<string, GatewayStatus["unreachablePlugins"][number]>();
+  for (const one of workers.flatMap((worker) => worker.unreachablePlugins))
+    if (one.since < (unreachable.get(one.plugin)?.since ?? Infinity))
+      unreachable.set(one.plugin, one);
+  const speeds = new Map<string, GatewayStatus["speeds"][number]>();
+  const files = { ...primary.files };
+  for (const worker of workers) {
+    for (const { generation, inFlight: more } of worker.generations)
+      inFlight.set(generation, (inFlight.get(generation) ?? 0) + more);
+    for (const rest of worker.cooldowns)
+      resting.set(rest.target, worseCooldown(resting.get(rest.target), rest));
+    for (const speed of worker.speeds) {
+      const key = `${speed.target} ${speed.stream}`;
+      if (speed.calledAt > (speeds.get(key)?.calledAt ?? 0)) speeds.set(key, speed);
+    }
+    // One folder, which each counts now and then; what was done is each one's own.
+    files.files = Math.max(files.files, worker.files.files);
+    files.bytes = Math.max(files.bytes, worker.files.bytes);
+    for (const count of ["stored", "served", "rejected", "expired"] as const)
+      files[count] += worker.files[count];
+  }
+  return {
+    ...primary,
+    generations: [...inFlight]
+      .map(([generation, flying]) => ({ generation, inFlight: flying }))
+      .sort((a, b) => b.generation - a.generation),
+    cooldowns: [...resting.values()],
+    quarantinedHooks: [...quarantined.values()],
+    unreachablePlugins: [...unreachable.values()],
+    // Each has its own view: what is told is that of the one that asked last.
+    speeds: [...speeds.values()],
+    files,
+    workers,
+  };
+}

@@ -1,0 +1,25 @@
+// What becomes of a worker that has ended: it is told, and what it had open is settled.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { Services } from "../services.ts";
+import type { WorkerHandle } from "./worker-handle.ts";
+
+export function reportWorkerExit(
+  { log, observerSink }: Services,
+  { slot, pid, reservations }: WorkerHandle,
+  how: string,
+): void {
+  const of = { worker: slot, pid, exitReason: how, openCalls: reservations.size };
+  log.error(of, "a worker has ended; what it had open is settled as estimated");
+  observerSink.reportEvent({ type: "worker_gone", at: wallClock(), ...of });
+}
+
+/** As recovery would: from what is known of each call. */
+export async function settleOpenReservations(
+  { ledgerQueue, log }: Services,
+  { reservations }: WorkerHandle,
+): Promise<void> {
+  for (const call of await reservations.settleAll(wallClock()))
+    ledgerQueue.settle(call).catch((error: unknown) => {
+      log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
+    });
+}

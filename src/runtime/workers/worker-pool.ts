@@ -1,0 +1,317 @@
+// The workers of a gateway, from the side of the primary: hired together, given the same orders, replaced when one dies.
+// What a dead one had open is settled at once. May import: the gateway floor and below; knows nothing of requests.
+import cluster from "node:cluster";
+import { setTimeout as sleep } from "node:timers/promises";
+import { childProcessFlags } from "../../lib/disable-debugger.ts";
+import { problem } from "../../config/problems.ts";
+import type { LocatedProblem } from "../../config/gateway-config.ts";
+import type { ProblemLocator } from "../plugin-host/plugin-setup.ts";
+import { type BoundAddress, reserveAddress } from "../http/listen-targets.ts";
+import type { WorkerStatus } from "../gateway-api.ts";
+import type { StatsSource } from "../health/stats-collector.ts";
+import type { LiveSource } from "../requests/in-flight-requests.ts";
+import { createBatchForwarder } from "./batch-forwarder.ts";
+import { settleOpenReservations, reportWorkerExit } from "./worker-exit.ts";
+import { firstProblems } from "./first-problems.ts";
+import { drainAcceptQueue } from "./drain-accept-queue.ts";
+import type { WorkerPoolOptions } from "./worker-pool-options.ts";
+import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
+import type { BroadcastName, WorkerCommands, WorkerGeneration } from "./worker-protocol.ts";
+
+/** For plugins that take their time; a plugin's own setup has a shorter one. */
+const PREPARE_TIMEOUT_MS = 60_000;
+const REPLY_TIMEOUT_MS = 10_000;
+/** After the time that requests in flight have, for everything else to end. */
+const EXIT_TIMEOUT_MS = 15_000;
+const BACKOFF_MS = { first: 100, last: 10_000 };
+/** A worker that lives so long has started well. */
+const HEALTHY_AFTER_MS = 10_000;
+/** So many in a row, and no other worker there: it will not get better by itself. */
+const MAX_FAILURES = 6;
+/** Between the choice of a free port and its opening another program may take it. */
+const MAX_PORT_ATTEMPTS = 5;
+
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions;
+  readonly #forwardBatch: ReturnType<typeof createBatchForwarder>;
+  readonly #serving = new Set<WorkerHandle>();
+  readonly #workers = new Set<WorkerHandle>();
+  /** What the dead left is handed to the ledger before that closes. */
+  readonly #pendingExits = new Set<Promise<void>>();
+  /** On their way out, with another one in their place already. */
+  readonly #retired = new WeakSet<WorkerHandle>();
+  readonly #unsubscribeLists: () => void;
+  #generation: WorkerGeneration;
+  /** Where its ports are, once they are open. */
+  addresses: readonly BoundAddress[] = [];
+  #failures = 0;
+  #opened = false;
+  #announced = false;
+  #ending = false;
+
+  constructor(options: WorkerPoolOptions, order: WorkerGeneration) {
+    this.#options = options;
+    this.#generation = order;
+    this.#forwardBatch = createBatchForwarder(options.services.storeWriter);
+    this.#unsubscribeLists = options.services.modelLists.onRefresh((provider) => {
+      for (const member of this.#workers)
+        member.notify("updateModelLists", provider, options.services.modelLists.of(provider));
+    });
+    cluster.setupPrimary({
+      exec: options.program,
+      args: process.argv.slice(2),
+      execArgv: childProcessFlags(),
+      serialization: "advanced",
+    });
+  }
+
+  urls: readonly string[] = [];
+  get url(): string {
+    return this.urls[0] ?? "";
+  }
+
+  /** Calls under way, of all. */
+  inFlight(): number {
+    return [...this.#workers].reduce((sum, { reservations }) => sum + reservations.size, 0);
+  }
+
+  /** All of them, or none and what is in the way. */
+  async open(): Promise<readonly LocatedProblem[]> {
+    const workers = Array.from({ length: this.#options.size }, (_, i) => this.#spawnWorker(i + 1));
+    try {
+      const problems = await firstProblems(
+        workers.map((member) => this.#prepare(member, this.#generation)),
+      );
+      if (problems.length > 0) await this.destroy();
+      else await this.#openPort(workers);
+      return problems;
+    } catch (error) {
+      await this.destroy();
+      throw error;
+    }
+  }
+
+  /** All build it, and only when all are ready does it answer anywhere. */
+  async changeGeneration(
+    order: WorkerGeneration,
+    locate: ProblemLocator,
+  ): Promise<readonly LocatedProblem[]> {
+    const workers = [...this.#serving];
+    const problems = await firstProblems(
+      workers.map((member) => this.#prepare(member, order)),
+    ).catch((error: Error) => [locate("workers", problem.workerFailed(error.message))]);
+    if (problems.length > 0) {
+      await this.#forEach(workers, (member) => member.call("abandonGeneration", REPLY_TIMEOUT_MS));
+      return problems;
+    }
+    this.#generation = order;
+    // A worker that cannot is of no use; one that has joined since these were asked knows of the order before.
+    const joined = [...this.#serving].filter((member) => !workers.includes(member));
+    const commit = (member: WorkerHandle) =>
+      member.call("commitGeneration", REPLY_TIMEOUT_MS, this.addresses);
+    await Promise.all([
+      this.#forEach(workers, (member) => commit(member).catch(member.kill)),
+      this.#forEach(joined, (member) => this.#bringUpToDate(member).catch(member.kill)),
+    ]);
+    return [];
+  }
+
+  /** All but the one that asks, which may be the primary; the first that knows. */
+  askPlugins(id: string, question: unknown, asking?: WorkerHandle): Promise<unknown> {
+    const others = [...this.#serving].filter((member) => member !== asking);
+    const known = others.map(async (member) => {
+      const answer = await member.tryCall("askPlugin", REPLY_TIMEOUT_MS, id, question);
+      return answer ?? Promise.reject(new Error("It does not know."));
+    });
+    return Promise.any(known).catch(() => undefined);
+  }
+
+  /** For readings: those too that begin, and those that finish what they have. */
+  statsSources(): readonly (StatsSource & LiveSource)[] {
+    return [...this.#workers].map(({ statsSource }) => statsSource);
+  }
+
+  /** Resolves when every process has heard it. */
+  call = <N extends BroadcastName>(
+    name: N,
+    ...args: Parameters<WorkerCommands[N]>
+  ): Promise<unknown> =>
+    this.#forEach([...this.#workers], (member) => member.call(name, REPLY_TIMEOUT_MS, ...args));
+
+  async status(): Promise<WorkerStatus[]> {
+    const statuses: WorkerStatus[] = [];
+    await this.#forEach([...this.#serving], async (member) => {
+      statuses[member.slot] = await member.call("readStatus", REPLY_TIMEOUT_MS);
+    });
+    return statuses.filter(Boolean);
+  }
+
+  /** Whether any of them has been asked for /readyz. */
+  async announceClose(): Promise<boolean> {
+    this.#announced = true;
+    const replies = await Promise.all(
+      [...this.#workers].map((each) => each.tryCall("announceShutdown", REPLY_TIMEOUT_MS)),
+    );
+    return replies.includes(true);
+  }
+
+  closeForHandoff = (drainMs: number): Promise<number> => this.close(drainMs, true);
+  async close(drainMs: number, succeeded = false): Promise<number> {
+    this.#ending = true;
+    await drainAcceptQueue(this.#workers, () =>
+      this.addresses.forEach(this.#options.stopAccepting),
+    );
+    let cut = 0;
+    await this.#forEach([...this.#workers], async (member) => {
+      const stopped = member.call("stop", drainMs + EXIT_TIMEOUT_MS, drainMs, succeeded);
+      // It could not write all that it had, say: what it left is settled here.
+      cut += await stopped.catch(() => (member.kill(), 0));
+      const killTimer = setTimeout(member.kill, EXIT_TIMEOUT_MS);
+      await member.exited;
+      clearTimeout(killTimer);
+    });
+    this.#unsubscribeLists();
+    await Promise.all(this.#pendingExits);
+    return cut;
+  }
+
+  async destroy(): Promise<void> {
+    this.#ending = true;
+    this.#unsubscribeLists();
+    for (const member of this.#workers) member.kill();
+    await Promise.all(this.#pendingExits);
+  }
+
+  /** A worker that dies meanwhile is told by its end. */
+  async #forEach(
+    workers: readonly WorkerHandle[],
+    work: (member: WorkerHandle) => Promise<unknown>,
+  ) {
+    await Promise.allSettled(workers.map(work));
+  }
+
+  #spawnWorker(place: number): WorkerHandle {
+    const { services } = this.#options;
+    const member = spawnWorker(place, {
+      ...services,
+      apply: this.#forwardBatch,
+      onUnhealthy: () => this.#retireWorker(member),
+      onStoreFailure: (why) => services.ledgerQueue.suspectFailure(why),
+      onTimeout: (asked, withinMs) =>
+        services.log.error(
+          { worker: place, asked, withinMs },
+          "a worker does not answer; it is ended",
+        ),
+      pluginPeers: async (id, of, near) =>
+        (await this.askPlugins(id, of, member)) ?? services.peerGateways.askFirst(id, of, near),
+      hasOtherWorkers: () => [...this.#serving].some((each) => each !== member),
+    });
+    this.#workers.add(member);
+    if (services.ledgerAvailability.outage)
+      member.notify("setLedgerAvailability", services.ledgerAvailability.outage);
+    for (const provider of services.modelLists.providers())
+      member.notify("updateModelLists", provider, services.modelLists.of(provider));
+    const ended = member.exited.then((how) => this.#onWorkerExit(member, how));
+    this.#pendingExits.add(ended);
+    void ended.then(() => this.#pendingExits.delete(ended));
+    return member;
+  }
+
+  async #prepare(
+    worker: WorkerHandle,
+    order: WorkerGeneration,
+  ): Promise<readonly LocatedProblem[]> {
+    return worker.call("prepareGeneration", PREPARE_TIMEOUT_MS, order);
+  }
+
+  /** The first one shows whether the ports can be had; the others join it. */
+  async #openPort(workers: readonly WorkerHandle[]): Promise<void> {
+    const { listen, inheritedDescriptors } = this.#options;
+    for (let tries = listen.some(({ port }) => port === 0) ? MAX_PORT_ATTEMPTS : 1; ; tries--) {
+      this.addresses = await Promise.all(
+        listen.map((each, i) => reserveAddress(each, inheritedDescriptors[i])),
+      );
+      try {
+        this.urls = await workers[0]!.call("commitGeneration", REPLY_TIMEOUT_MS, this.addresses);
+        break;
+      } catch (error) {
+        if (tries <= 1) throw error;
+      }
+    }
+    for (const member of workers.slice(1))
+      await member.call("commitGeneration", REPLY_TIMEOUT_MS, this.addresses);
+    // While the port opens no worker takes the place of one that ends.
+    const exited = workers.find((member) => !this.#workers.has(member));
+    if (exited) throw new Error(`A worker has ended (${await exited.exited}).`);
+    for (const member of workers) this.#serving.add(member);
+    this.#opened = true;
+  }
+
+  async #onWorkerExit(worker: WorkerHandle, how: string): Promise<void> {
+    this.#serving.delete(worker);
+    this.#workers.delete(worker);
+    this.#options.onWorkerExit(worker.statsSource);
+    if (!this.#ending && this.#opened) {
+      reportWorkerExit(this.#options.services, worker, how);
+      if (!this.#retired.has(worker)) void this.#replaceWorker(worker, how);
+    }
+    // A silent store keeps no worker from ending: the next start finds what is open.
+    await Promise.race([
+      settleOpenReservations(this.#options.services, worker),
+      sleep(REPLY_TIMEOUT_MS, undefined, { ref: false }),
+    ]);
+  }
+
+  /** Another one takes over at once, and it may finish what it has. */
+  #retireWorker(worker: WorkerHandle): void {
+    if (this.#ending || this.#retired.has(worker)) return;
+    if (!this.#serving.delete(worker)) return worker.kill();
+    this.#retired.add(worker);
+    this.#options.services.log.warn(
+      { worker: worker.slot, pid: worker.pid },
+      "a worker is not well: it finishes what it has, and another one takes its place",
+    );
+    const { shutdownTimeoutMs } = this.#options;
+    worker
+      .call("stop", shutdownTimeoutMs() + EXIT_TIMEOUT_MS, shutdownTimeoutMs(), false)
+      .catch(() => worker.kill());
+    void this.#replaceWorker(worker, "an error that was not caught");
+  }
+
+  async #replaceWorker({ slot, startedAt }: WorkerHandle, how: string): Promise<void> {
+    this.#failures = performance.now() - startedAt > HEALTHY_AFTER_MS ? 0 : this.#failures + 1;
+    if (this.#failures >= MAX_FAILURES && this.#serving.size === 0) {
+      const times = `${this.#failures} times in a row`;
+      return this.#options.onFailed(new Error(`No worker stays up: ${times} one ended (${how}).`));
+    }
+    if (this.#failures > 1)
+      await sleep(Math.min(BACKOFF_MS.last, BACKOFF_MS.first * 2 ** this.#failures));
+    if (this.#ending) return;
+    const member = this.#spawnWorker(slot);
+    try {
+      await this.#bringUpToDate(member);
+    } catch (error) {
+      // If it is not dead yet it is of no use: its end brings the next try.
+      this.#options.services.log.error({ worker: slot, err: error }, "a worker did not start");
+      member.kill();
+      return;
+    }
+    this.#serving.add(member);
+    this.#options.services.log.info(
+      { worker: slot, pid: member.pid },
+      "a worker has been replaced",
+    );
+  }
+
+  /** What is current may change while it builds. */
+  async #bringUpToDate(worker: WorkerHandle): Promise<void> {
+    let order: WorkerGeneration;
+    do {
+      order = this.#generation;
+      const problems = await this.#prepare(worker, order);
+      if (problems.length > 0) throw new Error(problems.map(({ message }) => message).join("; "));
+      await worker.call("commitGeneration", REPLY_TIMEOUT_MS, this.addresses);
+    } while (order !== this.#generation);
+    if (this.#announced) await worker.call("announceShutdown", REPLY_TIMEOUT_MS);
+  }
+}

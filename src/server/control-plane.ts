@@ -1,0 +1,81 @@
+// What a gateway does for its operators, and for the state folder, while that is its own: the doors by which commands come in, the watch over
+// gateway.yaml, and old rows that go. A gateway that is replaced while it serves closes it first.
+import { LifetimeScope } from "../lib/lifetime-scope.ts";
+import type { ListRefresher } from "../catalog/list-refresher.ts";
+import { openEntrypoints } from "../admin/http/entrypoints.ts";
+import type { ChangeBroadcast } from "../runtime/change-broadcast.ts";
+import { createGatewayDispatcher } from "../admin/commands/gateway-commands.ts";
+import type { GenerationSlot } from "../runtime/generation/generation-slot.ts";
+import type { ListenerHandle } from "../runtime/http/listener.ts";
+import { ADMIN_CLOSE_GRACE_MS } from "./lame-duck.ts";
+import type { GatewayOptions } from "./gateway-options.ts";
+import { watchConfig } from "../runtime/reload/config-watcher.ts";
+import type { Services } from "../runtime/services.ts";
+import type { Gateway } from "../runtime/gateway-api.ts";
+import type { WorkerPool } from "../runtime/workers/worker-pool.ts";
+
+interface ControlPlaneOptions {
+  readonly gateway: Gateway;
+  readonly options: GatewayOptions;
+  readonly services: Services;
+  readonly changeBroadcast: ChangeBroadcast;
+  readonly workerPool: () => WorkerPool | undefined;
+  readonly listRefresher: ListRefresher;
+  readonly generations: GenerationSlot;
+}
+
+export class ControlPlane implements AsyncDisposable {
+  readonly #options: ControlPlaneOptions;
+  #scope = new LifetimeScope();
+  #adminListener: ListenerHandle | undefined;
+
+  constructor(options: ControlPlaneOptions) {
+    this.#options = options;
+  }
+
+  get adminListener(): ListenerHandle | undefined {
+    return this.#adminListener;
+  }
+
+  /** The doors, before any port of clients. `fd`: the admin listener's, when it was open before. */
+  async open(fd?: number): Promise<void> {
+    const { services, generations, options, ...more } = this.#options;
+    this.#scope = new LifetimeScope();
+    const dispatcher = createGatewayDispatcher({
+      ...more,
+      services,
+      options,
+      currentGeneration: () => generations.current,
+    });
+    this.#adminListener = await openEntrypoints(dispatcher, services, {
+      stage: generations,
+      scope: this.#scope,
+      fd,
+    });
+  }
+
+  /** What is done now and then. */
+  startBackgroundTasks(): void {
+    const { services, generations, options, gateway } = this.#options;
+    generations.startRetention(this.#scope);
+    if (options.watchesConfig === false || options.configFile === undefined) return;
+    const reload = () => gateway.reload("file");
+    this.#scope.own(watchConfig(() => generations.current.loaded, reload, services.log));
+  }
+
+  /** The admin listener alone: until then it could be asked how far an end is. */
+  async closeAdmin(graceMs = ADMIN_CLOSE_GRACE_MS): Promise<void> {
+    await this.#adminListener?.close(graceMs);
+    this.#adminListener = undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.closeAdmin();
+    await this[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.closeAdmin(0);
+    await this.#scope[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,293 @@
+// What commands work on when no gateway runs: a generation that serves no client, and the store alone.
+// A rehearsal touches nothing of the state folder and calls no upstream.
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInMemoryModelLists, openModelLists } from "../catalog/model-lists.ts";
+import type { ListSource } from "../catalog/list-refresher.ts";
+import { EMPTY_SCHEMA, type Schema } from "../config/schema-dialect.ts";
+import type { LoadedConfig } from "../config/load-config.ts";
+import { problem } from "../config/problems.ts";
+import { listSecrets } from "../config/show-config.ts";
+import type { ListenTls } from "../config/sections/network-config.ts";
+import type { GatewayConfig, LocatedProblem } from "../config/gateway-config.ts";
+import type { Log } from "../lib/log/log.ts";
+import type { SecretMask } from "../lib/log/secret-mask.ts";
+import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
+import { fail, publicErrorText } from "../model/error.ts";
+import type { Json, JsonObject } from "../model/values.ts";
+import type { Commands } from "../plugin/plugin.ts";
+import type { Store } from "../plugin/store/store.ts";
+import { HookBreakers } from "../pipeline/hooks/hook-breaker.ts";
+import { TargetHealth } from "../pipeline/routing/target-health.ts";
+import { createOutputHistory } from "../money/output-history.ts";
+import { AdmissionQueue } from "../pipeline/admission/admission-queue.ts";
+import { MemoryBudget } from "../pipeline/admission/memory-budget.ts";
+import { LoadMonitor } from "../pipeline/admission/load-monitor.ts";
+import { ConcurrencyCounter } from "../pipeline/admission/concurrency-counter.ts";
+import { TimerWheel } from "../pipeline/admission/timer-wheel.ts";
+import { validateInput, withInputChecks } from "../admin/dispatch/command-input.ts";
+import { explainRequest } from "../admin/commands/explanation.ts";
+import { openFileStore } from "../runtime/services/image-file-store.ts";
+import { buildGeneration, type BuiltGeneration } from "../runtime/generation/build-generation.ts";
+import { listSourcesOf } from "../runtime/generation/list-sources.ts";
+import type { Services } from "../runtime/services.ts";
+import { InMemoryIdempotencyRegistry } from "../runtime/services/idempotency-registry.ts";
+import { AccountCache } from "../runtime/services/account-cache.ts";
+import { LedgerAvailability } from "../runtime/services/ledger-availability.ts";
+import { createKeyCache } from "../runtime/services/key-cache.ts";
+import { createLedgerQueue } from "../runtime/ledger/ledger-queue.ts";
+import { createModelCommands } from "../admin/commands/model-commands.ts";
+import {
+  type MountedState,
+  pluginCommandSource,
+  createPluginsCommand,
+} from "../admin/commands/plugin-commands.ts";
+import { createPolicyCommands } from "../admin/commands/policy-commands.ts";
+import { ObserverHub } from "../runtime/observers/observer-hub.ts";
+import { ConnectionPools } from "../runtime/plugin-host/connection-pools.ts";
+import { LogThrottle } from "../lib/log/log-throttle.ts";
+import { findRetentionProblem } from "../runtime/ledger/ledger-retention.ts";
+import { RetiringModels } from "../runtime/services/retiring-models.ts";
+import { createStateDir } from "../runtime/services/state-dir.ts";
+import { openStore as opened, setUpStore } from "../runtime/ledger/open-store.ts";
+import { DurationRecorder } from "../runtime/services/duration-histogram.ts";
+import { RejectionCounter } from "../runtime/services/rejection-counter.ts";
+import { InFlightRequests } from "../runtime/requests/in-flight-requests.ts";
+import { PeerGateways } from "../runtime/services/peer-gateways.ts";
+import { createPluginPeers } from "../runtime/services/plugin-peers.ts";
+
+export interface DryRunOptions {
+  readonly loaded: LoadedConfig;
+  readonly config: GatewayConfig;
+  readonly log: Log;
+  readonly mask: SecretMask;
+}
+
+export interface DryRun extends AsyncDisposable {
+  /** Worth saying, and no error. */
+  readonly warnings: readonly LocatedProblem[];
+  /** As the control socket of a running gateway has them. */
+  readonly commands: ReturnType<typeof createDryRunCommands>;
+  /** Each credential of each provider that can be asked what it has; asking is a call, and the only one there is here. */
+  readonly listSources: readonly ListSource[];
+  readonly providers: BuiltGeneration["providers"];
+}
+
+/** Everything up to and including every plugin's setup. */
+export async function startDryRun(
+  options: DryRunOptions,
+): Promise<DryRun | { problems: readonly LocatedProblem[] }> {
+  const { config, loaded } = options;
+  const scope = new LifetimeScope();
+  const stateDir = await mkdtemp(join(tmpdir(), "tollgate-rehearsal-"));
+  scope.defer(() => rm(stateDir, { recursive: true, force: true }));
+  const services = await createOfflineServices(options, scope, stateDir);
+  const problems: LocatedProblem[] = [];
+  const store = await setUpStore(config, services, scope).catch((error: unknown) => {
+    problems.push(
+      loaded.locate(
+        "store",
+        problem.setupFailed(config.store.use, options.mask.maskText(publicErrorText(error))),
+      ),
+    );
+    return undefined;
+  });
+  const retentionProblem = store && findRetentionProblem(loaded, config, store);
+  if (retentionProblem) problems.push(retentionProblem);
+  problems.push(...(await findCertificateProblems(config, loaded.locate)));
+  const built = await buildGeneration({
+    number: 0,
+    config,
+    services,
+    locate: loaded.locate,
+    probesProviders: false,
+  });
+  if ("problems" in built) problems.push(...built.problems);
+  else scope.defer(() => built.retire());
+  if ("problems" in built || !store || problems.length > 0) {
+    await scope[Symbol.asyncDispose]();
+    return { problems };
+  }
+  return {
+    warnings: built.warnings,
+    commands: createDryRunCommands({ config, built, store, mask: options.mask, env: services.env }),
+    listSources: listSourcesOf(built),
+    providers: built.providers,
+    [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose](),
+  };
+}
+
+/** Of files that only a start reads. */
+async function findCertificateProblems(
+  { listen, admin }: GatewayConfig,
+  locate: LoadedConfig["locate"],
+): Promise<readonly LocatedProblem[]> {
+  const all = listen.flatMap(({ tls }): (readonly [string, ListenTls])[] =>
+    tls ? [["listen", tls]] : [],
+  );
+  if (admin?.tls)
+    all.push(["admin", { ...admin.tls, minVersion: "TLSv1.2", clientCertificates: undefined }]);
+  if (all.length === 0) return [];
+  const { loadTlsContext } = await import("../runtime/http/tls.ts");
+  const found = await Promise.all(
+    all.map(async ([section, tls]) =>
+      loadTlsContext(tls, `${section}.tls`).then(
+        () => [],
+        (error: unknown) => [locate(section, problem.badCertificate(publicErrorText(error)))],
+      ),
+    ),
+  );
+  return found.flat();
+}
+
+/** The commands of the table that a generation alone can do. */
+const createDryRunCommands = (mounts: MountedState) => {
+  const { built, config } = mounts;
+  return {
+    ...withInputChecks({
+      explain: async ({ model, frontend, key, privacy }) => {
+        if (key !== undefined)
+          fail("unavailable", "Which keys there are a running gateway knows.", {
+            code: "not_running",
+          });
+        return explainRequest(built, config, model, { name: frontend, client: { privacy } });
+      },
+    }),
+    ...createModelCommands(
+      () => built,
+      () => config.models,
+    ),
+    ...createPolicyCommands(() => built),
+    ...createPluginsCommand(() => mounts),
+  };
+};
+
+/** One of the commands that plugins bring, "<plugin id>/<command>", on the store itself; only while no gateway has it. */
+export async function runOfflinePluginCommand(
+  options: DryRunOptions,
+  name: string,
+  input: JsonObject,
+): Promise<Json> {
+  const early = await runBeforeOpen(options, name, input);
+  if (early) return early.answer;
+  await using opened = await openStoreOffline(options);
+  const { store, services } = opened;
+  const { config, mask, loaded } = options;
+  const lived = { ...services, store, usageQueries: store, keyCache: createKeyCache(store) };
+  const built = await buildGeneration({
+    number: 0,
+    config,
+    services: lived,
+    locate: loaded.locate,
+    probesProviders: false,
+  });
+  if ("problems" in built)
+    return fail(
+      "invalid",
+      built.problems.map(({ path, message }) => `${path}: ${message}`).join("; "),
+    );
+  try {
+    const mounts = (): MountedState => ({ config, built, store, mask, env: services.env });
+    return (await pluginCommandSource(mounts).find(name)!.run(input)) as Json;
+  } finally {
+    await built.retire();
+  }
+}
+
+/** What a store does before it is opened; undefined: the command is none of these. */
+async function runBeforeOpen(
+  options: DryRunOptions,
+  name: string,
+  input: JsonObject,
+): Promise<{ answer: Json } | undefined> {
+  if (!name.startsWith("store/")) return undefined;
+  const scope = new LifetimeScope();
+  try {
+    await createStateDir(options.config.stateDir);
+    const services = await createOfflineServices(options, scope, options.config.stateDir);
+    const { commands }: Store & Commands = await setUpStore(options.config, services, scope);
+    const command = commands?.[name.slice("store/".length)];
+    if (!command?.runsBeforeOpen) return undefined;
+    const accepted = validateInput((command.input as Schema | undefined) ?? EMPTY_SCHEMA, input);
+    return { answer: await command.run(accepted) };
+  } finally {
+    await scope[Symbol.asyncDispose]();
+  }
+}
+
+/** The store of a config, opened; only while no gateway has it. */
+export async function openStoreOffline(
+  options: DryRunOptions,
+): Promise<{ store: Store; services: Services } & AsyncDisposable> {
+  const scope = new LifetimeScope();
+  try {
+    await createStateDir(options.config.stateDir);
+    const services = await createOfflineServices(options, scope, options.config.stateDir);
+    const store = await opened(options.config, services, scope, { version: "" });
+    return { store, services, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
+  } catch (error) {
+    await scope[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** The services of a gateway that does not run: no calls, no keys, nothing written. */
+async function createOfflineServices(
+  options: DryRunOptions,
+  scope: LifetimeScope,
+  stateDir: string,
+): Promise<Services> {
+  const { config, log, mask } = options;
+  log.addSecrets(listSecrets(config));
+  const idle = () => fail("unavailable", "No gateway is running.");
+  const lists = join(config.stateDir, "catalogue");
+  const store: Store = {
+    open: async () => idle(),
+    apply: async () => idle(),
+    findKey: async () => undefined,
+    listKeys: async () => ({ items: [] }),
+    listEntries: async () => ({ items: [] }),
+    sumEntries: async () => [],
+  };
+  return {
+    log,
+    mask,
+    stateDir,
+    proxy: config.proxy,
+    env: process.env,
+    store,
+    storeWriter: store,
+    ledgerQueue: createLedgerQueue(store),
+    ledgerAvailability: new LedgerAvailability(),
+    usageQueries: store,
+    keyCache: createKeyCache(store),
+    accountCache: new AccountCache(),
+    shared: new SharedResources(),
+    pluginPeers: createPluginPeers(),
+    rejections: new RejectionCounter(),
+    inFlightRequests: new InFlightRequests(),
+    commitDurations: new DurationRecorder(),
+    localEndpoint: () => idle(),
+    stats: async () => idle(),
+    observerSink: new ObserverHub(log),
+    targetHealth: new TargetHealth(),
+    hookBreakers: new HookBreakers({ onQuarantined() {}, onReleased() {} }),
+    retiringModels: new RetiringModels(log),
+    logThrottle: scope.own(new LogThrottle()),
+    outputHistory: createOutputHistory(),
+    timerWheel: scope.own(new TimerWheel()),
+    admissionQueue: new AdmissionQueue(config.overload, scope.own(new LoadMonitor())),
+    idempotency: new InMemoryIdempotencyRegistry(),
+    memoryBudget: new MemoryBudget(0),
+    concurrencyCounter: new ConcurrencyCounter(),
+    pools: scope.own(new ConnectionPools(config.proxy)),
+    // What providers said last is worth knowing; a folder for it is not worth making.
+    modelLists: existsSync(lists) ? await openModelLists(lists) : createInMemoryModelLists(),
+    fileStore: await openFileStore(join(stateDir, "files")),
+    fleetSecret: new Uint8Array(),
+    peerGateways: new PeerGateways({}, "", new Uint8Array()),
+    imageFiles: { store: async () => idle(), fetch: async () => idle() },
+  };
+}

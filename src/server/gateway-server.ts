@@ -1,0 +1,350 @@
+// A running gateway: one set of services, one current generation, one open port. Reload builds a whole new generation and swaps
+// one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
+import { wallClock } from "../lib/time/wall-clock.ts";
+import type { ListRefresher } from "../catalog/list-refresher.ts";
+import type { LoadedConfig } from "../config/load-config.ts";
+import type { GatewayConfig, LocatedProblem } from "../config/gateway-config.ts";
+import type { LifetimeScope } from "../lib/lifetime-scope.ts";
+import type { StoreEvent } from "../plugin/store/store-instance.ts";
+import type { GatewayStats } from "../plugin/gateway-stats.ts";
+import { ChangeBroadcast } from "../runtime/change-broadcast.ts";
+import { explainRequest } from "../admin/commands/explanation.ts";
+import { createFirstKey } from "../runtime/first-key.ts";
+import { findRetentionProblem } from "../runtime/ledger/ledger-retention.ts";
+import { type GatewayOptions, toWorkerGeneration, type StartOptions } from "./gateway-options.ts";
+import { openServices, type Services } from "../runtime/services.ts";
+import { removeHandoffMarker } from "../admin/socket/handoff-marker.ts";
+import type { PluginPeers } from "../runtime/services/plugin-peers.ts";
+import { instanceInfoOf, readFleet } from "../runtime/services/fleet.ts";
+import { assertLedgerAnswers } from "../runtime/ledger/open-store.ts";
+import type { TransferableStore } from "../runtime/ledger/transferable-store.ts";
+import type { StatsCollector } from "../runtime/health/stats-collector.ts";
+import { createStatsCollector } from "../runtime/health/primary-stats.ts";
+import { type ReloadTarget, reloadConfig, replaceGeneration } from "../runtime/reload/apply-config.ts";
+import { coalesceRuns } from "../runtime/reload/coalesce-runs.ts";
+import { reportReload } from "../runtime/reload/reload-events.ts";
+import type { ListenerHandle } from "../runtime/http/listener.ts";
+import { maxShutdownMs, LameDuck } from "./lame-duck.ts";
+import { listSourcesOf, createGatewayListRefresher } from "../runtime/generation/list-sources.ts";
+import { GenerationSlot, type LiveGeneration } from "../runtime/generation/generation-slot.ts";
+import { logWarnings } from "../runtime/reload/config-log.ts";
+import type { RequestExplanation, Gateway, ReloadTrigger, GatewayStatus } from "../runtime/gateway-api.ts";
+import type { WorkerPool } from "../runtime/workers/worker-pool.ts";
+import { mergeStatus } from "../runtime/workers/merge-status.ts";
+import { createStatus } from "./gateway-status.ts";
+import { ControlPlane } from "./control-plane.ts";
+import { removeSockets } from "../runtime/http/unix-socket.ts";
+import type { DescriptorRegistry } from "./handoff/descriptors.ts";
+import { listOwnSocketPaths } from "./handoff/release.ts";
+import { Handoff } from "./handoff/handoff.ts";
+
+export class GatewayServer implements Gateway {
+  readonly #options: GatewayOptions;
+  readonly #scope: LifetimeScope;
+  readonly #startedAt = wallClock();
+  #services!: Services;
+  #changeBroadcast: ChangeBroadcast | undefined;
+  #accountsChangedEarly = false;
+  #listRefresher!: ListRefresher;
+  #generations!: GenerationSlot;
+  /** What is open to clients: this process's own port, or the workers'. */
+  #listener: ((ListenerHandle | WorkerPool) & { destroy(): unknown }) | undefined;
+  #workerPool: WorkerPool | undefined;
+  #statsCollector: StatsCollector | undefined;
+  #lastGeneration = 0;
+  #lastReload: GatewayStatus["lastReload"];
+  #stopPromise: Promise<void> | undefined;
+  #handoff!: Handoff;
+  /** Unix sockets whose names this gateway takes away at its end. */
+  #ownedSocketPaths: readonly string[] = [];
+  #controlPlane!: ControlPlane;
+  readonly #lameDuck = new LameDuck();
+  readonly #failed = Promise.withResolvers<Error>();
+  firstKey: string | undefined;
+
+  /** `scope` ends with it. */
+  constructor(options: GatewayOptions, scope: LifetimeScope) {
+    this.#options = options;
+    this.#scope = scope;
+  }
+
+  get url(): string {
+    return this.urls[0] ?? "";
+  }
+  get urls(): readonly string[] {
+    return this.#listener?.urls ?? [];
+  }
+  get adminUrl(): string | undefined {
+    return this.#controlPlane?.adminListener?.url;
+  }
+  get stateDir(): string {
+    return this.#services.stateDir;
+  }
+  get inFlight(): number {
+    return this.#listener?.inFlight() ?? 0;
+  }
+  get maxShutdownMs(): number {
+    return maxShutdownMs(this.#generations.current.config, this.#workerPool !== undefined);
+  }
+  get failed(): Promise<Error> {
+    return this.#failed.promise;
+  }
+  async start(options: StartOptions): Promise<readonly LocatedProblem[] | undefined> {
+    const { loaded, config, processCount } = options;
+    this.#services = await openServices(config, {
+      ...options,
+      mask: this.#options.mask,
+      scope: this.#scope,
+      adminConfig: () => this.#generations.current.config.admin,
+      publicUrl: () => this.#generations.current.config.publicUrl ?? this.url,
+      isTransferring: () => options.transferableStore.isTransferring,
+      instanceInfo: () =>
+        instanceInfoOf(this.#options.version, this.url, this.#generations?.current),
+    });
+    this.#changeBroadcast = new ChangeBroadcast(this.#services, () => [
+      this.#workerPool,
+      this.#options.oldProcess,
+    ]);
+    if (this.#accountsChangedEarly) await this.#changeBroadcast.reloadAccounts();
+    this.#generations = new GenerationSlot(this.#services);
+    this.#listRefresher = this.#scope.own(createGatewayListRefresher(this.#services));
+    const here = {
+      services: this.#services,
+      generations: this.#generations,
+      listRefresher: this.#listRefresher,
+    };
+    this.#statsCollector = createStatsCollector(
+      { ...here, version: this.#options.version },
+      () => this.#workerPool?.statsSources() ?? [],
+    );
+    // Requests wait while this one takes over, and what providers say is known already.
+    const serving = await this.#build(loaded, config, this.#options.oldProcess === undefined);
+    if ("problems" in serving) return serving.problems;
+    logWarnings(this.#options.log, serving.built.warnings);
+    this.#generations.swap(serving);
+    await this.#options.oldProcess?.storeOpened(this.#services);
+    this.firstKey = await createFirstKey(config, this.#services);
+    const { clients: handed = [], admin: fd } = this.#options.inheritedSockets ?? {};
+    this.#ownedSocketPaths = [
+      ...options.handedOverSocketPaths,
+      ...listOwnSocketPaths(config, this.#options.inheritedSockets),
+    ];
+    this.#controlPlane = this.#scope.own(this.#createControlPlane());
+    await this.#controlPlane.open(fd);
+    await removeHandoffMarker(this.stateDir);
+    await options.startupListener?.close();
+    if (processCount > 1) {
+      const problems = await this.#startWorkers(options, serving);
+      if (problems.length > 0) return problems;
+    } else this.#listener = await this.#generations.listen(handed.map((fd) => ({ fd })));
+    this.#followModelLists(serving);
+    this.#controlPlane.startBackgroundTasks();
+    this.#handoff = this.#createHandoff(options.transferableStore, options.descriptors);
+    await this.#options.oldProcess?.serving();
+    return undefined;
+  }
+
+  #createHandoff(transferableStore: TransferableStore, descriptors: DescriptorRegistry): Handoff {
+    return new Handoff({
+      options: this.#options,
+      services: this.#services,
+      generations: this.#generations,
+      changeBroadcast: this.#changeBroadcast!,
+      controlPlane: this.#controlPlane,
+      transferableStore,
+      descriptors,
+      ownedSocketPaths: this.#ownedSocketPaths,
+      listener: () => this.#listener!,
+      rebuildGeneration: (loaded, config) =>
+        replaceGeneration(this.#reloadTarget(), loaded, config),
+    });
+  }
+
+  hotRestart = (): Promise<number> =>
+    this.#handoff.hotRestart(
+      () => this.#stopPromise === undefined,
+      () => (this.#stopPromise = this.#closeForHandoff()),
+    );
+
+  /** What is under way here is served to its end; everything new is the successor's. */
+  async #closeForHandoff(): Promise<void> {
+    this.#generations.drain(false);
+    this.#logCutRequests(
+      await this.#listener?.closeForHandoff(this.#generations.current.config.shutdownTimeoutMs),
+    );
+    await this.#generations.whenDrained();
+    await this.#scope[Symbol.asyncDispose]();
+    this.#handoff.reportExit();
+    this.#options.log.flush();
+  }
+
+  #logCutRequests(cut = 0): void {
+    if (cut > 0)
+      this.#options.log.warn({ cut }, "the drain time is over; what was left has been cut off");
+  }
+
+  /** Of other instances. What is told before there are services is read once there are. */
+  onStoreEvent = (news: StoreEvent): void =>
+    this.#changeBroadcast
+      ? this.#changeBroadcast.onStoreEvent(news)
+      : void (this.#accountsChangedEarly = true);
+
+  askPeers: PluginPeers["ask"] = async (id, question, near) =>
+    (await this.#workerPool?.askPlugins(id, question)) ??
+    this.#services.peerGateways.askFirst(id, question, near);
+
+  stats = async (): Promise<GatewayStats | undefined> => this.#statsCollector?.read();
+
+  readonly reload = coalesceRuns(async (why: ReloadTrigger) => {
+    if (why !== "file")
+      this.#services.observerSink.reportEvent({
+        type: "reload_asked",
+        at: wallClock(),
+        trigger: why,
+      });
+    const [result, at] = [await reloadConfig(this.#reloadTarget(), why), wallClock()];
+    const now = { ...result, at, why };
+    reportReload(this.#services, this.#lastReload, now);
+    this.#lastReload = now;
+    return result;
+  });
+
+  assertLedgerAnswers = (withinMs: number): Promise<void> =>
+    assertLedgerAnswers(this.#services, withinMs);
+
+  async status(): Promise<GatewayStatus> {
+    const own = createStatus(this, {
+      version: this.#options.version,
+      file: this.#options.configFile,
+      startedAt: this.#startedAt,
+      urls: this.urls,
+      lastReload: this.#lastReload,
+      lastHotRestart: this.#handoff?.lastFailure,
+      services: this.#services,
+      stage: this.#generations,
+      refresh: this.#listRefresher,
+      before: this.#options.oldProcess?.readStatus(),
+    });
+    return mergeStatus(await own, await this.#workerPool?.status());
+  }
+
+  fleet = () =>
+    readFleet(
+      this.#services,
+      instanceInfoOf(this.#options.version, this.url, this.#generations.current),
+    );
+  async explain(model: string, name?: string, client = {}): Promise<RequestExplanation> {
+    const { built, config } = this.#generations.current;
+    const { cooldowns, quarantinedHooks, speeds } = await this.status();
+    return explainRequest(built, config, model, {
+      name,
+      client,
+      cooldowns,
+      quarantinedHooks,
+      speeds,
+    });
+  }
+
+  stop(): Promise<void> {
+    return (this.#stopPromise ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    const readyzWasAsked = [
+      this.#generations.announceShutdown(),
+      await this.#workerPool?.announceClose(),
+    ].includes(true);
+    if (!this.#options.isInteractive)
+      await this.#lameDuck.waitForBalancers(
+        this.#generations.current.config,
+        readyzWasAsked,
+        this.#options.log,
+      );
+    this.#generations.drain();
+    this.#logCutRequests(
+      await this.#listener?.close(this.#generations.current.config.shutdownTimeoutMs),
+    );
+    // Until here it could be asked how far the end is.
+    await this.#controlPlane.closeAdmin();
+    await this.#generations.whenDrained();
+    // What the gateway before still has open is settled here.
+    await this.#options.oldProcess?.whenExited(this.#generations.current.config.shutdownTimeoutMs);
+    await this.#scope[Symbol.asyncDispose]();
+    await removeSockets(this.#ownedSocketPaths);
+    this.#options.log.flush();
+  }
+
+  async kill(): Promise<void> {
+    this.#lameDuck.cancel();
+    await this.#listener?.destroy();
+    await this.stop();
+  }
+
+  async #build(loaded: LoadedConfig, config: GatewayConfig, probe = true) {
+    const retentionProblem = findRetentionProblem(loaded, config, this.#services.store);
+    if (retentionProblem) return { problems: [retentionProblem] };
+    const number = this.#lastGeneration + 1;
+    const serving = await this.#generations.build({
+      number,
+      loaded,
+      config,
+      probesProviders: probe,
+    });
+    if (!("problems" in serving)) this.#lastGeneration = number;
+    return serving;
+  }
+
+  #createControlPlane(): ControlPlane {
+    return new ControlPlane({
+      gateway: this,
+      options: this.#options,
+      services: this.#services,
+      changeBroadcast: this.#changeBroadcast!,
+      workerPool: () => this.#workerPool,
+      listRefresher: this.#listRefresher,
+      generations: this.#generations,
+    });
+  }
+
+  #reloadTarget = (): ReloadTarget => ({
+    options: this.#options,
+    log: this.#services.log,
+    generations: this.#generations,
+    build: (loaded, config) => this.#build(loaded, config),
+    changeWorkers: async (serving, { locate }) =>
+      this.#workerPool?.changeGeneration(this.#workerGenerationOf(serving), locate),
+    followModelLists: (serving) => this.#followModelLists(serving),
+  });
+
+  #followModelLists = ({ built, config }: LiveGeneration): void =>
+    this.#listRefresher.follow(listSourcesOf(built, this.#services), config.listRefreshMs);
+
+  async #startWorkers(
+    { processCount, descriptors }: StartOptions,
+    serving: LiveGeneration,
+  ): Promise<readonly LocatedProblem[]> {
+    const { WorkerPool } = await import("../runtime/workers/worker-pool.ts");
+    const pool = new WorkerPool(
+      {
+        size: processCount,
+        program: this.#options.workerProgram!,
+        services: this.#services,
+        listen: serving.config.listen,
+        inheritedDescriptors: this.#options.inheritedSockets?.clients ?? [],
+        stopAccepting: (place) => descriptors.close(place),
+        shutdownTimeoutMs: () => this.#generations.current.config.shutdownTimeoutMs,
+        onFailed: this.#failed.resolve,
+        onWorkerExit: (source) => this.#statsCollector!.sourceEnded(source),
+      },
+      this.#workerGenerationOf(serving),
+    );
+    const problems = await pool.open();
+    if (problems.length > 0) return problems;
+    this.#listener = this.#workerPool = pool;
+    this.#generations.markOpen();
+    return problems;
+  }
+
+  #workerGenerationOf = ({ built, loaded }: LiveGeneration) =>
+    toWorkerGeneration(this.#options, built.gen.number, loaded.texts);
+}

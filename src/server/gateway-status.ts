@@ -1,0 +1,84 @@
+// How a gateway is, as its own process knows it.
+import { getOutage } from "../lib/plugin-outage.ts";
+import { HOOK_COMBINATIONS } from "../plugin/middleware.ts";
+import { SKIPPABLE_HOOKS } from "../pipeline/hooks/hook-guard.ts";
+import type { ListRefresher } from "../catalog/list-refresher.ts";
+import type { GenerationSlot } from "../runtime/generation/generation-slot.ts";
+import type { Services } from "../runtime/services.ts";
+import { readInstances } from "../runtime/services/store-instances.ts";
+import type { BuiltGeneration } from "../runtime/generation/build-generation.ts";
+import type { FrontendStatus, Gateway, GatewayStatus, UnreachablePlugin } from "../runtime/gateway-api.ts";
+
+export async function createStatus(
+  { url, adminUrl, stateDir }: Pick<Gateway, "url" | "adminUrl" | "stateDir">,
+  of: Pick<
+    GatewayStatus,
+    "version" | "file" | "startedAt" | "urls" | "lastReload" | "lastHotRestart"
+  > & {
+    readonly services: Services;
+    readonly stage: GenerationSlot;
+    readonly refresh: ListRefresher;
+    /** The gateway before, while it has something under way. */
+    readonly before: Promise<GatewayStatus["oldProcess"]> | undefined;
+  },
+): Promise<GatewayStatus> {
+  const { services, stage, refresh, before, ...more } = of;
+  const { built, config, loadedAt } = stage.current;
+  return {
+    ...more,
+    pid: process.pid,
+    url,
+    adminUrl: adminUrl,
+    stateDir,
+    // Its door may be open a moment before it is known where.
+    state: more.urls.length === 0 && stage.state !== "draining" ? "starting" : stage.state,
+    ledgerOutage: services.ledgerAvailability.outage,
+    generation: built.gen.number,
+    frontends: frontendStatusesOf(built),
+    configHash: config.hash,
+    loadedAt: loadedAt,
+    generations: stage.generations(),
+    unmountedProviders: [...config.unmountedProviders].map(([provider, why]) => ({
+      provider,
+      reason: why,
+    })),
+    modelLists: refresh.status(),
+    cooldowns: services.targetHealth.describeCooldowns(),
+    quarantinedHooks: services.hookBreakers.list(),
+    unreachablePlugins: listUnreachablePlugins(built),
+    speeds: services.targetHealth.latencies(),
+    files: services.fileStore.counts(),
+    instances: await readInstances(services.store),
+    oldProcess: await before,
+  };
+}
+
+/** Middleware of a generation that this process cannot reach. */
+export const listUnreachablePlugins = ({
+  middleware,
+}: Pick<BuiltGeneration, "middleware">): UnreachablePlugin[] =>
+  middleware.flatMap(({ id, hooks, failurePolicy }) => {
+    const outage = getOutage(hooks);
+    if (!outage) return [];
+    const refuses = (Object.keys(HOOK_COMBINATIONS) as (keyof typeof HOOK_COMBINATIONS)[]).some(
+      (hook) =>
+        // A failure of `settle` is only logged.
+        hooks[hook] &&
+        hook !== "settle" &&
+        !(failurePolicy.onError === "pass" && isSkippableHook(hook)),
+    );
+    return [{ plugin: id, ...outage, requests: refuses ? "refused" : "passed" }];
+  });
+
+const isSkippableHook = (hook: string): boolean =>
+  (SKIPPABLE_HOOKS as readonly string[]).includes(hook);
+
+const frontendStatusesOf = ({ frontends }: Pick<BuiltGeneration, "frontends">): FrontendStatus[] =>
+  frontends
+    .filter(({ server }) => server)
+    .map(({ name, routes }) => ({
+      name,
+      paths: routes.flatMap((route) =>
+        "actionType" in route && route.actionType === "generate" ? [route.path].flat() : [],
+      ),
+    }));

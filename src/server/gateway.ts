@@ -1,0 +1,113 @@
+// From a gateway.yaml to a running gateway. The file comes first, for it says where everything is; then its store begins to
+// open, in a thread of its own, while this one still loads what is needed to serve. So nothing heavy is imported here.
+import { availableParallelism } from "node:os";
+import { problem } from "../config/problems.ts";
+import { sortByFileOrder } from "../config/problem-report.ts";
+import type { LocatedProblem } from "../config/gateway-config.ts";
+import { LifetimeScope, SharedResources } from "../lib/lifetime-scope.ts";
+import { assertNotRunning } from "../admin/socket/single-instance.ts";
+import type { ContextServices } from "../runtime/services.ts";
+import type { GatewayServer } from "./gateway-server.ts";
+import { createStateDir } from "../runtime/services/state-dir.ts";
+import { TransferableStore } from "../runtime/ledger/transferable-store.ts";
+import { DescriptorRegistry } from "./handoff/descriptors.ts";
+import { createStartupListener } from "../runtime/http/startup-listener.ts";
+import { openStore } from "../runtime/ledger/open-store.ts";
+import { logWarnings } from "../runtime/reload/config-log.ts";
+import { createPluginPeers } from "../runtime/services/plugin-peers.ts";
+import { fail } from "../model/error.ts";
+import { findLocalEndpoint } from "../runtime/http/local-endpoint.ts";
+import { type GatewayOptions, readGatewayConfig } from "./gateway-options.ts";
+import type { Gateway } from "../runtime/gateway-api.ts";
+
+export async function createGateway(
+  options: GatewayOptions,
+): Promise<Gateway | { problems: readonly LocatedProblem[] }> {
+  const loaded = await readGatewayConfig(options);
+  const { config } = loaded;
+  if (!config) return { problems: loaded.problems };
+  const { log } = options;
+  logWarnings(log, loaded.problems);
+  const refused = (problems: readonly LocatedProblem[]) => ({
+    problems: sortByFileOrder([...loaded.problems, ...problems], loaded.sources),
+  });
+  const size = config.workers === "auto" ? availableParallelism() : config.workers;
+  if (size > 1 && options.workerProgram === undefined)
+    return refused([loaded.locate("workers", problem.workersUnavailable(config.workers))]);
+
+  const before = options.oldProcess;
+  if (before) {
+    const { startDryRun } = await import("./dry-run.ts");
+    await import("./gateway-server.ts");
+    const tried = await startDryRun({ loaded, config, log, mask: options.mask });
+    if ("problems" in tried) return refused(tried.problems);
+    await tried[Symbol.asyncDispose]();
+  }
+
+  const scope = new LifetimeScope();
+  const descriptors = scope.own(new DescriptorRegistry());
+  let running: GatewayServer | undefined;
+  try {
+    if (!before) await assertNotRunning(config.stateDir);
+    await createStateDir(config.stateDir);
+    const estate = await before?.takeStore({ stateDir: config.stateDir, version: options.version });
+    const instance = estate?.instanceId ?? crypto.randomUUID();
+    const contextServices: ContextServices = {
+      log,
+      instanceId: instance,
+      stateDir: config.stateDir,
+      proxy: config.proxy,
+      env: options.env,
+      shared: new SharedResources(),
+      pluginPeers: createPluginPeers(async (id, question, near) =>
+        running?.askPeers(id, question, near),
+      ),
+      localEndpoint: () => findLocalEndpoint(running?.urls ?? [], config.listen),
+      stats: async () =>
+        (await running?.stats()) ?? fail("unavailable", "The gateway does not serve yet."),
+    };
+    const held = scope.own(
+      new TransferableStore((own) =>
+        openStore(config, contextServices, own, {
+          instance,
+          version: options.version,
+          hear: (news) => running?.onStoreEvent(news),
+        }),
+      ),
+    );
+    const store = held.open();
+    // A caller that waits for it hears of it; none does yet.
+    store.catch(() => {});
+    // What several gateways share may come up later than they do; a socket that was handed over waits by itself.
+    const waiting =
+      options.inheritedSockets?.clients || before
+        ? undefined
+        : createStartupListener(config.listen, store);
+    scope.defer(() => waiting?.close());
+    // An import begins with work that nothing interrupts: the thread has to be under way before.
+    await new Promise(setImmediate);
+    const { GatewayServer } = await import("./gateway-server.ts");
+    running = new GatewayServer(options, scope);
+    const { ownedSocketPaths = [] } = estate ?? {};
+    const handover = {
+      transferableStore: held,
+      descriptors,
+      handedOverSocketPaths: ownedSocketPaths,
+      startupListener: waiting,
+    };
+    const problems = await running.start({
+      loaded,
+      config,
+      contextServices,
+      store,
+      processCount: size,
+      ...handover,
+    });
+    if (!problems) return running;
+    await scope[Symbol.asyncDispose]();
+    return refused(problems);
+  } catch (error) {
+    await scope[Symbol.asyncDispose]().catch(() => {});
+    throw error;
+  }
+}

@@ -1,0 +1,158 @@
+// A gateway that is replaced while it serves: the order in which it lets go, lends what it has open, and leaves.
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { LoadedConfig } from "../../config/load-config.ts";
+import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
+import { fail, publicErrorText } from "../../model/error.ts";
+import { createRemoteSink } from "../../runtime/observers/remote-sink.ts";
+import type { ObserverHub } from "../../runtime/observers/observer-hub.ts";
+import type { GenerationSlot, LiveGeneration } from "../../runtime/generation/generation-slot.ts";
+import type { ListenerHandle } from "../../runtime/http/listener.ts";
+import type { ControlPlane } from "../control-plane.ts";
+import type { GatewayStatus } from "../../runtime/gateway-api.ts";
+import type { GatewayOptions } from "../gateway-options.ts";
+import { followLedgerAvailability } from "../../runtime/services/ledger-availability.ts";
+import type { TransferableStore } from "../../runtime/ledger/transferable-store.ts";
+import type { Services } from "../../runtime/services.ts";
+import { writeHandoffMarker, removeHandoffMarker } from "../../admin/socket/handoff-marker.ts";
+import { createRemoteStore } from "../../runtime/workers/remote-store.ts";
+import type { IpcLink } from "../../runtime/workers/ipc-link.ts";
+import type { WorkerPool } from "../../runtime/workers/worker-pool.ts";
+import type { ChangeBroadcast } from "../../runtime/change-broadcast.ts";
+import type { DescriptorRegistry } from "./descriptors.ts";
+import { assertReplaceable, listOpenSockets } from "./release.ts";
+import type { HandedOverState, NewProcessCalls } from "./handoff-protocol.ts";
+import { startNewProcess, type NewProcess } from "./new-process.ts";
+
+/** A gateway that may be replaced. */
+export interface HandoffOptions {
+  readonly options: GatewayOptions;
+  readonly services: Services;
+  readonly generations: GenerationSlot;
+  readonly changeBroadcast: ChangeBroadcast;
+  readonly transferableStore: TransferableStore;
+  readonly descriptors: DescriptorRegistry;
+  readonly ownedSocketPaths: readonly string[];
+  readonly listener: () => Pick<ListenerHandle, "servers" | "inFlight"> | WorkerPool;
+  readonly controlPlane: ControlPlane;
+  /** A generation with observers, in place of those that have ended. */
+  rebuildGeneration(
+    loaded: LoadedConfig,
+    config: GatewayConfig,
+  ): Promise<LiveGeneration | { problems: readonly LocatedProblem[] }>;
+}
+
+export class Handoff {
+  readonly #options: HandoffOptions;
+  #newProcess: NewProcess | undefined;
+  #running: Promise<number> | undefined;
+  #newProcessLink: IpcLink | undefined;
+  readonly #observerLink: Pick<IpcLink, "notify"> = {
+    notify: (name, ...args) => this.#newProcessLink?.notify(name, ...args),
+  };
+  /** The last one that came to nothing. */
+  lastFailure: GatewayStatus["lastHotRestart"];
+
+  constructor(of: HandoffOptions) {
+    this.#options = of;
+  }
+
+  /** `leave` begins when another process serves; that one's number. One at a time. */
+  hotRestart(isAllowed: () => boolean, leave: () => void): Promise<number> {
+    return (this.#running ??= this.#hotRestart(isAllowed, leave));
+  }
+
+  async #hotRestart(may: () => boolean, leave: () => void): Promise<number> {
+    try {
+      if (!may()) fail("unavailable", "This gateway is about to stop.", { code: "stopping" });
+      const { pid } = await this.#startNewProcess();
+      leave();
+      return pid;
+    } catch (error) {
+      this.#running = undefined;
+      this.lastFailure = { ok: false, at: wallClock(), why: publicErrorText(error) };
+      throw error;
+    }
+  }
+
+  /** Resolves when another process serves, and this one is its guest. */
+  async #startNewProcess(): Promise<NewProcess> {
+    const { options, services, generations, listener, controlPlane, descriptors, changeBroadcast } =
+      this.#options;
+    await assertReplaceable(options, { config: generations.current.config, store: services.store });
+    services.log.info({}, "another process takes over: it is started with what is installed now");
+    this.#newProcess = await startNewProcess({
+      sockets: listOpenSockets(listener(), controlPlane.adminListener, descriptors),
+      log: services.log,
+      handlers: {
+        inFlight: () => listener().inFlight(),
+        invalidateKeys: () => void changeBroadcast.invalidateKeys(),
+        accountChanged: (record) => void changeBroadcast.accountChanged(record),
+        reloadAccounts: () => changeBroadcast.reloadAccounts(),
+        resetCooldowns: (provider, credential) => services.targetHealth.reset(provider, credential),
+        setLedgerAvailability: (trouble) => followLedgerAvailability(services, trouble),
+      },
+      releaseStore: (wanted) => this.#releaseStore(wanted),
+      takeBack: () => this.#takeBack(),
+      onStoreTaken: (link) => this.#useNewProcessStore(link),
+    });
+    return this.#newProcess;
+  }
+
+  /** Nothing is left of this one. */
+  reportExit(): void {
+    this.#newProcess?.link.notify("over");
+  }
+
+  async #releaseStore({
+    stateDir,
+  }: Parameters<NewProcessCalls["takeStore"]>[0]): Promise<HandedOverState> {
+    const { services, generations, transferableStore, ownedSocketPaths, controlPlane } =
+      this.#options;
+    if (stateDir !== services.stateDir)
+      fail(
+        "conflict",
+        `It would keep its state in ${stateDir}, and this one has ${services.stateDir}.`,
+      );
+    const shared = services.store.lease !== undefined;
+    await writeHandoffMarker(stateDir);
+    await controlPlane.close();
+    await generations.closeObservers();
+    await services.requestHistory?.stopPersisting();
+    // Until there is a link: what is told goes nowhere, or comes again with a generation of this process.
+    (services.observerSink as ObserverHub).redirectTo(createRemoteSink(() => this.#observerLink));
+    const since = Math.min(
+      wallClock(),
+      ...services.inFlightRequests.listLongest().map(({ startedAt }) => startedAt),
+    );
+    if (!shared) await transferableStore.close();
+    return {
+      instanceId: shared ? undefined : services.instanceId,
+      oldestOpenCallAt: since,
+      ownedSocketPaths,
+    };
+  }
+
+  async #takeBack(): Promise<void> {
+    const { services, generations, transferableStore, controlPlane, rebuildGeneration } =
+      this.#options;
+    // It is there already, unless the one that failed has begun to answer; a full disk must not keep this one from going on.
+    await writeHandoffMarker(services.stateDir).catch(() => {});
+    if (services.store.lease === undefined) await transferableStore.reopen();
+    (services.observerSink as ObserverHub).redirectTo(undefined);
+    services.requestHistory?.resumePersisting();
+    await controlPlane.open();
+    await removeHandoffMarker(services.stateDir);
+    controlPlane.startBackgroundTasks();
+    const { loaded, config } = generations.current;
+    const rebuilt = await rebuildGeneration(loaded, config);
+    if ("problems" in rebuilt)
+      services.log.error({ problems: rebuilt.problems }, "observers could not be set up anew");
+    services.log.warn({}, "nothing has taken over; this gateway goes on as before");
+  }
+
+  #useNewProcessStore(link: IpcLink): void {
+    this.#newProcessLink = link;
+    const { services, transferableStore } = this.#options;
+    if (services.store.lease === undefined) transferableStore.redirectTo(createRemoteStore(link));
+  }
+}

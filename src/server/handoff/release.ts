@@ -1,0 +1,66 @@
+// What a gateway lets go of for the one that takes its place, and takes back should that come to nothing: what only one may have.
+import { readGatewayConfig, type GatewayOptions, type InheritedSockets } from "../gateway-options.ts";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import { fail } from "../../model/error.ts";
+import { changedStaticKeys } from "../../runtime/reload/static-keys.ts";
+import { descriptorOf, type DescriptorRegistry } from "./descriptors.ts";
+import type { ListenerHandle } from "../../runtime/http/listener.ts";
+import type { BoundAddress } from "../../runtime/http/listen-targets.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import type { InheritedSocket } from "./new-process.ts";
+
+/** Fails where this gateway cannot be replaced while it serves, in words. */
+export async function assertReplaceable(
+  options: GatewayOptions,
+  { config, store }: { config: GatewayConfig; store: Pick<Store, "lease" | "supportsHandoff"> },
+): Promise<void> {
+  const cannot = (why: string) =>
+    fail("invalid", `${why} Stop it, and start it anew.`, { code: "not_replaceable" });
+  if (process.platform === "win32") cannot("Windows hands no open port to another process.");
+  if (process.pid === 1)
+    cannot("This gateway is all that its container runs, which would end with it.");
+  if (!store.lease && !store.supportsHandoff)
+    cannot(`The store ${config.store.use} is this process's alone.`);
+  const loaded = await readGatewayConfig(options);
+  if (!loaded.config)
+    return fail("invalid", "gateway.yaml has errors; tollgate check says which.", {
+      code: "config",
+    });
+  // How many processes there are is the new one's.
+  const differing = changedStaticKeys(config, loaded.config).filter((key) => key !== "workers");
+  if (differing.length > 0) cannot(`${differing.join(", ")} in gateway.yaml is another one now.`);
+}
+
+/** In the order in which the new gateway takes them: clients' as in `listen`, then the admin listener's. */
+export function listOpenSockets(
+  listener: Pick<ListenerHandle, "servers"> | { readonly addresses: readonly BoundAddress[] },
+  admin: ListenerHandle | undefined,
+  descriptors: DescriptorRegistry,
+): readonly InheritedSocket[] {
+  const clients =
+    "addresses" in listener
+      ? listener.addresses.map((at) => descriptors.find(at))
+      : listener.servers.map(descriptorOf);
+  const own = admin && descriptorOf(admin.server);
+  const all = [
+    ...clients.map((fd) => ({ fd, name: "clients" as const })),
+    ...(admin ? [{ fd: own, name: "admin" as const }] : []),
+  ];
+  return all.map(({ fd, name }) => ({
+    name,
+    fd:
+      fd ??
+      fail("unavailable", "An open port cannot be handed on here.", { code: "no_descriptor" }),
+  }));
+}
+
+/** The paths of those that this gateway opens by itself. `handed`: descriptors in place of the first of them, which are others' to end. */
+export const listOwnSocketPaths = (
+  { listen, admin }: Pick<GatewayConfig, "listen" | "admin">,
+  handed: InheritedSockets | undefined,
+): readonly string[] => [
+  ...listen.slice(handed?.clients.length ?? 0).flatMap(({ socket }) => socket ?? []),
+  ...(admin && "socket" in admin.address && handed?.admin === undefined
+    ? [admin.address.socket]
+    : []),
+];

@@ -1,0 +1,218 @@
+// The sums of a stretch of time, small and exact: a text that is read in no time, merged with others, and says the same for the same
+// rows whatever their order was. What closes a day, and what stands for rows that are gone, is this.
+import type { HeadersOut } from "../plugin/index.ts";
+import { RunningTotal } from "./running-total.ts";
+import {
+  dimensionsOf,
+  ROLLUP_DIMENSIONS,
+  type RollupLevel,
+  type RowDimensions,
+  type SummableRow,
+} from "./row-dimensions.ts";
+
+/** Sums by everything that a depth still tells. */
+export interface Rollup {
+  readonly level: RollupLevel;
+  /** Rows that were added, by way of other sums too. */
+  readonly rows: number;
+  /** How many groups. */
+  readonly size: number;
+  /** A settle or a correction. */
+  add(row: SummableRow): void;
+  /** The same with facts that are made once for many rows. */
+  addWithDimensions(
+    facts: RowDimensions,
+    row: Pick<SummableRow, "kind" | "costNano" | "state" | "usage">,
+  ): void;
+  /** All of another one, which tells as much or more. */
+  merge(other: Rollup): void;
+  groups(): Iterable<readonly [RowDimensions, RunningTotal]>;
+  /** What `readSubtotals` reads. */
+  serialize(): string;
+}
+
+/** Without any rows. */
+export const createRollup = (depth: RollupLevel): Rollup => new GroupedRollup(depth);
+
+interface Group {
+  readonly dimensions: RowDimensions;
+  readonly total: RunningTotal;
+}
+
+/** One text for the same labels, whatever their order. */
+const encodeLabels = (labels: HeadersOut): string => {
+  const names = Object.keys(labels).filter((name) => labels[name] !== undefined);
+  return names.length === 0
+    ? ""
+    : JSON.stringify(names.sort().map((name) => [name, labels[name]!] as const));
+};
+const decodeLabels = (text: string): HeadersOut =>
+  text === "" ? {} : (Object.fromEntries(JSON.parse(text) as [string, string][]) as HeadersOut);
+
+/** In this order they stand in the text; null is absent, or not told. */
+function dimensionValues(of: RowDimensions, depth: RollupLevel): (string | null)[] {
+  const { calls, keys, labels } = ROLLUP_DIMENSIONS[depth];
+  const call = (text: string | null) => (calls ? text : null);
+  return [
+    call(of.provider),
+    call(of.model),
+    call(of.credential),
+    call(of.frontend),
+    call(of.outcome),
+    of.state,
+    call(of.price),
+    ...(keys ? [of.key, of.account ?? null] : []),
+    ...(labels ? [encodeLabels(of.labels)] : []),
+  ];
+}
+const dimensionCount = (depth: RollupLevel): number =>
+  7 + (ROLLUP_DIMENSIONS[depth].keys ? 2 : 0) + (ROLLUP_DIMENSIONS[depth].labels ? 1 : 0);
+const dimensionsFrom = (said: readonly (string | null)[]): RowDimensions => ({
+  provider: said[0] ?? "",
+  model: said[1] ?? "",
+  credential: said[2] ?? "",
+  frontend: said[3] ?? "",
+  outcome: said[4] ?? "",
+  state: said[5] as RowDimensions["state"],
+  price: said[6] ?? null,
+  key: said[7] ?? "",
+  account: said[8] ?? undefined,
+  labels: decodeLabels(said[9] ?? ""),
+});
+
+/** What facts still tell at a depth, and the name of their group there. */
+interface Projection {
+  readonly id: string;
+  readonly dimensions: RowDimensions;
+}
+/** By depth; the same facts are summed up again and again. On the facts themselves: a table beside them costs more than it spares. */
+const PROJECTIONS = Symbol("told");
+type Projections = { [D in RollupLevel]: Projection | undefined };
+type DimensionsWithProjections = RowDimensions & { [PROJECTIONS]?: Projections };
+const NO_PROJECTIONS: Projections = {
+  calls: undefined,
+  holders: undefined,
+  tags: undefined,
+  keys: undefined,
+  labels: undefined,
+};
+
+function projectDimensions(facts: DimensionsWithProjections, depth: RollupLevel): Projection {
+  const known = (facts[PROJECTIONS] ??= { ...NO_PROJECTIONS });
+  let projection = known[depth];
+  if (!projection) {
+    const said = dimensionValues(facts, depth);
+    const told: DimensionsWithProjections = dimensionsFrom(said);
+    projection = known[depth] = { id: JSON.stringify(said), dimensions: told };
+    // What it tells at its own depth is itself.
+    told[PROJECTIONS] = { ...NO_PROJECTIONS, [depth]: projection };
+  }
+  return projection;
+}
+
+class GroupedRollup implements Rollup {
+  readonly level: RollupLevel;
+  rows = 0;
+  readonly #groups = new Map<string, Group>();
+  /** Facts that were asked for before, by themselves. */
+  readonly #groupByDimensions = new Map<RowDimensions, Group>();
+
+  constructor(depth: RollupLevel) {
+    this.level = depth;
+  }
+
+  get size(): number {
+    return this.#groups.size;
+  }
+
+  add(row: SummableRow): void {
+    this.rows++;
+    this.#groupFor(dimensionsOf(row)).total.addRow(row);
+  }
+
+  addWithDimensions(facts: RowDimensions, row: Parameters<RunningTotal["addRow"]>[0]): void {
+    this.rows++;
+    let group = this.#groupByDimensions.get(facts);
+    if (!group) this.#groupByDimensions.set(facts, (group = this.#groupFor(facts)));
+    group.total.addRow(row);
+  }
+
+  merge(other: Rollup): void {
+    this.rows += other.rows;
+    for (const [facts, amounts] of other.groups()) this.#groupFor(facts).total.add(amounts);
+  }
+
+  /** As it is read from a text. */
+  addGroup(facts: RowDimensions, amounts: RunningTotal): void {
+    this.#groupFor(facts).total.add(amounts);
+  }
+
+  *groups(): Generator<readonly [RowDimensions, RunningTotal], void> {
+    for (const { dimensions, total } of this.#groups.values()) yield [dimensions, total];
+  }
+
+  serialize(): string {
+    const words = new Map<string, number>();
+    const word = (text: string | null): number => {
+      if (text === null) return -1;
+      let place = words.get(text);
+      if (place === undefined) words.set(text, (place = words.size));
+      return place;
+    };
+    const groups = [...this.#groups]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, { dimensions, total }]) => [
+        ...dimensionValues(dimensions, this.level).map(word),
+        total.calls,
+        total.unpriced,
+        String(total.costNano),
+        ...[...total.unitCounts()].flatMap(([unit, whole, parts]) => [word(unit), whole, parts]),
+      ]);
+    return JSON.stringify({ depth: this.level, rows: this.rows, groups, words: [...words.keys()] });
+  }
+
+  #groupFor(facts: RowDimensions): Group {
+    const { id, dimensions: told } = projectDimensions(facts, this.level);
+    let group = this.#groups.get(id);
+    if (!group) this.#groups.set(id, (group = { dimensions: told, total: new RunningTotal() }));
+    return group;
+  }
+}
+
+type SerializedItem = number | string;
+interface SerializedRollup {
+  readonly level: RollupLevel;
+  readonly rows: number;
+  readonly groups: readonly (readonly SerializedItem[])[];
+  readonly strings: readonly string[];
+}
+
+/** Each group of a text, without making sums of them again. Throws for what is no such text. */
+export function* parseRollupGroups(
+  text: string,
+): Generator<readonly [RowDimensions, RunningTotal], void> {
+  const { level, groups, strings } = JSON.parse(text) as SerializedRollup;
+  const many = dimensionCount(level);
+  for (const group of groups) {
+    const said: (string | null)[] = [];
+    for (let i = 0; i < many; i++) said.push(strings[group[i] as number] ?? null);
+    const amounts = new RunningTotal();
+    const facts = dimensionsFrom(said);
+    amounts.calls = group[many] as number;
+    amounts.unpriced = group[many + 1] as number;
+    amounts.costNano = BigInt(group[many + 2]!);
+    if (facts.state === "estimated") amounts.estimated = amounts.calls;
+    for (let i = many + 3; i < group.length; i += 3)
+      amounts.addUnit(strings[group[i] as number]!, group[i + 1] as number, group[i + 2] as number);
+    yield [facts, amounts];
+  }
+}
+
+/** From its text. Throws for what is none. */
+export function parseRollup(text: string): Rollup {
+  const { level, rows } = JSON.parse(text) as SerializedRollup;
+  const sums = new GroupedRollup(level);
+  for (const [facts, amounts] of parseRollupGroups(text)) sums.addGroup(facts, amounts);
+  sums.rows = rows;
+  return sums;
+}

@@ -1,0 +1,252 @@
+// Laws of native endpoints that need more than the grammar: they say what a person read in a recording, they lose no field of a request
+// in silence, and their client has the first part of an answer before upstream sends the second.
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { getFault } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import { collectResponse } from "../../model/response-collector.ts";
+import type { ChatRequest } from "../../model/request.ts";
+import { defineProvider } from "../../plugin/define.ts";
+import type { Provider } from "../../plugin/provider.ts";
+import type { apiKeySchema, NoOptions } from "../../plugin/schema.ts";
+import { withoutUndefined } from "../codec.ts";
+import { deepFreeze } from "../freeze.ts";
+import { startTestGateway, type TestGateway } from "../gateway.ts";
+import * as pretend from "../fakes.ts";
+import {
+  readRecordings,
+  replayResponse,
+  type ExpectedAnswer,
+  type Recording,
+} from "../recording.ts";
+import { startUpstream } from "../upstream/upstream.ts";
+import { createProviderClient, settlesWithin } from "./provider-client.ts";
+import { credentialWithEnv } from "./gateway-cases.ts";
+import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
+import {
+  collectEvents,
+  isProtocolEndpoint,
+  pickModel,
+  sampleRequest,
+  runNative,
+  type AnyNativeEndpoint,
+} from "./operation.ts";
+
+const nativeEndpoints = ({ endpoints }: Provider): AnyNativeEndpoint[] =>
+  endpoints.filter((endpoint): endpoint is AnyNativeEndpoint => !isProtocolEndpoint(endpoint));
+
+function subjectRecordings({ recordings: folder }: ConformanceSubject): readonly Recording[] {
+  const own = folder && existsSync(join(folder, "native")) ? join(folder, "native") : folder;
+  return own ? readRecordings(own) : [];
+}
+
+/** What came out of a recording is what a person wrote down beside it. */
+export async function checkExpected(of: Provider, subject: ConformanceSubject): Promise<void> {
+  for (const endpoint of nativeEndpoints(of)) {
+    const model = await pickModel(of, endpoint, subject);
+    for (const one of subjectRecordings(subject)) {
+      if (one.expected === undefined) {
+        if (one.events !== undefined || one.status >= 400) continue;
+        throw new Error(
+          `${one.name}: ${notCheckedMessage("What it counts, and how it ends,", "native")} ` +
+            'Beside upstream.http, expected.json says what a person reads in it: { "text": "Hello", "usage": { "input": 12, "output": 2 }, "finish": "stop" }, or { "error": "overloaded" }.',
+        );
+      }
+      await using up = await startUpstream({ "*": replayResponse(one) });
+      const got = await runNative(endpoint, model, subject, up).then(
+        (events) => toExpected(events),
+        (error: unknown): ExpectedAnswer => ({ error: getFault(error)?.kind ?? String(error) }),
+      );
+      const wanted = Object.keys(one.expected) as (keyof ExpectedAnswer)[];
+      for (const member of one.expected.error === undefined ? wanted : (["error"] as const))
+        assert.deepEqual(
+          withoutUndefined(got[member]),
+          withoutUndefined(one.expected[member]),
+          `${one.name}: ${EXPECTED_LABELS[member]} is not what was recorded${got.error === undefined ? "" : ` (it failed: ${got.error})`}`,
+        );
+    }
+  }
+}
+
+const EXPECTED_LABELS: Readonly<Record<keyof ExpectedAnswer, string>> = {
+  text: "the text",
+  usage: "what is counted",
+  finish: "the reason for the end",
+  error: "the error",
+};
+
+function toExpected(events: readonly ModelEvent[]): ExpectedAnswer {
+  const { usage } = collectResponse(events);
+  const finish = events.find((event) => event.type === "finish");
+  return {
+    text: events.map((event) => (event.type === "delta" ? event.text : "")).join(""),
+    usage: withoutUndefined(usage) as Record<string, number>,
+    ...(finish && { finish: finish.reason }),
+  };
+}
+
+/** Fields of a chat, each with a value that is like nothing else. */
+const FIELD_PROBES: Readonly<
+  Record<string, readonly [mark: string, with_: (request: ChatRequest) => ChatRequest]>
+> = {
+  max_tokens: ["777", (r) => ({ ...r, output: { ...r.output, maxTokens: 777 } })],
+  stop: ["halt-4711", (r) => ({ ...r, output: { ...r.output, stop: ["halt-4711"] } })],
+  temperature: ["0.4711", (r) => ({ ...r, sampling: { ...r.sampling, temperature: 0.4711 } })],
+  top_p: ["0.4712", (r) => ({ ...r, sampling: { ...r.sampling, topP: 0.4712 } })],
+  seed: ["4713", (r) => ({ ...r, sampling: { ...r.sampling, seed: 4713 } })],
+};
+
+/** What leaves has the field's value, or the call is told that the field is lost, or the request is refused. */
+export async function checkFieldsCarried(of: Provider, subject: ConformanceSubject): Promise<void> {
+  for (const endpoint of nativeEndpoints(of).filter(({ operation }) => operation === "chat")) {
+    const model = await pickModel(of, endpoint, subject);
+    const sample = sampleRequest("chat", model, subject) as ChatRequest;
+    const [good] = subjectRecordings(subject).filter(({ status }) => status < 300);
+    for (const [field, [mark, changed]] of Object.entries(FIELD_PROBES)) {
+      await using up = await startUpstream({ "*": good ? replayResponse(good) : { status: 503 } });
+      const request = deepFreeze(changed(sample));
+      const exchange = pretend.exchange({ request });
+      const way = createProviderClient(up, endpoint, subject.credential);
+      const call = pretend.call({ ...way, exchange, protocol: null, model });
+      const problem = await collectEvents(endpoint, call, subject, request).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (up.requests.length === 0 || call.losses.length > 0) continue;
+      if (["unsupported", "invalid"].includes(getFault(problem)?.kind ?? "")) continue;
+      const left = up.requests.map(({ body, path }) => `${path} ${body}`).join("\n");
+      assert.ok(
+        left.includes(mark),
+        `${field} is left out in silence: send it, or call.lose("${field}", "dropped")`,
+      );
+    }
+  }
+}
+
+/** How long a client waits here for what upstream has said already. */
+const CLIENT_TIMEOUT_MS = 10_000;
+
+/** A whole gateway: upstream holds its second part until the client has the first. */
+export async function checkStreaming(of: Provider, subject: ConformanceSubject): Promise<void> {
+  for (const endpoint of nativeEndpoints(of)) {
+    if (endpoint.operation !== "chat") continue;
+    const model = await pickModel(of, endpoint, subject);
+    for (const one of subjectRecordings(subject).filter(({ status }) => status < 300)) {
+      const after = await firstContentOffset(endpoint, model, subject, one);
+      if (after === undefined) continue;
+      await using up = await startUpstream({
+        "*": replayResponse(one, { truncation: { after, how: "stall" } }),
+      });
+      await using at = await startGatewayFor(subject, endpoint, up.url);
+      const text = await readFirstContent(at);
+      subject.observed.push(...at.logs);
+      assert.ok(
+        /"content":"[^"]/.test(text),
+        `${one.name}: what upstream has said does not reach the client before the rest`,
+      );
+      break;
+    }
+  }
+}
+
+/** After how many bytes of upstream's the endpoint may have something to say; undefined where that is only at its end. */
+async function firstContentOffset(
+  endpoint: AnyNativeEndpoint,
+  model: string,
+  subject: ConformanceSubject,
+  one: Recording,
+): Promise<number | undefined> {
+  const { length } = one.body;
+  // Where a line ends, a reader of lines has all of it.
+  const ends = [...one.body.entries()].flatMap(([at, byte]) => (byte === 10 ? [at + 1] : []));
+  for (const after of ends.filter((at) => at < length)) {
+    await using up = await startUpstream({
+      "*": replayResponse(one, { framing: "chunked", truncation: { after, how: "close" } }),
+    });
+    const call = pretend.call({
+      ...createProviderClient(up, endpoint, subject.credential),
+      protocol: null,
+      model,
+    });
+    const said: ModelEvent[] = [];
+    const request = sampleRequest(endpoint.operation, model, subject) as never;
+    const reading = (async () => {
+      for await (const event of endpoint.run(
+        request,
+        call,
+        deepFreeze(subject.credential) as never,
+      ))
+        said.push(event);
+    })();
+    await settlesWithin(reading, CLIENT_TIMEOUT_MS / 2);
+    if (said.some(({ type }) => type === "finish")) return undefined;
+    if (said.some(({ type }) => type === "delta" || type === "media")) return after;
+  }
+  // It keeps everything to itself until the end: the place where the second line is over is where it should not.
+  return ends.length > 2 ? ends[Math.floor(ends.length / 2)] : undefined;
+}
+
+function startGatewayFor(
+  subject: ConformanceSubject,
+  endpoint: AnyNativeEndpoint,
+  url: string,
+): Promise<TestGateway> {
+  const { fields, env } = credentialWithEnv(subject);
+  const judged = defineProvider<NoOptions, typeof apiKeySchema>({
+    api: 1,
+    name: "judged",
+    summary: "What is judged, asked of the kit",
+    ...("credential" in subject.definition && {
+      credential: subject.definition.credential as typeof apiKeySchema,
+    }),
+    setup: () => ({
+      endpoints: [
+        Object.assign(Object.create(endpoint) as AnyNativeEndpoint, {
+          ...endpoint,
+          base: `${url}${new URL(endpoint.base ?? url).pathname}`,
+          servesModel: () => true,
+        }) as never,
+      ],
+      listModels: async () => [{ model: "model", operation: endpoint.operation }],
+    }),
+  });
+  const more = fields === undefined ? "" : `, with: ${JSON.stringify(fields)}`;
+  return startTestGateway({
+    plugins: { judged },
+    env,
+    yaml: `frontends: [chat-completions]\nattempts: { target: 1, all: 1 }\nproviders: { p: { use: judged${more} } }`,
+  });
+}
+
+/** What comes of a streamed chat until its first content, or until the client gives up. */
+async function readFirstContent(at: TestGateway): Promise<string> {
+  const stop = new AbortController();
+  const late = setTimeout(() => stop.abort(), CLIENT_TIMEOUT_MS);
+  let text = "";
+  try {
+    const res = await fetch(`${at.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "p/model",
+        stream: true,
+        messages: [{ role: "user", content: "Hello" }],
+      }),
+      signal: stop.signal,
+    });
+    const reader = res.body!.getReader();
+    while (!/"content":"[^"]/.test(text)) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += Buffer.from(value).toString();
+    }
+    return text;
+  } catch (error) {
+    if (stop.signal.aborted) return text;
+    throw error;
+  } finally {
+    clearTimeout(late);
+    stop.abort();
+  }
+}

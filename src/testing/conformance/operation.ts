@@ -1,0 +1,267 @@
+// What a provider does by itself: lists, readiness, native endpoints. It obeys the grammar, it stops when it is told to,
+// and it does not wait for an upstream that has already failed.
+import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { getFault } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { Operation, ModelRequest } from "../../model/request.ts";
+import type { Call } from "../../plugin/call.ts";
+import type {
+  Endpoint,
+  NativeEndpoint,
+  Provider,
+  ProtocolEndpoint,
+} from "../../plugin/provider.ts";
+import type { ScriptedResponse } from "../upstream/scripted-response.ts";
+import { withoutUndefined } from "../codec.ts";
+import { errorResponse } from "../error-response.ts";
+import { deepFreeze } from "../freeze.ts";
+import { createEventGrammar } from "../event-grammar.ts";
+import * as pretend from "../fakes.ts";
+import { isStreamRecording, readRecordings, replayResponse, type Recording } from "../recording.ts";
+import { startUpstream, type ScriptedRoutes, type TestUpstream } from "../upstream/upstream.ts";
+import { createProviderClient, settlesWithin } from "./provider-client.ts";
+import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
+
+/** Whether the host sends for this endpoint; else the endpoint runs by itself. */
+export const isProtocolEndpoint = (endpoint: Endpoint): endpoint is ProtocolEndpoint =>
+  "protocol" in endpoint;
+
+/** Of a kind that a package adds, the `works` that the suite was given say how one asks for it. */
+export const sampleRequest = (
+  kind: Operation,
+  model: string,
+  { operations = [] }: ConformanceSubject,
+): ModelRequest =>
+  deepFreeze(
+    (
+      operations.find((work) => work.name === kind) ??
+      BUILT_IN_OPERATIONS.get(kind) ??
+      assert.fail(`What is ${kind}? Give its Work in \`works\`.`)
+    ).sampleRequest(model),
+  );
+
+/** Fires the signal while the upstream is silent: the work ends, and the socket with it. Rejects when it goes on. */
+export async function checkAborts(of: Provider, subject: ConformanceSubject): Promise<void> {
+  const { credential } = subject;
+  await using up = await startUpstream({ "*": { truncation: { after: "nothing", how: "stall" } } });
+  for (const endpoint of of.endpoints) {
+    const { listModels, checkReady } = of;
+    const way = (signal: AbortSignal) => createProviderClient(up, endpoint, credential, signal);
+    if (listModels) await stopsOnAbort(up, "models()", (signal) => listModels(way(signal)));
+    if (checkReady) await stopsOnAbort(up, "ready()", (signal) => checkReady(way(signal)));
+    if (isProtocolEndpoint(endpoint)) continue;
+    await stopsOnAbort(up, "run()", (signal) => {
+      const exchange = pretend.exchange({ signal });
+      return collectEvents(
+        endpoint,
+        pretend.call({ ...way(signal), exchange, protocol: null }),
+        subject,
+      );
+    });
+  }
+}
+
+/** What has not ended by then goes on: no machine needs so long. What ends before is not judged by its time. */
+const CONTINUES_MS = 2_000;
+/** Longest wait for the first call of a provider to its upstream, in milliseconds. */
+const CALLS_MS = 20_000;
+
+/** Upstream is called and stays silent. The signal fires; the work ends and closes its connection, while upstream is still silent. */
+async function stopsOnAbort(
+  up: TestUpstream,
+  what: string,
+  work: (signal: AbortSignal) => unknown,
+) {
+  up.reset();
+  const stop = new AbortController();
+  const working = Promise.resolve(stop.signal).then(work);
+  const over = working.then(
+    () => undefined,
+    () => undefined,
+  );
+  const asked = await Promise.race([up.waitForRequest(1, CALLS_MS).catch(() => undefined), over]);
+  if (!asked) return;
+  stop.abort(new DOMException("The client went away.", "AbortError"));
+  assert.equal(
+    await settlesWithin(working, CONTINUES_MS),
+    "settled",
+    `${what} goes on after its signal fired`,
+  );
+  await settlesWithin(asked.whenDone, CONTINUES_MS);
+  assert.equal(asked.state, "aborted", `${what} leaves its connection open after its signal fired`);
+}
+
+/** Runs a native endpoint to its end. Rejects when its events break the grammar, or when one comes after an abort. */
+export async function collectEvents(
+  endpoint: NativeEndpoint<any, any>,
+  call: Call,
+  subject: ConformanceSubject,
+  of?: ModelRequest,
+): Promise<ModelEvent[]> {
+  const judge = createEventGrammar();
+  const events: ModelEvent[] = [];
+  const request = of ?? sampleRequest(endpoint.operation, call.model, subject);
+  for await (const event of endpoint.run(request as never, call, deepFreeze(subject.credential))) {
+    if (call.signal.aborted) throw new Error("An event came after the abort.");
+    judge.event(event);
+    events.push(event);
+  }
+  judge.end();
+  return events;
+}
+
+const FAILING_UPSTREAMS: readonly ScriptedRoutes[string][] = [
+  errorResponse(401, "No such key."),
+  errorResponse(503, "Busy."),
+  { body: "<html>", headers: { "content-type": "text/html" } },
+  { body: "{", truncation: { after: 1, how: "close" } },
+  { body: "", status: 204 },
+];
+
+/** models() and native runs against upstreams in trouble: they throw, in time. What they throw is searched by L7. */
+export async function checkFailingUpstreams(
+  of: Provider,
+  subject: ConformanceSubject,
+): Promise<void> {
+  const { credential, observed } = subject;
+  for (const answer of FAILING_UPSTREAMS) {
+    await using up = await startUpstream({ "*": answer });
+    for (const endpoint of of.endpoints) {
+      const way = createProviderClient(up, endpoint, credential);
+      const work: Promise<unknown>[] = [];
+      if (of.listModels) work.push(of.listModels(way));
+      if (!isProtocolEndpoint(endpoint))
+        work.push(collectEvents(endpoint, pretend.call({ ...way, protocol: null }), subject));
+      for (const one of work) one.catch((error: unknown) => observed.push(error));
+      for (const one of work)
+        assert.equal(
+          await settlesWithin(one, 5000),
+          "settled",
+          "it hangs where upstream has long answered",
+        );
+    }
+  }
+}
+
+/** In process, or upstream of a recording: what comes out obeys the grammar. */
+export async function checkNative(of: Provider, subject: ConformanceSubject): Promise<void> {
+  for (const endpoint of of.endpoints) {
+    if (isProtocolEndpoint(endpoint)) continue;
+    const { recordings: folder } = subject;
+    const own = folder && existsSync(join(folder, "native")) ? join(folder, "native") : folder;
+    const model = await pickModel(of, endpoint, subject);
+    if (!own) await checkWithoutRecordings(endpoint, model, subject);
+    else for (const one of readRecordings(own)) await checkReplayed(endpoint, model, subject, one);
+  }
+}
+
+/** One that it has, where that is known without asking an upstream. */
+export async function pickModel(
+  of: Provider,
+  endpoint: NativeEndpoint<any, any>,
+  { definition }: ConformanceSubject,
+): Promise<string> {
+  await using up = await startUpstream({ "*": { status: 404 } });
+  const facts = "facts" in definition ? definition.facts?.models : undefined;
+  const list =
+    facts ?? (await of.listModels?.(createProviderClient(up, endpoint, {})).catch(() => []));
+  return list?.find(({ operation }) => operation === endpoint.operation)?.model ?? "model";
+}
+
+/** An endpoint that sends by itself, with any credential. */
+export type AnyNativeEndpoint = NativeEndpoint<any, any>;
+
+/** Runs a native endpoint against an upstream. What it says and throws is remembered for the search for secrets. */
+export async function runNative(
+  endpoint: AnyNativeEndpoint,
+  model: string,
+  subject: ConformanceSubject,
+  up: TestUpstream,
+): Promise<ModelEvent[]> {
+  const { credential, observed } = subject;
+  const call = pretend.call({
+    ...createProviderClient(up, endpoint, credential),
+    protocol: null,
+    model,
+  });
+  try {
+    const events = await collectEvents(endpoint, call, subject);
+    observed.push(events);
+    return events;
+  } catch (error) {
+    observed.push(error);
+    throw error;
+  }
+}
+
+/** An endpoint that asks no upstream shows what it can; one that asks needs an upstream that answers. */
+async function checkWithoutRecordings(
+  endpoint: AnyNativeEndpoint,
+  model: string,
+  subject: ConformanceSubject,
+): Promise<void> {
+  await using up = await startUpstream();
+  try {
+    await runNative(endpoint, model, subject, up);
+  } catch (error) {
+    if (up.requests.length === 0) throw error;
+  }
+  if (up.requests.length > 0 && subject.recordings !== false)
+    throw new Error(
+      notCheckedMessage("What a native endpoint makes of its upstream's answers", "native"),
+    );
+}
+
+/** In how many places an answer is broken off. */
+const TRUNCATIONS = 12;
+/** How long a run may take whose upstream has said everything. */
+const RUN_TIMEOUT_MS = 5_000;
+
+/** Whole, in other helpings, and broken off: the same events, or an error. */
+async function checkReplayed(
+  endpoint: AnyNativeEndpoint,
+  model: string,
+  subject: ConformanceSubject,
+  one: Recording,
+): Promise<void> {
+  let hangs: string | undefined;
+  const events = async (more: ScriptedResponse = {}) => {
+    await using up = await startUpstream({ "*": replayResponse(one, more) });
+    const running = runNative(endpoint, model, subject, up);
+    running.catch(() => {});
+    if ((await settlesWithin(running, RUN_TIMEOUT_MS)) === "settled") return await running;
+    hangs = `${one.name}: it hangs ${more.truncation ? "where upstream breaks off" : "where upstream has answered"}`;
+    throw new Error(hangs);
+  };
+  if (one.status >= 400 || one.expected?.error !== undefined)
+    return assert.rejects(
+      events(),
+      (error) => getFault(error) !== undefined,
+      `${one.name}: a fault`,
+    );
+  const whole = await events();
+  if (one.events) assert.deepEqual(withoutUndefined(whole), withoutUndefined(one.events), one.name);
+  assert.deepEqual(
+    withoutUndefined(await events({ chunks: "bytes" })),
+    withoutUndefined(whole),
+    `${one.name}, byte by byte`,
+  );
+  const stream = isStreamRecording(one);
+  for (let i = 0; i < TRUNCATIONS; i++) {
+    const after = Math.floor((one.body.length * i) / TRUNCATIONS);
+    const framing = stream ? "chunked" : one.body.length;
+    // A proxy between ends what it has properly, though more was to come.
+    const how = stream && i % 2 === 1 ? "end" : "close";
+    const part = await events({ framing, truncation: { after, how } }).catch(() => undefined);
+    assert.ok(hangs === undefined, hangs);
+    if (part)
+      assert.deepEqual(
+        withoutUndefined(part),
+        withoutUndefined(whole),
+        `${one.name}: broken off after ${after} bytes, it was passed off as whole`,
+      );
+  }
+}

@@ -1,0 +1,112 @@
+// Whether a middleware keeps what was said in private: its hooks are run on a private request with words that stand nowhere else, and
+// then its folder and all the memory of this process are searched for them.
+import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { getHeapSnapshot } from "node:v8";
+import type { ChatRequest } from "../../model/request.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { Hooks } from "../../plugin/middleware.ts";
+import { createTestContext, type LogLine, type TestContext } from "../context.ts";
+import { createOutgoing } from "../outgoing.ts";
+import * as pretend from "../fakes.ts";
+
+const { module, options } = JSON.parse(process.argv[2]!) as { module: string; options: object };
+
+/** Bytes outside of the heap: what is found in it was kept by the plugin. */
+const canary = Buffer.from(`canary${randomBytes(12).toString("hex")}`);
+const found: string[] = [];
+
+/** Everything that is said here is let go of when it returns. */
+async function runHooks(hooks: Hooks): Promise<void> {
+  const words = canary.toString();
+  const request: ChatRequest = {
+    ...(pretend.exchange().request as ChatRequest),
+    turns: [{ role: "user", blocks: [{ type: "text", text: `${words} Hello` }] }],
+  };
+  const x = pretend.exchange({
+    identity: { id: "ann" },
+    privacy: "required",
+    request,
+    body: { model: "provider/model", messages: [{ role: "user", content: `${words} Hello` }] },
+  });
+  const call = pretend.call({ exchange: x });
+  const quietly = async (work: () => unknown) => {
+    try {
+      await work();
+    } catch {
+      // Other checks say what a hook may throw.
+    }
+  };
+  await quietly(() => hooks.edit?.(x));
+  await quietly(() => hooks.rewrite?.(request, x));
+  await quietly(() => hooks.inspect?.(request, x));
+  await quietly(() => hooks.route?.([pretend.candidate()], x));
+  await quietly(() => hooks.charge?.(call));
+  await quietly(() => hooks.prepare?.(createOutgoing({ ...x.body }), call));
+  await quietly(() => hooks.attempt?.(call, async () => pretend.reply()));
+  const said: ModelEvent[] = [
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: `${words} there` },
+    { type: "close", index: 0 },
+    { type: "finish", reason: "stop" },
+  ];
+  await quietly(() =>
+    said.forEach(
+      hooks.event?.(
+        call,
+        () => {},
+        () => {},
+      ) ?? (() => {}),
+    ),
+  );
+  await quietly(() => said.forEach(hooks.watch?.(call, () => {}) ?? (() => {})));
+  await quietly(() => hooks.settle?.(x, pretend.outcome()));
+}
+
+function searchFolder(folder: string): void {
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    const file = join(folder, name);
+    if (statSync(file).isFile() && readFileSync(file).includes(canary))
+      found.push(`the file ${name} of its folder`);
+  }
+}
+
+/** A word may stand on the border of two pieces. */
+async function isInMemory(): Promise<boolean> {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of getHeapSnapshot()) {
+    const piece = Buffer.concat([rest, chunk as Buffer]);
+    if (piece.includes(canary)) return true;
+    rest = Buffer.from(piece.subarray(-canary.length));
+  }
+  return false;
+}
+
+async function run(lent: TestContext): Promise<void> {
+  const { default: definition } = (await import(module)) as {
+    default: { setup(options: unknown, ctx: unknown): Hooks | Promise<Hooks> };
+  };
+  const hooks = await definition.setup(options, lent.ctx);
+  await runHooks(hooks);
+  await new Promise((done) => setTimeout(done, 50));
+  searchFolder(lent.ctx.stateDir());
+  if (lent.logs.some((line) => JSON.stringify(line, toJsonValue).includes(canary.toString())))
+    found.push("the log");
+  (lent.logs as LogLine[]).length = 0;
+  for (let n = 0; n < 3; n++) {
+    globalThis.gc?.();
+    await new Promise((done) => setImmediate(done));
+  }
+  if (await isInMemory()) found.push("memory");
+  // Only now may it be let go of.
+  Reflect.set(globalThis, "~hooks", hooks);
+}
+
+const toJsonValue = (_key: string, value: unknown): unknown =>
+  typeof value === "bigint" ? `${value}` : value;
+
+await using testContext = createTestContext();
+await run(testContext);
+process.stdout.write(JSON.stringify(found), () => process.exit(0));

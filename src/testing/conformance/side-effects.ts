@@ -1,0 +1,124 @@
+// L6, innocence: an import does nothing, a setup calls no upstream, and nothing is left when it is over.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { childProcessFlags } from "../../lib/disable-debugger.ts";
+import { createCheck, type Check } from "../check.ts";
+import { createTestContext, type TestContext } from "../context.ts";
+import { deepFreeze } from "../freeze.ts";
+import { watchResources } from "../resource-leaks.ts";
+import type { ConformanceSubject } from "./subject.ts";
+
+/** The laws that hold for every kind of plugin: what an import, a setup and an end may leave behind. */
+export function sideEffectChecks(subject: ConformanceSubject): Check[] {
+  const { module } = subject;
+  return [
+    ...(module === undefined
+      ? []
+      : [
+          createCheck("an import does nothing", () => checkImport(module, subject.definition.name)),
+        ]),
+    createCheck("setup calls no upstream and changes nothing it was given", () =>
+      checkNoUpstreamCalls(subject),
+    ),
+    createCheck("nothing survives its end", () => checkNothingLeft(subject)),
+    createCheck("two generations live side by side", () => checkReload(subject)),
+  ];
+}
+
+/** Runs a plugin's setup with frozen options, and remembers what it logs. */
+export async function setUpPlugin(
+  { definition, options, observed, fetch }: ConformanceSubject,
+  lent: TestContext = createTestContext({ id: `test.${definition.name}`, ...(fetch && { fetch }) }),
+): Promise<{ plugin: any; lent: TestContext }> {
+  try {
+    const setup = definition.setup as (options: unknown, ctx: unknown) => unknown;
+    return { plugin: await setup(deepFreeze(structuredClone(options)), lent.ctx), lent };
+  } catch (error) {
+    observed.push(error);
+    await lent.end();
+    throw error;
+  } finally {
+    observed.push(...lent.logs);
+  }
+}
+
+/** A check of what a plugin's setup gave; what it logs and throws meanwhile is remembered. */
+export const createSetupCheck =
+  <T>(subject: ConformanceSubject) =>
+  (name: string, run: (plugin: T, of: ConformanceSubject) => unknown): Check =>
+    createCheck(name, async () => {
+      const { plugin, lent } = await setUpPlugin(subject);
+      try {
+        await run(plugin as T, subject);
+      } catch (error) {
+        subject.observed.push(error);
+        throw error;
+      } finally {
+        subject.observed.push(...lent.logs);
+        await lent.end();
+      }
+    });
+
+/** In a process of its own, where nothing else keeps the loop alive or writes a word. */
+function checkImport(module: string, name: string): Promise<void> {
+  const script = `
+    const before = new Set(Reflect.ownKeys(globalThis)), listeners = process.eventNames().length;
+    const { default: definition } = await import(${JSON.stringify(module)});
+    if (!definition) throw new Error("There is no default export.");
+    if (definition.name !== ${JSON.stringify(name)}) throw new Error("It is another plugin: " + definition.name);
+    const left = process.getActiveResourcesInfo().filter((one) => !/^(FSReq|CloseReq|TTY|Pipe|Immediate|MessagePort)/i.test(one));
+    if (left.length > 0) throw new Error("The import left this open: " + left.join(", "));
+    const fresh = Reflect.ownKeys(globalThis).filter((key) => !before.has(key));
+    if (fresh.length > 0) throw new Error("The import put this on globalThis: " + fresh.map(String).join(", "));
+    if (process.eventNames().length > listeners) throw new Error("The import listens to the process: " + process.eventNames().join(", "));
+    process.stdout.write("innocent");`;
+  return new Promise((resolve, reject) => {
+    const args = [...childProcessFlags(), "--input-type=module", "--eval", script];
+    execFile(process.execPath, args, { timeout: 20_000 }, (error, out, err) => {
+      if (error) return reject(new Error(/Error: (.+)/.exec(err)?.[1] ?? `${err}${error.message}`));
+      if (out !== "innocent" || err !== "")
+        return reject(new Error(`The import prints: ${out.replace("innocent", "")}${err}`));
+      resolve();
+    });
+  });
+}
+
+async function checkNoUpstreamCalls(subject: ConformanceSubject): Promise<void> {
+  const globals = new Set(Reflect.ownKeys(globalThis));
+  const { lent } = await setUpPlugin(subject);
+  assert.deepEqual(
+    lent.fetchedUrls,
+    [],
+    "setup calls no upstream: what a plugin needs of one it asks later",
+  );
+  await lent.end();
+  const fresh = Reflect.ownKeys(globalThis).filter((key) => !globals.has(key));
+  assert.deepEqual(fresh, [], "setup puts nothing on globalThis");
+}
+
+async function checkNothingLeft(subject: ConformanceSubject): Promise<void> {
+  const watching = watchResources();
+  try {
+    const listeners = countProcessListeners();
+    const { lent } = await watching.run(() => setUpPlugin(subject));
+    // What begins a little later counts as well.
+    await watching.run(() => sleep(20));
+    await watching.run(() => lent.end());
+    assert.deepEqual(await watching.openResources(), [], "this was still open after dispose");
+    assert.equal(countProcessListeners(), listeners, "listeners of the process are given back");
+  } finally {
+    watching.stop();
+  }
+}
+
+const countProcessListeners = (): number =>
+  process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0);
+
+/** As at a reload: the new one is there before the old one goes. */
+async function checkReload(subject: ConformanceSubject): Promise<void> {
+  const first = await setUpPlugin(subject);
+  const second = await setUpPlugin(subject);
+  await first.lent.end();
+  await second.lent.end();
+}

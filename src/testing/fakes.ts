@@ -1,0 +1,192 @@
+// What the host would hand a plugin, for tests that run without one: an arrival, its exchange, a call, a reply. Plain
+// objects with sensible values; whatever matters to a test is given by it. Frozen, as the host's are read-only.
+import { chatOperation } from "../model/operations/chat-operation.ts";
+import type { EffectivePolicy } from "../model/facts.ts";
+import type { ModelRequest } from "../model/request.ts";
+import type { Body } from "../model/values.ts";
+import type {
+  Call,
+  Candidate,
+  CallRecord,
+  RecordedResponse,
+  UpstreamResponse,
+} from "../plugin/call.ts";
+import type { RequestHead, Exchange } from "../plugin/exchange.ts";
+import type { Identity } from "../plugin/identity.ts";
+import type { Outcome } from "../plugin/outcome.ts";
+import type { Privacy } from "../model/facts.ts";
+import { createCallContext, type LossLog } from "./codec-contexts.ts";
+import { deepFreeze } from "./freeze.ts";
+
+/** What a plugin did to an arrival. */
+export interface ArrivalEffects {
+  readonly identities: readonly Identity[];
+  readonly requiredPrivacy: readonly Privacy[];
+  readonly responseHeaders: ReadonlyMap<string, string>;
+  readonly labels: ReadonlyMap<string, string>;
+}
+
+const HELLO_BODY: Body = {
+  model: "provider/model",
+  messages: [{ role: "user", content: "Hello" }],
+};
+
+const SAMPLE_REQUEST: ModelRequest = chatOperation.sampleRequest("provider/model");
+
+/** One object for the whole life of a request, as the host has it: `read()` gives the same one with its body. */
+export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: ArrivalEffects } {
+  const identified: Identity[] = of.identity ? [of.identity] : [];
+  const tightened: Privacy[] = [of.privacy ?? "off"];
+  const set = new Map<string, string>();
+  const labels = new Map<string, string>();
+  const never = new AbortController();
+  const made = {
+    id: "req_test",
+    frontend: "chat-completions",
+    method: "POST",
+    path: "/v1/chat/completions",
+    address: "127.0.0.1",
+    certificate: undefined,
+    presents: [],
+    params: {},
+    headers: { "content-type": "application/json", "user-agent": "test" },
+    query: new URLSearchParams(),
+    signal: never.signal,
+    protocol: "chat-completions",
+    kind: "chat" as const,
+    op: "generate" as const,
+    name: "generate",
+    model: "provider/model",
+    stream: false,
+    features: [],
+    body: HELLO_BODY,
+    request: SAMPLE_REQUEST,
+    size: { bytes: 74, input: 25 },
+    ...of,
+    identify: (who: Identity) => void identified.push(who),
+    tighten: (to: Privacy) => void tightened.push(to),
+    occupy() {},
+    header: (name: string, value: string) => void set.set(name, value),
+    label: (name: string, value: string) => void labels.set(name, value),
+    read: async (): Promise<Exchange> => made as unknown as Exchange,
+    done: { identified, tightened, set, labels },
+  };
+  const { identified: who, tightened: how } = made.done;
+  Object.defineProperties(made, {
+    identity: { get: () => who.at(-1), enumerable: true },
+    privacy: { get: () => strictestPrivacy(how), enumerable: true },
+    // What is noted must stay open when the rest is frozen.
+    done: { get: () => ({ identified, tightened, set, labels }) },
+  });
+  return deepFreeze(made) as unknown as Exchange & { readonly done: ArrivalEffects };
+}
+
+const PRIVACY_LEVELS: readonly Privacy[] = ["off", "required", "strict"];
+const strictestPrivacy = (levels: readonly Privacy[]): Privacy =>
+  PRIVACY_LEVELS[Math.max(...levels.map((level) => PRIVACY_LEVELS.indexOf(level)))]!;
+
+/** The head alone: the body is there only once it was read. */
+export function requestHead(
+  of: Partial<Exchange> = {},
+): RequestHead & { readonly done: ArrivalEffects } {
+  return exchange(of);
+}
+
+const UNKNOWN_POLICY: EffectivePolicy = {
+  retention: { kind: "unknown" },
+  trains: "unknown",
+  basis: "default",
+  reasons: [],
+};
+
+/** A candidate of `provider/model` on the verbatim lane, with an unknown policy. Frozen. */
+export function candidate(of: Partial<Candidate> = {}): Candidate {
+  const model = of.model ?? "model";
+  const provider = of.provider ?? "provider";
+  return deepFreeze({
+    id: `${provider}/${model}`,
+    provider,
+    protocol: "chat-completions",
+    mode: "verbatim" as const,
+    model,
+    info: { model, operation: "chat" as const },
+    credential: "default",
+    policy: UNKNOWN_POLICY,
+    weight: 1,
+    cooldown: undefined,
+    ...of,
+  });
+}
+
+/**
+ * The first call of an exchange. Its `fetch` rejects unless one is given; its `losses` say what was declared lost.
+ * Frozen.
+ */
+export function call(of: Partial<Call> = {}): Call & LossLog {
+  const of1 = of.exchange ?? exchange();
+  const whose = candidate(of);
+  const told = createCallContext({ ...whose, stream: of1.stream });
+  const losses = told.losses;
+  const made = Object.defineProperty(
+    {
+      ...told,
+      ...whose,
+      signal: of1.signal,
+      fetch: async (url: string | URL) => {
+        throw new Error(`Nothing answers ${String(url)} in this test.`);
+      },
+      attemptId: "att_test",
+      n: 1,
+      exchange: of1,
+      ...of,
+    },
+    "losses",
+    { get: () => losses },
+  );
+  return deepFreeze(made) as Call & LossLog;
+}
+
+/** What `next()` of an `attempt` hook gives: a 200 whose `record()` resolves to `recorded`. Frozen. */
+export function reply(
+  of: Partial<UpstreamResponse> = {},
+  recorded: RecordedResponse | null = null,
+): UpstreamResponse {
+  return deepFreeze({
+    status: 200,
+    headers: { "content-type": "application/json" },
+    limits: [],
+    recordResponse: async () => recorded,
+    whenSettled: async () => record(),
+    ...of,
+  });
+}
+
+/** A call that answered, was counted exactly and cost 1,000 nano-dollars. Frozen. */
+export function record(of: Partial<CallRecord> = {}): CallRecord {
+  return deepFreeze({
+    attemptId: "att_test",
+    n: 1,
+    candidate: candidate(),
+    state: "exact" as const,
+    usage: { input: 10, output: 5 },
+    costNano: 1_000n,
+    startMs: 1,
+    ms: { headers: 5, firstToken: 6, total: 10 },
+    ...of,
+  });
+}
+
+/** The end of a request that was answered by one call. Frozen. */
+export function outcome(of: Partial<Outcome> = {}): Outcome {
+  return deepFreeze({
+    status: 200,
+    mode: "verbatim" as const,
+    calls: [record()],
+    cached: false,
+    finish: "stop" as const,
+    losses: [],
+    bytesOut: 100,
+    ms: 12,
+    ...of,
+  });
+}

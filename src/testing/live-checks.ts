@@ -1,0 +1,70 @@
+// The laws over what a provider says now, for money: only where TOLLGATE_LIVE=1 is set, and never above a cap.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Operation } from "../model/request.ts";
+import type { Definition } from "../plugin/define.ts";
+import type { Protocol } from "../plugin/protocol.ts";
+import type { Provider } from "../plugin/provider.ts";
+import { createCheck, type Check } from "./check.ts";
+import { isProtocolEndpoint } from "./conformance/operation.ts";
+import { createTestContext } from "./context.ts";
+import { protocolChecks } from "./protocol-laws.ts";
+import { recordProvider, writeRecordings, type RecordingOptions } from "./record-provider.ts";
+import { readRecordings } from "./recording.ts";
+
+/** A provider that is asked for real. */
+export interface LiveOptions extends RecordingOptions {
+  /** Dollars for a million tokens: without it no cap can be kept, and nothing is asked. */
+  readonly price: { readonly input: number; readonly output: number };
+  /** Dollars that all of it may cost; 0.05 unless told. */
+  readonly capUsd?: number;
+}
+
+/** Of a request of a few words, read as generously as any provider counts. */
+const ESTIMATED_INPUT_TOKENS = 200;
+const DEFAULT_MAX_TOKENS = 64;
+
+/** What one run can cost at most, in dollars: every endpoint, streamed and whole. */
+const maxCostUsd = (
+  { price, maxTokens = DEFAULT_MAX_TOKENS }: LiveOptions,
+  requests: number,
+): number =>
+  (requests * (ESTIMATED_INPUT_TOKENS * price.input + maxTokens * price.output)) / 1_000_000;
+
+/**
+ * The checks, none of which is there unless TOLLGATE_LIVE is 1. What would cost more than the cap fails before anything is sent.
+ */
+export function liveChecks(definition: Definition, of: LiveOptions): Check[] {
+  if (process.env["TOLLGATE_LIVE"] !== "1" || definition["~tollgate"] !== "provider") return [];
+  return [liveCheck(definition, of)];
+}
+
+/** The same where it was asked for in other words than a variable: the command's `--live`. */
+export function liveCheck(definition: Definition, of: LiveOptions): Check {
+  return createCheck(`${definition.name}: live: what it says now keeps the laws`, async () => {
+    await using lent = createTestContext({ ...(of.fetch && { fetch: of.fetch as never }) });
+    const made = (await definition.setup((of.with ?? {}) as never, lent.ctx)) as Provider;
+    const most = maxCostUsd(of, 2 * made.endpoints.length);
+    const cap = of.capUsd ?? 0.05;
+    assert.ok(most <= cap, `it could cost ${most.toFixed(4)} USD; the cap is ${cap}`);
+    const folder = mkdtempSync(join(tmpdir(), "tollgate-live-"));
+    try {
+      const exchanges = await recordProvider(definition, { maxTokens: DEFAULT_MAX_TOKENS, ...of });
+      assert.ok(exchanges.length > 0, "no endpoint has this model");
+      for (const { name, status } of exchanges)
+        assert.ok(status < 300, `${name}: it was answered with ${status}`);
+      writeRecordings(exchanges, folder);
+      for (const endpoint of made.endpoints.filter(isProtocolEndpoint)) {
+        if (endpoint.servesModel?.(of.model) === false) continue;
+        const protocol = endpoint.protocol as Protocol<Operation>;
+        const all = readRecordings(join(folder, protocol.id));
+        for (const law of protocolChecks(protocol as Protocol, { recordings: all, trials: 10 }))
+          await law.run();
+      }
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+}

@@ -1,0 +1,34 @@
+// Texts that no store chooses: an upstream's ids, a client's words, what is asked for in a path.
+import assert from "node:assert/strict";
+import { reserveCommand, settleCommand, type Law } from "./fixtures.ts";
+
+/** Whatever stands in a text, it is kept and found. */
+export const textLaws: readonly Law[] = [
+  [
+    "what an upstream or a client writes may be any text, and is found and asked for",
+    async (store) => {
+      const odd = ["\0", "a\0b", "\uD800", "'\"\\", "%00", "{}", "NULL", ""];
+      for (const [i, upstreamId] of odd.entries()) {
+        const labels = { [`n${upstreamId}`]: upstreamId };
+        await store.apply([
+          reserveCommand(`a${i}`, { labels }),
+          settleCommand(`a${i}`, { upstreamId }),
+        ]);
+        const { items } = await store.listEntries({ upstreamId });
+        assert.ok(
+          items.some(({ attempt }) => attempt === `a${i}`),
+          JSON.stringify(upstreamId),
+        );
+      }
+      for (const text of odd) {
+        for (const one of ["key", "account", "attempt", "provider", "model", "credential"] as const)
+          assert.deepEqual((await store.listEntries({ [one]: text })).items, []);
+        await store.listEntries({ label: text });
+        await store.sumEntries({ by: ["key"], label: text });
+        assert.equal(await store.findKey(text), undefined);
+        await store.listKeys({ after: text });
+      }
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+    },
+  ],
+];

@@ -1,0 +1,282 @@
+// What becomes of a ledger over the years, of stores that do something for it. What one leaves out is not asked of it.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import {
+  limitClaim,
+  readRemaining,
+  NOON,
+  applyOne,
+  reserveCommand,
+  readEntries,
+  settleCommand,
+  type Law,
+} from "./fixtures.ts";
+
+/** The last moment that a Date can say. */
+const MAX_DATE_MS = 8.64e15;
+
+/** A file of its own for as long as the work lasts. */
+async function withTempFile(work: (file: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-law-"));
+  try {
+    const file = join(folder, "file");
+    writeFileSync(file, "");
+    await work(file);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const writeCalls = async (store: Store, ...attempts: string[]): Promise<void> => {
+  for (const attempt of attempts)
+    await store.apply([
+      reserveCommand(attempt, {
+        labels: { user: "4711", team: "core" },
+        claims: [limitClaim({ per: "total", max: 10n ** 9n }, 1_000n)],
+      }),
+      settleCommand(attempt, { costNano: 700n }),
+    ]);
+};
+
+const createKey = (more: Partial<KeyRecord> = {}): KeyRecord => ({
+  id: "alice",
+  digest: "d1",
+  created: NOON,
+  name: "Alice's laptop",
+  labels: { user: "4711", team: "core" },
+  ...more,
+});
+
+/** Erasure, copies, archives and sums in place of rows. */
+export const maintenanceLaws: readonly Law[] = [
+  [
+    "a label that is erased is said by no row and no key any more, and everything else is as it was",
+    async (store) => {
+      const erase = store.maintenance?.erase;
+      if (!erase) return;
+      await applyOne(store, { do: "key", at: NOON, key: createKey() });
+      await writeCalls(store, "a", "b");
+      await applyOne(store, reserveCommand("open", { labels: { user: "4711" } }));
+      const before = await store.sumEntries({ by: [] });
+      const { hashes } = await erase({ label: { name: "user", value: "4711" } });
+      assert.ok(hashes.length > 0 && !JSON.stringify(hashes).includes("4711"));
+      await applyOne(store, settleCommand("open"));
+      for (const attempt of ["a", "b"])
+        for (const row of await readEntries(store, attempt))
+          assert.deepEqual(row.labels, { user: "erased", team: "core" });
+      // What was open speaks of what it said when it began.
+      for (const row of await readEntries(store, "open"))
+        assert.deepEqual(row.labels, { user: "erased" });
+      assert.deepEqual(
+        await store.findKey("d1"),
+        createKey({ labels: { user: "erased", team: "core" } }),
+      );
+      const [after] = await store.sumEntries({ by: [] });
+      assert.equal(after!.costNano, before[0]!.costNano + 700n);
+      const sums = await store.sumEntries({ by: ["label"] });
+      assert.deepEqual(
+        sums.map(({ by, calls }) => [by["label"], calls]),
+        [
+          ["team=core", 2],
+          ["user=erased", 3],
+        ],
+      );
+      assert.deepEqual((await erase({ label: { name: "user", value: "4711" } })).hashes, []);
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+    },
+  ],
+
+  [
+    "a label is said anew by calls that come after its erasure, and others of its value stay",
+    async (store) => {
+      const erase = store.maintenance?.erase;
+      if (!erase) return;
+      await writeCalls(store, "a");
+      await store.apply([
+        reserveCommand("other", { labels: { name: "4711" } }),
+        settleCommand("other"),
+      ]);
+      await erase({ label: { name: "user", value: "4711" } });
+      await writeCalls(store, "b");
+      assert.deepEqual((await readEntries(store, "b"))[1]?.labels, { user: "4711", team: "core" });
+      assert.deepEqual((await readEntries(store, "other"))[1]?.labels, { name: "4711" });
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+    },
+  ],
+
+  [
+    "a key that is erased has no name, and its rows have no labels that say anything",
+    async (store, crash) => {
+      const erase = store.maintenance?.erase;
+      if (!erase) return;
+      await store.apply([
+        { do: "key", at: NOON, key: createKey() },
+        { do: "key", at: NOON, key: createKey({ id: "bob", digest: "d2", created: NOON + 1 }) },
+      ]);
+      await writeCalls(store, "a");
+      await store.apply([
+        reserveCommand("b", { key: "bob", labels: { user: "4711" } }),
+        settleCommand("b"),
+      ]);
+      await erase({ key: "alice" });
+      const labels = { user: "erased", team: "erased" };
+      assert.deepEqual(await store.findKey("d1"), createKey({ name: "erased", labels }));
+      assert.deepEqual((await readEntries(store, "a"))[0]?.labels, labels);
+      assert.deepEqual((await readEntries(store, "b"))[0]?.labels, { user: "4711" });
+      assert.deepEqual((await erase({ key: "alice" })).hashes, []);
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+      const next = await crash();
+      await next.open({ instance: "next" });
+      assert.deepEqual((await readEntries(next, "a"))[0]?.labels, labels);
+      assert.deepEqual((await next.verify?.()) ?? [], []);
+    },
+  ],
+
+  [
+    "a copy is what the ledger was at one moment, and says so",
+    async (store) => {
+      const backup = store.maintenance?.backup;
+      if (!backup) return;
+      await applyOne(store, { do: "key", at: NOON, key: createKey() });
+      await writeCalls(store, "a", "b");
+      await withTempFile(async (file) => {
+        const copy = await backup(file);
+        const [total] = await store.sumEntries({ by: [] });
+        assert.equal(copy.total.calls, 2);
+        assert.equal(copy.total.costNano, total!.costNano);
+        assert.deepEqual(copy.erasedHashes, []);
+        assert.ok(readFileSync(file).length > 0);
+        const error = await store.maintenance?.restore?.(file).then(
+          () => undefined,
+          (e: Error) => e,
+        );
+        if (store.maintenance?.restore) assert.ok(error, "It was put in the place of a ledger.");
+      });
+    },
+  ],
+
+  [
+    "an archive has all rows, and proves itself",
+    async (store) => {
+      const { archive, readArchive } = store.maintenance ?? {};
+      if (!archive || !readArchive) return;
+      await writeCalls(store, "a", "b");
+      await withTempFile(async (file) => {
+        const made = await archive(file, { before: NOON + 10_000, labels: true });
+        assert.deepEqual([made.rows, made.from, made.to], [4, NOON, NOON + 1_000]);
+        assert.equal(made.total.costNano, 1_400n);
+        const { problems, ...read } = await readArchive(file);
+        assert.deepEqual(problems, []);
+        assert.deepEqual(read, made);
+        const bytes = readFileSync(file);
+        writeFileSync(file, bytes.subarray(0, bytes.length - 40));
+        assert.ok((await readArchive(file)).problems.length > 0);
+        assert.equal((await archive(file, { before: NOON, labels: false })).rows, 0);
+      });
+    },
+  ],
+
+  [
+    "rows that are pruned leave their sums and what budgets have counted",
+    async (store, crash) => {
+      const { planPrune, prune, readState } = store.maintenance ?? {};
+      if (!planPrune || !prune) return;
+      await writeCalls(store, "a", "b", "c");
+      const [at, later] = [NOON + 86_400_000, NOON + 86_401_000];
+      // Of the same day and said the same, and it stays.
+      const evening = NOON + 6 * 3_600_000;
+      const labels = { user: "4711", team: "core" };
+      await store.apply([
+        reserveCommand("e", { at: evening, labels }),
+        settleCommand("e", { at: evening }),
+      ]);
+      await store.apply([
+        reserveCommand("d", { at, claims: [limitClaim({ per: "total", max: 10n ** 9n }, 1_000n)] }),
+        settleCommand("d", { at: later, costNano: 50n }),
+      ]);
+      const by = ["day", "key", "model"] as const;
+      const sums = await store.sumEntries({ by });
+      const budget = await readRemaining(store, { per: "total", max: 10n ** 9n }, later);
+      const planned = await planPrune(NOON + 10_000);
+      assert.equal(planned.rows, 6);
+      assert.equal((await prune(NOON + 10_000)).rows, 6);
+      const check = async (now: Store) => {
+        assert.deepEqual((await readEntries(now, "a")).length, 0);
+        assert.deepEqual((await readEntries(now, "d")).length, 2);
+        assert.deepEqual(await now.sumEntries({ by }), sums);
+        assert.equal(await readRemaining(now, { per: "total", max: 10n ** 9n }, later), budget);
+        assert.deepEqual((await now.verify?.()) ?? [], []);
+      };
+      await check(store);
+      assert.equal((await planPrune(NOON + 10_000)).rows, 0);
+      assert.equal((await prune(NOON + 10_000)).rows, 0);
+      if (readState) assert.equal((await readState()).prunedRows, 6);
+      const next = await crash();
+      await next.open({ instance: "next" });
+      await check(next);
+    },
+  ],
+
+  [
+    "a prune ends, also when its day is still to come",
+    async (store) => {
+      const { prune } = store.maintenance ?? {};
+      if (!prune) return;
+      await writeCalls(store, "a", "b");
+      const sums = await store.sumEntries({ by: ["key"] });
+      assert.equal((await prune(MAX_DATE_MS)).rows, 4);
+      assert.deepEqual(await store.sumEntries({ by: ["key"] }), sums);
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+    },
+  ],
+
+  [
+    "no row goes that is behind an older open call",
+    async (store) => {
+      const { planPrune, prune } = store.maintenance ?? {};
+      if (!planPrune || !prune) return;
+      await writeCalls(store, "a");
+      await applyOne(store, reserveCommand("open", { at: NOON + 1 }));
+      await writeCalls(store, "b");
+      const planned = await planPrune(NOON + 10_000);
+      assert.equal(planned.rows, 2);
+      assert.equal(planned.open?.attempt, "open");
+      assert.equal((await prune(NOON + 10_000)).rows, 2);
+      assert.equal((await readEntries(store, "b")).length, 2);
+      await applyOne(store, settleCommand("open"));
+      assert.equal((await readEntries(store, "open")).length, 2);
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+    },
+  ],
+
+  [
+    "nothing is found wrong while rows are pruned, or a label is erased",
+    async (store) => {
+      const { prune, erase } = store.maintenance ?? {};
+      if (!prune || !erase) return;
+      let over = false;
+      const changed = (async () => {
+        for (let day = 0; day < 4; day++) {
+          const at = NOON + day * 86_400_000;
+          for (let i = 0; i < 5; i++)
+            await store.apply([
+              reserveCommand(`${day}.${i}`, { at: at + i, labels: { user: "alice" } }),
+              settleCommand(`${day}.${i}`, { at: at + i + 1 }),
+            ]);
+          await erase({ label: { name: "user", value: "alice" } });
+          await prune(at - 1);
+        }
+      })().finally(() => (over = true));
+      try {
+        while (!over) assert.deepEqual((await store.verify?.()) ?? [], []);
+      } finally {
+        await changed;
+      }
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+    },
+  ],
+];

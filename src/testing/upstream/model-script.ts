@@ -1,0 +1,181 @@
+// What a model says, apart from any wire: one script, spoken by a fake upstream in every protocol. The wires are written
+// by hand from their documentation, not with the codecs, which must not judge themselves.
+//
+//     const weather = think("Need the weather.").call("get_weather", { city: "Oslo" }).usage({ input: 20, output: 7 });
+//     const up = await upstream(speaking(weather));
+import type { FinishReason } from "../../model/event.ts";
+import type { Usage } from "../../model/usage.ts";
+import type { Json } from "../../model/values.ts";
+import { jsonResponse, type ScriptedResponse } from "./scripted-response.ts";
+import { toChatCompletions } from "./speaks/chat-completions.ts";
+import { toMessagesResponse } from "./speaks/messages.ts";
+import { toResponses } from "./speaks/responses.ts";
+import type { FormatOptions, ScriptOutput, ScriptItem } from "./script-items.ts";
+import type { UpstreamRequest, ScriptedRoutes } from "./upstream.ts";
+
+/** Immutable: every word gives a new speech. */
+export interface ModelScript {
+  readonly output: ScriptOutput;
+  say(text: string): ModelScript;
+  /** `proof`: what a signature or encrypted content holds. */
+  think(text: string, proof?: string): ModelScript;
+  refuse(text: string): ModelScript;
+  /** A string is passed on as it is, right JSON or not. */
+  call(name: string, args?: Json, id?: string): ModelScript;
+  /** A freeform tool: its input is no JSON. */
+  custom(name: string, input: string, id?: string): ModelScript;
+  /** Unless told: 10 in, one out for each piece. `null`: none is reported. */
+  usage(usage: Usage | null): ModelScript;
+  /** Unless told: tool_calls when there is a call, else stop. */
+  finish(reason: FinishReason, sequence?: string): ModelScript;
+  /** The name that the answer gives its model; unless told, the one that was asked for. */
+  model(name: string): ModelScript;
+  /** Ends the stream in the protocol's own error event. */
+  fail(message: string): ModelScript;
+  toProtocol(protocol: ScriptProtocol, manner?: Partial<FormatOptions>): ScriptedResponse;
+  /** In the protocol that the path belongs to, as stream or whole as the body asks. */
+  toResponse(asked: UpstreamRequest): ScriptedResponse;
+}
+
+const FORMATS = {
+  "chat-completions": toChatCompletions,
+  messages: toMessagesResponse,
+  responses: toResponses,
+} as const;
+/** A protocol in which the fake upstream can speak. */
+export type ScriptProtocol = keyof typeof FORMATS;
+
+/** Where each protocol is asked, whatever stands before it. */
+const PROTOCOL_PATHS: readonly [RegExp, ScriptProtocol][] = [
+  [/\/chat\/completions$/, "chat-completions"],
+  [/\/messages$/, "messages"],
+  [/\/responses$/, "responses"],
+];
+
+/** Which protocol is asked at this path; undefined where none is. */
+export function protocolAtPath(path: string): ScriptProtocol | undefined {
+  return PROTOCOL_PATHS.find(([pattern]) => pattern.test(path))?.[1];
+}
+
+function createScript(words: ScriptOutput): ModelScript {
+  const more = (said: ScriptItem) => createScript({ ...words, items: [...words.items, said] });
+  return {
+    output: words,
+    say: (text) => more({ type: "text", text }),
+    think: (text, proof) => more({ type: "reasoning", text, proof }),
+    refuse: (text) => more({ type: "refusal", text }),
+    call: (name, args = {}, id) =>
+      more({ type: "call", id, name, args: toArguments(args), custom: false }),
+    custom: (name, input, id) => more({ type: "call", id, name, args: input, custom: true }),
+    usage: (usage) => createScript({ ...words, usage: usage ?? undefined }),
+    finish: (reason, sequence) => createScript({ ...words, finish: reason, sequence }),
+    model: (model) => createScript({ ...words, model }),
+    fail: (error) => createScript({ ...words, error }),
+    toProtocol: (protocol, manner = {}) => {
+      const {
+        stream = false,
+        model = words.model ?? "model",
+        responseNumber = 1,
+        body = {},
+      } = manner;
+      const answer = FORMATS[protocol](words, {
+        stream,
+        model: words.model ?? model,
+        responseNumber,
+        body,
+      });
+      return words.usage === undefined ? answer : { billedUsage: words.usage, ...answer };
+    },
+    toResponse(asked) {
+      const protocol = protocolAtPath(asked.path);
+      if (!protocol) throw new Error(`No protocol is spoken at ${asked.path}.`);
+      const body = asked.json();
+      return this.toProtocol(protocol, {
+        stream: body.stream === true,
+        model: body.model,
+        responseNumber: asked.number,
+        body,
+      });
+    },
+  };
+}
+
+const toArguments = (args: Json) => (typeof args === "string" ? args : JSON.stringify(args));
+
+const emptyScript = createScript({
+  items: [],
+  usage: { input: 10, output: 5 },
+  finish: undefined,
+  sequence: undefined,
+  model: undefined,
+  error: undefined,
+});
+
+/** A speech that begins with a text. */
+export const say = (text: string): ModelScript => emptyScript.say(text);
+/** A speech that begins with a thought, signed by `proof` where one is given. */
+export const think = (text: string, proof?: string): ModelScript => emptyScript.think(text, proof);
+/** A speech that begins with a refusal. */
+export const refuse = (text: string): ModelScript => emptyScript.refuse(text);
+/** A speech that begins with a call of a tool. Without an id each protocol makes one. */
+export const call = (name: string, args?: Json, id?: string): ModelScript =>
+  emptyScript.call(name, args, id);
+
+/** An upstream that says this in every protocol, counts tokens and lists its models. */
+export function scriptedModel(
+  what: ModelScript | ((asked: UpstreamRequest) => ModelScript | Promise<ModelScript>),
+  models: readonly string[] = ["model"],
+): ScriptedRoutes {
+  const generate = async (asked: UpstreamRequest) =>
+    (typeof what === "function" ? await what(asked) : what).toResponse(asked);
+  const list = models.map((id) => ({
+    id,
+    object: "model",
+    type: "model",
+    display_name: id,
+    owned_by: "test",
+    created: 1795000000,
+    created_at: "2026-11-21T00:00:00Z",
+  }));
+  return {
+    "POST /v1/chat/completions": generate,
+    "POST /v1/messages": generate,
+    "POST /v1/responses": generate,
+    "POST /v1/messages/count_tokens": jsonResponse({ input_tokens: 42 }),
+    "POST /v1/responses/input_tokens": jsonResponse({
+      object: "response.input_tokens",
+      input_tokens: 42,
+    }),
+    "GET /v1/models": jsonResponse({
+      object: "list",
+      data: list,
+      has_more: false,
+      first_id: models[0] ?? null,
+      last_id: models.at(-1) ?? null,
+    }),
+  };
+}
+
+/** What the last turn of a request gives back to the model's tools, in whatever protocol; empty when it is no tool turn. */
+export function toolResults(asked: UpstreamRequest): string[] {
+  const body = asked.json();
+  const text = (content: unknown): string =>
+    typeof content === "string"
+      ? content
+      : ((content ?? []) as { text?: string }[]).map((part) => part.text ?? "").join("");
+  if (Array.isArray(body.input)) {
+    const given = (item: any) => item.type?.endsWith("_call_output") === true;
+    const from = body.input.findLastIndex((item: any) => !given(item)) + 1;
+    return body.input.slice(from).map((item: any) => text(item.output));
+  }
+  const turns: any[] = body.messages ?? [];
+  const last = turns.at(-1);
+  if (last?.role === "tool") {
+    const from = turns.findLastIndex((turn) => turn.role !== "tool") + 1;
+    return turns.slice(from).map((turn) => text(turn.content));
+  }
+  if (last?.role !== "user" || !Array.isArray(last.content)) return [];
+  return last.content
+    .filter((block: any) => block.type === "tool_result")
+    .map((block: any) => text(block.content));
+}

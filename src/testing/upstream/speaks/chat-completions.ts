@@ -1,0 +1,155 @@
+import type { FinishReason } from "../../../model/event.ts";
+import type { Usage } from "../../../model/usage.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type ResponsePiece,
+} from "../scripted-response.ts";
+import type { FormatOptions, ScriptItem, ScriptOutput } from "../script-items.ts";
+import { CREATED, splitArguments, splitWords } from "./deltas.ts";
+
+type ToolCallItem = Extract<ScriptItem, { type: "call" }>;
+
+/** OpenAI's chat completions, with `reasoning_content` as DeepSeek and many others write it. */
+export function toChatCompletions(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  return manner.stream ? streamedResponse(speech, manner) : wholeResponse(speech, manner);
+}
+
+const toolCalls = (speech: ScriptOutput) =>
+  speech.items.filter((said): said is ToolCallItem => said.type === "call");
+const toolCallId = (call: ToolCallItem, n: number, index: number) =>
+  call.id ?? `call_${n}_${index}`;
+const joinText = (speech: ScriptOutput, type: "text" | "refusal" | "reasoning") =>
+  speech.items.map((said) => (said.type === type ? said.text : "")).join("");
+
+function wholeResponse(
+  speech: ScriptOutput,
+  { model, responseNumber }: FormatOptions,
+): ScriptedResponse {
+  const content = joinText(speech, "text");
+  const refusal = joinText(speech, "refusal");
+  const reasoning = joinText(speech, "reasoning");
+  const called = toolCalls(speech).map((call, i) => ({
+    id: toolCallId(call, responseNumber, i),
+    ...toolFunction(call, call.args),
+  }));
+  const answer = jsonResponse({
+    id: `chatcmpl-${responseNumber}`,
+    object: "chat.completion",
+    created: CREATED,
+    model,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: content === "" && (called.length > 0 || refusal !== "") ? null : content,
+          refusal: refusal === "" ? null : refusal,
+          ...(reasoning !== "" && { reasoning_content: reasoning }),
+          ...(called.length > 0 && { tool_calls: called }),
+        },
+        logprobs: null,
+        finish_reason: finishReason(speech),
+      },
+    ],
+    ...(speech.usage && { usage: toChatUsage(speech.usage) }),
+  });
+  return speech.usage
+    ? { ...answer, body: { bytes: answer.body as string, tells: speech.usage } }
+    : answer;
+}
+
+function streamedResponse(
+  speech: ScriptOutput,
+  { model, responseNumber, body }: FormatOptions,
+): ScriptedResponse {
+  const options = body["stream_options"] as { include_usage?: boolean } | undefined;
+  const tells = options?.include_usage === true;
+  const chunk = (choices: Json, usage: Json = null) =>
+    `data: ${JSON.stringify({
+      id: `chatcmpl-${responseNumber}`,
+      object: "chat.completion.chunk",
+      created: CREATED,
+      model,
+      choices,
+      ...(tells && { usage }),
+    })}\n\n`;
+  const delta = (fields: JsonObject, finish: string | null = null) =>
+    chunk([{ index: 0, delta: fields, logprobs: null, finish_reason: finish }]);
+
+  const events: ResponsePiece[] = [delta({ role: "assistant", content: "", refusal: null })];
+  let index = 0;
+  for (const said of speech.items) {
+    if (said.type === "call") {
+      events.push(
+        delta({
+          tool_calls: [
+            { index, id: toolCallId(said, responseNumber, index), ...toolFunction(said, "") },
+          ],
+        }),
+      );
+      const field = said.custom ? "custom" : "function";
+      for (const piece of splitArguments(said.args)) {
+        const more = said.custom ? { input: piece } : { arguments: piece };
+        events.push(delta({ tool_calls: [{ index, [field]: more }] }));
+      }
+      index++;
+    } else {
+      const field = { text: "content", refusal: "refusal", reasoning: "reasoning_content" }[
+        said.type
+      ];
+      for (const piece of splitWords(said.text)) events.push(delta({ [field]: piece }));
+    }
+  }
+  if (speech.error !== undefined) {
+    const error = {
+      message: speech.error,
+      type: "server_error",
+      param: null,
+      code: "server_error",
+    };
+    return eventStreamResponse([...events, `data: ${JSON.stringify({ error })}\n\n`]);
+  }
+  events.push(delta({}, finishReason(speech)));
+  if (tells && speech.usage)
+    events.push({ bytes: chunk([], toChatUsage(speech.usage)), tells: speech.usage });
+  return eventStreamResponse([...events, "data: [DONE]\n\n"]);
+}
+
+const toolFunction = (call: ToolCallItem, args: string): JsonObject =>
+  call.custom
+    ? { type: "custom", custom: { name: call.name, input: args } }
+    : { type: "function", function: { name: call.name, arguments: args } };
+
+const FINISH_REASONS: { readonly [reason in FinishReason]: string } = {
+  stop: "stop",
+  stop_sequence: "stop",
+  length: "length",
+  context: "length",
+  tool_calls: "tool_calls",
+  filtered: "content_filter",
+  refusal: "stop",
+  pause: "stop",
+  other: "stop",
+};
+const finishReason = (speech: ScriptOutput) =>
+  FINISH_REASONS[speech.finish ?? (toolCalls(speech).length > 0 ? "tool_calls" : "stop")];
+
+/** Caches stand inside the prompt, reasoning inside the completion. */
+function toChatUsage(u: Usage): JsonObject {
+  const written = (u.cache_write_5m ?? 0) + (u.cache_write_1h ?? 0) + (u.cache_write_30m ?? 0);
+  const prompt = (u.input ?? 0) + (u.cache_read ?? 0) + written;
+  const completion = u.output ?? 0;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: {
+      cached_tokens: u.cache_read ?? 0,
+      ...(written > 0 && { cache_write_tokens: written }),
+    },
+    completion_tokens_details: { reasoning_tokens: u.reasoning ?? 0 },
+  };
+}

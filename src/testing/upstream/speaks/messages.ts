@@ -1,0 +1,178 @@
+import type { FinishReason } from "../../../model/event.ts";
+import type { Usage } from "../../../model/usage.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type ResponsePiece,
+} from "../scripted-response.ts";
+import type { FormatOptions, ScriptItem, ScriptOutput } from "../script-items.ts";
+import { splitArguments, splitWords } from "./deltas.ts";
+
+/** Anthropic's messages. */
+export function toMessagesResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  return manner.stream ? streamedResponse(speech, manner) : wholeResponse(speech, manner);
+}
+
+function wholeResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  const answer = jsonResponse({
+    ...messageStart(manner),
+    content: speech.items.map((said, i) => fullBlock(said, manner.responseNumber, i)),
+    ...messageEnd(speech),
+    ...(speech.usage && { usage: toMessagesUsage(speech.usage, true) }),
+  });
+  return speech.usage
+    ? { ...answer, body: { bytes: answer.body as string, tells: speech.usage } }
+    : answer;
+}
+
+const messageStart = ({ model, responseNumber }: FormatOptions) => ({
+  id: `msg_${responseNumber}`,
+  type: "message",
+  role: "assistant",
+  model,
+  container: null,
+  diagnostics: null,
+});
+
+function fullBlock(said: ScriptItem, n: number, index: number): JsonObject {
+  const block = emptyBlock(said, n, index);
+  switch (said.type) {
+    case "text":
+    case "refusal":
+      return { ...block, text: said.text };
+    case "reasoning":
+      return block["type"] === "redacted_thinking"
+        ? block
+        : { ...block, thinking: said.text, signature: said.proof ?? "" };
+    case "call":
+      return { ...block, input: said.args === "" ? {} : JSON.parse(said.args) };
+  }
+}
+
+function emptyBlock(said: ScriptItem, n: number, index: number): JsonObject {
+  switch (said.type) {
+    case "text":
+    case "refusal":
+      return { type: "text", text: "", citations: null };
+    case "reasoning":
+      return said.text === "" && said.proof !== undefined
+        ? { type: "redacted_thinking", data: said.proof }
+        : { type: "thinking", thinking: "", signature: "" };
+    case "call":
+      return {
+        type: "tool_use",
+        id: said.id ?? `toolu_${n}_${index}`,
+        name: said.name,
+        input: {},
+        caller: { type: "direct" },
+      };
+  }
+}
+
+function streamedResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  const event = (type: string, fields: JsonObject) =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+  const events: ResponsePiece[] = [
+    event("message_start", {
+      message: {
+        ...messageStart(manner),
+        content: [],
+        stop_reason: null,
+        stop_sequence: null,
+        stop_details: null,
+        ...(speech.usage && {
+          usage: toMessagesUsage({ ...speech.usage, output: 1, reasoning: undefined }, true),
+        }),
+      },
+    }),
+    event("ping", {}),
+  ];
+  speech.items.forEach((said, index) => {
+    const block = emptyBlock(said, manner.responseNumber, index);
+    events.push(event("content_block_start", { index, content_block: block }));
+    for (const delta of blockDeltas(said, block))
+      events.push(event("content_block_delta", { index, delta }));
+    events.push(event("content_block_stop", { index }));
+  });
+  if (speech.error !== undefined) {
+    const error = { type: "overloaded_error", message: speech.error };
+    return eventStreamResponse([
+      ...events,
+      event("error", { error, request_id: `req_${manner.responseNumber}` }),
+    ]);
+  }
+  const last = event("message_delta", {
+    delta: { ...messageEnd(speech), container: null },
+    ...(speech.usage && { usage: toMessagesUsage(speech.usage, false) }),
+  });
+  events.push(speech.usage ? { bytes: last, tells: speech.usage } : last);
+  return eventStreamResponse([...events, event("message_stop", {})]);
+}
+
+function blockDeltas(said: ScriptItem, block: JsonObject): JsonObject[] {
+  switch (said.type) {
+    case "text":
+    case "refusal":
+      return splitWords(said.text).map((text) => ({ type: "text_delta", text }));
+    case "reasoning":
+      if (block["type"] === "redacted_thinking") return [];
+      return [
+        ...splitWords(said.text).map((thinking) => ({ type: "thinking_delta", thinking })),
+        { type: "signature_delta", signature: said.proof ?? "" },
+      ];
+    case "call":
+      return ["", ...splitArguments(said.args)].map((partial_json) => ({
+        type: "input_json_delta",
+        partial_json,
+      }));
+  }
+}
+
+const FINISH_REASONS: { readonly [reason in FinishReason]: string } = {
+  stop: "end_turn",
+  stop_sequence: "stop_sequence",
+  length: "max_tokens",
+  context: "model_context_window_exceeded",
+  tool_calls: "tool_use",
+  filtered: "refusal",
+  refusal: "refusal",
+  pause: "pause_turn",
+  other: "end_turn",
+};
+
+function messageEnd(speech: ScriptOutput) {
+  const called = speech.items.some((said) => said.type === "call");
+  const refused = speech.items.some((said) => said.type === "refusal");
+  const reason = speech.finish ?? (called ? "tool_calls" : refused ? "refusal" : "stop");
+  return {
+    stop_reason: FINISH_REASONS[reason],
+    stop_sequence: reason === "stop_sequence" ? (speech.sequence ?? "END") : null,
+    stop_details:
+      FINISH_REASONS[reason] === "refusal"
+        ? { type: "refusal", category: null, explanation: null }
+        : null,
+  };
+}
+
+/** Caches stand beside the input; thinking stands inside the output. */
+function toMessagesUsage(u: Usage, full: boolean): JsonObject {
+  const fiveMinutes = u.cache_write_5m ?? 0;
+  const oneHour = u.cache_write_1h ?? 0;
+  return {
+    input_tokens: u.input ?? 0,
+    cache_creation_input_tokens: fiveMinutes + oneHour,
+    cache_read_input_tokens: u.cache_read ?? 0,
+    ...(full && {
+      cache_creation: {
+        ephemeral_5m_input_tokens: fiveMinutes,
+        ephemeral_1h_input_tokens: oneHour,
+      },
+    }),
+    output_tokens: u.output ?? 0,
+    output_tokens_details: u.reasoning === undefined ? null : { thinking_tokens: u.reasoning },
+    server_tool_use: u.searches === undefined ? null : { web_search_requests: u.searches },
+    ...(full && { service_tier: "standard", speed: null, inference_geo: null }),
+  };
+}

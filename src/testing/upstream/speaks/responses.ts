@@ -1,0 +1,233 @@
+import type { Usage } from "../../../model/usage.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import {
+  eventStreamResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type ResponsePiece,
+} from "../scripted-response.ts";
+import type { FormatOptions, ScriptItem, ScriptOutput } from "../script-items.ts";
+import { CREATED, splitArguments, splitWords } from "./deltas.ts";
+
+/** OpenAI's responses. */
+export function toResponses(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  return manner.stream ? streamedResponse(speech, manner) : wholeResponse(speech, manner);
+}
+
+function wholeResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  const answer = jsonResponse(finalResponse(speech, manner));
+  return speech.usage
+    ? { ...answer, body: { bytes: answer.body as string, tells: speech.usage } }
+    : answer;
+}
+
+const finalResponse = (speech: ScriptOutput, manner: FormatOptions): JsonObject => ({
+  ...buildResponse(
+    manner,
+    responseStatus(speech),
+    speech.items.map((said, i) => doneItem(said, manner.responseNumber, i)),
+  ),
+  completed_at: CREATED + 1,
+  incomplete_details: incompleteDetails(speech),
+  usage: speech.usage ? toResponsesUsage(speech.usage) : null,
+});
+
+const incompleteDetails = ({ finish }: ScriptOutput) =>
+  finish === "length" || finish === "context"
+    ? { reason: "max_output_tokens" }
+    : finish === "filtered"
+      ? { reason: "content_filter" }
+      : null;
+const responseStatus = (speech: ScriptOutput) =>
+  incompleteDetails(speech) ? "incomplete" : "completed";
+
+/** All the keys that the published schema asks for. */
+function buildResponse(
+  { model, responseNumber, body }: FormatOptions,
+  status: string,
+  output: JsonObject[],
+): JsonObject {
+  return {
+    id: `resp_${responseNumber}`,
+    object: "response",
+    created_at: CREATED,
+    completed_at: null,
+    status,
+    incomplete_details: null,
+    error: null,
+    model,
+    previous_response_id: null,
+    instructions: (body["instructions"] as string | undefined) ?? null,
+    output,
+    tools: body["tools"] ?? [],
+    tool_choice: body["tool_choice"] ?? "auto",
+    truncation: "disabled",
+    parallel_tool_calls: true,
+    text: body["text"] ?? { format: { type: "text" } },
+    top_p: 1,
+    temperature: 1,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    top_logprobs: 0,
+    reasoning: { effort: null, summary: null },
+    usage: null,
+    max_output_tokens: null,
+    max_tool_calls: null,
+    store: false,
+    background: false,
+    service_tier: "default",
+    metadata: {},
+    safety_identifier: null,
+    prompt_cache_key: null,
+  };
+}
+
+const ID_PREFIXES = { text: "msg", refusal: "msg", reasoning: "rs", call: "fc" } as const;
+const itemId = (said: ScriptItem, n: number, index: number) =>
+  `${said.type === "call" && said.custom ? "ctc" : ID_PREFIXES[said.type]}_${n}_${index}`;
+
+function contentPart(
+  said: Extract<ScriptItem, { type: "text" | "refusal" }>,
+  text: string,
+): JsonObject {
+  return said.type === "text"
+    ? { type: "output_text", text, annotations: [], logprobs: [] }
+    : { type: "refusal", refusal: text };
+}
+
+function newItem(said: ScriptItem, n: number, index: number): JsonObject {
+  const id = itemId(said, n, index);
+  switch (said.type) {
+    case "text":
+    case "refusal":
+      return { id, type: "message", status: "in_progress", role: "assistant", content: [] };
+    case "reasoning":
+      return { id, type: "reasoning", summary: [] };
+    case "call": {
+      const about = { call_id: said.id ?? `call_${n}_${index}`, name: said.name };
+      return said.custom
+        ? { id, type: "custom_tool_call", status: "in_progress", ...about, input: "" }
+        : { id, type: "function_call", status: "in_progress", ...about, arguments: "" };
+    }
+  }
+}
+
+function doneItem(said: ScriptItem, n: number, index: number): JsonObject {
+  const item = newItem(said, n, index);
+  switch (said.type) {
+    case "text":
+    case "refusal":
+      return { ...item, status: "completed", content: [contentPart(said, said.text)] };
+    case "reasoning":
+      return {
+        ...item,
+        summary: said.text === "" ? [] : [{ type: "summary_text", text: said.text }],
+        ...(said.proof !== undefined && { encrypted_content: said.proof }),
+      };
+    case "call":
+      return { ...item, status: "completed", [said.custom ? "input" : "arguments"]: said.args };
+  }
+}
+
+function streamedResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
+  let sequence_number = 0;
+  const event = (type: string, fields: JsonObject) =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence_number++, ...fields })}\n\n`;
+  const response = buildResponse(manner, "in_progress", []);
+  const events: ResponsePiece[] = [
+    event("response.created", { response }),
+    event("response.in_progress", { response }),
+  ];
+  speech.items.forEach((said, output_index) => {
+    const item_id = itemId(said, manner.responseNumber, output_index);
+    events.push(
+      event("response.output_item.added", {
+        output_index,
+        item: newItem(said, manner.responseNumber, output_index),
+      }),
+    );
+    for (const [type, fields] of innerEvents(said))
+      events.push(event(`response.${type}`, { item_id, output_index, ...fields }));
+    events.push(
+      event("response.output_item.done", {
+        output_index,
+        item: doneItem(said, manner.responseNumber, output_index),
+      }),
+    );
+  });
+  if (speech.error !== undefined) {
+    const error = { code: "server_error", message: speech.error };
+    const failed = { ...response, status: "failed", error };
+    return eventStreamResponse([
+      ...events,
+      event("error", { ...error, param: null }),
+      event("response.failed", { response: failed }),
+    ]);
+  }
+  const last = event(`response.${responseStatus(speech)}`, {
+    response: finalResponse(speech, manner),
+  });
+  events.push(speech.usage ? { bytes: last, tells: speech.usage } : last);
+  return eventStreamResponse(events);
+}
+
+/** What stands between an item's added and its done. */
+function innerEvents(said: ScriptItem): [type: string, fields: JsonObject][] {
+  switch (said.type) {
+    case "text":
+    case "refusal": {
+      const at = { content_index: 0 };
+      const name = said.type === "text" ? "output_text" : "refusal";
+      const logprobs = said.type === "text" && { logprobs: [] };
+      return [
+        ["content_part.added", { ...at, part: contentPart(said, "") }],
+        ...splitWords(said.text).map((delta): [string, JsonObject] => [
+          `${name}.delta`,
+          { ...at, delta, ...logprobs },
+        ]),
+        [`${name}.done`, { ...at, [said.type]: said.text, ...logprobs }],
+        ["content_part.done", { ...at, part: contentPart(said, said.text) }],
+      ];
+    }
+    case "reasoning": {
+      if (said.text === "") return [];
+      const at = { summary_index: 0 };
+      const part = (text: string) => ({ ...at, part: { type: "summary_text", text } });
+      return [
+        ["reasoning_summary_part.added", part("")],
+        ...splitWords(said.text).map((delta): [string, JsonObject] => [
+          "reasoning_summary_text.delta",
+          { ...at, delta },
+        ]),
+        ["reasoning_summary_text.done", { ...at, text: said.text }],
+        ["reasoning_summary_part.done", part(said.text)],
+      ];
+    }
+    case "call": {
+      const name = said.custom ? "custom_tool_call_input" : "function_call_arguments";
+      return [
+        ...splitArguments(said.args).map((delta): [string, JsonObject] => [
+          `${name}.delta`,
+          { delta },
+        ]),
+        [
+          `${name}.done`,
+          said.custom ? { input: said.args } : { name: said.name, arguments: said.args },
+        ],
+      ];
+    }
+  }
+}
+
+/** Caches stand inside the input, reasoning inside the output. */
+function toResponsesUsage(u: Usage): JsonObject {
+  const written = (u.cache_write_5m ?? 0) + (u.cache_write_1h ?? 0) + (u.cache_write_30m ?? 0);
+  const input = (u.input ?? 0) + (u.cache_read ?? 0) + written;
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: u.cache_read ?? 0, cache_write_tokens: written },
+    output_tokens: u.output ?? 0,
+    output_tokens_details: { reasoning_tokens: u.reasoning ?? 0 },
+    total_tokens: input + (u.output ?? 0),
+  };
+}

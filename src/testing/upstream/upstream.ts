@@ -1,0 +1,298 @@
+// A model API on a loopback port that does as it is told, and keeps account: what it was asked, on which connection, how
+// much of each answer it got rid of, what it billed and what it told. Answers are written byte for byte on the socket,
+// because the faults worth testing are those that no HTTP library would let one send.
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+} from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Usage } from "../../model/usage.ts";
+import { jsonResponse, type ScriptedResponse } from "./scripted-response.ts";
+import { sendResponse } from "./send-response.ts";
+
+/** One request, as it came. */
+export interface UpstreamRequest {
+  /** From 1, in the order in which they were read whole. */
+  readonly number: number;
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  readonly rawHeaders: readonly string[];
+  readonly body: Buffer;
+  /** Milliseconds, as performance.now() counts them. */
+  readonly at: number;
+  /** Which connection carried it, from 1. */
+  readonly connection: number;
+  /** Bytes of the answer's body that were written. */
+  readonly bytesSent: number;
+  /** cut: as scripted. aborted: the other side went away first. */
+  readonly state: "open" | "whole" | "cut" | "aborted";
+  readonly abortedAt: number | undefined;
+  /** Resolves when the state is no longer open. */
+  readonly whenDone: Promise<void>;
+  // The body is whatever the test sends: it knows the shape.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  json(): any;
+}
+
+/** One accepted request in the journal: what it costs, and what its client was told before the connection ended. */
+export interface UpstreamBill {
+  readonly requestNumber: number;
+  /** The credential, without "Bearer ". */
+  readonly key: string | undefined;
+  readonly model: string | undefined;
+  readonly usage: Usage;
+  readonly reportedUsage: Usage | undefined;
+}
+
+/**
+ * What one route answers: an answer, or a function of the request. A function that throws ends the test's process as
+ * an uncaught error.
+ */
+export type ScriptedReply =
+  | ScriptedResponse
+  | ((asked: UpstreamRequest) => ScriptedResponse | Promise<ScriptedResponse>);
+/** A list is used up one by one; its last one stays. */
+export type ScriptedRoute = ScriptedReply | readonly ScriptedReply[];
+/** "POST /v1/messages", "POST /v1/*", "GET *", "*": what names most answers. Queries do not count. */
+export interface ScriptedRoutes {
+  readonly [route: string]: ScriptedRoute;
+}
+
+/**
+ * A fake upstream that listens. A test asks at `url` and reads what came; ending it (`await using`) closes all its
+ * connections.
+ */
+export interface TestUpstream extends AsyncDisposable {
+  /** Without a trailing slash. */
+  readonly url: string;
+  readonly port: number;
+  readonly requests: readonly UpstreamRequest[];
+  /** The only truth about what upstream charges. */
+  readonly bills: readonly UpstreamBill[];
+  /** Connections that are open now. */
+  readonly connections: number;
+  /** Replaces what stands under these routes. */
+  setRoutes(routes: ScriptedRoutes): void;
+  /** The n-th request from now on or before, when it has come. */
+  waitForRequest(n: number, withinMs?: number): Promise<UpstreamRequest>;
+  /** Forgets requests and bill; the next request is number 1 again. */
+  reset(): void;
+  close(): Promise<void>;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/**
+ * Starts a fake upstream on a loopback port. Without routes every request is a 404 that says so. Rejects when no port
+ * is to be had.
+ */
+export async function startUpstream(routes: ScriptedRoutes = {}): Promise<TestUpstream> {
+  const book = new Map<string, ScriptedRoute>(Object.entries(routes));
+  const used = new Map<ScriptedRoute, number>();
+  const requests: UpstreamRequest[] = [];
+  const bill: UpstreamBill[] = [];
+  const sockets = new Map<Socket, number>();
+
+  const react = (asked: UpstreamRequest): ScriptedResponse | Promise<ScriptedResponse> => {
+    const found = findRoute(book, asked.method, asked.path);
+    if (!found)
+      return jsonResponse(
+        { error: { message: `The fake upstream has no ${asked.method} ${asked.path}.` } },
+        404,
+      );
+    if (!Array.isArray(found)) return resolveReply(found as ScriptedReply, asked);
+    const list = found as readonly ScriptedReply[];
+    const turn = used.get(list) ?? 0;
+    used.set(list, turn + 1);
+    return resolveReply(list[Math.min(turn, list.length - 1)]!, asked);
+  };
+
+  const answer = async (message: IncomingMessage, body: Buffer) => {
+    const { socket } = message;
+    const { asked, settle } = createRequest(
+      message,
+      body,
+      requests.length + 1,
+      sockets.get(socket) ?? 0,
+    );
+    requests.push(asked);
+    socket.once("close", () => settle("aborted"));
+    let line: Mutable<UpstreamBill> | undefined;
+    const told = (usage: Usage) =>
+      line && (line.reportedUsage = { ...line.reportedUsage, ...usage });
+    const reaction = await react(asked);
+    if (reaction.billedUsage) {
+      line = {
+        requestNumber: asked.number,
+        ...credentialOf(asked),
+        usage: reaction.billedUsage,
+        reportedUsage: undefined,
+      };
+      bill.push(line);
+    }
+    const sent = (bytes: number) => ((asked as Mutable<UpstreamRequest>).bytesSent = bytes);
+    const end = await sendResponse(socket, reaction, asked.method, {
+      onBytesSent: sent,
+      onUsageReported: told,
+    });
+    if (end !== "stalled") settle(end === "closed" ? "aborted" : end);
+  };
+
+  const server = createUpstreamServer(sockets, answer);
+  const port = await listen(server);
+
+  const close = async () => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const socket of sockets.keys()) socket.destroy();
+    await closed;
+  };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    requests,
+    bills: bill,
+    get connections() {
+      return sockets.size;
+    },
+    setRoutes(more) {
+      for (const [route, reaction] of Object.entries(more)) book.set(route, reaction);
+    },
+    async waitForRequest(n, withinMs = 5000) {
+      const end = performance.now() + withinMs;
+      while (requests.length < n) {
+        if (performance.now() > end)
+          throw new Error(`Request ${n} did not reach the upstream within ${withinMs} ms.`);
+        await sleep(1);
+      }
+      return requests[n - 1]!;
+    },
+    reset() {
+      requests.length = bill.length = 0;
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** A server that hands each request over when its body is there, one at a time on a connection. `sockets`: those that are open, numbered. */
+function createUpstreamServer(
+  sockets: Map<Socket, number>,
+  answer: (message: IncomingMessage, body: Buffer) => Promise<void>,
+): Server {
+  const busy = new Map<Socket, Promise<void>>();
+  let connections = 0;
+  const server = createServer();
+  server.on("connection", (socket: Socket) => {
+    sockets.set(socket, ++connections);
+    socket.setNoDelay(true);
+    socket.setMaxListeners(0);
+    // A reset by the other side is for its own test to judge.
+    socket.on("error", () => {});
+    socket.once("close", () => sockets.delete(socket));
+  });
+  const serve = async (message: IncomingMessage, response: { detachSocket(s: Socket): void }) => {
+    const { socket } = message;
+    // From here on the socket is ours: node:http would refuse to write most of what we want to write.
+    response.detachSocket(socket);
+    const body = await readBody(message);
+    if (!body) return;
+    const turn = (busy.get(socket) ?? Promise.resolve()).then(() => answer(message, body));
+    busy.set(socket, turn);
+    await turn;
+  };
+  const fatal = (error: unknown) => {
+    // A script that throws is a broken test: it must not look like a broken gateway.
+    queueMicrotask(() => {
+      throw error;
+    });
+  };
+  server.on("request", (message, response) => void serve(message, response).catch(fatal));
+  server.on("checkContinue", (message: IncomingMessage, response) => {
+    message.socket.write("HTTP/1.1 100 Continue\r\n\r\n");
+    void serve(message, response).catch(fatal);
+  });
+  return server;
+}
+
+const resolveReply = (reaction: ScriptedReply, asked: UpstreamRequest) =>
+  typeof reaction === "function" ? reaction(asked) : reaction;
+
+function findRoute(book: ReadonlyMap<string, ScriptedRoute>, method: string, path: string) {
+  let best: { readonly route: string; readonly rank: number } | undefined;
+  for (const route of book.keys()) {
+    const [verb, pattern] = route === "*" ? ["*", "*"] : (route.split(" ") as [string, string]);
+    if (verb !== "*" && verb !== method) continue;
+    const fits = pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
+    // What names more of the path wins, and a named method over any.
+    const rank =
+      4 * pattern.replace("*", "").length + (pattern === path ? 2 : 0) + (verb === "*" ? 0 : 1);
+    if (fits && rank > (best?.rank ?? -1)) best = { route, rank };
+  }
+  return best && book.get(best.route);
+}
+
+function createRequest(message: IncomingMessage, body: Buffer, n: number, connection: number) {
+  const url = new URL(message.url ?? "/", "http://upstream");
+  const over = Promise.withResolvers<void>();
+  const asked: Mutable<UpstreamRequest> = {
+    number: n,
+    method: message.method ?? "",
+    path: url.pathname,
+    query: url.searchParams,
+    headers: message.headers,
+    rawHeaders: message.rawHeaders,
+    body,
+    at: performance.now(),
+    connection,
+    bytesSent: 0,
+    state: "open",
+    abortedAt: undefined,
+    whenDone: over.promise,
+    json: () => JSON.parse(body.toString()),
+  };
+  const settle = (state: UpstreamRequest["state"]) => {
+    if (asked.state !== "open") return;
+    asked.state = state;
+    if (state === "aborted") asked.abortedAt = performance.now();
+    over.resolve();
+  };
+  return { asked: asked as UpstreamRequest, settle };
+}
+
+function credentialOf(asked: UpstreamRequest) {
+  const header = asked.headers.authorization ?? asked.headers["x-api-key"];
+  const model = requestedModel(asked);
+  return { key: (header as string | undefined)?.replace(/^Bearer /, ""), model };
+}
+
+function requestedModel(asked: UpstreamRequest): string | undefined {
+  try {
+    return asked.json().model;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readBody(message: IncomingMessage): Promise<Buffer | undefined> {
+  const parts: Buffer[] = [];
+  try {
+    for await (const part of message) parts.push(part as Buffer);
+  } catch {
+    // Gone while it was still asking: there is no client to answer and nothing to note.
+    return undefined;
+  }
+  return Buffer.concat(parts);
+}
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,155 @@
+// Connections, as the listener meets them, with the limits that it has unless told otherwise.
+import { once } from "node:events";
+import type { RequestListener, ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import { Duplex } from "node:stream";
+import { BOUNDS } from "../../../src/lib/bounds.ts";
+import { listen, type ListenLimits } from "../../../src/runtime/http/listener.ts";
+import { createQueryLimiter } from "../../../src/runtime/ledger/usage-queries.ts";
+import { until } from "../../kit/wait.ts";
+import { faultIn, type Driver, type Outcome } from "./way.ts";
+
+async function opened(handler: RequestListener, limits: Partial<ListenLimits> = {}) {
+  const at = await listen({ host: "127.0.0.1", port: 0, handler, limits });
+  return Object.assign(at, {
+    async [Symbol.asyncDispose]() {
+      at.destroy();
+      await at.close(0);
+    },
+  });
+}
+async function dialled(port: number): Promise<Socket & { said(): string }> {
+  const socket = connect(port, "127.0.0.1").on("error", () => {});
+  await once(socket, "connect");
+  let text = "";
+  socket.on("data", (chunk) => (text += chunk));
+  return Object.assign(socket, { said: () => text });
+}
+const GET = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+const answered = (text: string) => text.match(/HTTP\/1\.1 200 /g)?.length ?? 0;
+const refusal = (text: string): Outcome => {
+  const last = text.slice(text.lastIndexOf("HTTP/1.1"));
+  return { status: Number(last.slice(9, 12)), text: last };
+};
+const well: RequestListener = (_req, res) => void res.end("ok");
+
+/** A socket without a machine behind it: what is written to it is kept. */
+class Pretended extends Duplex {
+  said = "";
+  readonly remoteAddress: string;
+  bytesRead = 0;
+  constructor(address: string) {
+    super();
+    this.remoteAddress = address;
+  }
+  setTimeout(): this {
+    return this;
+  }
+  setNoDelay(): this {
+    return this;
+  }
+  override _read(): void {}
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.said += chunk.toString();
+    done();
+  }
+}
+/** So many connections, from as many addresses as are given. */
+async function crowd(n: number, address: (i: number) => string): Promise<Outcome> {
+  await using at = await opened(well);
+  let last: Pretended;
+  for (let i = 0; i < n; i++) at.server.emit("connection", (last = new Pretended(address(i))));
+  return last!.said === "" ? "passes" : refusal(last!.said);
+}
+/** The same with sockets, where an operator allows few. */
+async function few(n: number, limits: Partial<ListenLimits>): Promise<Outcome> {
+  await using at = await opened(well, limits);
+  const all: Awaited<ReturnType<typeof dialled>>[] = [];
+  for (let i = 0; i < n; i++) all.push(await dialled(at.port));
+  const last = all.at(-1)!;
+  last.write(GET);
+  await until(() => last.said().includes("ok") || last.said().includes("}}"));
+  const said = last.said();
+  for (const socket of all) socket.destroy();
+  return said.includes("ok") ? "passes" : refusal(said);
+}
+
+/** Requests that are all under way at once. */
+async function atOnce(n: number): Promise<Outcome> {
+  const waiting: ServerResponse[] = [];
+  await using at = await opened((_req, res) => void waiting.push(res));
+  const socket = await dialled(at.port);
+  socket.write(GET.repeat(n));
+  const most = BOUNDS.inFlightPerSocket.max;
+  await until(() => waiting.length === Math.min(n, most));
+  for (const res of waiting) res.end("ok");
+  await until(() => answered(socket.said()) === n || socket.said().includes("}}"));
+  socket.destroy();
+  return answered(socket.said()) === n ? "passes" : refusal(socket.said());
+}
+
+/** One after the other; the last of them says that it is the last. */
+async function inTurn(n: number): Promise<Outcome> {
+  await using at = await opened(well);
+  const socket = await dialled(at.port);
+  let over = false;
+  let seen = 0;
+  socket.on("data", (chunk) => {
+    seen += answered(String(chunk));
+    over ||= /\r\nconnection: close\r\n/i.test(String(chunk));
+  });
+  // As many at once as may be, so that it does not take long.
+  const { max } = BOUNDS.inFlightPerSocket;
+  for (let sent = 0; sent < n && !over; sent += max) {
+    const some = Math.min(max, n - sent);
+    const before = seen;
+    socket.write(GET.repeat(some));
+    while (!over && seen - before < some) await once(socket, "data");
+  }
+  socket.destroy();
+  return seen === n ? "passes" : over ? "beyond" : refusal(socket.said());
+}
+
+async function headed(n: number): Promise<Outcome> {
+  await using at = await opened(well);
+  const socket = await dialled(at.port);
+  const more = Array.from({ length: n - 1 }, (_, i) => `x-${i}: 1\r\n`).join("");
+  socket.write(`GET / HTTP/1.1\r\nhost: localhost\r\n${more}\r\n`);
+  await until(() => socket.said().includes("ok") || socket.said().includes("}}"));
+  socket.destroy();
+  return answered(socket.said()) === 1 ? "passes" : refusal(socket.said());
+}
+
+/** Reports that wait while as many as may be are under way. */
+async function waiting(n: number, key: (i: number) => string): Promise<Outcome> {
+  const read = createQueryLimiter(60_000);
+  const away = new AbortController();
+  const ask = (who: string) => read(who, away.signal, () => new Promise<never>(() => {}));
+  for (const who of ["a", "b", "c", "k"]) ask(who).catch(() => {});
+  for (let i = 0; i < n - 1; i++) ask(key(i)).catch(() => {});
+  const last = faultIn(() => ask(key(n)));
+  const outcome = await Promise.race([
+    last,
+    new Promise<Outcome>((r) => setImmediate(r, "passes")),
+  ]);
+  away.abort();
+  return outcome;
+}
+
+export const sockets = {
+  connections: {
+    "of as many addresses": { drive: (n) => crowd(n, (i) => `2001:db8::${i.toString(16)}`) },
+    "with sockets": { most: 3, drive: (n) => few(n, { connections: 3 }) },
+  },
+  connectionsPerAddress: {
+    "of one address": { drive: (n) => crowd(n, () => "192.0.2.1") },
+    "with sockets": { most: 3, drive: (n) => few(n, { connectionsPerAddress: 3 }) },
+  },
+  // A client that is told to wait may come again on the same terms.
+  inFlightPerSocket: { "at once": { drive: atOnce } },
+  requestsPerSocket: { "one after the other": { drive: inTurn } },
+  // A head has a status of its own.
+  headers: { "of one request": { status: 431, drive: headed } },
+  usageQueries: { "of as many keys": { drive: (n) => waiting(n, (i) => `k${i}`) } },
+  usageQueriesPerKey: { "of one key": { drive: (n) => waiting(n, () => "k") } },
+} satisfies { readonly [name: string]: Driver };

@@ -1,0 +1,61 @@
+// How late a process is: by its own work, since a machine that gives its time to others is no reason to refuse a client.
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { LoadMonitor } from "../../../src/pipeline/admission/load-monitor.ts";
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
+afterEach(() => void vi.useRealTimers());
+
+/** So many ticks, each late by so much, in which the process worked for so long. */
+function after(ticks: number, lateMs: number, workedMs: number): LoadMonitor {
+  let [now, worked] = [0, 0];
+  const strain = new LoadMonitor({ now: () => now, cpuMs: () => worked });
+  strain.start();
+  for (let i = 0; i < ticks; i++) {
+    now += 100 + lateMs;
+    worked += workedMs;
+    vi.advanceTimersByTime(100);
+  }
+  return strain;
+}
+
+it("a process that stands in its own work takes nothing", () => {
+  using one = after(20, 2_000, 2_100);
+  expect([one.isLagging, one.isOverloaded]).toEqual([true, true]);
+  using some = after(20, 400, 500);
+  expect([some.isLagging, some.isOverloaded]).toEqual([true, false]);
+});
+
+it("one that waits for the processor, or slept with its machine, is neither strained nor over", () => {
+  using starved = after(20, 5_000, 60);
+  expect([starved.isLagging, starved.isOverloaded]).toEqual([false, false]);
+});
+
+it("one that is on time is neither, however much it works", () => {
+  using busy = after(20, 0, 100);
+  expect([busy.isLagging, busy.isOverloaded]).toEqual([false, false]);
+});
+
+/** That of a small container; near the end of a smaller one V8 itself ends the process, in its collections. */
+const HEAP_MB = 768;
+
+it("one whose heap is fuller than its share takes no call beside those that it has, and takes them again when there is room", async () => {
+  const child = fork(new URL("./full-heap.ts", import.meta.url), [String(HEAP_MB)], {
+    execArgv: [`--max-old-space-size=${HEAP_MB}`],
+  });
+  using _ = { [Symbol.dispose]: () => void child.kill("SIGKILL") };
+  const asked = async (share: number, running = true) => {
+    child.send({ share, running });
+    const [{ part, taken }] = (await once(child, "message")) as [{ part: number; taken: boolean }];
+    expect(part).toBeGreaterThanOrEqual(share);
+    return taken;
+  };
+  expect(await asked(0.01)).toBe(true);
+  expect(await asked(0.85)).toBe(true);
+  expect(await asked(0.96)).toBe(false);
+  // A process that does nothing would let nothing go: one call is always taken.
+  expect(await asked(0.96, false)).toBe(true);
+  expect(await asked(0.96)).toBe(false);
+  expect(await asked(0.3)).toBe(true);
+});

@@ -1,0 +1,467 @@
+// What can go wrong on the way to a provider and back, and what becomes of it: one table, which the rig holds the gateway to and
+// which the docs show.
+import { randomBytes } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import {
+  htmlResponse,
+  jsonResponse,
+  type ScriptedResponse,
+  type Truncation,
+} from "tollgate/testing";
+import { spokenError } from "./errors.ts";
+import type { Chance } from "../rig.ts";
+import type { GoodAnswer } from "./good-responses.ts";
+import { FRONTENDS, type Road } from "./request-paths.ts";
+
+/** What the call's row in the ledger says. exact: what the provider has counted. */
+export type RowKind = "void" | "estimated" | "exact";
+
+/** served: all of it. passed: an answer, spoiled as it came. broken: content, then an error in its protocol. Else a status, with the error's code. `of`: of those alone. */
+export type Outcome = { readonly row: RowKind; readonly of?: Group } & (
+  | { readonly client: "served" | "passed" | "broken" }
+  | { readonly client: number; readonly code: string }
+);
+
+const kind = ({ from }: Road) => FRONTENDS[from].kind;
+/** Roads on which a fault may come to something of their own. */
+export const GROUPS = {
+  pictures: (road) => kind(road) === "image",
+  /** Its bytes say neither what they are nor where they end. */
+  sound: (road) => kind(road) === "speech" && !road.stream,
+  "sound in events": (road) => kind(road) === "speech" && road.stream,
+  "sound, rankings, verdicts": (road) => ["speech", "rerank", "moderation"].includes(kind(road)),
+  "Gemini's vectors": ({ into }) => into === "gemini-vectors",
+} as const satisfies { readonly [group: string]: (road: Road) => boolean };
+export type Group = keyof typeof GROUPS;
+
+/** Where a provider of that fault is reached. */
+export const PLACES = [
+  "plain",
+  "nowhere",
+  "silent",
+  "flips",
+  "rebound",
+  "closed",
+  "hole",
+  "tls",
+  "expired",
+  "stranger",
+  "selfsigned",
+  "alpn",
+  "h2",
+  "stalled",
+] as const;
+export type Place = (typeof PLACES)[number];
+
+export interface Fault {
+  readonly name: string;
+  /** What may become of it: the first that fits is the usual one. */
+  readonly whole: readonly Outcome[];
+  readonly stream: readonly Outcome[];
+  readonly place?: Place;
+  /** Waits for one of the limits below. */
+  readonly waits?: keyof typeof LIMITS;
+  /** Its bytes are many: one at a time. */
+  readonly heavy?: true;
+  /** What is sent in place of a good answer. */
+  readonly answer?: (good: GoodAnswer, chance: Chance) => ScriptedResponse;
+  /** The provider counts nothing. */
+  readonly uncounted?: true;
+}
+
+/** In gateway.yaml, in milliseconds. */
+export const LIMITS = { connect: 1_500, first_byte: 4_000, idle: 2_000, total: 6_000 } as const;
+
+const served = (row: RowKind): Outcome => ({ client: "served", row });
+const refused = (client: number, code: string, row: RowKind): Outcome => ({ client, code, row });
+const BROKEN: Outcome = { client: "broken", row: "estimated" };
+
+const both = (...outcomes: readonly Outcome[]) => ({ whole: outcomes, stream: outcomes });
+/** Google counts nothing of them. */
+const UNCOUNTED: Outcome = { ...served("estimated"), of: "Gemini's vectors" };
+const FINE = both(served("exact"), UNCOUNTED);
+const HEARD: Outcome = { client: "passed", row: "exact", of: "sound" };
+const HEARD_BROKEN: Outcome = { client: "broken", row: "estimated", of: "sound" };
+const IN_BASE64: Outcome = { ...served("exact"), of: "sound in events" };
+const HEARD_WHOLE: Outcome = { ...served("exact"), of: "sound" };
+/** What cannot be read; its code says why. */
+const UNREADABLE = refused(502, "*", "estimated");
+/** As it came, since nothing had to be read in it. */
+const PASSED: Outcome = { client: "passed", row: "exact" };
+const LOST = refused(502, "upstream_disconnected", "estimated");
+
+const at = (place: Place, name: string, outcome: Outcome, waits?: keyof typeof LIMITS): Fault => ({
+  name,
+  place,
+  ...both(outcome),
+  ...(waits && { waits }),
+});
+
+const good = ({ type, pieces, stream, bytes }: GoodAnswer): ScriptedResponse => ({
+  headers: { "content-type": type },
+  body: stream ? pieces : bytes,
+  framing: stream ? "chunked" : "length",
+});
+const head = ({ type }: GoodAnswer, ...lines: readonly string[]) =>
+  ["HTTP/1.1 200 OK", `content-type: ${type}`, ...lines, "", ""].join("\r\n");
+const chunk = (bytes: Uint8Array) =>
+  Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]);
+
+/** Somewhere between two events, before it says why it ended; of a whole answer somewhere in it. */
+const boundary = ({ stream, pieces, finish, bytes }: GoodAnswer, chance: Chance): number =>
+  stream
+    ? pieces.slice(0, 1 + chance.below(finish)).reduce((sum, piece) => sum + piece.length, 0)
+    : 1 + chance.below(bytes.length - 2);
+const cutAt =
+  (how: Truncation["how"], inside = 0) =>
+  (of: GoodAnswer, chance: Chance): ScriptedResponse => ({
+    ...good(of),
+    framing: "chunked",
+    truncation: { after: boundary(of, chance) + (of.stream ? inside : 0), how },
+  });
+const LINE = Buffer.alloc(64 * 1024, "x");
+const replaced = (of: GoodAnswer, from: RegExp, to: string): GoodAnswer => {
+  const change = (bytes: Buffer) =>
+    Buffer.from(bytes.toString("latin1").replace(from, to), "latin1");
+  return { ...of, pieces: of.pieces.map(change), bytes: change(of.bytes) };
+};
+/** What an answer is known by: a word, a picture, a number. */
+const MARK = /Hello|iVBOR|0\.015625/g;
+const POISON = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nPOISON";
+const raw = (...pieces: readonly (string | Buffer)[]): ScriptedResponse => ({
+  raw: pieces.map((piece) => Buffer.from(piece as string)),
+});
+const failing =
+  (status: number, headers: Record<string, string> = {}) =>
+  (of: GoodAnswer) => ({
+    ...jsonResponse(spokenError(of.into, status), status),
+    headers: { "content-type": "application/json", ...headers },
+  });
+const COUNT = /"(prompt_tokens|input_tokens|promptTokenCount|search_units)":\d+/g;
+const counting = (to: string) => (of: GoodAnswer) => good(replaced(of, COUNT, `"$1":${to}`));
+const half = ({ bytes }: GoodAnswer) => Math.floor(bytes.length / 2);
+
+/** Pictures are counted as they come, so that the provider's own count is not needed. */
+const GUESSED = both(
+  served("estimated"),
+  { ...served("exact"), of: "pictures" },
+  { ...served("exact"), of: "sound, rankings, verdicts" },
+);
+
+export const FAULTS: readonly Fault[] = [
+  { name: "none: the control", ...FINE, answer: good },
+  at("nowhere", "the name is not known (NXDOMAIN)", refused(502, "connect_failed", "void")),
+  at("silent", "no answer to the look-up", refused(504, "connect_timeout", "void"), "connect"),
+  {
+    name: "the name leads elsewhere from one look-up to the next",
+    place: "flips",
+    ...FINE,
+    answer: good,
+  },
+  at("rebound", "the name leads to a cloud's metadata", refused(502, "address_refused", "void")),
+  at("closed", "connection refused", refused(502, "connect_failed", "void")),
+  at(
+    "hole",
+    "a connection that is never accepted",
+    refused(504, "connect_timeout", "void"),
+    "connect",
+  ),
+  { name: "TLS as it should be: the control", place: "tls", ...FINE, answer: good },
+  at("expired", "TLS: expired", refused(502, "tls_failed", "void")),
+  at("stranger", "TLS: for another name", refused(502, "tls_failed", "void")),
+  at("selfsigned", "TLS: self-signed", refused(502, "tls_failed", "void")),
+  at("alpn", "TLS: no protocol in common (ALPN)", refused(502, "tls_failed", "void")),
+  at("h2", "TLS: HTTP/2 without having agreed on it", refused(502, "bad_http", "estimated")),
+  at(
+    "stalled",
+    "TLS: a handshake that stands still",
+    refused(504, "connect_timeout", "void"),
+    "connect",
+  ),
+  ...(["reset", "close"] as const).map((how): Fault => ({
+    name: `${how === "reset" ? "RST" : "FIN"} before the head`,
+    ...both(LOST),
+    answer: () => ({ truncation: { after: "nothing", how } }),
+  })),
+  {
+    name: "a head that comes byte by byte",
+    waits: "first_byte",
+    ...both(refused(504, "upstream_timeout", "estimated")),
+    answer: (of) => ({
+      ...raw(head(of, `x-long: ${"x".repeat(200)}`)),
+      chunks: "bytes",
+      chunkDelayMs: 40,
+    }),
+  },
+  {
+    name: "a header of 70 KB",
+    ...both(refused(502, "bad_http", "estimated")),
+    answer: (of) => ({
+      ...good(of),
+      headers: { "content-type": of.type, "x-large": "x".repeat(70 * 1024) },
+    }),
+  },
+  {
+    name: "a bad status line",
+    ...both(refused(502, "bad_http", "estimated")),
+    answer: (of, chance) =>
+      raw(
+        head(of).replace(
+          "HTTP/1.1 200",
+          chance.one(["HTP/1.1 200", "HTTP/1.1 abc", "200", "\0\0\0\0 200"]),
+        ),
+        of.bytes,
+      ),
+  },
+  {
+    name: "100 Continue that was not asked for",
+    ...both(refused(502, "bad_http", "estimated")),
+    answer: (of) => ({ ...good(of), interimStatuses: [100] }),
+  },
+  { name: "103 Early Hints", ...FINE, answer: (of) => ({ ...good(of), interimStatuses: [103] }) },
+  {
+    name: "204 with a body",
+    ...both(UNREADABLE),
+    answer: (of) =>
+      raw(
+        head(of, `content-length: ${of.bytes.length}`).replace("200 OK", "204 No Content"),
+        of.bytes,
+      ),
+  },
+  {
+    name: "304 with a body",
+    ...both(refused(502, "upstream_redirect", "void")),
+    answer: (of) =>
+      raw(
+        head(of, `content-length: ${of.bytes.length}`).replace("200 OK", "304 Not Modified"),
+        of.bytes,
+      ),
+  },
+  {
+    name: "a redirect",
+    ...both(refused(502, "upstream_redirect", "void")),
+    answer: (_of, chance) => ({
+      ...jsonResponse({}, chance.one([301, 302, 307, 308])),
+      headers: { location: "http://169.254.169.254/" },
+    }),
+  },
+  { name: "a page of HTML with status 200", ...both(UNREADABLE), answer: () => htmlResponse() },
+  {
+    name: "a page of HTML with status 200, called an answer",
+    ...both(UNREADABLE),
+    answer: (of) => ({ ...htmlResponse(), headers: { "content-type": of.type } }),
+  },
+  {
+    name: "Content-Length larger than the body",
+    whole: [LOST, HEARD_BROKEN],
+    stream: [served("exact"), BROKEN],
+    answer: (of) => raw(head(of, `content-length: ${of.bytes.length + 50}`), of.bytes),
+  },
+  {
+    name: "Content-Length smaller than the body, then an answer that was not asked for",
+    whole: [UNREADABLE, HEARD],
+    stream: [BROKEN, UNREADABLE],
+    answer: (of) =>
+      raw(head(of, `content-length: ${half(of)}`), of.bytes.subarray(0, half(of)), POISON),
+  },
+  {
+    name: "Content-Length and Transfer-Encoding",
+    ...both(refused(502, "bad_http", "estimated")),
+    answer: (of) =>
+      raw(
+        head(of, `content-length: ${of.bytes.length}`, "transfer-encoding: chunked"),
+        chunk(of.bytes),
+        "0\r\n\r\n",
+      ),
+  },
+  {
+    name: "a chunk without a size",
+    whole: [refused(502, "bad_http", "estimated"), HEARD_BROKEN],
+    stream: [BROKEN, refused(502, "bad_http", "estimated")],
+    answer: (of) =>
+      raw(
+        head(of, "transfer-encoding: chunked"),
+        chunk(of.bytes.subarray(0, half(of))),
+        "zz\r\n",
+        of.bytes.subarray(half(of)),
+      ),
+  },
+  {
+    name: "no last chunk",
+    whole: [LOST, HEARD_BROKEN],
+    stream: [served("exact"), BROKEN],
+    answer: (of) => raw(head(of, "transfer-encoding: chunked"), chunk(of.bytes)),
+  },
+  {
+    name: "gzip that was not asked for",
+    ...both(UNREADABLE),
+    answer: (of) => ({ ...good(of), gzip: true }),
+  },
+  {
+    name: "gzip that is none",
+    ...both(UNREADABLE),
+    answer: (of) => ({
+      headers: { "content-type": of.type, "content-encoding": "gzip" },
+      body: randomBytes(500),
+    }),
+  },
+  {
+    name: "a small gzip of 50 MB",
+    ...both(UNREADABLE),
+    answer: (of) => ({
+      headers: { "content-type": of.type, "content-encoding": "gzip" },
+      body: BOMB,
+    }),
+  },
+  ...(["reset", "close", "end"] as const).map((how): Fault => ({
+    name: {
+      reset: "RST between two events",
+      close: "FIN between two events",
+      end: "a clean end between two events",
+    }[how],
+    whole: how === "end" ? [UNREADABLE, HEARD] : [LOST, HEARD_BROKEN],
+    stream: [BROKEN, how === "end" ? UNREADABLE : LOST],
+    answer: cutAt(how),
+  })),
+  {
+    name: "silence in the middle of an event",
+    waits: "idle",
+    whole: [refused(504, "upstream_timeout", "estimated"), HEARD_BROKEN],
+    stream: [BROKEN, refused(504, "upstream_timeout", "estimated")],
+    answer: cutAt("stall", 9),
+  },
+  {
+    name: "byte by byte, for ever",
+    waits: "total",
+    whole: [refused(504, "upstream_timeout", "estimated"), HEARD_WHOLE, HEARD_BROKEN],
+    stream: [refused(504, "upstream_timeout", "estimated"), BROKEN],
+    // The shortest answer has some forty bytes.
+    answer: (of) => ({ ...good(of), chunks: "bytes", chunkDelayMs: 300 }),
+  },
+  {
+    name: "garbage from the first byte on",
+    ...both(UNREADABLE, HEARD),
+    answer: (of) => ({ headers: { "content-type": of.type }, body: randomBytes(2_000) }),
+  },
+  {
+    name: "garbage between two events",
+    whole: [UNREADABLE, PASSED, HEARD_BROKEN],
+    stream: [BROKEN, UNREADABLE],
+    answer: (of, chance) => {
+      const cut = boundary(of, chance);
+      const body = [
+        of.bytes.subarray(0, cut),
+        Buffer.from("data: {no json\n\n"),
+        of.bytes.subarray(cut),
+      ];
+      return { ...good(of), body: Buffer.concat(body) };
+    },
+  },
+  { name: "each byte on its own", ...FINE, answer: (of) => ({ ...good(of), chunks: "bytes" }) },
+  {
+    name: "a line of 50 MB",
+    heavy: true,
+    ...both(UNREADABLE, HEARD, HEARD_BROKEN),
+    answer: (of) => ({
+      headers: { "content-type": of.type },
+      body: ["data: ", ...Array<Buffer>(800).fill(LINE)],
+    }),
+  },
+  {
+    name: "bytes that are no UTF-8",
+    whole: [PASSED, UNREADABLE],
+    stream: [UNREADABLE, BROKEN, PASSED, IN_BASE64],
+    answer: (of) => good(replaced(of, MARK, "\xff\xfe\xc0")),
+  },
+  {
+    name: "NUL in a text",
+    ...both(UNREADABLE, BROKEN, PASSED, IN_BASE64),
+    answer: (of) => good(replaced(of, MARK, "\0")),
+  },
+  {
+    name: "its end twice",
+    whole: [UNREADABLE, HEARD_WHOLE],
+    stream: [served("exact")],
+    answer: (of) =>
+      good({
+        ...of,
+        pieces: [...of.pieces, of.pieces.at(-1)!],
+        bytes: Buffer.concat([of.bytes, of.bytes]),
+      }),
+  },
+  {
+    name: "more after its end",
+    whole: [UNREADABLE, HEARD_WHOLE],
+    stream: [served("exact")],
+    answer: (of) =>
+      good({
+        ...of,
+        pieces: [...of.pieces, of.pieces[0]!, of.pieces[1]!],
+        bytes: Buffer.concat([of.bytes, Buffer.from("{}")]),
+      }),
+  },
+  {
+    name: "no word of its end",
+    whole: [UNREADABLE, HEARD],
+    stream: [BROKEN, UNREADABLE],
+    answer: (of) =>
+      good({ ...of, pieces: of.pieces.slice(0, of.finish), bytes: of.bytes.subarray(0, -1) }),
+  },
+  { name: "no usage", uncounted: true, ...GUESSED, answer: good },
+  { name: "negative usage", ...GUESSED, answer: counting("-5") },
+  { name: "usage beyond all bounds", ...GUESSED, answer: counting("1e300") },
+  { name: "usage with a fraction", ...GUESSED, answer: counting("12.5") },
+  {
+    name: "usage twice",
+    ...FINE,
+    answer: (of) =>
+      good({
+        ...of,
+        pieces: of.pieces.flatMap((piece) => (isReport(of, piece) ? [piece, piece] : [piece])),
+      }),
+  },
+  ...(["1", "Wed, 21 Oct 2037 07:28:00 GMT", "250ms", "soon", "-1", "1000000000"] as const).map(
+    (after): Fault => ({
+      name: `429, retry-after: ${after}`,
+      ...both(refused(429, "*", "void")),
+      answer: failing(429, { "retry-after": after }),
+    }),
+  ),
+  // A provider's own failure keeps its status in every protocol.
+  ...[500, 502, 503, 504, 529].map((status): Fault => ({
+    name: `${status}`,
+    ...both(refused(status, "*", "void")),
+    answer: failing(status),
+  })),
+  { name: "401", ...both(refused(502, "*", "void")), answer: failing(401) },
+  {
+    name: "an error as a page of HTML",
+    ...both(refused(500, "*", "void")),
+    answer: () => htmlResponse(500, "<h1>Oops</h1>"),
+  },
+  {
+    name: "an error in JSON with HTML in it",
+    ...both(refused(500, "*", "void")),
+    answer: () => jsonResponse({ error: "<html><script>alert(1)</script></html>" }, 500),
+  },
+  {
+    name: "an error in place of an answer, with status 200",
+    ...both(refused(502, "*", "estimated"), refused(503, "*", "estimated")),
+    answer: (of) => {
+      const error = JSON.stringify(spokenError(of.into, 500));
+      return { ...good(of), body: of.stream ? `event: error\ndata: ${error}\n\n` : error };
+    },
+  },
+];
+
+const BOMB = gzipSync(Buffer.alloc(50e6));
+/** It says counts, and may be said again. */
+function isReport({ into, stream }: GoodAnswer, piece: Buffer): boolean {
+  const text = piece.toString();
+  return (
+    stream &&
+    into !== "gemini-image" &&
+    /_tokens":|finishReason"/.test(text) &&
+    !text.includes("completed")
+  );
+}

@@ -1,0 +1,69 @@
+// A plugin in a process of its own that reads, dials, forks, loops and leaks: it is refused or ended there, the gateway's processes are
+// the same ones as before, and clients that do not pass by it notice nothing.
+import { setTimeout as sleep } from "node:timers/promises";
+import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { GUARD } from "../../e2e/outside/broken.ts";
+import { billing, FRONTENDS, type BillingUpstream } from "../billing-upstream.ts";
+import { TARGETS } from "../traffic.ts";
+import { askBroken, pidsOf, statusOf } from "./stage.ts";
+
+/** What it may not, and what it ends of. */
+export const OUTSIDE = {
+  denied: [
+    "read-a-file",
+    "write-a-file",
+    "dial-out",
+    "fork",
+    "thread",
+    "unnamed-env",
+    "unnamed-file-itself",
+    "signals",
+  ],
+  deadly: ["loop", "leak", "leak-bytes", "exit", "abort", "unhandled"],
+} as const;
+export type OutsideWay = string;
+export const OUTSIDE_WAYS: readonly OutsideWay[] = [...OUTSIDE.denied, ...OUTSIDE.deadly];
+
+/** `within`: it stands in the gateway after all, which must be found. */
+export const withGuard = (up: BillingUpstream, within: boolean): Promise<Daemon> =>
+  startDaemon({
+    yaml: `
+workers: 2
+frontends: ${FRONTENDS}
+attempts: { target: 1 }
+store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
+middleware:
+  - auth
+  - limits
+  - { use: usage, with: { label_headers: [x-rig] } }
+  - { use: ./guard.ts, ${within ? "" : "isolate: child, "}timeout: 5s, for: { models: [guarded] } }
+providers:${billing(up.up.url)}
+models:
+  guarded: [chat/model]
+${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
+`,
+    files: { "guard.ts": GUARD, "named.txt": "named" },
+  });
+
+const isDenied = (way: OutsideWay): boolean => (OUTSIDE.denied as readonly string[]).includes(way);
+
+export async function played(
+  at: Daemon,
+  ways: readonly OutsideWay[],
+  { patienceMs, wrong }: { readonly patienceMs: number; readonly wrong: string[] },
+): Promise<void> {
+  const before = pidsOf(await statusOf(at));
+  for (const way of ways) {
+    const { status, text } = await askBroken(at, "guarded", false, at.key, `do:${way};`);
+    if (isDenied(way) && status !== 500) wrong.push(`${way}: ${status} ${text.slice(0, 200)}`);
+    const until = performance.now() + patienceMs;
+    let again = 0;
+    while (again !== 200 && performance.now() < until) {
+      again = (await askBroken(at, "guarded", false)).status;
+      if (again !== 200) await sleep(100);
+    }
+    if (again !== 200) wrong.push(`${way}: it is not there again: ${again}`);
+    const now = pidsOf(await statusOf(at));
+    if (now !== before) return void wrong.push(`${way}: processes ended: ${before} are ${now}`);
+  }
+}

@@ -1,0 +1,15 @@
+// The rig that holds a gateway's ports, in short: each event once, and what it must see where another thing is done in its place.
+import { expect, it } from "vitest";
+import { EVENTS, unbroken } from "./zero-downtime.ts";
+
+it("a kill, an end, another process and another certificate: none fails but what the kill found", async () => {
+  const { wrong, counts } = await unbroken({ events: EVENTS, workers: 1, seed: 3 });
+  expect(wrong).toEqual([]);
+  expect(Number(counts["delivered"])).toBeGreaterThan(20);
+}, 240_000);
+
+it("a kill in place of the handing over is seen", async () => {
+  const planted = { events: ["usr2"], planted: "kill-for-usr2" } as const;
+  const { wrong } = await unbroken({ ...planted, workers: 1, seed: 3 });
+  expect(wrong.length).toBeGreaterThan(0);
+}, 240_000);

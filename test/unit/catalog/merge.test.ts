@@ -1,0 +1,122 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { mergeFacts, type FactLayer, type StatedFacts } from "../../../src/catalog/merge-facts.ts";
+import { FREE } from "../../../src/money/price.ts";
+
+const price = (usd: string) => ({
+  lines: [{ unit: "input" as const, usd, per: 1_000_000 as const }],
+});
+
+const said: fc.Arbitrary<StatedFacts> = fc.record(
+  {
+    operation: fc.constantFrom("chat", "image"),
+    name: fc.string(),
+    price: fc.oneof(fc.constant("free" as const), fc.constantFrom("1", "2").map(price)),
+    pricedAs: fc.constantFrom("a", "b"),
+    can: fc.record({ tools: fc.boolean(), vision: fc.boolean() }, { requiredKeys: [] }),
+    limits: fc.record({ context: fc.nat(), output: fc.nat() }, { requiredKeys: [] }),
+    released: fc.constantFrom("2026-01-01", "2025-05-05"),
+    protocols: fc.array(fc.constantFrom("messages", "responses")),
+  },
+  { requiredKeys: [] },
+);
+const layer: fc.Arbitrary<FactLayer> = fc.record({
+  from: fc.constantFrom("operator", "live", "shipped"),
+  at: fc.constantFrom("2026-11-01", "2026-11-02"),
+  facts: said,
+});
+/** Strongest first, as the catalogue hands them over. */
+const layers = fc
+  .array(layer, { maxLength: 5 })
+  .map((all) =>
+    all.toSorted(
+      (a, b) =>
+        ["operator", "live", "shipped"].indexOf(a.from) -
+        ["operator", "live", "shipped"].indexOf(b.from),
+    ),
+  );
+
+/** Every fact by itself, as `sources` names them. */
+const facts = (of: object): [string, unknown][] =>
+  Object.entries(of).flatMap(([field, value]): [string, unknown][] =>
+    ["can", "limits", "image"].includes(field)
+      ? Object.entries(value as object).map(([fact, x]) => [`${field}.${fact}`, x])
+      : [[field, value]],
+  );
+
+describe("merging what is said of a model", () => {
+  it("a weaker layer never changes what a stronger one says", () => {
+    fc.assert(
+      fc.property(layers, layer, (strong, weak) => {
+        const before = mergeFacts("m", strong);
+        const after = mergeFacts("m", [...strong, { ...weak, from: "shipped" }]);
+        const now = new Map(facts(after.info));
+        for (const [fact, value] of facts(before.info)) {
+          // Below the operator's word, "image" says more than "chat".
+          if (fact === "kind" && before.sources["kind"]?.from !== "operator") continue;
+          expect(now.get(fact)).toEqual(value);
+        }
+      }),
+    );
+  });
+
+  it("every fact has a source, and its source said exactly that", () => {
+    fc.assert(
+      fc.property(layers, (all) => {
+        const { info, sources } = mergeFacts("m", all);
+        const stated = facts(info).filter(
+          ([f]) => f !== "model" && f !== "pricedAs" && !(f === "kind" && !sources["kind"]),
+        );
+        const named = new Set(stated.map(([f]) => f));
+        if (info.pricedAs !== undefined) named.add("price");
+        expect(Object.keys(sources).sort()).toEqual([...named].sort());
+        for (const [fact, value] of stated) {
+          const source = sources[fact]!;
+          const possible = all
+            .filter((l) => l.from === source.from && l.at === source.at)
+            .flatMap((l) => facts(l.facts))
+            .filter(([f]) => f === fact)
+            .map(([, v]) => (v === "free" ? FREE : v));
+          expect(possible).toContainEqual(value);
+        }
+      }),
+    );
+  });
+
+  it("what nobody says stays absent", () => {
+    expect(mergeFacts("m", [])).toEqual({ info: { model: "m", kind: "chat" }, sources: {} });
+    expect(
+      mergeFacts("m", [{ from: "live", facts: { operation: "chat", name: undefined, can: {} } }])
+        .info,
+    ).toEqual({ model: "m", kind: "chat" });
+  });
+
+  it("a price is never made of two halves", () => {
+    const { info, sources } = mergeFacts("m", [
+      { from: "operator", at: "2026-11-01", facts: { pricedAs: "other" } },
+      { from: "shipped", at: "2026-10-01", facts: { price: price("1") } },
+    ]);
+    expect(info).toMatchObject({ pricedAs: "other" });
+    expect(info.price).toBeUndefined();
+    expect(sources["price"]).toEqual({ from: "operator", at: "2026-11-01" });
+  });
+
+  it("free is a price of zero; zero said by a weaker layer is not heard", () => {
+    expect(mergeFacts("m", [{ from: "operator", facts: { price: "free" } }]).info.price).toBe(FREE);
+    expect(
+      mergeFacts("m", [
+        { from: "operator", facts: { price: price("3") } },
+        { from: "live", facts: { price: "free" } },
+      ]).info.price,
+    ).toEqual(price("3"));
+  });
+
+  it("a list that calls everything chat does not unmake an image model; the operator does", () => {
+    const live: FactLayer = { from: "live", facts: { operation: "chat" } };
+    const shipped: FactLayer = { from: "shipped", facts: { operation: "image" } };
+    expect(mergeFacts("m", [live, shipped]).info.operation).toBe("image");
+    expect(
+      mergeFacts("m", [{ from: "operator", facts: { operation: "chat" } }, shipped]).info.operation,
+    ).toBe("chat");
+  });
+});

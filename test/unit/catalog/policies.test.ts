@@ -1,0 +1,102 @@
+// The data policies that ship: each by the schema, none better than its evidence, none for ever.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Ajv } from "ajv";
+import { describe, expect, it } from "vitest";
+import { builtin } from "../../../plugins/index.ts";
+import { POLICIES, withPolicy } from "../../../plugins/providers/policy.ts";
+import { effectivePolicy, satisfies } from "../../../src/catalog/data-policy.ts";
+import type { DataPolicy, PolicyException } from "../../../src/model/facts.ts";
+
+const root = new URL("../../..", import.meta.url).pathname;
+const folder = join(root, "plugins/providers/policy");
+const shipped = readdirSync(folder).map((file) => {
+  const name = file.replace(/\.json$/, "");
+  const policy = JSON.parse(readFileSync(join(folder, file), "utf8")) as {
+    data: DataPolicy;
+    exceptions?: PolicyException[];
+  };
+  return { name, policy };
+});
+const schema = JSON.parse(readFileSync(join(root, "schemas/policy.schema.json"), "utf8")) as object;
+const valid = new Ajv({ strict: true, strictRequired: false, strictTypes: false }).compile(schema);
+/** The day on which they were last looked at: tests must not fail because time passes. */
+const NOW = Date.parse("2026-11-21");
+
+/** Providers that keep nothing of a plain request without a declaration. An author that adds a name here has read the evidence. */
+const ZERO = ["deepinfra", "fireworks", "openrouter", "vercel"];
+
+const bare = (name: string, more: object = {}) =>
+  effectivePolicy({
+    provider: shipped.find((s) => s.name === name)!.policy.data,
+    protocol: "chat-completions",
+    trusted: true,
+    now: NOW,
+    ...more,
+  });
+
+describe("shipped data policies", () => {
+  it("there is one for every provider that reaches somebody else, and they are all named", () => {
+    const remote = Object.keys(builtin.provider).filter(
+      (name) => name !== "demo" && !name.endsWith("-compatible"),
+    );
+    expect(shipped.map(({ name }) => name).toSorted()).toEqual(remote.toSorted());
+    expect(Object.keys(POLICIES).toSorted()).toEqual(remote.toSorted());
+  });
+
+  it.each(shipped)("$name is what the schema allows", ({ policy }) => {
+    expect(valid(policy), JSON.stringify(valid.errors)).toBe(true);
+  });
+
+  it("the schema refuses zero without a full address, and words that nobody knows", () => {
+    const zero = {
+      retention: { kind: "zero" },
+      trains: "no",
+      requires: "none",
+      verifiedAt: "2026-11-20",
+      expires: "2027-05-20",
+    };
+    const data = (more: object) => valid({ data: { ...zero, ...more } });
+    expect(data({ evidence: ["https://example.com/policy"] })).toBe(true);
+    expect(data({})).toBe(false);
+    expect(data({ evidence: ["https://example.com"] })).toBe(false);
+    expect(data({ evidence: ["example.com/policy"] })).toBe(false);
+    expect(data({ evidence: ["https://example.com/policy"], trains: "maybe" })).toBe(false);
+    expect(data({ retention: { kind: "days", days: 30 } })).toBe(true);
+    expect(data({ retention: { kind: "days", days: 30 }, zeroWhen: "control" })).toBe(false);
+    expect(data({ retention: { kind: "days", days: 30 }, expires: "soon" })).toBe(false);
+    expect(
+      valid({ data: { ...zero, retention: { kind: "unknown" } }, exceptions: [{ data: {} }] }),
+    ).toBe(false);
+  });
+
+  it("only those pass undeclared whose evidence says so", () => {
+    expect(
+      shipped.filter(({ name }) => satisfies("required", bare(name))).map(({ name }) => name),
+    ).toEqual(ZERO);
+  });
+
+  it.each(shipped)("$name ends, and is then unknown", ({ name, policy }) => {
+    expect(policy.data.verifiedAt! < policy.data.expires!).toBe(true);
+    const months = Date.parse(policy.data.expires!) - Date.parse(policy.data.verifiedAt!);
+    expect(months).toBeLessThanOrEqual(184 * 86_400_000);
+    const late = bare(name, { now: Date.parse(policy.data.expires!) + 1 });
+    expect(late.retention.kind).toBe("unknown");
+    expect(satisfies("required", late)).toBe(false);
+  });
+
+  it("a declaration is enough, but where zero cannot be had", () => {
+    const without = shipped
+      .filter(({ name }) => !satisfies("strict", bare(name, { credential: { declared: true } })))
+      .map(({ name }) => name);
+    expect(without).toEqual(["deepseek"]);
+  });
+
+  it("goes with the definition that is mounted, exceptions too", async () => {
+    const load = builtin.provider.anthropic as () => Promise<{ default: any }>;
+    const { default: anthropic } = await load();
+    expect(anthropic.data).toEqual(shipped.find((s) => s.name === "anthropic")!.policy.data);
+    expect(anthropic.exceptions[0].model).toBe("claude-fable-5*");
+    expect(await withPolicy("somebody", { name: "somebody" })).toEqual({ name: "somebody" });
+  });
+});
