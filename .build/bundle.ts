@@ -74,24 +74,28 @@ export async function bundle(from: string): Promise<void> {
   const modules = await bundled(
     from,
     own,
-    { bin: cli("bin"), worker: cli("worker"), outside: cli("outside") },
+    { bin: cli("bin"), worker: cli("worker"), "plugin-process": cli("plugin-process") },
     {
       chunkFileNames: "[name]-[hash].js",
       codeSplitting: {
         groups: [
           // Loaded alone: what comes after it is kept compiled.
-          { name: "kept", test: /src\/cli\/(kept|memory)\.js$/, priority: 4 },
+          { name: "kept", test: /src\/cli\/support\/(compile-cache|v8-memory)\.js$/, priority: 4 },
           { name: "main", test: /src\/cli\/main\.js$/, priority: 3 },
           { name: "serve", test: FIRST, priority: 2 },
-          { name: "running", test: /src\/gateway\/(running|bind|line)\.js$/, priority: 1 },
+          {
+            name: "running",
+            test: /src\/(server\/gateway-server|runtime\/http\/listhen-bind)\.js$/,
+            priority: 1,
+          },
         ],
       },
     },
   );
   // Threads of their own: they share nothing, so they load nothing that they do not need.
   const threads = {
-    "ledger-thread": "plugins/stores/sqlite/ledger-thread.js",
-    "pulse-thread": "src/gateway/pulse/pulse-thread.js",
+    "thread-entry": "plugins/stores/sqlite/threads/thread-entry.js",
+    "watchdog-thread": "src/runtime/health/watchdog-thread.js",
   };
   for (const [name, file] of Object.entries(threads))
     modules.push(
@@ -102,7 +106,7 @@ export async function bundle(from: string): Promise<void> {
 
 /** Read before anything serves: the config, and what most of them mount. */
 const FIRST =
-  /src\/cli\/serve\.js$|plugins\/(middleware\/|frontends\/(chat-completions|messages|responses|models)\.|stores\/sqlite\.|providers\/(openai|anthropic)-compatible\.)/;
+  /src\/cli\/commands\/run\/serve\.js$|plugins\/(middleware\/|frontends\/(chat-completions|messages|responses|models)\.|stores\/sqlite\.|providers\/(openai|anthropic)-compatible\.)/;
 
 /** What those whose code is in there ask to be told with it. */
 function licences(modules: readonly string[]): string {

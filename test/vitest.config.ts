@@ -39,7 +39,11 @@ export default defineConfig({
     pool: "forks",
     // Node itself reads the source, as it does for the program: nothing is rewritten, and nothing is mocked by its path.
     experimental: { viteModuleRunner: false, nodeLoader: false },
-    setupFiles: ["test/kit/flush-compile-cache.ts", "test/kit/close-open-files.ts", "test/kit/cost.ts"],
+    setupFiles: [
+      "test/kit/flush-compile-cache.ts",
+      "test/kit/close-open-files.ts",
+      "test/kit/cost.ts",
+    ],
     // Most files wait for a daemon of their own most of the time: three of them share two cores well.
     maxWorkers: 3,
     sequence: { sequencer: ExpensiveFirst },

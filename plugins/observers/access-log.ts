@@ -7,7 +7,11 @@ import {
 } from "tollgate/plugin";
 import { FIELD_NAMES, rejectionOutcome } from "./access-log/fields.ts";
 import { LineBuffer } from "./access-log/line-buffer.ts";
-import { JournalRateMonitor, JOURNAL_LINES_PER_SECOND, levelPrefix } from "./access-log/systemd-journal.ts";
+import {
+  JournalRateMonitor,
+  JOURNAL_LINES_PER_SECOND,
+  levelPrefix,
+} from "./access-log/systemd-journal.ts";
 import { createRejectedLineWriter, createLineWriter } from "./access-log/line-format.ts";
 import { Output } from "./access-log/output.ts";
 

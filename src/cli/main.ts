@@ -22,7 +22,10 @@ interface CommandEntry {
 
 export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   serve: { summary: "run the gateway", load: () => import("./commands/run/serve.ts") },
-  check: { summary: "find every mistake in gateway.yaml", load: () => import("./commands/config/check.ts") },
+  check: {
+    summary: "find every mistake in gateway.yaml",
+    load: () => import("./commands/config/check.ts"),
+  },
   print: {
     summary: "show the config with every default filled in",
     load: () => import("./commands/config/print.ts"),
@@ -31,10 +34,22 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: GATEWAY.explain.summary,
     load: () => import("./commands/config/explain.ts"),
   },
-  list: { summary: "list the plugins that can be used", load: () => import("./commands/plugins/list.ts") },
-  schema: { summary: "write the schema that editors read", load: () => import("./commands/config/schema.ts") },
-  init: { summary: "write or print a gateway.yaml to start from", load: () => import("./commands/config/init.ts") },
-  doctor: { summary: "look at what could be wrong here", load: () => import("./commands/run/doctor.ts") },
+  list: {
+    summary: "list the plugins that can be used",
+    load: () => import("./commands/plugins/list.ts"),
+  },
+  schema: {
+    summary: "write the schema that editors read",
+    load: () => import("./commands/config/schema.ts"),
+  },
+  init: {
+    summary: "write or print a gateway.yaml to start from",
+    load: () => import("./commands/config/init.ts"),
+  },
+  doctor: {
+    summary: "look at what could be wrong here",
+    load: () => import("./commands/run/doctor.ts"),
+  },
   import: {
     summary: "make a gateway.yaml of another gateway's config",
     load: () => import("./commands/config/import.ts"),
@@ -44,8 +59,14 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "check a plugin's package as others get it",
     load: () => import("./commands/plugins/check-plugin.ts"),
   },
-  record: { summary: "write down what a provider says", load: () => import("./commands/plugins/record.ts") },
-  service: { summary: "print units of service managers", load: () => import("./commands/run/service-command.ts") },
+  record: {
+    summary: "write down what a provider says",
+    load: () => import("./commands/plugins/record.ts"),
+  },
+  service: {
+    summary: "print units of service managers",
+    load: () => import("./commands/run/service-command.ts"),
+  },
   completion: {
     summary: "print what a shell needs to complete commands",
     load: async () => {
@@ -69,26 +90,44 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "how providers are; try and wake them",
     load: () => import("./commands/config/providers.ts"),
   },
-  models: { summary: "list and explain the models that exist", load: () => import("./commands/config/models.ts") },
+  models: {
+    summary: "list and explain the models that exist",
+    load: () => import("./commands/config/models.ts"),
+  },
   policy: {
     summary: "say what becomes of data on the way to a model",
     load: () => import("./commands/access/policy.ts"),
   },
-  keys: { summary: "make, list, change, end and replace keys", load: () => import("./commands/access/keys.ts") },
+  keys: {
+    summary: "make, list, change, end and replace keys",
+    load: () => import("./commands/access/keys.ts"),
+  },
   accounts: {
     summary: "make, list, change and end what keys share",
     load: () => import("./commands/access/accounts.ts"),
   },
-  admins: { summary: "make, list and end admin tokens", load: () => import("./commands/access/admins.ts") },
-  audit: { summary: GATEWAY["audit.list"].summary, load: () => import("./commands/ledger/audit.ts") },
+  admins: {
+    summary: "make, list and end admin tokens",
+    load: () => import("./commands/access/admins.ts"),
+  },
+  audit: {
+    summary: GATEWAY["audit.list"].summary,
+    load: () => import("./commands/ledger/audit.ts"),
+  },
   console: { summary: GATEWAY.console.summary, load: () => import("./commands/run/console.ts") },
   sessions: {
     summary: "list who is signed in to the console, and sign out",
     load: () => import("./commands/access/sessions.ts"),
   },
-  usage: { summary: GATEWAY["ledger.totals"].summary, load: () => import("./commands/ledger/usage.ts") },
+  usage: {
+    summary: GATEWAY["ledger.totals"].summary,
+    load: () => import("./commands/ledger/usage.ts"),
+  },
   tail: { summary: GATEWAY["requests.list"].summary, load: () => import("./commands/run/tail.ts") },
-  request: { summary: GATEWAY["requests.show"].summary, load: () => import("./commands/run/request.ts") },
+  request: {
+    summary: GATEWAY["requests.show"].summary,
+    load: () => import("./commands/run/request.ts"),
+  },
   top: { summary: GATEWAY["stats.recent"].summary, load: () => import("./commands/run/top.ts") },
   ledger: {
     summary: "verify the ledger, export, archive or prune it",
@@ -96,12 +135,18 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   erase: { summary: GATEWAY.erase.summary, load: () => import("./commands/ledger/erase.ts") },
   backup: { summary: GATEWAY.backup.summary, load: () => import("./commands/ledger/backup.ts") },
-  restore: { summary: "make a state folder of a backup", load: () => import("./commands/ledger/restore.ts") },
+  restore: {
+    summary: "make a state folder of a backup",
+    load: () => import("./commands/ledger/restore.ts"),
+  },
   store: {
     summary: "run what the store brings with it",
     load: () => import("./commands/ledger/store-command.ts"),
   },
-  plugin: { summary: "run what plugins bring with them", load: () => import("./commands/plugins/plugin.ts") },
+  plugin: {
+    summary: "run what plugins bring with them",
+    load: () => import("./commands/plugins/plugin.ts"),
+  },
 };
 
 /** `terminal`: a person reads stdout. */

@@ -14,7 +14,12 @@ import { checkMiddleware, checkModels } from "./name-references.ts";
 import type { ProblemText } from "./problems.ts";
 import { parseTemplate } from "./source/interpolate.ts";
 import { type ShownValue, listShownValues } from "./shown-values.ts";
-import { formatConfig, type ConfigProvenance, sourcePointerOf, toShownConfig } from "./show-config.ts";
+import {
+  formatConfig,
+  type ConfigProvenance,
+  sourcePointerOf,
+  toShownConfig,
+} from "./show-config.ts";
 import { locateFindings } from "./problem-report.ts";
 import { validateDurations, type ConfigOverrides, resolveConfig } from "./resolve-config.ts";
 import { migrateRetiredKeys, RETIRED_KEYS, type RetiredKey } from "./retired-keys.ts";

@@ -3,7 +3,13 @@
 import { parseTemplate } from "./source/interpolate.ts";
 import type { ConfigOverrides } from "./resolve-config.ts";
 import type { SourceSpan } from "./source/source-span.ts";
-import { childPointer, isMapping, toDisplayPath, type ConfigTree, valueAt } from "./source/config-tree.ts";
+import {
+  childPointer,
+  isMapping,
+  toDisplayPath,
+  type ConfigTree,
+  valueAt,
+} from "./source/config-tree.ts";
 
 /** A value as it may be shown. */
 export interface ShownValue {

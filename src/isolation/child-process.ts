@@ -5,7 +5,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Duplex, Readable } from "node:stream";
-import { findPackageRoot } from "../config/source/default-config.ts";
+import { findPackageRoot, findProgram } from "../config/source/default-config.ts";
 import { NO_DEBUGGER } from "../lib/disable-debugger.ts";
 import { childrenFileOf, pidNamespacePrefix } from "./pid-namespace.ts";
 
@@ -38,10 +38,6 @@ const IS_SOURCE = import.meta.filename.endsWith(".ts");
 /** From Node 25 on a process may be denied the network. */
 export const CAN_DENY_NETWORK = Number(process.versions.node.split(".")[0]) >= 25;
 
-/** What it runs is ours until it imports the plugin. */
-const childProgram = (): string =>
-  join(findPackageRoot(), IS_SOURCE ? "src/cli/plugin-process.ts" : "dist/src/cli/outside.js");
-
 /** The gateway's own code, and what stands beside it in node_modules. */
 function gatewayCodePaths(): string[] {
   const root = realpathSync(findPackageRoot());
@@ -66,7 +62,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     `--max-old-space-size=${HEAP_MIB}`,
     "--disable-warning=SecurityWarning",
     ...(IS_SOURCE ? ["--conditions=tollgate-source"] : []),
-    childProgram(),
+    findProgram("plugin-process"),
   ];
   const [command, ...words] = [...(await pidNamespacePrefix()), process.execPath, ...args];
   const child = spawn(command!, words, {

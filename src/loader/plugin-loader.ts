@@ -13,9 +13,19 @@ import { importLocked, isLocked, lockModules, allowModules } from "./locked-modu
 import { errorLocationOf } from "../lib/error-location.ts";
 import { CAN_DENY_NETWORK } from "../isolation/child-process.ts";
 import { invalidateModules } from "./module-freshness.ts";
-import { loadAtSocket, isSocketSpecifier, canRunOutOfProcess, loadInChild } from "./out-of-process.ts";
+import {
+  loadAtSocket,
+  isSocketSpecifier,
+  canRunOutOfProcess,
+  loadInChild,
+} from "./out-of-process.ts";
 import { readImportGraph } from "./import-graph.ts";
-import { toFilePath, type BuiltinPlugins, resolvePlugin, type ResolveEntry } from "./resolve-plugin.ts";
+import {
+  toFilePath,
+  type BuiltinPlugins,
+  resolvePlugin,
+  type ResolveEntry,
+} from "./resolve-plugin.ts";
 import type { TypeChecker } from "./typecheck.ts";
 import { validateDefinition } from "./validate-definition.ts";
 

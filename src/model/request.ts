@@ -1,5 +1,10 @@
 import type { CommonRequest } from "./common-request.ts";
-import type { TranscriptItem, AudioChunk, SpeechRequest, TranscriptRequest } from "./operations/audio-requests.ts";
+import type {
+  TranscriptItem,
+  AudioChunk,
+  SpeechRequest,
+  TranscriptRequest,
+} from "./operations/audio-requests.ts";
 import type { Json, JsonObject, Opt } from "./values.ts";
 
 /**

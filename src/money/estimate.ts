@@ -13,7 +13,11 @@ import type { Price } from "../model/facts.ts";
 import { chatOperation } from "../model/operations/chat-operation.ts";
 import type { Unit, Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
-import type { UsageEstimate, OperationSpec, UsageEstimateInput } from "../model/operations/operation-spec.ts";
+import type {
+  UsageEstimate,
+  OperationSpec,
+  UsageEstimateInput,
+} from "../model/operations/operation-spec.ts";
 import { calculateBill, mostExpensiveUnit, type Bill, type PricingContext } from "./price.ts";
 
 export interface HoldRequest extends PricingContext {

@@ -1,13 +1,11 @@
 // What a gateway is started with, and the file that it names, read.
-import { resolve } from "node:path";
-import { readDefaultConfig } from "../config/source/default-config.ts";
-import { loadConfig, type LoadedConfig } from "../config/load-config.ts";
-import type { ConfigOverrides } from "../config/resolve-config.ts";
-import type { GatewayConfig, LoadPlugin } from "../config/gateway-config.ts";
+import type { LoadedConfig } from "../config/load-config.ts";
+import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Log } from "../lib/log/log.ts";
 import type { SecretMask } from "../lib/log/secret-mask.ts";
 import type { PluginKind } from "../plugin/define.ts";
 import type { FileTexts } from "../config/source/config-files.ts";
+import type { ConfigSource } from "../runtime/reload/read-config.ts";
 import type { WorkerGeneration } from "../runtime/workers/worker-protocol.ts";
 import type { OldProcess } from "./handoff/old-process.ts";
 import type { Store } from "../plugin/store/store.ts";
@@ -16,17 +14,12 @@ import type { TransferableStore } from "../runtime/ledger/transferable-store.ts"
 import type { DescriptorRegistry } from "./handoff/descriptors.ts";
 import type { ContextServices } from "../runtime/services.ts";
 
-export interface GatewayOptions {
-  /** Undefined: what ships with the package. */
-  configFile: string | undefined;
-  env: Readonly<Record<string, string | undefined>>;
+export interface GatewayOptions extends ConfigSource {
   log: Log;
   mask: SecretMask;
   version: string;
-  loadPlugin: LoadPlugin;
   /** What comes with the program: what `config.check` may load beside what is mounted. Absent: nothing. */
   isBuiltin?: (use: string, kind: PluginKind) => boolean;
-  overrides?: ConfigOverrides;
   /** Reload when a file of the config changes. */
   watchesConfig?: boolean;
   /** A person at a terminal stops it: no balancer has to hear of that first. */
@@ -73,19 +66,3 @@ export const toWorkerGeneration = (
   env: { ...env },
   overrides,
 });
-
-export const readGatewayConfig = ({
-  configFile,
-  env,
-  overrides,
-  loadPlugin,
-}: Pick<
-  GatewayOptions,
-  "configFile" | "env" | "overrides" | "loadPlugin"
->): Promise<LoadedConfig> =>
-  loadConfig(resolve(configFile ?? "gateway.yaml"), {
-    env,
-    loadPlugin,
-    ...(overrides && { overrides }),
-    ...(configFile === undefined && { textOverride: readDefaultConfig() }),
-  });

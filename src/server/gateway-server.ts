@@ -20,7 +20,11 @@ import { assertLedgerAnswers } from "../runtime/ledger/open-store.ts";
 import type { TransferableStore } from "../runtime/ledger/transferable-store.ts";
 import type { StatsCollector } from "../runtime/health/stats-collector.ts";
 import { createStatsCollector } from "../runtime/health/primary-stats.ts";
-import { type ReloadTarget, reloadConfig, replaceGeneration } from "../runtime/reload/apply-config.ts";
+import {
+  type ReloadTarget,
+  reloadConfig,
+  replaceGeneration,
+} from "../runtime/reload/apply-config.ts";
 import { coalesceRuns } from "../runtime/reload/coalesce-runs.ts";
 import { reportReload } from "../runtime/reload/reload-events.ts";
 import type { ListenerHandle } from "../runtime/http/listener.ts";
@@ -28,7 +32,12 @@ import { maxShutdownMs, LameDuck } from "./lame-duck.ts";
 import { listSourcesOf, createGatewayListRefresher } from "../runtime/generation/list-sources.ts";
 import { GenerationSlot, type LiveGeneration } from "../runtime/generation/generation-slot.ts";
 import { logWarnings } from "../runtime/reload/config-log.ts";
-import type { RequestExplanation, Gateway, ReloadTrigger, GatewayStatus } from "../runtime/gateway-api.ts";
+import type {
+  RequestExplanation,
+  Gateway,
+  ReloadTrigger,
+  GatewayStatus,
+} from "../runtime/gateway-api.ts";
 import type { WorkerPool } from "../runtime/workers/worker-pool.ts";
 import { mergeStatus } from "../runtime/workers/merge-status.ts";
 import { createStatus } from "./gateway-status.ts";

@@ -1,13 +1,11 @@
 // How a gateway is, as its own process knows it.
-import { getOutage } from "../lib/plugin-outage.ts";
-import { HOOK_COMBINATIONS } from "../plugin/middleware.ts";
-import { SKIPPABLE_HOOKS } from "../pipeline/hooks/hook-guard.ts";
 import type { ListRefresher } from "../catalog/list-refresher.ts";
 import type { GenerationSlot } from "../runtime/generation/generation-slot.ts";
 import type { Services } from "../runtime/services.ts";
+import { listUnreachablePlugins } from "../runtime/health/unreachable-plugins.ts";
 import { readInstances } from "../runtime/services/store-instances.ts";
 import type { BuiltGeneration } from "../runtime/generation/build-generation.ts";
-import type { FrontendStatus, Gateway, GatewayStatus, UnreachablePlugin } from "../runtime/gateway-api.ts";
+import type { FrontendStatus, Gateway, GatewayStatus } from "../runtime/gateway-api.ts";
 
 export async function createStatus(
   { url, adminUrl, stateDir }: Pick<Gateway, "url" | "adminUrl" | "stateDir">,
@@ -52,26 +50,6 @@ export async function createStatus(
     oldProcess: await before,
   };
 }
-
-/** Middleware of a generation that this process cannot reach. */
-export const listUnreachablePlugins = ({
-  middleware,
-}: Pick<BuiltGeneration, "middleware">): UnreachablePlugin[] =>
-  middleware.flatMap(({ id, hooks, failurePolicy }) => {
-    const outage = getOutage(hooks);
-    if (!outage) return [];
-    const refuses = (Object.keys(HOOK_COMBINATIONS) as (keyof typeof HOOK_COMBINATIONS)[]).some(
-      (hook) =>
-        // A failure of `settle` is only logged.
-        hooks[hook] &&
-        hook !== "settle" &&
-        !(failurePolicy.onError === "pass" && isSkippableHook(hook)),
-    );
-    return [{ plugin: id, ...outage, requests: refuses ? "refused" : "passed" }];
-  });
-
-const isSkippableHook = (hook: string): boolean =>
-  (SKIPPABLE_HOOKS as readonly string[]).includes(hook);
 
 const frontendStatusesOf = ({ frontends }: Pick<BuiltGeneration, "frontends">): FrontendStatus[] =>
   frontends

@@ -17,7 +17,8 @@ import { logWarnings } from "../runtime/reload/config-log.ts";
 import { createPluginPeers } from "../runtime/services/plugin-peers.ts";
 import { fail } from "../model/error.ts";
 import { findLocalEndpoint } from "../runtime/http/local-endpoint.ts";
-import { type GatewayOptions, readGatewayConfig } from "./gateway-options.ts";
+import type { GatewayOptions } from "./gateway-options.ts";
+import { readGatewayConfig } from "../runtime/reload/read-config.ts";
 import type { Gateway } from "../runtime/gateway-api.ts";
 
 export async function createGateway(

@@ -2,7 +2,13 @@
 import type { AccountRecord, KeyRecord, Price, Store } from "../plugin/index.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { keyCursor, toPage, pageSize } from "./page.ts";
-import { matchesQuery, rowQualifier, toEntry, type CallRows, type LedgerRow } from "./ledger-row.ts";
+import {
+  matchesQuery,
+  rowQualifier,
+  toEntry,
+  type CallRows,
+  type LedgerRow,
+} from "./ledger-row.ts";
 import { createRowWriter, type OpenRow, type RowJournal } from "./row-journal.ts";
 import { createTotals, isSettledRow } from "./totals.ts";
 

@@ -3,7 +3,11 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { inheritedSockets, ServiceManager, watchdogMs } from "../../src/cli/support/service-manager.ts";
+import {
+  inheritedSockets,
+  ServiceManager,
+  watchdogMs,
+} from "../../src/cli/support/service-manager.ts";
 import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
 import { root } from "../kit/program.ts";
 

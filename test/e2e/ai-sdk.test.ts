@@ -24,7 +24,12 @@ import {
   type ModelScript,
   type ScriptProtocol,
 } from "tollgate/testing";
-import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
+import {
+  startGatewayWithUpstream,
+  modelOn,
+  SPOKEN,
+  type GatewayWithUpstream,
+} from "./gateway-with-upstream.ts";
 
 // It has a word to say of every model it does not know.
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });

@@ -2,7 +2,12 @@
 // what is asked of a stream cannot be spelled past it. What is the client's own (schemas, arguments) stays free.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ScriptProtocol } from "tollgate/testing";
-import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
+import {
+  startGatewayWithUpstream,
+  modelOn,
+  SPOKEN,
+  type GatewayWithUpstream,
+} from "./gateway-with-upstream.ts";
 
 let at: GatewayWithUpstream;
 beforeAll(async () => {

@@ -2,7 +2,12 @@
 // and another way upstream: it is refused, or it does not leave.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ScriptProtocol } from "tollgate/testing";
-import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
+import {
+  startGatewayWithUpstream,
+  modelOn,
+  SPOKEN,
+  type GatewayWithUpstream,
+} from "./gateway-with-upstream.ts";
 
 let at: GatewayWithUpstream;
 beforeAll(async () => {

@@ -4,7 +4,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LedgerEntry, JsonObject } from "tollgate/plugin";
 import { parseKey } from "../../src/lib/api-key.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
-import { startBillingUpstream, priced, type BillingUpstream, encodeScript } from "../rig/billing-upstream.ts";
+import {
+  startBillingUpstream,
+  priced,
+  type BillingUpstream,
+  encodeScript,
+} from "../rig/billing-upstream.ts";
 import { until } from "../kit/wait.ts";
 
 const PRICE = `price: { input: 3, cache_read: 0.3, output: 15 }`;

@@ -17,7 +17,12 @@ import {
   places,
   type CutResult,
 } from "./cutting.ts";
-import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
+import {
+  startGatewayWithUpstream,
+  modelOn,
+  SPOKEN,
+  type GatewayWithUpstream,
+} from "./gateway-with-upstream.ts";
 import { isOtherStore } from "../kit/store-under-test.ts";
 
 let at: GatewayWithUpstream;

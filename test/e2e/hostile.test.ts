@@ -17,7 +17,12 @@ import {
   type ScriptProtocol,
 } from "tollgate/testing";
 import { ALL, clientsOf, SPEECH, type Clients } from "./clients.ts";
-import { freshOn, startGatewayWithUpstream, SPOKEN, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
+import {
+  freshOn,
+  startGatewayWithUpstream,
+  SPOKEN,
+  type GatewayWithUpstream,
+} from "./gateway-with-upstream.ts";
 
 let at: GatewayWithUpstream;
 let clients: Clients;

@@ -13,7 +13,12 @@ import {
   type UpstreamRequest,
   type ModelScript,
 } from "tollgate/testing";
-import { startGatewayWithUpstream, modelOn, SPOKEN, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
+import {
+  startGatewayWithUpstream,
+  modelOn,
+  SPOKEN,
+  type GatewayWithUpstream,
+} from "./gateway-with-upstream.ts";
 
 let at: GatewayWithUpstream;
 beforeAll(async () => {

@@ -1,7 +1,11 @@
 // What only one protocol knows reaches its own upstream untouched; on the way to another the client is told what was left
 // behind, or refused when it asked for that.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGatewayWithUpstream, modelOn, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
+import {
+  startGatewayWithUpstream,
+  modelOn,
+  type GatewayWithUpstream,
+} from "./gateway-with-upstream.ts";
 
 let at: GatewayWithUpstream;
 beforeAll(async () => {

@@ -9,7 +9,12 @@ import fc from "fast-check";
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
-import { typeCheckPackage, checkPackage, createPackage, removeFolder } from "../kit/third-party-package.ts";
+import {
+  typeCheckPackage,
+  checkPackage,
+  createPackage,
+  removeFolder,
+} from "../kit/third-party-package.ts";
 import { until } from "../kit/wait.ts";
 
 interface Asked {

@@ -3,7 +3,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startUpstream } from "tollgate/testing";
 import { startInProcess } from "../kit/in-process.ts";
-import { typeCheckPackage, checkPackage, createPackage, removeFolder } from "../kit/third-party-package.ts";
+import {
+  typeCheckPackage,
+  checkPackage,
+  createPackage,
+  removeFolder,
+} from "../kit/third-party-package.ts";
 
 let folder: string;
 beforeAll(() => void (folder = createPackage("fingerprint", "tollgate-fingerprint")));

@@ -1,5 +1,8 @@
 // Commands behind a door, without roles: for tests of the door.
-import type { CommandHandlerMap, ControlDispatcher } from "../../src/admin/socket/control-socket.ts";
+import type {
+  CommandHandlerMap,
+  ControlDispatcher,
+} from "../../src/admin/socket/control-socket.ts";
 import { fail } from "../../src/model/error.ts";
 
 export const createTestDispatcher = (commands: CommandHandlerMap): ControlDispatcher => ({

@@ -24,7 +24,10 @@ import { createOutputHistory } from "../../src/money/output-history.ts";
 import { SharedResources } from "../../src/lib/lifetime-scope.ts";
 import { HookBreakers } from "../../src/pipeline/hooks/hook-breaker.ts";
 import { TargetHealth } from "../../src/pipeline/routing/target-health.ts";
-import { AdmissionQueue, type AdmissionLimits } from "../../src/pipeline/admission/admission-queue.ts";
+import {
+  AdmissionQueue,
+  type AdmissionLimits,
+} from "../../src/pipeline/admission/admission-queue.ts";
 import { MemoryBudget } from "../../src/pipeline/admission/memory-budget.ts";
 import { LoadMonitor } from "../../src/pipeline/admission/load-monitor.ts";
 import { ConcurrencyCounter } from "../../src/pipeline/admission/concurrency-counter.ts";

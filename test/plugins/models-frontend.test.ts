@@ -16,7 +16,7 @@ import type { RequestHead } from "../../src/plugin/exchange.ts";
 import type { Identity } from "../../src/plugin/identity.ts";
 import type { Frontend } from "../../src/plugin/frontend.ts";
 import { createTestContext } from "../../src/testing/context.ts";
-import { matchesPattern } from "../../src/catalogue/pattern.ts";
+import { matchesPattern } from "../../src/catalog/pattern.ts";
 
 const MODELS: ModelInfo[] = [
   {

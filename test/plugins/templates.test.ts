@@ -10,7 +10,11 @@ import {
   createStoreFactory,
 } from "tollgate/testing";
 import { updateOptionTable } from "../../src/cli/check-plugin/option-table.ts";
-import { TEMPLATE_VARIANTS, TEMPLATE_KINDS, templateFolder } from "../../src/cli/new/plugin-names.ts";
+import {
+  TEMPLATE_VARIANTS,
+  TEMPLATE_KINDS,
+  templateFolder,
+} from "../../src/cli/new/plugin-names.ts";
 import { protocol } from "../../templates/protocol/src/index.ts";
 
 const FOLDER = join(import.meta.dirname, "../../templates");

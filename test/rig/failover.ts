@@ -39,7 +39,11 @@ const MUTANTS = {
     instead: "",
   },
   // Whatever has failed is the client's.
-  first: { in: "pipeline/routing/attempt-scheduler.ts", line: "if (this.#over())", instead: "if (true)" },
+  first: {
+    in: "pipeline/routing/attempt-scheduler.ts",
+    line: "if (this.#over())",
+    instead: "if (true)",
+  },
   // What fails is asked again and again, like all others.
   tireless: {
     in: "pipeline/targets/circuit-breaker.ts",

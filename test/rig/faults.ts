@@ -6,7 +6,14 @@ import type { LedgerEntry } from "tollgate/plugin";
 import type { UpstreamRequest } from "tollgate/testing";
 import type { Daemon } from "../kit/daemon.ts";
 import { fits, rowKind, said, seen, type Heard } from "./faults/client-view.ts";
-import { FAULTS, GROUPS, LIMITS, type Fault, type Outcome, type Place } from "./faults/failure-modes.ts";
+import {
+  FAULTS,
+  GROUPS,
+  LIMITS,
+  type Fault,
+  type Outcome,
+  type Place,
+} from "./faults/failure-modes.ts";
 import { goodAnswer } from "./faults/good-responses.ts";
 import { asking, ROADS, UPSTREAMS, type Road, type UpstreamName } from "./faults/request-paths.ts";
 import { openStage } from "./faults/stage.ts";

@@ -4,7 +4,12 @@ import { JsonItems } from "./json-items.ts";
 import { ProtobufItems } from "./protobuf-items.ts";
 import { encodeProtobuf, type ProtobufMessage } from "./protobuf.ts";
 import type { Destination } from "./settings.ts";
-import { REQUEST_SHAPES, type FieldShape, type MessageShape, type Signal } from "./message-shapes.ts";
+import {
+  REQUEST_SHAPES,
+  type FieldShape,
+  type MessageShape,
+  type Signal,
+} from "./message-shapes.ts";
 import { messageHeader } from "./protobuf-writer.ts";
 
 export interface MessageEnvelope {

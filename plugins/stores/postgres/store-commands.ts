@@ -1,6 +1,11 @@
 // What an operator does with the schema.
 import { fail, type Commands } from "tollgate/plugin";
-import { migrate, readSchemaStatus, migrationSql, type DatabaseRoles } from "./schema/migrations.ts";
+import {
+  migrate,
+  readSchemaStatus,
+  migrationSql,
+  type DatabaseRoles,
+} from "./schema/migrations.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";
 import { returnLeases } from "./offline/budget-lease-queries.ts";
 

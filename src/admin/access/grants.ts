@@ -4,7 +4,12 @@ import { fail } from "../../model/error.ts";
 import type { KeyDefaults, KeyLimit } from "../../plugin/store/account.ts";
 import type { AccountConfig } from "../../config/gateway-config.ts";
 import type { Identity } from "../../plugin/identity.ts";
-import { type Limit, parseScopedLimit, formatLimit, type LimitUsage } from "../../plugin/store/limit.ts";
+import {
+  type Limit,
+  parseScopedLimit,
+  formatLimit,
+  type LimitUsage,
+} from "../../plugin/store/limit.ts";
 import type { AccountTree } from "./account-tree.ts";
 
 /** What grants are compared with. What they name of models may come later; an account must be there. */

@@ -4,7 +4,12 @@
 import { resolve } from "node:path";
 import { type LoadedConfig, loadConfig } from "../../config/load-config.ts";
 import type { ShownValue } from "../../config/shown-values.ts";
-import type { GatewayConfig, LoadPlugin, LocatedProblem, MountConfig } from "../../config/gateway-config.ts";
+import type {
+  GatewayConfig,
+  LoadPlugin,
+  LocatedProblem,
+  MountConfig,
+} from "../../config/gateway-config.ts";
 import type { SecretMask } from "../../lib/log/secret-mask.ts";
 import type { PluginKind } from "../../plugin/define.ts";
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";

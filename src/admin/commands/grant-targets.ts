@@ -1,7 +1,7 @@
 // What a key's grants may name: models that are listed, aliases, providers that forward more than they list, frontends.
 import { basename } from "node:path";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
-import { matchesPattern } from "../../catalogue/pattern.ts";
+import { matchesPattern } from "../../catalog/pattern.ts";
 import type { LoadedConfig } from "../../config/load-config.ts";
 import { problem } from "../../config/problems.ts";
 import type { AccountRecord } from "../../plugin/store/account.ts";

@@ -5,7 +5,12 @@ import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail } from "../../model/error.ts";
-import type { ArchiveInfo, ErasureRequest, PrunePlan, PruneResult } from "../../plugin/store/ledger-maintenance.ts";
+import type {
+  ArchiveInfo,
+  ErasureRequest,
+  PrunePlan,
+  PruneResult,
+} from "../../plugin/store/ledger-maintenance.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { type BackupRequest, createBackup } from "../backup/backup.ts";
 import { failUnsupported } from "../backup/unsupported.ts";

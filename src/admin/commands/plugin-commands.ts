@@ -2,7 +2,11 @@
 // running gateway and on its files. With workers they run in the primary, which has the store and builds every generation;
 // what each process knows by itself a plugin asks of its peers.
 import { EMPTY_SCHEMA, type Schema } from "../../config/schema-dialect.ts";
-import { type DeclaredNeeds, resolveNeeds, type NeedsContext } from "../../config/sections/plugin-needs.ts";
+import {
+  type DeclaredNeeds,
+  resolveNeeds,
+  type NeedsContext,
+} from "../../config/sections/plugin-needs.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { SecretMask } from "../../lib/log/secret-mask.ts";
 import { nearest } from "../../lib/text.ts";

@@ -11,7 +11,11 @@ import { type ChargedAttempt, readCharges } from "../../runtime/requests/request
 import { KeyNames } from "../../runtime/requests/key-names.ts";
 import type { RequestHistory } from "../../runtime/requests/request-history.ts";
 import type { LiveRequest } from "../../runtime/requests/in-flight-requests.ts";
-import { type FinishedRequest, isRoutedRequest, type RingView } from "../../runtime/requests/request-ring.ts";
+import {
+  type FinishedRequest,
+  isRoutedRequest,
+  type RingView,
+} from "../../runtime/requests/request-ring.ts";
 import { isWithinAccount } from "../../runtime/requests/series-selection.ts";
 import type { RequestStats, StatsPage, StatsRow } from "../../runtime/requests/request-stats.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";

@@ -1,6 +1,6 @@
 // Which of the remembered requests a list is about.
 import type { RequestRecord } from "../../plugin/observer.ts";
-import { matchesPattern } from "../../catalogue/pattern.ts";
+import { matchesPattern } from "../../catalog/pattern.ts";
 import { type FinishedRequest, isRoutedRequest } from "../../runtime/requests/request-ring.ts";
 import { isWithinAccount } from "../../runtime/requests/series-selection.ts";
 import type { InputOf } from "../schema/command-specs.ts";

@@ -9,7 +9,12 @@ import type { AccessCounter } from "./access-counter.ts";
 import { createEtag } from "./etag.ts";
 import { type CommandPrincipal, hasRole, assertRole } from "../../runtime/access/principal.ts";
 import { validateInput, omitUndefined } from "./command-input.ts";
-import { filterOutput, assertScopable, narrowInput, type ScopeDirectory } from "./account-scoping.ts";
+import {
+  filterOutput,
+  assertScopable,
+  narrowInput,
+  type ScopeDirectory,
+} from "./account-scoping.ts";
 import type { CommandHandler, CommandHandlerMap } from "../socket/control-socket.ts";
 import type { CommandSpec } from "../schema/command-spec.ts";
 import { COMMAND_SPECS } from "../schema/command-specs.ts";

@@ -12,7 +12,11 @@ import { createPlainError as errorBody } from "../../pipeline/stages/reject.ts";
 import { jsonReplacer } from "../socket/control-client.ts";
 import type { CommandAudit } from "../dispatch/command-audit.ts";
 import { createEtag } from "../dispatch/etag.ts";
-import type { CommandDispatcher, DispatchOptions, RegisteredCommand } from "../dispatch/command-dispatcher.ts";
+import type {
+  CommandDispatcher,
+  DispatchOptions,
+  RegisteredCommand,
+} from "../dispatch/command-dispatcher.ts";
 import {
   assertRole,
   principalId,
@@ -20,7 +24,11 @@ import {
   type Principal,
 } from "../../runtime/access/principal.ts";
 import { readJsonBody, parseQueryInput } from "./request-input.ts";
-import { formatSessionCookie, assertSameOrigin, readSessionToken } from "../../runtime/access/session-cookie.ts";
+import {
+  formatSessionCookie,
+  assertSameOrigin,
+  readSessionToken,
+} from "../../runtime/access/session-cookie.ts";
 import type { AdminPrincipals } from "../../runtime/access/admin-principals.ts";
 import { IdempotencyCache } from "./idempotency-cache.ts";
 import { createOpenApi } from "./openapi.ts";

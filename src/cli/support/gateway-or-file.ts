@@ -4,7 +4,13 @@ import { startDryRun } from "../../server/dry-run.ts";
 import { getFault } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { CliInput } from "./command.ts";
-import { configFile, loadGatewayConfig, configName, quietLog, findStateDir } from "./load-config.ts";
+import {
+  configFile,
+  loadGatewayConfig,
+  configName,
+  quietLog,
+  findStateDir,
+} from "./load-config.ts";
 import { summarizeProblems, formatProblems } from "../format/problem-report.ts";
 import { paintRemark, printRemark, printJson } from "../format/terminal.ts";
 

@@ -1,7 +1,12 @@
 // A value against a schema. What came from outside is text, and becomes a number or a truth value exactly where the
 // schema wants one; what YAML has typed stays as it is, so that 0123 and 1.10 are never silently something else.
 import { toSchemaErrors, type SchemaError, type DescribeValue } from "./schema-errors.ts";
-import { type ErrorObject, type MarkedPlaces, type Schema, getValidator } from "../schema-dialect.ts";
+import {
+  type ErrorObject,
+  type MarkedPlaces,
+  type Schema,
+  getValidator,
+} from "../schema-dialect.ts";
 import { type Mapping, pointerSegments, valueAt } from "../source/config-tree.ts";
 
 export interface ValidationResult extends MarkedPlaces {

@@ -8,5 +8,12 @@ export function findPackageRoot(from = import.meta.dirname): string {
   return existsSync(join(from, "package.json")) || above === from ? from : findPackageRoot(above);
 }
 
+/** Path of a program in src/cli, from source and from dist alike. */
+export const findProgram = (name: "plugin-process" | "worker"): string =>
+  join(
+    findPackageRoot(),
+    import.meta.filename.endsWith(".ts") ? `src/cli/${name}.ts` : `dist/src/cli/${name}.js`,
+  );
+
 export const readDefaultConfig = (): string =>
   readFileSync(join(findPackageRoot(), "gateway.yaml"), "utf8");

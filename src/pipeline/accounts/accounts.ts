@@ -5,7 +5,7 @@ import type { Privacy } from "../../model/facts.ts";
 import { fail } from "../../model/error.ts";
 import type { Identity } from "../../plugin/identity.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
-import { intersectPatterns } from "../../catalogue/pattern.ts";
+import { intersectPatterns } from "../../catalog/pattern.ts";
 
 /** Fails where a key may not ask at a frontend. */
 export function assertFrontendAllowed(

@@ -17,7 +17,11 @@ import type { Reserve } from "../../plugin/store/store.ts";
 import { estimateInputTokens } from "../../money/estimate.ts";
 import type { Generation } from "../generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
-import { stricterPrivacy, clientVisibleLimits, type ResolvedAccount } from "../accounts/accounts.ts";
+import {
+  stricterPrivacy,
+  clientVisibleLimits,
+  type ResolvedAccount,
+} from "../accounts/accounts.ts";
 import type { SubrequestOrigin } from "./subrequest-origin.ts";
 import type { IdempotencyClaim } from "./idempotency.ts";
 import { certificateOf } from "./client-certificate.ts";

@@ -6,7 +6,7 @@ import type { DataPolicy } from "../../model/facts.ts";
 import type { ModelRequest } from "../../model/request.ts";
 import type { RequestHead, Exchange } from "../../plugin/exchange.ts";
 import type { Body, Opt } from "../../model/values.ts";
-import { matchesPattern } from "../../catalogue/pattern.ts";
+import { matchesPattern } from "../../catalog/pattern.ts";
 import { guardAttemptHook } from "./attempt-hook-guard.ts";
 import { guardHook, type HookFailurePolicy } from "./hook-guard.ts";
 import { guardSyncHook } from "./sync-hook-guard.ts";

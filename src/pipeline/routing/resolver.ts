@@ -16,7 +16,7 @@ import type {
   HostCandidate,
 } from "../exchange/mounted.ts";
 import { findTranslationReason, servesModel } from "./passthrough.ts";
-import { wildcardText, matchesPattern } from "../../catalogue/pattern.ts";
+import { wildcardText, matchesPattern } from "../../catalog/pattern.ts";
 import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
 import { candidateIdsIn, computeShares, type NamePart } from "./weights.ts";
 import type { NameLookup, IsNameAllowed, Resolution, ResolverInputs } from "./resolution.ts";

@@ -7,7 +7,11 @@ import type { SyntheticResponse, RecordedResponse, UpstreamResponse } from "../.
 import type { AttemptResult } from "../../plugin/middleware.ts";
 import type { ClientResponse } from "../response/client-response.ts";
 import type { ResponseSource } from "../response/transcode.ts";
-import { canReplay, HookProvidedResponse, ProviderResponse } from "../response/provider-response.ts";
+import {
+  canReplay,
+  HookProvidedResponse,
+  ProviderResponse,
+} from "../response/provider-response.ts";
 import { sendWholeResponse, encodeSyntheticResponse } from "../response/synthetic-response.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
 import { recordSentCall, type HostCall } from "../exchange/call.ts";
@@ -16,7 +20,12 @@ import { clientKey } from "../exchange/client-retries.ts";
 import { pinPolicy } from "../privacy/zero-retention.ts";
 import { recordHookActivity } from "../hooks/hook-activity.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
-import { waitForRow, settleCall, settleHookResponse, createUncalledRecord } from "../metering/settle-call.ts";
+import {
+  waitForRow,
+  settleCall,
+  settleHookResponse,
+  createUncalledRecord,
+} from "../metering/settle-call.ts";
 import { reserveUnbilled } from "../metering/charges.ts";
 import { reserveCall } from "../metering/reserve-call.ts";
 import { CallTally } from "../metering/call-tally.ts";

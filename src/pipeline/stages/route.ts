@@ -17,7 +17,7 @@ import { clientKey } from "../exchange/client-retries.ts";
 import { exclude, throwNoCandidates } from "../routing/exclusions.ts";
 import { pinToAccount } from "../routing/pinned-account.ts";
 import { chooseEndpoints } from "../routing/endpoint-choice.ts";
-import { matchesPattern } from "../../catalogue/pattern.ts";
+import { matchesPattern } from "../../catalog/pattern.ts";
 import { rejectImageUrlUnderZdr } from "../response/images.ts";
 import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
 import { findRetainedFeature, featuresReaching } from "../privacy/zero-retention.ts";

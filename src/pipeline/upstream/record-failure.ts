@@ -4,7 +4,11 @@ import type { JsonObject } from "../../model/values.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { clientKey, isClientRetry } from "../exchange/client-retries.ts";
 import type { Generation } from "../generation.ts";
-import { isProviderAccountError, faultProvider, countsAgainstTarget } from "../faults/fault-source.ts";
+import {
+  isProviderAccountError,
+  faultProvider,
+  countsAgainstTarget,
+} from "../faults/fault-source.ts";
 import { rateLimitScope } from "../faults/rate-limit-scope.ts";
 
 const ACCOUNT_MESSAGES = {

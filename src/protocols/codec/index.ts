@@ -5,5 +5,10 @@ export { parseExactJson, parseToolArguments } from "../tool-arguments.ts";
 export { parseError, parseErrorBody } from "../failure/parse-error.ts";
 export { toBase64 } from "../media-url.ts";
 export { fitName } from "../tool-names.ts";
-export { EFFORT_BUDGETS, effortForBudget, nearestEffort, supportedSampling } from "../reasoning-support.ts";
+export {
+  EFFORT_BUDGETS,
+  effortForBudget,
+  nearestEffort,
+  supportedSampling,
+} from "../reasoning-support.ts";
 export { declareTool, rejectTool } from "../tool-declarations.ts";

@@ -8,7 +8,11 @@ import type { Json } from "../../model/values.ts";
 import type { MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
 import type { Generation } from "../../pipeline/generation.ts";
-import type { MountedFrontend, MountedProvider, MountedRoute } from "../../pipeline/exchange/mounted.ts";
+import type {
+  MountedFrontend,
+  MountedProvider,
+  MountedRoute,
+} from "../../pipeline/exchange/mounted.ts";
 import { Accounts } from "../../pipeline/accounts/accounts.ts";
 import { CandidateResolver } from "../../pipeline/routing/resolver.ts";
 import type { Services } from "../services.ts";
@@ -18,7 +22,11 @@ import { type MountedFrontends, mountFrontends } from "./mount-frontends.ts";
 import { MountedOperations } from "./mounted-operations.ts";
 import { InFlightCounter } from "./in-flight.ts";
 import { mountMiddleware, mountObservers } from "./mount-middleware.ts";
-import { type PluginCommands, PluginSetup, type ProblemLocator } from "../plugin-host/plugin-setup.ts";
+import {
+  type PluginCommands,
+  PluginSetup,
+  type ProblemLocator,
+} from "../plugin-host/plugin-setup.ts";
 import { fetchFor } from "../plugin-host/provider-client.ts";
 import { mountProviders } from "./mount-providers.ts";
 import { checkReadiness } from "./provider-readiness.ts";

@@ -4,7 +4,11 @@ import { createCompiler, type SchemaRules } from "../../config/schema-compiler.t
 import { isMetadataUrl } from "../../lib/net/metadata-service.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { Provider } from "../../plugin/provider.ts";
-import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../../pipeline/exchange/mounted.ts";
+import type {
+  MountedEndpoint,
+  MountedFrontend,
+  MountedProvider,
+} from "../../pipeline/exchange/mounted.ts";
 import type { Services } from "../services.ts";
 import { createProviderClient } from "../plugin-host/provider-client.ts";
 

@@ -57,6 +57,6 @@ export function startEventLoopWatchdog(
 
 /** From source and from dist alike. */
 const THREAD_FILE = new URL(
-  `./pulse-thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
+  `./watchdog-thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
   import.meta.url,
 );

@@ -5,7 +5,7 @@ import { GcStats } from "./gc-stats.ts";
 import { countOpenFiles } from "./open-files.ts";
 import { sortByEnd, type LocalStats } from "./sum-stats.ts";
 import type { GenerationSlot } from "../generation/generation-slot.ts";
-import { listUnreachablePlugins } from "../../server/gateway-status.ts";
+import { listUnreachablePlugins } from "./unreachable-plugins.ts";
 
 type StatsServices = Pick<
   Services,

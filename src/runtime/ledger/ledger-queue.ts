@@ -16,7 +16,13 @@ import type { Price } from "../../model/facts.ts";
 import type { AccountRecord } from "../../plugin/store/account.ts";
 import { priceHash } from "../../money/price.ts";
 import type { KeyRecord } from "../../plugin/store/key.ts";
-import type { StoreCommand, Reserve, Settle, Store, CommandResult } from "../../plugin/store/store.ts";
+import type {
+  StoreCommand,
+  Reserve,
+  Settle,
+  Store,
+  CommandResult,
+} from "../../plugin/store/store.ts";
 import { LedgerCommandQueue } from "./ledger-command-queue.ts";
 import { LedgerHealth } from "./ledger-health.ts";
 import type { Stamped } from "../../pipeline/metering/ledger.ts";

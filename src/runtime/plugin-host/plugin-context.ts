@@ -8,7 +8,7 @@ import { readDeclaredFile } from "./declared-files.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
 import { quoteCost } from "../../money/quote.ts";
 import type { Context } from "../../plugin/context.ts";
-import { matchesPattern } from "../../catalogue/pattern.ts";
+import { matchesPattern } from "../../catalog/pattern.ts";
 import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
 import { runSubrequest } from "../../pipeline/pipeline.ts";
 import type { ContextServices, Services } from "../services.ts";

@@ -6,14 +6,14 @@ import { sortByFileOrder } from "../../config/problem-report.ts";
 import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
 import type { Log } from "../../lib/log/log.ts";
 import type { GenerationSlot, LiveGeneration } from "../generation/generation-slot.ts";
-import { type GatewayOptions, readGatewayConfig } from "../../server/gateway-options.ts";
 import type { ReloadResult, ReloadTrigger } from "../gateway-api.ts";
 import { logRejection, logWarnings } from "./config-log.ts";
+import { type ConfigSource, readGatewayConfig } from "./read-config.ts";
 import { readWhenStable } from "./read-stable.ts";
 import { changedStaticKeys } from "./static-keys.ts";
 
 export interface ReloadTarget {
-  readonly options: GatewayOptions;
+  readonly options: ConfigSource;
   readonly log: Log;
   readonly generations: GenerationSlot;
   build(

@@ -18,7 +18,7 @@ import { findLocalEndpoint } from "../http/local-endpoint.ts";
 import { GenerationSlot, type LiveGeneration } from "../generation/generation-slot.ts";
 import { LocalStatsReader } from "../health/local-stats.ts";
 import { createPluginPeers } from "../services/plugin-peers.ts";
-import { listUnreachablePlugins } from "../../server/gateway-status.ts";
+import { listUnreachablePlugins } from "../health/unreachable-plugins.ts";
 import { createRemoteStore } from "./remote-store.ts";
 import { createIpcLink, type IpcChannel, type IpcLink } from "./ipc-link.ts";
 import type { WorkerCommands, WorkerGeneration } from "./worker-protocol.ts";

@@ -7,7 +7,11 @@ import { childProcessFlags } from "../../lib/disable-debugger.ts";
 import type { Log } from "../../lib/log/log.ts";
 import { fail } from "../../model/error.ts";
 import { type IpcChannel, createIpcLink, type IpcLink } from "../../runtime/workers/ipc-link.ts";
-import { type HandedOverState, REPLACES_PID_VARIABLE, type NewProcessCalls } from "./handoff-protocol.ts";
+import {
+  type HandedOverState,
+  REPLACES_PID_VARIABLE,
+  type NewProcessCalls,
+} from "./handoff-protocol.ts";
 
 /** From its first line to the moment in which it serves; a large ledger may have to be brought to a new form meanwhile. */
 const START_TIMEOUT_MS = 600_000;

@@ -12,7 +12,12 @@ import type { BroadcastName } from "../../runtime/workers/worker-protocol.ts";
 import { trackReservations } from "../../runtime/workers/open-reservations.ts";
 import { STORE_READ_METHODS } from "../../runtime/ledger/store-read-methods.ts";
 import { createStoreHandlers } from "../../runtime/workers/remote-store.ts";
-import { type IpcHandlers, type IpcChannel, createIpcLink, type IpcLink } from "../../runtime/workers/ipc-link.ts";
+import {
+  type IpcHandlers,
+  type IpcChannel,
+  createIpcLink,
+  type IpcLink,
+} from "../../runtime/workers/ipc-link.ts";
 import { listOrphanedCalls } from "./orphans.ts";
 import type { HandedOverState, NewProcessCalls } from "./handoff-protocol.ts";
 

@@ -1,5 +1,6 @@
 // What a gateway lets go of for the one that takes its place, and takes back should that come to nothing: what only one may have.
-import { readGatewayConfig, type GatewayOptions, type InheritedSockets } from "../gateway-options.ts";
+import type { GatewayOptions, InheritedSockets } from "../gateway-options.ts";
+import { readGatewayConfig } from "../../runtime/reload/read-config.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import { fail } from "../../model/error.ts";
 import { changedStaticKeys } from "../../runtime/reload/static-keys.ts";

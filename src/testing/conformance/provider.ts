@@ -16,7 +16,12 @@ import { createSetupCheck } from "./side-effects.ts";
 import { checkFieldsCarried, checkStreaming, checkExpected } from "./native-endpoint.ts";
 import { recordedEndpoints } from "./recorded-endpoints.ts";
 import { checkEndToEnd } from "./end-to-end.ts";
-import { checkAborts, isProtocolEndpoint, checkNative, checkFailingUpstreams } from "./operation.ts";
+import {
+  checkAborts,
+  isProtocolEndpoint,
+  checkNative,
+  checkFailingUpstreams,
+} from "./operation.ts";
 
 /**
  * The laws of a provider: its lists, its readiness, its decoders, its native endpoints, and what it does when it is

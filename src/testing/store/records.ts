@@ -2,7 +2,14 @@
 import assert from "node:assert/strict";
 import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { Store, LedgerTotal } from "../../plugin/store/store.ts";
-import { NOON, applyOne, reserveCommand, readEntries, settleCommand, type Law } from "./fixtures.ts";
+import {
+  NOON,
+  applyOne,
+  reserveCommand,
+  readEntries,
+  settleCommand,
+  type Law,
+} from "./fixtures.ts";
 
 /** What a store keeps of keys, prices and the members of an entry. */
 export const recordLaws: readonly Law[] = [

@@ -12,7 +12,12 @@ import type { Client } from "../../clients/client.ts";
 import { codex } from "../../clients/codex.ts";
 import { installed, isInstalled } from "../../clients/install.ts";
 import { modelOn, type Command, type Stage } from "../../clients/stage.ts";
-import { startGatewayWithGemini, MODEL, SIGNATURE, type GatewayWithGemini } from "./gateway-with-gemini.ts";
+import {
+  startGatewayWithGemini,
+  MODEL,
+  SIGNATURE,
+  type GatewayWithGemini,
+} from "./gateway-with-gemini.ts";
 
 /** Names that the clients have never heard, and names that they take for models they know. */
 const NAMES = [...claudeCode.models, ...codex.models];

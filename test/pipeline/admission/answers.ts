@@ -3,7 +3,11 @@ import { type ModelEvent, type Protocol, type Settle, type UsageReport } from "t
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { imageOperation } from "../../../src/model/operations/image-operation.ts";
 import { BufferedBytes } from "../../../src/pipeline/response/buffered-bytes.ts";
-import { startBackend, startTestServices, type TestServicesOptions } from "../../kit/test-services.ts";
+import {
+  startBackend,
+  startTestServices,
+  type TestServicesOptions,
+} from "../../kit/test-services.ts";
 import { until } from "../../kit/wait.ts";
 import { chats, LEAST } from "../../protocols/codecs.ts";
 import { createToyProtocol } from "../toy-protocol.ts";

@@ -9,7 +9,11 @@ import { responses } from "tollgate/protocols/responses";
 import { createResponseContext, createCallContext } from "tollgate/testing";
 import { createProviderClient } from "../../../src/runtime/plugin-host/provider-client.ts";
 import { createCredentialClient } from "../../../src/runtime/generation/mount-endpoint.ts";
-import { startBackend, startTestServices, type TestServicesOptions } from "../../kit/test-services.ts";
+import {
+  startBackend,
+  startTestServices,
+  type TestServicesOptions,
+} from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 import { faultIn, type Driver, type Outcome } from "./way.ts";
 

@@ -7,7 +7,11 @@ import { describe, expect, it, vi } from "vitest";
 import { MemoryBudget } from "../../../src/pipeline/admission/memory-budget.ts";
 import { ConcurrencyCounter } from "../../../src/pipeline/admission/concurrency-counter.ts";
 import { until } from "../../kit/wait.ts";
-import { startBackend, startTestServices, type TestServicesOptions } from "../../kit/test-services.ts";
+import {
+  startBackend,
+  startTestServices,
+  type TestServicesOptions,
+} from "../../kit/test-services.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;

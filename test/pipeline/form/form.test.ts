@@ -13,7 +13,11 @@ import { ownCpuMs } from "../../kit/cpu-time.ts";
 import { OutgoingRequest } from "../../../src/pipeline/upstream/outgoing-request.ts";
 import { parseMultipartBody, parseFieldPath } from "../../../src/pipeline/body/multipart-body.ts";
 import { applyMultipartEdits } from "../../../src/pipeline/body/multipart-edits.ts";
-import { boundaryOf, multipartContentType, isMultipart } from "../../../src/pipeline/body/multipart-headers.ts";
+import {
+  boundaryOf,
+  multipartContentType,
+  isMultipart,
+} from "../../../src/pipeline/body/multipart-headers.ts";
 import { parseMultipart } from "../../../src/pipeline/body/multipart-parser.ts";
 import { createBoundary, encodeMultipart } from "../../../src/pipeline/body/multipart-writer.ts";
 

@@ -22,7 +22,10 @@ import {
   type Alert,
   type AlertSource,
 } from "../../../plugins/observers/alerts/alert.ts";
-import { certificateAlerts, expiryAlerts } from "../../../plugins/observers/alerts/expiry-alerts.ts";
+import {
+  certificateAlerts,
+  expiryAlerts,
+} from "../../../plugins/observers/alerts/expiry-alerts.ts";
 import { Delivery, sendAlert, type Receiver } from "../../../plugins/observers/alerts/delivery.ts";
 import {
   OngoingFailures,
@@ -33,8 +36,14 @@ import {
 import { Outbox } from "../../../plugins/observers/alerts/outbox.ts";
 import { findReceivers } from "../../../plugins/observers/alerts/routing-rules.ts";
 import { formatChatMessage } from "../../../plugins/observers/alerts/chat-message.ts";
-import { parseSecret, signatureHeaders } from "../../../plugins/observers/alerts/webhook-signature.ts";
-import { lastCompletePeriod, createDigest } from "../../../plugins/observers/alerts/spend-digest.ts";
+import {
+  parseSecret,
+  signatureHeaders,
+} from "../../../plugins/observers/alerts/webhook-signature.ts";
+import {
+  lastCompletePeriod,
+  createDigest,
+} from "../../../plugins/observers/alerts/spend-digest.ts";
 import { checkSpend, typicalSpend } from "../../../plugins/observers/alerts/unusual-spend.ts";
 
 const HOUR = 3_600_000;

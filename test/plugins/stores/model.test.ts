@@ -8,7 +8,10 @@ import type { StoreCommand, Store, CommandResult } from "../../../src/plugin/sto
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { Reader } from "../../../plugins/stores/sqlite/read/reader.ts";
 import { Writer } from "../../../plugins/stores/sqlite/write/writer.ts";
-import { createBatchEncoder, decodeResults } from "../../../plugins/stores/sqlite/data/batch-codec.ts";
+import {
+  createBatchEncoder,
+  decodeResults,
+} from "../../../plugins/stores/sqlite/data/batch-codec.ts";
 import { Impossible, LedgerModel, type Op } from "./ledger-model.ts";
 import { makeMemory } from "./made.ts";
 import { trialCount } from "../../kit/law-effort.ts";

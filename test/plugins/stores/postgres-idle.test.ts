@@ -1,6 +1,10 @@
 // A gateway that has nothing to write asks what is new all the same: another one's changes are known to it within a second and a half.
 import { expect, it, vi } from "vitest";
-import type { PipelinedConnection, SqlQuery, Row } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
+import type {
+  PipelinedConnection,
+  SqlQuery,
+  Row,
+} from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import { settings } from "./made-postgres.ts";
 

@@ -9,7 +9,10 @@ import { createPostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { connectionConfig } from "../../../plugins/stores/postgres/connection/connection-config.ts";
 import { createReadPool } from "../../../plugins/stores/postgres/connection/read-pool.ts";
 import type { RunSql } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
-import { createStoreReads, updateRollups } from "../../../plugins/stores/postgres/read/store-reads.ts";
+import {
+  createStoreReads,
+  updateRollups,
+} from "../../../plugins/stores/postgres/read/store-reads.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { makeMemory } from "./made.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";

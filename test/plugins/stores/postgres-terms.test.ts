@@ -4,7 +4,10 @@ import * as fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { connectionConfig } from "../../../plugins/stores/postgres/connection/connection-config.ts";
 import { erase } from "../../../plugins/stores/postgres/retention/erasure.ts";
-import { PipelinedConnection, type RunSql } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
+import {
+  PipelinedConnection,
+  type RunSql,
+} from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 import { hashLabels } from "../../../plugins/stores/postgres/rows/salted-labels.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";

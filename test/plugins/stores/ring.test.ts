@@ -3,7 +3,11 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFault } from "../../../src/model/error.ts";
 import type { StoreCommand, CommandResult } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { replayBatches, ReplayBuffer, replayBatch } from "../../../plugins/stores/postgres/offline/replay-buffer.ts";
+import {
+  replayBatches,
+  ReplayBuffer,
+  replayBatch,
+} from "../../../plugins/stores/postgres/offline/replay-buffer.ts";
 
 const claim = (take: bigint) =>
   ({ scope: "key:alice", unit: "nano_usd", max: 10n, per: "total", take }) as const;

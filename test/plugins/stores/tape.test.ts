@@ -7,7 +7,11 @@ import type { StoreCommand } from "../../../src/plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { OfflineMode } from "../../../plugins/stores/postgres/offline/offline-mode.ts";
 import { resync } from "../../../plugins/stores/postgres/resync.ts";
-import { deleteSpool, readLeftSpools, Spool } from "../../../plugins/stores/postgres/offline/spool.ts";
+import {
+  deleteSpool,
+  readLeftSpools,
+  Spool,
+} from "../../../plugins/stores/postgres/offline/spool.ts";
 import { until } from "../../kit/wait.ts";
 
 let folder: string;

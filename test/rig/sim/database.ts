@@ -4,7 +4,10 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { PGlite } from "@electric-sql/pglite";
 import { migrate } from "../../../plugins/stores/postgres/schema/migrations.ts";
-import type { RunSql, Row } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
+import type {
+  RunSql,
+  Row,
+} from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
 import { planted } from "../fleet-sql-mutants.ts";
 import { extended, messagesIn, simple, type Statement } from "./protocol.ts";
 

@@ -8,7 +8,10 @@ import {
 } from "../../../src/admin/commands/account-commands.ts";
 import type { GrantTargets } from "../../../src/admin/access/grants.ts";
 import { createKeyCommands, type ShownKey } from "../../../src/admin/commands/key-commands.ts";
-import { createRepositoryReads, type KeyRepository } from "../../../src/admin/access/key-repository.ts";
+import {
+  createRepositoryReads,
+  type KeyRepository,
+} from "../../../src/admin/access/key-repository.ts";
 import { digestKey } from "../../../src/lib/api-key.ts";
 import { getFault } from "../../../src/model/error.ts";
 import type { Store } from "../../../src/plugin/store/store.ts";

@@ -2,10 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { getFault } from "tollgate/plugin";
-import {
-  createQueryLimiter,
-  withQueryLimits,
-} from "../../../src/runtime/ledger/usage-queries.ts";
+import { createQueryLimiter, withQueryLimits } from "../../../src/runtime/ledger/usage-queries.ts";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 
 interface Reading {

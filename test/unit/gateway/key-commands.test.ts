@@ -2,7 +2,10 @@ import { beforeEach, expect, test } from "vitest";
 import { createGrantTargets } from "../../../src/admin/commands/grant-targets.ts";
 import type { GrantTargets } from "../../../src/admin/access/grants.ts";
 import { createKeyCommands, type ShownKey } from "../../../src/admin/commands/key-commands.ts";
-import { createRepositoryReads, type KeyRepository } from "../../../src/admin/access/key-repository.ts";
+import {
+  createRepositoryReads,
+  type KeyRepository,
+} from "../../../src/admin/access/key-repository.ts";
 import type { CommandHandler } from "../../../src/admin/socket/control-socket.ts";
 import { digestKey, parseKey } from "../../../src/lib/api-key.ts";
 import { getFault } from "../../../src/model/error.ts";

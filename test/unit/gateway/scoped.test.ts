@@ -18,7 +18,10 @@ import {
 } from "../../../src/admin/commands/request-commands.ts";
 import { RequestRing } from "../../../src/runtime/requests/request-ring.ts";
 import { RequestStats } from "../../../src/runtime/requests/request-stats.ts";
-import { createRepositoryReads, type KeyRepository } from "../../../src/admin/access/key-repository.ts";
+import {
+  createRepositoryReads,
+  type KeyRepository,
+} from "../../../src/admin/access/key-repository.ts";
 import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
 import { listAllKeys } from "../../../src/runtime/access/scope-directory.ts";
 import { jsonReplacer } from "../../../src/admin/socket/control-client.ts";

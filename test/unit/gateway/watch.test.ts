@@ -4,7 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../../../src/config/load-config.ts";
-import { watchConfig, watchFiles, type WatchOptions } from "../../../src/runtime/reload/config-watcher.ts";
+import {
+  watchConfig,
+  watchFiles,
+  type WatchOptions,
+} from "../../../src/runtime/reload/config-watcher.ts";
 import { hashContent } from "../../../src/lib/content-hash.ts";
 import type { Log } from "../../../src/lib/log/log.ts";
 import { createLoader } from "../../../src/loader/plugin-loader.ts";

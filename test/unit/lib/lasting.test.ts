@@ -1,6 +1,10 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { unpooledSlice, unpooledConcat, unpooledFromText } from "../../../src/lib/unpooled-buffer.ts";
+import {
+  unpooledSlice,
+  unpooledConcat,
+  unpooledFromText,
+} from "../../../src/lib/unpooled-buffer.ts";
 
 it("none is written over by another, whatever their sizes", () => {
   fc.assert(

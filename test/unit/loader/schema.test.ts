@@ -3,7 +3,11 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { readDefaultConfig } from "../../../src/config/source/default-config.ts";
 import { EDITOR_CONFIG_SCHEMA } from "../../../src/config/schema/config-schema.ts";
-import { editorSchema, editorSchemaText, type DefinedPlugin } from "../../../src/loader/editor-schema.ts";
+import {
+  editorSchema,
+  editorSchemaText,
+  type DefinedPlugin,
+} from "../../../src/loader/editor-schema.ts";
 import { type Definition, defineProvider } from "../../../src/plugin/index.ts";
 import { builtin } from "../config/stubs.ts";
 

@@ -2,7 +2,12 @@
 // keys and accounts.
 import type { Problem } from "tollgate/plugin";
 import { awaitAll, parseBytea } from "../write/slow-path.ts";
-import { verifyCheckpoint, readCheckpoint, type NodeAnchor, type Checkpoint } from "../retention/checkpoint.ts";
+import {
+  verifyCheckpoint,
+  readCheckpoint,
+  type NodeAnchor,
+  type Checkpoint,
+} from "../retention/checkpoint.ts";
 import { parseMeterId } from "../rows/batch-plan.ts";
 import { verifyErasures, isErasedWithoutRecord } from "../schema/erased-hashes.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";

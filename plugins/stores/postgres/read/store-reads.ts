@@ -25,7 +25,13 @@ import { unreportedSpendSql } from "../schema/budget-lease-sql.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
 import { EMPTY_JOURNAL } from "../write/result-replay.ts";
-import { toColumnText, nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/row-codec.ts";
+import {
+  toColumnText,
+  nodeJoinSql,
+  decodeRow,
+  ROW_SELECT_SQL,
+  type StoredRow,
+} from "../rows/row-codec.ts";
 import { readTotals } from "./totals.ts";
 import { SqlParameters, whereClause } from "./where-clause.ts";
 

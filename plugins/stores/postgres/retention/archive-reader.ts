@@ -12,7 +12,12 @@ import {
   type FooterLine,
 } from "./archive.ts";
 import { chainLink } from "../read/global-chain.ts";
-import { hashBatch, hashedNoteChainLine, rowChainLine, type ColumnValues } from "../rows/row-codec.ts";
+import {
+  hashBatch,
+  hashedNoteChainLine,
+  rowChainLine,
+  type ColumnValues,
+} from "../rows/row-codec.ts";
 import { ALL_COLUMNS } from "../rows/columns.ts";
 import { ArchiveTotals } from "./archive-totals.ts";
 

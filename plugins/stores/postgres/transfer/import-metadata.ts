@@ -5,7 +5,12 @@ import { parseMeterId } from "../rows/batch-plan.ts";
 import { parseBytea } from "../write/slow-path.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";
-import { rollupHash, hashText, type Checkpoint, type CompactionNote } from "../retention/checkpoint.ts";
+import {
+  rollupHash,
+  hashText,
+  type Checkpoint,
+  type CompactionNote,
+} from "../retention/checkpoint.ts";
 import { hashBatch, noteChainLine, decodeMeterAmounts } from "../rows/row-codec.ts";
 import { createSalt } from "../rows/salted-labels.ts";
 

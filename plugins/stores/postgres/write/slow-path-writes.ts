@@ -5,7 +5,12 @@ import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";
 import { hashBatch, noteChainLine } from "../rows/row-codec.ts";
 import { createSalt } from "../rows/salted-labels.ts";
-import { plannedRowLine, insertRowsQueries, type PlannedRow, type TermsCache } from "../rows/call-terms.ts";
+import {
+  plannedRowLine,
+  insertRowsQueries,
+  type PlannedRow,
+  type TermsCache,
+} from "../rows/call-terms.ts";
 
 /** What a batch adds to the chain. */
 export interface ChainedBatch {

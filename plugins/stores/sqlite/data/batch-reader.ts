@@ -2,7 +2,12 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { LedgerQuery } from "tollgate/plugin";
 import { CHAPTER_ENTRIES } from "./key-index.ts";
-import { readRetainedReserves, BATCH_COLUMNS, type RowLookup, type StoredBatch } from "./stored-batch.ts";
+import {
+  readRetainedReserves,
+  BATCH_COLUMNS,
+  type RowLookup,
+  type StoredBatch,
+} from "./stored-batch.ts";
 
 /** Batches read in one go. */
 const BATCHES_PER_READ = 16;

@@ -6,7 +6,13 @@ import { fromJson } from "tollgate/store";
 import type { SqliteJournal } from "../write/journal.ts";
 import { hashSet } from "../data/chain-note.ts";
 import type { LedgerSession } from "../write/ledger-session.ts";
-import { ERASED, KEY_NAME_LABEL, accountOwner, toJsonText, type NamedRecord } from "../data/salted-text.ts";
+import {
+  ERASED,
+  KEY_NAME_LABEL,
+  accountOwner,
+  toJsonText,
+  type NamedRecord,
+} from "../data/salted-text.ts";
 
 /** Words of one step. */
 export const TEXTS_PER_STEP = 500;

@@ -3,7 +3,11 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { DimensionCache } from "../data/dimension-cache.ts";
-import { type ChainedBatch, CHAINED_PAGE_SIZE, prepareChainedAfter } from "../data/chained-batches.ts";
+import {
+  type ChainedBatch,
+  CHAINED_PAGE_SIZE,
+  prepareChainedAfter,
+} from "../data/chained-batches.ts";
 import { PendingRollups } from "./pending-rollups.ts";
 import { COMPACTED_UP_TO_SQL, readCompactedUpTo } from "../data/checkpoint.ts";
 import { BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";

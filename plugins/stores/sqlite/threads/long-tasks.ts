@@ -8,7 +8,11 @@ import { type FoundTexts, findTexts } from "../retention/erasure.ts";
 import { LedgerImporter } from "../transfer/import.ts";
 import { buildCheckpoint, type CompactionResult, planCompaction } from "../retention/compaction.ts";
 import { LedgerExporter } from "../transfer/export.ts";
-import { type FoundLeftovers, findLeftovers, type LeftoversCursor } from "../retention/leftovers.ts";
+import {
+  type FoundLeftovers,
+  findLeftovers,
+  type LeftoversCursor,
+} from "../retention/leftovers.ts";
 
 export class LongTasks {
   readonly #file: string;

@@ -18,7 +18,7 @@ export interface WorkerThread {
 
 /** From source and from dist alike: beside this file, with this file's own ending. The build keeps it beside whatever file it puts this one in. */
 const WORKER_URL = new URL(
-  `../ledger-thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
+  `./thread-entry${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
   import.meta.url,
 );
 

@@ -16,7 +16,12 @@ import { readMeters, readOpenCalls } from "../data/open-calls.ts";
 import { lockLedger } from "../lock.ts";
 import { checkpointRollups } from "../data/checkpoint-rollups.ts";
 import { readCheckpoint } from "../data/checkpoint.ts";
-import { readRetainedReserves, decodeRows, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
+import {
+  readRetainedReserves,
+  decodeRows,
+  BATCH_COLUMNS,
+  type StoredBatch,
+} from "../data/stored-batch.ts";
 import { createLabelResolver } from "../data/salted-text.ts";
 
 /** Rows of a page. */

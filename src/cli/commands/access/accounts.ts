@@ -9,7 +9,12 @@ import {
   type Subcommand,
   GATEWAY_OPTIONS,
 } from "../../support/command.ts";
-import { parseGrants, GRANT_OPTIONS, ACCOUNT_OPTIONS, VERSION_OPTION } from "../../support/grant-options.ts";
+import {
+  parseGrants,
+  GRANT_OPTIONS,
+  ACCOUNT_OPTIONS,
+  VERSION_OPTION,
+} from "../../support/grant-options.ts";
 import { limitUsageRows } from "../../format/key-output.ts";
 import { formatLimitUsage } from "../../format/limit-output.ts";
 import { openStoreAccess } from "../../support/store-access.ts";

@@ -13,7 +13,12 @@ import {
   GATEWAY_OPTIONS,
 } from "../../support/command.ts";
 import { HASH_COMMAND } from "./key-hash.ts";
-import { parseGrants, GRANT_OPTIONS, KEY_OPTIONS, VERSION_OPTION } from "../../support/grant-options.ts";
+import {
+  parseGrants,
+  GRANT_OPTIONS,
+  KEY_OPTIONS,
+  VERSION_OPTION,
+} from "../../support/grant-options.ts";
 import { readImportedKeys } from "../../import/key-import.ts";
 import { printKeys, type KeyResponse, type ListedKey } from "../../format/key-output.ts";
 import { callPluginCommand, listMountedPlugins } from "../plugins/plugin.ts";

@@ -10,7 +10,14 @@ import {
   GATEWAY_OPTIONS,
 } from "../../support/command.ts";
 import { findStateDir } from "../../support/load-config.ts";
-import { alignColumns, formatTime, paint, printRemark, print, printJson } from "../../format/terminal.ts";
+import {
+  alignColumns,
+  formatTime,
+  paint,
+  printRemark,
+  print,
+  printJson,
+} from "../../format/terminal.ts";
 
 const subcommands: Readonly<Record<string, Subcommand>> = {
   list: {

@@ -1,9 +1,21 @@
 import type { RequestExplanation } from "../../../runtime/gateway-api.ts";
 import { formatDuration } from "../../../lib/time/units.ts";
 import { askRunningGateway, dryRunConfig } from "../../support/gateway-or-file.ts";
-import { type CliCommand, type CliInput, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  GATEWAY_OPTIONS,
+} from "../../support/command.ts";
 import { formatQuarantine, formatCooldown } from "../../format/cooldown-output.ts";
-import { alignColumns, paint, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+import {
+  alignColumns,
+  paint,
+  paintRemark,
+  printRemark,
+  print,
+  printJson,
+} from "../../format/terminal.ts";
 
 export const command: CliCommand = {
   usage: "explain <model> [options]",

@@ -8,7 +8,12 @@ import { ConfigDraft, slug } from "../../import/config-draft.ts";
 import { importKeys, importTeams, type ImportedKey } from "../../import/keys-and-teams.ts";
 import { importLitellm } from "../../import/litellm.ts";
 import { importPortkey } from "../../import/portkey.ts";
-import { FINDING_KINDS, SourceValue, type FindingKind, type ImportFinding } from "../../import/source-value.ts";
+import {
+  FINDING_KINDS,
+  SourceValue,
+  type FindingKind,
+  type ImportFinding,
+} from "../../import/source-value.ts";
 import { toKeysJson } from "../../import/key-import.ts";
 import { loadGatewayConfig } from "../../support/load-config.ts";
 import { summarizeProblems, shortPath, formatProblems } from "../../format/problem-report.ts";

@@ -7,9 +7,18 @@ import { fail } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES, type CliInput } from "../../support/command.ts";
 import { withEditorLine } from "../../init/editor-line.ts";
 import { askStarterOptions } from "../../init/interview.ts";
-import { buildStarterConfig, requiredVariables, type StarterOptions } from "../../init/starter-config.ts";
+import {
+  buildStarterConfig,
+  requiredVariables,
+  type StarterOptions,
+} from "../../init/starter-config.ts";
 import { builtinPlugins, loadGatewayConfig } from "../../support/load-config.ts";
-import { summarizeProblems, countErrors, shortPath, formatProblems } from "../../format/problem-report.ts";
+import {
+  summarizeProblems,
+  countErrors,
+  shortPath,
+  formatProblems,
+} from "../../format/problem-report.ts";
 import { paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {

@@ -24,7 +24,13 @@ import {
   type Subcommand,
   GATEWAY_OPTIONS,
 } from "../../support/command.ts";
-import { configFile, loadGatewayConfig, configName, quietLog, findStateDir } from "../../support/load-config.ts";
+import {
+  configFile,
+  loadGatewayConfig,
+  configName,
+  quietLog,
+  findStateDir,
+} from "../../support/load-config.ts";
 import { formatPriceBrief, priceRows } from "../../format/price-output.ts";
 import {
   alignColumns,

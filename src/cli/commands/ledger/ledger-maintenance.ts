@@ -1,7 +1,10 @@
 // How large the ledger is, archives of it, and sums in the place of its rows, on the command line.
 import { resolve } from "node:path";
 import { wallClock } from "../../../lib/time/wall-clock.ts";
-import type { ArchiveResult, PruneCommandResult } from "../../../admin/commands/maintenance-commands.ts";
+import type {
+  ArchiveResult,
+  PruneCommandResult,
+} from "../../../admin/commands/maintenance-commands.ts";
 import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
 import { failUnsupported } from "../../../admin/backup/unsupported.ts";
 import { createClosedStore } from "../../../admin/backup/closed-store.ts";
@@ -11,10 +14,22 @@ import { fail } from "../../../model/error.ts";
 import { formatUsd } from "../../../money/format-usd.ts";
 import type { LedgerState, PrunePlan } from "../../../plugin/store/ledger-maintenance.ts";
 import { formatBytes, formatSeconds } from "../../format/format-amounts.ts";
-import { type CliInput, EXIT_CODES, type Subcommand, GATEWAY_OPTIONS } from "../../support/command.ts";
+import {
+  type CliInput,
+  EXIT_CODES,
+  type Subcommand,
+  GATEWAY_OPTIONS,
+} from "../../support/command.ts";
 import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
 import { openStoreAccess } from "../../support/store-access.ts";
-import { formatTime, paint, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+import {
+  formatTime,
+  paint,
+  paintRemark,
+  printRemark,
+  print,
+  printJson,
+} from "../../format/terminal.ts";
 
 export const MAINTENANCE_COMMANDS: Readonly<Record<"state" | "archive" | "prune", Subcommand>> = {
   state: {

@@ -18,7 +18,14 @@ import { ROW_COLUMNS, rowCsvLine } from "../../format/reports/row-csv.ts";
 import { LEDGER_FILTER_OPTIONS, readFilters } from "../../format/ledger-filters.ts";
 import { openStoreAccess } from "../../support/store-access.ts";
 import { readEntries } from "../../support/ledger-tail.ts";
-import { formatTime, paint, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+import {
+  formatTime,
+  paint,
+  paintRemark,
+  printRemark,
+  print,
+  printJson,
+} from "../../format/terminal.ts";
 
 const subcommands: Readonly<Record<string, Subcommand>> = {
   verify: {

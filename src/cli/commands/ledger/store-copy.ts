@@ -5,9 +5,18 @@ import type { GatewayConfig } from "../../../config/gateway-config.ts";
 import { createClosedStore } from "../../../admin/backup/closed-store.ts";
 import { plural } from "../../../lib/text.ts";
 import { fail, getFault } from "../../../model/error.ts";
-import type { LedgerTransfer, LedgerImport, LedgerExport } from "../../../plugin/store/ledger-transfer.ts";
+import type {
+  LedgerTransfer,
+  LedgerImport,
+  LedgerExport,
+} from "../../../plugin/store/ledger-transfer.ts";
 import { formatSeconds } from "../../format/format-amounts.ts";
-import { type CliCommand, type CliInput, CONFIG_OPTIONS, EXIT_CODES } from "../../support/command.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  CONFIG_OPTIONS,
+  EXIT_CODES,
+} from "../../support/command.ts";
 import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
 import { formatUsd } from "../../../money/format-usd.ts";
 import { paint, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";

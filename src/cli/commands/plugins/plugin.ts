@@ -18,7 +18,12 @@ import {
   GATEWAY_OPTIONS,
 } from "../../support/command.ts";
 import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
-import { optionFlag, readInput, schemaOptions, requiredUsage } from "../../support/schema-options.ts";
+import {
+  optionFlag,
+  readInput,
+  schemaOptions,
+  requiredUsage,
+} from "../../support/schema-options.ts";
 import { rejectMemoryStore } from "../../support/store-access.ts";
 import { formatTable } from "../../format/json-table.ts";
 import { alignColumns, paint, printRemark, print, printJson } from "../../format/terminal.ts";

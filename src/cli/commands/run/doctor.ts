@@ -15,7 +15,13 @@ import type { DoctorFinding } from "../../doctor/finding.ts";
 import * as gateway from "../../doctor/gateway.ts";
 import * as machine from "../../doctor/system.ts";
 import * as network from "../../doctor/network.ts";
-import { configFile, loadGatewayConfig, quietLog, findStateDir, version } from "../../support/load-config.ts";
+import {
+  configFile,
+  loadGatewayConfig,
+  quietLog,
+  findStateDir,
+  version,
+} from "../../support/load-config.ts";
 import { alignColumns, paint, print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {

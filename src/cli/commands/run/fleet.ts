@@ -1,6 +1,11 @@
 import { callControl } from "../../../admin/socket/control-client.ts";
 import type { Fleet, FleetNode } from "../../../runtime/services/fleet.ts";
-import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES, STATE_OPTIONS } from "../../support/command.ts";
+import {
+  type CliCommand,
+  CONFIG_OPTIONS,
+  EXIT_CODES,
+  STATE_OPTIONS,
+} from "../../support/command.ts";
 import { findStateDir } from "../../support/load-config.ts";
 import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
 

@@ -2,23 +2,44 @@
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
+import { findProgram } from "../../../config/source/default-config.ts";
 import { createGateway } from "../../../server/gateway.ts";
 import { OldProcess } from "../../../server/handoff/old-process.ts";
 import { REPLACES_PID_VARIABLE } from "../../../server/handoff/handoff-protocol.ts";
 import type { IpcChannel } from "../../../runtime/workers/ipc-link.ts";
-import { startEventLoopWatchdog, type EventLoopWatchdog } from "../../../runtime/health/event-loop-watchdog.ts";
+import {
+  startEventLoopWatchdog,
+  type EventLoopWatchdog,
+} from "../../../runtime/health/event-loop-watchdog.ts";
 import type { Gateway } from "../../../runtime/gateway-api.ts";
 import { createLog, type Level, type Log } from "../../../lib/log/log.ts";
 import { SecretMask } from "../../../lib/log/secret-mask.ts";
 import { fail, getFault, publicErrorText } from "../../../model/error.ts";
 import { formatBanner } from "../../support/banner.ts";
-import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES, type CliInput } from "../../support/command.ts";
+import {
+  type CliCommand,
+  CONFIG_OPTIONS,
+  EXIT_CODES,
+  type CliInput,
+} from "../../support/command.ts";
 import { freezeObjectPrototype } from "../../support/freeze-prototype.ts";
-import { builtinPlugins, configFile, createPluginLoader, configName, version } from "../../support/load-config.ts";
+import {
+  builtinPlugins,
+  configFile,
+  createPluginLoader,
+  configName,
+  version,
+} from "../../support/load-config.ts";
 import { summarizeProblems, formatProblems, formatUnmounted } from "../../format/problem-report.ts";
 import { inheritedSockets, ServiceManager } from "../../support/service-manager.ts";
 import { watchNpmParent } from "../../support/npm-parent.ts";
-import { ignoreTerminalErrors, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+import {
+  ignoreTerminalErrors,
+  paintRemark,
+  printRemark,
+  print,
+  printJson,
+} from "../../format/terminal.ts";
 
 const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
 
@@ -86,7 +107,7 @@ export const command: CliCommand = {
       watchesConfig: !given.has("no-watch"),
       ...(handed && { inheritedSockets: handed }),
       ...(predecessor && { oldProcess: predecessor }),
-      workerProgram: join(import.meta.dirname, `worker.${import.meta.filename.slice(-2)}`),
+      workerProgram: findProgram("worker"),
     });
     const gateway = await (terminal
       ? starting

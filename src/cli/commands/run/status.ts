@@ -5,7 +5,11 @@ import { getFault } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
 import { findStateDir } from "../../support/load-config.ts";
 import { formatProblems, formatUnmounted } from "../../format/problem-report.ts";
-import { formatQuarantine, formatCooldown, formatUnreachable } from "../../format/cooldown-output.ts";
+import {
+  formatQuarantine,
+  formatCooldown,
+  formatUnreachable,
+} from "../../format/cooldown-output.ts";
 import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {

@@ -3,7 +3,12 @@ import type { RequestPage } from "../../../admin/commands/request-commands.ts";
 import { callControl } from "../../../admin/socket/control-client.ts";
 import { fail } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { type CliCommand, type CliInput, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  GATEWAY_OPTIONS,
+} from "../../support/command.ts";
 import { startLongRunning, type LongRunning } from "../../support/long-running.ts";
 import { findStateDir } from "../../support/load-config.ts";
 import { formatRequestLine } from "../../format/request-line.ts";

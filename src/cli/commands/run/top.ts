@@ -4,7 +4,12 @@ import type { StatsRow } from "../../../runtime/requests/request-stats.ts";
 import { parseDuration, formatDuration as formatSpan } from "../../../lib/time/units.ts";
 import { fail } from "../../../model/error.ts";
 import { formatUsd } from "../../../money/format-usd.ts";
-import { type CliCommand, type CliInput, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import {
+  type CliCommand,
+  type CliInput,
+  EXIT_CODES,
+  GATEWAY_OPTIONS,
+} from "../../support/command.ts";
 import { startLongRunning } from "../../support/long-running.ts";
 import { findStateDir } from "../../support/load-config.ts";
 import { formatDuration } from "../../format/request-line.ts";

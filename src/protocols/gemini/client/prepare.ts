@@ -5,7 +5,11 @@ import type { CallContext } from "../../../plugin/protocol.ts";
 import { rejectBlockedReferences } from "../../look/index.ts";
 import { asObject, asObjects } from "../../json-values.ts";
 import { toSnakeCase } from "../../tool-names.ts";
-import { normalizeField, TOP_LEVEL_FIELDS, EMBEDDING_TOP_LEVEL_FIELDS } from "../normalize-field-names.ts";
+import {
+  normalizeField,
+  TOP_LEVEL_FIELDS,
+  EMBEDDING_TOP_LEVEL_FIELDS,
+} from "../normalize-field-names.ts";
 import { ADDRESS_FIELDS, failMalformed } from "../constants.ts";
 import { nameOf } from "./request.ts";
 

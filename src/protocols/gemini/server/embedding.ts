@@ -12,7 +12,11 @@ import { analyzeCost } from "../../cost-analysis.ts";
 import { unknownTopLevelFields } from "../../unknown-fields.ts";
 import { normalizeEmbeddingBody } from "../normalize-field-names.ts";
 import { needs } from "../analyze.ts";
-import { embeddingRequestsIn, validateEmbeddingsFor, EMBEDDING_EXT } from "../embedding-requests.ts";
+import {
+  embeddingRequestsIn,
+  validateEmbeddingsFor,
+  EMBEDDING_EXT,
+} from "../embedding-requests.ts";
 
 export function analyze(body: Body): RequestFacts {
   const named = findReferences(body);

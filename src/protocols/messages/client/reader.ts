@@ -7,7 +7,13 @@ import { MessagesToolCounts } from "../tool-counts.ts";
 import { parseBilledUsage } from "../usage.ts";
 import { isObject, asText } from "../../json-values.ts";
 import { parseFinishReason, ID } from "../constants.ts";
-import { appendDelta, inputOf, isClientCall, openBlock, type OpenMessageBlock } from "./open-block.ts";
+import {
+  appendDelta,
+  inputOf,
+  isClientCall,
+  openBlock,
+  type OpenMessageBlock,
+} from "./open-block.ts";
 
 type Emit = (event: ModelEvent) => void;
 

@@ -3,7 +3,13 @@ import type { Body, Json, JsonObject, Opt } from "../../../model/values.ts";
 import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
 import { KNOWN_FIELDS } from "../known-fields.ts";
 import { blocksOf } from "./blocks.ts";
-import { isObject, asNumber, hasOnlyKeys, omitUndefinedOrNothing, asText } from "../../json-values.ts";
+import {
+  isObject,
+  asNumber,
+  hasOnlyKeys,
+  omitUndefinedOrNothing,
+  asText,
+} from "../../json-values.ts";
 import {
   rememberSource,
   ID,

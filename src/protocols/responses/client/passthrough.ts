@@ -24,7 +24,12 @@ import { MAX_EVENT_BYTES } from "./stream.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { streamFailure } from "../server/fault.ts";
 import { responseObject } from "../server/response-object.ts";
-import { isFailure, reasonOf, createResponsePassthrough, reportUsage } from "./passthrough-response.ts";
+import {
+  isFailure,
+  reasonOf,
+  createResponsePassthrough,
+  reportUsage,
+} from "./passthrough-response.ts";
 import { ResponsesToolCounts } from "../tool-counts.ts";
 import { usageTo } from "../usage.ts";
 import { asObject, asText } from "../../json-values.ts";

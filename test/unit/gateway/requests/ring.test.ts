@@ -2,7 +2,10 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
-import { RequestRing, type FinishedRequest } from "../../../../src/runtime/requests/request-ring.ts";
+import {
+  RequestRing,
+  type FinishedRequest,
+} from "../../../../src/runtime/requests/request-ring.ts";
 import { ownCpuMs } from "../../../kit/cpu-time.ts";
 
 const record = (n: number, more: Partial<RequestRecord> = {}): FinishedRequest =>

@@ -3,7 +3,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
 import { StatsCell, CellReader, CellWriter } from "../../../../src/runtime/requests/stats-cell.ts";
-import { DURATION_CLASSES, classOf, quantile } from "../../../../src/runtime/requests/duration-classes.ts";
+import {
+  DURATION_CLASSES,
+  classOf,
+  quantile,
+} from "../../../../src/runtime/requests/duration-classes.ts";
 import { TimeSlots } from "../../../../src/runtime/requests/time-slots.ts";
 import { RequestStats } from "../../../../src/runtime/requests/request-stats.ts";
 

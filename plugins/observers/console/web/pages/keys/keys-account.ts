@@ -6,7 +6,15 @@ import { limitError, splitLimits } from "../../limit-text.ts";
 import { LimitBar, LimitField } from "../../limits.ts";
 import { Select, TextField } from "../../parts/fields.ts";
 import { Dialog, Drawer } from "../../parts/overlay.ts";
-import { Box, Code, FactList, Badge, NoteBox, CommandLineHint, ErrorNote } from "../../parts/basics.ts";
+import {
+  Box,
+  Code,
+  FactList,
+  Badge,
+  NoteBox,
+  CommandLineHint,
+  ErrorNote,
+} from "../../parts/basics.ts";
 import { toast } from "../../parts/toasts.ts";
 import { buildUrl } from "../../location.ts";
 import { isAllowed } from "../../permissions.ts";

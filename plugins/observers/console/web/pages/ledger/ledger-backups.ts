@@ -7,7 +7,13 @@ import { TextField } from "../../parts/fields.ts";
 import { Box, Badge, NoteBox, CommandLineHint, ErrorNote } from "../../parts/basics.ts";
 import { Table, type Column } from "../../parts/table.ts";
 import { isAllowed } from "../../permissions.ts";
-import { formatAgo, formatCount, formatDateTime, formatBytes, formatDuration } from "../../format.ts";
+import {
+  formatAgo,
+  formatCount,
+  formatDateTime,
+  formatBytes,
+  formatDuration,
+} from "../../format.ts";
 
 interface BackupAuditRow {
   readonly id: string;

@@ -3,7 +3,14 @@ import { html } from "htm/preact";
 import { useMemo } from "preact/hooks";
 import { useQuery } from "../../use-query.ts";
 import { Select, TextField } from "../../parts/fields.ts";
-import { Box, EmptyState, Figures, Badge, CommandLineHint, QueryResult } from "../../parts/basics.ts";
+import {
+  Box,
+  EmptyState,
+  Figures,
+  Badge,
+  CommandLineHint,
+  QueryResult,
+} from "../../parts/basics.ts";
 import { Table } from "../../parts/table.ts";
 import { buildUrl, useQueryParam } from "../../location.ts";
 import { formatCompact, formatCount, isWithin } from "../../format.ts";

@@ -4,7 +4,12 @@ import { html } from "htm/preact";
 import { Chart } from "../../parts/chart.ts";
 import { type TimeRange, rangeSteps } from "../../time-range.ts";
 import type { StatsSeries, StatsRow } from "../../api-types.ts";
-import { formatCompact, formatCount, formatShare, formatDuration as duration } from "../../format.ts";
+import {
+  formatCompact,
+  formatCount,
+  formatShare,
+  formatDuration as duration,
+} from "../../format.ts";
 
 type Step = StatsSeries["rows"][number];
 

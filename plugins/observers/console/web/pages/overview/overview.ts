@@ -3,11 +3,24 @@ import { useMemo } from "preact/hooks";
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
 import { Chart } from "../../parts/chart.ts";
-import { Box, EmptyState, Figures, type Figure, UsageBar, QueryResult } from "../../parts/basics.ts";
+import {
+  Box,
+  EmptyState,
+  Figures,
+  type Figure,
+  UsageBar,
+  QueryResult,
+} from "../../parts/basics.ts";
 import { buildUrl } from "../../location.ts";
 import { isAllowed } from "../../permissions.ts";
 import { TimeRangeChoice, type TimeRange, rangeSteps, useTimeRange } from "../../time-range.ts";
-import type { RecentStats, StatsSeries, StatsRow, UsageReport, UsageSeries } from "../../api-types.ts";
+import type {
+  RecentStats,
+  StatsSeries,
+  StatsRow,
+  UsageReport,
+  UsageSeries,
+} from "../../api-types.ts";
 import {
   formatCompact,
   formatCount,

@@ -1,0 +1,28 @@
+// Reads and checks the config that a gateway was started with.
+import { resolve } from "node:path";
+import type { LoadPlugin } from "../../config/gateway-config.ts";
+import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
+import type { ConfigOverrides } from "../../config/resolve-config.ts";
+import { readDefaultConfig } from "../../config/source/default-config.ts";
+
+/** Where the config comes from. */
+export interface ConfigSource {
+  /** Undefined: the config that ships with the package. */
+  configFile: string | undefined;
+  env: Readonly<Record<string, string | undefined>>;
+  loadPlugin: LoadPlugin;
+  overrides?: ConfigOverrides;
+}
+
+export const readGatewayConfig = ({
+  configFile,
+  env,
+  overrides,
+  loadPlugin,
+}: ConfigSource): Promise<LoadedConfig> =>
+  loadConfig(resolve(configFile ?? "gateway.yaml"), {
+    env,
+    loadPlugin,
+    ...(overrides && { overrides }),
+    ...(configFile === undefined && { textOverride: readDefaultConfig() }),
+  });
