@@ -65,7 +65,7 @@ export async function runSubrequest(
     parentRequest instanceof HostExchange ? parentRequest : fail("invalid", "`as` is no request.");
   if (subrequestDepth(parent) >= MAX_SUBREQUEST_DEPTH)
     fail("internal", `Plugins ask for one another at most ${MAX_SUBREQUEST_DEPTH} deep.`, {
-      code: "asked_too_deep",
+      code: "subrequest_too_deep",
     });
   if (body["stream"] === true) fail("invalid", "What a plugin asks is not streamed.");
   const { gen, subrequestOrigin: parentOrigin } = parent["~"];

@@ -24,7 +24,7 @@ export async function createFirstKey(
   // Whichever instance made it may have ended since: that its record is there is each one's to see to.
   await services.ledgerQueue.writeKey(first).catch((error: unknown) => {
     // It is there, and an operator has changed it meanwhile.
-    if (getFault(error)?.code !== "changed_since") throw error;
+    if (getFault(error)?.code !== "version_conflict") throw error;
   });
   services.keyCache.invalidate();
   if (first.digest !== record.digest) return undefined;

@@ -21,7 +21,7 @@ export function isAccountChange(
       before
         ? `The account ${record.id} has changed since: it is at version ${before.version}.`
         : `There is no account ${record.id} that could have changed.`,
-      { code: "changed_since" },
+      { code: "version_conflict" },
     );
   const path = [record.id];
   for (let up = record.parent; up !== undefined; up = get(up)?.parent) {
@@ -41,7 +41,7 @@ export function isKeyChange(record: KeyRecord, before: KeyRecord): boolean {
   const at = before.version ?? 1;
   if (record.version === undefined ? before.version !== undefined : record.version !== at + 1)
     fail("invalid", `The key ${record.id} has changed since: it is at version ${at}.`, {
-      code: "changed_since",
+      code: "version_conflict",
     });
   return true;
 }

@@ -70,4 +70,4 @@ function checkAmount(field: string, amount: bigint | null | undefined): void {
 }
 
 const rejectField = (field: string, how: string): never =>
-  fail("invalid", `The command's ${field} ${how}.`, { code: "bad_command", param: field });
+  fail("invalid", `The command's ${field} ${how}.`, { code: "invalid_command", param: field });

@@ -194,7 +194,7 @@ async function checkRejected(
     const { status, body } = await on.ask(request, lane, stream);
     assert.ok(status >= 400, `it was let through with ${status}`);
     assert.ok(
-      !/plugin_failed|middleware_timeout/.test(body),
+      !/plugin_failed|hook_timeout/.test(body),
       `it failed, which is no refusal: ${body.slice(0, 300)}`,
     );
     // Only chat completions have a place for codes; the log has them on both lanes.

@@ -182,7 +182,7 @@ describe("commands", () => {
     const [a, b] = await Promise.all([move("research"), move("sales")]);
     expect([a, b].map(code).toSorted()).toEqual([
       [200, undefined],
-      [412, "changed_since"],
+      [412, "version_conflict"],
     ]);
   });
 
@@ -309,15 +309,15 @@ describe("sessions", () => {
       post("keys.create", {}, { cookie, headers });
     expect((await create(page())).status).toBe(200);
     expect(code(await create({ origin: admin }))).toEqual([403, "page_header"]);
-    expect(code(await create({ "x-tollgate-console": "1" }))).toEqual([403, "origin_refused"]);
-    expect(code(await create({ ...page(), origin: "null" }))).toEqual([403, "origin_refused"]);
+    expect(code(await create({ "x-tollgate-console": "1" }))).toEqual([403, "origin_not_allowed"]);
+    expect(code(await create({ ...page(), origin: "null" }))).toEqual([403, "origin_not_allowed"]);
     expect(code(await create({ ...page(), origin: admin.replace("http", "https") }))).toEqual([
       403,
-      "origin_refused",
+      "origin_not_allowed",
     ]);
     expect(code(await create({ ...page(), "sec-fetch-site": "cross-site" }))).toEqual([
       403,
-      "origin_refused",
+      "origin_not_allowed",
     ]);
     const form = await ask("/admin/v1/keys.create", {
       method: "POST",

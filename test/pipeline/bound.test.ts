@@ -112,7 +112,7 @@ describe("encrypted reasoning", () => {
       fc.asyncProperty(fc.boolean(), fc.constantFrom("a", "b"), async (stream, by) => {
         const { status, text, warnings, asked } = await of.ask(turn(by), stream);
         expect([status, text.includes("Hello")]).toEqual([200, true]);
-        expect(warnings?.includes("bound_to_account") ?? false).toBe(by === "a");
+        expect(warnings?.includes("account_bound") ?? false).toBe(by === "a");
         const last = asked.at(-1)!.json()["input"] as { type?: string; id?: string }[];
         expect(last.some(({ type }) => type === "reasoning")).toBe(by === "b");
         if (by === "a") expect(last.some(({ id }) => id !== undefined)).toBe(false);

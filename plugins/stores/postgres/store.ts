@@ -149,7 +149,7 @@ async function ensureSchema(
     fail(
       "invalid",
       `The database has form ${version}, and this gateway needs ${latest}: run tollgate store migrate.`,
-      { code: "older_form" },
+      { code: "older_schema" },
     );
 }
 

@@ -29,7 +29,7 @@ export interface GrantTargets {
 export function assertVersion(version: number | undefined, what: string, is: number): void {
   if (version !== undefined && version !== is)
     fail("conflict", `The ${what} has changed since version ${version}: it is at version ${is}.`, {
-      code: "changed_since",
+      code: "version_conflict",
       details: { version: is },
     });
 }

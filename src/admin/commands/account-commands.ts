@@ -167,7 +167,7 @@ class AccountCommands {
     }
     await this.#repository.writeAccount(record).catch((error: unknown) => {
       const { code, message } = getFault(error) ?? {};
-      if (code === "changed_since") fail("conflict", message!, { code });
+      if (code === "version_conflict") fail("conflict", message!, { code });
       throw error;
     });
     this.#repository.onChanged?.({ type: "account", change }, id);

@@ -153,6 +153,6 @@ function assertIfMatch(before: unknown, ifMatch: string): void {
   const now = createEtag(before);
   if (ifMatch.trim() === "*" || ifMatch.split(",", 100).some((each) => each.trim() === now)) return;
   fail("conflict", "It was changed since you read it. Read it again, and decide then.", {
-    code: "changed_since",
+    code: "version_conflict",
   });
 }

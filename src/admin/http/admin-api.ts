@@ -295,7 +295,7 @@ function parseLogin({ word: code, token, ...more }: JsonObject): { word?: string
   return code === undefined ? { token: token as string } : { word: code as string };
 }
 
-const STATUS_OF_CODE: Readonly<Record<string, number>> = { changed_since: 412, media_type: 415 };
+const STATUS_OF_CODE: Readonly<Record<string, number>> = { version_conflict: 412, media_type: 415 };
 const statusOf = ({ kind, code }: Fault): number => STATUS_OF_CODE[code ?? ""] ?? ERRORS[kind][0];
 
 function writeResponse(

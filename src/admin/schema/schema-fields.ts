@@ -76,7 +76,7 @@ export const nullable = <const S extends { readonly type: string }>(schema: S) =
     readonly type: readonly [S["type"], "null"];
   };
 export const VERSION_SCHEMA = nonNegativeInteger(
-  "Only while it is at this version, as its answers say it; else it is refused as changed_since",
+  "Only while it is at this version, as its answers say it; else it is refused as version_conflict",
 );
 
 export const LABELS_SCHEMA = {

@@ -199,7 +199,7 @@ export class HookDeadline implements TimerEntry {
 export function createHookTimeout({ id, timeoutMs, log }: HookFailurePolicy, hook: string): Error {
   log.warn({ plugin: id, hook, timeout_ms: timeoutMs }, "a hook took too long");
   const problem = createFault("unavailable", `${id} took too long (${hook}).`, {
-    code: "middleware_timeout",
+    code: "hook_timeout",
     details: { plugin: id, hook },
   });
   timeoutErrors.add(problem);

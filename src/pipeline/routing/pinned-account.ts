@@ -18,7 +18,7 @@ export function pinToAccount(all: HostCandidate[], excluded: ExcludedCandidate[]
         one,
         "state",
         "not_found",
-        "bound_to_account",
+        "account_bound",
         "what the request names is kept by another account",
       ),
   );

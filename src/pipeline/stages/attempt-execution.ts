@@ -316,6 +316,6 @@ export function hasSameTerms(call: HostCall, head: StatedTerms): boolean {
 function assertSameTerms(call: HostCall, head: StatedTerms): void {
   if (!hasSameTerms(call, head))
     fail("unsupported", "Another provider would answer on other terms than those already told.", {
-      code: "head_already_sent",
+      code: "terms_already_sent",
     });
 }

@@ -103,6 +103,6 @@ async function renewWithTimeout(
   } catch (problem) {
     if (problem !== signal.reason) throw problem;
     asked.catch(() => {});
-    return fail("upstream_auth", "Another token did not come in time.", { code: "token_late" });
+    return fail("upstream_auth", "Another token did not come in time.", { code: "token_timeout" });
   }
 }

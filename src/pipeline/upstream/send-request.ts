@@ -124,7 +124,7 @@ async function signWithTimeout(signing: Promise<HeadersOut>): Promise<HeadersOut
           () =>
             reject(
               createFault("upstream_auth", "Its token did not come in time.", {
-                code: "token_late",
+                code: "token_timeout",
               }),
             ),
           SIGN_TIMEOUT_MS,

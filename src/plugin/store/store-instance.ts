@@ -67,7 +67,7 @@ export type StoreEvent =
   | { readonly type: "away"; readonly reason: string }
   /**
    * The store cannot be reached, and this gateway goes on by itself with what it has set aside of budgets; `together`: it is reached again,
-   * and was told so many commands that it did not know. In between it refuses single reserves as `not_now`.
+   * and was told so many commands that it did not know. In between it refuses single reserves as `not_available_offline`.
    */
   | { readonly type: "alone"; readonly reason: string }
   | { readonly type: "together"; readonly commands: number }

@@ -54,7 +54,7 @@ export interface Store {
   /**
    * One transaction, in order, durable when it resolves. A denial is a verdict, a rejection means nothing happened; repeats change nothing.
    * Rejected as `invalid`: a command that cannot be obeyed (a settle without its reserve). Rejected otherwise: try again later.
-   * Rejected as `unavailable` with the code `not_now`: one of its commands cannot be taken while what the store stands on is away, and others may
+   * Rejected as `unavailable` with the code `not_available_offline`: one of its commands cannot be taken while what the store stands on is away, and others may
    * be; the host finds out which, as it does for `invalid`, and its client may come again. Never of a settle.
    *
    * The fence: an instance that was taken for dead while it lived is refused whatever it asks for, as `conflict` with the code
@@ -156,13 +156,13 @@ export type StoreCommand = { at: number } & (
   /** Adds a correction to the cost of a settled call. `costNano` is the difference and may be negative. */
   | { do: "adjust"; attempt: string; costNano: bigint; reason: string; actor: string }
   /**
-   * A key's record, whole. Of a key that is there it is rejected as `invalid`, with the code `changed_since`, when its `version` is not the
+   * A key's record, whole. Of a key that is there it is rejected as `invalid`, with the code `version_conflict`, when its `version` is not the
    * one after the store's, or when it has none and the store's has one: of two gateways that change a key at once, one is told so, and a
    * key that was revoked stays that. The same record once more changes nothing.
    */
   | { do: "key"; key: KeyRecord }
   /**
-   * An account, whole, sent to stores that have `accounts`. Rejected as `invalid`, and nothing of the batch happened: `changed_since`,
+   * An account, whole, sent to stores that have `accounts`. Rejected as `invalid`, and nothing of the batch happened: `version_conflict`,
    * when its version is not the one after the store's, so that two gateways overwrite nothing of one another; `account_cycle`, when it
    * would stand in itself. The same record once more changes nothing.
    */

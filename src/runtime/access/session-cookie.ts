@@ -45,4 +45,4 @@ export function assertSameOrigin(req: IncomingMessage, secure: boolean): void {
 }
 
 const rejectCrossOrigin = (): never =>
-  fail("forbidden", "Calls from other web pages are refused.", { code: "origin_refused" });
+  fail("forbidden", "Calls from other web pages are refused.", { code: "origin_not_allowed" });

@@ -93,7 +93,7 @@ export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
     }
     return {
       status: 403,
-      code: "origin_refused",
+      code: "origin_not_allowed",
       message: "Calls from web pages are refused. To allow this origin, add it to listen.origins.",
     };
   }
@@ -124,7 +124,7 @@ export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
 
 const ORIGIN_REJECTED: Rejection = {
   status: 403,
-  code: "origin_refused",
+  code: "origin_not_allowed",
   message: "Calls from other web pages are refused.",
 };
 

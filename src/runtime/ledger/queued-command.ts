@@ -43,7 +43,8 @@ export const isRefusable = ({ do: kind }: StoreCommand): boolean =>
 export const isInvalidCommandError = (error: unknown): boolean =>
   getFault(error)?.kind === "invalid" || isNotNowError(error);
 
-const isNotNowError = (error: unknown): boolean => getFault(error)?.code === "not_now";
+const isNotNowError = (error: unknown): boolean =>
+  getFault(error)?.code === "not_available_offline";
 
 /** An SDK that retries twice, as the official ones do, outlasts a store that restarts within four seconds. */
 const RETRY_LATER = { code: "ledger_unavailable", retryAfterMs: 2_000 } as const;

@@ -69,14 +69,14 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       const lost = both.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
       assert.deepEqual(
         lost.map(getFault).map((fault) => fault?.code),
-        ["changed_since"],
+        ["version_conflict"],
       );
       // Whichever came first stands, and is no error when it is said once more.
       const [won, late] = both[0].status === "fulfilled" ? [revoked, renamed] : [renamed, revoked];
       await all.at(-1)!.apply([won]);
       await assert.rejects(
         all[0].store.apply([late]),
-        (error) => getFault(error)?.code === "changed_since",
+        (error) => getFault(error)?.code === "version_conflict",
       );
       for (const { store } of all)
         await waitUntil(
@@ -86,7 +86,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       // What was read before the first change has no version.
       await assert.rejects(
         all[0].store.apply([keyCommand({ ...made, name: "old" })]),
-        (error) => getFault(error)?.code === "changed_since",
+        (error) => getFault(error)?.code === "version_conflict",
       );
       await all[0].apply([keyCommand({ ...won.key, version: 3, name: "third" })]);
     },

@@ -137,7 +137,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(news.map(({ type }) => type)).toContain("alone");
     for (let i = 1; i < 9; i++) expect((await store.apply([take(`a${i}`)]))[0]!.ok).toBe(true);
     // Ten thousand were not quite set aside.
-    expect(await codeOf(store.apply([take("over")]))).toBe("not_now");
+    expect(await codeOf(store.apply([take("over")]))).toBe("not_available_offline");
     expect((await store.apply([take("a0")]))[0]!.ok).toBe(true);
     // Whose end gives room for another.
     await store.apply([pay("a0", 0n), pay("under-way", 800n)]);
@@ -177,10 +177,10 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
       [],
       [budget, { ...budget, scope: "team" }],
     ])
-      expect(await codeOf(store.apply([take("b", claims)]))).toBe("not_now");
+      expect(await codeOf(store.apply([take("b", claims)]))).toBe("not_available_offline");
     const key = { id: "l", digest: "e", created: Date.now() };
     const change: StoreCommand = { do: "key", at: key.created, key };
-    expect(await codeOf(store.apply([change]))).toBe("not_now");
+    expect(await codeOf(store.apply([change]))).toBe("not_available_offline");
     time.go();
     expect((await store.findKey("d"))?.id).toBe("k");
     expect(await codeOf(store.findKey("unknown"))).toBe("store_unreachable");
@@ -203,7 +203,8 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     // Thousands of these would fit.
     await until(
       async () =>
-        (await codeOf(store.apply([take(`n${n++}`, [{ ...budget, take: 1n }])]))) === "not_now",
+        (await codeOf(store.apply([take(`n${n++}`, [{ ...budget, take: 1n }])]))) ===
+        "not_available_offline",
     );
     expect((await slices())[0]![1]).toBeGreaterThan(BigInt(2 * n));
     await store.apply([pay("begun", 1n)]);
@@ -218,7 +219,9 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     const [, part] = (await slices())[0]!;
     road.cut();
     expect((await store.apply([take("all", [{ ...budget, take: part }])]))[0]!.ok).toBe(true);
-    expect(await codeOf(store.apply([take("none", [{ ...budget, take: 0n }])]))).toBe("not_now");
+    expect(await codeOf(store.apply([take("none", [{ ...budget, take: 0n }])]))).toBe(
+      "not_available_offline",
+    );
     // The same call again is no other.
     expect(await store.apply([take("all", [{ ...budget, take: part }])])).toEqual([{ ok: true }]);
   });
@@ -287,7 +290,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     road.mend();
     await until(() => news.some(({ type }) => type === "together"));
     road.cut();
-    expect(await codeOf(store.apply([take("b")]))).toBe("not_now");
+    expect(await codeOf(store.apply([take("b")]))).toBe("not_available_offline");
     await by.ask("ALTER FUNCTION tollgate.unslice_off RENAME TO unslice_1");
     road.mend();
     await until(async () => (await slices()).length === 0);
@@ -323,14 +326,14 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     // It takes nothing that is new, and the host hears so when it asks.
     const isThere = store.apply([{ do: "alive", at: Date.now() }]);
     expect(await codeOf(isThere)).toBe("store_unreachable");
-    expect(await codeOf(store.apply([pay("b"), take("new")]))).toBe("not_now");
+    expect(await codeOf(store.apply([pay("b"), take("new")]))).toBe("not_available_offline");
     expect((await made.store.listEntries({ attempt: "a" })).items).toHaveLength(1);
     road.mend();
     await until(() => news.some(({ type }) => type === "together"));
     expect(await kindsOf("a")).toEqual(["reserve", "ok"]);
     expect(await store.apply([take("d")])).toMatchObject([OK]);
     road.cut();
-    expect(await codeOf(store.apply([take("new")]))).toBe("not_now");
+    expect(await codeOf(store.apply([take("new")]))).toBe("not_available_offline");
     await ends("b");
     await store.close(false);
     open.pop();

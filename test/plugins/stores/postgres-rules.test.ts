@@ -122,7 +122,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
         () => undefined,
         (error: unknown) => getFault(error)?.code,
       );
-    expect(await codeOf(store.open({ instance: "one" }))).toBe("older_form");
+    expect(await codeOf(store.open({ instance: "one" }))).toBe("older_schema");
     expect(await store.commands!["status"]!.run({})).toMatchObject({ form: 0, expand: [1] });
     const plan = (await store.commands!["plan"]!.run({})) as { statements: string[] };
     expect(await store.commands!["migrate"]!.run({})).toEqual({ made: [1] });
@@ -136,7 +136,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relname !~ '_20..' AND relnamespace = 'tollgate'::regnamespace";
     expect(await server.sql(other, tables)).toBe(await server.sql(own, tables));
     await server.sql(own, "INSERT INTO tollgate.form VALUES (99, 98)");
-    expect(await codeOf(store.open({ instance: "two" }))).toBe("newer_form");
+    expect(await codeOf(store.open({ instance: "two" }))).toBe("newer_schema");
     await server.sql(own, "UPDATE tollgate.form SET least = 1 WHERE form = 99");
     await store.open({ instance: "two" });
     await store.close();

@@ -176,7 +176,7 @@ it("what cannot be is refused by name", async () => {
     }),
   ).toMatch(/bad_input/);
   expect(await said("accounts.update", { id: "b", name: "B", version: 7 })).toMatch(
-    /changed_since.*it is at version 1/,
+    /version_conflict.*it is at version 1/,
   );
   await account("end", { id: "a" });
   expect(await said("accounts.create", { id: "z", parent: "b" })).toMatch(/account_ended/);
@@ -257,7 +257,7 @@ it("a key is changed without a new secret: what is not said stays, null takes aw
   });
   expect(await refusal("keys.update", { id, name: "b", version: 2 })).toEqual([
     "conflict",
-    "changed_since",
+    "version_conflict",
     expect.stringContaining("version 3"),
   ]);
   for (const [command, more] of [
@@ -266,7 +266,7 @@ it("a key is changed without a new secret: what is not said stays, null takes aw
     ["rotate", {}],
   ] as const)
     expect((await refusal(`keys.${command}`, { id, version: 1, ...more }))?.[1]).toBe(
-      "changed_since",
+      "version_conflict",
     );
   expect(told).toEqual([`key made ${id}`, `key updated ${id}`, `key moved ${id}`]);
 });

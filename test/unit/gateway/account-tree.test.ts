@@ -178,7 +178,7 @@ const move = fc.tuple(some, parent).map(([id, under]) =>
 const resize = fc.tuple(some, max, fc.integer({ min: -1, max: 1 })).map(([id, most, off]) =>
   command(`limit ${id} ${most} at version ${off}`, async (model, real) => {
     const node = model.nodes.get(id);
-    const expected = change(id, model) ?? (off === 0 ? undefined : "changed_since");
+    const expected = change(id, model) ?? (off === 0 ? undefined : "version_conflict");
     const input = {
       id,
       limits: limits(id, most),

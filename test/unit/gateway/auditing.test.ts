@@ -79,13 +79,13 @@ it("a sign-in is a row of its own, and is let in where none can be written", asy
 
 it("a failure is its answer and its end, and an end that cannot be written is no failure", async () => {
   const failing = written();
-  const broken = async () => fail("conflict", "No.", { code: "changed_since" });
+  const broken = async () => fail("conflict", "No.", { code: "version_conflict" });
   expect(
     getFault(await failing.auditing.run(work, SHELL_PRINCIPAL, broken).catch((e: unknown) => e)),
   ).toMatchObject({
-    code: "changed_since",
+    code: "version_conflict",
   });
-  expect(failing.rows[1]).toMatchObject({ outcome: "failed", code: "changed_since" });
+  expect(failing.rows[1]).toMatchObject({ outcome: "failed", code: "version_conflict" });
   const endless = written({ end: async () => fail("internal", "The disk is full.") });
   expect(await endless.auditing.run(work, SHELL_PRINCIPAL, async () => "done")).toBe("done");
   expect(endless.errors).toHaveLength(1);

@@ -21,7 +21,7 @@ const MAX_SPOOLED = 200_000;
 /** One command of the batch cannot be taken now, whatever the others are. */
 const notNowFault = (): Error =>
   createFault("unavailable", "The database is away, and nothing was set aside for this.", {
-    code: "not_now",
+    code: "not_available_offline",
     retryAfterMs: 1_000,
   });
 

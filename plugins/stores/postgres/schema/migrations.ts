@@ -92,7 +92,7 @@ export async function readSchemaStatus(sql: RunSql, schema: string): Promise<Sch
     fail(
       "invalid",
       `The database has form ${form}, which gateways of form ${least} and newer can use; this one knows ${LATEST_VERSION}. Run a newer tollgate-store-postgres.`,
-      { code: "newer_form" },
+      { code: "newer_schema" },
     );
   const done = new Set(
     rows!.filter((row) => row["contracted"] === "true").map((row) => Number(row["form"])),

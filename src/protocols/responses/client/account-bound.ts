@@ -15,11 +15,11 @@ function stripEncryptedReasoning(out: Outgoing, of: CallContext): void {
     if (!item || asText(item["encrypted_content"]) === undefined) return true;
     if (itemTypeOf(item) === "reasoning") return false;
     return fail("unsupported", "A compacted conversation is read by the account that made it.", {
-      code: "bound_to_account",
+      code: "account_bound",
       param: "input",
     });
   });
-  of.reportLoss("input", "dropped", "bound_to_account");
+  of.reportLoss("input", "dropped", "account_bound");
   out.set("input", kept.map(withoutId));
 }
 
