@@ -45,7 +45,7 @@ const STATEMENT_TIMEOUT_MS = 2_000;
 const LIFECYCLE_TIMEOUT_MS = 600_000;
 
 export function createPostgresStore(settings: PostgresSettings): PostgresStore {
-  const { schema: schema, address, leaseMs } = settings;
+  const { schema, address, leaseMs } = settings;
   const connection = new PipelinedConnection(() =>
     connectionConfig(address, { statementMs: STATEMENT_TIMEOUT_MS }),
   );

@@ -15,4 +15,4 @@ export const callId = (id: string): string => (id.length > 64 ? `call_${digestTe
 export const digestText = (of: string): string =>
   createHash("sha256").update(of).digest("base64url");
 
-export const { remember: rememberSource, sourceOf: sourceOf } = createSourceMemory();
+export const { remember: rememberSource, sourceOf } = createSourceMemory();

@@ -30,7 +30,7 @@ export interface SubmitContext {
 /** Undefined: what is really there has to be read first. */
 export async function submitBatch(
   sql: RunSql,
-  { connection, settings: settings, node, budgetLeases, denialCache, headroomCache }: SubmitContext,
+  { connection, settings, node, budgetLeases, denialCache, headroomCache }: SubmitContext,
   plan: BatchPlan,
   batch: readonly StoreCommand[],
 ): Promise<Exclude<ApplyResult, ApplyMiss> | undefined> {

@@ -55,7 +55,7 @@ export function writeBatch(
   epoch: number,
   {
     sql,
-    schema: schema,
+    schema,
     terms,
   }: { readonly sql: RunSql; readonly schema: string; readonly terms: TermsCache },
 ): Promise<readonly Row[]>[] {

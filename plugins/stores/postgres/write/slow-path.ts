@@ -129,7 +129,7 @@ interface BatchState {
 async function readBatchState(
   batch: readonly StoreCommand[],
   { epoch, instance }: NodePosition,
-  { sql, schema: schema }: SlowPathContext,
+  { sql, schema }: SlowPathContext,
 ): Promise<BatchState> {
   const attempts = textArray([
     ...new Set(batch.flatMap((c) => ("attempt" in c ? [c.attempt] : []))),
@@ -223,7 +223,7 @@ type LockedMeters = ReadonlyMap<string, { readonly meter: Meter; readonly peak: 
 async function lockMeters(
   ids: readonly string[],
   open: BatchJournal["openRows"],
-  { sql, schema: schema }: SlowPathContext,
+  { sql, schema }: SlowPathContext,
 ): Promise<{ t: number; meters: LockedMeters }> {
   const list = textArray(ids);
   const [, rows, clock] = await awaitAll([

@@ -88,7 +88,7 @@ function reportForeignFields(r: ChatRequest, { of }: MessagesEncoding): void {
 }
 
 /** This wire wants a bound; a client that gave none wants all that the model has. */
-function maxTokensTo(r: ChatRequest, { of, settings: settings }: MessagesEncoding): number {
+function maxTokensTo(r: ChatRequest, { of, settings }: MessagesEncoding): number {
   const cap = of.info.limits?.output;
   const asked = r.output.maxTokens;
   if (asked === undefined) {
@@ -111,7 +111,7 @@ function stopTo(r: ChatRequest): Json | undefined {
 function samplingTo(
   r: ChatRequest,
   thinking: JsonObject | undefined,
-  { of, settings: settings }: MessagesEncoding,
+  { of, settings }: MessagesEncoding,
 ): JsonObject {
   const { topP, topK } = r.sampling;
   let { temperature } = r.sampling;
