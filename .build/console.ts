@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { readFile } from "node:fs/promises";
-import { built } from "../plugins/observers/console/bundle.ts";
+import { bundlePage } from "../plugins/observers/console/bundle.ts";
 
 const WEB = new URL("../plugins/observers/console/web/", import.meta.url);
 
@@ -12,7 +12,7 @@ const MOST_BYTES = 120_000;
 
 export async function pages(into: string): Promise<void> {
   const html = await readFile(new URL("index.html", WEB), "utf8");
-  const { js, css } = await built(WEB, html);
+  const { js, css } = await bundlePage(WEB, html);
   mkdirSync(into, { recursive: true });
   writeFileSync(join(into, "index.html"), html);
   let bytes = html.length;
