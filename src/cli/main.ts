@@ -309,7 +309,7 @@ export function parseInput(command: CliCommand, argv: readonly string[]): CliInp
     fail("invalid", `Usage: tollgate ${command.usage}. See ${help}.`, { code: "usage" });
   const texts = (name: string) => [values[name] ?? []].flat().filter((v) => typeof v === "string");
   return {
-    positionals: positionals,
+    positionals,
     json: values["json"] === true,
     has: (name) => values[name] === true,
     getText: (name) => texts(name).at(-1),

@@ -26,7 +26,7 @@ export async function createStatus(
     ...more,
     pid: process.pid,
     url,
-    adminUrl: adminUrl,
+    adminUrl,
     stateDir,
     // Its door may be open a moment before it is known where.
     state: more.urls.length === 0 && stage.state !== "draining" ? "starting" : stage.state,
@@ -34,7 +34,7 @@ export async function createStatus(
     generation: built.gen.number,
     frontends: frontendStatusesOf(built),
     configHash: config.hash,
-    loadedAt: loadedAt,
+    loadedAt,
     generations: stage.generations(),
     unmountedProviders: [...config.unmountedProviders].map(([provider, why]) => ({
       provider,

@@ -17,7 +17,7 @@ test("a first start: one line says where, a file holds the key, a request is ans
   await using here = await createTestFolder({ "gateway.yaml": MINIMAL_CONFIG });
   const { url, kill, log, exit, pid } = await here.serve();
   const listening = log.find(({ msg }) => msg === "listening")!;
-  expect(listening).toMatchObject({ level: "info", pid: pid, generation: 1 });
+  expect(listening).toMatchObject({ level: "info", pid, generation: 1 });
   const path = join(here.path, ".tollgate/first-key");
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const key = (await readFile(path, "utf8")).trim();
@@ -135,7 +135,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
     string,
     unknown
   >;
-  expect(status).toMatchObject({ url, pid: pid, generation: 1, state: "ready" });
+  expect(status).toMatchObject({ url, pid, generation: 1, state: "ready" });
   expect((await here.tollgate(["status"])).out).toContain(`ready at ${url}`);
 
   const made = await here.tollgate(["keys", "create", "--name", "ci", "--models", "demo/*"]);

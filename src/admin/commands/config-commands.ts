@@ -72,7 +72,7 @@ export function createConfigCommands(options: ConfigCommandsOptions) {
       return {
         file: options.configFile ?? null,
         generation: built.gen.number,
-        loadedAt: loadedAt,
+        loadedAt,
         shownValues: loaded.shownValues(),
         text: loaded.print(),
       };

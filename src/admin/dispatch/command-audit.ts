@@ -36,7 +36,7 @@ export const createCommandAudit = ({
   mask,
   log,
 }: Pick<Services, "store" | "mask" | "log">) =>
-  new CommandAudit({ auditLog: store.audit, mask, now: wallClock, log: log });
+  new CommandAudit({ auditLog: store.audit, mask, now: wallClock, log });
 
 export class CommandAudit {
   readonly #options: CommandAuditOptions;

@@ -196,7 +196,7 @@ function toPrincipal(record: KeyRecord, now: number): Principal | undefined {
   return {
     name: `admin:${name ?? id}`,
     role: admin,
-    account: account,
+    account,
     credentialId: tokenCredentialId(id),
     expiresAt: expires,
   };

@@ -63,7 +63,7 @@ export function createLedgerMaintenance(
       const [base, { bytes = 0, oldestAt }] = [await readCheckpoint(sql, schema), await size()];
       return {
         bytes,
-        ...(oldestAt !== undefined && { oldestAt: oldestAt }),
+        ...(oldestAt !== undefined && { oldestAt }),
         prunedRows: base?.rows ?? 0,
         ...(base && { prunedAt: base.at }),
       };

@@ -30,7 +30,7 @@ export function createEncoding(
     for (const block of blocks) if (block.type === "call") called.set(block.id, block.action);
   return {
     of,
-    traits: traits,
+    traits,
     functionNames: called,
     expansionBudget: { remaining: BOUNDS.schemaExpansion.max },
   };

@@ -15,7 +15,7 @@ import { messagesTo, systemTo } from "./messages.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
 export function encodeRequest(r: ChatRequest, of: CallContext, settings: MessagesSettings): Body {
-  const e: MessagesEncoding = { of, settings: settings };
+  const e: MessagesEncoding = { of, settings };
   const own = isObject(r.ext[ID]) ? r.ext[ID] : {};
   rejectUnsupported(r);
   reportForeignFields(r, e);
