@@ -183,5 +183,5 @@ export interface EffectivePolicy extends DataPolicy {
  * either.
  */
 export type Privacy = "off" | "required" | "strict";
-/** How a call travels. verbatim: the client's bytes, with recorded edits. translated: through the canonical model. */
-export type ForwardingMode = "verbatim" | "translated";
+/** How a call travels. passthrough: the client's bytes, with recorded edits. translated: through the canonical model. */
+export type ForwardingMode = "passthrough" | "translated";

@@ -186,7 +186,7 @@ export interface ExplainedCandidate {
   readonly credential: string;
   /** The endpoint's protocol; null: native. */
   readonly protocol: string | null;
-  readonly mode: "verbatim" | "translated";
+  readonly mode: "passthrough" | "translated";
   /** Why it stands where it does, where `pick` has a reason: "25 % of the calls". */
   readonly orderReason?: string | undefined;
   /** Why not verbatim: "middleware.guard (rewrite)", "no messages endpoint". */

@@ -107,7 +107,7 @@ export function candidate(of: Partial<Candidate> = {}): Candidate {
     id: `${provider}/${model}`,
     provider,
     protocol: "chat-completions",
-    mode: "verbatim" as const,
+    mode: "passthrough" as const,
     model,
     info: { model, operation: "chat" as const },
     credential: "default",
@@ -180,7 +180,7 @@ export function record(of: Partial<CallRecord> = {}): CallRecord {
 export function outcome(of: Partial<Outcome> = {}): Outcome {
   return deepFreeze({
     status: 200,
-    mode: "verbatim" as const,
+    mode: "passthrough" as const,
     calls: [record()],
     cached: false,
     finish: "stop" as const,

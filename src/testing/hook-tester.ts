@@ -59,7 +59,7 @@ export interface StreamCase {
 }
 
 /** The client's protocol is the provider's, or another one. */
-const MODES = ["verbatim", "translated"] as const;
+const MODES = ["passthrough", "translated"] as const;
 type TestMode = (typeof MODES)[number];
 
 /** More places than these are spread over the text. */
@@ -140,7 +140,7 @@ async function startCaseGateway(
     sent: () =>
       at.upstream.requests.filter(({ method }) => method === "POST").map(({ body }) => `${body}`),
     ask: (one: CaseRequest, lane: TestMode, stream: boolean) =>
-      lane === "verbatim"
+      lane === "passthrough"
         ? at.ask("up/model", "", toChatRequest(one, stream))
         : sendMessagesRequest(at.url, one, stream),
     [Symbol.asyncDispose]: () => at[Symbol.asyncDispose](),
@@ -198,7 +198,7 @@ async function checkRejected(
       `it failed, which is no refusal: ${body.slice(0, 300)}`,
     );
     // Only chat completions have a place for codes; the log has them on both lanes.
-    if (code !== undefined && lane === "verbatim")
+    if (code !== undefined && lane === "passthrough")
       assert.ok(
         body.includes(JSON.stringify(code)),
         `the code is not ${code}: ${body.slice(0, 300)}`,

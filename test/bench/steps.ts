@@ -147,7 +147,7 @@ export function stepsOf(plan: Plan): Steps {
   });
 
   const bothWays = async (mock: number) => {
-    const gate = await tollgate(mock, { name: "verbatim" });
+    const gate = await tollgate(mock, { name: "passthrough" });
     return [gate, toward(gate, "to messages", "an/")];
   };
   const oneAndTwo = (mock: number) =>

@@ -49,7 +49,7 @@ function turn(audience: ObserverHub): void {
       startMs: 1,
       spanId: digits(),
       ...target,
-      lane: "verbatim",
+      lane: "passthrough",
       state: "exact",
     };
     records.push(

@@ -504,7 +504,7 @@ describe("pictures", () => {
 describe("money", () => {
   it("the rows are the fake's bill, whatever is asked and however its bytes come", async () => {
     const one = fc.record({
-      what: fc.constantFrom("whole", "stream", "verbatim", "titan", "cohere", "canvas", "rerank"),
+      what: fc.constantFrom("whole", "stream", "passthrough", "titan", "cohere", "canvas", "rerank"),
       model: fc.constantFrom(MODEL, CLAUDE),
       usage: fc.record({
         input: fc.nat(100_000),
@@ -525,7 +525,7 @@ describe("money", () => {
           const text = "word ".repeat(words).trim();
           if (what === "whole") await openai.chat.completions.create(chat(`bedrock/${model}`));
           else if (what === "stream") await streamed(`bedrock/${model}`);
-          else if (what === "verbatim")
+          else if (what === "passthrough")
             await anthropic.messages.create({
               model: `bedrock/${model}`,
               max_tokens: 9_000,

@@ -83,7 +83,7 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
     const told = (await gateway.ask("explain", { model: "up/m" })) as unknown as RequestExplanation;
     expect(told.frontend).toBe("chat-completions");
     expect(told.candidates).toEqual([
-      expect.objectContaining({ id: "up/m", protocol: "chat-completions", lane: "verbatim" }),
+      expect.objectContaining({ id: "up/m", protocol: "chat-completions", lane: "passthrough" }),
     ]);
     expect(told.hooks["admit"]).toEqual(["middleware.auth", "middleware.zdr", "middleware.limits"]);
   });

@@ -199,7 +199,7 @@ it("the spans of each frontend, on each lane, however its call goes", async () =
   expect(traces.map((trace) => told.get(trace))).toEqual(
     CASES.map(({ frontend, wire, how, provider }) => {
       const isSpoken = (WIRES[wire].speaks as readonly string[]).includes(frontend);
-      return EXPECTED[how]!(frontend, `${provider} ${isSpoken ? "verbatim" : "translated"}`);
+      return EXPECTED[how]!(frontend, `${provider} ${isSpoken ? "passthrough" : "translated"}`);
     }),
   );
   // No provider was asked.
@@ -209,7 +209,7 @@ it("the spans of each frontend, on each lane, however its call goes", async () =
   // How an answer ended is said of the attempt that gave it alone.
   expect(falls.map((trace) => told.get(trace))).toEqual(
     Object.keys(FRONTENDS).map((frontend) => {
-      const lane = frontend === "chat-completions" ? "verbatim" : "translated";
+      const lane = frontend === "chat-completions" ? "passthrough" : "translated";
       return `${frontend} 200 ok +fallback | first ${lane} void 0 overloaded! | second ${lane} unpriced - stop +first_content`;
     }),
   );

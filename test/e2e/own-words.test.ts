@@ -143,7 +143,7 @@ it("a listed model keeps when it was created", async () => {
 });
 
 it.each([
-  ["mchat/model", "verbatim"],
+  ["mchat/model", "passthrough"],
   ["monly/model", "translated"],
 ])("a failed request to %s is logged with its lane", async (model, lane) => {
   // Refusals of one code share a line for a minute.

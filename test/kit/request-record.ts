@@ -17,7 +17,7 @@ export const createRequestRecord = (more: Partial<RequestRecord> = {}): RequestR
   model: "p/m",
   isPinned: false,
   stream: false,
-  mode: "verbatim",
+  mode: "passthrough",
   status: 200,
   cached: false,
   key: "k1",

@@ -89,13 +89,13 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
 });
 
 describe("an answer that cannot be read", () => {
-  const lane = fc.constantFrom("verbatim", "translated");
+  const lane = fc.constantFrom("passthrough", "translated");
   const after = async (body: string, type: string, of: string, asks: number) => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": type });
       res.end(body);
     });
-    const into = of === "verbatim" ? chatCompletions() : messages();
+    const into = of === "passthrough" ? chatCompletions() : messages();
     await using s = await startTestServices({
       frontend: chatCompletions(),
       providers: { a: { endpoints: [{ protocol: into, base: up.base, auth: "none" }] } },
@@ -165,13 +165,13 @@ describe("nobody is kept away from a target", () => {
     },
   );
 
-  it.each(["verbatim", "translated"])("by one answer that cannot be read, %s", async (lane) => {
+  it.each(["passthrough", "translated"])("by one answer that cannot be read, %s", async (lane) => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end('{"error":"the model made no sense of this"}\n');
     });
     const providers = {
-      a: endpoint(up.base, createToyProtocol(lane === "verbatim" ? "toy" : "other")),
+      a: endpoint(up.base, createToyProtocol(lane === "passthrough" ? "toy" : "other")),
     };
     expect((await unmoved({ providers }, { stream: true })).text).toContain("a: the model");
   });

@@ -103,7 +103,7 @@ const WORKS: { readonly [name: string]: Streamed } = {
 };
 
 const cases = Object.keys(WORKS).flatMap((name) =>
-  ["verbatim", "translated"].flatMap((lane) =>
+  ["passthrough", "translated"].flatMap((lane) =>
     ["before", "after"].map((when) => [name, lane, when] as const),
   ),
 );
@@ -125,7 +125,7 @@ test.each(cases)(
       attempts: { perTarget: 1, total: 1 },
       ...(body && { body }),
       // A hook that may change requests closes the verbatim lane.
-      hooks: lane === "verbatim" ? [] : [{ rewrite: (request: ModelRequest) => request }],
+      hooks: lane === "passthrough" ? [] : [{ rewrite: (request: ModelRequest) => request }],
       providers: {
         p: {
           endpoints: [{ protocol, base: up.base, auth: "none" as const }],

@@ -356,12 +356,12 @@ describe("what a reply says when it is settled", () => {
   };
 
   it.each([
-    ["verbatim", false],
-    ["verbatim", true],
+    ["passthrough", false],
+    ["passthrough", true],
     ["translated", false],
     ["translated", true],
   ] as const)("is what the ledger has, %s, stream: %s", async (lane, stream) => {
-    const protocol = createToyProtocol(lane === "verbatim" ? "toy" : "other");
+    const protocol = createToyProtocol(lane === "passthrough" ? "toy" : "other");
     const { seen, durable, settle } = await asked({ protocol, stream });
     expect(seen).toHaveLength(1);
     expect(seen[0]).toMatchObject({

@@ -42,15 +42,15 @@ const answering = (say: string) => startBackend((req, res) => answer(say, req, r
 const MODELS = { m: ["a/m", "b/m"] };
 
 const ROADS = [
-  ["verbatim", "verbatim", true],
-  ["verbatim", "verbatim", false],
+  ["passthrough", "passthrough", true],
+  ["passthrough", "passthrough", false],
   ["translated", "translated", true],
   ["translated", "translated", false],
-  ["verbatim", "translated", true],
-  ["translated", "verbatim", false],
+  ["passthrough", "translated", true],
+  ["translated", "passthrough", false],
 ] as const;
 const protocolOf = (lane: string) =>
-  lane === "verbatim" ? createToyProtocol() : createToyProtocol("other");
+  lane === "passthrough" ? createToyProtocol() : createToyProtocol("other");
 
 it.each(ROADS)(
   "a slow call (%s) loses to the next candidate (%s), stream: %s",

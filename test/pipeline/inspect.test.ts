@@ -23,7 +23,7 @@ const textOf = (request: ModelRequest): string =>
     : "";
 
 describe.each([
-  ["verbatim", createToyProtocol()],
+  ["passthrough", createToyProtocol()],
   ["translated", createToyProtocol("other")],
 ] as const)("%s", (lane, protocol) => {
   it("reads the request, and what leaves is what left without it", async () => {
@@ -190,6 +190,6 @@ describe.each(Object.keys(CLIENTS).filter((id) => id !== "images"))("a client of
     // On one wire the model stands in the path.
     expect(sent).toMatchObject(from === "gemini" ? rest : { ...rest, model: "m" });
     expect(sent.model).toBe(from === "gemini" ? undefined : "m");
-    expect(reserves(s.journal)[0].asked.lane).toBe("verbatim");
+    expect(reserves(s.journal)[0].asked.lane).toBe("passthrough");
   });
 });

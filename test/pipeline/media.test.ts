@@ -41,7 +41,7 @@ const LINES = [
 ];
 
 describe.each([
-  ["verbatim", createToyProtocol()],
+  ["passthrough", createToyProtocol()],
   ["translated", createToyProtocol("other")],
 ])("an upstream that streams, on the %s lane", (_lane, protocol) => {
   it.each([...STREAMS, "text/plain", "application/octet-stream"])(

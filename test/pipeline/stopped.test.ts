@@ -63,7 +63,7 @@ describe.each(ROADS.filter(([from]) => !isImage(from)))("from %s into %s", (from
       expect(words(body)).not.toMatch(/tulip|STRANGER/);
       expect(body).toContain("stopped at a word");
       const lane = (at.journal as readonly any[]).find((row) => row.do === "reserve").asked.lane;
-      expect(lane).toBe(from === into ? "verbatim" : "translated");
+      expect(lane).toBe(from === into ? "passthrough" : "translated");
     }
   });
 });

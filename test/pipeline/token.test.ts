@@ -39,7 +39,7 @@ function account(of: { refuse?: (refusal: AuthRejection) => boolean; broken?: bo
 }
 
 const LANES: readonly (readonly [string, Protocol])[] = [
-  ["verbatim", createToyProtocol()],
+  ["passthrough", createToyProtocol()],
   ["translated", createToyProtocol("other")],
 ];
 

@@ -37,7 +37,7 @@ const streaming = () =>
   });
 
 describe.each([
-  ["verbatim", createToyProtocol()],
+  ["passthrough", createToyProtocol()],
   ["translated", createToyProtocol("other")],
 ] as const)("%s", (lane, protocol) => {
   it("streams, bills before the terminal, names the model by its provider", async () => {
@@ -56,7 +56,7 @@ describe.each([
     expect(up.asked[0]!.headers["x-key"]).toBe("K secret-p");
     expect(up.asked[0]!.headers.authorization).toBeUndefined();
     expect(res.headers.get("set-cookie")).toBeNull();
-    expect(res.headers.get("x-toy-note")).toBe(lane === "verbatim" ? "seen" : null);
+    expect(res.headers.get("x-toy-note")).toBe(lane === "passthrough" ? "seen" : null);
     expect(s.journal.map((c) => c.do)).toEqual(["reserve", "settle"]);
     expect(settles(s.journal)[0]).toMatchObject({
       state: "unpriced",

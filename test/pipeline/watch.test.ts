@@ -115,7 +115,7 @@ describe.each(ROADS)("from %s to %s", (from, into) => {
       { numRuns: 15, endOnFailure: true },
     );
     expect(lanes(watched.s.journal)).toEqual(lanes(bare.s.journal));
-    expect(lanes(bare.s.journal)).toEqual(new Set([from === into ? "verbatim" : "translated"]));
+    expect(lanes(bare.s.journal)).toEqual(new Set([from === into ? "passthrough" : "translated"]));
   });
 
   it("no word leaves from where it is stopped on, and what was made is billed", async () => {
@@ -161,7 +161,7 @@ const speaking = (lines: readonly string[] = LINES) =>
   });
 
 describe.each([
-  ["verbatim", createToyProtocol()],
+  ["passthrough", createToyProtocol()],
   ["translated", createToyProtocol("other")],
 ] as const)("%s", (lane, protocol) => {
   const asked = async (hooks: TestServicesOptions["hooks"], stream = true) => {
@@ -268,7 +268,7 @@ describe.each([
       ],
     });
     const text = await (await s.ask({ model: "p/m", text: "hi", stream: true })).text();
-    expect(text.includes("tail")).toBe(lane === "verbatim");
+    expect(text.includes("tail")).toBe(lane === "passthrough");
     expect(text).toContain('"end":"stop"');
     expect(text).not.toContain("Too late.");
   });
@@ -351,7 +351,7 @@ it("an answer of pictures is shown whole before its bytes pass, and may be stopp
   };
   const seen: string[] = [];
   const shown = await asked(() => (event) => void seen.push(event.type));
-  expect(shown, shown.text).toMatchObject({ status: 200, lanes: new Set(["verbatim"]) });
+  expect(shown, shown.text).toMatchObject({ status: 200, lanes: new Set(["passthrough"]) });
   expect(shown.text).toContain("AAAA");
   expect(seen).toContain("media");
   const stopped = await asked((_call, stop) => (event) => {

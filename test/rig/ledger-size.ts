@@ -132,7 +132,7 @@ export class Traffic {
         model: "fast",
         frontend: "messages",
         protocol: "messages",
-        mode: "verbatim",
+        mode: "passthrough",
         stream: true,
       },
     };

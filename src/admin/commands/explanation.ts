@@ -150,7 +150,7 @@ function findFrontendFor(
     }
   });
   return (
-    lanes.find(({ lane }) => lane === "verbatim")?.frontend ??
+    lanes.find(({ lane }) => lane === "passthrough")?.frontend ??
     lanes[0]?.frontend ??
     frontends.find((f) => f.server)
   );

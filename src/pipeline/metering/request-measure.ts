@@ -121,7 +121,7 @@ function analyzeOutgoing(call: HostCall, out: OutgoingRequest | null): RequestFa
   const { receivedBody, rewrittenRequest } = call.exchange["~"];
   const clientFacts = receivedBody!.facts;
   if (out) {
-    if (call.mode === "verbatim" && out.isUnchanged) return clientFacts;
+    if (call.mode === "passthrough" && out.isUnchanged) return clientFacts;
     const protocol = call.candidate["~"].endpoint.protocol;
     const body = out.toBody();
     return (

@@ -105,7 +105,7 @@ export const featuresReaching = (
   candidate: HostCandidate,
   features: readonly Feature[],
 ): readonly Feature[] =>
-  candidate.mode === "verbatim" || candidate.protocol === null
+  candidate.mode === "passthrough" || candidate.protocol === null
     ? features
     : features.filter((f) => !f.startsWith("hosted."));
 

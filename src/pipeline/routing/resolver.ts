@@ -239,7 +239,7 @@ export class CandidateResolver {
           id,
           provider: provider.name,
           protocol: endpoint.protocol?.id ?? null,
-          mode: (why === undefined ? "verbatim" : "translated") satisfies ForwardingMode,
+          mode: (why === undefined ? "passthrough" : "translated") satisfies ForwardingMode,
           model,
           info,
           credential: credential.name,

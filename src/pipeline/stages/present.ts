@@ -115,7 +115,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
         code: "bad_content_type",
       });
     const stream = form === undefined ? call.stream : form === "stream";
-    if (call.mode === "verbatim" && stream === call.stream)
+    if (call.mode === "passthrough" && stream === call.stream)
       return createPassthroughTranscoder(call, this, response.headers);
     return createTranslatingTranscoder(call, this, { protocol, headers: response.headers, stream });
   }

@@ -132,7 +132,7 @@ function forwardUpstreamError(
   if (
     !upstreamError ||
     !isForwardedStatus(upstreamError.status) ||
-    state.callRecords.at(-1)?.candidate.mode !== "verbatim"
+    state.callRecords.at(-1)?.candidate.mode !== "passthrough"
   )
     return undefined;
   if (isRetryPointless(fault)) return undefined;

@@ -16,7 +16,7 @@ const CLIENT_DISCONNECTED = "The client went away.";
 /** A by-id operation of a protocol, to the provider that holds the id: the client's method, upstream's words. Verbatim or nothing. */
 export async function relay(x: HostExchange, plan: RoutePlan): Promise<void> {
   const candidate = plan.candidates.find(
-    (s) => s.mode === "verbatim" && s["~"].provider.stateMode === "relay",
+    (s) => s.mode === "passthrough" && s["~"].provider.stateMode === "relay",
   );
   if (!candidate)
     return fail("not_found", "There is nothing here by that id.", { code: "not_found" });

@@ -28,7 +28,7 @@ export function encodeRequest(
   const x = call.exchange;
   const { receivedBody, frontend, req } = x["~"];
   const client = protocol.client!;
-  const isPassthrough = call.mode === "verbatim";
+  const isPassthrough = call.mode === "passthrough";
   checkBeforeEncoding(call);
   const bodiless = x.method === "GET" || x.method === "DELETE";
   const path = resolvePath(
@@ -210,7 +210,7 @@ export function createResponseHeaders(call: HostCall, upstream: HeadersIn): Head
   const receipt = createZdrHeaders(x, call.zdrReceipt);
   for (const name in receipt) head[name] = receipt[name];
   const protocol = call.candidate["~"].endpoint.protocol;
-  if (call.mode === "verbatim" && protocol)
+  if (call.mode === "passthrough" && protocol)
     forwardResponseHeaders(protocol.headers?.response, upstream, (name, value) => {
       head[name] ??= gen.mask(value);
     });

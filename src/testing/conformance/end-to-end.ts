@@ -62,7 +62,7 @@ function listCases(provider: Provider, subject: ConformanceSubject): GatewayCase
     const { client, server } = protocol as Protocol<Operation>;
     if (!client || !server) return [];
     const lanes = client.createPassthrough
-      ? (["verbatim", "translated"] as const)
+      ? (["passthrough", "translated"] as const)
       : (["translated"] as const);
     return recordings.flatMap((recording) =>
       lanes.map((lane): GatewayCase => {
@@ -233,7 +233,7 @@ function expectedFromCodec(of: GatewayCase): unknown {
   // Upstream may have carried it in another form than a client is given: in binary frames.
   const usual = stream ? "text/event-stream" : "application/json";
   const headers = { ...recording.headers, "content-type": server.contentType?.(to) ?? usual };
-  if (mode === "verbatim") {
+  if (mode === "passthrough") {
     const passed = runRelay(
       client,
       [recording.body],
@@ -269,7 +269,7 @@ function firstContentOffset({ client, server, recording, mode }: GatewayCase): n
     reportFinish: () => ((over = true), undefined),
   };
   const { push } =
-    mode === "verbatim"
+    mode === "passthrough"
       ? toDecoder(client.createPassthrough!(sink, to, recording.headers))
       : toDecoder(
           client.createDecoder(emit, createCallContext({ stream: true }), recording.headers),

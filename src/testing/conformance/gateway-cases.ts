@@ -15,7 +15,7 @@ export interface GatewayCase {
   readonly server: ServerHalf<Operation>;
   readonly recording: Recording;
   readonly stream: boolean;
-  readonly mode: "verbatim" | "translated";
+  readonly mode: "passthrough" | "translated";
   /** Its place under `providers:`, so that what one answer does to a provider's rest touches no other. */
   readonly providerIndex: number;
 }
@@ -56,7 +56,7 @@ export function startCasesGateway(
   });
   const frontends = [...new Set(cases.map(({ endpoint }) => endpoint.protocol))].flatMap(
     (protocol, i): [string, Definition][] =>
-      (["verbatim", "translated"] as const).map((lane) => [
+      (["passthrough", "translated"] as const).map((lane) => [
         `${lane}-${i}`,
         createFrontend(protocol, lane),
       ]),
@@ -80,7 +80,7 @@ export function startCasesGateway(
 
 /** Under another name the same protocol is a foreign one: what is answered to it is translated. */
 function createFrontend(protocol: Protocol, lane: GatewayCase["mode"]): Definition {
-  const spoken = lane === "verbatim" ? protocol : { ...protocol, id: `${protocol.id}-elsewhere` };
+  const spoken = lane === "passthrough" ? protocol : { ...protocol, id: `${protocol.id}-elsewhere` };
   return defineFrontend({
     api: 1,
     name: `${protocol.id}-${lane}`,

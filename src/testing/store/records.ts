@@ -147,7 +147,7 @@ export const recordLaws: readonly Law[] = [
       const asked = {
         model: "fast",
         protocol: "messages",
-        mode: "verbatim",
+        mode: "passthrough",
         stream: true,
       } as const;
       const other = { provider: "hub", model: "openai/gpt-6", protocol: null, credential: "paid" };

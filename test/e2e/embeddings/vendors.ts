@@ -92,7 +92,7 @@ export interface Vendor {
   readonly routes: { readonly [route: string]: ScriptedReply };
   /** It says how much it read. */
   readonly counts: boolean;
-  readonly lane: "verbatim" | "translated";
+  readonly lane: "passthrough" | "translated";
 }
 
 const mounted = (use: string, path: string, more = "") =>
@@ -105,7 +105,7 @@ export const VENDORS: readonly Vendor[] = [
     yaml: mounted("openai", "openai/v1"),
     routes: { "POST /openai/v1/embeddings": embedding() },
     counts: true,
-    lane: "verbatim",
+    lane: "passthrough",
   },
   {
     // It ignores the field that it does not know.
@@ -117,7 +117,7 @@ export const VENDORS: readonly Vendor[] = [
       "GET /older/v1/models": jsonResponse({ data: [{ id: "nomic-embed" }, { id: "llama" }] }),
     },
     counts: true,
-    lane: "verbatim",
+    lane: "passthrough",
   },
   {
     name: "mistral",
@@ -134,7 +134,7 @@ export const VENDORS: readonly Vendor[] = [
       },
     },
     counts: true,
-    lane: "verbatim",
+    lane: "passthrough",
   },
   {
     name: "voyage",
@@ -152,7 +152,7 @@ export const VENDORS: readonly Vendor[] = [
       },
     },
     counts: true,
-    lane: "verbatim",
+    lane: "passthrough",
   },
   {
     name: "google",

@@ -70,7 +70,7 @@ const listed = (...ids: string[]) =>
 interface Editor {
   readonly model: string;
   readonly mask: boolean;
-  readonly lane: "verbatim" | "translated";
+  readonly lane: "passthrough" | "translated";
   /** In nano-dollars, of one request. */
   readonly cost: number;
   /** The pictures that this host was given. */
@@ -83,8 +83,8 @@ const filesOf = async (asked: UpstreamRequest): Promise<readonly Buffer[]> =>
 
 const EDITORS: readonly Editor[] = [
   // $5 a million of text, $8 of pictures in, $30 of pictures out.
-  { model: "openai/gpt-image-2", mask: true, lane: "verbatim", cost: 31_645_000, brought: filesOf },
-  { model: "other/painter", mask: true, lane: "verbatim", cost: 20_000_000, brought: filesOf },
+  { model: "openai/gpt-image-2", mask: true, lane: "passthrough", cost: 31_645_000, brought: filesOf },
+  { model: "other/painter", mask: true, lane: "passthrough", cost: 20_000_000, brought: filesOf },
   {
     model: "google/gemini-3-pro-image",
     mask: false,

@@ -186,7 +186,7 @@ function processOf({ targets, hedgeMs }: Load) {
     return {
       ...name,
       id: `p${i}/m`,
-      lane: "verbatim",
+      lane: "passthrough",
       protocol: "toy",
       info: { kind: "chat" },
       policy: {},

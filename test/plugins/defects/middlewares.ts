@@ -8,7 +8,7 @@ export const middlewareDefects: readonly Defect[] = [
     what: "it does not look at what tools return",
     from: 'else if (block.type === "result") yield* texts(block.blocks);',
     to: "",
-    check: "refuses the same in a tool's result, verbatim",
+    check: "refuses the same in a tool's result, passthrough",
     says: /let through/,
   },
   {
@@ -40,7 +40,7 @@ export const middlewareDefects: readonly Defect[] = [
     what: "a word that passes in two pieces",
     from: "ends.set(event.index, text.slice(Math.max(0, text.length - longest + 1)));",
     to: "",
-    check: 'streams "Here is a tulip for you.", verbatim',
+    check: 'streams "Here is a tulip for you.", passthrough',
     says: /"tulip" reached the client/,
   },
   {
@@ -48,7 +48,7 @@ export const middlewareDefects: readonly Defect[] = [
     what: "it looks at the last turn alone",
     from: "...request.turns.flatMap((turn) => turn.blocks)",
     to: "...request.turns.slice(-1).flatMap((turn) => turn.blocks)",
-    check: 'refuses "Go on", verbatim',
+    check: 'refuses "Go on", passthrough',
     says: /let through with 200/,
   },
   {
@@ -56,7 +56,7 @@ export const middlewareDefects: readonly Defect[] = [
     what: "it refuses what it has to let pass",
     from: "listed.some((word) => text.toLowerCase().includes(word))",
     to: 'text.includes("e")',
-    check: 'passes "Tell me of roses.", verbatim',
+    check: 'passes "Tell me of roses.", passthrough',
     says: /it was refused/,
   },
   {
@@ -64,7 +64,7 @@ export const middlewareDefects: readonly Defect[] = [
     what: "its refusal has another code",
     from: 'code: "word_not_allowed",',
     to: 'code: "no",',
-    check: 'refuses "Tell me of tulips.", verbatim',
+    check: 'refuses "Tell me of tulips.", passthrough',
     says: /the code is not word_not_allowed/,
   },
   {

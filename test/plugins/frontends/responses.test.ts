@@ -46,7 +46,7 @@ const entry = (
     model: "fast",
     frontend: "responses",
     protocol: "responses",
-    mode: "verbatim",
+    mode: "passthrough",
     stream: false,
   },
 });

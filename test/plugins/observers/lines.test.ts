@@ -28,7 +28,7 @@ const call = (
   model: "m",
   credential: "default",
   protocol: null,
-  mode: "verbatim",
+  mode: "passthrough",
   state: "exact",
   usage: { input: 3, output: 2 },
   costNano: 1_500n,

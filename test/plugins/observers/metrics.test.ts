@@ -391,7 +391,7 @@ it("a trace that its client keeps is an example of its bucket, in OpenMetrics al
       .filter((one) => one.includes(" # "));
   expect(await of("application/openmetrics-text")).toEqual([
     `tollgate_request_duration_seconds_bucket{frontend="chat-completions",stream="false",le="0.5"} 2 # {trace_id="${kept.traceId}"} 0.3 1795000000`,
-    `tollgate_gateway_seconds_bucket{frontend="chat-completions",lane="verbatim",le="0.0025"} 2 # {trace_id="${kept.traceId}"} 0.0015 1795000000`,
+    `tollgate_gateway_seconds_bucket{frontend="chat-completions",lane="passthrough",le="0.0025"} 2 # {trace_id="${kept.traceId}"} 0.0015 1795000000`,
   ]);
   expect(await of("text/plain")).toEqual([]);
 });

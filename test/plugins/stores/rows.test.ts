@@ -25,7 +25,7 @@ const said = fc.record({
         model: word,
         frontend: fc.constantFrom("messages", "chat"),
         protocol: word,
-        lane: fc.constantFrom("verbatim" as const, "translated" as const),
+        lane: fc.constantFrom("passthrough" as const, "translated" as const),
         stream: fc.boolean(),
         basis: fc.string(),
       },

@@ -191,7 +191,7 @@ const facts = fc.record({
     model: "fast",
     frontend: "messages",
     protocol: "messages",
-    mode: "verbatim" as const,
+    mode: "passthrough" as const,
     stream: true,
   }),
 });

@@ -48,7 +48,7 @@ const asked = fc.record(
     model: word,
     frontend: word,
     protocol: word,
-    mode: fc.constantFrom("verbatim" as const, "translated" as const),
+    mode: fc.constantFrom("passthrough" as const, "translated" as const),
     stream: fc.boolean(),
     policyBasis: word,
   },

@@ -159,7 +159,7 @@ const call = (n: number, more: object = {}) => ({
   model: "m",
   credential: "default",
   protocol: null,
-  lane: "verbatim",
+  lane: "passthrough",
   state: "exact",
   usage: {},
   costNano: "3000000",

@@ -88,7 +88,7 @@ function formatExplanation(of: RequestExplanation): string {
           c.id,
           `credential ${c.credential}`,
           c.protocol ?? "native",
-          c.mode === "verbatim"
+          c.mode === "passthrough"
             ? paint("green", c.mode)
             : `${paint("yellow", c.mode)}${c.translationReason === undefined ? "" : ` (${c.translationReason})`}`,
           ...(c.orderReason === undefined ? [] : [c.orderReason]),

@@ -29,7 +29,7 @@ const asked = fc.record({
   model: text,
   frontend: text,
   protocol: text,
-  mode: fc.constantFrom("verbatim", "translated"),
+  mode: fc.constantFrom("passthrough", "translated"),
   stream: fc.boolean(),
   policyBasis: maybe(text),
 });

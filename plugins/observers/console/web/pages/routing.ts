@@ -28,7 +28,7 @@ interface Candidate {
   readonly id: string;
   readonly credential: string;
   readonly protocol: string | null;
-  readonly mode: "verbatim" | "translated";
+  readonly mode: "passthrough" | "translated";
   readonly translationReason?: string;
   /** When it is called, as the gateway reckons it. */
   readonly callOrder?: "first" | "next" | "last" | "not_called";
@@ -169,7 +169,7 @@ function renderExplanation(
         first
           ? html`<p>
                 <strong class="strong">${first.id}</strong> is called first, with the credential
-                ${` ${first.credential}, `}${first.mode === "verbatim" ? "byte for byte as the client wrote it" : `translated${first.translationReason ? `, because of ${first.translationReason}` : ""}`}.
+                ${` ${first.credential}, `}${first.mode === "passthrough" ? "byte for byte as the client wrote it" : `translated${first.translationReason ? `, because of ${first.translationReason}` : ""}`}.
               </p>
               ${isCoolingDown(first) && html`<p>It is in cooldown, and so is every other candidate.</p>`}
               ${skippedNotes(candidates, first)}`
