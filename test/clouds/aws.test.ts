@@ -504,7 +504,15 @@ describe("pictures", () => {
 describe("money", () => {
   it("the rows are the fake's bill, whatever is asked and however its bytes come", async () => {
     const one = fc.record({
-      what: fc.constantFrom("whole", "stream", "passthrough", "titan", "cohere", "canvas", "rerank"),
+      what: fc.constantFrom(
+        "whole",
+        "stream",
+        "passthrough",
+        "titan",
+        "cohere",
+        "canvas",
+        "rerank",
+      ),
       model: fc.constantFrom(MODEL, CLAUDE),
       usage: fc.record({
         input: fc.nat(100_000),

@@ -80,7 +80,8 @@ export function startCasesGateway(
 
 /** Under another name the same protocol is a foreign one: what is answered to it is translated. */
 function createFrontend(protocol: Protocol, lane: GatewayCase["mode"]): Definition {
-  const spoken = lane === "passthrough" ? protocol : { ...protocol, id: `${protocol.id}-elsewhere` };
+  const spoken =
+    lane === "passthrough" ? protocol : { ...protocol, id: `${protocol.id}-elsewhere` };
   return defineFrontend({
     api: 1,
     name: `${protocol.id}-${lane}`,

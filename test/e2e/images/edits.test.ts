@@ -83,7 +83,13 @@ const filesOf = async (asked: UpstreamRequest): Promise<readonly Buffer[]> =>
 
 const EDITORS: readonly Editor[] = [
   // $5 a million of text, $8 of pictures in, $30 of pictures out.
-  { model: "openai/gpt-image-2", mask: true, lane: "passthrough", cost: 31_645_000, brought: filesOf },
+  {
+    model: "openai/gpt-image-2",
+    mask: true,
+    lane: "passthrough",
+    cost: 31_645_000,
+    brought: filesOf,
+  },
   { model: "other/painter", mask: true, lane: "passthrough", cost: 20_000_000, brought: filesOf },
   {
     model: "google/gemini-3-pro-image",
