@@ -138,7 +138,7 @@ ${limited.join("\n")}
   - zdr
   - limits
 providers:
-  demo
+  demo: demo
   openai: { use: openai, with: { base_url: "http://127.0.0.1:9/v1", api_key: k } }
   cohere: { use: cohere, with: { base_url: "http://127.0.0.1:9/v1", api_key: k } }
 `,

@@ -30,7 +30,7 @@ frontends: [chat-completions, responses, images, gemini, models]
 middleware: [auth, zdr]
 store: memory
 providers:
-  demo
+  demo: demo
   google: { use: google, with: { base_url: "${url}", api_key: sk-google } }
   up-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-chat } }
   up-messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: sk-messages, counts: true } }
